@@ -55,6 +55,8 @@ def refuse(ctx: click.Context, names: Iterable[str], where: str) -> None:
 def refuse_with_exact(ctx: click.Context) -> None:
     """Raise ParameterError if an option was typed that the exact join ignores."""
     refuse(ctx, _NOT_EXACT, "with --exact")
+    if not ctx.params.get("against"):  # Signatures are kept then.
+        refuse(ctx, ("replace_store",), "with --exact, which keeps nothing in the store")
 
 
 def refuse_with_same(ctx: click.Context, same: str | None) -> None:
@@ -66,6 +68,12 @@ def refuse_with_same(ctx: click.Context, same: str | None) -> None:
 def refuse_without_documents(ctx: click.Context) -> None:
     """Raise ParameterError if an option was typed that means nothing without DOCS."""
     refuse(ctx, _OF_DOCUMENTS, "without DOCS")
+
+
+def refuse_without_store(ctx: click.Context) -> None:
+    """Raise ParameterError if an option was typed that means nothing with --no-store."""
+    if ctx.params.get("no_store"):
+        refuse(ctx, ("replace_store",), "with --no-store")
 
 
 def runs_on_spark(ctx: click.Context, options: dict[str, Any]) -> bool:

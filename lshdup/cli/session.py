@@ -6,13 +6,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from lshdup import params
-from lshdup.cli.conflicts import is_set, refuse, refuse_without_documents
+from lshdup.cli.conflicts import is_set, refuse, refuse_without_documents, refuse_without_store
 from lshdup.cli.console import Console
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import (
@@ -28,6 +29,7 @@ from lshdup.utils.messages import printable
 from lshdup.workspace.request import Request, merge_params
 
 if TYPE_CHECKING:
+    from lshdup.collection.collection import Collection
     from lshdup.documents.document_list import DocumentList
     from lshdup.workspace.workspace import Workspace
 
@@ -41,6 +43,13 @@ class Session:
     console: Console
     workspace: "Workspace"
     request: Request
+
+    def load_last_collection(self) -> "Collection | None":
+        """Load the collection of the last run, to look names up in; None without a usable one."""
+        last = self.workspace.load_last_collection()
+        if last is not None:
+            self.request.accept(last.documents, True)
+        return last
 
 
 @contextmanager
@@ -62,6 +71,12 @@ def open_session(
         from lshdup.utils.parallel import count_processors
         from lshdup.workspace.workspace import Workspace
 
+        output = options.get("output")
+        if output is not None:
+            from lshdup.documents.rewriting import refuse_file
+
+            refuse_file(Path(output), filter(None, map(options.get, ("a", "b", "show"))))
+            refuse_file(Path(output), options.get("docs", ()))
         above = nearest_store() if options["store"] is None else None
         if options["store"] is None:
             options["store"] = Path(DEFAULT_STORE) if documents else above
@@ -90,11 +105,25 @@ def open_session(
             options["jobs"] or count_processors(),
             options.get("check_content", False),
             tuple(options.get("templates", ())),
-            accept=accept,
+            accept=partial(_accept, output, accept),
             check_files=options.get("check_files", False),
             replace_store=options.get("replace_store", False),
         )
         yield Session(console, workspace, request)
+
+
+def _accept(
+    output: str | Path | None,
+    accept: Callable[["DocumentList", bool], None],
+    documents: "DocumentList",
+    read: bool,
+) -> None:
+    """Raise before the work if the output is a document, or if a command refuses the documents."""
+    if output is not None:
+        from lshdup.documents.rewriting import refuse_document
+
+        refuse_document(Path(output), documents)
+    accept(documents, read)
 
 
 def read_parameters(
@@ -114,6 +143,7 @@ def read_parameters(
             "give a share of the documents, above 0 and below 1, or a whole number of them; or "
             "leave it out",
         )
+    refuse_without_store(ctx)
     documents = _named_documents(options)
     if documents:
         refuse(ctx, ("check_files",), "with DOCS, which are looked at again")

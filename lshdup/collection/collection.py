@@ -184,14 +184,18 @@ class Collection:
 
     def take(self, rows: NDArray[np.int64]) -> "Collection":
         """Return the documents at ascending `rows` with everything that was made of them."""
-        notes, sets = self.notes, self.unfiltered_sets
+        notes, unfiltered = self.notes, self.unfiltered
+        if unfiltered is not None:
+            whole = unfiltered.sets
+            whole = whole.take(rows) if whole is not None else None
+            unfiltered = replace(unfiltered, sets=whole, saved_identity="")
         known = np.isin(notes.guess_documents, rows)
         office = notes.office_documents[np.isin(notes.office_documents, rows)]
-        taken = replace(
+        return replace(
             self,
             documents=self.documents.take(rows),
             columns={name: column[rows] for name, column in self.columns.items()},
-            sets=None,
+            sets=self.sets.take(rows) if self.sets is not None else None,
             signatures=self.signatures[rows] if self.signatures is not None else None,
             notes=ReadingNotes(
                 np.searchsorted(rows, office),
@@ -199,9 +203,9 @@ class Collection:
                 np.searchsorted(rows, notes.guess_documents[known]),
                 notes.guesses.take(np.flatnonzero(known)),
             ),
+            unfiltered=unfiltered,
             saved_identity="",
         )
-        return taken.with_unfiltered_sets(None if sets is None else sets.take(rows))
 
     def without_other_readers(self) -> "Collection":
         """Return the collection without the results of another reader of office formats."""

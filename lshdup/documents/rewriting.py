@@ -5,8 +5,8 @@ is read is never the file that is written.
 """
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.document_list import DocumentList
+from lshdup.documents.document_list import DocumentList, typed_name
 from lshdup.documents.parquet import open_parquet
 from lshdup.documents.records import Kind, RecordError
 from lshdup.errors import RERUN, InputError, ParameterError
@@ -91,6 +91,24 @@ def check_target(
     for (number, path), goal in zip(files, targets, strict=True):
         _check(path, Kind(int(locations.kinds[number])), goal, [each for _, each in files])
     return files, targets
+
+
+def refuse_document(output: Path, documents: DocumentList) -> None:
+    """Raise ParameterError if an output is the file of one of the documents, by any name."""
+    if output.is_file():
+        number = documents.names.find(typed_name(os.fsencode(output)))
+        of_size = np.flatnonzero(documents.sizes == output.stat().st_size).tolist()
+        numbers = of_size if number is None else [number, *of_size]
+        refuse_file(output, map(documents.path, numbers))
+
+
+def refuse_file(output: Path, paths: Iterable[bytes]) -> None:
+    """Raise ParameterError if an output is one of these files, by any name."""
+    for path in paths if output.is_file() else ():
+        with suppress(OSError):
+            if output.samefile(os.fsdecode(path)):
+                message = f"-o {output} is one of the documents that are compared"
+                raise ParameterError(message, "write to another file, or --exclude this one")
 
 
 def _targets(paths: list[bytes], target: Path) -> list[Path]:

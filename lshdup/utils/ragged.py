@@ -132,6 +132,11 @@ class StringTable:
 
     def find(self, string: bytes) -> int | None:
         """Return the index of a string in a table in byte order, by binary search, or None."""
+        at = self.bisect(string)
+        return at if at < len(self) and self[at] == string else None
+
+    def bisect(self, string: bytes) -> int:
+        """Return how many strings of a table in byte order come before a string."""
         low, high = 0, len(self)
         while low < high:
             middle = (low + high) // 2
@@ -139,7 +144,7 @@ class StringTable:
                 low = middle + 1
             else:
                 high = middle
-        return low if low < len(self) and self[low] == string else None
+        return low
 
     def ending_with(self, tail: bytes) -> list[int]:
         """Return the indices of all strings that end with `tail`. Cost: one pass over the blob."""

@@ -1,7 +1,7 @@
 """Collections from documents: what has not changed comes from the store or a journal."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ from lshdup.utils.messages import count_of
 from lshdup.utils.scratch import Spool, open_optional_spool
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.filter_request import read_filter_request
-from lshdup.workspace.from_store import is_made_from, load_last_collection
+from lshdup.workspace.from_store import is_made_from
 from lshdup.workspace.request import Request, list_definition, merge_params
 from lshdup.workspace.unchanged import (
     count_known,
@@ -201,21 +201,30 @@ def describe_other_collection(run: RunContext, documents: Sequence[bytes]) -> st
 
     Files that were deleted since do not count.
     """
-    old = _load_held(run)
-    with suppress(ArtifactError, IndexError):  # A damaged artifact is rebuilt, and said then.
-        docs = old.documents.typed_docs() if old is not None else []
-        wanted = _locate(documents)
-        if old is not None and any(list_outside(_locate(docs), wanted)):
-            lost = list_outside(_locate(old.documents.typed_files()), wanted)
-            if any(map(os.path.lexists, lost)):
-                return count_of(len(old.documents), "document") + describe_docs(docs)
+    wanted = _locate(documents)
+    for old in _load_held(run):
+        with suppress(ArtifactError, IndexError):  # The other artifact may tell.
+            docs = old.documents.typed_docs()
+            if any(list_outside(_locate(docs), wanted)):
+                lost = list_outside(_locate(old.documents.typed_files()), wanted)
+                if any(map(os.path.lexists, lost)):
+                    return count_of(len(old.documents), "document") + describe_docs(docs)
+            return ""
     return ""
 
 
-def _load_held(run: RunContext) -> Collection | None:
-    with suppress(ArtifactError, IndexError):
-        return load_last_collection(run)
-    return None
+def _load_held(run: RunContext) -> Iterator[Collection]:
+    """Yield what the artifacts of the store hold, of the last run first.
+
+    A damaged artifact is passed over: it is rebuilt, and that is said then.
+    """
+    if run.store is not None:
+        for kind in sorted(("signatures", "shingles"), key=run.store.newest().__ne__):
+            held = None
+            with suppress(ArtifactError, IndexError):
+                held = run.store.load_collection(kind, verify=False)
+            if held is not None:
+                yield held
 
 
 def _locate(paths: Iterable[bytes]) -> list[bytes]:
@@ -237,7 +246,7 @@ def _check_store(run: RunContext, request: Request, shingle: ShingleParams) -> N
             "keep these documents in a store of their own with --store DIR, or keep nothing with"
             " --no-store; --replace-store replaces what the store holds",
         )
-    old = _load_held(run)
+    old = next(_load_held(run), None)
     if old is not None and old.shingle != shingle:
         run.say(f"the store was made with {' '.join(list_definition(old))}; it is rebuilt")
 

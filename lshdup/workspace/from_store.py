@@ -4,6 +4,7 @@ The newest collection in the store is the one that a command without DOCS contin
 shingles.npz, signatures are made by explicit and default parameters, and signatures.npz is a cache.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -60,7 +61,8 @@ def load_or_sketch_signatures(
     sketch = merge_params(SketchParams, request.given)
     wanted = read_filter_request(run, request, shingles.shingle)
     if signatures is not None and is_made_from(signatures, shingles, wanted, sketch):
-        return signatures
+        now = {name: getattr(shingles, name) for name in ("documents", "skipped", "notes")}
+        return replace(signatures, **now)
     run.say(f"signatures.npz is made from shingles.npz{', which is newer' if signatures else ''}")
     return sketch_shingles(run, shingles, sketch, wanted, request.jobs, save=save)
 

@@ -4,6 +4,7 @@ input.
 
 import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from lshdup.collection.collection import Collection
+    from lshdup.documents.document_list import DocumentList
     from lshdup.text.decoding import Text
 
 
@@ -133,15 +135,17 @@ def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:
         home = documents.home
         spellings = [typed_name(word), word] if not home else []
         if documents.are_paths():
-            spellings.append(
-                typed_name(os.path.relpath(os.path.realpath(word), os.path.realpath(home or b".")))
+            whole, real = os.path.abspath(word), os.path.realpath(word)  # noqa: PTH100 (bytes path)
+            start = os.path.realpath(home or b".")
+            spellings += [typed_name(os.path.relpath(real, start)), whole, real]
+        indices = map(documents.names.find, dict.fromkeys([*spellings, word]))
+        index = next((index for index in indices if index is not None), None)
+        if index is None:
+            index = _find_file(word, documents)
+        if index is not None:
+            return NamedDocument(
+                documents.typed_names(np.array([index]))[0], index, collection=collection
             )
-        for name in dict.fromkeys([*spellings, word]):
-            index = documents.names.find(name)
-            if index is not None:
-                return NamedDocument(
-                    documents.typed_names(np.array([index]))[0], index, collection=collection
-                )
         if documents.has_records_of(typed_name(word)) and not home:
             has_ids = documents.record_files.fields.id
             message = f"{printable(word)} was indexed row by row"
@@ -189,6 +193,29 @@ def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:
     raise InputError(
         message, question or "name a file, or a document that `lshdup index DOCS` has seen"
     )
+
+
+def _find_file(word: bytes, documents: "DocumentList") -> int | None:
+    """Return the document that is this file by another name; only in a small store, or one whose
+    names begin elsewhere than in its home folder.
+
+    A name that is absolute, or has ``..`` or a link in it, may be of any file. Cost: one pass over
+    all names.
+    """
+    names, base = documents.names, os.path.basename(word)  # noqa: PTH119 (bytes path)
+    is_likely = len(names.blob) <= _FEW_BYTES or any(
+        at < len(names) and names[at].startswith(start)
+        for start in (b"/", b"../")
+        for at in (names.bisect(start),)
+    )
+    if not is_likely or not base or not os.path.isfile(word):  # noqa: PTH113 (bytes path)
+        return None
+    for index in filter(documents.is_file, names.ending_with(b"/" + base)):
+        path = documents.path(index)
+        with suppress(OSError):
+            if os.path.samefile(path, word) and os.path.realpath(path) == os.path.realpath(word):
+                return index
+    return None
 
 
 #: Bytes of all names up to which a note beside an answer is worth a search.

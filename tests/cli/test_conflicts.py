@@ -36,6 +36,8 @@ WITHOUT_DOCUMENTS = """
         (["clusters", "--same", "bytes"], CLUSTERS_WITH_SAME, "with --same bytes"),
         (["pairs", "d", "--engine", "spark"], WITH_SPARK, "with --engine spark"),
         (["clusters", "d", "--engine", "spark"], CLUSTERS_WITH_SPARK, "with --engine spark"),
+        (["pairs", "d", "--exact"], ["--replace-store"], "with --exact"),
+        (["pairs", "d", "--no-store"], ["--replace-store"], "with --no-store"),
         (["pairs"], WITHOUT_DOCUMENTS, "without DOCS"),
         (["pairs", "d"], ["--master=local", "--spark-conf=a=b"], "without --engine spark"),
         (["pairs", "d"], ["--step=0.1", "--examples=2", "--plot=p.png"], "without --histogram"),

@@ -138,6 +138,17 @@ def test_what_is_left_out_was_never_there(run, changed):
     assert "no meaning with DOCS" in run("pairs", "docs", "--check-files", code=2).err
 
 
+@pytest.mark.parametrize("command", ["pairs", "clusters"])
+def test_documents_are_left_out_of_filtered_sets_too(run, here, command):
+    run("index", "docs", "-q", "--ignore-common", "3")
+    (here / "docs/b").unlink()
+    found = run(command, "-t", "0.5", "--check-files")
+    exact = run(command, "-t", "0.5", "--check-files", "--exact")
+    assert "left out 1 document" in exact.err
+    assert exact.out == found.out
+    assert b"docs/a" in exact.out
+
+
 def test_nothing_is_dropped_for_a_document_that_is_gone(run, here):
     """`clusters` leaves documents of its groups that changed out in any case, and ends with 2."""
     run("clusters", "docs", "-q")
@@ -169,6 +180,19 @@ def test_a_store_of_another_collection_stays(run, here):
     assert {path: path.read_bytes() for path in before} == before
     run("pairs", "other", "--replace-store", "-q")
     assert "1 document in other" in run("pairs").err
+
+
+@pytest.mark.parametrize("kind", ["signatures", "shingles"])
+def test_a_store_of_another_collection_stays_if_one_artifact_is_damaged(run, here, kind):
+    run("index", "docs", "-q")
+    os.truncate(here / f".lshdup/{kind}.npz", 500)
+    (here / "other").mkdir()
+    (here / "other/x").write_text(TEXT)
+    before = {path: path.read_bytes() for path in (here / ".lshdup").glob("*.npz")}
+    err = run("pairs", "other", code=2).err
+    assert "the store .lshdup holds another collection: 4 documents in docs\n" in err
+    assert {path: path.read_bytes() for path in before} == before
+    assert "it is made anew" in run("pairs", "docs").err
 
 
 def test_docs_that_are_compared_with_others_are_not_kept_in_a_store_of_others(run, here):
@@ -226,3 +250,30 @@ def test_a_text_that_changed_but_for_its_set_is_the_same_no_longer(
     elif not again[1:]:
         run("pairs", "d", "--same", same, *options)
     assert not run(*again, "--same", same).rows
+
+
+def test_sets_that_were_read_again_have_the_times_of_their_files(run, here):
+    run("index", "docs", "-q")
+    os.utime(here / "docs/b", ns=(1, 1))
+    run("shingle", "docs", "-q")
+    assert {row[2] for row in run("clusters", code=0).rows} == {"docs/a", "docs/b", "docs/sub/c"}
+
+
+# --- documents are never written ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["pairs docs", "pairs", "clusters docs", "clusters", "query docs/b", "report docs",
+     "show docs/a docs/b", "show docs/b docs/a", "show a b", "shingle --show docs/a"],
+)  # fmt: skip
+def test_no_output_replaces_a_document(run, here, words):
+    run("index", "docs", "-q")
+    os.link(here / "docs/a", here / "hard")
+    os.symlink("docs/a", here / "soft")
+    for output in ("docs/a", "./docs/a", "hard", "soft", str(here / "docs/a")):
+        result = run(*words.split(), "-o", output, code=2)
+        assert f"-o {output} is one of the documents that are compared" in result.err.replace(
+            "-o docs/a is", f"-o {output} is"
+        )
+        assert (here / "docs/a").read_text() == f"{TEXT} a"

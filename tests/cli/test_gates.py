@@ -261,3 +261,17 @@ def test_a_store_that_does_not_suit_names_the_command_that_was_typed(run, folder
     run("shingle", "docs", "-q", "--store", "sets")
     conflict = run("signatures", "--store", "sets", "-k", "2", code=2).err
     assert "\n  run `lshdup signatures DOCS --store sets -k 2`\n" in conflict
+
+
+def test_a_document_is_no_duplicate_of_itself_by_another_name(run, folders):
+    """The store may have absolute names, and names that lead out of its folder and in again."""
+    docs = folders / "docs"
+    (folders / "link").symlink_to("docs")
+    words = ("c", "./c", "../docs/c", str(docs / "c"), "../link/c", "../one/../docs/c")
+    for named in (str(docs), "../docs", "../link", f"{docs}/../link", "../one/../docs", "."):
+        run("index", named, "-q", "--store", "s", cwd=docs)
+        for word in words:
+            result = run("query", word, "--check", "--store", "s", cwd=docs, code=0)
+            assert not result.out, (named, word)
+        assert run("query", "b", "--check", "--store", "s", cwd=docs, code=1).out
+        (docs / "s").rename(folders / f"s{len(list(folders.iterdir()))}")

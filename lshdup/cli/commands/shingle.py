@@ -72,7 +72,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         refuse(ctx, ("format_", "header", "output"), "without --show")
     with open_session(ctx, options) as session:
         if options["show"] is not None:
-            last = session.workspace.load_last_collection()
+            last = session.load_last_collection()
             document = look_up(options["show"], last)
             stored = of_documents(last, [document])
             if stored is not None:

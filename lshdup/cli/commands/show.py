@@ -133,7 +133,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         message = "A and B are both standard input"
         raise InputError(message, "name a file for one of them")
     with open_session(ctx, options) as session:
-        last = session.workspace.load_last_collection()
+        last = session.load_last_collection()
         named = [look_up(options[name], last) for name in "ab"]
         stored = of_documents(last, named)
         if stored is not None:
@@ -346,7 +346,7 @@ def _picture(
     if len(comparison.changes) == 1 and comparison.similarity == 1.0:
         is_equal, unseen = a.text.utf8 == b.text.utf8, UNSEEN.get(params.tokens, "case or layout")
         same = f"they differ in no {noun}, only in {unseen}"
-        yield "the texts are equal byte for byte" if is_equal else same
+        yield "what was read of the two texts is equal" if is_equal else same
         if is_equal or not by_lines:
             yield ""
             return
