@@ -36,8 +36,8 @@ MUTANTS = [
     Mutant(
         "collection: the identity is without the offsets of names",
         "lshdup/collection/collection.py",
-        "in (names.offsets, names.blob, self.fingerprints):",
-        "in (names.blob, self.fingerprints):",
+        "in (names.offsets, names.blob, self.fingerprints, *prints):",
+        "in (names.blob, self.fingerprints, *prints):",
         f"{CHECKS} -k identity",
     ),
     Mutant(
