@@ -346,7 +346,7 @@ def _picture(
     if len(comparison.changes) == 1 and comparison.similarity == 1.0:
         is_equal, unseen = a.text.utf8 == b.text.utf8, UNSEEN.get(params.tokens, "case or layout")
         same = f"they differ in no {noun}, only in {unseen}"
-        yield "the texts are equal byte for byte" if is_equal else same
+        yield "what was read of the two texts is equal" if is_equal else same
         if is_equal or not by_lines:
             yield ""
             return
