@@ -1,7 +1,9 @@
 """An ordered list of documents: their names, and where each is. No file is read here."""
 
 import os
+import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -24,6 +26,8 @@ class DocumentList:
     locations : where documents are; None: each is a whole file, and names are paths.
     home : folder that names and paths start from; empty: the current folder.
     docs : the folders and files that were named, as typed from home.
+    has_links : whether any of the files was a symbolic link itself when it was listed; True if that
+        is not known.
     max_bytes : a file that is larger when it is read is skipped.
     record_files : the files that records are read from.
     formats : bounds for reading office documents.
@@ -40,6 +44,7 @@ class DocumentList:
     formats: FormatLimits = DEFAULT_FORMATS
     skipped_records: tuple[SkippedFile, ...] = ()
     docs: tuple[bytes, ...] = field(default=(), compare=False)
+    has_links: bool = field(default=True, compare=False)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -102,10 +107,11 @@ class DocumentList:
         return RecordLocation(path, *(int(column[index]) for column in columns))
 
     def changed(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the documents that have vanished, or have another size or time than when they were
-        listed.
+        """Return the documents that have vanished, have another size or time than when they were
+        listed, or have become symbolic links.
 
-        No file is opened. indices : int64 array.
+        Where links were listed, one that leads to another of these documents has become a link: of
+        a link and its target only one is listed. No file is opened. indices : int64 array.
         """
         firsts, file = indices, np.arange(len(indices))
         if self.locations is not None:  # one look at each file
@@ -114,13 +120,22 @@ class DocumentList:
             file = np.searchsorted(different, files)
             firsts = indices[np.argsort(files, kind="stable")[np.cumsum(counts) - counts]]
         gone = np.zeros(len(firsts), bool)
+        links: dict[tuple[int, int], list[int]] = {}  # by device and number of the target
         for at, index in enumerate(firsts.tolist()):
             try:
-                status = os.stat(self.path(index))
+                status = os.lstat(self.path(index))
+                if stat.S_ISLNK(status.st_mode) and self.has_links:
+                    status = os.stat(self.path(index))
+                    links.setdefault((status.st_dev, status.st_ino), []).append(at)
                 listed = self.sizes[index], self.mtimes[index]
                 gone[at] = (status.st_size, status.st_mtime_ns) != listed
+                gone[at] |= stat.S_ISLNK(status.st_mode)
             except OSError:
                 gone[at] = True
+        for index in firsts.tolist() if links else ():
+            with suppress(OSError):
+                status = os.lstat(self.path(index))
+                gone[links.get((status.st_dev, status.st_ino), [])] = True
         return indices[gone[file]]
 
     def typed_names(self, indices: NDArray[np.int64]) -> list[bytes]:

@@ -99,6 +99,7 @@ class Finder:
         self._excluded: list[tuple[bytes, Reason]] = []
         self._linked_files: list[bytes] = []  # links that are followed, after all else
         self._linked_folders: list[bytes] = []
+        self._has_links = False
         store = self.store
         self._store = _identity(store) if store is not None and os.path.isdir(store) else None
 
@@ -140,6 +141,7 @@ class Finder:
             if not stat.S_ISREG(status.st_mode):
                 return Skipped(name, Reason.UNREADABLE, "not a regular file")
             self._found[name] = status
+            self._has_links |= os.path.islink(argument)  # noqa: PTH114 (bytes path)
             self._has_records(name, named=True)
         return None
 
@@ -170,7 +172,12 @@ class Finder:
                 self._skip(names[at], Reason.TOO_LARGE, detail)
         table = StringTable.from_strings(names)
         return DocumentList(
-            table, stats.sizes, stats.mtimes, max_bytes=params.max_bytes, formats=params.formats
+            table,
+            stats.sizes,
+            stats.mtimes,
+            max_bytes=params.max_bytes,
+            formats=params.formats,
+            has_links=self._has_links,
         ).take(np.flatnonzero(keep))
 
     def _met_already(self, path: bytes, status: os.stat_result) -> bool:
@@ -203,6 +210,7 @@ class Finder:
                     targets.add(target)
                     if not self._was_named(name, self._named.get(status.st_ino)):
                         self._found[name] = status
+                        self._has_links = True
             except OSError as error:
                 self.on_skipped(Skipped.because(name, error))
 

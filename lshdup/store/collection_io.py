@@ -194,6 +194,7 @@ def _read_documents(
         record_files=RecordFiles(folder, _record_fields(header)),
         skipped_records=skipped,
         docs=_read_docs(header),
+        has_links=header.get("links") is not False,
     )
     fits = ("rows" in header) == (documents.record_fields is not None)
     refuse_if(not fits, "it has rows without fields, or fields without rows")
@@ -295,6 +296,7 @@ def would_save_the_same(old: Collection, new: Collection, kind: str) -> bool:
     if (
         old.identity != new.identity
         or old.documents.docs != new.documents.docs
+        or old.documents.has_links != new.documents.has_links
         or old.documents.record_fields != new.documents.record_fields
         or old.sketch != new.sketch
         or (old.unfiltered is not None and old.unfiltered_identity != new.unfiltered_identity)

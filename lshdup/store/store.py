@@ -149,6 +149,7 @@ class Store:
         arrays = collection_arrays(collection, kind)
         header = self.describe(collection, with_sketch=kind == "signatures")
         header["docs"] = [os.fsdecode(name) for name in collection.documents.docs]
+        header["links"] = collection.documents.has_links
         if collection.unfiltered is not None:
             header["whole"] = collection.unfiltered_identity
         npz.save(self.path(kind), kind, header, arrays)

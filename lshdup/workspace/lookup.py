@@ -213,7 +213,8 @@ def _find_file(word: bytes, documents: "DocumentList") -> int | None:
     for index in filter(documents.is_file, names.ending_with(b"/" + base)):
         path = documents.path(index)
         with suppress(OSError):
-            if os.path.samefile(path, word) and os.path.realpath(path) == os.path.realpath(word):
+            is_same = os.path.samefile(path, word)  # noqa: PTH121 (bytes path)
+            if is_same and os.path.realpath(path) == os.path.realpath(word):
                 return index
     return None
 

@@ -138,6 +138,28 @@ def test_what_is_left_out_was_never_there(run, changed):
     assert "no meaning with DOCS" in run("pairs", "docs", "--check-files", code=2).err
 
 
+@pytest.mark.parametrize("options", [[], ["docs/link"], ["--follow"]])
+def test_a_document_that_became_a_link_is_no_document_any_more(run, here, options):
+    """Of the same size and time as before: the file that it leads to may be the only one left."""
+    for name in ("a", "b"):
+        (here / "docs" / name).write_text(TEXT)
+        os.utime(here / "docs" / name, ns=(10**18, 10**18))
+    (here / "far").write_text(f"{TEXT} z")
+    (here / "docs/link").symlink_to("../far")
+    run("clusters", "docs", *options, "-q")
+    kept = run("clusters", "--check-files", "--emit", "keep").lines
+    whole = run("clusters", "--check-files", "--format", "csv").out
+    assert b"docs/a" in whole
+    assert (b"docs/link" in whole) == bool(options)
+    (here / "docs/a").unlink()
+    (here / "docs/a").symlink_to("b")
+    assert "docs/a" in kept + run("clusters", "--emit", "drop", code=2).lines
+    checked = run("clusters", "--check-files", "--format", "csv", "-v")
+    assert "lshdup: docs/a: deleted or changed since the last run\n" in checked.err
+    assert "left out 1 document" in checked.err
+    assert (b"docs/link" in checked.out) == bool(options)
+
+
 @pytest.mark.parametrize("command", ["pairs", "clusters"])
 def test_documents_are_left_out_of_filtered_sets_too(run, here, command):
     run("index", "docs", "-q", "--ignore-common", "3")
