@@ -487,7 +487,8 @@ def test_large_documents_take_little_memory_however_many_threads(tmp_path):
     (tmp_path / "small").write_text("small")
     peaks = []
     for names in (["small"], list("abcd")):
-        command = [sys.executable, "-c", PEAK, "shingle", *names, "-j", "4", "-q"]
+        options = ("-j", "4", "-q", "--replace-store")
+        command = [sys.executable, "-c", PEAK, "shingle", *names, *options]
         env = {**os.environ, "PYTHONPATH": str(ROOT)}
         process = subprocess.run(
             command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True
