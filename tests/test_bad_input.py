@@ -323,7 +323,9 @@ def test_links_to_what_is_no_file(here):
     os.symlink("no-such-file", "d/nowhere")
     os.symlink("../d", "d/again")
     (here / "d/file").write_text("text")
-    os.symlink("file", "d/link")
+    (here / "elsewhere").write_text("text")
+    os.symlink("file", "d/the-same")
+    os.symlink("../elsewhere", "d/link")
     documents, skipped = found("d", follow=True)
     assert list(documents.names) == [b"d/file", b"d/link"]
     reasons = {each.name: each.reason for each in skipped}

@@ -36,8 +36,8 @@ MUTANTS = [
     Mutant(
         "collection: the identity is without the offsets of names",
         "lshdup/collection/collection.py",
-        "in (names.offsets, names.blob, self.fingerprints, *prints):",
-        "in (names.blob, self.fingerprints, *prints):",
+        "in (names.offsets, names.blob, *columns):",
+        "in (names.blob, *columns):",
         f"{CHECKS} -k identity",
     ),
     Mutant(
