@@ -425,7 +425,7 @@ def test_nothing_is_kept_afterwards(session, monkeypatch, tmp_path, folder):
             made = (
                 len(list(tmp_path.glob("*/rdd-*"))) if folder else len(persistent(session) - before)
             )
-            assert 3 < made < 12
+            assert 3 < made < 13  # one of them: which of exact duplicates is preferred
     assert persistent(session) == before
     assert not list(tmp_path.glob("*/rdd-*"))
 
