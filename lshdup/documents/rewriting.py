@@ -104,11 +104,18 @@ def refuse_document(output: Path, documents: DocumentList) -> None:
 
 def refuse_file(output: Path, paths: Iterable[bytes]) -> None:
     """Raise ParameterError if an output is one of these files, by any name."""
+    if _is_one_of(output, paths):
+        message = f"-o {output} is one of the documents that are compared"
+        raise ParameterError(message, "write to another file, or --exclude this one")
+
+
+def _is_one_of(output: Path, paths: Iterable[bytes]) -> bool:
+    """Return whether an output is one of these files, by any name."""
     for path in paths if output.is_file() else ():
         with suppress(OSError):
             if output.samefile(os.fsdecode(path)):
-                message = f"-o {output} is one of the documents that are compared"
-                raise ParameterError(message, "write to another file, or --exclude this one")
+                return True
+    return False
 
 
 def _targets(paths: list[bytes], target: Path) -> list[Path]:
@@ -126,10 +133,7 @@ def _targets(paths: list[bytes], target: Path) -> list[Path]:
 
 
 def _check(path: bytes, kind: Kind, target: Path, sources: list[bytes]) -> None:
-    if target.exists() and any(
-        Path(os.fsdecode(source)).exists() and target.samefile(os.fsdecode(source))
-        for source in sources
-    ):
+    if _is_one_of(target, sources):
         message = f"{target} is one of the files that are read; lshdup changes none of them"
         raise ParameterError(message, "write to another file")
     parquet = kind == Kind.PARQUET
