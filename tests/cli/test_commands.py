@@ -589,7 +589,7 @@ def test_r5_hand_out(run, pages):
         rows = run(
             "pairs", str(shingles), "--tokens", "ids", "-t", "0.85", "--no-store", *options
         ).rows
-        assert {(str(int(a[5:])), str(int(b[5:]))) for a, b, _ in rows} == expected
+        assert {(str(int(a[5:])), str(int(b[5:]))) for a, b, *_ in rows} == expected
     assert len(expected) == 50
 
 
