@@ -13,6 +13,7 @@ from lshdup.errors import ParameterError
 
 TOKENS = ("word", "symbols", "char", "terms", "ids")
 HASHES = ("mix64", "poly31")
+MAIL_QUOTES = ("keep", "drop")
 #: Schemes of signatures; "linear" is for experiments, not for a store.
 SCHEMES = ("fast", "classic", "linear")
 STORED_SCHEMES = SCHEMES[:2]
@@ -181,6 +182,8 @@ class ShingleParams(_Params):
     normalize : NFKC.
     keep_case : no case folding.
     encoding : forced on every document; empty: recognised.
+    mail_headers : the text of a mail has all header fields, not only the subject.
+    mail_quotes : keep or drop: lines quoted from an earlier mail, and the signature.
     hash : mix64 (64 bits), or poly31 (the 32-bit hash of the lecture, R2; characters only).
     key : name of the secret, by which artifacts know it; computed from the secret.
     secret : key for mix64, so that nobody without it can prepare texts with equal hashes; empty:
@@ -193,6 +196,8 @@ class ShingleParams(_Params):
     normalize: bool = True
     keep_case: bool = False
     encoding: str = ""
+    mail_headers: bool = False
+    mail_quotes: str = "keep"
     hash: str = "mix64"
     key: str = ""
     secret: bytes = field(default=b"", repr=False, compare=False)
@@ -211,6 +216,7 @@ class ShingleParams(_Params):
         )
         _check_choice("--tokens", self.tokens, TOKENS)
         _check_choice("--hash", self.hash, HASHES)
+        _check_choice("--mail-quotes", self.mail_quotes, MAIL_QUOTES)
         if self.k == 0:
             object.__setattr__(self, "k", DEFAULT_K[self.tokens])
         _check(1 <= self.k <= MAX_K, f"-k is {self.k}; it must be from 1 to {MAX_K} tokens")

@@ -91,6 +91,9 @@ shingle_options = _stack(
     option("--encoding", default="", metavar="NAME",
            show_default="UTF-8, byte-order marks, else detected",
            help="Read every document as this."),
+    option("--mail-headers", is_flag=True, help="Compare all header fields of mails."),
+    option("--mail-quotes", type=click.Choice(params.MAIL_QUOTES), default=_SHINGLE.mail_quotes,
+           help="Keep or drop quoted lines of mails, and signatures."),
     option("--hash", type=click.Choice(params.HASHES), default=_SHINGLE.hash,
            help="How shingles are told apart: by 64 bits, or, of characters only, by a 32-bit "
                 "polynomial with factor 31."),

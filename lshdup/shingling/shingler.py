@@ -19,7 +19,16 @@ from lshdup.params import DEFAULT_FORMATS, LONGEST, FormatLimits, ShingleParams
 from lshdup.shingling.char_table import NO_TABLE, CharTable, char_table
 from lshdup.shingling.normalization import normal_form
 from lshdup.skipped import Reason
-from lshdup.text.decoding import Text, decode, decode_record, may_need_decoding
+from lshdup.text.decoding import (
+    MAIL,
+    Text,
+    decode,
+    decode_mails,
+    decode_record,
+    find_mails,
+    may_need_decoding,
+)
+from lshdup.text.mail import MailRules
 from lshdup.utils.ragged import RaggedSets, ranges
 
 #: The kernel's rule for each kind of tokens.
@@ -160,9 +169,12 @@ class Shingler:
             return _drop(ShingleBatch(batch.indices, sets, byte_prints, text_prints, skipped), bad)
         flags = np.zeros(count, np.uint8)
         text_kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
-        special = np.ones(count, bool)
+        special, mails = np.ones(count, bool), np.zeros(count, bool)
         if not self.params.encoding or batch.is_text:
             special = may_need_decoding(batch.names, batch.text, batch.starts, batch.lengths, flags)
+        if not batch.is_text:
+            mails = find_mails(batch.names, batch.text, batch.starts, batch.lengths, flags)
+            special |= mails
         # An empty text costs nothing and has an empty set.
         lengths = np.where(special, 0, batch.lengths)
         sets, text_prints, outcomes = self._run(replace(batch, lengths=lengths), flags)
@@ -172,14 +184,25 @@ class Shingler:
         slow = np.flatnonzero(special | (outcomes != text_kernels.DONE))
         if not len(slow):
             return result
-        return self._shingle_decoded(
-            batch, replace(result, sets=sets.copy()), slow.tolist(), limits
-        )
+        result = replace(result, sets=sets.copy())
+        return self._shingle_decoded(batch, result, slow.tolist(), np.flatnonzero(mails), limits)
 
     def _shingle_decoded(
-        self, batch: TextBatch, result: ShingleBatch, positions: list[int], limits: FormatLimits
+        self,
+        batch: TextBatch,
+        result: ShingleBatch,
+        positions: list[int],
+        mails: NDArray[np.int64],
+        limits: FormatLimits,
     ) -> ShingleBatch:
-        """Complete the sets of a batch by those of the documents at these positions."""
+        """Complete the sets of a batch by those of the documents at these positions.
+
+        mails : int64 array, those of the positions that are mails.
+        """
+        rules = mail_rules(self.params)
+        texts = decode_mails([_raw(batch, at) for at in mails.tolist()], limits, rules)
+        read = dict(zip(mails.tolist(), texts, strict=True))
+        del texts
         decoded: list[int] = []  # Positions of the documents that are texts.
         bad: list[int] = []
         new_sets: list[RaggedSets] = []
@@ -188,7 +211,7 @@ class Shingler:
         size = 0
         for position in positions:
             index = int(batch.indices[position])
-            text = self._decode(batch, position, limits)
+            text = read.pop(position, None) or self._decode(batch, position, limits)
             if text.reason is not None:
                 result.skipped.append((index, text.reason, text.detail))
                 bad.append(position)
@@ -196,7 +219,7 @@ class Shingler:
                 decoded.append(position)
                 waiting.append(text.utf8)
                 size += len(text.utf8)
-                if text.office:
+                if text.office not in ("", MAIL):
                     result.office_documents.append(index)
                 if text.encoding:
                     result.guesses.append((index, text.encoding))
@@ -217,11 +240,11 @@ class Shingler:
         return _drop(replace(result, sets=sets), np.array(bad, np.int64))
 
     def _decode(self, batch: TextBatch, position: int, limits: FormatLimits) -> Text:
-        start = batch.starts[position]
-        raw = batch.text[start : start + batch.lengths[position]].tobytes()
+        raw = _raw(batch, position)
         if batch.is_text:
             return decode_record(raw)
-        return decode(raw, batch.names[position], self.params.encoding, batch.max_bytes, limits)
+        rules, encoding = mail_rules(self.params), self.params.encoding
+        return decode(raw, batch.names[position], encoding, batch.max_bytes, limits, rules)
 
     def shingle_texts(self, texts: list[bytes]) -> RaggedSets:
         """Return the shingle sets of texts in valid UTF-8. Raise InputError if one is too long."""
@@ -331,6 +354,16 @@ def fingerprint_bytes(batch: TextBatch, params: ShingleParams) -> NDArray[np.uin
     used = shingle_hash(params)
     byte_fingerprints(batch.text, batch.starts, batch.lengths, used.seed, used.factor, out)
     return out
+
+
+def mail_rules(params: ShingleParams) -> MailRules:
+    """Return what the text of a mail has by these parameters."""
+    return MailRules(params.mail_headers, params.mail_quotes == "keep")
+
+
+def _raw(batch: TextBatch, position: int) -> bytes:
+    start = batch.starts[position]
+    return batch.text[start : start + batch.lengths[position]].tobytes()
 
 
 def _replace_sets(sets: RaggedSets, positions: list[int], others: RaggedSets) -> RaggedSets:
