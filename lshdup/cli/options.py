@@ -61,6 +61,8 @@ documents_options = _stack(
                 "it, such files in folders are taken row by row too."),
     option("--id-field", default="", metavar="NAME", show_default="a row is called FILE:ROW",
            help="Field that holds the name of a row: a string or an integer, each once."),
+    option("--archives", is_flag=True,
+           help="Open tar and zip archives in folders too, not only those in DOCS."),
     option("--check-content", is_flag=True,
            help="Read unchanged documents again too."),
 )  # fmt: skip
