@@ -233,7 +233,7 @@ def test_rows_that_are_too_long_are_said(tmp_path):
         tmp_path, b'{"text":"a"}\n{"text":"' + b"x" * (1 << 20) + b'"}\n{"text":"b"}\n'
     )
     assert made == [b"a", b"b"]
-    assert [(number, reason) for number, reason, _ in listed.skipped] == [(2, Reason.TOO_LARGE)]
+    assert [(number, reason) for number, reason, *_ in listed.skipped] == [(2, Reason.TOO_LARGE)]
 
 
 def test_ids_are_what_is_written(tmp_path):
@@ -257,7 +257,7 @@ def test_ids_are_what_is_written(tmp_path):
         id="id",
     )
     assert list(listed.names) == [b"a", "aé".encode(), b"12", b"-0", b"9" * 30, b" \n"]
-    assert [(number, reason) for number, reason, _ in listed.skipped] == [
+    assert [(number, reason) for number, reason, *_ in listed.skipped] == [
         *((n, Reason.NO_ID) for n in range(7, 12)),
         (12, Reason.UNDECODABLE),
         (13, Reason.NO_ID),
