@@ -3,7 +3,7 @@
 import enum
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.frozen import dataclass
 from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
 from lshdup.skipped import Reason
 from lshdup.utils.compression import bare_name

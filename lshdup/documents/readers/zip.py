@@ -8,7 +8,6 @@ import os
 import stat
 import struct
 import zlib
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -23,6 +22,7 @@ from lshdup.documents.readers.members import (
     too_large_unpacked,
 )
 from lshdup.documents.records import RecordError, RecordFields, RecordList, SkippedRecord
+from lshdup.frozen import dataclass
 from lshdup.kernels.helpers import PADDING
 from lshdup.skipped import Reason
 from lshdup.utils.ragged import StringTable
