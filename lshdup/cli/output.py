@@ -6,20 +6,19 @@ UTF-8 is a lone surrogate escape (``\udcff``), as of `os.fsdecode`.
 """
 
 import contextlib
-import csv
 import io
 import json
 import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO
 
 from lshdup.cli.console import close_stdout, use_color
 from lshdup.errors import InputError, ParameterError
+from lshdup.frozen import dataclass
 from lshdup.utils.atomic import check_writable, replace_file
 from lshdup.utils.json_cells import Cell, json_cell, json_line
 from lshdup.utils.messages import decimal, printable
@@ -287,6 +286,8 @@ def _texts(column: Sequence[Cell]) -> Iterable[bytes]:
 
 
 def _csv_parts(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[bytes]:
+    import csv  # Imported here to keep the start of every command fast.
+
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     for row in rows:

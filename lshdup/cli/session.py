@@ -1,11 +1,12 @@
 """The session of a command: its checked parameters, its console and its workspace."""
 
+import gc
 import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from lshdup import params
 from lshdup.cli.conflicts import is_set, refuse, refuse_without_documents, refuse_without_store
 from lshdup.cli.console import Console
 from lshdup.errors import InputError, ParameterError
+from lshdup.frozen import dataclass
 from lshdup.params import (
     DEFAULT_STORE,
     BandParams,
@@ -52,6 +54,13 @@ class Session:
         return last
 
 
+def resume_collecting() -> None:
+    """Turn the garbage collector on if it is off, for all objects that come from now on."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
+
+
 @contextmanager
 def open_session(
     ctx: click.Context,
@@ -71,6 +80,7 @@ def open_session(
         from lshdup.utils.parallel import count_processors
         from lshdup.workspace.workspace import Workspace
 
+        resume_collecting()
         output = options.get("output")
         if output is not None:
             from lshdup.documents.rewriting import refuse_file

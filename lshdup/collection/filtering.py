@@ -1,12 +1,12 @@
 """Filters of a collection: shingles of templates and common shingles leave every set."""
 
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.collection.collection import WHOLE, Collection, Columns, Unfiltered, set_columns
+from lshdup.frozen import dataclass
 from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
 from lshdup.lsh.signatures import Allocate, Sketcher, in_memory
 from lshdup.params import FilterParams, SketchParams
@@ -91,6 +91,8 @@ def filter_collection(
         if signatures is not None and sketcher is not None:
             signatures[rows] = sketcher.sketch(filtered)
         return set_columns(filtered, collection.shingle), filtered if keep else NO_SETS
+
+    from concurrent.futures import ThreadPoolExecutor  # Imported here to keep `query` fast.
 
     with ThreadPoolExecutor(jobs) as pool:
         pieces = list(pool.map(filter_piece, range(0, max(n, 1), _PIECE)))

@@ -11,7 +11,8 @@ from lshdup.collection.set_keeper import SetKeeper
 from lshdup.documents.reading import runs
 from lshdup.errors import RERUN, ArtifactError
 from lshdup.params import LONGEST
-from lshdup.shingling.shingler import NO_SETS, ShingleBatch, shingle_hash
+from lshdup.shingling.hashing import shingle_hash
+from lshdup.shingling.shingler import NO_SETS, ShingleBatch
 from lshdup.skipped import Reason, Skipped
 from lshdup.utils.ragged import RaggedSets, SetSource
 from lshdup.utils.scratch import open_optional_spool
@@ -82,7 +83,10 @@ class _SetReader:
         def place(
             made: ShingleBatch, filtered: RaggedSets, prints: NDArray[np.uint64]
         ) -> RaggedSets:
-            """Copy the sets of a batch to their places, on the thread that made them."""
+            """Sort the sets of a batch and copy them to their places, on the thread that made
+            them.
+            """
+            filtered.sort()
             at = np.searchsorted(wanted, made.indices)
             same_prints = prints == collection.fingerprints[made.indices]
             same[at] = same_prints & (filtered.sizes == sizes[at])

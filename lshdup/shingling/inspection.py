@@ -1,25 +1,21 @@
 """Tokens and shingles of one text in the order of the text, for people to look at."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.reading import TextBatch
+from lshdup.frozen import dataclass
 from lshdup.kernels import shingles as kernels
 from lshdup.kernels import text as text_kernels
 from lshdup.kernels.helpers import mix64_array
 from lshdup.params import LONGEST, ShingleParams
 from lshdup.shingling.char_table import char_table
+from lshdup.shingling.hashing import shingle_hash
 from lshdup.shingling.normalization import normal_form
-from lshdup.shingling.shingler import (
-    TOKEN_RULES,
-    ScratchArrays,
-    Shingler,
-    shingle_hash,
-    too_long_error,
-)
+from lshdup.shingling.shingler import TOKEN_RULES, ScratchArrays, Shingler, too_long_error
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,12 @@ Knows byte-order marks, compressed files, HTML and office documents.
 """
 
 import codecs
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.frozen import dataclass
 from lshdup.kernels import text as kernels
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
 from lshdup.skipped import Reason
@@ -23,11 +24,10 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
     (codecs.BOM_UTF8, "utf-8-sig"),
 )
-_MAGICS = (*(bom for bom, _ in _BOMS), *file_types.MAGICS, compression.GZIP, compression.ZSTD)
+_MAGICS = (*(bom for bom, _ in _BOMS), *file_types.MAGICS, *compression.MAGICS)
 #: Whether two bytes, as a little-endian number, begin one of them.
 _BEGINS_MAGIC = np.zeros(1 << 16, bool)
 _BEGINS_MAGIC[[int.from_bytes(magic[:2], "little") for magic in _MAGICS]] = True
-
 
 #: The `Text.office` of a mail.
 MAIL = "eml"
@@ -42,7 +42,7 @@ class Text:
     codec : Python's name of the encoding that the bytes were decoded from.
     page : whether this is the visible text of an HTML page.
     office : the type of the office document that the text was extracted from; eml for a mail.
-    packed : the compression of the file, gzip or zstd.
+    packed : the compression of the file: gzip, zstd, xz or bzip2.
     """
 
     utf8: bytes = b""
@@ -90,7 +90,7 @@ def find_mails(
     """Return which documents are mails: bool array of shape (n,). Parameters as of
     `may_need_decoding`.
     """
-    mails = (flags & kernels.STARTS_HEADER) != 0
+    mails: NDArray[np.bool_] = (flags & kernels.STARTS_HEADER) != 0
     for i in np.flatnonzero(mails).tolist():
         window = min(HEADER_WINDOW, int(lengths[i]))
         mails[i] = is_mail(text[starts[i] : starts[i] + window].tobytes(), names[i])

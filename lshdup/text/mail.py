@@ -3,17 +3,19 @@
 That text is the subject and the body: the plain text of it, else its HTML as a page shows it. Mails
 that are part of a mail are read too; attachments are not. Python's email package takes multipart
 mails apart; a mail of one part is read without it, with the same result, in a tenth of the time.
-Runs in the worker process (`office_worker`), so `email` and the HTML parser are imported there only.
+Runs in the worker process (`office_worker`): `email` and the HTML parser are imported there only.
 """
 
 import binascii
 import codecs
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
+from lshdup.frozen import dataclass
+from lshdup.params import ShingleParams
 from lshdup.text import html
 from lshdup.text.encodings import WESTERN, look_up_codec
 from lshdup.utils.mailbox import bare_mail, find_mails, starts_mailbox
@@ -23,9 +25,7 @@ if TYPE_CHECKING:
     from email.policy import Policy
 
 #: Names of the fields by which a mail is known, in small letters.
-_KNOWN = frozenset(
-    b"from to date subject message-id received newsgroups path references".split()
-)
+_KNOWN = frozenset(b"from to date subject message-id received newsgroups path references".split())
 #: Fields that mail servers write.
 _OF_SERVERS = frozenset((b"message-id", b"received"))
 _ENVELOPE = re.compile(rb"(?:>?From [^\n]*+\n)*+")
@@ -66,6 +66,11 @@ class MailRules:
 
     headers: bool = False
     quotes: bool = True
+
+    @classmethod
+    def of(cls, params: ShingleParams) -> "MailRules":
+        """Return the rules that parameters of the command line mean."""
+        return cls(params.mail_headers, params.mail_quotes == "keep")
 
 
 DEFAULT_RULES = MailRules()
@@ -118,10 +123,7 @@ def read_mail(data: bytes, rules: MailRules = DEFAULT_RULES) -> bytes:
     Raises MailError. Cost: linear; about 25 µs for a mail of one part, 250 µs for an HTML page.
     """
     starts = [0, *find_mails(data), len(data)] if starts_mailbox(data) else [0, len(data)]
-    texts = (
-        _read(data[start:end], rules)
-        for start, end in zip(starts, starts[1:], strict=False)
-    )
+    texts = (_read(data[start:end], rules) for start, end in pairwise(starts))
     return "\n\n".join(texts).encode("utf-8", "replace")
 
 
@@ -283,8 +285,7 @@ def _read_parts(data: bytes, rules: MailRules) -> Iterator[str]:
     while stack:
         part = stack.pop()
         kind, charset = _kind_of(part)
-        parts = part.get_payload() if part.is_multipart() else []
-        assert isinstance(parts, list)
+        parts: Any = part.get_payload() if part.is_multipart() else []
         if kind in _MAILS and parts:
             for inner in parts:
                 yield _title_of(inner, rules)
@@ -310,7 +311,7 @@ def _policy() -> "Policy":
             name, value = super().header_source_parse(sourcelines)
             return name, value[:_LONGEST_FIELD]
 
-        def header_fetch_parse(self, name: str, value: str) -> str:  # noqa: ARG002
+        def header_fetch_parse(self, name: str, value: str) -> str:
             return value
 
     return Raw()
@@ -323,7 +324,8 @@ def _field_of(part: "Message", name: str) -> str:
 def _title_of(mail: "Message", rules: MailRules) -> str:
     if not rules.headers:
         return _words(_field_of(mail, "subject"))
-    return "\n".join(f"{name}: {_words(_field_of(mail, name))}" for name in mail.keys())
+    names = dict.fromkeys(mail.keys())  # of a name that is repeated, the first field
+    return "\n".join(f"{name}: {_words(_field_of(mail, name))}" for name in names)
 
 
 def _kind_of(part: "Message") -> tuple[str, str]:

@@ -21,10 +21,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from lshdup.frozen import dataclass
 from lshdup.params import FormatLimits
 from lshdup.skipped import Reason
 from lshdup.text import office_worker

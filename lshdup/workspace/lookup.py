@@ -5,10 +5,10 @@ input.
 import os
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lshdup.errors import InputError
+from lshdup.frozen import dataclass
 from lshdup.params import ShingleParams
 from lshdup.utils.messages import did_you_mean, printable
 from lshdup.workspace.request import merge_params
@@ -48,10 +48,10 @@ class NamedDocument:
 
     def decode(self, raw: bytes, is_text: bool, params: ShingleParams) -> "Text":
         """Decode the bytes of the document. Raise InputError if they are no text."""
-        from lshdup.shingling.shingler import mail_rules
         from lshdup.text.decoding import decode, decode_record
+        from lshdup.text.mail import MailRules
 
-        rules, encoding = mail_rules(params), params.encoding
+        rules, encoding = MailRules.of(params), params.encoding
         text = decode_record(raw) if is_text else decode(raw, self.name, encoding, rules=rules)
         if text.reason is not None:
             message = (
