@@ -298,7 +298,7 @@ def would_save_the_same(old: Collection, new: Collection, kind: str) -> bool:
         or old.documents.docs != new.documents.docs
         or old.documents.has_links != new.documents.has_links
         or old.documents.record_fields != new.documents.record_fields
-        or old.sketch != new.sketch
+        or (kind == "signatures" and old.sketch != new.sketch)
         or (old.unfiltered is not None and old.unfiltered_identity != new.unfiltered_identity)
     ):
         return False

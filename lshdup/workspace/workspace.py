@@ -114,8 +114,7 @@ class Workspace(RunContext):
             wanted = read_filter_request(self, request, shingle)
             collection = from_documents.collect_sets(self, request, shingle, EVERY_SET)
         else:
-            collection = from_store.load_shingles(self, request)
-            last = from_store.load_signatures_of(self, collection)
+            collection, last = from_store.load_or_read_sets(self, request)
             wanted = read_filter_request(self, request, collection.shingle, last)
         request.accept(collection.documents, True)
         if wanted is not None:
@@ -172,9 +171,9 @@ class Workspace(RunContext):
             return made
         if not wanted.ignore_common:
             return build_filter(None, wanted)
-        shingles = from_store.load_shingles(self, request)
+        shingles, _ = from_store.load_or_read_sets(self, request)
         if shingles.shingle != shingle:
-            message = "shingles.npz was made with other options than are shown"
+            message = "the store was made with other options than are shown"
             raise ArtifactError(message, RERUN)
         return build_filter(shingles, wanted, request.jobs)
 
