@@ -346,7 +346,7 @@ def _load_stored(
         old = None
     if old is not None and count_known(old, documents) == len(documents):
         return old
-    shingles = _load_for_reuse(run, "shingles")
+    shingles = _load_for_reuse(run, "shingles", "removed" if sketch is not None else "made anew")
     if shingles is None or shingles.shingle != shingle:
         return old
     if old is None:
@@ -357,8 +357,8 @@ def _load_stored(
     return shingles if count_known(shingles, documents) >= count_known(old, documents) else old
 
 
-def _load_for_reuse(run: RunContext, kind: str) -> Collection | None:
-    """Load an artifact; drop it and return None if it is damaged."""
+def _load_for_reuse(run: RunContext, kind: str, fate: str = "made anew") -> Collection | None:
+    """Load an artifact; drop it and return None if it is damaged. fate : what is said of it."""
     if run.store is None:
         return None
     try:
@@ -371,7 +371,7 @@ def _load_for_reuse(run: RunContext, kind: str) -> Collection | None:
             )
         return usable
     except ArtifactError as error:
-        run.say(f"{error.message}; it is made anew")
+        run.say(f"{error.message}; it is {fate}")
         if run.store.is_held:
             run.store.drop(kind)
         return None

@@ -162,6 +162,7 @@ def load_or_read_sets(run: RunContext, request: Request) -> tuple[Collection, Co
     collection = signatures.before_filter
     sets = load_sets(run, signatures, verify=True)
     if sets is None:
+        collection = leave_out_changed(run, collection, request)
         wanted = np.arange(len(collection.documents))
         sets = set_source(collection, request.jobs, run.skipped)(wanted)
         readable = np.flatnonzero(sets.sizes == collection.sizes)

@@ -121,6 +121,9 @@ class Growth(RuleBasedStateMachine):
         answer = pairs_of("store", check_content=self.hidden_change)
         self.hidden_change = False
         assert answer == pairs_of("fresh")
+        for store in ("store", "fresh"):
+            request = Request((b"d",), DocumentParams(), {}, 2)
+            Workspace(Path(store)).make_shingles(request)
         for kind in ("shingles", "signatures", "bands", "pairs"):
             assert (
                 Path(f"store/{kind}.npz").read_bytes() == Path(f"fresh/{kind}.npz").read_bytes()
