@@ -23,7 +23,6 @@ from lshdup.params import ShingleParams, SketchParams
 from lshdup.pipeline import EVERY_SET
 from lshdup.shingling.shingle_filter import ShingleFilter, are_same_filters
 from lshdup.skipped import Reason
-from lshdup.store.collection_io import LOCATION_MEMBERS
 from lshdup.text.file_types import OFFICE_ENDINGS
 from lshdup.utils.compression import PIP, is_lacking
 from lshdup.utils.messages import count_of
@@ -200,9 +199,7 @@ def _load_known_records(run: RunContext, request: Request) -> KnownRecords:
     if run.store is None:
         return {}
     try:
-        old = run.store.load_collection(
-            run.store.newest(), here=True, verify=False, always=LOCATION_MEMBERS
-        )
+        old = run.store.load_collection(run.store.newest(), here=True)
         return {} if old is None else find_known_records(old, request.files)
     except (ArtifactError, IndexError):  # A damaged artifact is rebuilt, and that is said then.
         return {}

@@ -59,7 +59,12 @@ class Workspace(RunContext):
             )
 
     def load_or_build_index(
-        self, request: Request, *, save: bool = True, verify: bool = True
+        self,
+        request: Request,
+        *,
+        save: bool = True,
+        verify: bool = True,
+        pairs: PairParams | None = None,
     ) -> IndexedCollection:
         """`lshdup index`, and how `pairs`, `clusters` and `query` begin.
 
@@ -70,9 +75,10 @@ class Workspace(RunContext):
             used.
         verify : check every byte of the artifacts; or only the bytes that are read, and use any
             stored table that serves (`query`).
+        pairs : how candidates are met and verified, if only pairs are found with the index.
 
         """
-        indexed = index.load_or_build_index(self, request, save=save, verify=verify)
+        indexed = index.load_or_build_index(self, request, save=save, verify=verify, pairs=pairs)
         request.accept(indexed.collection.documents, True)
         return indexed
 

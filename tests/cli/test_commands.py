@@ -925,6 +925,8 @@ def test_damaged_artifacts_are_refused_in_one_line(run, corpus, tmp_path):
         path.write_bytes(data)
     shingles = tmp_path / ".lshdup/shingles.npz"
     shingles.write_bytes(b"junk")
+    assert "run `lshdup index DOCS`" in run("query", "MIT.txt", code=2).err
+    run("index", "sample_corpus")
     run("query", "MIT.txt")
     assert "made anew" in run("shingle", "sample_corpus").err
     run("index", "sample_corpus")
