@@ -420,6 +420,25 @@ main()"""
     assert changed.stdout.splitlines() == expected
 
 
+def test_sets_are_kept_where_a_reader_takes_long(run, tmp_path):
+    """As many as one name in fifty is that of an office document."""
+    (tmp_path / "d").mkdir()
+    for i in range(98):
+        (tmp_path / f"d/{i}.txt").write_text(f"document {i // 2} of some with words of its own {i}")
+    (tmp_path / "d/report.PDF").write_text("words of no other document at all")
+    run("pairs", "d", "--store", "few")
+    assert not (tmp_path / "few/shingles.npz").exists()
+    (tmp_path / "d/98.docx").write_text("document 48 of some with words of its own 98")
+    expected = run("pairs", "d", "-t", "0.6", "--no-store").out
+    run("pairs", "d")
+    run("shingle", "d", "--store", "sets")
+    kept, sets = (tmp_path / f"{store}/shingles.npz" for store in (".lshdup", "sets"))
+    assert kept.read_bytes() == sets.read_bytes()
+    for path in (tmp_path / "d").iterdir():
+        path.write_text("changed")
+    assert run("pairs", "-t", "0.6").out == expected  # no document is read
+
+
 def test_bands_of_a_lower_threshold_are_made_anew(run, corpus):
     run("index", "sample_corpus", "-t", "0.9")
     for threshold in ("0.95", "0.5"):

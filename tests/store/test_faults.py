@@ -532,7 +532,7 @@ def before_and_after(step, store, saved):
     """What a store holds before and after a step over documents that all changed; `saved` is a copy
     of it as it was before.
     """
-    make_documents(Path("d"), 150)
+    make_documents(Path("d"), 240)
     if step is shingled:
         step(store, [])
     steps(store)
@@ -586,7 +586,7 @@ def test_a_full_file_system_leaves_old_artifacts_whole(
     monkeypatch.setattr(lshdup.workspace.context, "MOST_IN_MEMORY", 0)
     old, new = before_and_after(step, "disk/store", "saved")
     refused = 0
-    for pages in [0, 1, 2, 3, *range(5, 100, 4)]:
+    for pages in [0, 1, 2, 3, 4, *range(5, 100, 4)]:
         shutil.rmtree("disk/store")
         shutil.copytree("saved", "disk/store")
         with open("disk/filler", "wb") as filler:

@@ -57,11 +57,14 @@ class Growth(RuleBasedStateMachine):
     @initialize()
     def begin(self):
         self.before, self.home = Path.cwd(), tempfile.mkdtemp()
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(os, "fsync", lambda _: None)  # no power cut will meet these artifacts
         os.chdir(self.home)
         os.mkdir("d")
         self.clock, self.number, self.hidden_change = 10**18, 0, False
 
     def teardown(self):
+        self.patch.undo()
         os.chdir(self.before)
         shutil.rmtree(self.home)
 
