@@ -58,7 +58,17 @@ def name_variables(ctx: click.Context, parameters: list[click.Parameter]) -> Ite
 
 
 class Command(click.Command):
-    """A command whose help shows the options in groups."""
+    """A command whose help shows the options in groups, and that knows words of other programs."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        while True:
+            try:
+                return super().parse_args(ctx, list(args))
+            except click.NoSuchOption as error:
+                from lshdup.cli.suggestions import translate_option
+
+                if not translate_option(self, args, error):
+                    raise
 
     def invoke(self, ctx: click.Context) -> Any:
         with name_variables(ctx, self.params):
