@@ -43,6 +43,7 @@ class Options(TypedDict, total=False):
     bag: bool
     normalize: bool
     keep_case: bool
+    min_tokens: int
     hash_key: str
     #: "fast", "classic" or "linear" (see `lshdup.lsh.signatures`), and the source of randomness.
     scheme: str
@@ -344,6 +345,7 @@ def _params(perms: int, options: Options) -> Params:
         options.get("bag", False),
         options.get("normalize", True),
         options.get("keep_case", False),
+        min_tokens=options.get("min_tokens", 0),
         secret=os.fsencode(options.get("hash_key", "")),
     )
     sketch = SketchParams(options.get("scheme", "fast"), perms, options.get("seed", 1))
@@ -365,7 +367,7 @@ def _collect(documents: Documents, params: Params, options: Options) -> Collecti
     if not _is_filtered(options):
         return sketch_collection(collection, params.sketch, jobs)
     texts = [text.encode("utf-8") for text in options.get("templates", ())]
-    template = distinct(Shingler(params.shingle).shingle_texts(texts).values)[0]
+    template = distinct(Shingler(params.shingle.of_any_size()).shingle_texts(texts).values)[0]
     request = FilterRequest(template, options.get("ignore_common", 0.0))
     shingle_filter = build_filter(collection, request, jobs)
     filtered = filter_collection(collection, shingle_filter, None, jobs, keep=True)

@@ -6,7 +6,7 @@ only these classes. Pure Python, no NumPy.
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
 from lshdup.errors import ParameterError
@@ -188,6 +188,7 @@ class ShingleParams(_Params):
     keep_case : no case folding.
     encoding : forced on every document; empty: recognised.
     hash : mix64 (64 bits), or poly31 (the 32-bit hash of the lecture, R2; characters only).
+    min_tokens : documents of fewer tokens have an empty set, and are not compared.
     key : name of the secret, by which artifacts know it; computed from the secret.
     secret : key for mix64, so that nobody without it can prepare texts with equal hashes; empty:
         none. It is never written.
@@ -200,6 +201,7 @@ class ShingleParams(_Params):
     keep_case: bool = False
     encoding: str = ""
     hash: str = "mix64"
+    min_tokens: int = 0
     key: str = ""
     secret: bytes = field(default=b"", repr=False, compare=False)
 
@@ -217,6 +219,10 @@ class ShingleParams(_Params):
         )
         _check_choice("--tokens", self.tokens, TOKENS)
         _check_choice("--hash", self.hash, HASHES)
+        _check(
+            0 <= self.min_tokens < LONGEST,
+            f"--min-tokens is {self.min_tokens}; it must be from 0 to {LONGEST - 1}",
+        )
         if self.k == 0:
             object.__setattr__(self, "k", DEFAULT_K[self.tokens])
         _check(1 <= self.k <= MAX_K, f"-k is {self.k}; it must be from 1 to {MAX_K} tokens")
@@ -237,6 +243,10 @@ class ShingleParams(_Params):
                 unknown = "which Python does not know as an encoding of text"
                 message = f"--encoding is {self.encoding!r}, {unknown}"
                 raise ParameterError(message, "try utf-8, latin-1, cp1252 or utf-16") from None
+
+    def of_any_size(self) -> "ShingleParams":
+        """Return the parameters without `min_tokens`, for texts that are named themselves."""
+        return replace(self, min_tokens=0)
 
     def with_secret(self, secret: bytes) -> "ShingleParams":
         """Return the parameters with the secret, if its name is theirs."""

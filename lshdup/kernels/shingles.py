@@ -228,6 +228,7 @@ def shingle_batch(
     step: np.uint64,
     k: int,
     bag: bool,
+    least: int,
     folded: U8,
     edges: I32,
     work: U8,
@@ -241,6 +242,7 @@ def shingle_batch(
 ) -> int:
     """Write the shingle sets of a batch to `values`, one after the other, each sorted.
 
+    least : documents of fewer tokens have empty sets.
     values : with room for one value a byte of text.
     sizes, text_prints, outcomes : of each document; if the outcome is not DONE, the first are 0.
         text_prints : fingerprints of the sequence of tokens, 0 without tokens.
@@ -275,6 +277,8 @@ def shingle_batch(
         n = _shingles_of(folded, edges, tokens, rule, hash_kind, seed, factor, k, hashes, room)
         if tokens:
             text_prints[d] = sequence_fingerprint(hashes, tokens, seed, factor)
+        if tokens < least:
+            n = 0
         if n > 1:
             _sort(room, n, spare, counts, uniform)
             if bag:

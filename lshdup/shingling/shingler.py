@@ -302,7 +302,7 @@ class Shingler:
             table.entries, table.classes,
             self._takes_ascii, params.keep_case, TOKEN_RULES[params.tokens],
             self._hash.kind, self._hash.seed, self._hash.factor, self._hash.step,
-            params.k, params.bag,
+            params.k, params.bag, params.min_tokens,
             scratch.folded, scratch.edges, scratch.work, scratch.hashes, scratch.spare,
             scratch.counts, values, sizes, text_prints, outcomes,
         )  # fmt: skip
