@@ -153,6 +153,8 @@ class DocumentParams(_Params):
 
     follow : follow symbolic links.
     hidden : take names that begin with a dot.
+    gitignore : leave out what .gitignore files say.
+    max_depth : folders are entered down to this depth; a folder that was named has depth 1.
     include, exclude : patterns of .gitignore.
     max_bytes : larger files are skipped.
     text_field, id_field : fields of a record with its text and its name. Without a text field,
@@ -165,6 +167,8 @@ class DocumentParams(_Params):
     hidden: bool = False
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    gitignore: bool = False
+    max_depth: int | None = None
     max_bytes: int = DEFAULT_MAX_BYTES
     text_field: str = ""
     id_field: str = ""

@@ -42,6 +42,8 @@ class Reason(enum.StrEnum):
     MEMORY = "took too much memory"
     CRASHED = "crashed its reader"
     NOT_INCLUDED = "excluded by --include"
+    IGNORED = "excluded by .gitignore"
+    TOO_DEEP = "deeper than --max-depth"
 
     def counted(self, n: int) -> str:
         """Return the number of skipped documents with their description.
@@ -59,7 +61,7 @@ class Reason(enum.StrEnum):
     @property
     def is_of_pattern(self) -> bool:
         """Whether a pattern of the user says so: such files are many, and none is a surprise."""
-        return self in (Reason.EXCLUDED, Reason.NOT_INCLUDED)
+        return self in _OF_PATTERNS
 
     @property
     def is_of_row(self) -> bool:
@@ -84,15 +86,15 @@ _PLURALS = {
     Reason.SPOILT: "damaged documents",
     Reason.CRASHED: "crashed their reader",
 }
+_OF_PATTERNS = {Reason.EXCLUDED, Reason.NOT_INCLUDED, Reason.IGNORED, Reason.TOO_DEEP}
 _EXPECTED = {
+    *_OF_PATTERNS,
     Reason.BINARY,
     Reason.FORMAT,
     Reason.EMPTY,
     Reason.HIDDEN,
     Reason.LINK,
     Reason.SPECIAL,
-    Reason.EXCLUDED,
-    Reason.NOT_INCLUDED,
     Reason.NO_READER,
 }
 _OF_ROWS = {Reason.NOT_JSON, Reason.NO_TEXT, Reason.NOT_TEXT, Reason.NO_ID}

@@ -101,6 +101,8 @@ _REMEDIES = {
     Reason.LINK: "--follow follows them",
     Reason.EXCLUDED: "look at --exclude",
     Reason.NOT_INCLUDED: "look at --include",
+    Reason.IGNORED: "without --gitignore they are taken",
+    Reason.TOO_DEEP: "a larger --max-depth takes what they hold",
     Reason.TOO_LARGE: "--max-bytes allows more",
     Reason.NO_TEXT: "--text-field names the field of the text",
     Reason.NO_ID: "--id-field names the field of the id",

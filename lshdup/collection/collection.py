@@ -131,7 +131,8 @@ class Collection:
         """Return which documents have tokens, but too few to be compared: shape (n,)."""
         if not self.shingle.min_tokens or "text_prints" not in self.columns:
             return np.zeros(len(self.documents), bool)
-        return (self.unfiltered_sizes == 0) & (self.columns["text_prints"] != 0)
+        few: NDArray[np.bool_] = (self.unfiltered_sizes == 0) & (self.columns["text_prints"] != 0)
+        return few
 
     @cached_property
     def identity(self) -> str:

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
 from lshdup.documents.document_list import DocumentList, typed_name
 from lshdup.documents.expansion import KnownRecords, expand_records
 from lshdup.documents.files import stat_files
+from lshdup.documents.gitignore import Rules
 from lshdup.documents.locations import Locations
 from lshdup.documents.missing import not_there, perhaps_meant
 from lshdup.documents.patterns import Selection
@@ -75,6 +77,14 @@ def find_documents(
     return expand_records(files, finder.records, opened, known_records, on_skipped)
 
 
+class _Folder(NamedTuple):
+    """A folder to walk. depth : 1 for one that was named. rules : those of the folder above."""
+
+    name: bytes
+    depth: int = 1
+    rules: Rules | None = None
+
+
 @dataclass
 class Finder:
     """One walk over all arguments; the first six fields are as of `find_documents`.
@@ -98,7 +108,7 @@ class Finder:
         self._selection = Selection(self.params.include, self.params.exclude)
         self._excluded: list[tuple[bytes, Reason]] = []
         self._linked_files: list[bytes] = []  # links that are followed, after all else
-        self._linked_folders: list[bytes] = []
+        self._linked_folders: list[_Folder] = []
         self._has_links = False
         store = self.store
         self._store = _identity(store) if store is not None and os.path.isdir(store) else None
@@ -108,6 +118,8 @@ class Finder:
 
         Raises as `find_documents` does.
         """
+        if self.params.max_depth:  # the deepest first, whose folders are entered further down
+            arguments = sorted(arguments, key=lambda each: -os.path.realpath(each).count(b"/"))
         missing = [missed for argument in arguments if (missed := self._add(argument)) is not None]
         self._follow_links()
         if missing and not self._found:
@@ -136,7 +148,7 @@ class Finder:
             if self._selection and not self._selection.enter(name):
                 self._excluded.append((name, Reason.EXCLUDED))
             else:
-                self._walk(name)
+                self._walk(_Folder(name))
         elif not self._met_already(argument, status):
             if not stat.S_ISREG(status.st_mode):
                 return Skipped(name, Reason.UNREADABLE, "not a regular file")
@@ -198,7 +210,7 @@ class Finder:
     def _follow_links(self) -> None:
         """Take what only symbolic links lead to: a link and its target are one document."""
         while self._linked_folders:
-            batch = sorted(self._linked_folders)
+            batch = sorted(self._linked_folders, key=lambda each: each.name)
             self._linked_folders.clear()
             for folder in batch:
                 self._walk(folder)
@@ -223,18 +235,22 @@ class Finder:
             and os.path.realpath(named) == os.path.realpath(path)
         )
 
-    def _walk(self, top: bytes) -> None:
+    def _walk(self, top: _Folder) -> None:
         folders = [top]
-        simple = not (self._named or self._selection)
+        simple = not (self._named or self._selection or self.params.gitignore)
         dot, dash = b".-"
         while folders:
-            folder = folders.pop()
+            folder, depth, rules = folders.pop()
             try:
                 identity = _identity(folder)
                 if identity in self._folders:
                     continue
                 self._folders[identity] = folder
                 prefix = b"" if folder == b"." else folder.rstrip(b"/") + b"/"
+                if self.params.gitignore:
+                    cut = len(prefix)
+                    rules = Rules.of(folder, rules, cut) if rules else Rules.of_named(folder, cut)
+                here = _Folder(folder, depth, rules)
                 with os.scandir(folder) as entries:
                     for entry in entries:
                         name = prefix + entry.name
@@ -242,11 +258,13 @@ class Finder:
                         if simple and entry.name[0] != dot and entry.is_file(follow_symlinks=False):
                             self._found[name] = None
                         else:
-                            self._meet(entry, name, folders)
+                            self._meet(entry, name, here, folders)
             except OSError as error:
                 self.on_skipped(Skipped.because(folder, error))
 
-    def _meet(self, entry: "os.DirEntry[bytes]", name: bytes, folders: list[bytes]) -> None:
+    def _meet(
+        self, entry: "os.DirEntry[bytes]", name: bytes, above: _Folder, folders: list[_Folder]
+    ) -> None:
         try:
             link = entry.is_symlink()
             is_folder = entry.is_dir(follow_symlinks=self.params.follow)
@@ -259,8 +277,13 @@ class Finder:
                 self._skip(name, Reason.LINK)
             elif excluded is not None:
                 self._excluded.append((name, excluded))
+            elif above.rules and above.rules.ignore(name, is_folder=is_folder and not link):
+                self._excluded.append((name, Reason.IGNORED))
+            elif is_folder and above.depth == self.params.max_depth:
+                self._excluded.append((name, Reason.TOO_DEEP))
             elif is_folder:
-                (self._linked_folders if link else folders).append(name)
+                below = _Folder(name, above.depth + 1, above.rules)
+                (self._linked_folders if link else folders).append(below)
             elif self._was_named(name, self._named.get(entry.inode())):
                 return
             elif entry.is_file(follow_symlinks=False):

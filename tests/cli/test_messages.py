@@ -239,10 +239,7 @@ def test_shares(here):
                 "if 99 % is meant, write 0.99",
             ),
         ),
-        (
-            ["--ignore-common", "100%"],
-            ("--ignore-common is '100%'; it must be less than 100 %",),
-        ),
+        (["--ignore-common", "100%"], ("--ignore-common is '100%'; it must be less than 100 %",)),
         (["-t", "٩0%"], ("--threshold is '٩0%', which is no number", "write it like 0.9")),
         (["--ignore-common", "0,3"], ("--ignore-common is '0,3', which is no number", "write 0.3")),
         (

@@ -11,7 +11,7 @@ from lshdup.documents.reading import TextBatch
 from lshdup.params import ShingleParams
 from lshdup.shingling.shingler import Shingler
 from tests.conftest import require
-from tests.reference import tokens as reference_tokens
+from tests.reference import TOKENS, normal_form
 
 LARGE = "one two three four five six seven eight nine ten"
 SMALL = "a few words"
@@ -37,7 +37,7 @@ def names(result):
 @pytest.mark.parametrize("bag", [False, True])
 def test_sets_of_small_texts_are_empty_and_others_unchanged(tokens, bag):
     texts = ["", "x", "the the the the", "Größe, größe; 漢字!", f"{LARGE}. {LARGE}", "a b c d e"]
-    counts = [len(reference_tokens(text, tokens)) for text in texts]
+    counts = [len(TOKENS[tokens](normal_form(text))) for text in texts]
     plain = ShingleParams(tokens=tokens, k=2, bag=bag)
     for least in (0, 1, 4, 5, max(counts), max(counts) + 1):
         params = ShingleParams(tokens=tokens, k=2, bag=bag, min_tokens=least)
@@ -86,7 +86,7 @@ def test_groups_leave_small_documents_alone(run, folder):
     rows = [{"text": text} for text in (LARGE, LARGE, SMALL, SMALL)]
     Path("r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     run("clusters", "r.jsonl", "--no-store", "--min-tokens", "4", "--write", "out.jsonl")
-    assert [json.loads(line) for line in Path("out.jsonl").open()] == rows[1:]
+    assert list(map(json.loads, Path("out.jsonl").read_text().splitlines())) == rows[1:]
 
 
 def test_rows_ids_and_another_side(run, folder):
@@ -132,9 +132,7 @@ def test_the_class_interface(folder):
     texts = {path.name: path.read_text() for path in sorted(folder.iterdir())}
     for documents in (texts, folder):
         found = lshdup.NearDuplicates(documents, threshold=0.5, min_tokens=4)
-        assert [{Path(a).name, Path(b).name} for a, b, _ in found.pairs()] == [
-            {"large0", "large1"}
-        ]
+        assert [{Path(a).name, Path(b).name} for a, b, _ in found.pairs()] == [{"large0", "large1"}]
 
 
 def test_workers_of_spark_say_which_documents_are_small():

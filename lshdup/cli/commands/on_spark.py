@@ -182,8 +182,13 @@ def _comparison(
                 summary = _say_documents(console, comparison, sketch)
                 n, skipped = summary.documents, console.skipped_counts
                 warn_if_nothing(
-                    console, names, n, n - summary.empty - summary.small, skipped,
-                    has_rows=documents.has_rows, min_tokens=recipe.shingle.min_tokens,
+                    console,
+                    names,
+                    n,
+                    n - summary.empty - summary.small,
+                    skipped,
+                    has_rows=documents.has_rows,
+                    min_tokens=recipe.shingle.min_tokens,
                 )
                 say_contract(console, recipe.plan, band)
                 console.progress("buckets", 0, 0)
