@@ -1,5 +1,6 @@
 """The stages one by one, on one thread of this process; sketches beside other libraries."""
 
+import functools
 import os
 import time
 import zlib
@@ -33,7 +34,7 @@ FEW_SETS = 64
 
 def section(bench: Bench) -> list[Table]:
     """Measure stages, texts of several scripts, and sketches."""
-    return [_stages(bench), _texts(bench), _sketches(bench)]
+    return [_stages(bench), texts(bench), _sketches(bench)]
 
 
 def _stages(bench: Bench) -> Table:
@@ -98,20 +99,22 @@ def _one_pass(folder: Path) -> dict[str, Run]:
     return took
 
 
-def _texts(bench: Bench) -> Table:
+@functools.cache
+def texts(bench: Bench) -> Table:
+    """Measure text to sets, for several scripts; once for all sections."""
     table = Table("**Text to sets of 3-word shingles**, in memory, one thread.")
     shingler = Shingler(ShingleParams())
-    texts = {
+    made = {
         kind: [text_of(kind, number) for number in range(SETS)]
         for kind in ("natural", "cyrillic", "han")
     }
-    for each in texts.values():
+    for each in made.values():
         shingler.shingle_texts(each)  # compiles
     works = {
-        kind: partial(timed, partial(shingler.shingle_texts, each)) for kind, each in texts.items()
+        kind: partial(timed, partial(shingler.shingle_texts, each)) for kind, each in made.items()
     }
     for kind, runs in interleaved(3 * bench.runs, works).items():
-        size = sum(map(len, texts[kind]))
+        size = sum(map(len, made[kind]))
         table.rows.append(
             {
                 "script": "Latin" if kind == "natural" else kind.capitalize(),
