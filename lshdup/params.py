@@ -6,10 +6,11 @@ only these classes. Pure Python, no NumPy.
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Any, Self
 
 from lshdup.errors import ParameterError
+from lshdup.frozen import dataclass
 
 TOKENS = ("word", "symbols", "char", "terms", "ids")
 HASHES = ("mix64", "poly31")
@@ -121,7 +122,7 @@ class _Params:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FormatLimits(_Params):
     """Limits of the process that reads an office document.
 
@@ -147,7 +148,7 @@ class FormatLimits(_Params):
 DEFAULT_FORMATS = FormatLimits()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DocumentParams(_Params):
     """Which files below the named folders are documents, and the limits of reading.
 
@@ -181,7 +182,7 @@ class DocumentParams(_Params):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ShingleParams(_Params):
     """How a text becomes a shingle set (DESIGN 4).
 
@@ -266,7 +267,7 @@ def key_name(secret: bytes) -> str:
     return hashlib.blake2b(secret, digest_size=16, person=b"lshdup key name").hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FilterParams(_Params):
     """Which shingles are filtered from every set before documents are compared.
 
@@ -288,7 +289,7 @@ class FilterParams(_Params):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SketchParams(_Params):
     """How a shingle set becomes a signature.
 
@@ -310,7 +311,7 @@ class SketchParams(_Params):
         _check(0 <= self.seed < 1 << 63, f"--seed is {self.seed}; it must be from 0 to 2^63 - 1")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BandParams(_Params):
     """The recall that the bands promise, or their shape.
 
@@ -338,7 +339,7 @@ class BandParams(_Params):
         _check(0 <= self.buckets < 1 << 62, f"--buckets is {self.buckets}; it must be at least 1")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PairParams(_Params):
     """How candidate pairs are found and verified.
 
@@ -355,7 +356,7 @@ class PairParams(_Params):
         _check(self.max_bucket >= 0, f"--max-bucket is {self.max_bucket}; it must be at least 1")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ClusterParams(_Params):
     """How documents are clustered, and which document of a cluster is kept.
 
@@ -385,7 +386,7 @@ class ClusterParams(_Params):
         _check(all(self.prefer), "--prefer is empty", "name a folder or a pattern")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Params:
     """The parameters of `pipeline.find_near_duplicates`: one bundle for each stage."""
 

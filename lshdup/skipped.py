@@ -2,9 +2,9 @@
 
 import enum
 import errno
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from lshdup.frozen import dataclass
 from lshdup.utils.messages import count_of
 
 

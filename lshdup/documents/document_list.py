@@ -4,7 +4,7 @@ import os
 import stat
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from lshdup.documents.locations import Locations, refuse_if
 from lshdup.documents.record_files import RecordFiles
 from lshdup.documents.records import Kind, RecordFields
+from lshdup.frozen import dataclass
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
 from lshdup.skipped import RecordLocation, SkippedFile
 from lshdup.utils.ragged import StringTable, distinct

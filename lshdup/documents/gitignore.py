@@ -8,9 +8,10 @@ import os
 import re
 import stat
 import string
-from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple, Self
+
+from lshdup.frozen import dataclass
 
 #: Bytes from which git itself ignores a file of patterns.
 MOST_BYTES = 100 << 20

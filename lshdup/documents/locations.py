@@ -1,7 +1,6 @@
 """Where documents are that are parts of files."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 
 from lshdup.documents.records import Kind
 from lshdup.errors import RERUN, ArtifactError
+from lshdup.frozen import dataclass
 from lshdup.utils.ragged import StringTable
 
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from lshdup.documents.document_list import DocumentList
 from lshdup.documents.files import Buffer, read_files
 from lshdup.documents.locations import refuse_if
 from lshdup.documents.records import Kind, RecordError
+from lshdup.frozen import dataclass
 from lshdup.kernels.helpers import PADDING
 from lshdup.params import DEFAULT_MAX_BYTES
 from lshdup.skipped import Reason, describe_error, find_reason

@@ -2,13 +2,14 @@
 
 import enum
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.frozen import dataclass
 from lshdup.skipped import Reason
 from lshdup.utils.compression import bare_name
 from lshdup.utils.messages import did_you_mean, join_names

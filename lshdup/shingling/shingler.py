@@ -3,7 +3,7 @@
 import contextlib
 import hashlib
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from lshdup.documents.files import LARGE
 from lshdup.documents.reading import TextBatch
 from lshdup.errors import InputError, ParameterError
+from lshdup.frozen import dataclass
 from lshdup.kernels import shingles as kernels
 from lshdup.kernels import text as text_kernels
 from lshdup.kernels.helpers import PADDING
