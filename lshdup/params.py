@@ -161,6 +161,7 @@ class DocumentParams(_Params):
     text_field, id_field : fields of a record with its text and its name. Without a text field,
         records of files in folders are not read; without an id field, a record is called
         FILE:NUMBER.
+    archives : open archives in folders.
     formats : limits of reading office documents.
     """
 
@@ -173,6 +174,7 @@ class DocumentParams(_Params):
     max_bytes: int = DEFAULT_MAX_BYTES
     text_field: str = ""
     id_field: str = ""
+    archives: bool = False
     formats: FormatLimits = DEFAULT_FORMATS
 
     def __post_init__(self) -> None:

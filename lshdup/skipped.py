@@ -42,6 +42,7 @@ class Reason(enum.StrEnum):
     MEMORY = "took too much memory"
     CRASHED = "crashed its reader"
     NOT_INCLUDED = "excluded by --include"
+    NESTED = "archive in an archive"
     IGNORED = "excluded by .gitignore"
     TOO_DEEP = "deeper than --max-depth"
 
@@ -85,6 +86,7 @@ _PLURALS = {
     Reason.NO_ID: "rows without ids",
     Reason.SPOILT: "damaged documents",
     Reason.CRASHED: "crashed their reader",
+    Reason.NESTED: "archives in archives",
 }
 _OF_PATTERNS = {Reason.EXCLUDED, Reason.NOT_INCLUDED, Reason.IGNORED, Reason.TOO_DEEP}
 _EXPECTED = {
