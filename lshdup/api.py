@@ -306,8 +306,9 @@ class NearDuplicates:
         listed = list_clusters(groups)
         names = self.minhash.all_docs()
         made: list[list[tuple[str, float]]] = [[] for _ in range(groups.count)]
-        rows = zip(listed.numbers.tolist(), listed.documents.tolist(), strict=True)
-        for number, document in rows:
+        for number, document in zip(
+            listed.numbers.tolist(), listed.documents.tolist(), strict=True
+        ):
             made[number - 1].append((names[document], float(groups.similarity[document])))
         return made
 
@@ -366,7 +367,7 @@ def _collect(documents: Documents, params: Params, options: Options) -> Collecti
     collection = _collect_sets(documents, params, jobs)
     if not _is_filtered(options):
         return sketch_collection(collection, params.sketch, jobs)
-    texts = [text.encode("utf-8") for text in options.get("templates", ())]
+    texts = list(map(str.encode, options.get("templates", ())))
     template = distinct(Shingler(params.shingle.of_any_size()).shingle_texts(texts).values)[0]
     request = FilterRequest(template, options.get("ignore_common", 0.0))
     shingle_filter = build_filter(collection, request, jobs)
@@ -377,8 +378,8 @@ def _collect(documents: Documents, params: Params, options: Options) -> Collecti
 def _collect_sets(documents: Documents, params: Params, jobs: int) -> Collection:
     shingle = params.shingle
     if isinstance(documents, str | os.PathLike):
-        folder = [os.fsencode(documents)]
-        found = find_documents(folder, params.documents, id_lists=shingle.tokens == "ids")
+        ids = shingle.tokens == "ids"
+        found = find_documents([os.fsencode(documents)], params.documents, id_lists=ids)
         collection = collect(found, shingle, jobs=jobs, keep=pipeline.EVERY_SET)
         _refuse_nothing(documents, collection)
         return collection

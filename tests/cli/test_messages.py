@@ -320,10 +320,13 @@ def test_what_does_the_work_of_options_of_other_programs(here):
         error(f"there is no option {option}", hint) for option, hint in cases.items()
     ]
     cluster, no_format, value = said(
-        here, ["pairs", "docs", "-qr"], ["shingle", "docs", "--json"], ["pairs", "docs", "--csv=1"]
+        here,
+        ["pairs", "docs", "-qr"],
+        ["shingle", "docs", "--num-perm=5"],
+        ["pairs", "docs", "--csv=1"],
     )
     assert cluster == error("there is no option -r", "leave it out: folders are read to any depth")
-    assert no_format.startswith("lshdup: error: there is no option --json\n")
+    assert no_format.startswith("lshdup: error: there is no option --num-perm\n")
     assert value.startswith("lshdup: error: there is no option --csv\n")
     page = run_many([(["pairs", "--help"], 80)], here)[0][1]
     assert b"--num-perm" not in page
@@ -331,8 +334,8 @@ def test_what_does_the_work_of_options_of_other_programs(here):
 
 
 def test_shares_from_the_environment_and_of_other_commands(here):
-    (err,) = said(here, ["pairs", "docs"], env={"LSHDUP_THRESHOLD": "80%"})
-    assert err == error("LSHDUP_THRESHOLD is '80%', which is no number", "write 0.8")
+    (err,) = said(here, ["pairs", "docs"], env={"LSHDUP_THRESHOLD": "8,0%"})
+    assert err == error("LSHDUP_THRESHOLD is '8,0%', which is no number", "write 0.08")
     (err,) = said(here, ["accuracy", "docs", "--found", "-t", "80"])
     assert "if 80 % is meant, write 0.8" in err
 
