@@ -306,9 +306,8 @@ class NearDuplicates:
         listed = list_clusters(groups)
         names = self.minhash.all_docs()
         made: list[list[tuple[str, float]]] = [[] for _ in range(groups.count)]
-        for number, document in zip(
-            listed.numbers.tolist(), listed.documents.tolist(), strict=True
-        ):
+        numbers, documents = listed.numbers.tolist(), listed.documents.tolist()
+        for number, document in zip(numbers, documents, strict=True):
             made[number - 1].append((names[document], float(groups.similarity[document])))
         return made
 
@@ -332,11 +331,8 @@ class NearDuplicates:
         """
         minhash = MinHash(documents, num_permutations, **options)
         lsh = LSH(minhash.minhash_matrix(), minhash.all_docs(), num_bands)
-        return [
-            other
-            for other in lsh.near_duplicates_of(doc)
-            if minhash.approximate_jaccard(doc, other) >= s
-        ]
+        near = lsh.near_duplicates_of(doc)
+        return [other for other in near if minhash.approximate_jaccard(doc, other) >= s]
 
 
 def _params(perms: int, options: Options) -> Params:

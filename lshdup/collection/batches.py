@@ -3,13 +3,13 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection.collection import Columns, set_columns
+from lshdup.collection.collection import WHOLE, Columns, set_columns
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.files import LARGE, Buffer
 from lshdup.documents.reading import BATCH_BYTES, batches, read_batch
@@ -19,6 +19,9 @@ from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import ShingleBatch, Shingler
 from lshdup.skipped import Reason
 from lshdup.utils.ragged import RaggedSets
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 #: A document of more bytes is read, shingled and sketched alone, at any number of threads.
 BYTES_AT_ONCE = 64 << 20
@@ -41,6 +44,8 @@ class Workers:
     """Threads with a shingler and a reading buffer each, which last from one pass to the next."""
 
     def __init__(self, shingle: ShingleParams, jobs: int) -> None:
+        from concurrent.futures import ThreadPoolExecutor  # Imported here to keep `query` fast.
+
         self.jobs = jobs
         self.pool = ThreadPoolExecutor(jobs)
         self.shingle = shingle
@@ -82,18 +87,20 @@ def process_batches(
     together, or one.
 
     keep : called on that thread with the sets, the filtered sets, and the fingerprints of the
-        filtered sets, valid until it returns. Returns the sets that the batch shall hold.
+        filtered sets, valid until it returns; the elements of a set are in no particular order.
+        Returns the sets that the batch shall hold.
     """
 
     def work(indices: NDArray[np.int64]) -> FinishedBatch:
         try:
             made = workers.shingle_batch(documents, indices)
-            filtered, unfiltered = made.sets, None
+            filtered = made.sets
+            columns: Columns = {"set_sizes": made.sets.sizes, "fingerprints": made.set_prints}
             if shingle_filter is not None:
-                unfiltered = made.sets
                 filtered = shingle_filter.apply(made.sets, workers.room(len(made.sets.values)))
+                whole = {WHOLE[name]: column for name, column in columns.items()}
+                columns = whole | set_columns(filtered, workers.shingle)
             signatures = sketcher.sketch(filtered) if sketcher is not None else None
-            columns = set_columns(filtered, workers.shingle, unfiltered)
             columns |= {"byte_prints": made.byte_prints, "text_prints": made.text_prints}
             kept = replace(made, sets=keep(made, filtered, columns["fingerprints"]))
             return FinishedBatch(kept, columns, signatures)
@@ -106,6 +113,8 @@ def process_batches(
             )
             skipped = [(int(indices[0]), Reason.TOO_LARGE, detail)]
             return FinishedBatch(ShingleBatch.empty(skipped), {})
+
+    from concurrent.futures import wait
 
     room = max(BYTES_AT_ONCE, (2 * workers.jobs + 1) * BATCH_BYTES)
     under_way: deque[tuple[Future[FinishedBatch], int]] = deque()

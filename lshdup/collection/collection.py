@@ -41,15 +41,9 @@ COLUMNS = {
 WHOLE = {"set_sizes": "whole_sizes", "fingerprints": "whole_fingerprints"}
 
 
-def set_columns(
-    sets: RaggedSets, shingle: ShingleParams, unfiltered: RaggedSets | None = None
-) -> Columns:
-    """Return the columns of shingle sets, which a filter made from others if these are given."""
-    columns = {"set_sizes": sets.sizes, "fingerprints": fingerprint_sets(sets, shingle)}
-    if unfiltered is not None:
-        whole = set_columns(unfiltered, shingle)
-        columns |= {WHOLE[name]: column for name, column in whole.items()}
-    return columns
+def set_columns(sets: RaggedSets, shingle: ShingleParams) -> Columns:
+    """Return the columns of shingle sets."""
+    return {"set_sizes": sets.sizes, "fingerprints": fingerprint_sets(sets, shingle)}
 
 
 @dataclass(frozen=True)
