@@ -15,7 +15,7 @@ from lshdup.documents.document_list import DocumentList, typed_name
 from lshdup.documents.expansion import KnownRecords, expand_records
 from lshdup.documents.files import stat_files
 from lshdup.documents.gitignore import Rules
-from lshdup.documents.locations import Locations
+from lshdup.documents.id_lists import list_lines
 from lshdup.documents.missing import not_there, perhaps_meant
 from lshdup.documents.patterns import Selection
 from lshdup.documents.record_files import RecordFiles
@@ -66,7 +66,7 @@ def find_documents(
     finder = Finder(params, id_lists, store, jobs, on_skipped, say, warn)
     files = finder.find(arguments)
     if id_lists:
-        return _lines_of(files, on_skipped)
+        return list_lines(files, on_skipped)
     if not finder.records:
         return files
     opened = RecordFiles(
@@ -365,38 +365,3 @@ def _may_end(names: StringTable, endings: tuple[bytes, ...]) -> bool:
 def _identity(path: bytes) -> tuple[int, int]:
     status = os.stat(path)
     return status.st_dev, status.st_ino
-
-
-def _lines_of(files: DocumentList, on_skipped: Callable[[Skipped], None]) -> DocumentList:
-    """Return the lines of id lists as documents: names, and where the ids of each are."""
-    found: dict[bytes, tuple[int, int, int]] = {}
-    for at, path in enumerate(files.names):
-        try:
-            with open(path, "rb") as lines:  # noqa: PTH123 (bytes path)
-                start = 0
-                for number, line in enumerate(lines, 1):
-                    name, body = _split_line(line)
-                    if name in found:
-                        detail = f"line {number} of {os.fsdecode(path)}"
-                        on_skipped(Skipped(name, Reason.REPEATED, detail))
-                    elif name:
-                        found[name] = (at, start + body, len(line) - body)
-                    start += len(line)
-        except OSError as error:
-            on_skipped(Skipped.because(path, error))
-    names = StringTable.from_strings(sorted(found))
-    rows = np.array([found[name] for name in names], np.int64).reshape(-1, 3)
-    file, starts, lengths = np.ascontiguousarray(rows.T)
-    kinds = np.full(len(files), Kind.IDS, np.uint8)
-    locations = Locations(files.names, kinds, file, starts, lengths, np.zeros(len(rows), np.int64))
-    return DocumentList(
-        names, files.sizes[file], files.mtimes[file], locations, max_bytes=files.max_bytes
-    )
-
-
-def _split_line(line: bytes) -> tuple[bytes, int]:
-    """Return the name in a line of an id list, and the position where its ids begin."""
-    parts = line.split(None, 1)
-    if not parts:
-        return b"", 0
-    return parts[0], line.index(parts[0]) + len(parts[0])
