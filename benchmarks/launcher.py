@@ -1,4 +1,4 @@
-"""A small program that runs one command and records its wall time, peak memory and exit code.
+"""A small program that runs one command and records its times, peak memory and exit code.
 
 Usage: `launcher.py RESULT STDOUT STDERR COMMAND...`. A new process counts the memory of the process
 that started it as its own peak, until it runs its own program; so a small process starts it.
@@ -22,7 +22,8 @@ def main() -> None:
     seconds = time.perf_counter() - start
     peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     with open(result, "w") as file:  # noqa: PTH123 (pathlib is more than this program)
-        file.write(f"{seconds} {peak} {os.waitstatus_to_exitcode(status)}")
+        cpu = usage.ru_utime + usage.ru_stime  # with the processes that it waited for
+        file.write(f"{seconds} {peak} {os.waitstatus_to_exitcode(status)} {cpu}")
 
 
 if __name__ == "__main__":

@@ -33,12 +33,14 @@ class Run:
     peak : bytes of resident memory.
     lines : lines of the answer.
     pairs : pairs in the answer, if requested.
+    cpu : seconds of processor time, of the processes it started too.
     """
 
     seconds: float
     peak: int = 0
     lines: int = 0
     pairs: frozenset[NamePair] = frozenset()
+    cpu: float = 0.0
 
 
 def run(
@@ -65,7 +67,7 @@ def run(
         subprocess.run(
             [*launcher, *map(str, (result, out, err)), *command], cwd=cwd, env=env, check=True
         )
-        seconds, peak, code = result.read_text().split()
+        seconds, peak, code, cpu = result.read_text().split()
         if int(code):
             raise CommandFailedError(
                 f"{' '.join(command)}: exit code {code}: {err.read_text(errors='replace')[-2000:]}"
@@ -78,7 +80,7 @@ def run(
             with out.open("rb") as file:
                 while part := file.read(1 << 22):
                     lines += part.count(b"\n")
-    return Run(float(seconds), int(peak), lines, pairs)
+    return Run(float(seconds), int(peak), lines, pairs, float(cpu))
 
 
 def _pairs(answer: bytes) -> frozenset[NamePair]:
@@ -105,6 +107,11 @@ def interleaved(runs: int, works: Mapping[str, Callable[[], Run]]) -> dict[str, 
 def seconds(runs: Sequence[Run]) -> float:
     """Return the median wall time in seconds."""
     return statistics.median(run.seconds for run in runs)
+
+
+def cpu_seconds(runs: Sequence[Run]) -> float:
+    """Return the median processor time in seconds."""
+    return statistics.median(run.cpu for run in runs)
 
 
 def peak(runs: Sequence[Run]) -> int:

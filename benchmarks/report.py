@@ -16,9 +16,11 @@ BEGIN, END = "<!-- performance -->", "<!-- /performance -->"
 
 #: Sections in the order of the README.
 ORDER = (
+    "budgets",
     "whole",
     "scale",
     "peers",
+    "peers-all",
     "recall",
     "exact",
     "kinds",
@@ -26,6 +28,7 @@ ORDER = (
     "hot",
     "templates",
     "first",
+    "office",
 )
 
 
@@ -55,10 +58,12 @@ def _circumstances(sections: list[dict[str, Any]]) -> str:
 def _sentence(versions: dict[str, str]) -> str:
     known = dict(versions)
     processors, system = known.pop("processors"), known.pop("system")
+    model = known.pop("model", "")
     packages = ", ".join(
         f"{name} {version}" for name, version in known.items() if version != "not installed"
     )
-    return f"{processors} processors, {system}, {packages}."
+    machine = f"{processors} processors{f' ({model})' if model else ''}"
+    return f"{machine}, {system}, {packages}."
 
 
 def write_readme(results: Path = RESULTS, readme: Path = ROOT / "benchmarks/README.md") -> None:

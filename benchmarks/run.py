@@ -1,6 +1,8 @@
 """The benchmarks: `python -m benchmarks.run` takes a quarter of an hour on two idle cores.
 
     python -m benchmarks.run --documents 5000 --only whole,stages   some sections
+    python -m benchmarks.run --only budgets --readme                what has a bar: 5 minutes
+    python -m benchmarks.run --only peers-all --readme              5 minutes, 12 GB of memory
     python -m benchmarks.run --million --readme                     all, into benchmarks/README.md
 
 It makes its own files and prints a table a section. With -o, results go to a JSON file, which keeps
@@ -19,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import report
-from benchmarks.sections import SECTIONS
+from benchmarks.sections import ON_REQUEST, SECTIONS
 from benchmarks.sections.bench import Bench
 
 PACKAGES = (
@@ -33,10 +35,25 @@ PACKAGES = (
 )
 
 
+def _processor_model() -> str:
+    """Return the name of the processor, and its widest vectors: a name may say little."""
+    lines = Path("/proc/cpuinfo")
+    if not lines.exists():
+        return platform.processor() or platform.machine()
+    known: dict[str, str] = {}
+    for line in lines.read_text("utf-8").splitlines():
+        name, _, value = line.partition(":")
+        known[name.strip()] = value.strip()
+    flags = known.get("flags", "").split()
+    vectors = next((name for name in ("avx512f", "avx2") if name in flags), "")
+    return ", ".join(filter(None, (known.get("model name", platform.machine()), vectors)))
+
+
 def versions() -> dict[str, str]:
     """Return the machine and the versions of the measured packages."""
     found = {
         "processors": str(os.cpu_count()),
+        "model": _processor_model(),
         "system": f"{platform.system()} {platform.machine()}",
         "Python": platform.python_version(),
     }
@@ -76,14 +93,13 @@ def options_of(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--only",
         type=lambda text: text.split(","),
-        default=list(SECTIONS),
-        help=f"some of {','.join(SECTIONS)}",
+        default=[name for name in SECTIONS if name not in ON_REQUEST],
+        help=f"some of {','.join(SECTIONS)} (default: all but {','.join(ON_REQUEST)})",
     )
     parser.add_argument(
         "--million",
         action="store_true",
-        help="also 1,000,000 files in the section `scale` (8 GB of disk), "
-        "and all --documents in `peers` (12 GB of memory, minutes)",
+        help="also 1,000,000 files in the section `scale` (8 GB of disk)",
     )
     parser.add_argument(
         "--folder",

@@ -23,13 +23,13 @@ def _bytes(number: float) -> str:
 
 _UNITS: list[tuple[tuple[str, ...], Callable[[float], str]]] = [
     (
-        ("seconds", "again", "query", "exact", "md5sum", "first run", "second run"),
+        ("seconds", "cpu", "again", "query", "exact", "md5sum", "first run", "second run", "more"),
         lambda x: f"{_significant(x)} s",
     ),
-    (("ratio", "lshdup is faster"), lambda x: f"{_significant(x)} ×"),
+    (("ratio", "ratio of again", "lshdup is faster"), lambda x: f"{_significant(x)} ×"),
     (("recall", "precision", "error"), lambda x: f"{x:.4f}"),
     (("memory", "query memory", "store", "size"), _bytes),
-    (("µs a document", "µs a pair", "µs a set"), _significant),
+    (("µs a document", "ms a file", "µs a pair", "µs a set"), _significant),
     (("MB/s", "bytes a pair", "bytes a document"), lambda x: f"{x:,.0f}"),
 ]
 #: Column -> format of its numbers; other columns hold words or plain counts.
@@ -61,9 +61,9 @@ class Table:
 
     @property
     def columns(self) -> list[str]:
-        """All columns, in order of first appearance; `aim` comes last."""
+        """All columns, in order of first appearance; what is aimed at comes last."""
         names = list(dict.fromkeys(name for row in self.rows for name in row))
-        return sorted(names, key=lambda name: name == "aim")
+        return sorted(names, key=("aim", "bar", "dream").__contains__)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -6,10 +6,11 @@ only these classes. Pure Python, no NumPy.
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, Self
 
 from lshdup.errors import ParameterError
+from lshdup.frozen import dataclass
 
 TOKENS = ("word", "symbols", "char", "terms", "ids")
 HASHES = ("mix64", "poly31")
@@ -115,7 +116,7 @@ class _Params:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FormatLimits(_Params):
     """Limits of the process that reads an office document.
 
@@ -141,7 +142,7 @@ class FormatLimits(_Params):
 DEFAULT_FORMATS = FormatLimits()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DocumentParams(_Params):
     """Which files below the named folders are documents, and the limits of reading.
 
@@ -152,6 +153,7 @@ class DocumentParams(_Params):
     text_field, id_field : fields of a record with its text and its name. Without a text field,
         records of files in folders are not read; without an id field, a record is called
         FILE:NUMBER.
+    archives : open archives in folders.
     formats : limits of reading office documents.
     """
 
@@ -162,6 +164,7 @@ class DocumentParams(_Params):
     max_bytes: int = DEFAULT_MAX_BYTES
     text_field: str = ""
     id_field: str = ""
+    archives: bool = False
     formats: FormatLimits = DEFAULT_FORMATS
 
     def __post_init__(self) -> None:
@@ -171,7 +174,7 @@ class DocumentParams(_Params):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ShingleParams(_Params):
     """How a text becomes a shingle set (DESIGN 4).
 
@@ -246,7 +249,7 @@ def key_name(secret: bytes) -> str:
     return hashlib.blake2b(secret, digest_size=16, person=b"lshdup key name").hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FilterParams(_Params):
     """Which shingles are filtered from every set before documents are compared.
 
@@ -268,7 +271,7 @@ class FilterParams(_Params):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SketchParams(_Params):
     """How a shingle set becomes a signature.
 
@@ -290,7 +293,7 @@ class SketchParams(_Params):
         _check(0 <= self.seed < 1 << 63, f"--seed is {self.seed}; it must be from 0 to 2^63 - 1")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BandParams(_Params):
     """The recall that the bands promise, or their shape.
 
@@ -318,7 +321,7 @@ class BandParams(_Params):
         _check(0 <= self.buckets < 1 << 62, f"--buckets is {self.buckets}; it must be at least 1")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PairParams(_Params):
     """How candidate pairs are found and verified.
 
@@ -335,7 +338,7 @@ class PairParams(_Params):
         _check(self.max_bucket >= 0, f"--max-bucket is {self.max_bucket}; it must be at least 1")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ClusterParams(_Params):
     """How documents are clustered, and which document of a cluster is kept.
 
@@ -365,7 +368,7 @@ class ClusterParams(_Params):
         _check(all(self.prefer), "--prefer is empty", "name a folder or a pattern")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Params:
     """The parameters of `pipeline.find_near_duplicates`: one bundle for each stage."""
 

@@ -7,7 +7,6 @@ terminal or a store.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from lshdup.collection.collect import collect
 from lshdup.collection.collection import Collection
 from lshdup.documents.finding import find_documents
 from lshdup.documents.preference import Preference
+from lshdup.frozen import dataclass
 from lshdup.lsh import band_plan, band_table, candidates
 from lshdup.lsh.candidates import (
     NO_BUCKETS,

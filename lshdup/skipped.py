@@ -2,9 +2,9 @@
 
 import enum
 import errno
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from lshdup.frozen import dataclass
 from lshdup.utils.messages import count_of
 
 
@@ -42,6 +42,7 @@ class Reason(enum.StrEnum):
     MEMORY = "took too much memory"
     CRASHED = "crashed its reader"
     NOT_INCLUDED = "excluded by --include"
+    NESTED = "archive in an archive"
 
     def counted(self, n: int) -> str:
         """Return the number of skipped documents with their description.
@@ -83,6 +84,7 @@ _PLURALS = {
     Reason.NO_ID: "rows without ids",
     Reason.SPOILT: "damaged documents",
     Reason.CRASHED: "crashed their reader",
+    Reason.NESTED: "archives in archives",
 }
 _EXPECTED = {
     Reason.BINARY,

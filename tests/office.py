@@ -7,6 +7,7 @@ import io
 import struct
 import textwrap
 import zipfile
+import zlib
 from xml.sax.saxutils import escape
 
 _XML = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>'
@@ -277,7 +278,16 @@ def eml(text, subject="A subject", html=False, base=False):
 # --- PDF ------------------------------------------------------------------------------------------
 
 
-def pdf(text, width=80, lines_a_page=50, header="", title="", password=None, hyphenate=False):
+def pdf(
+    text,
+    width=80,
+    lines_a_page=50,
+    header="",
+    title="",
+    password=None,
+    hyphenate=False,
+    compress=False,
+):
     """Lines broken at `width`, as many pages as needed, Helvetica with WinAnsi codes.
 
     password : encrypted with RC4, 40 bits.
@@ -313,11 +323,14 @@ def pdf(text, width=80, lines_a_page=50, header="", title="", password=None, hyp
             + b"".join(b"(%s) Tj T*\n" % _pdf_string(line) for line in page)
             + b"ET"
         )
+        packed = b""
+        if compress:
+            content, packed = zlib.compress(content), b"/Filter/FlateDecode"
         if key:
             content = rc4(
                 hashlib.md5(key + struct.pack("<I", at + 1)[:3] + b"\0\0").digest()[:10], content
             )
-        objects[at + 1] = b"<</Length %d>>stream\n%s\nendstream" % (len(content), content)
+        objects[at + 1] = b"<</Length %d%s>>stream\n%s\nendstream" % (len(content), packed, content)
     objects[2] = b"<</Type/Pages/Count %d/Kids[%s]>>" % (len(kids), b" ".join(kids))
     out, places = bytearray(b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n"), {}
     for number in sorted(objects):

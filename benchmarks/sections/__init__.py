@@ -3,10 +3,12 @@
 from collections.abc import Callable
 
 from benchmarks.sections import (
+    budgets,
     exact,
     first,
     hot,
     kinds,
+    office,
     peers,
     recall,
     scale,
@@ -18,7 +20,11 @@ from benchmarks.sections import (
 from benchmarks.sections.bench import Bench
 from benchmarks.tables import Table
 
+#: Sections that take long, or much memory: only where they are named.
+ON_REQUEST = ("peers-all",)
+
 SECTIONS: dict[str, Callable[[Bench], list[Table]]] = {
+    "budgets": budgets.section,
     "whole": whole.section,
     "scale": scale.section,
     "peers": peers.section,
@@ -29,5 +35,7 @@ SECTIONS: dict[str, Callable[[Bench], list[Table]]] = {
     "hot": hot.section,
     "templates": templates.section,
     "first": first.section,
+    "office": office.section,
     "spark": spark.section,
+    "peers-all": peers.large_section,
 }

@@ -24,6 +24,11 @@ class Bench:
     seed: int = 1
 
     @property
+    def store(self) -> Path:
+        """The folder of artifacts."""
+        return self.home / ".lshdup"
+
+    @property
     def few(self) -> int:
         """Runs of long works without a bar for their ratio."""
         return min(self.runs, 3)
@@ -45,7 +50,7 @@ class Bench:
 
     def forget(self) -> None:
         """Remove the store."""
-        shutil.rmtree(self.home / ".lshdup", ignore_errors=True)
+        shutil.rmtree(self.store, ignore_errors=True)
 
     def compiled(self, *arguments: str) -> None:
         """Compile the kernels of a command, into the cache."""

@@ -3,7 +3,9 @@
 Within a version of lshdup's output, columns keep their names, types and places; new ones come last.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from lshdup.frozen import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
 """The pairs that `pairs` and `report` print, by bands or by the exact join."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lshdup.cli.messages import say_buckets, say_collection, say_index, say_pairs
 from lshdup.cli.session import Session
+from lshdup.frozen import dataclass
 from lshdup.params import PairParams
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from lshdup import params
 from lshdup.cli.conflicts import is_set, refuse, refuse_without_documents, refuse_without_store
 from lshdup.cli.console import Console
 from lshdup.errors import InputError, ParameterError
+from lshdup.frozen import dataclass
 from lshdup.params import (
     DEFAULT_STORE,
     BandParams,

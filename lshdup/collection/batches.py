@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection.collection import Columns, set_columns
+from lshdup.collection.collection import WHOLE, Columns, set_columns
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.files import LARGE, Buffer
 from lshdup.documents.reading import BATCH_BYTES, batches, read_batch
@@ -82,18 +82,20 @@ def process_batches(
     together, or one.
 
     keep : called on that thread with the sets, the filtered sets, and the fingerprints of the
-        filtered sets, valid until it returns. Returns the sets that the batch shall hold.
+        filtered sets, valid until it returns; the elements of a set are in no particular order.
+        Returns the sets that the batch shall hold.
     """
 
     def work(indices: NDArray[np.int64]) -> FinishedBatch:
         try:
             made = workers.shingle_batch(documents, indices)
-            filtered, unfiltered = made.sets, None
+            filtered = made.sets
+            columns: Columns = {"set_sizes": made.sets.sizes, "fingerprints": made.set_prints}
             if shingle_filter is not None:
-                unfiltered = made.sets
                 filtered = shingle_filter.apply(made.sets, workers.room(len(made.sets.values)))
+                whole = {WHOLE[name]: column for name, column in columns.items()}
+                columns = whole | set_columns(filtered, workers.shingle)
             signatures = sketcher.sketch(filtered) if sketcher is not None else None
-            columns = set_columns(filtered, workers.shingle, unfiltered)
             columns |= {"byte_prints": made.byte_prints, "text_prints": made.text_prints}
             kept = replace(made, sets=keep(made, filtered, columns["fingerprints"]))
             return FinishedBatch(kept, columns, signatures)

@@ -3,7 +3,7 @@
 Unchanged documents are reused from a previous run.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Protocol
 
 import numpy as np
@@ -21,6 +21,7 @@ from lshdup.collection.collection import (
 )
 from lshdup.collection.set_keeper import SetKeeper, SetsAgain
 from lshdup.documents.document_list import DocumentList
+from lshdup.frozen import dataclass
 from lshdup.lsh.signatures import Allocate, Sketcher, in_memory, make_signatures
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter

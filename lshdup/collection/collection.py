@@ -3,7 +3,7 @@
 import hashlib
 import json
 import unicodedata
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.document_list import DocumentList
+from lshdup.frozen import dataclass
 from lshdup.matching.sameness import Prints
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
@@ -40,15 +41,9 @@ COLUMNS = {
 WHOLE = {"set_sizes": "whole_sizes", "fingerprints": "whole_fingerprints"}
 
 
-def set_columns(
-    sets: RaggedSets, shingle: ShingleParams, unfiltered: RaggedSets | None = None
-) -> Columns:
-    """Return the columns of shingle sets, which a filter made from others if these are given."""
-    columns = {"set_sizes": sets.sizes, "fingerprints": fingerprint_sets(sets, shingle)}
-    if unfiltered is not None:
-        whole = set_columns(unfiltered, shingle)
-        columns |= {WHOLE[name]: column for name, column in whole.items()}
-    return columns
+def set_columns(sets: RaggedSets, shingle: ShingleParams) -> Columns:
+    """Return the columns of shingle sets."""
+    return {"set_sizes": sets.sizes, "fingerprints": fingerprint_sets(sets, shingle)}
 
 
 @dataclass(frozen=True)

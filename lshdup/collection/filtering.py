@@ -1,12 +1,13 @@
 """Filters of a collection: shingles of templates and common shingles leave every set."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.collection.collection import WHOLE, Collection, Columns, Unfiltered, set_columns
+from lshdup.frozen import dataclass
 from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
 from lshdup.lsh.signatures import Allocate, Sketcher, in_memory
 from lshdup.params import FilterParams, SketchParams

@@ -33,8 +33,11 @@ class SetKeeper:
     def keep_copy(
         self, made: ShingleBatch, _filtered: RaggedSets, _fingerprints: NDArray[np.uint64]
     ) -> RaggedSets:
-        """Return a copy of the sets, or no sets if it has stopped keeping them. For any thread."""
-        return made.sets.copy() if self._parts is not None else NO_SETS
+        """Return a sorted copy of the sets, or no sets if it has stopped keeping them.
+
+        For any thread.
+        """
+        return made.sets.copy().sort() if self._parts is not None else NO_SETS
 
     def reuse(
         self, sets: RaggedSets | None, known: NDArray[np.bool_], rows: NDArray[np.int64]

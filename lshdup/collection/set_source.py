@@ -82,7 +82,10 @@ class _SetReader:
         def place(
             made: ShingleBatch, filtered: RaggedSets, prints: NDArray[np.uint64]
         ) -> RaggedSets:
-            """Copy the sets of a batch to their places, on the thread that made them."""
+            """Sort the sets of a batch and copy them to their places, on the thread that made
+            them.
+            """
+            filtered.sort()
             at = np.searchsorted(wanted, made.indices)
             same_prints = prints == collection.fingerprints[made.indices]
             same[at] = same_prints & (filtered.sizes == sizes[at])

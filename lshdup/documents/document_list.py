@@ -4,7 +4,7 @@ import os
 import stat
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from lshdup.documents.locations import Locations, refuse_if
 from lshdup.documents.record_files import RecordFiles
 from lshdup.documents.records import Kind, RecordFields
+from lshdup.frozen import dataclass
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
 from lshdup.skipped import RecordLocation, SkippedFile
 from lshdup.utils.ragged import StringTable, distinct
@@ -90,8 +91,8 @@ class DocumentList:
 
     def where(self, index: int) -> str:
         """Return where a document is, or "" if its name says so."""
-        kind = self._kind(index)
-        if kind == Kind.FILE or (kind != Kind.IDS and not self.record_files.fields.id):
+        kind = Kind(self._kind(index))
+        if self._is_named_by_path(kind):
             return ""
         assert self.locations is not None
         row = f"row {self.locations.starts[index] + 1} of" if kind == Kind.PARQUET else "in"
@@ -146,16 +147,29 @@ class DocumentList:
             refuse_if(True, "documents whose names are not there")
         if not self.home:
             return names
-        are_paths = np.ones(len(names), bool)
-        if self.locations is not None:
-            kinds = self.locations.kinds[self.locations.files_of(indices)]
-            are_paths = kinds == Kind.FILE
-            if not self.record_files.fields.id:
-                are_paths = kinds != Kind.IDS
-        return [
-            typed_name(os.path.relpath(os.path.join(self.home, name))) if is_path else name  # noqa: PTH118 (bytes path)
-            for name, is_path in zip(names, are_paths.tolist(), strict=True)
-        ]
+        if self.locations is None:
+            return [self._typed_path(name) for name in names]
+        files = self.locations.files_of(indices)
+        known: dict[int, tuple[int, bytes]] = {}  # bytes of a path, and how it is typed
+        for at, number in enumerate(files.tolist()):
+            kind = Kind(int(self.locations.kinds[number]))
+            if not self._is_named_by_path(kind):
+                continue
+            if number not in known:
+                path = self.locations.paths[number]
+                known[number] = len(path), self._typed_path(path)
+            size, typed = known[number]
+            names[at] = typed + names[at][size:]  # the name of a record begins with its file
+        return names
+
+    def _typed_path(self, name: bytes) -> bytes:
+        return typed_name(os.path.relpath(os.path.join(self.home, name)))  # noqa: PTH118 (bytes path)
+
+    def _is_named_by_path(self, kind: Kind) -> bool:
+        """Return whether the names of documents begin with the path of their file."""
+        if kind in (Kind.FILE, Kind.IDS) or kind.is_archive:
+            return kind != Kind.IDS
+        return not self.record_files.fields.id
 
     def take(self, indices: NDArray[np.int64]) -> "DocumentList":
         """Return the documents at `indices`, in that order."""

@@ -64,7 +64,9 @@ def expand_records(
         path = paths[file]
         key = path, int(files.sizes[file]), int(files.mtimes[file])
         try:
-            records = known_records.get(key) or opened.list_records(path, Kind(int(kind[file])))
+            records = known_records.get(key)
+            if records is None:
+                records = opened.list_records(path, Kind(int(kind[file])))
         except RecordError as error:
             on_skipped(Skipped(path, error.reason, error.detail))
         except OSError as error:
@@ -72,13 +74,14 @@ def expand_records(
         except NoRoomError as error:
             on_skipped(Skipped(path, Reason.UNREADABLE, f"{error.message}; {error.hint}"))
         else:
-            for number, reason, detail in records.skipped:
-                skip(file, Skipped(b"%s:%d" % (path, number), reason, detail), number)
-            names = records.ids or name_records(path, records.numbers)[0]
+            for number, reason, detail, name in records.skipped:
+                skip(file, Skipped(name or b"%s:%d" % (path, number), reason, detail), number)
+            names = records.names or name_records(path, records.numbers)[0]
             pieces.append(_Piece(names, file, records))
     whole = np.flatnonzero(kind == Kind.FILE)
     names = files.names.take(whole)
-    order = None if opened.fields.id else _order_of_blocks(names, paths, pieces)
+    numbered = all(piece.records.names is None for piece in pieces)
+    order = _order_of_blocks(names, paths, pieces) if numbered else None
     tables, lists = [names, *(piece.names for piece in pieces)], [piece.records for piece in pieces]
     every = StringTable(
         np.concatenate([table.blob for table in tables]),

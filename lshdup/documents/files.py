@@ -4,12 +4,12 @@ import errno
 import os
 import stat
 import sys
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.records import RecordError
+from lshdup.frozen import dataclass
 from lshdup.kernels import files as kernels
 from lshdup.kernels.helpers import PADDING
 from lshdup.skipped import Reason

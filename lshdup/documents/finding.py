@@ -17,8 +17,8 @@ from lshdup.documents.locations import Locations
 from lshdup.documents.missing import not_there, perhaps_meant
 from lshdup.documents.patterns import Selection
 from lshdup.documents.record_files import RecordFiles
-from lshdup.documents.records import Kind, RecordFields, classify_file
-from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
+from lshdup.documents.records import ARCHIVE_ENDINGS, Kind, RecordFields, classify_file
+from lshdup.params import DocumentParams
 from lshdup.skipped import Reason, Skipped
 from lshdup.utils.messages import count_of
 from lshdup.utils.ragged import StringTable
@@ -41,8 +41,8 @@ def find_documents(
 ) -> DocumentList:
     """Return the documents that are named: files, files below folders, records, lines of id lists.
 
-    JSON Lines and Parquet files that are named themselves are taken for their records; those in
-    folders if the field of the text is set.
+    JSON Lines, Parquet files and archives that are named themselves are taken for their records;
+    those in folders if the field of the text is set, or archives are requested.
 
     Errors: InputError if no argument exists, or if a package for records is missing.
     Determinism: the order depends on names only. A file or folder that is reached by two ways is
@@ -69,7 +69,7 @@ def find_documents(
         return files
     opened = RecordFiles(
         None if store is None else Path(os.fsdecode(store)),
-        RecordFields(params.text_field or DEFAULT_TEXT_FIELD, params.id_field),
+        RecordFields.of(params),
         params.max_bytes,
     )
     return expand_records(files, finder.records, opened, known_records, on_skipped)
@@ -161,7 +161,7 @@ class Finder:
                 self.on_skipped(Skipped.because(names[at], error))
             else:  # it was a regular file when its folder was listed
                 self._skip(names[at], Reason.SPECIAL)
-        if params.text_field:
+        if params.text_field or params.archives:
             for name in names:
                 self._has_records(name)
         keep = stats.sizes >= 0
@@ -281,14 +281,18 @@ class Finder:
 
     def _has_records(self, name: bytes, *, named: bool = False) -> None:
         """Remember a file that is taken for its records."""
-        kind = classify_file(name, named=named, field_given=bool(self.params.text_field))
+        params = self.params
+        kind = classify_file(
+            name, named=named, field_given=bool(params.text_field), archives=params.archives
+        )
         if kind != Kind.FILE and not self.id_lists:
             self.records[name] = kind
 
     def _say_unused_options(self, names: StringTable) -> None:
         """Say which files could have been taken for their records, and which options do nothing."""
+        self._say_closed_archives(names)
         if self.params.text_field or self.params.id_field:
-            if not self.records:
+            if not any(kind.is_row for kind in self.records.values()):
                 option = "--text-field" if self.params.text_field else "--id-field"
                 self.say(f"{option} had no effect: no JSON Lines or Parquet file was met")
             return
@@ -303,6 +307,19 @@ class Finder:
             one, many = "JSON Lines file in a folder is", "JSON Lines files in folders are each"
             what = count_of(met, one, many)
             self.say(f"{what} one document; --text-field NAME takes the rows")
+
+    def _say_closed_archives(self, names: StringTable) -> None:
+        """Say how many archives in folders are not opened."""
+        text = names.blob.tobytes().lower()
+        if self.params.archives or not any(ending in text for ending in ARCHIVE_ENDINGS):
+            return
+        met = sum(
+            name not in self.records and classify_file(name, named=False, archives=True).is_archive
+            for name in names
+        )
+        if met:
+            what = count_of(met, "archive in a folder is", "archives in folders are")
+            self.say(f"{what} not opened; --archives takes the documents in them")
 
     def _skip(self, name: bytes, reason: Reason, detail: str = "") -> None:
         self.on_skipped(Skipped(name, reason, detail))

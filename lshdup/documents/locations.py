@@ -1,14 +1,14 @@
 """Where documents are that are parts of files."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.records import Kind
+from lshdup.documents.records import ROWS, Kind
 from lshdup.errors import RERUN, ArtifactError
+from lshdup.frozen import dataclass
 from lshdup.utils.ragged import StringTable
 
 
@@ -71,6 +71,11 @@ class Locations:
     def are_records(self) -> NDArray[np.bool_]:
         """Return which documents are records: bool array of shape (n,)."""
         rows: NDArray[np.bool_] = (self.kinds >= Kind.JSON)[self.file]
+        return rows
+
+    def are_rows(self) -> NDArray[np.bool_]:
+        """Return which documents are rows of files: bool array of shape (n,)."""
+        rows: NDArray[np.bool_] = np.isin(self.kinds, ROWS)[self.file]
         return rows
 
     def same(

@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +11,7 @@ from lshdup.documents.document_list import DocumentList, typed_name
 from lshdup.documents.patterns import Patterns
 from lshdup.documents.records import Kind
 from lshdup.errors import ParameterError
+from lshdup.frozen import dataclass
 from lshdup.params import ClusterParams
 from lshdup.utils.ragged import StringTable, offsets_of
 

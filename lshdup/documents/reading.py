@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from lshdup.documents.document_list import DocumentList
 from lshdup.documents.files import Buffer, read_files
 from lshdup.documents.locations import refuse_if
 from lshdup.documents.records import Kind, RecordError
+from lshdup.frozen import dataclass
 from lshdup.kernels.helpers import PADDING
 from lshdup.params import DEFAULT_MAX_BYTES
 from lshdup.skipped import Reason, describe_error, find_reason
@@ -134,7 +135,7 @@ def _read_parts(
     assert documents.locations is not None
     locations = documents.locations.take(indices)
     refuse_if(locations.starts.min() < 0, "rows before the first")
-    is_text = kind != Kind.IDS
+    is_list = kind == Kind.IDS
     cuts = np.flatnonzero(np.diff(locations.file)) + 1
     made, skipped = [], []
     for run in np.split(np.arange(len(indices)), cuts):
@@ -149,23 +150,36 @@ def _read_parts(
             text, starts, lengths = np.zeros(PADDING, np.uint8), *spans
             failed = dict.fromkeys(range(len(run)), error)
         if failed:
-            changed = is_text and len(documents.changed(mine[:1])) > 0
+            changed = not is_list and len(documents.changed(mine[:1])) > 0
             for at, why in failed.items():
                 skipped.append((int(mine[at]), *_explain(why, changed=changed)))
             good = np.delete(np.arange(len(run)), list(failed))
             mine, starts, lengths = mine[good], starts[good], lengths[good]
-        made.append(TextBatch(mine, [b""] * len(mine), text, starts, lengths, is_text=is_text))
+        names = [b""] * len(mine) if is_list or kind.is_text else documents.names.strings_at(mine)
+        made.append(
+            TextBatch(
+                mine,
+                names,
+                text,
+                starts,
+                lengths,
+                is_text=kind.is_text,
+                max_bytes=documents.max_bytes,
+            )
+        )
     if len(made) == 1:
         return replace(made[0], skipped=skipped)
     before = np.cumsum([0, *(len(each.text) for each in made)])
-    return TextBatch(
-        np.concatenate([each.indices for each in made]),
-        [b""] * sum(len(each.indices) for each in made),
-        np.concatenate([each.text for each in made]),
-        np.concatenate([each.starts + start for each, start in zip(made, before, strict=False)]),
-        np.concatenate([each.lengths for each in made]),
-        skipped,
-        is_text=is_text,
+    return replace(
+        made[0],
+        indices=np.concatenate([each.indices for each in made]),
+        names=[name for each in made for name in each.names],
+        text=np.concatenate([each.text for each in made]),
+        starts=np.concatenate(
+            [each.starts + start for each, start in zip(made, before, strict=False)]
+        ),
+        lengths=np.concatenate([each.lengths for each in made]),
+        skipped=skipped,
     )
 
 

@@ -7,6 +7,8 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -17,15 +19,33 @@ from lshdup.documents.files import Buffer, read_spans
 from lshdup.documents.records import Kind, RecordError, RecordFields, RecordList
 from lshdup.errors import InputError
 from lshdup.skipped import Reason
-from lshdup.utils.compression import PIP, PackedError, can_unpack, is_packed, unpack_to
+from lshdup.utils.compression import (
+    HEAD,
+    PIP,
+    PackedError,
+    TooLongError,
+    can_unpack,
+    is_packed,
+    unpack_to,
+)
+from lshdup.utils.ragged import StringTable
 
 if TYPE_CHECKING:
-    from lshdup.documents.parquet import ParquetFile
+    from types import ModuleType
+
+    from lshdup.documents.readers.parquet import ParquetFile
 
 #: So many Parquet files stay open while no thread reads them, and so many of them that were read
 #: to their end. Batches finish in any order: a file that was closed with records left would be
 #: decoded from its start again.
 _OPEN_FILES, _FINISHED_FILES = 8, 2
+
+#: Modules with `list_records(file, fields, longest)`, by kind. Imported when a file is met, to keep
+#: `query` fast.
+_READERS = {Kind.JSON: "jsonlines", Kind.TAR: "tar", Kind.ZIP: "zip"}
+
+#: What `RecordFiles.texts` returns.
+Texts = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], dict[int, RecordError]]
 
 #: Size and time of a file: with another stamp it is another file.
 _Stamp = tuple[int, int]
@@ -77,10 +97,9 @@ class RecordFiles:
         if kind == Kind.PARQUET:
             with self._parquet_file(path) as parquet:
                 return parquet.list_records(self.fields.id)
-        from lshdup.documents import jsonlines  # Imported here to keep `query` fast.
-
-        with self.lines(path) as file:
-            return jsonlines.list_records(file, self.fields, self._longest)
+        with self.lines(path, kind) as file:
+            listed: RecordList = _reader(kind).list_records(file, self.fields, self._longest)
+        return _below(path, listed) if kind.is_archive else listed
 
     def texts(
         self,
@@ -89,8 +108,10 @@ class RecordFiles:
         starts: NDArray[np.int64],
         lengths: NDArray[np.int64],
         buffer: Buffer,
-    ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], dict[int, RecordError]]:
-        """Return the texts of some records of one file. Raises as `list_records` does.
+    ) -> Texts:
+        """Return the texts of some records of one file, or the bytes, if `Kind.is_text` says so.
+
+        Raises as `list_records` does.
 
         Parameters
         ----------
@@ -115,19 +136,24 @@ class RecordFiles:
                 shorter = RecordError(Reason.CHANGED, "its list has become shorter")
                 failed = dict.fromkeys(np.flatnonzero(~there).tolist(), shorter)
                 return *read_spans(plain.fileno(), starts, lengths, buffer), lengths, failed
-        from lshdup.documents import jsonlines  # Imported here to keep `query` fast.
-
-        with self.lines(path) as file:
-            return jsonlines.read_texts(file, starts, lengths, self.fields.text, buffer)
+        with self.lines(path, kind) as file:
+            if kind == Kind.JSON:
+                field = self.fields.text
+                texts: Texts = _reader(kind).read_texts(file, starts, lengths, field, buffer)
+            elif kind == Kind.ZIP:
+                texts = _reader(kind).read_members(file, starts, buffer)
+            else:
+                texts = (*read_spans(file, starts, lengths, buffer), lengths, {})
+            return texts
 
     @contextmanager
-    def lines(self, path: bytes) -> Iterator[int]:
-        """Yield the descriptor of a file of lines, unpacked if it is compressed.
+    def lines(self, path: bytes, kind: Kind = Kind.JSON) -> Iterator[int]:
+        """Yield the descriptor of a file of lines or of an archive, unpacked if it is compressed.
 
         Raises as `list_records` does.
         """
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123 (bytes path)
-            head = os.pread(file.fileno(), 4, 0)
+            head = os.pread(file.fileno(), HEAD, 0)
             if not is_packed(head):
                 yield file.fileno()
                 return
@@ -138,16 +164,29 @@ class RecordFiles:
                 known = path, _stamp(os.fstat(file.fileno()))
                 if known not in self._unpacked:
                     try:
-                        self._unpacked[known] = unpack_to(path, self.folder, self._longest)
+                        self._unpacked[known] = self._unpack(path, kind)
                     except PackedError as error:
                         raise RecordError(Reason.DAMAGED, str(error)) from None
                 unpacked = self._unpacked[known]
         yield unpacked.fileno()
 
+    def _unpack(self, path: bytes, kind: Kind) -> IO[bytes]:
+        if not kind.is_archive:
+            return unpack_to(path, self.folder, self._longest)
+        from lshdup.documents.readers.members import most_unpacked, too_large_unpacked
+
+        most = most_unpacked(os.stat(path).st_size, self._longest)
+        try:
+            return unpack_to(path, self.folder, most=most)
+        except TooLongError:
+            raise too_large_unpacked(most, self._longest) from None
+
     @contextmanager
     def _parquet_file(self, path: bytes) -> Iterator["ParquetFile"]:
         """Yield an open Parquet file, which no other thread closes meanwhile."""
-        from lshdup.documents.parquet import ParquetFile  # Imported here to keep `query` fast.
+        from lshdup.documents.readers.parquet import (
+            ParquetFile,
+        )  # Imported here to keep `query` fast.
 
         known = path, _stamp(os.stat(path))
         with self._lock:
@@ -176,3 +215,19 @@ class RecordFiles:
 
 def _stamp(status: os.stat_result) -> _Stamp:
     return status.st_size, status.st_mtime_ns
+
+
+def _reader(kind: Kind) -> "ModuleType":
+    """Return the module that reads files of a kind."""
+    return import_module(f"lshdup.documents.readers.{_READERS[kind]}")
+
+
+def _below(path: bytes, listed: RecordList) -> RecordList:
+    """Return the members of an archive under the names FILE/NAME."""
+    assert listed.names is not None
+    prefix = path + b"/"
+    names = StringTable.from_strings(prefix + name for name in listed.names)
+    skipped = [
+        each._replace(name=prefix + each.name) if each.name else each for each in listed.skipped
+    ]
+    return replace(listed, names=names, skipped=skipped)

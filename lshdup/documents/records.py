@@ -1,14 +1,18 @@
 """Records of files as documents: which files have records, and what records are called."""
 
 import enum
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.frozen import dataclass
+from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
 from lshdup.skipped import Reason
 from lshdup.utils.compression import bare_name
 from lshdup.utils.messages import did_you_mean, join_names
@@ -22,7 +26,44 @@ class Kind(enum.IntEnum):
     IDS = 1  # a line of an id list
     JSON = 2  # a line of JSON Lines
     PARQUET = 3
+    CSV = 4
+    MBOX = 5  # a mail of a mailbox
+    TAR = 6  # a member of an archive, perhaps compressed as a whole
+    ZIP = 7
+    WARC = 8  # a response or a converted text of a crawl
+    WIKI = 9  # a page of a MediaWiki dump
+    SPLIT = 10  # lines from one that --split matches to the next
 
+    @property
+    def is_archive(self) -> bool:
+        """Whether documents are called FILE/NAME, and a file in a folder is opened with --archives
+        only.
+        """
+        return Kind.TAR <= self <= Kind.WIKI
+
+    @property
+    def is_row(self) -> bool:
+        """Whether documents are rows with fields, of which one is the text."""
+        return self in ROWS
+
+    @property
+    def is_text(self) -> bool:
+        """Whether a document is text when it is read; else it is the content of a file: perhaps a
+        mail, a page, an office document, compressed, or binary.
+        """
+        return self.is_row or self == Kind.WIKI
+
+
+#: Kinds whose documents are rows with fields.
+ROWS = (Kind.JSON, Kind.PARQUET, Kind.CSV)
+
+#: Kinds that are told by the name of a file, and their endings.
+_ARCHIVES = {
+    Kind.TAR: re.compile(rb"(?i)\.(tar(\.(gz|zst|xz|bz2))?|tgz|tzst|txz|tbz2?)\Z"),
+    Kind.ZIP: re.compile(rb"(?i)\.zip\Z"),
+}
+#: What the name of an archive has in it, for a quick look at many names.
+ARCHIVE_ENDINGS = (b".tar", b".tgz", b".tzst", b".txz", b".tbz", b".zip")
 
 _JSON_LINES = (b".jsonl", b".ndjson")
 
@@ -74,10 +115,39 @@ def no_field(field: str, known: tuple[str, ...], option: str, what: str = "field
 
 @dataclass(frozen=True)
 class RecordFields:
-    """Names of text and id in a record; without an id field, records are called FILE:ROW."""
+    """How the documents in files are found: which files of an archive, and which fields of a row.
+
+    text, id : names of text and id in a row; without an id field, records are called FILE:ROW.
+    hidden : whether members of archives are taken whose path has a name that begins with a dot.
+    """
 
     text: str = "text"
     id: str = ""
+    hidden: bool = False
+
+    @classmethod
+    def of(cls, params: DocumentParams) -> "RecordFields":
+        """Return the fields that parameters name."""
+        return cls(params.text_field or DEFAULT_TEXT_FIELD, params.id_field, params.hidden)
+
+
+class SkippedRecord(NamedTuple):
+    """A record that is no document.
+
+    number : its number in its file, from 1.
+    name : what it is called; empty: FILE:NUMBER.
+    """
+
+    number: int
+    reason: Reason
+    detail: str = ""
+    name: bytes = b""
+
+    @classmethod
+    def too_large(cls, number: int, size: int, most: int, name: bytes = b"") -> "SkippedRecord":
+        """Return a record of more bytes than are allowed."""
+        detail = f"{size} bytes, --max-bytes is {most}"
+        return cls(number, Reason.TOO_LARGE, detail, name)
 
 
 @dataclass(frozen=True)
@@ -87,23 +157,30 @@ class RecordList:
     numbers : int64 array of shape (n,), number of each record, from 1.
     starts, lengths : int64 arrays of shape (n,), first byte and number of bytes; of Parquet, the
         number of rows before the record and the bytes of an average text of its row group.
-    ids : n names, with an id field.
-    skipped : (number, reason, detail) of records that are no documents.
+    names : n names, if records have names of their own: ids, and members of archives.
+    skipped : records that are no documents.
     """
 
     numbers: NDArray[np.int64]
     starts: NDArray[np.int64]
     lengths: NDArray[np.int64]
-    ids: StringTable | None = None
-    skipped: list[tuple[int, Reason, str]] = field(default_factory=list)
+    names: StringTable | None = None
+    skipped: list[SkippedRecord] = field(default_factory=list)
 
 
-def classify_file(path: bytes, *, named: bool, field_given: bool) -> Kind:
+def classify_file(
+    path: bytes, *, named: bool, field_given: bool = False, archives: bool = False
+) -> Kind:
     """Return whether a file is taken for its records, and for which.
 
-    A file that is named itself is; one in a folder if the text field is set. ``.json`` may hold
-    anything: its lines are records only if both the file and the field are named.
+    A file that is named itself is; one in a folder if the text field is set, or --archives for an
+    archive. ``.json`` may hold anything: its lines are records only if both the file and the field
+    are named.
     """
+    if named or archives:
+        for kind, pattern in _ARCHIVES.items():
+            if pattern.search(path):
+                return kind
     if not (named or field_given):
         return Kind.FILE
     if path.lower().endswith(b".parquet"):

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.document_list import DocumentList, typed_name
-from lshdup.documents.parquet import open_parquet
-from lshdup.documents.records import Kind, RecordError
+from lshdup.documents.readers.parquet import open_parquet
+from lshdup.documents.records import ROWS, Kind, RecordError
 from lshdup.errors import RERUN, InputError, ParameterError
 from lshdup.utils.atomic import replace_file
 from lshdup.utils.compression import PIP, ZSTD, PackedError, can_unpack, chunks, packing
@@ -69,8 +69,8 @@ def check_target(
     documents have been read; before that, files among them may turn out to be no documents.
     """
     locations = documents.locations
-    rows = np.zeros(len(documents), bool) if locations is None else locations.are_records()
-    met = locations is not None and (locations.kinds >= Kind.JSON).any()
+    rows = np.zeros(len(documents), bool) if locations is None else locations.are_rows()
+    met = locations is not None and np.isin(locations.kinds, ROWS).any()
     if locations is None or not (rows.all() if read else met):
         name = os.fsdecode(documents.names[int(np.argmin(rows))]) if len(documents) else ""
         why = f": {name!r} is none" if name else ""
@@ -85,7 +85,7 @@ def check_target(
         raise ParameterError(message, hint)
     files = [
         (number, documents.file_path(number))
-        for number in np.flatnonzero(locations.kinds >= Kind.JSON).tolist()
+        for number in np.flatnonzero(np.isin(locations.kinds, ROWS)).tolist()
     ]
     targets = _targets([path for _, path in files], target)
     for (number, path), goal in zip(files, targets, strict=True):

@@ -5,8 +5,11 @@ Reference: NumPy's stable sort in tests/lsh/test_bands.py; the shingle sets of t
 
 import numpy as np
 
-from lshdup.kernels.helpers import I64, U32, U64, inlined, scatter_by
+from lshdup.kernels.helpers import I32, I64, U32, U64, inlined, scatter_by
 from lshdup.kernels.jit import kernel
+
+#: A bucket of `sort_values` with more values than this is sorted by comparison.
+CROWD = 48
 
 _ONE = np.uint64(1)
 
@@ -80,3 +83,81 @@ def heap_sort(values: U64, begin: int, n: int) -> None:
             at = child
             child = 2 * at + 1
         values[begin + at] = x
+
+
+@inlined
+def sort_values(values: U64, n: int, spare: U64, counts: I32) -> None:
+    """Sort values[:n] in place, n > 0: one scatter by the leading bits, then insertion.
+
+    Hashes are uniform over 64 bits, so n buckets hold one or two values each, and a value costs a
+    few cycles. Other values (ids, the hash of R2) are scattered by the bits of their range too, and
+    a crowded bucket is sorted by comparison.
+
+    spare, counts : scratch, for n values, and for a power of two >= n and one more.
+    """
+    low = values[0]
+    high = values[0]
+    for i in range(n):
+        low = min(low, values[i])
+        high = max(high, values[i])
+    shift, buckets = scatter_by(high - low, n)
+    for i in range(buckets + 1):
+        counts[i] = 0
+    for i in range(n):
+        counts[((values[i] - low) >> shift) + _ONE] += 1
+    crowd = np.int32(0)
+    for i in range(buckets):
+        crowd = max(crowd, counts[i + 1])
+        counts[i + 1] += counts[i]
+    for i in range(n):
+        bucket = (values[i] - low) >> shift
+        at = counts[bucket]
+        spare[np.uint64(at)] = values[i]
+        counts[bucket] = at + 1
+    if crowd > CROWD:
+        begin = 0  # counts[b] is now the end of bucket b.
+        for i in range(buckets):
+            end = counts[i]
+            if end - begin > CROWD:
+                heap_sort(spare, begin, end - begin)
+            begin = end
+    # One pass without a branch to mispredict sorts most buckets of two or three values.
+    largest = spare[0]
+    for i in range(1, n):
+        x = spare[i]
+        values[i - 1] = min(largest, x)
+        largest = max(largest, x)
+    values[n - 1] = largest
+    for i in range(1, n):
+        x = values[i]
+        if values[i - 1] > x:
+            j = np.uint64(i)
+            while j > np.uint64(0) and values[j - _ONE] > x:
+                values[j] = values[j - _ONE]
+                j -= _ONE
+            values[j] = x
+
+
+@inlined
+def unique_values(values: U64, n: int) -> int:
+    """Drop repeats from n > 0 sorted values in place; return the number of distinct values."""
+    m = _ONE
+    last = values[0]
+    for i in range(1, n):
+        x = values[i]
+        values[m] = x
+        m += np.uint64(x != last)
+        last = x
+    return np.int64(m)
+
+
+@kernel
+def sort_sets(values: U64, offsets: I64, spare: U64, counts: I32) -> None:
+    """Sort each set of values[offsets[d] : offsets[d + 1]] in place.
+
+    spare, counts : scratch, as `sort_values` needs for the largest set.
+    """
+    for d in range(len(offsets) - 1):
+        elements = values[offsets[d] : offsets[d + 1]]
+        if len(elements) > 1:
+            sort_values(elements, len(elements), spare, counts)

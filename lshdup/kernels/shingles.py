@@ -1,15 +1,16 @@
 """Tokens -> shingle sets: `shingle_batch` goes from the bytes of a batch of documents to sets.
 
 `_hash_tokens` turns tokens into 64-bit hashes, `_roll` turns k consecutive hashes into a shingle,
-`_sort` and `_unique` make the set. Reference in the tests: `shingle_list` of tests/reference.py.
+`distinct_values` makes the set, in no particular order; `ordering.sort_sets` sorts it.
+Reference in the tests: `shingle_list` of tests/reference.py.
 """
 
 import numpy as np
 
 from lshdup.kernels.ascii import ascii_symbols, ascii_words
-from lshdup.kernels.helpers import I32, I64, U8, U32, U64, inlined, load64, mix64, scatter_by
+from lshdup.kernels.helpers import I32, I64, U8, U32, U64, inlined, load64, mix64
 from lshdup.kernels.jit import kernel
-from lshdup.kernels.ordering import heap_sort
+from lshdup.kernels.ordering import heap_sort, sort_values, unique_values
 from lshdup.kernels.sequences import sequence_fingerprint
 from lshdup.kernels.text import (
     DONE,
@@ -31,8 +32,9 @@ TOKEN_SEED = np.uint64(0x9E3779B97F4A7C15)
 SHINGLE_FACTOR = np.uint64(0xD6E8FEB86659FD93)
 BAG_STEP = np.uint64(0xA0761D6478BD642F)
 
-#: A bucket of `_sort` with more values than this is sorted by comparison.
-CROWD = 48
+#: `distinct_values` sorts the values that still share a slot after this many rounds.
+ROUNDS = 8
+_NEXT_FACTOR = np.uint64(0x9E3779B97F4A7C16)  # Even: a factor stays odd.
 
 _POLY31_FACTOR = np.uint64(31)
 _POLY31_MASK = np.uint64(0xFFFFFFFF)
@@ -106,84 +108,71 @@ def _roll(
 
 
 @inlined
-def _sort(values: U64, n: int, spare: U64, counts: I32, uniform: bool) -> None:
-    """Sort values[:n] in place: one scatter by the leading bits, then insertion.
+def distinct_values(values: U64, n: int, spread: np.uint64, table: I32, lost: U64, out: U64) -> int:
+    """Write the distinct values of values[:n] to `out`, in no particular order; return how many.
 
-    Hashes are uniform over 64 bits, so n buckets hold one or two values each, and a value costs a
-    few cycles. Other values (ids, the hash of R2) are scattered by the bits of their range, and a
-    crowded bucket is sorted by comparison.
+    Every value writes its index to a slot of a table of the size of a near cache; the last writer
+    keeps the slot. A value that lost its slot is a repeat if the winner is equal. The few other
+    losers meet in the next round, by another factor; values that collide for many rounds (ids can
+    be made to) are sorted. No step has a branch to mispredict, and the table is never cleared.
+
+    spread : odd; slots are the leading bits of value * spread, so 1 will do for uniform values.
+    table : scratch, more than 2 n slots or all slots are used. lost : scratch, for n values.
     """
-    low = np.uint64(0)
-    high = _ONES
-    if not uniform:
-        low = values[0]
-        high = values[0]
-        for i in range(n):
-            low = min(low, values[i])
-            high = max(high, values[i])
-    shift, buckets = scatter_by(high - low, n)
-    for i in range(buckets + 1):
-        counts[i] = 0
+    bits = np.uint64(1)
+    while (1 << np.int64(bits)) < 4 * n and (4 << np.int64(bits)) <= len(table):
+        bits += _ONE
+    shift = np.uint64(64) - bits
     for i in range(n):
-        counts[((values[i] - low) >> shift) + _ONE] += 1
-    crowd = np.int32(0)
-    for i in range(buckets):
-        crowd = max(crowd, counts[i + 1])
-        counts[i + 1] += counts[i]
+        table[(values[i] * spread) >> shift] = i
+    m = np.uint64(0)
+    left = np.uint64(0)
     for i in range(n):
-        bucket = (values[i] - low) >> shift
-        at = counts[bucket]
-        spare[np.uint64(at)] = values[i]
-        counts[bucket] = at + 1
-    if crowd > CROWD:
-        begin = 0  # counts[b] is now the end of bucket b.
-        for i in range(buckets):
-            end = counts[i]
-            if end - begin > CROWD:
-                heap_sort(spare, begin, end - begin)
-            begin = end
-    # One pass without a branch to mispredict sorts most buckets of two or three values.
-    largest = spare[0]
-    for i in range(1, n):
-        x = spare[i]
-        values[i - 1] = min(largest, x)
-        largest = max(largest, x)
-    values[n - 1] = largest
-    for i in range(1, n):
         x = values[i]
-        if values[i - 1] > x:
-            j = np.uint64(i)
-            while j > np.uint64(0) and values[j - _ONE] > x:
-                values[j] = values[j - _ONE]
-                j -= _ONE
-            values[j] = x
-
-
-@inlined
-def _unique(values: U64, n: int) -> int:
-    """Drop repeats from sorted values in place; return the number of distinct values."""
-    m = _ONE
-    for i in range(1, n):
-        x = values[i]
-        different = x != values[m - _ONE]
-        values[m] = x
-        m += np.uint64(different)
+        won = np.uint64(table[(x * spread) >> shift] == i)
+        out[m] = x
+        m += won
+        lost[left] = x
+        left += _ONE - won
+    losers = np.int64(left)
+    left = np.uint64(0)
+    for i in range(losers):
+        x = lost[i]
+        lost[left] = x
+        left += np.uint64(values[np.uint64(table[(x * spread) >> shift])] != x)
+    rounds = 0
+    while left and rounds < ROUNDS:
+        rounds += 1
+        spread += _NEXT_FACTOR
+        losers = np.int64(left)
+        for i in range(losers):
+            table[(lost[i] * spread) >> shift] = i
+        left = np.uint64(0)
+        for i in range(losers):  # The winner is never before i, so `lost` can shrink in place.
+            x = lost[i]
+            winner = np.uint64(table[(x * spread) >> shift])
+            repeats = lost[winner] == x
+            out[m] = x
+            m += np.uint64(winner == np.uint64(i))
+            lost[left] = x
+            left += _ONE - np.uint64(repeats)
+    if left:
+        heap_sort(lost, 0, np.int64(left))
+        losers = unique_values(lost, np.int64(left))
+        for i in range(losers):
+            out[m] = lost[i]
+            m += _ONE
     return np.int64(m)
 
 
 @inlined
-def _count_repeats(values: U64, n: int, step: np.uint64) -> None:
-    """Turn a sorted multiset into a set: repeat j >= 1 of x becomes mix64(x + j * step)."""
-    run = values[0]
-    repeat = np.uint64(0)
-    for i in range(1, n):
-        x = values[i]
-        if x == run:
-            repeat += _ONE
-            values[i] = mix64(x + repeat * step)
-        else:
-            run = x
-            repeat = np.uint64(0)
+def _fingerprint(values: U64, begin: int, end: int, seed: np.uint64) -> np.uint64:
+    """Return a 64-bit hash of a set, whose elements are in any order; 0 for the empty set."""
+    h = np.uint64(0)
+    for i in range(begin, end):
+        h += mix64(values[i] ^ seed)
+    n = np.uint64(end - begin)
+    return mix64(h ^ (n * SHINGLE_FACTOR)) if n else np.uint64(0)
 
 
 @inlined
@@ -225,32 +214,35 @@ def shingle_batch(
     hash_kind: int,
     seed: np.uint64,
     factor: np.uint64,
-    step: np.uint64,
+    set_seed: np.uint64,
     k: int,
     bag: bool,
     folded: U8,
     edges: I32,
     work: U8,
     hashes: U64,
-    spare: U64,
-    counts: I32,
+    shingles: U64,
     values: U64,
     sizes: I64,
+    set_prints: U64,
     text_prints: U64,
     outcomes: U8,
 ) -> int:
-    """Write the shingle sets of a batch to `values`, one after the other, each sorted.
+    """Write the shingle sets of a batch to `values`, one after the other, in no particular order.
 
+    bag : whether to write all shingles with their repeats, for `count_repeats`.
     values : with room for one value a byte of text.
-    sizes, text_prints, outcomes : of each document; if the outcome is not DONE, the first are 0.
-        text_prints : fingerprints of the sequence of tokens, 0 without tokens.
-    folded : scratch, for twice the longest document and padding; edges, work, hashes, spare and
-        counts : scratch, for the longest document and padding.
+    sizes, set_prints, text_prints, outcomes : of each document; if the outcome is not DONE, the
+        first are 0. set_prints : fingerprints of the sets. text_prints : fingerprints of the
+        sequences of tokens, 0 without tokens.
+    folded : scratch, for twice the longest document and padding; edges, work, hashes and shingles :
+        scratch, for the longest document and padding.
 
     Returns the total size.
     """
     total = 0
     uniform = rule != RULE_IDS and hash_kind != HASH_POLY31
+    spread = _ONE if uniform else SHINGLE_FACTOR
     for d in range(len(starts)):
         document = text[starts[d] : starts[d] + lengths[d]]
         room = values[total:]
@@ -267,20 +259,55 @@ def shingle_batch(
             tokens, outcome = tokens_by_table(document, table, classes, folded, edges, False, edges)
         outcomes[d] = outcome
         sizes[d] = 0
+        set_prints[d] = 0
         text_prints[d] = 0
         if outcome != DONE:
             continue
         if rule == RULE_TERMS:
             tokens = keep_terms(folded, edges, tokens)
-        n = _shingles_of(folded, edges, tokens, rule, hash_kind, seed, factor, k, hashes, room)
+        n = _shingles_of(folded, edges, tokens, rule, hash_kind, seed, factor, k, hashes, shingles)
         if tokens:
             text_prints[d] = sequence_fingerprint(hashes, tokens, seed, factor)
+        if bag:
+            for i in range(n):
+                room[i] = shingles[i]
+        else:
+            n = distinct_values(shingles, n, spread, edges, hashes, room)
+        set_prints[d] = _fingerprint(room, 0, n, set_seed)
+        sizes[d] = n
+        total += n
+    return total
+
+
+@kernel
+def count_repeats(values: U64, sizes: I64, step: np.uint64, spare: U64, counts: I32) -> int:
+    """Make bags of lists of shingles, in place: repeat j >= 1 of x becomes mix64(x + j * step).
+
+    sizes : of the lists, then of the bags, which are sorted sets.
+    spare, counts : scratch, as `sort_values` needs for the longest list.
+
+    Returns the total size.
+    """
+    start = 0
+    total = 0
+    for d in range(len(sizes)):
+        n = sizes[d]
+        listed = values[start : start + n]
+        start += n
         if n > 1:
-            _sort(room, n, spare, counts, uniform)
-            if bag:
-                _count_repeats(room, n, step)
-                _sort(room, n, spare, counts, uniform)
-            n = _unique(room, n)
+            sort_values(listed, n, spare, counts)
+            run = listed[0]
+            repeat = np.uint64(0)
+            for i in range(1, n):
+                x = listed[i]
+                repeat = repeat + _ONE if x == run else np.uint64(0)
+                run = x
+                if repeat:
+                    listed[i] = mix64(x + repeat * step)
+            sort_values(listed, n, spare, counts)
+            n = unique_values(listed, n)
+        for i in range(n):
+            values[total + i] = listed[i]
         sizes[d] = n
         total += n
     return total
@@ -288,13 +315,9 @@ def shingle_batch(
 
 @kernel
 def set_fingerprints(values: U64, offsets: I64, seed: np.uint64, fingerprints: U64) -> None:
-    """Set fingerprints[d] to a 64-bit hash of a set; 0 for the empty set."""
+    """Set fingerprints[d] to a 64-bit hash of set d; 0 for the empty set."""
     for d in range(len(offsets) - 1):
-        h = np.uint64(0)
-        for i in range(offsets[d], offsets[d + 1]):
-            h += mix64(values[i] ^ seed)
-        n = np.uint64(offsets[d + 1] - offsets[d])
-        fingerprints[d] = mix64(h ^ (n * SHINGLE_FACTOR)) if n else np.uint64(0)
+        fingerprints[d] = _fingerprint(values, offsets[d], offsets[d + 1], seed)
 
 
 @kernel

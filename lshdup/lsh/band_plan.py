@@ -7,12 +7,12 @@ reverse, and a larger table.
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.errors import ParameterError
+from lshdup.frozen import dataclass
 from lshdup.params import MAX_PERMS, BandParams
 
 

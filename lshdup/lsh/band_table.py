@@ -4,11 +4,11 @@ Two documents are candidates if they agree in all rows of a band, and so share a
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.frozen import dataclass
 from lshdup.kernels import banding as kernels
 from lshdup.kernels import ordering
 from lshdup.lsh.band_plan import BandPlan

@@ -5,12 +5,12 @@ m duplicates would make m (m - 1) / 2 pairs. matching/copies.py expands the answ
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.errors import ArtifactError
+from lshdup.frozen import dataclass
 from lshdup.kernels import banding as kernels
 from lshdup.kernels import ordering, union_find
 from lshdup.lsh.band_table import BandTable

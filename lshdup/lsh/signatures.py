@@ -7,12 +7,12 @@ estimates J without bias; only for the scheme `linear` of R1 it is biased.
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.errors import ParameterError
+from lshdup.frozen import dataclass
 from lshdup.kernels import sketch as kernels
 from lshdup.params import STORED_SCHEMES, SketchParams
 from lshdup.utils.parallel import run_in_parts

@@ -7,11 +7,11 @@ central; the first representative always is.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.frozen import dataclass
 from lshdup.lsh.candidates import PairArrays
 from lshdup.matching import similarity
 from lshdup.matching.clusters import Clusters

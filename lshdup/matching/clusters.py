@@ -10,11 +10,12 @@ Of exact duplicates one document is clustered; `expand_clusters` adds the others
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.frozen import dataclass
 from lshdup.kernels import grouping as kernels
 from lshdup.kernels import union_find
 from lshdup.lsh.candidates import PairArrays

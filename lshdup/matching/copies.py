@@ -6,12 +6,12 @@ but not stored: they are generated in order, a piece at a time, while the output
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.frozen import dataclass
 from lshdup.lsh.candidates import PairArrays
 from lshdup.matching.pairs import Columns, Pairs, contains, pack_pairs, unpack_pairs
 from lshdup.utils.ragged import offsets_of, ranges

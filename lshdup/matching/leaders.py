@@ -9,11 +9,11 @@ that buckets connect; no cluster is larger.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.frozen import dataclass
 from lshdup.kernels import grouping as kernels
 from lshdup.kernels import union_find
 from lshdup.lsh.band_table import BandTable

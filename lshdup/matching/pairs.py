@@ -6,11 +6,11 @@ once, and a pair is one integer that sorts the pairs of equal similarity.
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.frozen import dataclass
 from lshdup.utils.ragged import distinct, offsets_of, ranges
 
 #: (left, right, similarity): uint32, uint32 and float64 arrays of equal length.

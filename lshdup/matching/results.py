@@ -1,12 +1,13 @@
 """Results of matching: the index, pairs, clusters, neighbours."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.frozen import dataclass
 from lshdup.kernels import banding
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import BandTable

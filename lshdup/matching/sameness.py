@@ -7,11 +7,11 @@ nothing, and documents without tokens are the same as no other.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.frozen import dataclass
 from lshdup.lsh.candidates import find_exact_duplicates
 
 #: The words for how much two documents are the same, by level: not, in text, in bytes as well.

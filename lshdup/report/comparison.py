@@ -3,10 +3,10 @@
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
+from lshdup.frozen import dataclass
 from lshdup.lsh.signatures import Sketcher, estimate
 from lshdup.matching.similarity import jaccard
 from lshdup.params import ShingleParams, SketchParams

@@ -9,13 +9,14 @@ import base64
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib import resources
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.frozen import dataclass
 from lshdup.matching.clusters import choose_representatives
 from lshdup.report.passages import Passages
 from lshdup.report.selection import Selection

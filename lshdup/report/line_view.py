@@ -1,11 +1,11 @@
 """A comparison by lines as lines for a terminal or a pipe: line numbers, hunks, marked words."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import groupby, zip_longest
 
 from rich.text import Text
 
+from lshdup.frozen import dataclass
 from lshdup.report.comparison import split_hunks
 from lshdup.report.line_diff import Span, find_line_changes, mark_pieces, split_lines
 from lshdup.report.terminal import MARKS, STYLES, Layout, fold_line, to_ansi

@@ -3,12 +3,12 @@ too large.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.frozen import dataclass
 from lshdup.matching import clusters
 from lshdup.matching.copies import ExpandedPairs
 from lshdup.matching.pairs import Pairs

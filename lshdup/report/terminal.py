@@ -6,7 +6,6 @@ that could do something to a terminal are escaped by `printable`.
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain, zip_longest
 
 from rich.cells import cell_len
@@ -15,6 +14,7 @@ from rich.console import Console
 from rich.segment import Segment
 from rich.text import Text
 
+from lshdup.frozen import dataclass
 from lshdup.report.comparison import Comparison, extract_passage, split_hunks
 from lshdup.report.token_diff import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, Change
 from lshdup.utils.messages import count_of, printable

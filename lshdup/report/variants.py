@@ -1,8 +1,8 @@
 """Variants: what the documents of a group have instead of passages of the document that is kept."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
+from lshdup.frozen import dataclass
 from lshdup.params import ShingleParams
 from lshdup.report.comparison import extract_passage, find_text_changes
 from lshdup.report.token_diff import ALIKE, Change, count_common

@@ -8,11 +8,11 @@ the header of every artifact, and is made when a text needs it, in about 0.05 s.
 import functools
 import unicodedata
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.frozen import dataclass
 from lshdup.kernels import text as k
 
 #: Blocks of scripts without spaces, in which each letter or number is a token of its own:

@@ -1,12 +1,13 @@
 """Tokens and shingles of one text in the order of the text, for people to look at."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.reading import TextBatch
+from lshdup.frozen import dataclass
 from lshdup.kernels import shingles as kernels
 from lshdup.kernels import text as text_kernels
 from lshdup.kernels.helpers import mix64_array

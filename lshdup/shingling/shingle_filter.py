@@ -6,13 +6,13 @@ and not by its form.
 
 import hashlib
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.frozen import dataclass
 from lshdup.kernels import prefix_join
 from lshdup.kernels import shingle_filter as kernels
 from lshdup.params import FilterParams

@@ -3,7 +3,7 @@
 import contextlib
 import hashlib
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from lshdup.documents.files import LARGE
 from lshdup.documents.reading import TextBatch
 from lshdup.errors import InputError, ParameterError
+from lshdup.frozen import dataclass
 from lshdup.kernels import shingles as kernels
 from lshdup.kernels import text as text_kernels
 from lshdup.kernels.helpers import PADDING
@@ -72,6 +73,9 @@ def shingle_hash(params: ShingleParams) -> ShingleHash:
     return ShingleHash(kernels.HASH_KEYED, seed, factor | one, step | one, set_seed)
 
 
+#: Documents without a set: number, reason and detail of each.
+Skips = list[tuple[int, Reason, str]]
+
 #: The sets of a batch whose sets are not kept.
 NO_SETS = RaggedSets.from_sets([])
 
@@ -81,9 +85,10 @@ class ShingleBatch:
     """The shingle sets of a batch of documents, in the order of the batch.
 
     indices : int64 array of shape (m,), the numbers of the documents in their list.
-    sets : m shingle sets.
-    byte_prints, text_prints : uint64 arrays of shape (m,), fingerprints of the bytes as they were
-        read, and of the sequence of tokens (0 without tokens).
+    sets : m shingle sets, with their elements in no particular order (see `RaggedSets.sort`).
+    set_prints, byte_prints, text_prints : uint64 arrays of shape (m,), fingerprints of the sets
+        (`fingerprint_sets`), of the bytes as they were read, and of the sequence of tokens (0
+        without tokens).
     skipped : number, reason and detail of each document that has no set.
     guesses : number and encoding of each document whose encoding was detected.
     office_documents : numbers of the office documents.
@@ -91,24 +96,53 @@ class ShingleBatch:
 
     indices: NDArray[np.int64]
     sets: RaggedSets
+    set_prints: NDArray[np.uint64]
     byte_prints: NDArray[np.uint64]
     text_prints: NDArray[np.uint64]
-    skipped: list[tuple[int, Reason, str]] = field(default_factory=list)
+    skipped: Skips = field(default_factory=list)
     guesses: list[tuple[int, str]] = field(default_factory=list)
     office_documents: list[int] = field(default_factory=list)
 
     @classmethod
-    def empty(cls, skipped: list[tuple[int, Reason, str]]) -> "ShingleBatch":
+    def empty(cls, skipped: Skips) -> "ShingleBatch":
         """Return a batch without documents, but for those that were skipped."""
-        none = np.zeros(0, np.int64)
-        return cls(none, NO_SETS, none.view(np.uint64), none.view(np.uint64), skipped)
+        none = np.zeros(0, np.uint64)
+        return cls(none.view(np.int64), NO_SETS, none, none, none, skipped)
+
+
+@dataclass(frozen=True)
+class _ShingledTexts:
+    """Shingle sets of texts with their fingerprints, as in `ShingleBatch`."""
+
+    sets: RaggedSets
+    set_prints: NDArray[np.uint64]
+    text_prints: NDArray[np.uint64]
+
+    def in_batch(
+        self, batch: TextBatch, byte_prints: NDArray[np.uint64], skipped: Skips
+    ) -> ShingleBatch:
+        """Return the sets as those of a batch of documents."""
+        prints = self.set_prints, byte_prints, self.text_prints
+        return ShingleBatch(batch.indices, self.sets, *prints, skipped)
+
+    def copy(self) -> "_ShingledTexts":
+        """Return a copy of the sets in memory of their own, with the same fingerprints."""
+        return replace(self, sets=self.sets.copy())
+
+    def replaced(self, positions: list[int], others: list["_ShingledTexts"]) -> "_ShingledTexts":
+        """Return the sets with others at these positions, which ascend; change fingerprints."""
+        if not positions:
+            return self
+        sets = RaggedSets.concatenate(each.sets for each in others)
+        self.set_prints[positions] = np.concatenate([each.set_prints for each in others])
+        self.text_prints[positions] = np.concatenate([each.text_prints for each in others])
+        return replace(self, sets=_replace_sets(self.sets, positions, sets))
 
 
 class ScratchArrays:
     """Arrays for the work on one document of up to `room` bytes at a time.
 
-    Pages of memory that no document touches cost nothing. The arrays for sorting shingles lie where
-    the tokens were.
+    Pages of memory that no document touches cost nothing. Bags are sorted where hashes were.
     """
 
     def __init__(self, room: int) -> None:
@@ -118,7 +152,7 @@ class ScratchArrays:
         self.edges = np.empty(4 * space, np.int32)
         self.work = np.empty(space, np.uint8)
         self.hashes = np.empty(space, np.uint64)
-        self.spare = self.edges.view(np.uint64)
+        self.shingles = np.empty(space, np.uint64)
         self.counts = self.hashes.view(np.int32)
 
 
@@ -127,8 +161,8 @@ class Shingler:
 
     Determinism: a set depends on the text and the parameters only.
     Cost: about 1 ns a byte for ASCII words; more for decoding, normalising and parsing.
-    Memory: for the longest document, 3 bytes for each of its bytes and 24 for each token (7 times
-    an English text, 26 times a text cut into characters), released at once above LARGE bytes;
+    Memory: for the longest document, 3 bytes for each of its bytes and 32 for each token (8 times
+    an English text, 34 times a text cut into characters), released at once above LARGE bytes;
     decoding, normalising and parsing take memory beside it.
     """
 
@@ -152,12 +186,12 @@ class Shingler:
         count = len(batch.indices)
         byte_prints = fingerprint_bytes(batch, self.params)
         if self.params.tokens == "ids":
-            sets, text_prints, outcomes = self._run(batch, np.zeros(count, np.uint8))
+            made, outcomes = self._run(batch, np.zeros(count, np.uint8))
             bad = np.flatnonzero(outcomes != text_kernels.DONE)
             detail = "ids are integers from 0 to 2^64 - 1"
             skipped = [(int(index), Reason.NOT_IDS, detail) for index in batch.indices[bad]]
             skipped = [*batch.skipped, *skipped]
-            return _drop(ShingleBatch(batch.indices, sets, byte_prints, text_prints, skipped), bad)
+            return _drop(made.in_batch(batch, byte_prints, skipped), bad)
         flags = np.zeros(count, np.uint8)
         text_kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
         special = np.ones(count, bool)
@@ -165,25 +199,25 @@ class Shingler:
             special = may_need_decoding(batch.names, batch.text, batch.starts, batch.lengths, flags)
         # An empty text costs nothing and has an empty set.
         lengths = np.where(special, 0, batch.lengths)
-        sets, text_prints, outcomes = self._run(replace(batch, lengths=lengths), flags)
-        result = ShingleBatch(
-            batch.indices, sets, byte_prints, text_prints, skipped=list(batch.skipped)
-        )
+        made, outcomes = self._run(replace(batch, lengths=lengths), flags)
+        result = made.in_batch(batch, byte_prints, list(batch.skipped))
         slow = np.flatnonzero(special | (outcomes != text_kernels.DONE))
         if not len(slow):
             return result
-        return self._shingle_decoded(
-            batch, replace(result, sets=sets.copy()), slow.tolist(), limits
-        )
+        return self._shingle_decoded(batch, result, made.copy(), slow.tolist(), limits)
 
     def _shingle_decoded(
-        self, batch: TextBatch, result: ShingleBatch, positions: list[int], limits: FormatLimits
+        self,
+        batch: TextBatch,
+        result: ShingleBatch,
+        made: _ShingledTexts,
+        positions: list[int],
+        limits: FormatLimits,
     ) -> ShingleBatch:
         """Complete the sets of a batch by those of the documents at these positions."""
         decoded: list[int] = []  # Positions of the documents that are texts.
         bad: list[int] = []
-        new_sets: list[RaggedSets] = []
-        new_prints = [np.zeros(0, np.uint64)]
+        parts: list[_ShingledTexts] = []
         waiting: list[bytes] = []
         size = 0
         for position in positions:
@@ -204,16 +238,14 @@ class Shingler:
             if waiting and (position == positions[-1] or size > _DECODED_TOGETHER):
                 large = len(waiting[-1]) > _LARGE_TEXT
                 with _large_text_lock if large else contextlib.nullcontext():
-                    part, prints, too_long = self._shingle_texts(waiting)
+                    part, too_long = self._shingle_texts(waiting)
                 for at in too_long:
                     bad.append(decoded[at - len(waiting)])
                     index = int(batch.indices[bad[-1]])
                     result.skipped.append((index, Reason.TOO_LARGE, _TOO_LONG))
-                new_sets.append(part)
-                new_prints.append(prints)
+                parts.append(part)
                 waiting, size = [], 0
-        sets = _replace_sets(result.sets, decoded, RaggedSets.concatenate(new_sets))
-        result.text_prints[decoded] = np.concatenate(new_prints)
+        sets = made.replaced(decoded, parts).sets
         return _drop(replace(result, sets=sets), np.array(bad, np.int64))
 
     def _decode(self, batch: TextBatch, position: int, limits: FormatLimits) -> Text:
@@ -224,24 +256,24 @@ class Shingler:
         return decode(raw, batch.names[position], self.params.encoding, batch.max_bytes, limits)
 
     def shingle_texts(self, texts: list[bytes]) -> RaggedSets:
-        """Return the shingle sets of texts in valid UTF-8. Raise InputError if one is too long."""
-        return self.shingle_decoded(texts)[0]
-
-    def shingle_decoded(self, texts: list[bytes]) -> tuple[RaggedSets, NDArray[np.uint64]]:
-        """Return the shingle sets of texts in valid UTF-8, and their `text_prints`.
+        """Return the sorted shingle sets of texts in valid UTF-8.
 
         Raise InputError if one is too long.
         """
-        sets, text_prints, too_long = self._shingle_texts(texts)
+        return self.shingle_decoded(texts)[0]
+
+    def shingle_decoded(self, texts: list[bytes]) -> tuple[RaggedSets, NDArray[np.uint64]]:
+        """Return the sorted shingle sets of texts in valid UTF-8, and their `text_prints`.
+
+        Raise InputError if one is too long.
+        """
+        made, too_long = self._shingle_texts(texts)
         if too_long:
             raise too_long_error(texts[too_long[0]])
-        return sets, text_prints
+        return made.sets.sort(), made.text_prints
 
-    def _shingle_texts(
-        self, texts: list[bytes]
-    ) -> tuple[RaggedSets, NDArray[np.uint64], list[int]]:
-        """Return sets and `text_prints` in memory of their own, and which texts are too long and
-        have empty sets.
+    def _shingle_texts(self, texts: list[bytes]) -> tuple[_ShingledTexts, list[int]]:
+        """Return sets in memory of their own, and which texts are too long and have empty sets.
 
         texts : valid UTF-8.
         """
@@ -251,11 +283,11 @@ class Shingler:
         batch = TextBatch.of(range(len(texts)), texts)
         flags = np.zeros(len(texts), np.uint8)
         text_kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
-        sets, text_prints, outcomes = self._run(batch, flags)
-        sets = sets.copy()
+        made, outcomes = self._run(batch, flags)
+        made = made.copy()
         denormal = np.flatnonzero(outcomes == text_kernels.NEEDS_NORMALIZING).tolist()
         if not denormal:
-            return sets, text_prints, too_long
+            return made, too_long
         normal = []
         for i in denormal:
             text = normal_form(texts[i], self.params)
@@ -267,15 +299,13 @@ class Shingler:
         # With this flag the kernel uses the table, which leaves characters as they are.
         flags = np.full(len(normal), text_kernels.HAS_HIGH, np.uint8)
         table = char_table(self.params.tokens, normalize=False, keep_case=True)
-        normal_sets, text_prints[denormal], _ = self._run(batch, flags, table)
-        return _replace_sets(sets, denormal, normal_sets.copy()), text_prints, too_long
+        normal_made, _ = self._run(batch, flags, table)
+        return made.replaced(denormal, [normal_made.copy()]), too_long
 
     def _run(
         self, batch: TextBatch, flags: NDArray[np.uint8], table: CharTable | None = None
-    ) -> tuple[RaggedSets, NDArray[np.uint64], NDArray[np.uint8]]:
-        """Return the sets, valid until the next run, and of each document the fingerprint of its
-        tokens and the kernel's outcome.
-        """
+    ) -> tuple[_ShingledTexts, NDArray[np.uint8]]:
+        """Return the sets, valid until the next run, and the kernel's outcome of each document."""
         params = self.params
         if table is None:
             has_high = bool((flags & text_kernels.HAS_HIGH).any())
@@ -295,18 +325,25 @@ class Shingler:
         if room > LARGE:  # A thread does not hold what it seldom needs.
             self._scratch, self._values = ScratchArrays(1 << 16), np.empty(0, np.uint64)
         sizes = np.empty(len(batch.indices), np.int64)
-        text_prints = np.empty(len(batch.indices), np.uint64)
+        set_prints, text_prints = (np.empty(len(batch.indices), np.uint64) for _ in range(2))
         outcomes = np.empty(len(batch.indices), np.uint8)
         total = kernels.shingle_batch(
             batch.text, batch.starts, batch.lengths, flags,
             table.entries, table.classes,
             self._takes_ascii, params.keep_case, TOKEN_RULES[params.tokens],
-            self._hash.kind, self._hash.seed, self._hash.factor, self._hash.step,
+            self._hash.kind, self._hash.seed, self._hash.factor, self._hash.set_seed,
             params.k, params.bag,
-            scratch.folded, scratch.edges, scratch.work, scratch.hashes, scratch.spare,
-            scratch.counts, values, sizes, text_prints, outcomes,
+            scratch.folded, scratch.edges, scratch.work, scratch.hashes, scratch.shingles,
+            values, sizes, set_prints, text_prints, outcomes,
         )  # fmt: skip
-        return RaggedSets.from_sizes(values[:total], sizes), text_prints, outcomes
+        if params.bag:
+            total = kernels.count_repeats(
+                values, sizes, self._hash.step, scratch.shingles, scratch.counts
+            )
+        sets = RaggedSets.from_sizes(values[:total], sizes)
+        if params.bag:
+            set_prints = fingerprint_sets(sets, params)
+        return _ShingledTexts(sets, set_prints, text_prints), outcomes
 
 
 def too_long_error(text: bytes) -> InputError:
@@ -317,6 +354,7 @@ def too_long_error(text: bytes) -> InputError:
 def fingerprint_sets(sets: RaggedSets, params: ShingleParams) -> NDArray[np.uint64]:
     """Return a fingerprint of each set: uint64 array of shape (n_sets,), 0 for an empty set.
 
+    The order of elements does not matter.
     Fingerprints are equal where sets are; unequal sets have equal fingerprints with probability
     2^-64 a pair.
     """
@@ -352,6 +390,7 @@ def _drop(batch: ShingleBatch, bad: NDArray[np.int64]) -> ShingleBatch:
         batch,
         indices=np.delete(batch.indices, bad),
         sets=sets,
+        set_prints=np.delete(batch.set_prints, bad),
         byte_prints=np.delete(batch.byte_prints, bad),
         text_prints=np.delete(batch.text_prints, bad),
     )

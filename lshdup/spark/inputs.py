@@ -17,7 +17,7 @@ import pyarrow as pa
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.finding import Finder
 from lshdup.documents.missing import not_there
-from lshdup.documents.parquet import ParquetFile
+from lshdup.documents.readers.parquet import ParquetFile
 from lshdup.documents.records import Kind, RecordError, RecordFields, classify_file
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
@@ -27,7 +27,7 @@ from lshdup.spark import paths as spark_paths
 from lshdup.spark import worker_documents
 from lshdup.spark.sources import Source, id_and_text
 from lshdup.spark.worker_documents import Batches
-from lshdup.utils.compression import is_packed
+from lshdup.utils.compression import HEAD, is_packed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
@@ -207,6 +207,10 @@ class _Reader:
 
         kinds : of files that have records.
         """
+        opened = next((path for path, kind in kinds.items() if not kind.is_row), None)
+        if opened is not None:
+            message = f"{os.fsdecode(opened)!r} is opened here only, not with --engine spark"
+            raise ParameterError(message, "leave --engine spark out, or unpack it")
         fields = self._fields() if kinds else RecordFields()
         home, max_bytes = os.getcwdb(), self._params.max_bytes  # noqa: PTH109 (bytes path)
         plain: list[tuple[bytes, int]] = []
@@ -330,7 +334,7 @@ def _spans(path: bytes, kind: Kind, size: int, fields: RecordFields) -> Iterator
             step = max(1, end * TASK_BYTES // size)
         elif kind == Kind.JSON:
             with open(path, "rb") as file:  # noqa: PTH123 (bytes path)
-                end = 0 if is_packed(file.read(4)) else size
+                end = 0 if is_packed(file.read(HEAD)) else size
     except (RecordError, OSError):  # the worker that reads it says why
         end = 0
     starts = range(0, max(end, 1), step)

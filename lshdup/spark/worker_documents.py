@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lshdup.documents import jsonlines
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.files import Buffer
-from lshdup.documents.parquet import ParquetFile
+from lshdup.documents.readers import jsonlines
+from lshdup.documents.readers.parquet import ParquetFile
 from lshdup.documents.reading import BATCH_BYTES, BATCH_DOCUMENTS, batches, read_batch
 from lshdup.documents.record_files import RecordFiles
 from lshdup.documents.records import Kind, RecordError, RecordFields

@@ -124,6 +124,7 @@ def _shingled(recipe: Recipe, documents: Batches) -> Iterator[tuple[Any, Shingle
         ids = as_binary(batch.column("id")).fill_null(b"")
         for texts in _text_batches(recipe, batch, ids):
             shingled = shingler.shingle(texts, recipe.formats)
+            shingled.sets.sort()
             skipped = texts.skipped + _with_locations(batch, shingled.skipped[len(texts.skipped) :])
             yield ids, replace(shingled, skipped=skipped)
 

@@ -5,13 +5,14 @@ A lookup of a few rows verifies a few blocks, whatever the size of the file.
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NoReturn, cast
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
+from lshdup.frozen import dataclass
 from lshdup.utils.ragged import distinct, ranges
 
 #: Bytes that share a checksum: few to verify for one row, and so many that checksums stay small.

@@ -1,5 +1,6 @@
 """Collections as the arrays and headers of artifacts, and back."""
 
+import dataclasses
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -220,8 +221,11 @@ def _read_locations(artifact: Artifact, n: int) -> Locations:
 
 def _record_fields(header: Mapping[str, Any]) -> RecordFields:
     fields = header.get("rows", {})  # only where records are
-    are_strings = type(fields) is dict and all(type(each) is str for each in fields.values())
-    refuse_if(not are_strings, "its fields of rows are none")
+    kinds = {each.name: type(each.default) for each in dataclasses.fields(RecordFields)}
+    fits = type(fields) is dict and all(
+        type(value) is kinds.get(name) for name, value in fields.items()
+    )
+    refuse_if(not fits, "its fields of rows are none")
     return RecordFields(**fields)
 
 

@@ -14,7 +14,6 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.errors import ArtifactError
+from lshdup.frozen import dataclass
 from lshdup.store.checksums import Blocks, CheckedArray, block_checksums, block_count
 from lshdup.utils.atomic import replace_file
 from lshdup.utils.scratch import CHUNK

@@ -4,11 +4,12 @@ Knows byte-order marks, compressed files, HTML and office documents.
 """
 
 import codecs
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.frozen import dataclass
 from lshdup.kernels import text as kernels
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
 from lshdup.skipped import Reason
@@ -22,7 +23,7 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
     (codecs.BOM_UTF8, "utf-8-sig"),
 )
-_MAGICS = (*(bom for bom, _ in _BOMS), *file_types.MAGICS, compression.GZIP, compression.ZSTD)
+_MAGICS = (*(bom for bom, _ in _BOMS), *file_types.MAGICS, *compression.MAGICS)
 #: Whether two bytes, as a little-endian number, begin one of them.
 _BEGINS_MAGIC = np.zeros(1 << 16, bool)
 _BEGINS_MAGIC[[int.from_bytes(magic[:2], "little") for magic in _MAGICS]] = True
@@ -37,7 +38,7 @@ class Text:
     codec : Python's name of the encoding that the bytes were decoded from.
     page : whether this is the visible text of an HTML page.
     office : the type of the office document that the text was extracted from.
-    packed : the compression of the file, gzip or zstd.
+    packed : the compression of the file: gzip, zstd, xz or bzip2.
     """
 
     utf8: bytes = b""

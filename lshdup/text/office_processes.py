@@ -19,9 +19,9 @@ import subprocess
 import sys
 import tempfile
 import threading
-from dataclasses import dataclass
 from pathlib import Path
 
+from lshdup.frozen import dataclass
 from lshdup.params import FormatLimits
 from lshdup.skipped import Reason
 from lshdup.text import office_worker

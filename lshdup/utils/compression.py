@@ -1,4 +1,4 @@
-"""gzip and zstd: recognised by content, unpacked within bounds, and written.
+"""gzip, zstd, xz and bzip2: recognised by content, unpacked within bounds; two are written.
 
 The content may be a million times as large as the file: no more of it than allowed is in memory.
 """
@@ -6,6 +6,7 @@ The content may be a million times as large as the file: no more of it than allo
 import contextlib
 import gzip
 import io
+import re
 import sys
 import zlib
 from collections.abc import Iterator
@@ -16,8 +17,14 @@ from typing import IO, BinaryIO, cast
 
 from lshdup.utils.scratch import new_scratch, write_scratch
 
-GZIP, ZSTD = b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"
-ENDINGS = (b".gz", b".zst")
+GZIP, ZSTD, XZ, BZIP2 = b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\0", b"BZh"
+MAGICS = (GZIP, ZSTD, XZ, BZIP2)
+ENDINGS = (b".gz", b".zst", b".xz", b".bz2")
+
+#: Bytes at the beginning of a file that tell how it is packed. Behind "BZh" are a digit and the
+#: mark of the first block, or of the end: text may begin with these letters.
+HEAD = 10
+_BZIP2 = re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)")
 
 #: Bytes that are unpacked at a time.
 CHUNK = 1 << 20
@@ -46,13 +53,16 @@ class TooLongError(ValueError):
 
 
 def is_packed(head: bytes) -> bool:
-    """Return whether a file begins like one of gzip or zstd."""
-    return head.startswith((GZIP, ZSTD))
+    """Return whether a file begins like one of gzip, zstd, xz or bzip2. head : HEAD bytes."""
+    return bool(name_of(head))
 
 
 def name_of(head: bytes) -> str:
-    """Return the program that packed a file: gzip, zstd, or ""."""
-    return "gzip" if head.startswith(GZIP) else "zstd" if head.startswith(ZSTD) else ""
+    """Return the program that packed a file: gzip, zstd, xz, bzip2, or ""."""
+    for magic, name in ((GZIP, "gzip"), (ZSTD, "zstd"), (XZ, "xz")):
+        if head.startswith(magic):
+            return name
+    return "bzip2" if _BZIP2.match(head) else ""
 
 
 def bare_name(name: bytes) -> bytes:
@@ -100,17 +110,24 @@ def chunks(file: BinaryIO) -> Iterator[bytes]:
 
     Raises PackedError for damage.
     """
-    head = file.read(4)
+    packed_by = name_of(file.read(HEAD))
     file.seek(0)
     errors: tuple[type[Exception], ...] = (gzip.BadGzipFile, zlib.error)
     with contextlib.ExitStack() as stack:
         stream = file
-        if head.startswith(GZIP):
+        if packed_by == "gzip":
             stream = stack.enter_context(cast("BinaryIO", gzip.GzipFile(fileobj=file)))
-        elif head.startswith(ZSTD):
+        elif packed_by == "zstd":
             zstd = _import_zstd()
             errors = (zstd.ZstdError,)
             stream = stack.enter_context(zstd.ZstdFile(file))
+        elif packed_by == "xz":
+            lzma = import_module("lzma")
+            errors = (lzma.LZMAError,)
+            stream = stack.enter_context(lzma.LZMAFile(file))
+        elif packed_by == "bzip2":
+            errors = (OSError,)
+            stream = stack.enter_context(import_module("bz2").BZ2File(file))
         try:
             while chunk := stream.read(CHUNK):
                 yield chunk
@@ -118,14 +135,19 @@ def chunks(file: BinaryIO) -> Iterator[bytes]:
             message = "it ends before its end: cut off?"
             raise PackedError(message) from None
         except errors as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
             message = str(error).removeprefix("Unable to decompress Zstandard data: ")
             raise PackedError(message) from None
 
 
-def unpack_to(path: bytes, folder: Path | None, longest_line: int) -> IO[bytes]:
+def unpack_to(
+    path: bytes, folder: Path | None, longest_line: int = sys.maxsize, most: int = sys.maxsize
+) -> IO[bytes]:
     """Return a temporary file with the content of a compressed file, for reading anywhere in it.
 
-    Raises PackedError for damage, OSError if the file cannot be read, and NoRoomError.
+    Raises PackedError for damage, TooLongError beyond `most` bytes, OSError if the file cannot be
+    read, and NoRoomError.
 
     path : the file.
     folder : where to unpack; None: where the system has temporary files.
@@ -135,6 +157,8 @@ def unpack_to(path: bytes, folder: Path | None, longest_line: int) -> IO[bytes]:
         file = stack.enter_context(new_scratch(path, folder))
         line = size = 0  # bytes of the last line, and of all
         for chunk in chunks(packed):
+            if size + len(chunk) > most:
+                raise TooLongError
             newline = chunk.rfind(b"\n")
             if newline >= 0 or line <= longest_line:
                 write_scratch(file, memoryview(chunk), size, path, folder)

@@ -2,20 +2,20 @@
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.kernels import copying
+from lshdup.frozen import dataclass
+from lshdup.kernels import copying, ordering
 
 T = TypeVar("T", bound="np.generic[Any]")
 
 
 @dataclass(frozen=True)
 class RaggedSets:
-    """Sets of uint64, each sorted and without repeats.
+    """Sets of uint64, each without repeats, and sorted unless it says otherwise.
 
     values : uint64 array of shape (total,). offsets : int64 array of shape (n_sets + 1,); set i is
     ``values[offsets[i]:offsets[i + 1]]``.
@@ -68,6 +68,13 @@ class RaggedSets:
     def copy(self) -> "RaggedSets":
         """Return a copy with its own values."""
         return RaggedSets(self.values.copy(), self.offsets)
+
+    def sort(self) -> Self:
+        """Sort the elements of each set in place; return the sets."""
+        largest = int(self.sizes.max(initial=0))
+        scratch = np.empty(largest, np.uint64), np.empty(2 * largest + 1, np.int32)
+        ordering.sort_sets(self.values, self.offsets, *scratch)
+        return self
 
     def take(self, indices: NDArray[np.int64]) -> "RaggedSets":
         """Return copies of the sets at `indices` (int64 array), in that order."""

@@ -5,11 +5,11 @@ A variation of `pipeline.find_near_duplicates`. Knows no terminal and no store.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.frozen import dataclass
 from lshdup.kernels import sets as kernels
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import sort_keys

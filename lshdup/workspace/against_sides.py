@@ -1,13 +1,13 @@
 """Two sides under one numbering: documents of DOCS from 0 on, documents of OTHER behind them."""
 
 import os
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
 from lshdup.documents.document_list import DocumentList
+from lshdup.frozen import dataclass
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import band_keys
 from lshdup.lsh.candidates import find_exact_duplicates

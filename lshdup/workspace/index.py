@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
 from lshdup.errors import ArtifactError
+from lshdup.frozen import dataclass
 from lshdup.lsh.band_plan import BandPlan, plan_bands
 from lshdup.matching.results import Index
 from lshdup.params import BandParams, SketchParams

@@ -5,10 +5,10 @@ input.
 import os
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lshdup.errors import InputError
+from lshdup.frozen import dataclass
 from lshdup.params import ShingleParams
 from lshdup.utils.messages import did_you_mean, printable
 from lshdup.workspace.request import merge_params

@@ -1,10 +1,11 @@
 """What a command requests, and the parameters of each stage that follow from it."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lshdup.errors import ArtifactError
+from lshdup.frozen import dataclass
 from lshdup.params import (
     BandParams,
     ClusterParams,

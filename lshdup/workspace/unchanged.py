@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from lshdup.collection.collection import Collection
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.expansion import KnownRecords
-from lshdup.documents.records import Kind, RecordFields, RecordList
-from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
+from lshdup.documents.records import Kind, RecordFields, RecordList, SkippedRecord
+from lshdup.params import DocumentParams
 from lshdup.skipped import Reason, SkippedFile
 from lshdup.utils.compression import is_lacking
 from lshdup.utils.ragged import StringTable
@@ -93,21 +93,26 @@ def find_known_records(collection: Collection, params: DocumentParams) -> KnownR
     this limit of bytes. Cost: one sort of the records.
     """
     documents, locations = collection.documents, collection.documents.locations
-    fields = RecordFields(params.text_field or DEFAULT_TEXT_FIELD, params.id_field)
+    fields = RecordFields.of(params)
     if locations is None or documents.record_fields != fields:
         return {}
     skipped: dict[tuple[bytes, int, int], list[SkippedFile]] = {}
     for each in collection.skipped + documents.skipped_records:
         if each.record is not None:
             skipped.setdefault((each.record.path, each.size, each.mtime), []).append(each)
-    known = {key: _list_records(documents, _NO_ROWS, some) for key, some in skipped.items()}
+    known = {
+        key: _list_records(documents, _NO_ROWS, some, named=bool(fields.id))
+        for key, some in skipped.items()
+    }
     rows = np.flatnonzero(locations.are_records())
     rows = rows[np.argsort(locations.file[rows], kind="stable")]
     for run in np.split(rows, np.flatnonzero(np.diff(locations.file[rows])) + 1):
         if len(run):
             stamp = int(documents.sizes[run[0]]), int(documents.mtimes[run[0]])
-            key = (locations.paths[int(locations.file[run[0]])], *stamp)
-            known[key] = _list_records(documents, run, skipped.get(key, []))
+            number = int(locations.file[run[0]])
+            key = (locations.paths[number], *stamp)
+            named = bool(fields.id) or Kind(int(locations.kinds[number])).is_archive
+            known[key] = _list_records(documents, run, skipped.get(key, []), named=named)
     limit = f"--max-bytes is {params.max_bytes}"
     return {
         key: records
@@ -116,32 +121,36 @@ def find_known_records(collection: Collection, params: DocumentParams) -> KnownR
         and records.lengths.max(initial=0) <= params.max_bytes
         and all(
             reason != Reason.TOO_LARGE or detail.endswith(limit)
-            for _, reason, detail in records.skipped
+            for _, reason, detail, _ in records.skipped
         )
     }
 
 
 def _list_records(
-    documents: DocumentList, rows: NDArray[np.int64], skipped: list[SkippedFile]
+    documents: DocumentList, rows: NDArray[np.int64], skipped: list[SkippedFile], *, named: bool
 ) -> RecordList:
-    """Return the records of a file: the documents at `rows`, and skipped records."""
+    """Return the records of a file: the documents at `rows`, and skipped records.
+
+    named : whether they have names of their own.
+    """
     assert documents.locations is not None
-    locations, with_ids = documents.locations.take(rows), bool(documents.record_files.fields.id)
+    locations = documents.locations.take(rows)
     columns = np.stack([locations.numbers, locations.starts, locations.lengths], axis=1)
-    names = documents.names.strings_at(rows) if with_ids else []
+    names = documents.names.strings_at(rows) if named else []
     listed, unlisted = [], []
     for each in skipped:
         assert each.record is not None
+        skip = each.skipped
         if each.record.start < 0:
-            unlisted.append((each.record.number, each.skipped.reason, each.skipped.detail))
+            unlisted.append(SkippedRecord(each.record.number, skip.reason, skip.detail, skip.name))
         else:
             listed.append(each.record[1:])
-            names.append(each.skipped.name)
+            names.append(skip.name)
     if listed:
         columns = np.concatenate([columns, np.array(listed, np.int64)])
     order = np.argsort(columns[:, 0])
     numbers, starts, lengths = np.ascontiguousarray(columns[order].T)
-    ids = None
-    if with_ids:
-        ids = StringTable.from_strings(names[index] for index in order.tolist())
-    return RecordList(numbers, starts, lengths, ids, sorted(unlisted))
+    table = None
+    if named:
+        table = StringTable.from_strings(names[index] for index in order.tolist())
+    return RecordList(numbers, starts, lengths, table, sorted(unlisted))

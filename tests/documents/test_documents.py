@@ -253,9 +253,11 @@ def test_batches_cover_everything_once():
 
 
 def shingled(*texts, names=None, **params):
-    return Shingler(ShingleParams(**params)).shingle(
+    made = Shingler(ShingleParams(**params)).shingle(
         TextBatch.of(range(len(texts)), list(texts), names)
     )
+    made.sets.sort()
+    return made
 
 
 TEXT = "Größe, 漢字 – naïve café ΟΔΟΣ"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lshdup.documents import jsonlines
 from lshdup.documents.files import Buffer
+from lshdup.documents.readers import jsonlines
 from lshdup.documents.records import RecordError, RecordFields
 from lshdup.skipped import Reason
 
@@ -222,7 +222,7 @@ def test_lines_longer_than_what_is_read_at_a_time(tmp_path, monkeypatch):
     for end in (b"", b"\n"):
         listed, made = by_file(tmp_path, lines + end, id="id")
         assert made == [row["text"].encode() for row in data]
-        assert list(listed.ids) == [str(row["id"]).encode() for row in data]
+        assert list(listed.names) == [str(row["id"]).encode() for row in data]
     spaced = b"\n".join(b" " * n + b'{"text":"a"}' for n in range(20))
     assert by_file(tmp_path, spaced)[1] == [b"a"] * 20
     assert by_file(tmp_path, b"\n".join(b" " * n for n in range(40)))[1] == []
@@ -233,7 +233,7 @@ def test_rows_that_are_too_long_are_said(tmp_path):
         tmp_path, b'{"text":"a"}\n{"text":"' + b"x" * (1 << 20) + b'"}\n{"text":"b"}\n'
     )
     assert made == [b"a", b"b"]
-    assert [(number, reason) for number, reason, _ in listed.skipped] == [(2, Reason.TOO_LARGE)]
+    assert [(number, reason) for number, reason, *_ in listed.skipped] == [(2, Reason.TOO_LARGE)]
 
 
 def test_ids_are_what_is_written(tmp_path):
@@ -256,8 +256,8 @@ def test_ids_are_what_is_written(tmp_path):
         b"\n".join(b'{"text":"t","id":' + each + b"}" for each in ids) + b'\n{"text":"t"}',
         id="id",
     )
-    assert list(listed.ids) == [b"a", "aé".encode(), b"12", b"-0", b"9" * 30, b" \n"]
-    assert [(number, reason) for number, reason, _ in listed.skipped] == [
+    assert list(listed.names) == [b"a", "aé".encode(), b"12", b"-0", b"9" * 30, b" \n"]
+    assert [(number, reason) for number, reason, *_ in listed.skipped] == [
         *((n, Reason.NO_ID) for n in range(7, 12)),
         (12, Reason.UNDECODABLE),
         (13, Reason.NO_ID),

@@ -16,8 +16,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from lshdup.documents import parquet, record_files
+from lshdup.documents import record_files
 from lshdup.documents.finding import find_documents
+from lshdup.documents.readers import parquet
 from lshdup.documents.reading import batches, read_batch
 from lshdup.documents.records import RecordError
 from lshdup.errors import ArtifactError, InputError

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup.documents import parquet
 from lshdup.documents.finding import find_documents
+from lshdup.documents.readers import parquet
 from lshdup.documents.reading import batches, read_batch
 from lshdup.documents.record_files import RecordFiles
 from lshdup.documents.records import name_records

@@ -65,9 +65,9 @@ def run_fenced(shingler, batch, flags):
     values = Fence(int(batch.lengths.sum()) + 1, np.uint64)
     shingler._scratch = FencedScratch(int(batch.lengths.max(initial=0)))
     shingler._values = values.array
-    sets, _, outcomes = shingler._run(batch, flags)
+    made, outcomes = shingler._run(batch, flags)
     whole = all(fence.is_whole() for fence in (text_fence, values, *shingler._scratch.fences))
-    sets = sets.copy()
+    sets = made.sets.copy().sort()
     shingler._scratch, shingler._values = (
         shingler_module.ScratchArrays(1 << 12),
         np.empty(0, np.uint64),

@@ -86,7 +86,9 @@ class Ids:
         if not whole:
             tally.found("memory before an array was written", lines)
         made = shingler.shingle(batch)
-        found = dict(zip(made.indices.tolist(), (each.tolist() for each in made.sets), strict=True))
+        found = dict(
+            zip(made.indices.tolist(), (each.tolist() for each in made.sets.sort()), strict=True)
+        )
         for index, name in enumerate(documents.names):
             tally.outcomes["refused" if wanted[name] is None else "set"] += 1
             if found.get(index) != wanted[name]:

@@ -308,7 +308,7 @@ class Texts:
         made = shingler.shingle(batch)
         refused = {index: reason for index, reason, _ in made.skipped}
         guessed = dict(made.guesses)
-        found = dict(zip(made.indices.tolist(), made.sets, strict=True))
+        found = dict(zip(made.indices.tolist(), made.sets.sort(), strict=True))
         for i, (data, text) in enumerate(known):
             if isinstance(text, Reason):
                 tally.outcomes[str(text)] += 1

@@ -28,7 +28,9 @@ WORDS = st.lists(
 
 
 def made_of(texts, **params):
-    return Shingler(ShingleParams(**params)).shingle(TextBatch.of(range(len(texts)), texts))
+    made = Shingler(ShingleParams(**params)).shingle(TextBatch.of(range(len(texts)), texts))
+    made.sets.sort()
+    return made
 
 
 def levels_of(texts, **params):

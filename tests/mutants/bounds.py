@@ -5,7 +5,7 @@ from tests.mutants import Mutant
 MUTANTS = [
     Mutant(
         "--max-bytes: a record of just so many bytes is skipped",
-        "lshdup/documents/jsonlines.py",
+        "lshdup/documents/readers/jsonlines.py",
         "(lengths > 0) & (lengths <= longest)",
         "(lengths > 0) & (lengths < longest)",
         "tests/documents/test_documents.py -k max_bytes",

@@ -346,8 +346,8 @@ MUTANTS = [
     Mutant(
         "bags: repeats are counted across values",
         "lshdup/kernels/shingles.py",
-        "            run = x\n            repeat = np.uint64(0)\n",
-        "            run = x\n",
+        "if x == run else np.uint64(0)",
+        "if x == run else repeat",
         "tests/shingling/test_text.py::test_bags_count_repeats",
     ),
     # --- the shingle filter ---

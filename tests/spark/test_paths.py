@@ -12,7 +12,7 @@ import pytest
 
 from lshdup.cli.commands import on_spark
 from lshdup.cli.main import lshdup
-from lshdup.documents import jsonlines
+from lshdup.documents.readers import jsonlines
 from lshdup.documents.records import Kind, RecordFields
 from lshdup.errors import ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams

@@ -1,7 +1,7 @@
 """`lshdup show`."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,6 +23,7 @@ from lshdup.cli.options import (
 from lshdup.cli.printing import make_target, print_rows
 from lshdup.cli.session import open_session
 from lshdup.errors import InputError
+from lshdup.frozen import dataclass
 from lshdup.params import ClusterParams, ShingleParams, SketchParams
 from lshdup.utils.messages import count_of, decimal, printable
 from lshdup.workspace.lookup import NamedDocument, look_up, merge_shingle_params, of_documents

@@ -17,7 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.files import Buffer, read_spans
-from lshdup.documents.records import RecordError, RecordFields, RecordList, field_names, no_field
+from lshdup.documents.records import (
+    RecordError,
+    RecordFields,
+    RecordList,
+    SkippedRecord,
+    field_names,
+    no_field,
+)
 from lshdup.kernels.helpers import PADDING
 from lshdup.skipped import Reason
 from lshdup.utils.ragged import StringTable
@@ -56,7 +63,7 @@ def list_records(file: int, fields: RecordFields, longest: int) -> RecordList:
     for row in suspects[keep[suspects]].tolist():
         keep[row] = bool(os.pread(file, int(lengths[row]), int(starts[row])).strip(_SPACES))
     skipped = [
-        (row + 1, Reason.TOO_LARGE, f"{lengths[row]} bytes, --max-bytes is {longest}")
+        SkippedRecord.too_large(row + 1, int(lengths[row]), longest)
         for row in np.flatnonzero(lengths > longest).tolist()
     ]
     numbers, starts, lengths = numbers[keep], starts[keep], lengths[keep]
@@ -70,7 +77,7 @@ def list_records(file: int, fields: RecordFields, longest: int) -> RecordList:
             ids.append(parse(view)[0])
             good[at] = True
         except RecordError as error:
-            skipped.append((int(numbers[at]), error.reason, error.detail))
+            skipped.append(SkippedRecord(int(numbers[at]), error.reason, error.detail))
     skipped.sort()
     return RecordList(
         numbers[good], starts[good], lengths[good], StringTable.from_strings(ids), skipped

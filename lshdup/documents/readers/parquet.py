@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.files import Buffer
-from lshdup.documents.records import RecordError, RecordList, field_names, no_field
+from lshdup.documents.records import RecordError, RecordList, SkippedRecord, field_names, no_field
 from lshdup.errors import InputError
 from lshdup.kernels import copying
 from lshdup.kernels.helpers import PADDING
@@ -84,8 +84,10 @@ class ParquetFile:
         ids, null = StringTable(np.concatenate(blobs), offsets_of(size)), np.concatenate(nulls)
         bad = null | (size == 0)
         skipped = [
-            (row + 1, Reason.NO_ID, f"{id_field!r} is {'null' if null[row] else 'an empty string'}")
-            for row in np.flatnonzero(bad).tolist()
+            SkippedRecord(
+                row + 1, Reason.NO_ID, f"{id_field!r} is {'null' if none else 'an empty string'}"
+            )
+            for row, none in zip(np.flatnonzero(bad).tolist(), null[bad].tolist(), strict=True)
         ]
         keep = np.flatnonzero(~bad)
         return RecordList(numbers[keep], keep, lengths[keep], ids.take(keep), skipped)

@@ -1,0 +1,99 @@
+"""Tar archives: where the members are in the (unpacked) archive.
+
+The standard library reads the headers. A member is a part of the file, and is read like one.
+"""
+
+import os
+import tarfile
+from collections.abc import Iterator
+from typing import Any, BinaryIO, Self
+
+import numpy as np
+
+from lshdup.documents.readers.members import distinct_names, inner_path, refused_name
+from lshdup.documents.records import RecordError, RecordFields, RecordList, SkippedRecord
+from lshdup.skipped import Reason
+from lshdup.utils.ragged import StringTable
+
+_END = bytes(tarfile.BLOCKSIZE)
+
+
+class _Member(tarfile.TarInfo):
+    """A header whose sizes are no traps: the library would go back in the file, and never end."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        member = super().frombuf(buf, encoding, errors)
+        if member.size < 0:
+            message = "negative size"
+            raise tarfile.HeaderError(message)
+        return member
+
+
+def list_records(file: int, fields: RecordFields, longest: int) -> RecordList:
+    """Return the members of an open archive. Raises RecordError if it is no archive.
+
+    Parameters
+    ----------
+    file : descriptor of the archive, unpacked.
+    fields : which members are documents.
+    longest : members of more bytes are skipped.
+
+    """
+    rows: list[tuple[int, int, int]] = []
+    names: list[bytes] = []
+    skipped: list[SkippedRecord] = []
+    size = os.fstat(file).st_size
+    number = 0
+    try:
+        with open(os.dup(file), "rb", buffering=1 << 16) as archive:  # noqa: PTH123 (a descriptor)
+            for number, member in enumerate(_members(archive), 1):
+                name = inner_path(os.fsencode(member.name))
+                if member.isdir():
+                    continue
+                if refused := _refusal(member, name, fields, size):
+                    skipped.append(SkippedRecord(number, *refused, name))
+                elif member.size > longest:
+                    skipped.append(SkippedRecord.too_large(number, member.size, longest, name))
+                else:
+                    rows.append((number, member.offset_data, member.size))
+                    names.append(name)
+    except (tarfile.TarError, ValueError, ArithmeticError) as error:
+        if not number:
+            raise RecordError(Reason.DAMAGED, f"no tar archive: {error}") from None
+        skipped.append(
+            SkippedRecord(number + 1, Reason.DAMAGED, f"the archive is cut off: {error}")
+        )
+    table = np.array(rows, np.int64).reshape(-1, 3)
+    numbers, starts, lengths = np.ascontiguousarray(table.T)
+    paths = StringTable.from_strings(distinct_names(names))
+    return RecordList(numbers, starts, lengths, paths, skipped)
+
+
+def _members(archive: BinaryIO) -> Iterator[tarfile.TarInfo]:
+    """Yield the headers of an archive. Raises TarError if it ends without the mark of the end."""
+    archive.seek(0)
+    tar: Any = tarfile.TarFile(
+        fileobj=archive, tarinfo=_Member, encoding="utf-8", errors="surrogateescape"
+    )
+    while (member := tar.next()) is not None:
+        tar.members.clear()  # or the archive would remember all of them
+        yield member
+    archive.seek(tar.offset)
+    if archive.read(tarfile.BLOCKSIZE) != _END:
+        message = f"no header of a member at byte {tar.offset}"
+        raise tarfile.ReadError(message)
+
+
+def _refusal(
+    member: tarfile.TarInfo, name: bytes, fields: RecordFields, size: int
+) -> tuple[Reason, str] | None:
+    if member.issym() or member.islnk():
+        return Reason.LINK, ""
+    if member.issparse():
+        return Reason.FORMAT, "a sparse file in an archive"
+    if not member.isreg():
+        return Reason.SPECIAL, ""
+    if member.offset_data + member.size > size:
+        return Reason.DAMAGED, "the archive ends before its end: cut off?"
+    return refused_name(name, hidden=fields.hidden)

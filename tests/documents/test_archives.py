@@ -1,0 +1,161 @@
+"""Documents in tar and zip archives: their names, their bytes, what is skipped, what is reused."""
+
+import gzip
+import io
+import os
+import tarfile
+import zipfile
+
+import numpy as np
+import pytest
+
+from lshdup.documents.finding import find_documents
+from lshdup.documents.readers.members import distinct_names, inner_path
+from lshdup.documents.reading import batches, read_batch
+from lshdup.params import DocumentParams
+from lshdup.skipped import Reason
+
+#: Endings of tar archives, and how `tarfile` writes them.
+TARS = {".tar": "w", ".tar.gz": "w:gz", ".tgz": "w:gz", ".tar.xz": "w:xz", ".tar.bz2": "w:bz2"}
+
+
+def write_tar(path, members, mode="w"):
+    """Write an archive of members: pairs of a name and bytes, or a TarInfo alone."""
+    with tarfile.open(path, mode, errors="surrogateescape") as archive:
+        for name, content in members:
+            member = name if isinstance(name, tarfile.TarInfo) else tarfile.TarInfo(name)
+            if member.isreg():
+                member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+
+
+def write_zip(path, members, **options):
+    """Write an archive of members: pairs of a name or a ZipInfo, and bytes."""
+    options = {"compression": zipfile.ZIP_DEFLATED} | options
+    with zipfile.ZipFile(path, "w", **options) as archive:
+        for name, content in members:
+            archive.writestr(name, content)
+
+
+def write_archive(path, members):
+    """Write an archive as the ending of its path says."""
+    mode = next((mode for ending, mode in TARS.items() if path.name.endswith(ending)), None)
+    write_zip(path, members) if mode is None else write_tar(path, members, mode)
+
+
+def listed(path, **params):
+    """Return the documents that a name leads to, by name, and what is skipped, with reasons."""
+    skipped = []
+    params = DocumentParams(**params)
+    documents = find_documents([os.fsencode(path)], params, on_skipped=skipped.append)
+    found = {}
+    for indices in batches(documents, np.arange(len(documents))):
+        batch = read_batch(documents, indices)
+        skipped += [
+            (documents.names[index], reason, detail) for index, reason, detail in batch.skipped
+        ]
+        for name, start, size in zip(batch.names, batch.starts, batch.lengths, strict=True):
+            found[name] = batch.text[start : start + size].tobytes()
+    return found, skipped
+
+
+def reasons(skipped):
+    """Return the reasons by which things are skipped, by name."""
+    return {each.name: each.reason for each in skipped}
+
+
+MEMBERS = [("a.txt", b"one two"), ("sub/b.txt", b"three"), ("sub/c", b""), ("d.html", b"<p>x")]
+
+
+@pytest.mark.parametrize("ending", [*TARS, ".zip", ".ZIP"])
+def test_members_are_documents_in_a_named_archive(tmp_path, ending):
+    path = tmp_path / f"x{ending}"
+    write_archive(path, MEMBERS)
+    found, skipped = listed(path)
+    prefix = os.fsencode(path) + b"/"
+    assert found == {prefix + name.encode(): content for name, content in MEMBERS}
+    assert not skipped
+
+
+def test_archives_in_folders_are_opened_on_request(tmp_path):
+    write_tar(tmp_path / "x.tar.gz", MEMBERS, "w:gz")
+    write_zip(tmp_path / "y.zip", MEMBERS)
+    assert len(listed(tmp_path)[0]) == 2
+    assert len(listed(tmp_path, archives=True)[0]) == 8
+
+
+def test_names_are_safe_and_each_once(tmp_path):
+    odd = "caf\udce9.txt"  # a byte that is not UTF-8
+    names = ["../../etc/passwd", "/abs/x", "./y", "a//b", "..", odd, "x\n y", "y"]
+    members = [(name, name.encode("utf-8", "surrogateescape")) for name in names]
+    write_tar(tmp_path / "x.tar", members)
+    found, _ = listed(tmp_path / "x.tar")
+    below = {name[len(os.fsencode(tmp_path / "x.tar")) + 1 :]: text for name, text in found.items()}
+    assert below == {
+        b"etc/passwd": b"../../etc/passwd",
+        b"abs/x": b"/abs/x",
+        b"y": b"./y",
+        b"a/b": b"a//b",
+        b"5": b"..",
+        b"caf\xe9.txt": b"caf\xe9.txt",
+        b"x\n y": b"x\n y",
+        b"y:2": b"y",
+    }
+
+
+def test_ten_thousand_members_of_one_name(tmp_path):
+    members = [("same.txt", b"%d" % n) for n in range(10_000)]
+    with pytest.warns(UserWarning, match="Duplicate"):
+        write_zip(tmp_path / "x.zip", members)
+    write_tar(tmp_path / "x.tar", members)
+    for name in ("x.zip", "x.tar"):
+        found, skipped = listed(tmp_path / name)
+        assert len(found) == 10_000
+        assert found[os.fsencode(tmp_path / name) + b"/same.txt:10000"] == b"9999"
+        assert not skipped
+
+
+def test_links_devices_and_folders_are_no_documents(tmp_path):
+    def member(name, kind, target=""):
+        made = tarfile.TarInfo(name)
+        made.type, made.linkname = kind, target
+        return made, b""
+
+    kinds = {
+        "s": tarfile.SYMTYPE,
+        "h": tarfile.LNKTYPE,
+        "d": tarfile.CHRTYPE,
+        "f": tarfile.FIFOTYPE,
+    }
+    members = [member(name, kind, "a") for name, kind in kinds.items()]
+    write_tar(tmp_path / "x.tar", [("a", b"a"), member("folder", tarfile.DIRTYPE), *members])
+    found, skipped = listed(tmp_path / "x.tar")
+    prefix = os.fsencode(tmp_path / "x.tar") + b"/"
+    assert found == {prefix + b"a": b"a"}
+    link, special = Reason.LINK, Reason.SPECIAL
+    expected = {b"s": link, b"h": link, b"d": special, b"f": special}
+    assert reasons(skipped) == {prefix + name: reason for name, reason in expected.items()}
+
+
+def test_hidden_members_are_skipped_as_in_folders(tmp_path):
+    write_zip(tmp_path / "x.zip", [("a", b"a"), (".git/b", b"b"), ("c/.d", b"d")])
+    assert len(listed(tmp_path / "x.zip")[0]) == 1
+    assert len(listed(tmp_path / "x.zip", hidden=True)[0]) == 3
+
+
+def test_inner_path_never_leaves_the_archive():
+    for name in (b"..", b"/", b"a/../../b", b"../..", b"./../x/.", b"\0..", b".\0./a"):
+        parts = inner_path(name).split(b"/")
+        assert not {b".", b".."} & {*parts}
+        assert not inner_path(name).startswith(b"/")
+
+
+def test_distinct_names_keep_first_names():
+    names = [b"a", b"a", b"a:2", b"a", b"", b"4"]
+    assert distinct_names(names) == [b"a", b"a:3", b"a:2", b"a:4", b"5", b"4"]
+
+
+def test_a_packed_member_is_read_as_a_packed_file(tmp_path):
+    write_zip(tmp_path / "x.zip", [("a.txt.gz", gzip.compress(b"packed text"))])
+    found, _ = listed(tmp_path / "x.zip")
+    assert [gzip.decompress(data) for data in found.values()] == [b"packed text"]
