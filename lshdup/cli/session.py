@@ -5,7 +5,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,11 @@ from lshdup.workspace.request import Request, merge_params
 if TYPE_CHECKING:
     from lshdup.collection.collection import Collection
     from lshdup.documents.document_list import DocumentList
+    from lshdup.store.store import Store
     from lshdup.workspace.workspace import Workspace
+
+#: Bytes from which on the size of a store is said.
+_LARGE_STORE = 100 << 20
 
 _PARAMS: tuple[Any, ...] = (ShingleParams, FilterParams, SketchParams, BandParams)
 
@@ -115,6 +119,8 @@ def open_session(
             replace_store=options.get("replace_store", False),
         )
         yield Session(console, workspace, request)
+        if documents and workspace.store is not None:
+            _say_size(console, workspace.store)
 
 
 def _accept(
@@ -129,6 +135,17 @@ def _accept(
 
         refuse_document(Path(output), documents)
     accept(documents, read)
+
+
+def _say_size(console: Console, store: "Store") -> None:
+    """Say how large a large store is."""
+    with suppress(OSError):
+        size = store.size()
+        if size > _LARGE_STORE:
+            console.say(
+                f"the store {store.folder} has {size >> 20:,} MB; deleted, it is made again by the"
+                " next run with DOCS"
+            )
 
 
 def read_parameters(
