@@ -73,13 +73,13 @@ def open_session(
 ) -> Iterator[Session]:
     """Check the options of a command, and open a console and a workspace for them.
 
-    Errors: ParameterError or InputError, before NumPy and Numba are loaded.
+    Errors: ParameterError or InputError, before NumPy and LLVM are loaded.
     """
     console = Console.of(options)
     with console:
         explicit, documents, files = read_parameters(ctx, options, console)
 
-        from lshdup.kernels.jit import on_first_compilation
+        from lshdup.kernels.jit import notify_of_waits
         from lshdup.store.store import nearest_store
         from lshdup.utils.parallel import count_processors
         from lshdup.workspace.workspace import Workspace
@@ -94,12 +94,7 @@ def open_session(
         above = nearest_store() if options["store"] is None else None
         if options["store"] is None:
             options["store"] = Path(DEFAULT_STORE) if documents else above
-        on_first_compilation(
-            lambda: console.say(
-                "compiling kernels that no run on this machine has needed before; they are kept "
-                "(some seconds)"
-            )
-        )
+        notify_of_waits(console.say)
         workspace = Workspace(
             None if options.get("no_store") else options["store"],
             console.say,
