@@ -55,7 +55,7 @@ MUTANTS = [
     Mutant(
         "mail: a line that is no field ends the header",
         "lshdup/text/mail.py",
-        "    if not (rest.startswith(b\"\\n\") or rest == b\"\\r\\n\" or not rest or is_cut):\n",
+        '    if not (rest.startswith(b"\\n") or rest == b"\\r\\n" or not rest or is_cut):\n',
         "    if False:\n",
         "tests/text/test_mail.py",
     ),
