@@ -14,12 +14,11 @@ from lshdup.frozen import dataclass
 
 TOKENS = ("word", "symbols", "char", "terms", "ids")
 HASHES = ("mix64", "poly31")
-MAIL_QUOTES = ("keep", "drop")
 #: Schemes of signatures; "linear" is for experiments, not for a store.
 SCHEMES = ("fast", "classic", "linear")
 STORED_SCHEMES = SCHEMES[:2]
 VERIFY = ("exact", "estimate")
-SAME = ("bytes", "text")
+SAME, MAIL_QUOTES = ("bytes", "text"), ("keep", "drop")
 LINKAGES = ("representative", "single")
 #: Rules of `--keep`, and what each keeps.
 KEEP = {
@@ -195,7 +194,7 @@ class ShingleParams(_Params):
     keep_case : no case folding.
     encoding : forced on every document; empty: recognised.
     mail_headers : the text of a mail has all header fields, not only the subject.
-    mail_quotes : keep or drop: lines quoted from an earlier mail, and the signature.
+    mail_quotes : keep or drop lines quoted from an earlier mail, and the signature.
     hash : mix64 (64 bits), or poly31 (the 32-bit hash of the lecture, R2; characters only).
     min_tokens : documents of fewer tokens have an empty set, and are not compared.
     key : name of the secret, by which artifacts know it; computed from the secret.
