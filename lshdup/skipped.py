@@ -43,6 +43,8 @@ class Reason(enum.StrEnum):
     CRASHED = "crashed its reader"
     NOT_INCLUDED = "excluded by --include"
     NESTED = "archive in an archive"
+    IGNORED = "excluded by .gitignore"
+    TOO_DEEP = "deeper than --max-depth"
 
     def counted(self, n: int) -> str:
         """Return the number of skipped documents with their description.
@@ -60,7 +62,7 @@ class Reason(enum.StrEnum):
     @property
     def is_of_pattern(self) -> bool:
         """Whether a pattern of the user says so: such files are many, and none is a surprise."""
-        return self in (Reason.EXCLUDED, Reason.NOT_INCLUDED)
+        return self in _OF_PATTERNS
 
     @property
     def is_of_row(self) -> bool:
@@ -86,15 +88,15 @@ _PLURALS = {
     Reason.CRASHED: "crashed their reader",
     Reason.NESTED: "archives in archives",
 }
+_OF_PATTERNS = {Reason.EXCLUDED, Reason.NOT_INCLUDED, Reason.IGNORED, Reason.TOO_DEEP}
 _EXPECTED = {
+    *_OF_PATTERNS,
     Reason.BINARY,
     Reason.FORMAT,
     Reason.EMPTY,
     Reason.HIDDEN,
     Reason.LINK,
     Reason.SPECIAL,
-    Reason.EXCLUDED,
-    Reason.NOT_INCLUDED,
     Reason.NO_READER,
 }
 _OF_ROWS = {Reason.NOT_JSON, Reason.NO_TEXT, Reason.NOT_TEXT, Reason.NO_ID}

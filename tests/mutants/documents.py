@@ -50,13 +50,13 @@ MUTANTS = [
     Mutant(
         "finding: names with a dash look like options",
         "lshdup/documents/finding.py",
-        'name = b"./" + name if name[0] == dash else name',
-        "name = name if dash else name",
+        'name = prefix + base if prefix or base[0] != dash else b"./" + base',
+        "name = prefix + base if dash else base",
         FINDING,
     ),
     Mutant(
         "id lists: a name that stands twice is taken twice",
-        "lshdup/documents/finding.py",
+        "lshdup/documents/id_lists.py",
         "                    if name in found:",
         "                    if name in found and number < 0:",
         f"{FINDING}::test_id_lists",

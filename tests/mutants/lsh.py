@@ -50,7 +50,7 @@ MUTANTS = [
     Mutant(
         "candidates: documents that the table does not have",
         "lshdup/lsh/candidates.py",
-        "if len(near) and near[-1] >= table.keys.shape[1]:",
+        "if len(near) and near[-1] >= table.documents:",
         "if len(near) and near[-1] > 1 << 40:",
         BANDS,
     ),
@@ -64,8 +64,8 @@ MUTANTS = [
     Mutant(
         "band table: a bucket begins behind its first document",
         "lshdup/lsh/band_table.py",
-        "start = search(0, len(order), lambda found: found >= key)",
-        "start = search(0, len(order), lambda found: found > key)",
+        "if found < wanted:",
+        "if found <= wanted:",
         f"{BANDS}::test_a_bucket_is_what_a_look_at_all_documents_finds",
     ),
     Mutant(
