@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from lshdup.kernels import compiling
 from lshdup.kernels.jit import Kernel
 from tests.conftest import ROOT
@@ -23,10 +25,9 @@ def test_another_compiler_is_refused(monkeypatch, capsys):
     """Its pack would differ, and an older LLVM might not read it."""
     monkeypatch.setattr(sys, "argv", ["compiling", "--check"])
     monkeypatch.setattr(compiling, "installed_compiler", lambda: "Python 2.7")
-    try:
+    with pytest.raises(SystemExit) as end:
         compiling.main()
-    except SystemExit as end:
-        assert end.code == 2
+    assert end.value.code == 2
     assert "run .ci/pack" in capsys.readouterr().err
 
 
