@@ -238,7 +238,7 @@ class Shingler:
     def _decode(self, batch: TextBatch, position: int, limits: FormatLimits) -> Text:
         raw = _raw(batch, position)
         if batch.is_text:
-            return decode_record(raw)
+            return decode_record(raw, self.params.encoding)
         rules, encoding = MailRules.of(self.params), self.params.encoding
         return decode(raw, batch.names[position], encoding, batch.max_bytes, limits, rules)
 

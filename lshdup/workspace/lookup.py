@@ -52,7 +52,10 @@ class NamedDocument:
         from lshdup.text.mail import MailRules
 
         rules, encoding = MailRules.of(params), params.encoding
-        text = decode_record(raw) if is_text else decode(raw, self.name, encoding, rules=rules)
+        if is_text:
+            text = decode_record(raw, encoding)
+        else:
+            text = decode(raw, self.name, encoding, rules=rules)
         if text.reason is not None:
             message = (
                 f"{printable(self.name)} is no text:"
