@@ -85,7 +85,7 @@ def verify(
             end = kernels.block_end(
                 left, right, start, sizes, min(BLOCK_BYTES // 8, most), most, seen
             )
-            # Without the documents of a later block: what a block keeps of the one before is copied.
+            # Not the documents of a later block: sets that are kept for the next one are copied.
             seen[:] = 0
             seen[left[start:end]] = seen[right[start:end]] = 1
             sets, row_of = fetched.sets_of(np.flatnonzero(seen))
