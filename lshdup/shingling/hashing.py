@@ -1,7 +1,5 @@
 """The hash that identifies shingles, by its parameters."""
 
-import hashlib
-
 import numpy as np
 
 from lshdup.errors import ParameterError
@@ -37,6 +35,8 @@ def shingle_hash(params: ShingleParams) -> ShingleHash:
             "and it is not the one that was given, or none was"
         )
         raise ParameterError(message, "give the key in LSHDUP_HASH_KEY")
+    import hashlib  # Imported here to keep `query` fast.
+
     digest = hashlib.blake2b(params.secret, digest_size=32, person=b"lshdup shingles").digest()
     seed, factor, step, set_seed = np.frombuffer(digest, "<u8").astype(np.uint64)
     one = np.uint64(1)  # Factors must be odd.
