@@ -42,7 +42,13 @@ _OPEN_FILES, _FINISHED_FILES = 8, 2
 
 #: Modules with `list_records(file, fields, longest)`, by kind. Imported when a file is met, to keep
 #: `query` fast.
-_READERS = {Kind.JSON: "jsonlines", Kind.CSV: "delimited", Kind.TAR: "tar", Kind.ZIP: "zip"}
+_READERS = {
+    Kind.JSON: "jsonlines",
+    Kind.CSV: "delimited",
+    Kind.MBOX: "mbox",
+    Kind.TAR: "tar",
+    Kind.ZIP: "zip",
+}
 
 #: What `RecordFiles.texts` returns.
 Texts = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], dict[int, RecordError]]
@@ -141,6 +147,8 @@ class RecordFiles:
                 texts: Texts = _reader(kind).read_texts(file, starts, lengths, self.fields, buffer)
             elif kind == Kind.ZIP:
                 texts = _reader(kind).read_members(file, starts, buffer)
+            elif kind == Kind.MBOX:
+                texts = (*_reader(kind).read_mails(file, starts, lengths, buffer), {})
             else:
                 texts = (*read_spans(file, starts, lengths, buffer), lengths, {})
             return texts

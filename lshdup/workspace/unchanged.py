@@ -2,6 +2,8 @@
 again.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -111,8 +113,10 @@ def find_known_records(collection: Collection, params: DocumentParams) -> KnownR
             stamp = int(documents.sizes[run[0]]), int(documents.mtimes[run[0]])
             number = int(locations.file[run[0]])
             key = (locations.paths[number], *stamp)
-            named = bool(fields.id) or Kind(int(locations.kinds[number])).is_archive
-            known[key] = _list_records(documents, run, skipped.get(key, []), named=named)
+            kind = Kind(int(locations.kinds[number]))
+            named = bool(fields.id) or kind.is_archive
+            records = _list_records(documents, run, skipped.get(key, []), named=named)
+            known[key] = replace(records, kind=kind)
     limit = f"--max-bytes is {params.max_bytes}"
     return {
         key: records
