@@ -45,6 +45,7 @@ class Reason(enum.StrEnum):
     NESTED = "archive in an archive"
     IGNORED = "excluded by .gitignore"
     TOO_DEEP = "deeper than --max-depth"
+    BROKEN_ROW = "broken row"
 
     def counted(self, n: int) -> str:
         """Return the number of skipped documents with their description.
@@ -81,6 +82,7 @@ _PLURALS = {
     Reason.SPECIAL: "not regular files",
     Reason.REPEATED: "repeated names",
     Reason.NOT_JSON: "rows that are no JSON objects",
+    Reason.BROKEN_ROW: "broken rows",
     Reason.NO_TEXT: "rows without text",
     Reason.NOT_TEXT: "rows whose texts are no strings",
     Reason.NO_ID: "rows without ids",
@@ -99,7 +101,7 @@ _EXPECTED = {
     Reason.SPECIAL,
     Reason.NO_READER,
 }
-_OF_ROWS = {Reason.NOT_JSON, Reason.NO_TEXT, Reason.NOT_TEXT, Reason.NO_ID}
+_OF_ROWS = {Reason.NOT_JSON, Reason.BROKEN_ROW, Reason.NO_TEXT, Reason.NOT_TEXT, Reason.NO_ID}
 _OF_READER = {Reason.NO_READER, Reason.ENCRYPTED, Reason.SPOILT}
 
 

@@ -4,6 +4,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,10 +22,13 @@ from lshdup.skipped import Reason
 from lshdup.utils.ragged import RaggedSets
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 #: A document of more bytes is read, shingled and sketched alone, at any number of threads.
 BYTES_AT_ONCE = 64 << 20
+
+#: So few documents, as of a query, are read without threads, whose import takes longer.
+_FEW = 16
 
 
 @dataclass
@@ -44,12 +48,16 @@ class Workers:
     """Threads with a shingler and a reading buffer each, which last from one pass to the next."""
 
     def __init__(self, shingle: ShingleParams, jobs: int) -> None:
-        from concurrent.futures import ThreadPoolExecutor  # Imported here to keep `query` fast.
-
         self.jobs = jobs
-        self.pool = ThreadPoolExecutor(jobs)
         self.shingle = shingle
         self._own = threading.local()
+
+    @cached_property
+    def pool(self) -> "ThreadPoolExecutor":
+        """The threads."""
+        from concurrent.futures import ThreadPoolExecutor  # Imported here to keep `query` fast.
+
+        return ThreadPoolExecutor(self.jobs)
 
     def room(self, size: int) -> NDArray[np.uint64]:
         """Return an array of at least `size` values that belongs to the calling thread.
@@ -114,6 +122,9 @@ def process_batches(
             skipped = [(int(indices[0]), Reason.TOO_LARGE, detail)]
             return FinishedBatch(ShingleBatch.empty(skipped), {})
 
+    if len(todo) <= _FEW and int(documents.spans[todo].sum()) <= BATCH_BYTES:
+        yield from map(work, batches(documents, todo))
+        return
     from concurrent.futures import wait
 
     room = max(BYTES_AT_ONCE, (2 * workers.jobs + 1) * BATCH_BYTES)

@@ -42,7 +42,7 @@ _OPEN_FILES, _FINISHED_FILES = 8, 2
 
 #: Modules with `list_records(file, fields, longest)`, by kind. Imported when a file is met, to keep
 #: `query` fast.
-_READERS = {Kind.JSON: "jsonlines", Kind.TAR: "tar", Kind.ZIP: "zip"}
+_READERS = {Kind.JSON: "jsonlines", Kind.CSV: "delimited", Kind.TAR: "tar", Kind.ZIP: "zip"}
 
 #: What `RecordFiles.texts` returns.
 Texts = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], dict[int, RecordError]]
@@ -137,9 +137,8 @@ class RecordFiles:
                 failed = dict.fromkeys(np.flatnonzero(~there).tolist(), shorter)
                 return *read_spans(plain.fileno(), starts, lengths, buffer), lengths, failed
         with self.lines(path, kind) as file:
-            if kind == Kind.JSON:
-                field = self.fields.text
-                texts: Texts = _reader(kind).read_texts(file, starts, lengths, field, buffer)
+            if kind.is_row:
+                texts: Texts = _reader(kind).read_texts(file, starts, lengths, self.fields, buffer)
             elif kind == Kind.ZIP:
                 texts = _reader(kind).read_members(file, starts, buffer)
             else:

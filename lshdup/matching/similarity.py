@@ -13,9 +13,9 @@ from lshdup.utils.ragged import RaggedSets, SetSource, offsets_of
 #: The largest size of the shingle sets that are in memory at a time.
 SET_BYTES = 512 << 20
 
-#: The size of the sets fetched at a time, unless a cluster is larger. A small block reuses memory,
-#: which is faster than new memory.
-BLOCK_BYTES = 24 << 20
+#: The size of the sets fetched at a time, unless a cluster is larger: enough documents for all
+#: threads. A small block reuses memory, which is faster than new memory.
+BLOCK_BYTES = 12 << 20
 
 #: Sets of this size stay in the cache of a processor.
 CACHE_BYTES = 1 << 20
@@ -85,11 +85,15 @@ def verify(
             end = kernels.block_end(
                 left, right, start, sizes, min(BLOCK_BYTES // 8, most), most, seen
             )
+            # Not the documents of a later block: sets that are kept for the next one are copied.
+            seen[:] = 0
+            seen[left[start:end]] = seen[right[start:end]] = 1
             sets, row_of = fetched.sets_of(np.flatnonzero(seen))
             a, b = _tiled(row_of[left[start:end]], row_of[right[start:end]], sets)
             score = jaccard(sets, a, b, jobs, threshold)
             keep = score >= threshold
             yield fetched.documents[a[keep]], fetched.documents[b[keep]], score[keep]
+            del sets  # Its memory serves the next block.
             start = end
 
 

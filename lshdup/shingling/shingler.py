@@ -1,7 +1,6 @@
 """Shingle sets of texts: the definitions of DESIGN 4, over the loops of `kernels.shingles`."""
 
 import contextlib
-import hashlib
 import threading
 from dataclasses import field, replace
 
@@ -67,6 +66,8 @@ def shingle_hash(params: ShingleParams) -> ShingleHash:
             "and it is not the one that was given, or none was"
         )
         raise ParameterError(message, "give the key in LSHDUP_HASH_KEY")
+    import hashlib  # Imported here to keep `query` fast.
+
     digest = hashlib.blake2b(params.secret, digest_size=32, person=b"lshdup shingles").digest()
     seed, factor, step, set_seed = np.frombuffer(digest, "<u8").astype(np.uint64)
     one = np.uint64(1)  # Factors must be odd.
@@ -251,7 +252,7 @@ class Shingler:
         start = batch.starts[position]
         raw = batch.text[start : start + batch.lengths[position]].tobytes()
         if batch.is_text:
-            return decode_record(raw)
+            return decode_record(raw, self.params.encoding)
         return decode(raw, batch.names[position], self.params.encoding, batch.max_bytes, limits)
 
     def shingle_texts(self, texts: list[bytes]) -> RaggedSets:

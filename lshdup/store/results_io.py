@@ -1,7 +1,6 @@
 """What commands make of a collection, in the store: band tables, verified pairs and clusters."""
 
 import contextlib
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -46,12 +45,18 @@ def save_index(store: Store, collection: Collection, index: Index, params: BandP
 
 
 def load_index(
-    store: Store, collection: Collection, *, verify: bool = True, in_order: bool = True
+    store: Store,
+    collection: Collection,
+    *,
+    verify: bool = True,
+    in_order: bool = True,
+    jobs: int = 1,
 ) -> tuple[Index, BandParams] | None:
     """Load bands.npz. Return None if it is missing or was made from another collection.
 
     verify : whether every byte is verified. Raises ArtifactError if the artifact is damaged.
-    in_order : whether all keys are made then, to see that the buckets are in order.
+    in_order : whether all keys are made then, on `jobs` threads, to see that the buckets are in
+        order.
     """
     path = store.path("bands")
     # A query reads all of `firsts`.
@@ -74,7 +79,7 @@ def load_index(
         fits = fits and (not verify or order.max(initial=0) < max(n, 1))
         refuse_if(not fits, "it names documents that are not there")
         assert collection.signatures is not None
-        table = StoredBandTable(collection.signatures, plan, order)
+        table = StoredBandTable(collection.signatures, plan, order, jobs)
         refuse_if(verify and in_order and not table.is_in_order(), "its buckets are not in order")
         return Index(plan, table, duplicate_of), params
 
@@ -213,6 +218,8 @@ def _describe_clusters(
     # The order may depend on times of files and on how DOCS were named, which are no part of the
     # identity of a collection.
     order = np.ascontiguousarray(preference).view(np.uint8).data
+    import hashlib  # Imported here to keep `query` fast.
+
     header["preference"] = hashlib.blake2b(order, digest_size=16).hexdigest()
     return header
 

@@ -84,7 +84,7 @@ def _without_optimisation() -> Iterator[None]:
 
 
 def _simplified(text: str, old_symbol: str, symbol: str) -> str:
-    """Return a module with all functions inlined and all that does not depend on the target."""
+    """Return a module with all functions inlined, as text without names, comments and target."""
     machine = target(_TARGET)
     module = llvm.parse_assembly(text)
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
@@ -93,9 +93,10 @@ def _simplified(text: str, old_symbol: str, symbol: str) -> str:
             value.linkage = "internal"
     module.get_function(old_symbol).name = symbol
     optimise(module, machine, for_machine=False)
-    return re.sub(
-        r"^(?:; ModuleID|source_filename|target ).*\n", "", str(module), flags=re.MULTILINE
-    )
+    names = llvm.create_new_module_pass_manager()
+    names.add_strip_symbols_pass()
+    names.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(0)))
+    return re.sub(r"^(?:;|source_filename|target ).*\n| +; preds = .*", "", str(module), flags=re.M)
 
 
 def _type(kind: str, function: Callable[..., Any]) -> Any:
