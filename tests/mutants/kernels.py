@@ -494,4 +494,11 @@ MUTANTS = [
         "if not arg.dtype.isnative:",
         "tests/kernels/test_kernels.py",
     ),
+    Mutant(
+        "--min-tokens: a document of just so many tokens is left out",
+        "lshdup/kernels/shingles.py",
+        "if tokens < least:",
+        "if tokens <= least:",
+        "tests/shingling/test_min_tokens.py -k empty",
+    ),
 ]
