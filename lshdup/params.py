@@ -154,6 +154,7 @@ class DocumentParams(_Params):
         records of files in folders are not read; without an id field, a record is called
         FILE:NUMBER.
     archives : open archives in folders.
+    split : regular expression; a new document of a file begins at each line that matches.
     formats : limits of reading office documents.
     """
 
@@ -165,6 +166,7 @@ class DocumentParams(_Params):
     text_field: str = ""
     id_field: str = ""
     archives: bool = False
+    split: str = ""
     formats: FormatLimits = DEFAULT_FORMATS
 
     def __post_init__(self) -> None:
@@ -172,6 +174,11 @@ class DocumentParams(_Params):
             1 <= self.max_bytes <= LONGEST,
             f"--max-bytes is {self.max_bytes}; it must be from 1 to {LONGEST}",
         )
+        try:
+            re.compile(self.split.encode("utf-8", "surrogateescape"))
+        except re.error as error:
+            message = f"--split is {self.split!r}, which is no regular expression: {error}"
+            raise ParameterError(message, "put a \\ before a character that is meant") from None
 
 
 @dataclass(frozen=True)

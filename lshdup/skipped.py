@@ -43,6 +43,7 @@ class Reason(enum.StrEnum):
     CRASHED = "crashed its reader"
     NOT_INCLUDED = "excluded by --include"
     NESTED = "archive in an archive"
+    PREAMBLE = "text before the first line of --split"
 
     def counted(self, n: int) -> str:
         """Return the number of skipped documents with their description.
@@ -85,6 +86,7 @@ _PLURALS = {
     Reason.SPOILT: "damaged documents",
     Reason.CRASHED: "crashed their reader",
     Reason.NESTED: "archives in archives",
+    Reason.PREAMBLE: "texts before the first line of --split",
 }
 _EXPECTED = {
     Reason.BINARY,
@@ -96,6 +98,7 @@ _EXPECTED = {
     Reason.EXCLUDED,
     Reason.NOT_INCLUDED,
     Reason.NO_READER,
+    Reason.PREAMBLE,
 }
 _OF_ROWS = {Reason.NOT_JSON, Reason.NO_TEXT, Reason.NOT_TEXT, Reason.NO_ID}
 _OF_READER = {Reason.NO_READER, Reason.ENCRYPTED, Reason.SPOILT}

@@ -20,8 +20,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 OPTION_GROUPS = {
     "Documents": (
         "files_from", "files0_from", "include", "exclude", "hidden", "follow", "encoding",
-        "text_field", "id_field", "archives", "max_bytes", "format_seconds", "format_memory",
-        "check_content", "check_files",
+        "text_field", "id_field", "archives", "split", "max_bytes", "format_seconds",
+        "format_memory", "check_content", "check_files",
     ),
     "Shingles": ("tokens", "k", "bag", "keep_case", "no_normalize", "hash", "hash_key", "templates",
                  "ignore_common"),

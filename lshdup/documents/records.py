@@ -1,7 +1,6 @@
 """Records of files as documents: which files have records, and what records are called."""
 
 import enum
-import re
 from collections.abc import Iterable
 from dataclasses import field
 from functools import lru_cache
@@ -57,13 +56,18 @@ class Kind(enum.IntEnum):
 #: Kinds whose documents are rows with fields.
 ROWS = (Kind.JSON, Kind.PARQUET, Kind.CSV)
 
-#: Kinds that are told by the name of a file, and their endings.
+#: Endings of archives; others that are packed have one of `compression.ENDINGS` behind it. An XML
+#: file is an archive if it is a dump.
 _ARCHIVES = {
-    Kind.TAR: re.compile(rb"(?i)\.(tar(\.(gz|zst|xz|bz2))?|tgz|tzst|txz|tbz2?)\Z"),
-    Kind.ZIP: re.compile(rb"(?i)\.zip\Z"),
+    Kind.TAR: (b".tar", b".tgz", b".tzst", b".txz", b".tbz2", b".tbz"),
+    Kind.ZIP: (b".zip",),
+    Kind.WARC: (b".warc", b".wet"),
+    Kind.WIKI: (b".xml",),
 }
-#: What the name of an archive has in it, for a quick look at many names.
-ARCHIVE_ENDINGS = (b".tar", b".tgz", b".tzst", b".txz", b".tbz", b".zip")
+#: The endings of archives that are told by their names alone.
+ARCHIVE_ENDINGS = tuple(
+    ending for kind, endings in _ARCHIVES.items() if kind != Kind.WIKI for ending in endings
+)
 
 _JSON_LINES = (b".jsonl", b".ndjson")
 
@@ -115,20 +119,23 @@ def no_field(field: str, known: tuple[str, ...], option: str, what: str = "field
 
 @dataclass(frozen=True)
 class RecordFields:
-    """How the documents in files are found: which files of an archive, and which fields of a row.
+    """How documents in files are found: the fields of a row, the members of an archive, the lines.
 
     text, id : names of text and id in a row; without an id field, records are called FILE:ROW.
     hidden : whether members of archives are taken whose path has a name that begins with a dot.
+    split : regular expression; a document of other files begins at each line that matches.
     """
 
     text: str = "text"
     id: str = ""
     hidden: bool = False
+    split: str = ""
 
     @classmethod
     def of(cls, params: DocumentParams) -> "RecordFields":
         """Return the fields that parameters name."""
-        return cls(params.text_field or DEFAULT_TEXT_FIELD, params.id_field, params.hidden)
+        text = params.text_field or DEFAULT_TEXT_FIELD
+        return cls(text, params.id_field, params.hidden, params.split)
 
 
 class SkippedRecord(NamedTuple):
@@ -178,8 +185,9 @@ def classify_file(
     are named.
     """
     if named or archives:
-        for kind, pattern in _ARCHIVES.items():
-            if pattern.search(path):
+        name = bare_name(path).lower()
+        for kind, endings in _ARCHIVES.items():
+            if name.endswith(endings):
                 return kind
     if not (named or field_given):
         return Kind.FILE
@@ -187,6 +195,11 @@ def classify_file(
         return Kind.PARQUET
     endings = (*_JSON_LINES, b".json") if named and field_given else _JSON_LINES
     return Kind.JSON if bare_name(path).lower().endswith(endings) else Kind.FILE
+
+
+def is_archive(name: bytes) -> bool:
+    """Return whether a name is that of an archive; of an XML file, only its content can tell."""
+    return bare_name(name).lower().endswith(ARCHIVE_ENDINGS)
 
 
 def by_number(name: bytes) -> tuple[bytes, int]:
