@@ -161,7 +161,7 @@ KINDS: dict[str, Callable[[int, int], bytes]] = {
     "cyrillic": functools.partial(_natural, "cyrillic", "cyrillic", (500, 801), 10),
     "han": functools.partial(_natural, "han", "han", (700, 1101), 10),
     "tiny": functools.partial(_natural, "tiny", "latin", (11, 31), 10),
-    "pages": functools.partial(_natural, "pages", "latin", (6300, 6701), 10),
+    "pages": functools.partial(_natural, "pages", "latin", (3900, 4301), 10),
     "huge": functools.partial(_natural, "huge", "latin", (600_000, 900_001), 2),
     "template": _template,
     "identical": _identical,

@@ -4,11 +4,11 @@ Every command is a module of commands/. Heavy imports happen inside the function
 """
 
 import contextlib
+import gc
 import importlib
 import os
 import signal
 import sys
-import traceback
 from typing import Any, NoReturn
 
 import click
@@ -130,6 +130,8 @@ def _explain(error: Exception) -> LshdupError:
     if isinstance(error, OSError):  # that no stage handles: a full disk under stdout, for instance
         where = f": {error.filename}" if error.filename else ""
         return LshdupError(f"{error.strerror or error}{where}")
+    import traceback  # Imported here to keep the start of every command fast.
+
     _show(traceback.format_exc())
     return LshdupError("this is a defect of lshdup", "please report the lines above")
 
@@ -142,8 +144,10 @@ def _show(lines: str) -> None:
 def program() -> NoReturn:
     """Run the command line and end the process at once.
 
-    Python's own clean-up of all objects would take as long as a query does.
+    Python's own clean-up of all objects would take as long as a query does. `open_session` turns
+    the garbage collector on again: what is imported before is no garbage.
     """
+    gc.disable()
     try:
         # A shell may have set SIGINT to be ignored.
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

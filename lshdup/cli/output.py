@@ -6,7 +6,6 @@ UTF-8 is a lone surrogate escape (``\udcff``), as of `os.fsdecode`.
 """
 
 import contextlib
-import csv
 import io
 import json
 import os
@@ -287,6 +286,8 @@ def _texts(column: Sequence[Cell]) -> Iterable[bytes]:
 
 
 def _csv_parts(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[bytes]:
+    import csv  # Imported here to keep the start of every command fast.
+
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     for row in rows:

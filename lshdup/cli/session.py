@@ -1,5 +1,6 @@
 """The session of a command: its checked parameters, its console and its workspace."""
 
+import gc
 import os
 import shlex
 import sys
@@ -53,6 +54,13 @@ class Session:
         return last
 
 
+def resume_collecting() -> None:
+    """Turn the garbage collector on if it is off, for all objects that come from now on."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
+
+
 @contextmanager
 def open_session(
     ctx: click.Context,
@@ -72,6 +80,7 @@ def open_session(
         from lshdup.utils.parallel import count_processors
         from lshdup.workspace.workspace import Workspace
 
+        resume_collecting()
         output = options.get("output")
         if output is not None:
             from lshdup.documents.rewriting import refuse_file

@@ -3,8 +3,8 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import ShingleBatch, Shingler
 from lshdup.skipped import Reason
 from lshdup.utils.ragged import RaggedSets
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 #: A document of more bytes is read, shingled and sketched alone, at any number of threads.
 BYTES_AT_ONCE = 64 << 20
@@ -41,6 +44,8 @@ class Workers:
     """Threads with a shingler and a reading buffer each, which last from one pass to the next."""
 
     def __init__(self, shingle: ShingleParams, jobs: int) -> None:
+        from concurrent.futures import ThreadPoolExecutor  # Imported here to keep `query` fast.
+
         self.jobs = jobs
         self.pool = ThreadPoolExecutor(jobs)
         self.shingle = shingle
@@ -108,6 +113,8 @@ def process_batches(
             )
             skipped = [(int(indices[0]), Reason.TOO_LARGE, detail)]
             return FinishedBatch(ShingleBatch.empty(skipped), {})
+
+    from concurrent.futures import wait
 
     room = max(BYTES_AT_ONCE, (2 * workers.jobs + 1) * BATCH_BYTES)
     under_way: deque[tuple[Future[FinishedBatch], int]] = deque()

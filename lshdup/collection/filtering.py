@@ -1,6 +1,5 @@
 """Filters of a collection: shingles of templates and common shingles leave every set."""
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -92,6 +91,8 @@ def filter_collection(
         if signatures is not None and sketcher is not None:
             signatures[rows] = sketcher.sketch(filtered)
         return set_columns(filtered, collection.shingle), filtered if keep else NO_SETS
+
+    from concurrent.futures import ThreadPoolExecutor  # Imported here to keep `query` fast.
 
     with ThreadPoolExecutor(jobs) as pool:
         pieces = list(pool.map(filter_piece, range(0, max(n, 1), _PIECE)))

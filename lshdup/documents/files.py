@@ -14,7 +14,7 @@ from lshdup.kernels import files as kernels
 from lshdup.kernels.helpers import PADDING
 from lshdup.skipped import Reason
 from lshdup.utils.parallel import run_in_parts
-from lshdup.utils.ragged import offsets_of
+from lshdup.utils.ragged import StringTable, offsets_of
 
 #: The kernels know Linux's statx(2) and its record; elsewhere Python reads the same values.
 KERNELS_KNOW_THE_SYSTEM = (
@@ -44,7 +44,7 @@ class Stats:
     failed: dict[int, OSError | None]
 
 
-def stat_files(paths: list[bytes], jobs: int = 1) -> Stats:
+def stat_files(paths: StringTable, jobs: int = 1) -> Stats:
     """Return sizes and times of regular files; links are not followed.
 
     Anything but a regular file is in `failed` with None.
@@ -52,11 +52,12 @@ def stat_files(paths: list[bytes], jobs: int = 1) -> Stats:
     n = len(paths)
     sizes, mtimes = np.full(n, -1, np.int64), np.zeros(n, np.int64)
     if KERNELS_KNOW_THE_SYSTEM and n:
-        blob, starts = _terminated(paths)
 
         def part(rows: slice) -> None:
-            record = np.zeros(kernels.RECORD, np.uint64)
-            kernels.stat_files(blob, starts[rows], record, sizes[rows], mtimes[rows])
+            offsets, record = paths.offsets[rows.start :], np.zeros(kernels.RECORD, np.uint64)
+            kernels.stat_files(
+                paths.blob, offsets, _path_room(paths), record, sizes[rows], mtimes[rows]
+            )
 
         run_in_parts(n, jobs, part, least=4096)
     failed: dict[int, OSError | None] = {}
@@ -106,7 +107,7 @@ class Buffer:
 
 
 def read_files(
-    paths: list[bytes],
+    paths: StringTable,
     expected: NDArray[np.int64],
     buffer: Buffer | None = None,
     most: int = sys.maxsize,
@@ -128,8 +129,9 @@ def read_files(
     starts, lengths, outcomes = offsets[:-1], expected.copy(), np.full(n, -1, np.int64)
     text = (buffer or Buffer()).room(int(offsets[-1]) + PADDING)
     if KERNELS_KNOW_THE_SYSTEM and n:
-        blob, path_starts = _terminated(paths)
-        kernels.read_files(blob, path_starts, _OPEN, text, starts, expected, outcomes)
+        kernels.read_files(
+            paths.blob, paths.offsets, _path_room(paths), _OPEN, text, starts, expected, outcomes
+        )
     text[offsets[-1] :] = 0
     failed: dict[int, OSError] = {}
     again = np.flatnonzero(outcomes < 0).tolist()
@@ -183,10 +185,9 @@ def read_spans(
     return text, starts - starts[firsts][run] + offsets[:-1][run]
 
 
-def _terminated(paths: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return paths as C wants them, each ended by NUL, and where they start."""
-    sizes = np.fromiter(map(len, paths), np.int64, len(paths)) + 1
-    return np.frombuffer(b"\0".join([*paths, b""]), np.uint8), offsets_of(sizes)[:-1]
+def _path_room(paths: StringTable) -> NDArray[np.uint8]:
+    """Return scratch memory for any of the paths and the NUL that ends it."""
+    return np.empty(int(paths.sizes.max()) + 1, np.uint8)
 
 
 def _read(path: bytes, most: int) -> bytes:

@@ -151,8 +151,9 @@ class Finder:
             if name not in self._found:  # a file that is named itself is taken all the same
                 self._skip(name, reason)
         names, params = sorted(self._found), self.params
-        stats = stat_files(names, self.jobs)
-        for at, name in enumerate(names):
+        table = StringTable.from_strings(names)
+        stats = stat_files(table, self.jobs)
+        for at, name in enumerate(names) if self._named or self._has_links else ():
             if (status := self._found[name]) is not None:
                 stats.sizes[at], stats.mtimes[at] = status.st_size, status.st_mtime_ns
                 stats.failed.pop(at, None)
@@ -170,15 +171,15 @@ class Finder:
                 keep[at] = False
                 detail = f"{stats.sizes[at]} bytes, --max-bytes is {params.max_bytes}"
                 self._skip(names[at], Reason.TOO_LARGE, detail)
-        table = StringTable.from_strings(names)
-        return DocumentList(
+        documents = DocumentList(
             table,
             stats.sizes,
             stats.mtimes,
             max_bytes=params.max_bytes,
             formats=params.formats,
             has_links=self._has_links,
-        ).take(np.flatnonzero(keep))
+        )
+        return documents if keep.all() else documents.take(np.flatnonzero(keep))
 
     def _met_already(self, path: bytes, status: os.stat_result) -> bool:
         """Return whether a named file was found under another spelling."""
@@ -227,6 +228,7 @@ class Finder:
         folders = [top]
         simple = not (self._named or self._selection)
         dot, dash = b".-"
+        found = self._found  # The loop over all files: each look-up costs.
         while folders:
             folder = folders.pop()
             try:
@@ -237,10 +239,10 @@ class Finder:
                 prefix = b"" if folder == b"." else folder.rstrip(b"/") + b"/"
                 with os.scandir(folder) as entries:
                     for entry in entries:
-                        name = prefix + entry.name
-                        name = b"./" + name if name[0] == dash else name
-                        if simple and entry.name[0] != dot and entry.is_file(follow_symlinks=False):
-                            self._found[name] = None
+                        base = entry.name
+                        name = prefix + base if prefix or base[0] != dash else b"./" + base
+                        if simple and base[0] != dot and entry.is_file(follow_symlinks=False):
+                            found[name] = None
                         else:
                             self._meet(entry, name, folders)
             except OSError as error:
@@ -303,7 +305,7 @@ class Finder:
                 self.say(f"{option} had no effect: no JSON Lines or Parquet file was met")
             return
         met = 0
-        if any(ending in names.blob.tobytes() for ending in (b".jsonl", b".ndjson")):
+        if _may_end(names, (b".jsonl", b".ndjson")):
             met = sum(
                 name not in self.records
                 and classify_file(name, named=True, field_given=False) == Kind.JSON
@@ -316,8 +318,7 @@ class Finder:
 
     def _say_closed_archives(self, names: StringTable) -> None:
         """Say how many archives in folders are not opened."""
-        text = names.blob.tobytes().lower()
-        if self.params.archives or not any(ending in text for ending in ARCHIVE_ENDINGS):
+        if self.params.archives or not _may_end(names, ARCHIVE_ENDINGS):
             return
         met = sum(name not in self.records and is_archive(name) for name in names)
         if met:
@@ -326,6 +327,19 @@ class Finder:
 
     def _skip(self, name: bytes, reason: Reason, detail: str = "") -> None:
         self.on_skipped(Skipped(name, reason, detail))
+
+
+def _may_end(names: StringTable, endings: tuple[bytes, ...]) -> bool:
+    """Return whether a name may have one of these endings: three bytes behind a dot tell.
+
+    endings : in lower case. Cost: some nanoseconds a name; names as objects would cost more.
+    """
+    dots = np.flatnonzero(names.blob[:-3] == ord("."))
+    behind = [names.blob[dots + i] | 0x20 for i in (1, 2, 3)]
+    return any(
+        bool(((behind[0] == a) & (behind[1] == b) & (behind[2] == c)).any())
+        for _, a, b, c, *_ in endings
+    )
 
 
 def _identity(path: bytes) -> tuple[int, int]:

@@ -15,6 +15,7 @@ from lshdup.frozen import dataclass
 from lshdup.kernels.helpers import PADDING
 from lshdup.params import DEFAULT_MAX_BYTES
 from lshdup.skipped import Reason, describe_error, find_reason
+from lshdup.utils.ragged import StringTable
 
 #: A batch has few enough documents to feed all threads, and few enough bytes for memory.
 BATCH_DOCUMENTS = 512
@@ -112,14 +113,16 @@ def read_batch(
         kind = Kind(int(locations.kinds[locations.files_of(indices)[0]]))
         if kind != Kind.FILE:
             return _read_parts(documents, indices, kind, buffer or Buffer())
-    names = documents.names.strings_at(indices)
-    refuse_if(b"\0" in b"".join(names), "a path with NUL in it")
-    paths = names if not documents.home else [os.path.join(documents.home, name) for name in names]  # noqa: PTH118 (bytes path)
+    paths = documents.names.take(indices)
+    refuse_if(bool((paths.blob == 0).any()), "a path with NUL in it")
+    names = list(paths)
+    if documents.home:
+        paths = StringTable.from_strings(os.path.join(documents.home, name) for name in names)  # noqa: PTH118 (bytes path)
     contents = read_files(paths, documents.sizes[indices], buffer, documents.max_bytes)
     good = np.delete(np.arange(len(indices)), list(contents.failed))
     return TextBatch(
         indices[good],
-        [names[at] for at in good.tolist()],
+        names if len(good) == len(names) else [names[at] for at in good.tolist()],
         contents.text,
         contents.starts[good],
         contents.lengths[good],

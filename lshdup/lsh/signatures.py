@@ -6,7 +6,6 @@ estimates J without bias; only for the scheme `linear` of R1 it is biased.
 """
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,6 +88,8 @@ def make_signatures(
         stop = min(start + _PIECE, len(sets))
         piece = RaggedSets(sets.values, sets.offsets[start : stop + 1])
         signatures[start:stop] = sketcher.sketch(piece)
+
+    from concurrent.futures import ThreadPoolExecutor  # Imported here to keep `query` fast.
 
     with ThreadPoolExecutor(jobs) as pool:
         list(pool.map(sketch, range(0, len(sets), _PIECE)))

@@ -4,7 +4,7 @@ A lookup of a few rows verifies a few blocks, whatever the size of the file.
 """
 
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Any, NoReturn, cast
 
@@ -54,8 +54,13 @@ class Blocks:
         object.__setattr__(self, "verified", np.zeros(len(self.checksums), bool))
 
     def verify(self, start: int, stop: int) -> None:
-        """Verify the blocks that hold the bytes from `start` to before `stop`."""
-        self.verify_runs(np.array([start]), np.array([stop]))
+        """Verify the blocks that hold the bytes from `start` to before `stop`.
+
+        No arrays are made, because a binary search verifies hundreds of single rows.
+        """
+        start, stop = max(start, 0), min(stop, len(self.data))
+        blocks = range(start // BLOCK, block_count(stop)) if start < stop else ()
+        self._verify_blocks(block for block in blocks if not self.verified[block])
 
     def verify_runs(self, starts: NDArray[np.int64], stops: NDArray[np.int64]) -> None:
         """Verify the blocks that hold the bytes of all runs from ``starts[i]`` to ``stops[i]``."""
@@ -64,7 +69,10 @@ class Blocks:
         firsts = starts // BLOCK
         counts = np.where(starts < stops, -(-stops // BLOCK) - firsts, 0)
         blocks = distinct(ranges(firsts, counts))[0]
-        for block in blocks[~self.verified[blocks]].tolist():
+        self._verify_blocks(blocks[~self.verified[blocks]].tolist())
+
+    def _verify_blocks(self, blocks: Iterable[int]) -> None:
+        for block in blocks:
             if zlib.crc32(self.data[block * BLOCK : (block + 1) * BLOCK]) != self.checksums[block]:
                 self.refuse()
             self.verified[block] = True

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 #: Called now and then with a stage, the steps done, and all its steps.
@@ -29,6 +28,8 @@ def run_in_parts(
     if parts < 2:
         work(slice(0, steps))
         return
+    from concurrent.futures import ThreadPoolExecutor  # Imported here to keep `query` fast.
+
     cuts = [steps * part // parts for part in range(parts + 1)]
     with ThreadPoolExecutor(jobs) as pool:
         list(pool.map(work, (slice(start, end) for start, end in pairwise(cuts))))

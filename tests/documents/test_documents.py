@@ -211,7 +211,7 @@ def test_sizes_and_times_are_those_of_stat(tree, system):
         b"docs/not-utf8-\xff",
         b"",
     ]
-    stats = files.stat_files(paths)
+    stats = files.stat_files(StringTable.from_strings(paths))
     for i in (0, 1, 5):
         status = os.lstat(paths[i])
         assert (stats.sizes[i], stats.mtimes[i]) == (status.st_size, status.st_mtime_ns)

@@ -64,8 +64,8 @@ MUTANTS = [
     Mutant(
         "band table: a bucket begins behind its first document",
         "lshdup/lsh/band_table.py",
-        "start = search(0, len(order), lambda found: found >= key)",
-        "start = search(0, len(order), lambda found: found > key)",
+        "if found < wanted:",
+        "if found <= wanted:",
         f"{BANDS}::test_a_bucket_is_what_a_look_at_all_documents_finds",
     ),
     Mutant(

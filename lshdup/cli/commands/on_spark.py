@@ -18,7 +18,7 @@ from lshdup.cli.messages import (
     warn_if_nothing,
 )
 from lshdup.cli.printing import group_layout, make_target, print_pieces, print_rows
-from lshdup.cli.session import read_parameters
+from lshdup.cli.session import read_parameters, resume_collecting
 from lshdup.errors import ParameterError
 from lshdup.params import KEEP, BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.spark.paths import check_output, format_of, has_scheme
@@ -138,6 +138,7 @@ def _comparison(
     console = Console.of(options)
     with console:
         given, names, files = read_parameters(ctx, options, console)
+        resume_collecting()
         shingle = merge_params(ShingleParams, given)
         sketch, band = merge_params(SketchParams, given), merge_params(BandParams, given)
         pair = PairParams(max_bucket=options.get("max_bucket") or 0)
