@@ -44,7 +44,7 @@ documents_options = _stack(
                  type=click.Path(readable=False, allow_dash=True, path_type=bytes),
                  help="The same with NUL between names, as of `find -print0`."),
     option("--include", multiple=True, metavar="GLOB",
-           help="Only files that match, by name, path or folder, as in .gitignore; repeatable."),
+           help="Only files that match, as in .gitignore; repeatable."),
     option("--exclude", multiple=True, metavar="GLOB",
            help="No files and folders that match; repeatable."),
     option("--hidden", is_flag=True, help="Also files and folders whose name begins with a dot."),
