@@ -43,6 +43,7 @@ class Options(TypedDict, total=False):
     bag: bool
     normalize: bool
     keep_case: bool
+    min_tokens: int
     hash_key: str
     #: "fast", "classic" or "linear" (see `lshdup.lsh.signatures`), and the source of randomness.
     scheme: str
@@ -305,8 +306,8 @@ class NearDuplicates:
         listed = list_clusters(groups)
         names = self.minhash.all_docs()
         made: list[list[tuple[str, float]]] = [[] for _ in range(groups.count)]
-        rows = zip(listed.numbers.tolist(), listed.documents.tolist(), strict=True)
-        for number, document in rows:
+        numbers, documents = listed.numbers.tolist(), listed.documents.tolist()
+        for number, document in zip(numbers, documents, strict=True):
             made[number - 1].append((names[document], float(groups.similarity[document])))
         return made
 
@@ -330,11 +331,8 @@ class NearDuplicates:
         """
         minhash = MinHash(documents, num_permutations, **options)
         lsh = LSH(minhash.minhash_matrix(), minhash.all_docs(), num_bands)
-        return [
-            other
-            for other in lsh.near_duplicates_of(doc)
-            if minhash.approximate_jaccard(doc, other) >= s
-        ]
+        near = lsh.near_duplicates_of(doc)
+        return [other for other in near if minhash.approximate_jaccard(doc, other) >= s]
 
 
 def _params(perms: int, options: Options) -> Params:
@@ -344,6 +342,7 @@ def _params(perms: int, options: Options) -> Params:
         options.get("bag", False),
         options.get("normalize", True),
         options.get("keep_case", False),
+        min_tokens=options.get("min_tokens", 0),
         secret=os.fsencode(options.get("hash_key", "")),
     )
     sketch = SketchParams(options.get("scheme", "fast"), perms, options.get("seed", 1))
@@ -364,8 +363,8 @@ def _collect(documents: Documents, params: Params, options: Options) -> Collecti
     collection = _collect_sets(documents, params, jobs)
     if not _is_filtered(options):
         return sketch_collection(collection, params.sketch, jobs)
-    texts = [text.encode("utf-8") for text in options.get("templates", ())]
-    template = distinct(Shingler(params.shingle).shingle_texts(texts).values)[0]
+    texts = list(map(str.encode, options.get("templates", ())))
+    template = distinct(Shingler(params.shingle.of_any_size()).shingle_texts(texts).values)[0]
     request = FilterRequest(template, options.get("ignore_common", 0.0))
     shingle_filter = build_filter(collection, request, jobs)
     filtered = filter_collection(collection, shingle_filter, None, jobs, keep=True)
@@ -375,8 +374,8 @@ def _collect(documents: Documents, params: Params, options: Options) -> Collecti
 def _collect_sets(documents: Documents, params: Params, jobs: int) -> Collection:
     shingle = params.shingle
     if isinstance(documents, str | os.PathLike):
-        folder = [os.fsencode(documents)]
-        found = find_documents(folder, params.documents, id_lists=shingle.tokens == "ids")
+        ids = shingle.tokens == "ids"
+        found = find_documents([os.fsencode(documents)], params.documents, id_lists=ids)
         collection = collect(found, shingle, jobs=jobs, keep=pipeline.EVERY_SET)
         _refuse_nothing(documents, collection)
         return collection

@@ -6,7 +6,7 @@ only these classes. Pure Python, no NumPy.
 
 import re
 from collections.abc import Collection
-from dataclasses import field, fields
+from dataclasses import field, fields, replace
 from typing import Any, Self
 
 from lshdup.errors import ParameterError
@@ -54,15 +54,18 @@ def _check_choice(option: str, value: str, choices: Collection[str]) -> None:
 
 
 def read_share(text: str, option: str, *, or_number: bool = False) -> float:
-    """Read a share such as 0.9 as it was typed. For 90% or 0,9 the error says what to type.
+    """Read a share such as 0.9 or 90%. For 0,9 the error says what to type.
 
     or_number : whether a number of documents is allowed too.
 
-    >>> read_share("0.9", "--threshold"), read_share("30", "--ignore-common", or_number=True)
-    (0.9, 30.0)
+    >>> read_share("0.9", "--threshold"), read_share("99.9%", "--recall")
+    (0.9, 0.999)
+    >>> read_share("30", "--ignore-common", or_number=True)
+    30.0
     """
+    percent = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*%\s*", text, re.ASCII)
     try:
-        value = float(text)
+        value = float(f"{percent[1]}e-2" if percent else text)
     except ValueError:
         meant = re.fullmatch(r"\s*([0-9]*)[.,]?([0-9]*)\s*(%?)\s*", text)
         hint = (
@@ -75,6 +78,9 @@ def read_share(text: str, option: str, *, or_number: bool = False) -> float:
             hint = f"write {number:.12g}" if number <= 1 else hint
         message = f"{option} is {text!r}, which is no number"
         raise ParameterError(message, hint) from None
+    most = "less than 100 %" if or_number else "at most 100 %"
+    too_large = percent and (value > 1 or (or_number and value == 1))
+    _check(not too_large, f"{option} is {text!r}; it must be {most}")
     return value
 
 
@@ -148,6 +154,8 @@ class DocumentParams(_Params):
 
     follow : follow symbolic links.
     hidden : take names that begin with a dot.
+    gitignore : leave out what .gitignore files say.
+    max_depth : folders are entered down to this depth; a folder that was named has depth 1.
     include, exclude : patterns of .gitignore.
     max_bytes : larger files are skipped.
     text_field, id_field : fields of a record with its text and its name. Without a text field,
@@ -162,6 +170,8 @@ class DocumentParams(_Params):
     hidden: bool = False
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    gitignore: bool = False
+    max_depth: int | None = None
     max_bytes: int = DEFAULT_MAX_BYTES
     text_field: str = ""
     id_field: str = ""
@@ -192,6 +202,7 @@ class ShingleParams(_Params):
     keep_case : no case folding.
     encoding : forced on every document; empty: recognised.
     hash : mix64 (64 bits), or poly31 (the 32-bit hash of the lecture, R2; characters only).
+    min_tokens : documents of fewer tokens have an empty set, and are not compared.
     key : name of the secret, by which artifacts know it; computed from the secret.
     secret : key for mix64, so that nobody without it can prepare texts with equal hashes; empty:
         none. It is never written.
@@ -204,6 +215,7 @@ class ShingleParams(_Params):
     keep_case: bool = False
     encoding: str = ""
     hash: str = "mix64"
+    min_tokens: int = 0
     key: str = ""
     secret: bytes = field(default=b"", repr=False, compare=False)
 
@@ -221,6 +233,10 @@ class ShingleParams(_Params):
         )
         _check_choice("--tokens", self.tokens, TOKENS)
         _check_choice("--hash", self.hash, HASHES)
+        _check(
+            0 <= self.min_tokens < LONGEST,
+            f"--min-tokens is {self.min_tokens}; it must be from 0 to {LONGEST - 1}",
+        )
         if self.k == 0:
             object.__setattr__(self, "k", DEFAULT_K[self.tokens])
         _check(1 <= self.k <= MAX_K, f"-k is {self.k}; it must be from 1 to {MAX_K} tokens")
@@ -241,6 +257,10 @@ class ShingleParams(_Params):
                 unknown = "which Python does not know as an encoding of text"
                 message = f"--encoding is {self.encoding!r}, {unknown}"
                 raise ParameterError(message, "try utf-8, latin-1, cp1252 or utf-16") from None
+
+    def of_any_size(self) -> "ShingleParams":
+        """Return the parameters without `min_tokens`, for texts that are named themselves."""
+        return replace(self, min_tokens=0)
 
     def with_secret(self, secret: bytes) -> "ShingleParams":
         """Return the parameters with the secret, if its name is theirs."""

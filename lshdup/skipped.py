@@ -43,6 +43,8 @@ class Reason(enum.StrEnum):
     CRASHED = "crashed its reader"
     NOT_INCLUDED = "excluded by --include"
     NESTED = "archive in an archive"
+    IGNORED = "excluded by .gitignore"
+    TOO_DEEP = "deeper than --max-depth"
     PREAMBLE = "text before the first line of --split"
 
     def counted(self, n: int) -> str:
@@ -61,7 +63,7 @@ class Reason(enum.StrEnum):
     @property
     def is_of_pattern(self) -> bool:
         """Whether a pattern of the user says so: such files are many, and none is a surprise."""
-        return self in (Reason.EXCLUDED, Reason.NOT_INCLUDED)
+        return self in _OF_PATTERNS
 
     @property
     def is_of_row(self) -> bool:
@@ -88,15 +90,15 @@ _PLURALS = {
     Reason.NESTED: "archives in archives",
     Reason.PREAMBLE: "texts before the first line of --split",
 }
+_OF_PATTERNS = {Reason.EXCLUDED, Reason.NOT_INCLUDED, Reason.IGNORED, Reason.TOO_DEEP}
 _EXPECTED = {
+    *_OF_PATTERNS,
     Reason.BINARY,
     Reason.FORMAT,
     Reason.EMPTY,
     Reason.HIDDEN,
     Reason.LINK,
     Reason.SPECIAL,
-    Reason.EXCLUDED,
-    Reason.NOT_INCLUDED,
     Reason.NO_READER,
     Reason.PREAMBLE,
 }

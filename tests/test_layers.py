@@ -234,7 +234,7 @@ def test_numba_is_imported_in_the_kernels_only(package):
                 continue
             if any(module.split(".")[0] in ("numba", "llvmlite") for module in modules):
                 found.add(name)
-    assert found == {"kernels.jit", "kernels.compiling"}
+    assert found == {"kernels.native.llvm", "kernels.native.lowering"}
 
 
 @pytest.mark.parametrize("argument", ["--help", "--version"])

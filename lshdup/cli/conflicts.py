@@ -10,8 +10,8 @@ from lshdup.errors import ParameterError
 
 #: Options that choose among DOCS, or read DOCS: a command without DOCS continues from the store.
 _OF_DOCUMENTS = """
-include exclude hidden follow max_bytes format_seconds format_memory text_field id_field
-archives split check_content replace_store
+include exclude hidden gitignore max_depth follow max_bytes format_seconds format_memory text_field
+id_field archives split check_content replace_store
 """.split()
 
 #: Options that Spark ignores: it keeps nothing for the next run, and has its own threads.

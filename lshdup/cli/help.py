@@ -19,9 +19,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 #: Options that several commands share, by heading of the help. All others are a command's own.
 OPTION_GROUPS = {
     "Documents": (
-        "files_from", "files0_from", "include", "exclude", "hidden", "follow", "encoding",
-        "text_field", "id_field", "archives", "split", "max_bytes", "format_seconds",
-        "format_memory", "check_content", "check_files",
+        "files_from", "files0_from", "include", "exclude", "gitignore", "max_depth", "hidden",
+        "follow", "encoding", "text_field", "id_field", "archives", "split", "min_tokens",
+        "max_bytes", "format_seconds", "format_memory", "check_content", "check_files",
     ),
     "Shingles": ("tokens", "k", "bag", "keep_case", "no_normalize", "hash", "hash_key", "templates",
                  "ignore_common"),
@@ -58,7 +58,17 @@ def name_variables(ctx: click.Context, parameters: list[click.Parameter]) -> Ite
 
 
 class Command(click.Command):
-    """A command whose help shows the options in groups."""
+    """A command whose help shows the options in groups, and that knows words of other programs."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        while True:
+            try:
+                return super().parse_args(ctx, list(args))
+            except click.NoSuchOption as error:
+                from lshdup.cli.suggestions import translate_option
+
+                if not translate_option(self, args, error):
+                    raise
 
     def invoke(self, ctx: click.Context) -> Any:
         with name_variables(ctx, self.params):
@@ -102,7 +112,10 @@ def _with_documents(ctx: click.Context) -> str:
 
 
 class Option(click.Option):
-    """An option whose help calls a number N or X, and leaves out a range from 0 or 1."""
+    """An option whose help calls a number N or X, and leaves out a range from 0 or 1.
+
+    The help shows the variable by its name alone: it begins with LSHDUP_.
+    """
 
     def make_metavar(self, ctx: click.Context) -> str:
         if self.metavar is None and isinstance(self.type, click.types.IntParamType):
@@ -110,6 +123,10 @@ class Option(click.Option):
         if self.metavar is None and isinstance(self.type, click.types.FloatParamType):
             return "X"
         return super().make_metavar(ctx)
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        record = super().get_help_record(ctx)
+        return record and (record[0], record[1].replace("env var: LSHDUP_", "LSHDUP_"))
 
     def get_error_hint(self, ctx: click.Context | None) -> str:
         """Return the name of the variable if the value is from there, else the option."""

@@ -130,6 +130,8 @@ def _explain(error: Exception) -> LshdupError:
     if isinstance(error, OSError):  # that no stage handles: a full disk under stdout, for instance
         where = f": {error.filename}" if error.filename else ""
         return LshdupError(f"{error.strerror or error}{where}")
+    if isinstance(error, ModuleNotFoundError) and error.name == "numba":
+        return LshdupError(str(error), "pip install 'lshdup[kernels]'")
     import traceback  # Imported here to keep the start of every command fast.
 
     _show(traceback.format_exc())

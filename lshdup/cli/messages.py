@@ -44,7 +44,10 @@ def say_collection(
     if collection.read is not None and unread > 0:
         line += f"; {count_of(collection.read, 'document')} read, {unread:,} unchanged"
     console.say(line + console.duration_of("documents"))
-    _say_empty(console, collection, collection.unfiltered_sizes == 0, "without tokens", "no tokens")
+    empty, small = collection.unfiltered_sizes == 0, collection.has_few_tokens()
+    _say_empty(console, collection, empty & ~small, "without tokens", "no tokens")
+    few = f"fewer than {count_of(collection.shingle.min_tokens, 'token')}"
+    _say_empty(console, collection, small, f"with {few}", few)
     _say_filter(console, collection)
     # A run that reads no document repeats nothing about documents without -v.
     if collection.read is not None or console.is_verbose:
@@ -98,6 +101,8 @@ _REMEDIES = {
     Reason.LINK: "--follow follows them",
     Reason.EXCLUDED: "look at --exclude",
     Reason.NOT_INCLUDED: "look at --include",
+    Reason.IGNORED: "without --gitignore they are taken",
+    Reason.TOO_DEEP: "a larger --max-depth takes what they hold",
     Reason.TOO_LARGE: "--max-bytes allows more",
     Reason.NO_TEXT: "--text-field names the field of the text",
     Reason.NO_ID: "--id-field names the field of the id",
@@ -123,6 +128,7 @@ def _warn_if_nothing(session: "Session", collection: "Collection", least: int) -
         least,
         has_rows=collection.documents.locations is not None,
         is_filtered=collection.shingle_filter is not None,
+        min_tokens=collection.shingle.min_tokens,
     )
 
 
@@ -136,6 +142,7 @@ def warn_if_nothing(
     *,
     has_rows: bool = False,
     is_filtered: bool = False,
+    min_tokens: int = 0,
 ) -> None:
     """Say why fewer documents than `least` can be compared, and what to type.
 
@@ -147,6 +154,7 @@ def warn_if_nothing(
     skipped : number of skipped inputs by reason.
     has_rows : whether some documents are records of a file.
     is_filtered : whether shingles were removed by a filter.
+    min_tokens : value of --min-tokens.
     """
     if compared >= least:
         return
@@ -172,6 +180,8 @@ def warn_if_nothing(
         remedy = "name more files or folders"
     elif is_filtered:
         remedy = "a larger --ignore-common, or another --template, leaves more of them"
+    elif min_tokens:
+        remedy = "-v names them; a smaller --min-tokens compares more of them"
     else:
         remedy = "-v names them; name files that hold text"
     console.report_nothing(what, why, remedy)

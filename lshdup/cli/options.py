@@ -44,21 +44,26 @@ documents_options = _stack(
                  type=click.Path(readable=False, allow_dash=True, path_type=bytes),
                  help="The same with NUL between names, as of `find -print0`."),
     option("--include", multiple=True, metavar="GLOB",
-           help="Only files that match, as in .gitignore; repeatable."),
+           help="Only files that match, by name, path or folder, as in .gitignore; repeatable."),
     option("--exclude", multiple=True, metavar="GLOB",
            help="No files and folders that match; repeatable."),
+    option("--gitignore", is_flag=True, help="Use .gitignore files."),
+    option("--max-depth", type=click.IntRange(1), metavar="N", show_default="any",
+           help="1: only files directly in DOCS; 2: also one folder down."),
     option("--hidden", is_flag=True, help="Also files and folders whose name begins with a dot."),
-    option("--follow", is_flag=True, help="Follow symbolic links."),
+    option("-L", "--follow", is_flag=True, help="Follow symbolic links."),
     option("--format-seconds", type=float, default=_FORMATS.seconds, metavar="S",
            help="Most seconds to read an office document."),
     option("--format-memory", type=Size(), default="2GB", metavar="BYTES",
            help="Most memory for one: bytes, or like 500MB."),
+    option("--min-tokens", type=click.IntRange(0), default=_SHINGLE.min_tokens,
+           help="Compare no documents of fewer tokens."),
     option("--max-bytes", type=Size(), default=f"{params.DEFAULT_MAX_BYTES >> 20}MB",
            metavar="BYTES",
            help="Leave out larger files, and report them."),
     option("--text-field", default="", metavar="NAME", show_default=params.DEFAULT_TEXT_FIELD,
-           help="Field of JSON Lines and Parquet that holds the text of a row (a.b: b in a). With "
-                "it, such files in folders are taken row by row too."),
+           help="Field of JSON Lines, CSV and Parquet with the text of a row (a.b: b in a; a,b: "
+                "both). With it, such files in folders are taken row by row too."),
     option("--id-field", default="", metavar="NAME", show_default="a row is called FILE:ROW",
            help="Field that holds the name of a row: a string or an integer, each once."),
     option("--archives", is_flag=True,
@@ -82,9 +87,8 @@ check_files_option = plain_option(
 shingle_options = _stack(
     option("--tokens", type=click.Choice(params.TOKENS), default=_SHINGLE.tokens,
            help="What a shingle is made of: words; symbols (words and every other visible "
-                "character: for program text, tables and configuration, where punctuation "
-                "means something); characters; terms (lower-case words of three letters or "
-                "more, without 'the'); or lines of integer ids."),
+                "character: for program text and tables); characters; terms (lower-case words "
+                "of three letters or more, without 'the'); or lines of integer ids."),
     option("-k", "--shingle-size", "k", type=click.IntRange(1, params.MAX_K),
            show_default="3 words, 5 symbols, 9 characters, 1 term",
            help="Tokens in a shingle. More: stricter; fewer: short texts compare better."),
@@ -96,12 +100,11 @@ shingle_options = _stack(
            show_default="UTF-8, byte-order marks, else detected",
            help="Read every document as this."),
     option("--hash", type=click.Choice(params.HASHES), default=_SHINGLE.hash,
-           help="How shingles are told apart: by 64 bits, or, of characters only, by a 32-bit "
-                "polynomial with factor 31."),
+           help="Of shingles: 64 bits, or, of characters only, a 32-bit polynomial."),
     option("--template", "templates", multiple=True, type=click.Path(path_type=bytes),
            metavar="FILE",
-           help="Before comparing, remove the shingles of this text, or of those in this folder, "
-                "from every document; repeatable."),
+           help="Remove the shingles of this text, or of those in this folder, from every "
+                "document; repeatable."),
     option("--ignore-common", type=Share(or_number=True), metavar="X",
            help="Remove shingles that more than X documents have, or, below 1, more than this "
                 "share of them (copies count once)."),
@@ -217,12 +220,11 @@ store_option = option("--store", type=click.Path(readable=False, path_type=Path)
 store_options = _stack(
     store_option,
     option("--hash-key", metavar="KEY", show_default="none",
-           help="A secret that changes the hash, so that nobody can prepare texts that collide; "
-                "best given by the variable, as others can see commands."),
+           help="A secret, so that nobody can prepare texts that collide; best in the variable, "
+                "as others can see commands."),
     option("-j", "--jobs", type=click.IntRange(1), show_default="all processors", help="Threads."),
     option("-v", "--verbose", count=True, type=Level(), show_default=False,
-           help="Name every file that is skipped, and why; -vv also those that --include and "
-                "--exclude skip."),
+           help="Name every file that is skipped, and why; -vv also what patterns skip."),
     option("--progress/--no-progress", default=None,
            help="Show progress.  [default: on a terminal]"),
     talk_options,
@@ -245,8 +247,8 @@ engine_options = _stack(
 output_options = _stack(
     option("--format", "format_", type=click.Choice(FORMATS),
            show_default="by the ending of -o; else table on a terminal, tsv elsewhere",
-           help="How to print. In csv, a spreadsheet takes a name that begins with =, +, - or @ "
-                "for a formula: import it as text."),
+           help="How to print. A spreadsheet takes a name in csv that begins with =, +, - or @ "
+                "for a formula."),
     option("--header/--no-header", default=None,
            help="Names of the columns in the first line.  [default: in tables and csv]"),
     option("--max-rows", type=click.IntRange(0), metavar="N",

@@ -5,7 +5,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,11 @@ from lshdup.workspace.request import Request, merge_params
 if TYPE_CHECKING:
     from lshdup.collection.collection import Collection
     from lshdup.documents.document_list import DocumentList
+    from lshdup.store.store import Store
     from lshdup.workspace.workspace import Workspace
+
+#: Bytes from which on the size of a store is said.
+_LARGE_STORE = 100 << 20
 
 _PARAMS: tuple[Any, ...] = (ShingleParams, FilterParams, SketchParams, BandParams)
 
@@ -69,13 +73,13 @@ def open_session(
 ) -> Iterator[Session]:
     """Check the options of a command, and open a console and a workspace for them.
 
-    Errors: ParameterError or InputError, before NumPy and Numba are loaded.
+    Errors: ParameterError or InputError, before NumPy and LLVM are loaded.
     """
     console = Console.of(options)
     with console:
         explicit, documents, files = read_parameters(ctx, options, console)
 
-        from lshdup.kernels.jit import on_first_compilation
+        from lshdup.kernels.jit import notify_of_waits
         from lshdup.store.store import nearest_store
         from lshdup.utils.parallel import count_processors
         from lshdup.workspace.workspace import Workspace
@@ -90,12 +94,7 @@ def open_session(
         above = nearest_store() if options["store"] is None else None
         if options["store"] is None:
             options["store"] = Path(DEFAULT_STORE) if documents else above
-        on_first_compilation(
-            lambda: console.say(
-                "compiling kernels that no run on this machine has needed before; they are kept "
-                "(some seconds)"
-            )
-        )
+        notify_of_waits(console.say)
         workspace = Workspace(
             None if options.get("no_store") else options["store"],
             console.say,
@@ -120,6 +119,8 @@ def open_session(
             replace_store=options.get("replace_store", False),
         )
         yield Session(console, workspace, request)
+        if documents and workspace.store is not None:
+            _say_size(console, workspace.store)
 
 
 def _accept(
@@ -134,6 +135,17 @@ def _accept(
 
         refuse_document(Path(output), documents)
     accept(documents, read)
+
+
+def _say_size(console: Console, store: "Store") -> None:
+    """Say how large a large store is."""
+    with suppress(OSError):
+        size = store.size()
+        if size > _LARGE_STORE:
+            console.say(
+                f"the store {store.folder} has {size >> 20:,} MB; deleted, it is made again by the"
+                " next run with DOCS"
+            )
 
 
 def read_parameters(

@@ -24,6 +24,37 @@ _OTHER_WORDS = {
     "similar": "query",
 }
 
+#: Words that other programs have for options of the same meaning; "" is what lshdup always does.
+_SAME_OPTIONS = {
+    "--num-perm": "--perms",
+    "--num-hashes": "--perms",
+    "--ngram": "--shingle-size",
+    "--ngram-size": "--shingle-size",
+    "--num-bands": "--bands",
+    "--rows-per-band": "--rows",
+    "--threads": "--jobs",
+    "--num-proc": "--jobs",
+    "--workers": "--jobs",
+    "--json": "--format=json",
+    "--csv": "--format=csv",
+    "--column": "--text-field",
+    "--field": "--text-field",
+    "--text-key": "--text-field",
+    "--similarity": "--threshold",
+    "--similarity-threshold": "--threshold",
+    "-r": "",
+    "--recursive": "",
+}
+
+#: What does the work of options that other programs have.
+_OTHER_OPTIONS = {
+    "-r": "leave it out: folders are read to any depth",
+    "--dry-run": "leave it out: lshdup never changes or deletes a document",
+    "--ext": "--include '*.txt' takes the files with one ending",
+    "--min-length": "--min-tokens N leaves out documents of fewer than N tokens",
+    "--delete": "lshdup deletes nothing; `lshdup clusters --emit drop` lists the files that can go",
+}
+
 
 def unknown_command(words: list[str]) -> ParameterError:
     """Return the error for a word that is no command.
@@ -73,9 +104,32 @@ def translate_error(error: click.ClickException) -> ParameterError:
         hint = f"run `{path} --help`"
     if isinstance(error, click.NoSuchOption):
         message = f"there is no option {error.option_name}"
-        hint = did_you_mean(error.option_name, error.possibilities or ()) or hint
+        hint = (
+            _OTHER_OPTIONS.get(error.option_name)
+            or did_you_mean(error.option_name, error.possibilities or ())
+            or hint
+        )
     message = re.sub(r"\s+", " ", message).removesuffix(".")
     return ParameterError(message[:1].lower() + message[1:], hint)
+
+
+def translate_option(command: click.Command, words: list[str], error: click.NoSuchOption) -> bool:
+    """Replace an option that does not exist by the one of the same meaning, in place.
+
+    Return whether there is one.
+
+    words : the options and arguments of the command.
+    """
+    name = _SAME_OPTIONS.get(error.option_name)
+    known = {option for parameter in command.params for option in parameter.opts}
+    if name is None or (name and name.partition("=")[0] not in known):
+        return False
+    for at, word in enumerate(words):
+        option, equals, value = word.partition("=")
+        if option == error.option_name and not (equals and (not name or "=" in name)):
+            words[at : at + 1] = [name + equals + value] if name else []
+            return True
+    return False
 
 
 def misplaced_option(words: list[str]) -> ParameterError:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup import params
+from lshdup.errors import ParameterError
 
 if TYPE_CHECKING:
     from click import ParamType as ParamType
@@ -19,7 +20,7 @@ else:
 
 
 class Listed(ParamType[tuple[Any, ...]]):
-    """A tuple of values separated by commas: ``400,600,800``."""
+    """A tuple of values separated by commas: ``400,600,800``. Of floats: shares."""
 
     name = "list"
 
@@ -32,8 +33,10 @@ class Listed(ParamType[tuple[Any, ...]]):
         if isinstance(value, tuple):
             return value
         try:
+            if self._item is float:
+                return tuple(params.read_share(part, "") for part in str(value).split(","))
             return tuple(self._item(part) for part in str(value).split(","))
-        except ValueError:
+        except (ValueError, ParameterError):
             self.fail(
                 f"{value!r} is not a list of {self._item.__name__}s separated by commas", param, ctx
             )

@@ -122,6 +122,13 @@ class Collection:
         """The number of shingles of each document before shingles were removed."""
         return self.columns.get("whole_sizes", self.sizes)
 
+    def has_few_tokens(self) -> NDArray[np.bool_]:
+        """Return which documents have tokens, but too few to be compared: shape (n,)."""
+        if not self.shingle.min_tokens or "text_prints" not in self.columns:
+            return np.zeros(len(self.documents), bool)
+        few: NDArray[np.bool_] = (self.unfiltered_sizes == 0) & (self.columns["text_prints"] != 0)
+        return few
+
     @cached_property
     def identity(self) -> str:
         """32 hexadecimal digits of the names, sets and texts, and how the sets were made.

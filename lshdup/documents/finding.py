@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
 from lshdup.documents.document_list import DocumentList, typed_name
 from lshdup.documents.expansion import KnownRecords, expand_records
 from lshdup.documents.files import stat_files
-from lshdup.documents.locations import Locations
+from lshdup.documents.gitignore import Rules
+from lshdup.documents.id_lists import list_lines
 from lshdup.documents.missing import not_there, perhaps_meant
 from lshdup.documents.patterns import Selection
 from lshdup.documents.record_files import RecordFiles
@@ -64,7 +66,7 @@ def find_documents(
     finder = Finder(params, id_lists, store, jobs, on_skipped, say, warn)
     files = finder.find(arguments)
     if id_lists:
-        return _lines_of(files, on_skipped)
+        return list_lines(files, on_skipped)
     if not finder.records:
         return files
     opened = RecordFiles(
@@ -73,6 +75,14 @@ def find_documents(
         params.max_bytes,
     )
     return expand_records(files, finder.records, opened, known_records, on_skipped)
+
+
+class _Folder(NamedTuple):
+    """A folder to walk. depth : 1 for one that was named. rules : those of the folder above."""
+
+    name: bytes
+    depth: int = 1
+    rules: Rules | None = None
 
 
 @dataclass
@@ -98,7 +108,7 @@ class Finder:
         self._selection = Selection(self.params.include, self.params.exclude)
         self._excluded: list[tuple[bytes, Reason]] = []
         self._linked_files: list[bytes] = []  # links that are followed, after all else
-        self._linked_folders: list[bytes] = []
+        self._linked_folders: list[_Folder] = []
         self._has_links = False
         store = self.store
         self._store = _identity(store) if store is not None and os.path.isdir(store) else None
@@ -108,6 +118,8 @@ class Finder:
 
         Raises as `find_documents` does.
         """
+        if self.params.max_depth:  # the deepest first, whose folders are entered further down
+            arguments = sorted(arguments, key=lambda each: -os.path.realpath(each).count(b"/"))
         missing = [missed for argument in arguments if (missed := self._add(argument)) is not None]
         self._follow_links()
         if missing and not self._found:
@@ -136,7 +148,7 @@ class Finder:
             if self._selection and not self._selection.enter(name):
                 self._excluded.append((name, Reason.EXCLUDED))
             else:
-                self._walk(name)
+                self._walk(_Folder(name))
         elif not self._met_already(argument, status):
             if not stat.S_ISREG(status.st_mode):
                 return Skipped(name, Reason.UNREADABLE, "not a regular file")
@@ -199,7 +211,7 @@ class Finder:
     def _follow_links(self) -> None:
         """Take what only symbolic links lead to: a link and its target are one document."""
         while self._linked_folders:
-            batch = sorted(self._linked_folders)
+            batch = sorted(self._linked_folders, key=lambda each: each.name)
             self._linked_folders.clear()
             for folder in batch:
                 self._walk(folder)
@@ -224,19 +236,23 @@ class Finder:
             and os.path.realpath(named) == os.path.realpath(path)
         )
 
-    def _walk(self, top: bytes) -> None:
+    def _walk(self, top: _Folder) -> None:
         folders = [top]
-        simple = not (self._named or self._selection)
+        simple = not (self._named or self._selection or self.params.gitignore)
         dot, dash = b".-"
         found = self._found  # The loop over all files: each look-up costs.
         while folders:
-            folder = folders.pop()
+            folder, depth, rules = folders.pop()
             try:
                 identity = _identity(folder)
                 if identity in self._folders:
                     continue
                 self._folders[identity] = folder
                 prefix = b"" if folder == b"." else folder.rstrip(b"/") + b"/"
+                if self.params.gitignore:
+                    cut = len(prefix)
+                    rules = Rules.of(folder, rules, cut) if rules else Rules.of_named(folder, cut)
+                here = _Folder(folder, depth, rules)
                 with os.scandir(folder) as entries:
                     for entry in entries:
                         base = entry.name
@@ -244,11 +260,13 @@ class Finder:
                         if simple and base[0] != dot and entry.is_file(follow_symlinks=False):
                             found[name] = None
                         else:
-                            self._meet(entry, name, folders)
+                            self._meet(entry, name, here, folders)
             except OSError as error:
                 self.on_skipped(Skipped.because(folder, error))
 
-    def _meet(self, entry: "os.DirEntry[bytes]", name: bytes, folders: list[bytes]) -> None:
+    def _meet(
+        self, entry: "os.DirEntry[bytes]", name: bytes, above: _Folder, folders: list[_Folder]
+    ) -> None:
         try:
             link = entry.is_symlink()
             is_folder = entry.is_dir(follow_symlinks=self.params.follow)
@@ -261,8 +279,13 @@ class Finder:
                 self._skip(name, Reason.LINK)
             elif excluded is not None:
                 self._excluded.append((name, excluded))
+            elif above.rules and above.rules.ignore(name, is_folder=is_folder and not link):
+                self._excluded.append((name, Reason.IGNORED))
+            elif is_folder and above.depth == self.params.max_depth:
+                self._excluded.append((name, Reason.TOO_DEEP))
             elif is_folder:
-                (self._linked_folders if link else folders).append(name)
+                below = _Folder(name, above.depth + 1, above.rules)
+                (self._linked_folders if link else folders).append(below)
             elif self._was_named(name, self._named.get(entry.inode())):
                 return
             elif entry.is_file(follow_symlinks=False):
@@ -345,38 +368,3 @@ def _may_end(names: StringTable, endings: tuple[bytes, ...]) -> bool:
 def _identity(path: bytes) -> tuple[int, int]:
     status = os.stat(path)
     return status.st_dev, status.st_ino
-
-
-def _lines_of(files: DocumentList, on_skipped: Callable[[Skipped], None]) -> DocumentList:
-    """Return the lines of id lists as documents: names, and where the ids of each are."""
-    found: dict[bytes, tuple[int, int, int]] = {}
-    for at, path in enumerate(files.names):
-        try:
-            with open(path, "rb") as lines:  # noqa: PTH123 (bytes path)
-                start = 0
-                for number, line in enumerate(lines, 1):
-                    name, body = _split_line(line)
-                    if name in found:
-                        detail = f"line {number} of {os.fsdecode(path)}"
-                        on_skipped(Skipped(name, Reason.REPEATED, detail))
-                    elif name:
-                        found[name] = (at, start + body, len(line) - body)
-                    start += len(line)
-        except OSError as error:
-            on_skipped(Skipped.because(path, error))
-    names = StringTable.from_strings(sorted(found))
-    rows = np.array([found[name] for name in names], np.int64).reshape(-1, 3)
-    file, starts, lengths = np.ascontiguousarray(rows.T)
-    kinds = np.full(len(files), Kind.IDS, np.uint8)
-    locations = Locations(files.names, kinds, file, starts, lengths, np.zeros(len(rows), np.int64))
-    return DocumentList(
-        names, files.sizes[file], files.mtimes[file], locations, max_bytes=files.max_bytes
-    )
-
-
-def _split_line(line: bytes) -> tuple[bytes, int]:
-    """Return the name in a line of an id list, and the position where its ids begin."""
-    parts = line.split(None, 1)
-    if not parts:
-        return b"", 0
-    return parts[0], line.index(parts[0]) + len(parts[0])

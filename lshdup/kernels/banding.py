@@ -6,7 +6,7 @@ tests: `candidates` of tests/reference.py.
 
 import numpy as np
 
-from lshdup.kernels.helpers import I64, U8, U32, U64, inlined, mix64
+from lshdup.kernels.helpers import I64, U8, U32, U64, U32Matrix, U64Matrix, inlined, mix64
 from lshdup.kernels.jit import kernel
 from lshdup.kernels.union_find import join_run
 
@@ -18,7 +18,7 @@ NO_SPLIT = -1
 
 @kernel
 def band_keys(
-    signatures: U32, first: int, last: int, rows: int, buckets: np.uint64, out: U64
+    signatures: U32Matrix, first: int, last: int, rows: int, buckets: np.uint64, out: U64Matrix
 ) -> None:
     """Fill out[band, d] with the 64-bit key of a band's rows, for documents first … last - 1.
 
@@ -35,7 +35,9 @@ def band_keys(
 
 
 @kernel
-def agree_in_a_band(signatures: U32, bands: int, rows: int, left: U32, right: U32, out: U8) -> None:
+def agree_in_a_band(
+    signatures: U32Matrix, bands: int, rows: int, left: U32, right: U32, out: U8
+) -> None:
     """Set out[p] to 1 if the signatures of left[p] and right[p] agree in all rows of a band."""
     for p in range(len(left)):
         a = signatures[left[p]]
@@ -106,7 +108,7 @@ def join_buckets(
 
 @kernel
 def find_partners(
-    keys: U64, order: U32, split: int, limit: int, row_of: U32, band: int, partners_from: U32
+    keys: U64, order: U32, split: int, limit: int, row_of: U32, band: int, partners_from: U32Matrix
 ) -> None:
     """Set partners_from[row_of[d], band] to where in `order` the partners of d begin.
 
@@ -142,7 +144,13 @@ def _in_earlier_band(
 
 @kernel
 def bucket_pairs(
-    keys: U64, order: U32, documents: U32, partners_from: U32, state: I64, left: U32, right: U32
+    keys: U64Matrix,
+    order: U32Matrix,
+    documents: U32,
+    partners_from: U32Matrix,
+    state: I64,
+    left: U32,
+    right: U32,
 ) -> int:
     """Fill `left`, `right` with the pairs of documents that share a bucket; return their number.
 

@@ -1,134 +1,50 @@
-"""The compilation of kernels to object code, by numba.
+"""The command that writes the pack of kernels: `python -m lshdup.kernels.compiling`."""
 
-jit.py imports this module only when the cache lacks a kernel. It uses parts of numba that are not
-documented; the bounds in pyproject.toml exclude versions that have not been tested.
-"""
+import argparse
+import importlib
+from importlib.metadata import version
 
-import functools
-import re
-import sys
-from collections.abc import Callable
-from typing import Any
-
-import numba
-from llvmlite import ir
-from numba import types
-from numba.core import compiler
-from numba.core.registry import cpu_target
-from numba.extending import intrinsic
-
-from lshdup.kernels.helpers import Helper
-
-#: Functions of the C library that object code may call. numba's own functions are missing in the
-#: processes that load the object code.
-_C_LIBRARY = {
-    "memset", "memcpy", "memmove", "floor", "ceil", "exp", "log", "log1p", "expm1", "pow",
-    "lgamma", "statx", "open", "read", "close",
-}  # fmt: skip
+from lshdup.kernels.jit import Kernel
+from lshdup.kernels.native import pack
+from lshdup.kernels.native.lowering import lower
 
 
-def compile_kernel(function: Callable[..., Any], kinds: list[str]) -> tuple[str, bytes]:
-    """Return the symbol of a kernel and its object code.
+def all_kernels() -> dict[str, Kernel]:
+    """Return all kernels of the package by module and name, such as "sketch.fast_sketch"."""
+    found = {}
+    for name in pack.kernel_modules():
+        module = importlib.import_module(f"lshdup.kernels.{name}")
+        for value in vars(module).values():
+            if isinstance(value, Kernel) and value.function.__module__ == module.__name__:
+                found[f"{name}.{value.__name__}"] = value
+    return found
 
-    The code runs without the GIL and without reference counts; integers wrap. Raises numba's
-    errors if the function cannot be compiled, and RuntimeError if it calls a function that the
-    processes loading it lack.
-    """
-    _prepare_helpers()
-    inside: Any = compiler  # numba's types know its decorators only
-    flags = inside.Flags()
-    flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.release_gil = True
-    flags.error_model = "numpy"
-    flags.nrt = False
-    result = inside.compile_extra(
-        cpu_target.typing_context,
-        cpu_target.target_context,
-        function,
-        tuple(_type(kind, function) for kind in kinds),
-        None,
-        flags,
-        {},
+
+def make_pack() -> pack.Pack:
+    """Return the pack of the sources at hand, made by the compiler that is installed."""
+    kernels = {
+        symbol: lower(each.function, kinds, symbol)
+        for each in all_kernels().values()
+        for symbol, kinds in each.variants.items()
+    }
+    compiler = " ".join(f"{name} {version(name)}" for name in ("numba", "llvmlite"))
+    return pack.Pack(pack.digest_of_sources(), compiler, kernels)
+
+
+def main() -> None:
+    """Write the pack, or check that it is that of the sources."""
+    parser = argparse.ArgumentParser(description="Write the LLVM IR of all kernels.")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; exit with 1 if it differs"
     )
-    needs = set(
-        re.findall(r"^declare [^@]*@\"?([\w.$]+)", result.library.get_llvm_str(), re.MULTILINE)
-    )
-    strange = {name for name in needs if not name.startswith("llvm.")} - _C_LIBRARY
-    if strange or result.signature.return_type not in (types.none, types.int64):
-        message = (
-            f"kernel {function.__name__} calls {sorted(strange)} "
-            f"and returns {result.signature.return_type}"
-        )
-        raise RuntimeError(message)
-    _, _, (code, _) = result.library.serialize_using_object_code()
-    return result.fndesc.llvm_func_name, code
+    arguments = parser.parse_args()
+    made = make_pack()
+    if not arguments.check:
+        pack.PATH.write_bytes(made.to_bytes())
+    elif pack.read_pack() != made:
+        message = "kernels.ir is not that of the sources: run python -m lshdup.kernels.compiling"
+        raise SystemExit(message)
 
 
-def _type(kind: str, function: Callable[..., Any]) -> Any:
-    if kind.endswith(")"):  # A named tuple, whose class is a global of the kernel.
-        name, _, parts = kind[:-1].partition("(")
-        elements = [_type(part, function) for part in parts.split()]
-        inside: Any = types
-        return inside.BaseTuple.from_types(elements, function.__globals__[name])
-    if kind.endswith("]"):
-        return types.Array(getattr(types, kind[:-3]), int(kind[-2]), "C")
-    return types.boolean if kind == "bool" else getattr(types, kind)
-
-
-def _prepare_helpers() -> None:
-    """Replace the helpers in all modules of kernels by numba's functions, found as globals."""
-    for name, module in list(sys.modules.items()):
-        if name.startswith("lshdup.kernels."):
-            for key, value in list(vars(module).items()):
-                if isinstance(value, Helper):
-                    setattr(module, key, _numba_function(value))
-
-
-@functools.cache
-def _numba_function(helper: Helper) -> Any:
-    if helper.kind == "instruction":
-        return globals()[f"_{helper.function.__name__}"]
-    if helper.kind == "C":
-        name, result, *arguments = helper.function()
-        signature = getattr(types, result)(*(getattr(types, kind) for kind in arguments))
-        return types.ExternalFunction(name, signature)
-    njit: Any = numba.njit
-    return njit(nogil=True, error_model="numpy", forceinline=True, _nrt=False)(helper.function)
-
-
-@intrinsic
-def _load64(typingctx: Any, buffer: Any, index: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, args[0])
-        address = builder.gep(array.data, [args[1]])
-        word = builder.load(builder.bitcast(address, ir.IntType(64).as_pointer()))
-        word.align = 1
-        return word
-
-    return types.uint64(buffer, types.intp), codegen
-
-
-@intrinsic
-def _count_trailing_zeros(typingctx: Any, word: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.int64(types.uint64), codegen
-
-
-@intrinsic
-def _count_ones(typingctx: Any, word: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.ctpop(args[0])
-
-    return types.uint64(types.uint64), codegen
-
-
-@intrinsic
-def _folded_product(typingctx: Any, a: Any, b: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        word, wide = ir.IntType(64), ir.IntType(128)
-        product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
-        high = builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), word)
-        return builder.sub(builder.trunc(product, word), high)
-
-    return types.uint64(types.uint64, types.uint64), codegen
+if __name__ == "__main__":
+    main()

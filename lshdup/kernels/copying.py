@@ -1,6 +1,6 @@
 """Copies of runs of values. Reference: RaggedSets, in tests/matching/test_similarity.py."""
 
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 from lshdup.kernels.helpers import I64
 from lshdup.kernels.jit import kernel
 
+T = TypeVar("T", np.uint8, np.uint64)
+
 
 @kernel
-def copy_runs(values: NDArray[Any], starts: I64, sizes: I64, out: NDArray[Any]) -> None:
+def copy_runs(values: NDArray[T], starts: I64, sizes: I64, out: NDArray[T]) -> None:
     """Copy the runs values[starts[i]:starts[i] + sizes[i]] to `out`, one after the other."""
     at = np.uint64(0)
     for i in range(len(starts)):

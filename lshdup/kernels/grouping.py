@@ -9,7 +9,7 @@ first leader that is similar enough. Reference in the tests: `obvious_groups` an
 import numpy as np
 
 from lshdup.kernels.banding import bucket_end
-from lshdup.kernels.helpers import F64, I64, U8, U32, U64, inlined
+from lshdup.kernels.helpers import F64, I64, U8, U32, U64, U32Matrix, inlined
 from lshdup.kernels.jit import kernel
 from lshdup.kernels.sets import jaccard_of, sizes_allow
 from lshdup.kernels.union_find import find_root
@@ -20,7 +20,7 @@ NONE = 0xFFFFFFFF
 
 @kernel
 def number_buckets(
-    keys: U64, order: U32, limit: int, position: U32, band: int, first: int, bucket: U32
+    keys: U64, order: U32, limit: int, position: U32, band: int, first: int, bucket: U32Matrix
 ) -> int:
     """Number the buckets of one band from `first` on; return the number after the last.
 
@@ -57,10 +57,10 @@ def assign_leaders(
     since: int,
     add: bool,
     threshold: float,
-    bucket: U32,
+    bucket: U32Matrix,
     heads: U32,
     tails: U32,
-    following: U32,
+    following: U32Matrix,
     leader: U32,
     similarity: F64,
 ) -> int:
@@ -124,7 +124,13 @@ def assign_leaders(
 
 @kernel
 def have_leaders(
-    positions: U32, sizes: I64, threshold: float, bucket: U32, heads: U32, following: U32, out: U8
+    positions: U32,
+    sizes: I64,
+    threshold: float,
+    bucket: U32Matrix,
+    heads: U32,
+    following: U32Matrix,
+    out: U8,
 ) -> None:
     """Set out[i] to whether a bucket of positions[i] has a leader of a size similar enough."""
     for i in range(len(positions)):
@@ -169,7 +175,7 @@ def unconnected_pairs(
     run_ends: I64,
     bucket_ends: I64,
     band: int,
-    bucket: U32,
+    bucket: U32Matrix,
     leader: U32,
     parent: U32,
     state: I64,

@@ -1,7 +1,7 @@
 """Array types of kernel signatures, and the functions and instructions that kernels share."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,8 @@ U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
+U32Matrix = Annotated[U32, 2]
+U64Matrix = Annotated[U64, 2]
 
 #: Bytes behind the last document in a buffer of text: kernels load whole words past the end.
 PADDING = 64

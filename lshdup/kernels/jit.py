@@ -1,24 +1,17 @@
-"""The decorator of kernels, the cache of their machine code, and the calls into it.
+"""The decorator of kernels, and the calls into their machine code.
 
-A kernel is a Python function on arrays and numbers. Its first call on a machine compiles it with
-numba (compiling.py) and stores the object code on disk. Later processes load that code and never
-import numba, which takes half a second: every command would wait for it, `query` above all.
-numba's own cache cannot do that, because reading it needs numba. The price is a dependence on
-numba's calling convention, which is not documented: pyproject.toml therefore excludes versions
-that have not been tested. Kernels run without the GIL.
+A kernel is a Python function on arrays and numbers. numba turns it into LLVM IR, which travels with
+the sources (native/pack.py). LLVM turns the IR into machine code of this processor at the first
+call on a machine, and the code is stored on disk (native/cache.py). numba is imported only if the
+sources were changed. Calls rely on its calling convention, which is not documented: pyproject.toml
+therefore excludes versions that have not been tested. Kernels run without the GIL.
 """
 
-import contextlib
 import ctypes
 import functools
-import hashlib
-import json
-import os
-import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
-from typing import Any, TypeVar, cast
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -35,15 +28,19 @@ _SCALARS = {
 _ARRAY = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_ssize_t, ctypes.c_void_p)
 _EXTENT = (ctypes.c_ssize_t, ctypes.c_ssize_t)
 
+_KERNELS = "lshdup.kernels."
+
 _lock = threading.RLock()
-_before_compiling: list[Callable[[], None]] = []
+_notify: list[Callable[[str], None]] = []
 
 
 class Kernel:
     """A function that runs as machine code.
 
-    Takes C-contiguous arrays of one or two dimensions, int, float, bool, `numpy.uint64`, and named
-    tuples of these. Returns an int or nothing. Allocates nothing and raises nothing.
+    Takes C-contiguous arrays, int, float, bool, `numpy.uint64`, and named tuples of these, as its
+    annotations say: ``NDArray[dtype]`` has one dimension, ``Annotated[NDArray[dtype], 2]`` two. A
+    TypeVar stands for each of its constraints. Returns an int or nothing. Allocates nothing and
+    raises nothing.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -51,6 +48,21 @@ class Kernel:
         self.__name__ = function.__name__
         self.__doc__ = function.__doc__
         self._loaded: dict[tuple[Any, ...], Callable[..., int]] = {}
+
+    @functools.cached_property
+    def variants(self) -> dict[str, list[str]]:
+        """The kinds of arguments that the kernel takes, by the symbol of its machine code."""
+        hints = get_type_hints(self.function, include_extras=True)
+        hints.pop("return", None)
+        module = self.function.__module__.removeprefix(_KERNELS)
+        symbol = f"{module}.{self.__name__}"
+        dtypes = {each for hint in hints.values() for each in _type_variables(hint)}
+        if not dtypes:
+            return {symbol: [_declared(hint) for hint in hints.values()]}
+        return {
+            f"{symbol}.{dtype.__name__}": [_declared(hint, dtype) for hint in hints.values()]
+            for dtype in dtypes.pop().__constraints__
+        }
 
     def __call__(self, *args: Any) -> Any:
         # A tuple of types replaces numba's dispatcher: a call costs as much as shingling about
@@ -83,7 +95,7 @@ class Kernel:
         call = self._loaded.get(key)
         if call is None:
             with _lock:
-                call = self._loaded.get(key) or _load(self, [*map(_kind, args)], map(_kind, parts))
+                call = self._loaded.get(key) or self._load([*map(_kind, args)])
                 self._loaded[key] = call
         result, exception = ctypes.c_int64(0), ctypes.c_void_p()
         if call(ctypes.byref(result), ctypes.byref(exception), *words):
@@ -91,15 +103,23 @@ class Kernel:
             raise RuntimeError(message)
         return result.value
 
+    def _load(self, kinds: list[str]) -> Callable[..., int]:
+        """Return the machine code for the kinds of a call. Raises TypeError if there is none."""
+        for symbol, declared in self.variants.items():
+            if len(kinds) == len(declared) and all(map(_fits, kinds, declared)):
+                return _c_function(_load(self.function, symbol, declared), declared)
+        message = f"kernel {self.__name__} takes {[*self.variants.values()]}, not {kinds}"
+        raise TypeError(message)
+
 
 def kernel(function: F) -> F:
     """Compile the function for the argument types of each call."""
     return cast("F", Kernel(function))
 
 
-def on_first_compilation(callback: Callable[[], None]) -> None:
-    """Call back once if this process has to compile a kernel, because the cache lacks it."""
-    _before_compiling[:] = [callback]
+def notify_of_waits(notify: Callable[[str], None]) -> None:
+    """Set the function that is called, once each, with what a user should know about waits."""
+    _notify[:] = [notify]
 
 
 # --- from a call to machine code ---
@@ -124,104 +144,85 @@ def _kind(arg: Any) -> str:
     return "float64" if isinstance(arg, float) else "int64"
 
 
-def _load(wanted: Kernel, kinds: list[str], parts: Iterable[str]) -> Callable[..., int]:
-    """Load machine code from the cache on disk, or compile it and store it there.
+def _declared(hint: Any, dtype: Any = None) -> str:
+    """Return the kind that an annotation means. dtype : in the place of a TypeVar."""
+    if get_origin(hint) is Annotated:
+        array, dimensions = get_args(hint)
+        return f"{_declared(array, dtype)[:-3]}[{dimensions}]"
+    if get_origin(hint) is np.ndarray:
+        (own,) = get_args(get_args(hint)[1])
+        return f"{(dtype if isinstance(own, TypeVar) else own).__name__}[1]"
+    if hasattr(hint, "_fields"):
+        return f"{hint.__name__}({' '.join(map(_declared, get_type_hints(hint).values()))})"
+    return {int: "int64", float: "float64", bool: "bool", np.uint64: "uint64"}[hint]
 
-    kinds : types of the arguments. parts : the same with the elements of tuples in their place.
-    """
-    llvm, engine, machine = _engine()
-    module = wanted.function.__module__.removeprefix("lshdup.")
-    version = {"sources": _sources(), "machine": machine, "kinds": kinds}
-    digest = hashlib.blake2b(json.dumps([machine, kinds]).encode(), digest_size=6).hexdigest()
-    name = f"{module}.{wanted.__name__}-{digest}.kernel"
-    symbol_and_code = _read(name, version)
-    if symbol_and_code is None:
-        for callback in _before_compiling:
-            callback()
-        _before_compiling.clear()
-        from lshdup.kernels.compiling import compile_kernel
 
-        symbol_and_code = compile_kernel(wanted.function, kinds)
-        _write(name, version, *symbol_and_code)
-    symbol, code = symbol_and_code
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
+def _type_variables(hint: Any) -> list[Any]:
+    return list(getattr(hint, "__parameters__", ()))
+
+
+def _fits(kind: str, declared: str) -> bool:
+    """Return whether an argument is of the declared kind; an int is a float too."""
+    return kind == declared or (kind, declared) == ("int64", "float64")
+
+
+def _c_function(address: int, kinds: list[str]) -> Callable[..., int]:
+    """Return the function at an address that takes arguments of these kinds."""
     types: list[Any] = [ctypes.c_void_p, ctypes.c_void_p]
-    for kind in parts:
-        scalar = _SCALARS.get(kind)
-        types += [scalar] if scalar is not None else [*_ARRAY, *_EXTENT * int(kind[-2])]
-    return ctypes.CFUNCTYPE(ctypes.c_int32, *types)(engine.get_function_address(symbol))
+    for kind in " ".join(kinds).replace("(", " ").replace(")", "").split():
+        if kind in _SCALARS:
+            types.append(_SCALARS[kind])
+        elif kind.endswith("]"):
+            types += [*_ARRAY, *_EXTENT * int(kind[-2])]
+    return ctypes.CFUNCTYPE(ctypes.c_int32, *types)(address)
+
+
+def _load(function: Callable[..., Any], symbol: str, kinds: list[str]) -> int:
+    """Return the address of a kernel's machine code: from the cache, or compiled and stored."""
+    # Imported here because LLVM takes long.
+    from lshdup.kernels.native import cache, llvm, pack
+
+    if not function.__module__.startswith(_KERNELS):  # of a test
+        return llvm.load(llvm.object_code(_lower(function, kinds, symbol)), symbol)
+    compiler = pack.pack_compiler() or f"numba {_numba_version()}"
+    version = f"{pack.digest_of_sources()} {compiler} {llvm.machine_name()}"
+    code = cache.read(symbol, version)
+    if code is None:
+        ir = pack.packed_kernels().get(symbol) or _lower(function, kinds, symbol)
+        code = llvm.object_code(ir, llvm.this_machine())
+        if not cache.write(symbol, version, code):
+            _say(
+                "no folder for compiled kernels can be written, so every run compiles them: "
+                "set XDG_CACHE_HOME to a folder of your own"
+            )
+    return llvm.load(code, symbol)
+
+
+def _lower(function: Callable[..., Any], kinds: list[str], symbol: str) -> str:
+    """Return the IR of a kernel, made by numba."""
+    _numba_version()
+    _say("compiling kernels whose sources were changed; they are kept (some seconds)")
+    from lshdup.kernels.native.lowering import lower
+
+    return lower(function, kinds, symbol)
 
 
 @functools.cache
-def _engine() -> tuple[Any, Any, str]:
-    """Return LLVM, the engine that links object code into this process, and its machine type."""
-    import llvmlite
-    import llvmlite.binding as llvm
+def _numba_version() -> str:
+    """Return the version of numba. Raises ModuleNotFoundError if it is not installed."""
+    import importlib.metadata
 
-    for start in (llvm.initialize_native_target, llvm.initialize_native_asmprinter):
-        # numba has done so already, or this version of LLVM does it by itself.
-        with contextlib.suppress(RuntimeError):
-            start()
-    target = llvm.Target.from_default_triple().create_target_machine(jit=True)
-    features = llvm.get_host_cpu_features().flatten()
-    machine = (
-        f"{llvm.get_default_triple()} {llvm.get_host_cpu_name()} {features} "
-        f"llvmlite {llvmlite.__version__}"
-    )
-    return llvm, llvm.create_mcjit_compiler(llvm.parse_assembly(""), target), machine
+    try:
+        return importlib.metadata.version("numba")
+    except importlib.metadata.PackageNotFoundError:
+        message = (
+            "the sources of kernels were changed, or their compiled form (kernels.ir) is missing: "
+            "numba has to compile them"
+        )
+        raise ModuleNotFoundError(message, name="numba") from None
 
 
 @functools.cache
-def _sources() -> str:
-    """Return a digest of all files of kernels.
-
-    A change of any file recompiles all kernels, because they call each other's helpers.
-    """
-    digest = hashlib.blake2b(digest_size=16)
-    # A package that is shipped as a zip file (Spark's --py-files) has no folder.
-    archive = getattr(globals().get("__loader__"), "archive", None)
-    folder = Path(__file__).parent
-    for path in sorted(folder.glob("*.py")) if archive is None else [Path(archive)]:
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-# --- the cache: one small file a kernel, beside the byte code or in the user's cache folder ---
-
-
-def _folders() -> Iterator[Path]:
-    yield Path(__file__).parent / "__pycache__"
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 (a missing home stays "~")
-    if os.path.isabs(home):  # noqa: PTH117
-        yield Path(home) / "lshdup"
-
-
-def _read(name: str, version: dict[str, Any]) -> tuple[str, bytes] | None:
-    for folder in _folders():
-        try:
-            head, _, code = (folder / name).read_bytes().partition(b"\n")
-            stored = json.loads(head)
-        except (OSError, ValueError):
-            continue
-        if stored == _header(version, stored.get("symbol", ""), code):
-            return stored["symbol"], code
-    return None
-
-
-def _write(name: str, version: dict[str, Any], symbol: str, code: bytes) -> None:
-    """Store machine code in the first folder that can be written; if none can, do nothing."""
-    head = json.dumps(_header(version, symbol, code)).encode()
-    for folder in _folders():
-        with contextlib.suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
-                file.write(head + b"\n" + code)
-            Path(file.name).chmod(0o644)  # Other users of this installation load the code too.
-            Path(file.name).replace(folder / name)
-            return
-
-
-def _header(version: dict[str, Any], symbol: str, code: bytes) -> dict[str, Any]:
-    check = hashlib.blake2b(code, digest_size=16).hexdigest()
-    return {**version, "symbol": symbol, "check": check}
+def _say(message: str) -> None:
+    for notify in _notify:
+        notify(message)

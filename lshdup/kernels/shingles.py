@@ -217,6 +217,7 @@ def shingle_batch(
     set_seed: np.uint64,
     k: int,
     bag: bool,
+    least: int,
     folded: U8,
     edges: I32,
     work: U8,
@@ -230,6 +231,7 @@ def shingle_batch(
 ) -> int:
     """Write the shingle sets of a batch to `values`, one after the other, in no particular order.
 
+    least : documents of fewer tokens have empty sets.
     bag : whether to write all shingles with their repeats, for `count_repeats`.
     values : with room for one value a byte of text.
     sizes, set_prints, text_prints, outcomes : of each document; if the outcome is not DONE, the
@@ -268,6 +270,8 @@ def shingle_batch(
         n = _shingles_of(folded, edges, tokens, rule, hash_kind, seed, factor, k, hashes, shingles)
         if tokens:
             text_prints[d] = sequence_fingerprint(hashes, tokens, seed, factor)
+        if tokens < least:
+            n = 0
         if bag:
             for i in range(n):
                 room[i] = shingles[i]

@@ -6,7 +6,7 @@ tests/reference.py.
 
 import numpy as np
 
-from lshdup.kernels.helpers import I64, U32, U64, inlined, mix64
+from lshdup.kernels.helpers import I64, U32, U64, U32Matrix, inlined, mix64
 from lshdup.kernels.jit import kernel
 
 #: Every row of the signature of an empty set.
@@ -40,7 +40,7 @@ def fast_sketch(
     round_factors: U64,
     keys: U64,
     mixed: U64,
-    out: U32,
+    out: U32Matrix,
 ) -> None:
     """Write the signatures of a batch of sets by Fast Similarity Sketching.
 
@@ -100,7 +100,13 @@ def fast_sketch(
 
 @kernel
 def classic_sketch(
-    values: U64, offsets: I64, salt: np.uint64, multipliers: U32, addends: U32, mixed: U32, out: U32
+    values: U64,
+    offsets: I64,
+    salt: np.uint64,
+    multipliers: U32,
+    addends: U32,
+    mixed: U32,
+    out: U32Matrix,
 ) -> None:
     """Write K minima of (a x + b) mod 2^31 - 1 over the mixed elements x of each set.
 
@@ -129,7 +135,7 @@ def classic_sketch(
 
 
 @kernel
-def permuted_minima(numbers: I64, offsets: I64, permutations: U32, out: U32) -> None:
+def permuted_minima(numbers: I64, offsets: I64, permutations: U32Matrix, out: U32Matrix) -> None:
     """Set out[d, j] to the smallest permutations[j, x] over the element numbers x of set d."""
     for d in range(len(offsets) - 1):
         for j in range(permutations.shape[0]):
@@ -141,7 +147,7 @@ def permuted_minima(numbers: I64, offsets: I64, permutations: U32, out: U32) -> 
 
 
 @kernel
-def agreeing_rows(signatures: U32, left: I64, right: I64, out: I64) -> None:
+def agreeing_rows(signatures: U32Matrix, left: I64, right: I64, out: I64) -> None:
     """Set out[p] to the number of rows in which the signatures of left[p] and right[p] agree."""
     k = signatures.shape[1]
     for p in range(len(left)):

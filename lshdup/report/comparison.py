@@ -70,7 +70,7 @@ def compare(
     shingle_filter : removes shingles from both sets before they are compared.
     Cost: n log n in the length of the texts. Memory: about 100 bytes a token.
     """
-    shingler = Shingler(params)
+    shingler = Shingler(params.of_any_size())
     unfiltered = RaggedSets.concatenate(
         [shingler.shingle_texts([text]).copy() for text in (text_a, text_b)]
     )

@@ -107,7 +107,7 @@ def _cut(
     a uint8 array, an int32 array of shape (n_tokens, 2).
     """
     if params.tokens == "ids":
-        ids = Shingler(params).shingle_texts([text]).values
+        ids = Shingler(params.of_any_size()).shingle_texts([text]).values
         words = [b"%d" % number for number in ids.tolist()]
         sizes = np.fromiter(map(len, words), np.int64, len(words))
         ends = np.cumsum(sizes + 1) - 1

@@ -332,7 +332,7 @@ class Shingler:
             table.entries, table.classes,
             self._takes_ascii, params.keep_case, TOKEN_RULES[params.tokens],
             self._hash.kind, self._hash.seed, self._hash.factor, self._hash.set_seed,
-            params.k, params.bag,
+            params.k, params.bag, params.min_tokens,
             scratch.folded, scratch.edges, scratch.work, scratch.hashes, scratch.shingles,
             values, sizes, set_prints, text_prints, outcomes,
         )  # fmt: skip

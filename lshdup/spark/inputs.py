@@ -91,8 +91,12 @@ def find_documents(
     located = [(name, _local_path(name, home_local=home_local)) for name in names]
     local = tuple(path for _, path in located if path is not None)
     others = [os.fsdecode(name) for name, path in located if path is None]
-    if others and (params.hidden or params.follow or params.include or params.exclude):
-        message = "--hidden, --follow, --include and --exclude are for names on this machine"
+    walk = params.hidden, params.follow, params.gitignore, params.max_depth
+    if others and (any(walk) or params.include or params.exclude):
+        message = (
+            "--hidden, --follow, --gitignore, --max-depth, --include and --exclude are for names "
+            "on this machine"
+        )
         raise ParameterError(
             message, "leave them out, or name a pattern such as hdfs://host/docs/*.txt"
         )

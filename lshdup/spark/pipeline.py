@@ -72,7 +72,8 @@ class Summary:
     """Counts of documents.
 
     documents : compared documents, and those without shingles.
-    empty : documents without shingles.
+    empty : documents without tokens.
+    small : documents of fewer tokens than `min_tokens`.
     skipped : skipped documents by reason.
     guesses : documents by detected encoding.
     """
@@ -80,6 +81,7 @@ class Summary:
     documents: int
     shingles: int
     empty: int
+    small: int
     skipped: dict[str, int]
     guesses: dict[str, int]
 
@@ -124,11 +126,13 @@ class Comparison:
 
     def summary(self) -> Summary:
         """Return counts of documents. Raise InputError if an id repeats."""
-        size, reason = f.col("size"), f.col("reason")
+        size, detail = f.col("size"), f.col("detail")
+        is_empty = (size == 0) & f.col("reason").isNull()
         counts = self.sketches.groupBy("reason", "encoding").agg(
             f.count("*").alias("n"),
             f.sum(size).alias("shingles"),
-            f.count_if((size == 0) & reason.isNull()).alias("empty"),
+            f.count_if(is_empty & detail.isNull()).alias("empty"),
+            f.count_if(is_empty & detail.isNotNull()).alias("small"),
         )
         rows = counts.collect()
         self.refuse_repeated()
@@ -140,10 +144,9 @@ class Comparison:
             elif row.encoding is not None:
                 guesses[row.encoding] = row.n
         valid = [row for row in rows if row.reason is None]
-        n, shingles, empty = (
-            sum(row[name] for row in valid) for name in ("n", "shingles", "empty")
-        )
-        return Summary(n, shingles, empty, skipped, guesses)
+        names = ("n", "shingles", "empty", "small")
+        n, shingles, empty, small = (sum(row[name] for row in valid) for name in names)
+        return Summary(n, shingles, empty, small, skipped, guesses)
 
     def refuse_repeated(self) -> None:
         """Raise InputError if two documents have the same id, which would mix up their pairs."""

@@ -24,6 +24,7 @@ from lshdup.skipped import Reason
 from lshdup.spark.recipe import Recipe
 from lshdup.spark.worker_documents import Batches
 from lshdup.utils.arrow import as_binary, batch_of, content
+from lshdup.utils.messages import count_of
 
 #: Schemas of the results, as Spark writes them.
 SKETCHES = (
@@ -47,6 +48,7 @@ def sketch_rows(recipe: Recipe, documents: Batches) -> Batches:
     size : elements of the shingle set.
     digest : SHA-256 of the sorted set, eight little-endian bytes an element; null if it is empty.
     keys : eight little-endian bytes for each band; null if the set is empty.
+    detail : why a document that is not skipped has an empty set, unless it has no tokens.
     encoding : the encoding of the document, if it was detected.
     """
     sketcher = Sketcher(recipe.sketch)
@@ -65,7 +67,7 @@ def sketch_rows(recipe: Recipe, documents: Batches) -> Batches:
             pa.array(digests, pa.binary()),
             binary_array(keys.view(np.uint8).reshape(-1), key_sizes, sizes > 0),
             pa.nulls(n, pa.string()),
-            pa.nulls(n, pa.string()),
+            _details(recipe, shingled),
             pa.array([encodings.get(index) for index in shingled.indices.tolist()], pa.string())
             if encodings
             else pa.nulls(n, pa.string()),
@@ -84,6 +86,13 @@ def sketch_rows(recipe: Recipe, documents: Batches) -> Batches:
                 pa.nulls(m, text),
             ]
             yield batch_of(SKETCHES, columns)
+
+
+def _details(recipe: Recipe, shingled: ShingleBatch) -> Any:
+    """Return the details of documents that are not skipped: an array of strings."""
+    few = (shingled.sets.sizes == 0) & (shingled.text_prints != 0)
+    detail = f"fewer than {count_of(recipe.shingle.min_tokens, 'token')}"
+    return pa.array([detail if each else None for each in few.tolist()], pa.string())
 
 
 def set_rows(recipe: Recipe, documents: Batches) -> Batches:

@@ -24,6 +24,12 @@ from lshdup.utils.atomic import remove_temporary_files
 _MARK = "# Made by lshdup."
 _MARK_FILE = f"{_MARK}\n*\n".encode()
 
+#: The file by which programs for backups know a folder of a cache (https://bford.info/cachedir/).
+_CACHE_TAG = (
+    b"Signature: 8a477f597d28d172789f06886806bc55\n"
+    b"# lshdup made this folder and makes it again from the documents.\n"
+)
+
 #: Nanoseconds by which the coarsest file systems tell times apart.
 _TIME_STEP = 2 * 10**9
 
@@ -70,6 +76,7 @@ class Store:
     def make_writable(self) -> None:
         """Prove before the work that its result can be written. Make the folder if need be."""
         try:
+            is_new = not self.folder.exists()
             self.folder.mkdir(parents=True, exist_ok=True)
             if not self.is_ours():
                 if not all(map(_is_begun, self.folder.iterdir())):
@@ -83,6 +90,8 @@ class Store:
                     os.write(descriptor, _MARK_FILE)
                 finally:
                     os.close(descriptor)
+                if is_new:  # A folder that was there may be in a backup for another reason.
+                    (self.folder / "CACHEDIR.TAG").write_bytes(_CACHE_TAG)
             if not os.access(self.folder, os.W_OK | os.X_OK):
                 is_read_only = os.statvfs(self.folder).f_flag & os.ST_RDONLY
                 cause = errno.EROFS if is_read_only else errno.EACCES
@@ -96,6 +105,10 @@ class Store:
         """Return whether lshdup made this folder; it overwrites files in no other."""
         mark = self.folder / ".gitignore"
         return mark.is_file() and mark.read_text("utf-8", "replace").startswith(_MARK)
+
+    def size(self) -> int:
+        """Return how many bytes the files of the store have."""
+        return sum(file.stat().st_size for file in self.folder.iterdir() if file.is_file())
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:

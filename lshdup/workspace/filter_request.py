@@ -60,7 +60,7 @@ def _read_template(run: RunContext, request: Request, shingle: ShingleParams) ->
     except InputError as error:
         message = f"--template {error.message}"
         raise InputError(message, hint) from None
-    texts = collect(documents, shingle, jobs=request.jobs, keep=EVERY_SET)
+    texts = collect(documents, shingle.of_any_size(), jobs=request.jobs, keep=EVERY_SET)
     for each in texts.skipped:
         run.skipped(each.skipped)
     assert texts.sets is not None

@@ -75,7 +75,7 @@ def check_conflict(
             if field.name == "key":
                 message = f"{name} was made with {'another' if actual else 'no'} --hash-key"
                 raise ArtifactError(message, remedy)
-            option = _OPTIONS.get(field.name, f"--{field.name}")
+            option = _OPTIONS.get(field.name, f"--{field.name.replace('_', '-')}")
             message = f"{name} was made with {option} {actual}, not {given[field.name]}"
             raise ArtifactError(message, remedy)
 

@@ -250,7 +250,9 @@ def test_check(run, tmp_path):
 def test_step_by_step_gives_the_same_answers(run, corpus, tmp_path):
     at_once = run("pairs", "sample_corpus", "-t", "0.7", "--no-store").out
     run("shingle", "sample_corpus")
-    assert sorted(os.listdir(tmp_path / ".lshdup")) == [".gitignore", ".lock", "shingles.npz"]
+    assert sorted(os.listdir(tmp_path / ".lshdup")) == [
+        *(".gitignore", ".lock", "CACHEDIR.TAG", "shingles.npz")
+    ]
     run("signatures")
     run("index", "-t", "0.7")
     assert run("pairs", "-t", "0.7").out == at_once
@@ -985,7 +987,7 @@ def test_help_ends_with_examples_that_run(run, corpus, tmp_path, command):
 def test_every_option_shows_its_default_or_variable(run, command):
     text = run(command, "--help").out.decode()
     variable = "LSHDUP_PERMS" if command == "curve" else "LSHDUP_STORE"
-    assert f"env var: {variable}" in re.sub(r"\s+", " ", text)
+    assert f"[{variable}" in re.sub(r"\s+", " ", text)
     assert "default: " in text
     module = importlib.import_module(f"lshdup.cli.commands.{command}").command
     context = click.Context(module, info_name=command)
@@ -994,7 +996,7 @@ def test_every_option_shows_its_default_or_variable(run, command):
     ]:
         long = next(name for name in option.opts if name.startswith("--"))
         assert option.envvar == "LSHDUP_" + long[2:].replace("-", "_").upper()
-        assert f"env var: {option.envvar}" in option.get_help_record(context)[1]
+        assert f"[{option.envvar}" in option.get_help_record(context)[1]
 
 
 def test_environment_variables(run, tmp_path):

@@ -21,8 +21,8 @@ CLUSTERS_WITH_SAME = """
 """.split()
 CLUSTERS_WITH_SPARK = "--exact --prefer=d --write=w --jobs=1 --template=t".split()
 WITHOUT_DOCUMENTS = """
---include=x --exclude=x --hidden --follow --max-bytes=1000 --format-seconds=3 --format-memory=1GB
---text-field=x --id-field=x --check-content
+--include=x --exclude=x --gitignore --max-depth=2 --hidden --follow --max-bytes=1000
+--format-seconds=3 --format-memory=1GB --text-field=x --id-field=x --check-content
 """.split()
 
 

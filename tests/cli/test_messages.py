@@ -226,7 +226,7 @@ def test_shares(here):
             ["-t", "90"],
             ("--threshold is 90; it must be above 0 and at most 1", "if 90 % is meant, write 0.9"),
         ),
-        (["-t", "90%"], ("--threshold is '90%', which is no number", "write 0.9")),
+        (["-t", "120 %"], ("--threshold is '120 %'; it must be at most 100 %",)),
         (["-t", "0,9"], ("--threshold is '0,9', which is no number", "write 0.9")),
         (["-t", "87,5 %"], ("--threshold is '87,5 %', which is no number", "write 0.875")),
         (["-t", "much"], ("--threshold is 'much', which is no number", "write it like 0.9")),
@@ -239,8 +239,8 @@ def test_shares(here):
                 "if 99 % is meant, write 0.99",
             ),
         ),
-        (["--ignore-common", "30%"], ("--ignore-common is '30%', which is no number", "write 0.3")),
-        (["-t", "900%"], ("--threshold is '900%', which is no number", "write it like 0.9")),
+        (["--ignore-common", "100%"], ("--ignore-common is '100%'; it must be less than 100 %",)),
+        (["-t", "٩0%"], ("--threshold is '٩0%', which is no number", "write it like 0.9")),
         (["--ignore-common", "0,3"], ("--ignore-common is '0,3', which is no number", "write 0.3")),
         (
             ["--ignore-common", "."],
@@ -249,7 +249,6 @@ def test_shares(here):
                 "write a share like 0.3, or a number of documents",
             ),
         ),
-        (["--histogram", "--step", "5%"], ("--step is '5%', which is no number", "write 0.05")),
         (
             ["--histogram", "--step", "5"],
             ("--step is 5; it must be from 0.001 to 1", "if 5 % is meant, write 0.05"),
@@ -259,9 +258,84 @@ def test_shares(here):
     assert errors == [error(*lines) for _, lines in cases]
 
 
+def test_percentages_are_shares(here):
+    docs = ("docs", "--no-store", "--format", "csv")
+    same = [
+        (("pairs", *docs, "-t", "55.5%"), ("pairs", *docs, "-t", "0.555")),
+        (("pairs", *docs, "--recall=90 %"), ("pairs", *docs, "--recall", "0.9")),
+        (("pairs", *docs, "--ignore-common", "40%"), ("pairs", *docs, "--ignore-common", "0.4")),
+        (
+            ("pairs", *docs, "--histogram", "--step", "5%"),
+            ("pairs", *docs, "--histogram", "--step", "0.05"),
+        ),
+        (
+            ("curve", "--threshold", "90%", "--format", "csv"),
+            ("curve", "--threshold", "0.9", "--format", "csv"),
+        ),
+    ]
+    for percent, share in same:
+        first, second = run_many([([*percent], None), ([*share], None)], here)
+        assert first[:2] == second[:2]
+        assert first[0] == 0, first
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["--num-perm", "64"], ["--perms", "64"]),
+        (["--num-hashes=64"], ["--perms=64"]),
+        (["--ngram", "2"], ["-k", "2"]),
+        (["--ngram-size=2"], ["-k", "2"]),
+        (["--num-bands", "30", "--rows-per-band", "3"], ["--bands", "30", "--rows", "3"]),
+        (["--threads", "1"], ["--jobs", "1"]),
+        (["--num-proc=1"], ["--jobs", "1"]),
+        (["--workers", "1"], ["--jobs", "1"]),
+        (["--json"], ["--format", "json"]),
+        (["--csv"], ["--format", "csv"]),
+        (["--column", "content"], ["--text-field", "content"]),
+        (["--field=content"], ["--text-field", "content"]),
+        (["--text-key", "content"], ["--text-field", "content"]),
+        (["--similarity", "0.6"], ["-t", "0.6"]),
+        (["--similarity-threshold=60%"], ["-t", "0.6"]),
+        (["-r"], []),
+        (["--recursive"], []),
+    ],
+)
+def test_options_of_other_programs(here, words, meant):
+    command = ["pairs", "rows.jsonl", "--no-store"]
+    first, second = run_many([([*command, *each], None) for each in (words, meant)], here)
+    assert first[:2] == second[:2]
+
+
+def test_what_does_the_work_of_options_of_other_programs(here):
+    cases = {
+        "--dry-run": "leave it out: lshdup never changes or deletes a document",
+        "--ext": "--include '*.txt' takes the files with one ending",
+        "--min-length": "--min-tokens N leaves out documents of fewer than N tokens",
+        "--delete": (
+            "lshdup deletes nothing; `lshdup clusters --emit drop` lists the files that can go"
+        ),
+    }
+    assert said(here, *(["pairs", "docs", each] for each in cases)) == [
+        error(f"there is no option {option}", hint) for option, hint in cases.items()
+    ]
+    cluster, no_format, value = said(
+        here,
+        ["pairs", "docs", "-qr"],
+        ["shingle", "docs", "--num-perm=5"],
+        ["pairs", "docs", "--csv=1"],
+    )
+    assert cluster == error("there is no option -r", "leave it out: folders are read to any depth")
+    assert no_format.startswith("lshdup: error: there is no option --num-perm\n")
+    assert value.startswith("lshdup: error: there is no option --csv\n")
+    page = run_many([(["pairs", "--help"], 80)], here)[0][1]
+    assert b"--num-perm" not in page
+    assert b"--recursive" not in page
+
+
 def test_shares_from_the_environment_and_of_other_commands(here):
-    (err,) = said(here, ["pairs", "docs"], env={"LSHDUP_THRESHOLD": "80%"})
-    assert err == error("LSHDUP_THRESHOLD is '80%', which is no number", "write 0.8")
+    (err,) = said(here, ["pairs", "docs"], env={"LSHDUP_THRESHOLD": "8,0%"})
+    assert err == error("LSHDUP_THRESHOLD is '8,0%', which is no number", "write 0.08")
     (err,) = said(here, ["accuracy", "docs", "--found", "-t", "80"])
     assert "if 80 % is meant, write 0.8" in err
 

@@ -56,7 +56,7 @@ MUTANTS = [
     ),
     Mutant(
         "id lists: a name that stands twice is taken twice",
-        "lshdup/documents/finding.py",
+        "lshdup/documents/id_lists.py",
         "                    if name in found:",
         "                    if name in found and number < 0:",
         f"{FINDING}::test_id_lists",

@@ -183,7 +183,13 @@ def _comparison(
                 summary = _say_documents(console, comparison, sketch)
                 n, skipped = summary.documents, console.skipped_counts
                 warn_if_nothing(
-                    console, names, n, n - summary.empty, skipped, has_rows=documents.has_rows
+                    console,
+                    names,
+                    n,
+                    n - summary.empty - summary.small,
+                    skipped,
+                    has_rows=documents.has_rows,
+                    min_tokens=recipe.shingle.min_tokens,
                 )
                 say_contract(console, recipe.plan, band)
                 console.progress("buckets", 0, 0)
@@ -231,14 +237,16 @@ def _say_documents(console: Console, comparison: "Comparison", sketch: SketchPar
         f"{count_of(summary.documents, 'document')} -> {count_of(summary.shingles, 'shingle')} -> "
         f"signatures: {sketch.scheme}, K = {sketch.perms}{took}"
     )
-    if summary.empty:
-        empty = count_of(summary.empty, "document")
-        console.say(f"{empty} without tokens: near nothing, not compared (-v names them)")
+    few = f"with fewer than {count_of(comparison.recipe.shingle.min_tokens, 'token')}"
+    for n, what in ((summary.empty, "without tokens"), (summary.small, few)):
+        if n:
+            empty = count_of(n, "document")
+            console.say(f"{empty} {what}: near nothing, not compared (-v names them)")
     say_guesses(console, summary.guesses)
     say_skipped(console, console.skipped_counts)
     if console.is_verbose:
-        for row in named("size = 0 and reason is null", "encoding"):
-            console.detail(f"{printable(bytes(row.id))}: no tokens")
+        for row in named("size = 0 and reason is null", "detail"):
+            console.detail(f"{printable(bytes(row.id))}: {row.detail or 'no tokens'}")
         for row in named("encoding is not null", "encoding"):
             console.detail(f"{printable(bytes(row.id))}: read as {row.encoding}")
     return summary

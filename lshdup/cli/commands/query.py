@@ -125,12 +125,14 @@ def _rows(
         shingles, keys, signature, prints = shingle_and_sketch(console, indexed, each)
         shown = printable(each.name)
         if not len(shingles):
-            filtered = "" if collection.shingle_filter is None else ", or only common shingles"
+            least = collection.shingle.min_tokens
+            lack = f"has fewer than {count_of(least, 'token')}" if least else "has no tokens"
+            lack += "" if collection.shingle_filter is None else ", or only common shingles"
             if console.is_check:
-                message = f"{shown} was not checked: it has no tokens{filtered}"
+                message = f"{shown} was not checked: it {lack}"
                 console.error(InputError(message, "name a document that holds text"))
             else:
-                console.say(f"{shown} has no tokens{filtered}: it is near nothing")
+                console.say(f"{shown} {lack}: it is near nothing")
             continue
         if console.is_check and not _holds_another(collection, each.index):
             message = f"{shown} was not checked: the store holds no other document with tokens"

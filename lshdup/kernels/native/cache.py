@@ -1,0 +1,106 @@
+"""Machine code of kernels on disk: one small file a kernel.
+
+The files are beside the byte code of the package or, where that cannot be written, in the user's
+cache folder. Machine code is loaded only from files that nobody but the user or root can write.
+"""
+
+import contextlib
+import functools
+import hashlib
+import importlib.util
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+_SUFFIX = ".kernel"
+_UNFINISHED = ".kernel-part"
+#: Seconds after which a file is deleted: one of a killed writer, and one that is outdated or may
+#: be. A kernel that is still needed is compiled again, in a fraction of a second.
+_LONGEST = {_UNFINISHED: 3600, _SUFFIX: 180 * 24 * 3600}
+
+
+def read(symbol: str, version: str) -> bytes | None:
+    """Return the machine code of a kernel, or None if no file can be trusted to have it.
+
+    version : what the code depends on: sources, compilers, processor.
+    """
+    name, key = _name(symbol, version)
+    for folder in _folders():
+        try:
+            with (folder / name).open("rb") as file:
+                if _is_safe(folder.stat()) and _is_safe(os.fstat(file.fileno())):
+                    check, code = file.read(len(key)), file.read()
+                    if check == _check(key, code):
+                        return code
+        except OSError:
+            continue
+    return None
+
+
+def write(symbol: str, version: str, code: bytes) -> bool:
+    """Store machine code in the first folder that can be written; return whether one can."""
+    name, key = _name(symbol, version)
+    for folder in _folders():
+        if folder == _beside() and sys.dont_write_bytecode:
+            continue
+        try:
+            folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+            if not _is_safe(folder.stat()):
+                continue
+            _delete_old_files(folder)
+            with tempfile.NamedTemporaryFile(
+                dir=folder, prefix=name, suffix=_UNFINISHED, delete=False
+            ) as file:
+                file.write(_check(key, code) + code)
+            Path(file.name).chmod(0o644)  # Other users of this installation load the code too.
+            Path(file.name).replace(folder / name)
+        except OSError:
+            continue
+        return True
+    return False
+
+
+def _folders() -> Iterator[Path]:
+    yield _beside()
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 (a missing home stays "~")
+    if os.path.isabs(home):  # noqa: PTH117
+        yield Path(home) / "lshdup"
+
+
+@functools.cache
+def _beside() -> Path:
+    """Return the folder for byte code of modules beside the package.
+
+    Not a folder in the package: what stays there when the package is uninstalled would keep an
+    empty package importable.
+    """
+    package = Path(__file__).parents[2]
+    return Path(importlib.util.cache_from_source(f"{package}.py")).parent
+
+
+def _name(symbol: str, version: str) -> tuple[str, bytes]:
+    """Return the name of the file of a kernel, and the key of its check."""
+    key = hashlib.blake2b(f"{symbol} {version}".encode(), digest_size=16)
+    return f"lshdup.{symbol}-{key.hexdigest()}{_SUFFIX}", key.digest()
+
+
+def _check(key: bytes, code: bytes) -> bytes:
+    return hashlib.blake2b(code, key=key, digest_size=len(key)).digest()
+
+
+def _is_safe(status: os.stat_result) -> bool:
+    """Return whether nobody but this user or root can write a file or folder."""
+    return status.st_uid in (0, os.geteuid()) and not status.st_mode & 0o022
+
+
+@functools.cache
+def _delete_old_files(folder: Path) -> None:
+    """Delete files of killed writers and outdated machine code."""
+    now = time.time()
+    for path in folder.glob("lshdup.*.kernel*"):
+        with contextlib.suppress(OSError):
+            if now - path.stat().st_mtime > _LONGEST.get(path.suffix, now):
+                path.unlink()

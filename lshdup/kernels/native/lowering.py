@@ -1,0 +1,169 @@
+"""Kernels -> LLVM IR, by numba.
+
+Imported only to write the pack, or when the pack is not that of the sources. It uses parts of
+numba that are not documented; the bounds in pyproject.toml exclude versions that have not been
+tested.
+"""
+
+import contextlib
+import functools
+import re
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import llvmlite.binding as llvm
+import numba
+from llvmlite import ir
+from numba import types
+from numba.core import compiler, config
+from numba.core.registry import cpu_target
+from numba.extending import intrinsic
+
+from lshdup.kernels.helpers import Helper
+from lshdup.kernels.native.llvm import optimise, target
+
+#: Functions of the C library that machine code may call. numba's own functions are missing in the
+#: processes that load it.
+_C_LIBRARY = {
+    "memset", "memcpy", "memmove", "floor", "ceil", "exp", "log", "log1p", "expm1", "pow",
+    "lgamma", "statx", "open", "read", "close",
+}  # fmt: skip
+
+#: The IR is simplified for this target, and then fits every machine with 64-bit little-endian
+#: words: neither vectors nor calls of the platform are in it.
+_TARGET = "x86_64-unknown-linux-gnu"
+
+
+def lower(function: Callable[..., Any], kinds: list[str], symbol: str) -> str:
+    """Return the IR of a kernel, as text without a target, with one visible symbol.
+
+    The code runs without the GIL and without reference counts; integers wrap. Raises numba's
+    errors if the function cannot be compiled, and RuntimeError if it calls a function that the
+    processes loading it lack.
+    """
+    _prepare_helpers()
+    inside: Any = compiler  # numba's types know its decorators only
+    flags = inside.Flags()
+    flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.release_gil = True
+    flags.error_model = "numpy"
+    flags.nrt = False
+    with _without_optimisation():
+        result = inside.compile_extra(
+            cpu_target.typing_context,
+            cpu_target.target_context,
+            function,
+            tuple(_type(kind, function) for kind in kinds),
+            None,
+            flags,
+            {},
+        )
+        text = result.library.get_llvm_str()
+    text = _simplified(text, result.fndesc.llvm_func_name, symbol)
+    needs = set(re.findall(r"^declare [^@]*@\"?([\w.$]+)", text, re.MULTILINE))
+    strange = {name for name in needs if not name.startswith("llvm.")} - _C_LIBRARY
+    if strange or result.signature.return_type not in (types.none, types.int64):
+        message = (
+            f"kernel {function.__name__} calls {sorted(strange)} "
+            f"and returns {result.signature.return_type}"
+        )
+        raise RuntimeError(message)
+    return text
+
+
+@contextlib.contextmanager
+def _without_optimisation() -> Iterator[None]:
+    """Keep numba from optimising: it would do so for the processor at hand."""
+    inside: Any = config
+    level, prune = inside.OPT, inside.LLVM_REFPRUNE_PASS
+    inside.OPT, inside.LLVM_REFPRUNE_PASS = type(level)(0), 0
+    try:
+        yield
+    finally:
+        inside.OPT, inside.LLVM_REFPRUNE_PASS = level, prune
+
+
+def _simplified(text: str, old_symbol: str, symbol: str) -> str:
+    """Return a module with all functions inlined and all that does not depend on the target."""
+    machine = target(_TARGET)
+    module = llvm.parse_assembly(text)
+    module.triple, module.data_layout = machine.triple, str(machine.target_data)
+    for value in (*module.functions, *module.global_variables):
+        if not value.is_declaration and value.name != old_symbol:
+            value.linkage = "internal"
+    module.get_function(old_symbol).name = symbol
+    optimise(module, machine, for_machine=False)
+    return re.sub(
+        r"^(?:; ModuleID|source_filename|target ).*\n", "", str(module), flags=re.MULTILINE
+    )
+
+
+def _type(kind: str, function: Callable[..., Any]) -> Any:
+    if kind.endswith(")"):  # A named tuple, whose class is a global of the kernel.
+        name, _, parts = kind[:-1].partition("(")
+        elements = [_type(part, function) for part in parts.split()]
+        inside: Any = types
+        return inside.BaseTuple.from_types(elements, function.__globals__[name])
+    if kind.endswith("]"):
+        return types.Array(getattr(types, kind[:-3]), int(kind[-2]), "C")
+    return types.boolean if kind == "bool" else getattr(types, kind)
+
+
+def _prepare_helpers() -> None:
+    """Replace the helpers in all modules of kernels by numba's functions, found as globals."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("lshdup.kernels."):
+            for key, value in list(vars(module).items()):
+                if isinstance(value, Helper):
+                    setattr(module, key, _numba_function(value))
+
+
+@functools.cache
+def _numba_function(helper: Helper) -> Any:
+    if helper.kind == "instruction":
+        return globals()[f"_{helper.function.__name__}"]
+    if helper.kind == "C":
+        name, result, *arguments = helper.function()
+        signature = getattr(types, result)(*(getattr(types, kind) for kind in arguments))
+        return types.ExternalFunction(name, signature)
+    njit: Any = numba.njit
+    return njit(nogil=True, error_model="numpy", forceinline=True, _nrt=False)(helper.function)
+
+
+@intrinsic
+def _load64(typingctx: Any, buffer: Any, index: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        address = builder.gep(array.data, [args[1]])
+        word = builder.load(builder.bitcast(address, ir.IntType(64).as_pointer()))
+        word.align = 1
+        return word
+
+    return types.uint64(buffer, types.intp), codegen
+
+
+@intrinsic
+def _count_trailing_zeros(typingctx: Any, word: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.uint64), codegen
+
+
+@intrinsic
+def _count_ones(typingctx: Any, word: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.ctpop(args[0])
+
+    return types.uint64(types.uint64), codegen
+
+
+@intrinsic
+def _folded_product(typingctx: Any, a: Any, b: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        word, wide = ir.IntType(64), ir.IntType(128)
+        product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
+        high = builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), word)
+        return builder.sub(builder.trunc(product, word), high)
+
+    return types.uint64(types.uint64, types.uint64), codegen

@@ -1,0 +1,101 @@
+"""The pack: the LLVM IR of all kernels, which travels with their sources.
+
+Numba yields the same IR on every machine, and takes many times longer for it than LLVM for machine
+code. `python -m lshdup.kernels.compiling` writes the pack. A pack of other sources is ignored:
+kernels are then compiled by numba, which has to be installed.
+"""
+
+import functools
+import hashlib
+import json
+import pkgutil
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+#: Modules beside the kernels without kernels: what they do is not in the IR.
+_NO_KERNELS = {"jit", "compiling"}
+_FOLDER = Path(__file__).parent
+
+PATH = _FOLDER / "kernels.ir"
+
+
+@dataclass(frozen=True)
+class Pack:
+    """The IR of kernels.
+
+    sources : digest of the sources that it was made from. compiler : versions that made it.
+    kernels : IR of each kernel, as text without a target, by its symbol.
+    """
+
+    sources: str
+    compiler: str
+    kernels: dict[str, str]
+
+    def to_bytes(self) -> bytes:
+        """Return the content of the file: a line that is read at every start, and the packed IR."""
+        head = json.dumps({"sources": self.sources, "compiler": self.compiler})
+        body = json.dumps(self.kernels, sort_keys=True).encode()
+        return head.encode() + b"\n" + zlib.compress(body, 9)
+
+
+def read_pack() -> Pack | None:
+    """Read the pack, or return None if there is none."""
+    if _file() is None:
+        return None
+    head, _, body = (_file() or b"").partition(b"\n")
+    return Pack(**json.loads(head), kernels=json.loads(zlib.decompress(body)))
+
+
+@functools.cache
+def pack_compiler() -> str | None:
+    """Return the versions that made the pack, or None if it is not that of the sources."""
+    head = json.loads((_file() or b"{}").partition(b"\n")[0])
+    return head["compiler"] if head.get("sources") == digest_of_sources() else None
+
+
+@functools.cache
+def packed_kernels() -> dict[str, str]:
+    """Return the IR of kernels by their symbols; none if the pack is not that of the sources."""
+    pack = read_pack() if pack_compiler() else None
+    return pack.kernels if pack else {}
+
+
+@functools.cache
+def digest_of_sources() -> str:
+    """Return a digest of all modules that the IR of kernels depends on.
+
+    A change of any module outdates all kernels, because they call each other's helpers.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    for path in (*_modules(), _FOLDER / "lowering.py"):
+        source = _get_data(path)
+        digest.update(f"{path.name} {len(source)}\n".encode() + source)
+    return digest.hexdigest()
+
+
+def kernel_modules() -> list[str]:
+    """Return the names of the modules that may hold kernels, below the package of kernels."""
+    names = (module.name for module in pkgutil.iter_modules([str(_FOLDER.parent)]))
+    return sorted(set(names) - _NO_KERNELS - {_FOLDER.name})
+
+
+def _modules() -> Iterator[Path]:
+    return (_FOLDER.parent / f"{name}.py" for name in kernel_modules())
+
+
+@functools.cache
+def _file() -> bytes | None:
+    try:
+        return _get_data(PATH)
+    except OSError:
+        return None
+
+
+def _get_data(path: Path) -> bytes:
+    """Read a file of the package, which may be a zip file (Spark's --py-files)."""
+    loader: Any = globals()["__loader__"]
+    data: bytes = loader.get_data(str(path))
+    return data

@@ -1,0 +1,247 @@
+"""Machine code of kernels: made from the pack without numba, stored, checked, loaded."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from lshdup.kernels.native import pack
+from lshdup.kernels.native.llvm import object_code, target
+from lshdup.kernels.native.lowering import lower
+from lshdup.kernels.sketch import agreeing_rows
+from tests.conftest import ROOT
+
+SKETCH = """
+import sys, numpy as np
+from lshdup.kernels import jit, sketch
+from lshdup.kernels.native import llvm
+compiled, own = [], llvm.object_code
+def object_code(*args):
+    compiled.append(1)
+    return own(*args)
+llvm.object_code = object_code
+jit.notify_of_waits(lambda message: print(message, end=" | "))
+rows = np.array([[1, 2, 3], [1, 5, 3]], np.uint32)
+out = np.zeros(1, np.int64)
+sketch.agreeing_rows(rows, np.array([0]), np.array([1]), out)
+assert out[0] == 2
+print("compiled" if compiled else "loaded", *["numba"] * bool(sys.modules.get("numba")))
+"""
+
+#: As if numba were not installed.
+WITHOUT_NUMBA = """
+import importlib.metadata, sys
+own = importlib.metadata.version
+def version(name):
+    if name == "numba": raise importlib.metadata.PackageNotFoundError(name)
+    return own(name)
+importlib.metadata.version, sys.modules["numba"] = version, None
+"""
+
+#: As if the processor had none of the instructions that came after the first of its kind.
+OLD_PROCESSOR = """
+import llvmlite.binding as llvm, platform
+class Features(dict):
+    def flatten(self): return ""
+llvm.get_host_cpu_features = Features
+llvm.get_host_cpu_name = lambda: {"x86_64": "x86-64"}.get(platform.machine(), "generic")
+"""
+
+
+@pytest.fixture(scope="session")
+def own_pack():
+    """A pack of the sources with one kernel, whatever became of the pack that is there."""
+    ((symbol, kinds),) = agreeing_rows.variants.items()
+    ir = lower(agreeing_rows.function, kinds, symbol)
+    return pack.Pack(pack.digest_of_sources(), "a compiler", {symbol: ir})
+
+
+@pytest.fixture
+def package(tmp_path, own_pack):
+    """A copy of the package with a cache of its own, and a function that runs a script in it."""
+    shutil.copytree(
+        ROOT / "lshdup", tmp_path / "lshdup", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    packed = tmp_path / "lshdup" / pack.PATH.relative_to(ROOT / "lshdup")
+    packed.write_bytes(own_pack.to_bytes())
+
+    def run(before="", script=SKETCH, code=0, **environment):
+        process = subprocess.run(
+            [sys.executable, "-c", before + script],
+            cwd=tmp_path,
+            env=base | environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert process.returncode == code, process.stderr
+        return (process.stdout if not code else process.stderr).removesuffix("\n")
+
+    cache = tmp_path / "cache"
+    base = {**os.environ, "PYTHONPATH": str(tmp_path), "XDG_CACHE_HOME": str(cache)}
+    for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"):
+        base.pop(name, None)
+    return SimpleNamespace(
+        run=run,
+        folder=tmp_path,
+        packed=packed,
+        beside=tmp_path / "__pycache__",
+        cache=cache / "lshdup",
+        files=lambda folder: sorted(folder.glob("*.kernel*")),
+    )
+
+
+def change_sources(package):
+    with (package.folder / "lshdup/kernels/sets.py").open("a") as source:
+        source.write("\n# another file, because kernels call each other's helpers\n")
+
+
+def test_the_first_process_compiles_and_the_second_loads(package):
+    assert package.run() == "compiled"
+    assert package.run() == "loaded"
+
+
+def test_changed_sources_are_compiled_by_numba(package):
+    """As soon as they are changed, and once."""
+    package.run()
+    change_sources(package)
+    said, what = package.run().rsplit(" | ", 1)
+    assert what == "compiled numba"
+    assert "sources were changed" in said
+    assert package.run() == "loaded"
+    package.packed.unlink()
+    assert package.run() == "loaded"
+
+
+def test_changed_sources_without_numba_name_what_to_install(package):
+    program = "import sys; sys.argv = ['lshdup', 'pairs', 'lshdup', '--no-store']\n"
+    program += "from lshdup.cli.main import program; program()"
+    package.packed.unlink()
+    said = package.run(WITHOUT_NUMBA, program, code=2)
+    assert "sources of kernels were changed" in said
+    assert said.endswith("pip install 'lshdup[kernels]'")
+    assert "Traceback" not in said
+
+
+def test_numba_is_not_needed(package):
+    assert package.run(WITHOUT_NUMBA) == "compiled"
+
+
+@pytest.mark.parametrize("damages", [2, pytest.param(5, marks=pytest.mark.long)])
+def test_damaged_code_is_compiled_anew(package, damages):
+    package.run()
+    (cached,) = package.files(package.beside)
+    whole = cached.read_bytes()
+    for damaged in (
+        whole[:-1],
+        whole[:-1] + bytes([whole[-1] ^ 1]),
+        whole[:100],
+        b"",
+        b"\0" * 16 + whole,
+    )[:damages]:
+        cached.write_bytes(damaged)
+        assert package.run() == "compiled"
+        assert cached.read_bytes() == whole
+
+
+def test_the_cache_goes_where_it_can(package):
+    package.beside.write_text("in the way")
+    assert package.run() == "compiled"
+    assert package.run() == "loaded"
+    (cached,) = package.files(package.cache)
+    assert cached.stat().st_mode & 0o777 == 0o644  # every user of an installation can load it
+
+
+def test_a_cache_that_cannot_be_is_not_promised(package):
+    """Every run compiled and said that the kernels are kept."""
+    package.beside.write_text("in the way")
+    package.cache.parent.write_text("in the way too")
+    for _ in range(2):
+        said, what = package.run().rsplit(" | ", 1)
+        assert what == "compiled"
+        assert "every run compiles" in said
+        assert "XDG_CACHE_HOME" in said
+
+
+def test_python_s_own_settings_of_byte_code_are_respected(package):
+    assert package.run(PYTHONDONTWRITEBYTECODE="1") == "compiled"
+    assert not package.beside.exists()
+    assert len(package.files(package.cache)) == 1
+    elsewhere = package.folder / "elsewhere"
+    shutil.rmtree(package.cache)
+    assert package.run(PYTHONPYCACHEPREFIX=str(elsewhere)) == "compiled"
+    assert not package.beside.exists()
+    assert len(list(elsewhere.rglob("*.kernel"))) == 1
+
+
+def test_nothing_is_left_in_the_package(package):
+    """pip uninstalls byte code; what else is there would keep an empty package importable."""
+    package.run()
+    assert not list((package.folder / "lshdup").rglob("*.kernel*"))
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_code_that_others_can_write_is_not_loaded(package, what):
+    """It loaded machine code from any folder that XDG_CACHE_HOME named."""
+    package.run(PYTHONDONTWRITEBYTECODE="1")
+    (cached,) = package.files(package.cache)
+    path = cached if what == "file" else package.cache
+    path.chmod(0o777)
+    assert package.run() == "compiled"  # and written beside the package
+    assert package.run() == "loaded"
+    shutil.rmtree(package.beside)
+    path.chmod(0o755)
+    assert package.run() == "loaded"
+    if os.geteuid() == 0:
+        os.chown(path, 12345, -1)
+        assert package.run() == "compiled"
+
+
+def test_installations_and_processors_share_a_folder(package):
+    """Each replaced the files of the other: a home folder may be on several machines."""
+    kept = {"PYTHONDONTWRITEBYTECODE": "1"}
+    assert package.run(**kept) == "compiled"
+    assert package.run(OLD_PROCESSOR, **kept) == "compiled"
+    change_sources(package)
+    assert package.run(**kept).endswith("compiled numba")
+    assert package.run(**kept) == "loaded"
+    (package.folder / "lshdup/kernels/sets.py").write_bytes(
+        (ROOT / "lshdup/kernels/sets.py").read_bytes()
+    )
+    assert package.run(**kept) == "loaded"
+    assert package.run(OLD_PROCESSOR, **kept) == "loaded"
+    assert len(package.files(package.cache)) == 3
+
+
+def test_what_killed_writers_left_is_deleted(package):
+    package.beside.mkdir(mode=0o755)
+    names = ("lshdup.a-1.kernel-part", "lshdup.a-1.kernel", "lshdup.py", "other.kernel")
+    for name in names:
+        path = package.beside / name
+        path.touch()
+        os.utime(path, (0, time.time() - 2 * 3600))
+    package.run()
+    left = {path.name for path in package.beside.iterdir()} & {*names}
+    assert left == {*names[1:]}
+    for path in package.beside.glob("lshdup.*.kernel"):
+        os.utime(path, (0, 0))
+    assert package.run() == "loaded"
+    assert package.run(OLD_PROCESSOR) == "compiled"
+    assert len(package.files(package.beside)) == 2  # the new one, and one of another program
+
+
+@pytest.mark.parametrize(
+    ("triple", "cpu", "number"),
+    [("x86_64-unknown-linux-gnu", "x86-64", 62), ("aarch64-unknown-linux-gnu", "generic", 183)],
+)
+def test_the_pack_is_for_every_processor(own_pack, triple, cpu, number):
+    """LLVM makes object code of it (ELF's e_machine tells for what)."""
+    packed = pack.read_pack() or own_pack
+    for ir in packed.kernels.values():
+        code = object_code(ir, target(triple, cpu=cpu, reloc="pic"))
+        assert code[:4] == b"\x7fELF"
+        assert int.from_bytes(code[18:20], "little") == number
