@@ -32,8 +32,6 @@ KEEP = {
     "path-order": "the first in byte order of the names",
 }
 DEFAULT_K = {"word": 3, "symbols": 5, "char": 9, "terms": 1, "ids": 1}
-#: The most tokens in a shingle.
-MAX_K = 1000
 DEFAULT_MAX_BYTES = 256 * 1024 * 1024
 DEFAULT_TEXT_FIELD = "text"
 DEFAULT_STORE = ".lshdup"
@@ -184,11 +182,6 @@ class DocumentParams(_Params):
             1 <= self.max_bytes <= LONGEST,
             f"--max-bytes is {self.max_bytes}; it must be from 1 to {LONGEST}",
         )
-        try:
-            re.compile(self.split.encode("utf-8", "surrogateescape"))
-        except re.error as error:
-            message = f"--split is {self.split!r}, which is no regular expression: {error}"
-            raise ParameterError(message, "put a \\ before a character that is meant") from None
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from lshdup import params
 from lshdup.cli.columns import describe
 from lshdup.cli.help import F, plain_option
 from lshdup.cli.output import FORMATS
-from lshdup.cli.types import Level, Lines, Listed, Share, Size
+from lshdup.cli.types import Level, Lines, Listed, Pattern, Share, Size
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
 
 _SHINGLE, _SKETCH, _BANDS = ShingleParams(), SketchParams(), BandParams()
@@ -68,7 +68,7 @@ documents_options = _stack(
            help="Field that holds the name of a row: a string or an integer, each once."),
     option("--archives", is_flag=True,
            help="Open archives in folders too: tar, zip, WARC, wiki dumps."),
-    option("--split", default="", metavar="REGEX", show_default="no",
+    option("--split", type=Pattern(), default="", metavar="REGEX", show_default="no",
            help="A new document begins at each line that matches."),
     option("--check-content", is_flag=True,
            help="Read unchanged documents again too."),

@@ -93,6 +93,10 @@ class RecordFiles:
         """Pickle without open files, which are opened again when they are needed."""
         return RecordFiles, (self.folder, self.fields, self.longest)
 
+    def __del__(self) -> None:
+        for unpacked in self._unpacked.values():
+            unpacked.file.close()
+
     @property
     def decoded(self) -> int:
         """How many texts of Parquet files were decoded, repeats counted."""

@@ -38,7 +38,7 @@ class Kind(enum.IntEnum):
         """Whether documents are called FILE/NAME, and a file in a folder is opened with --archives
         only.
         """
-        return Kind.TAR <= self <= Kind.WIKI
+        return self in ARCHIVES
 
     @property
     def is_row(self) -> bool:
@@ -56,9 +56,12 @@ class Kind(enum.IntEnum):
 #: Kinds whose documents are rows with fields.
 ROWS = (Kind.JSON, Kind.PARQUET, Kind.CSV)
 
+#: Kinds whose documents are members of archives, and are called by paths.
+ARCHIVES = (Kind.TAR, Kind.ZIP, Kind.WARC, Kind.WIKI)
+
 #: Endings of archives; others that are packed have one of `compression.ENDINGS` behind it. An XML
 #: file is an archive if it is a dump.
-_ARCHIVES = {
+_ENDINGS = {
     Kind.TAR: (b".tar", b".tgz", b".tzst", b".txz", b".tbz2", b".tbz"),
     Kind.ZIP: (b".zip",),
     Kind.WARC: (b".warc", b".wet"),
@@ -66,7 +69,7 @@ _ARCHIVES = {
 }
 #: The endings of archives that are told by their names alone.
 ARCHIVE_ENDINGS = tuple(
-    ending for kind, endings in _ARCHIVES.items() if kind != Kind.WIKI for ending in endings
+    ending for kind, endings in _ENDINGS.items() if kind != Kind.WIKI for ending in endings
 )
 
 _JSON_LINES = (b".jsonl", b".ndjson")
@@ -186,7 +189,7 @@ def classify_file(
     """
     if named or archives:
         name = bare_name(path).lower()
-        for kind, endings in _ARCHIVES.items():
+        for kind, endings in _ENDINGS.items():
             if name.endswith(endings):
                 return kind
     if not (named or field_given):

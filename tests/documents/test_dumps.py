@@ -7,8 +7,6 @@ import zlib
 
 import pytest
 
-from lshdup.errors import ParameterError
-from lshdup.params import DocumentParams
 from lshdup.skipped import Reason
 from tests.documents.test_archives import listed, reasons
 
@@ -207,8 +205,3 @@ def test_split_leaves_files_without_such_a_line_alone(tmp_path):
     (tmp_path / "c").write_bytes(b"-- \none\n-- \ntwo")
     names = [os.fsencode(tmp_path / name) for name in ("a", "b", "c:1", "c:2")]
     assert sorted(listed(tmp_path, split="^-- $")[0]) == names
-
-
-def test_split_is_a_regular_expression():
-    with pytest.raises(ParameterError, match="no regular expression"):
-        DocumentParams(split="(")
