@@ -7,9 +7,10 @@ from pathlib import Path
 #: What the core of the tests needs.
 EXTRAS = ("formats", "parquet", "plot", "test", "zstd")
 
-project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
-requirements = list(project["dependencies"])
+settings = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
+core = settings["tool"]["hatch"]["metadata"]["hooks"]["custom"]
+requirements = core["dependencies"] + core["compiler"]
 for extra in EXTRAS:
-    requirements += project["optional-dependencies"][extra]
+    requirements += settings["project"]["optional-dependencies"][extra]
 for requirement in sorted(set(requirements)):
     print(re.sub(r"([\w.-]+)\s*>=\s*([\d.]+).*", r"\1==\2", requirement))  # noqa: T201

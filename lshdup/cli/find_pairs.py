@@ -60,7 +60,7 @@ def find_pairs(session: Session, options: dict[str, Any]) -> PairsListed:
         found = NO_PAIRS_FOUND
     else:
         params = PairParams(options.get("verify", PairParams().verify), options["max_bucket"] or 0)
-        indexed = workspace.load_or_build_index(request, save=False)
+        indexed = workspace.load_or_build_index(request, save=False, pairs=params)
         collection, threshold = indexed.collection, indexed.params.threshold
         plan, duplicate_of = indexed.index.plan, indexed.index.duplicate_of
         say_index(session, indexed)

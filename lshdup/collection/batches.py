@@ -119,7 +119,7 @@ def process_batches(
     room = max(BYTES_AT_ONCE, (2 * workers.jobs + 1) * BATCH_BYTES)
     under_way: deque[tuple[Future[FinishedBatch], int]] = deque()
     try:
-        for indices in batches(documents, todo):
+        for indices in batches(documents, todo, workers.jobs):
             size = int(documents.spans[indices].sum())
             while under_way and (len(under_way) > 2 * workers.jobs or size > room):
                 done, freed = under_way.popleft()

@@ -20,6 +20,8 @@ from lshdup.utils.ragged import StringTable
 #: A batch has few enough documents to feed all threads, and few enough bytes for memory.
 BATCH_DOCUMENTS = 512
 BATCH_BYTES = 4 << 20
+#: The last batches are made smaller so that threads end together, but not smaller than this.
+_LEAST_DOCUMENTS = 64
 
 
 @dataclass(frozen=True)
@@ -61,16 +63,22 @@ class TextBatch:
         )
 
 
-def batches(documents: DocumentList, indices: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+def batches(
+    documents: DocumentList, indices: NDArray[np.int64], jobs: int = 1
+) -> Iterator[NDArray[np.int64]]:
     """Yield `indices` in runs of at most BATCH_DOCUMENTS documents and about BATCH_BYTES bytes.
 
     Parts of files come in the order of their locations, and each run is of one `Kind`.
+
+    jobs : the threads that the runs are for: each thread gets as many, of the same length.
     """
     locations = documents.locations
     if locations is not None:
         locations.files_of(indices)
     for run in [indices] if locations is None else locations.reading_order(indices):
-        for some in runs(documents.spans[run], BATCH_DOCUMENTS, BATCH_BYTES):
+        shares = jobs * -(-len(run) // (jobs * BATCH_DOCUMENTS)) or 1
+        most = max(-(-len(run) // shares), _LEAST_DOCUMENTS)
+        for some in runs(documents.spans[run], most, BATCH_BYTES):
             yield run[some]
 
 

@@ -2,9 +2,10 @@
 
 A kernel is a Python function on arrays and numbers. numba turns it into LLVM IR, which travels with
 the sources (native/pack.py). LLVM turns the IR into machine code of this processor at the first
-call on a machine, and the code is stored on disk (native/cache.py). numba is imported only if the
-sources were changed. Calls rely on its calling convention, which is not documented: pyproject.toml
-therefore excludes versions that have not been tested. Kernels run without the GIL.
+call on a machine, and the code is stored on disk (native/cache.py); or LLVM did so when a wheel was
+built (native/prebuilt.py). numba is imported only if the sources were changed. Calls rely on its
+calling convention, which is not documented: pyproject.toml therefore excludes versions that have
+not been tested. Kernels run without the GIL.
 """
 
 import ctypes
@@ -14,6 +15,8 @@ from collections.abc import Callable
 from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
+
+from lshdup.kernels.native import prebuilt
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -178,11 +181,15 @@ def _c_function(address: int, kinds: list[str]) -> Callable[..., int]:
 
 
 def _load(function: Callable[..., Any], symbol: str, kinds: list[str]) -> int:
-    """Return the address of a kernel's machine code: from the cache, or compiled and stored."""
+    """Return the address of a kernel's machine code: prebuilt, cached, or compiled and stored."""
+    is_own = function.__module__.startswith(_KERNELS)  # or of a test
+    address = prebuilt.address(symbol) if is_own else None
+    if address is not None:
+        return address
     # Imported here because LLVM takes long.
     from lshdup.kernels.native import cache, llvm, pack
 
-    if not function.__module__.startswith(_KERNELS):  # of a test
+    if not is_own:
         return llvm.load(llvm.object_code(_lower(function, kinds, symbol)), symbol)
     compiler = pack.pack_compiler() or f"numba {_numba_version()}"
     version = f"{pack.digest_of_sources()} {compiler} {llvm.machine_name()}"

@@ -4,18 +4,17 @@ Two documents are candidates if they agree in all rows of a band, and so share a
 """
 
 from bisect import bisect_right
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.frozen import dataclass
 from lshdup.kernels import banding as kernels
 from lshdup.kernels import ordering
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.utils.parallel import run_in_parts
 
 
-@dataclass(frozen=True)
 class BandTable:
     """The buckets of a collection: a bucket of band i is a run of equal ``keys[i, order[i]]``.
 
@@ -23,8 +22,14 @@ class BandTable:
     order : uint32 array of shape (bands, m), the m members by key and then by number.
     """
 
-    keys: NDArray[np.uint64]
-    order: NDArray[np.uint32]
+    def __init__(self, keys: NDArray[np.uint64], order: NDArray[np.uint32]) -> None:
+        self._keys, self.order = keys, order
+        self.documents = keys.shape[1]
+
+    @property
+    def keys(self) -> NDArray[np.uint64]:
+        """The key of every document in every band: uint64 array of shape (bands, n_docs)."""
+        return self._keys
 
     def is_in_order(self) -> bool:
         """Return whether `order` is sorted and has no document twice in a band.
@@ -40,7 +45,7 @@ class BandTable:
 
     def keys_of(self, document: int) -> NDArray[np.uint64]:
         """Return the keys of a document: uint64 array of shape (bands,)."""
-        return np.array([band[document] for band in self.keys], np.uint64)
+        return self._keys[:, document]
 
     def bucket(self, band: int, key: np.uint64) -> NDArray[np.uint32]:
         """Return the documents with this key in this band.
@@ -48,10 +53,10 @@ class BandTable:
         Cost: a look at about 2 log log m places of the table, because keys are hashes and so spread
         evenly; at most 3 log m if they are not.
         """
-        keys, order, wanted = self.keys[band], self.order[band], int(key)
+        order, wanted = self.order[band], int(key)
 
         def key_at(place: int) -> int:
-            return int(keys[order[place]])
+            return int(self.keys_of(int(order[place]))[band])
 
         start, end = 0, len(order)
         below, above = -1, 1 << 64  # The keys before `start` and at `end`, as far as known.
@@ -75,6 +80,30 @@ class BandTable:
         stop = bisect_right(range(min(start + step, len(order))), wanted, start, key=key_at)
         bucket: NDArray[np.uint32] = order[start:stop]
         return bucket
+
+
+class StoredBandTable(BandTable):
+    """A band table of which only the order is stored: keys are made from signatures.
+
+    A query needs the keys of few documents. All keys are made when they are requested together.
+
+    signatures : uint32 array of shape (n_docs, K). plan : the bands. order : as of `BandTable`.
+    """
+
+    def __init__(
+        self, signatures: NDArray[np.uint32], plan: BandPlan, order: NDArray[np.uint32]
+    ) -> None:
+        self._signatures, self._plan, self.order = signatures, plan, order
+        self.documents = len(signatures)
+
+    @cached_property
+    def keys(self) -> NDArray[np.uint64]:
+        """The key of every document in every band: uint64 array of shape (bands, n_docs)."""
+        return band_keys(np.asarray(self._signatures), self._plan)
+
+    def keys_of(self, document: int) -> NDArray[np.uint64]:
+        """Return the keys of a document: uint64 array of shape (bands,)."""
+        return band_keys(self._signatures[document : document + 1], self._plan)[:, 0]
 
 
 def band_keys(signatures: NDArray[np.uint32], plan: BandPlan, jobs: int = 1) -> NDArray[np.uint64]:

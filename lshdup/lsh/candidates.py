@@ -203,6 +203,6 @@ def candidates_of(
     if member >= 0 and not all((bucket == member).any() for bucket in buckets):
         raise damaged
     near = distinct(np.concatenate(buckets))[0].astype(np.int64)
-    if len(near) and near[-1] >= table.keys.shape[1]:
+    if len(near) and near[-1] >= table.documents:
         raise damaged
     return near

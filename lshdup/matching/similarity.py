@@ -50,7 +50,7 @@ def jaccard(
     def work(part: slice) -> None:
         kernels.pair_jaccard(sets.values, sets.offsets, a[part], b[part], threshold, out[part])
 
-    run_in_parts(len(left), jobs, work)
+    run_in_parts(len(left), jobs, work, least=256)
     return out
 
 

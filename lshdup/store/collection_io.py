@@ -28,14 +28,6 @@ from lshdup.store.members import (
 from lshdup.store.npz import Array, Artifact
 from lshdup.utils.ragged import RaggedSets, StringTable
 
-#: Members that say where documents and skipped records are.
-LOCATION_MEMBERS = (
-    "names_blob", "names_offsets", "file_sizes", "file_mtimes", "paths_blob", "paths_offsets",
-    "path_kinds", "path_of", "starts", "lengths", "numbers", "left_names_blob",
-    "left_names_offsets", "left_details_blob", "left_details_offsets", "left_reasons",
-    "left_sizes", "left_mtimes", "left_paths_blob", "left_paths_offsets", "left_records",
-)  # fmt: skip
-
 # --- collection -> arrays -----------------------------------------------------------------------
 
 
@@ -302,7 +294,7 @@ def would_save_the_same(old: Collection, new: Collection, kind: str) -> bool:
         or old.documents.docs != new.documents.docs
         or old.documents.has_links != new.documents.has_links
         or old.documents.record_fields != new.documents.record_fields
-        or old.sketch != new.sketch
+        or (kind == "signatures" and old.sketch != new.sketch)
         or (old.unfiltered is not None and old.unfiltered_identity != new.unfiltered_identity)
     ):
         return False

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lshdup.collection.collection import Collection
 from lshdup.errors import ArtifactError
 from lshdup.lsh import band_plan
-from lshdup.lsh.band_table import BandTable
+from lshdup.lsh.band_table import StoredBandTable
 from lshdup.lsh.candidates import Buckets
 from lshdup.matching.pairs import Pairs
 from lshdup.matching.results import ClustersFound, Index, PairsFound, StoredPairs
@@ -36,26 +36,22 @@ _PAIRS_AGAIN, _CLUSTERS_AGAIN = "run `lshdup pairs` again", "run `lshdup cluster
 
 
 def save_index(store: Store, collection: Collection, index: Index, params: BandParams) -> None:
-    """Save a band table as bands.npz."""
+    """Save a band table as bands.npz, 4 bytes a document and band: signatures.npz has the rest."""
     header = store.describe(collection, with_sketch=True) | {"bands": params.to_json()}
-    # No sizes or times of files: a table stays the same while the sets do.
-    names = collection.documents.names
     arrays: dict[str, Array] = {
-        "names_blob": names.blob,
-        "names_offsets": names.offsets,
-        "keys": index.table.keys,
         "order": index.table.order,
-        "firsts": index.duplicate_of,
+        "firsts": index.duplicate_of.astype(np.uint32),
     }
     npz.save(store.path("bands"), "bands", header, arrays)
 
 
 def load_index(
-    store: Store, collection: Collection, *, verify: bool = True
+    store: Store, collection: Collection, *, verify: bool = True, in_order: bool = True
 ) -> tuple[Index, BandParams] | None:
     """Load bands.npz. Return None if it is missing or was made from another collection.
 
     verify : whether every byte is verified. Raises ArtifactError if the artifact is damaged.
+    in_order : whether all keys are made then, to see that the buckets are in order.
     """
     path = store.path("bands")
     # A query reads all of `firsts`.
@@ -70,16 +66,16 @@ def load_index(
         params = BandParams.from_json(artifact.header["bands"])
         plan = band_plan.plan_bands(collection.sketch.perms, params)
         n = len(collection.documents)
-        keys, order = artifact.arrays["keys"], artifact.arrays["order"]
-        duplicate_of = read_column(artifact, "firsts", np.int64, n)
-        fits = keys.shape == (plan.bands, n) and len(order) == plan.bands and order.shape[1] <= n
-        refuse_if(not fits, "shapes do not fit")
-        refuse_if(keys.dtype != np.uint64 or order.dtype != np.uint32, "types do not fit")
-        fits = not n or (duplicate_of.min() >= 0 and duplicate_of.max() < n)
-        fits = fits and (not verify or not n or order.max(initial=0) < n)
+        order = artifact.arrays["order"]
+        duplicate_of = read_column(artifact, "firsts", np.uint32, n).astype(np.int64)
+        fits = order.ndim == 2 and len(order) == plan.bands and order.shape[1] <= n
+        refuse_if(not fits or order.dtype != np.uint32, "shapes or types do not fit")
+        fits = duplicate_of.max(initial=0) < max(n, 1)
+        fits = fits and (not verify or order.max(initial=0) < max(n, 1))
         refuse_if(not fits, "it names documents that are not there")
-        table = BandTable(keys, order)
-        refuse_if(verify and not table.is_in_order(), "its buckets are not in order")
+        assert collection.signatures is not None
+        table = StoredBandTable(collection.signatures, plan, order)
+        refuse_if(verify and in_order and not table.is_in_order(), "its buckets are not in order")
         return Index(plan, table, duplicate_of), params
 
 

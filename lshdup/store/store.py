@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from lshdup.collection.collection import Collection
 from lshdup.documents.records import RecordFields
@@ -57,6 +57,14 @@ def _is_begun(entry: Path) -> bool:
     return is_mark and _MARK_FILE.startswith(entry.read_bytes())
 
 
+class _Loaded(NamedTuple):
+    """A collection that an artifact holds. stamp : of the file, as of `_stamp`."""
+
+    stamp: tuple[int, ...]
+    is_verified: bool
+    collection: Collection
+
+
 class Store:
     """A folder with at most one artifact of each kind: `shingles.npz`, `signatures.npz`,
     `bands.npz`, `pairs.npz`, `clusters.npz`; and the `.lock` of the run that writes.
@@ -67,6 +75,7 @@ class Store:
     def __init__(self, folder: Path, secret: bytes = b"") -> None:
         self.folder = folder
         self._secret = secret
+        self._loaded: dict[str, _Loaded] = {}
         self.is_held = False  #: whether this process is the one that writes
 
     def path(self, kind: str) -> Path:
@@ -159,6 +168,7 @@ class Store:
             # The times of artifacts tell which collection the last run was of.
             self.path(kind).touch()
             return
+        self._loaded.pop(kind, None)
         arrays = collection_arrays(collection, kind)
         header = self.describe(collection, with_sketch=kind == "signatures")
         header["docs"] = [os.fsdecode(name) for name in collection.documents.docs]
@@ -209,24 +219,21 @@ class Store:
         return os.path.relpath(os.fsdecode(home) or Path.cwd(), self.folder.resolve())
 
     def load_collection(
-        self,
-        kind: str,
-        *,
-        here: bool = False,
-        verify: bool = True,
-        always: tuple[str, ...] = ("template", "common"),
+        self, kind: str, *, here: bool = False, verify: bool = True
     ) -> Collection | None:
-        """Load shingles.npz or signatures.npz. Return None if it is missing.
+        """Load shingles.npz or signatures.npz, once a run. Return None if it is missing.
 
         Raises ArtifactError if the artifact is damaged.
 
         here : return None too if its names do not start from the current folder.
         verify : whether every byte is verified.
-        always : members that are verified in any case. A query looks up every shingle in the
-            filter.
         """
         path = self.path(kind)
-        artifact = npz.load(path, kind, RERUN, verify=verify, always=always)
+        stamp, loaded = _stamp(path), self._loaded.get(kind)
+        if loaded is not None and loaded.stamp == stamp and loaded.is_verified >= verify:
+            return None if here and loaded.collection.documents.home else loaded.collection
+        # A query looks up every shingle in the filter.
+        artifact = npz.load(path, kind, RERUN, verify=verify, always=("template", "common"))
         if artifact is None:
             return None
         with damage_explained(path, RERUN):
@@ -243,4 +250,15 @@ class Store:
             collection = read_collection(
                 artifact, b"" if at_home else os.fsencode(home), verify=verify, folder=self.folder
             )
-            return replace(collection, shingle=collection.shingle.with_secret(self._secret))
+            collection = replace(collection, shingle=collection.shingle.with_secret(self._secret))
+            self._loaded[kind] = _Loaded(stamp, verify, collection)
+            return collection
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    """Return numbers that differ for a file that has been replaced; none for a missing file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return ()
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -10,6 +10,11 @@ import zlib
 PDF, ZIP, OLE, RTF = b"%PDF-", b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf"
 MAGICS = (PDF, ZIP, OLE, RTF)
 MAIL_ENDING = b".eml"
+#: The last four bytes of the names of such documents.
+OFFICE_ENDINGS = (
+    b".pdf", b".doc", b"docx", b".ppt", b"pptx", b".xls", b"xlsx", b".odt", b".ods", b"epub",
+    b".rtf", b".msg",
+)  # fmt: skip
 #: The type of a document that nobody can read without its password.
 ENCRYPTED = "encrypted"
 

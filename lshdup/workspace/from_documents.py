@@ -23,9 +23,10 @@ from lshdup.params import ShingleParams, SketchParams
 from lshdup.pipeline import EVERY_SET
 from lshdup.shingling.shingle_filter import ShingleFilter, are_same_filters
 from lshdup.skipped import Reason
-from lshdup.store.collection_io import LOCATION_MEMBERS
+from lshdup.text.file_types import OFFICE_ENDINGS
 from lshdup.utils.compression import PIP, is_lacking
 from lshdup.utils.messages import count_of
+from lshdup.utils.ragged import StringTable
 from lshdup.utils.scratch import Spool, open_optional_spool
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.filter_request import read_filter_request
@@ -62,7 +63,8 @@ def collect_sets(
 def collect_signatures(run: RunContext, request: Request) -> Collection:
     """Collect and save the signatures of the documents that a request names.
 
-    Sets are kept and saved too, if they are few. Without a store nothing is saved.
+    Sets are kept for verification only where reading a document again is slow, and are saved only
+    if a reader of office formats made many of them. Without a store nothing is saved.
     """
     shingle = merge_params(ShingleParams, request.given)
     wanted = read_filter_request(run, request, shingle)
@@ -72,22 +74,33 @@ def collect_signatures(run: RunContext, request: Request) -> Collection:
     shingle_filter = build_filter(None, wanted) if wanted is not None else None
     documents = _find(run, request, shingle)
     journal = _open_journal(run, documents, shingle, sketch, shingle_filter)
-    # A token has about seven bytes and makes a shingle of eight: the sets of more text than this
-    # would outgrow the memory limit in the end.
-    few = bool(documents.spans.sum() <= SET_BYTES)
-    # The sets of a spool are mapped and outlive it: no row is decoded a second time.
-    in_spool = documents.has_parquet and not few
+    is_slow = _expects_office_documents(documents.names)
+    # The sets of a spool are mapped and outlive it: no row is decoded a second time. A token has
+    # about seven bytes and makes a shingle of eight.
+    in_spool = documents.has_parquet and documents.spans.sum() > SET_BYTES
     spool = open_optional_spool(documents.record_files.folder) if in_spool else None
-    keep: Spool | int = spool or (SET_BYTES // 2 if few else 0)
+    keep: Spool | int = spool or (SET_BYTES // 2 if is_slow or documents.has_parquet else 0)
     with spool or nullcontext():
         collection = _collect(
             run, request, documents, shingle, sketch, keep, shingle_filter, journal
         )
     if run.store is not None:
-        _save(run, collection, ("shingles", "signatures") if few else ("signatures",), journal)
+        kinds = ("shingles", "signatures") if is_slow and spool is None else ("signatures",)
+        _save(run, collection, kinds, journal)
     if journal is not None:
         journal.remove()
     return collection
+
+
+def _expects_office_documents(names: StringTable) -> bool:
+    """Return whether about one name in fifty is that of an office document.
+
+    A reader takes milliseconds for one: more than keeping the sets of fifty documents takes.
+    """
+    ends = names.offsets[1:][names.sizes >= 4]
+    last = names.blob[ends[:, np.newaxis] - np.arange(4, 0, -1)] | 0x20  # in lower case
+    office = np.isin(last.view(np.uint32), np.frombuffer(b"".join(OFFICE_ENDINGS), np.uint32))
+    return bool(50 * office.sum() >= max(len(names), 1))
 
 
 def _collect_in_two_passes(
@@ -152,7 +165,7 @@ def _save(
     assert run.store is not None
     try:
         for kind in kinds:
-            # Sets that are kept are few: saved, they spare the next run reading documents.
+            # Sets that were too many to be kept are missing.
             if kind != "shingles" or collection.unfiltered_sets is not None:
                 run.store.save_collection(kind, collection)
     except ArtifactError:
@@ -188,9 +201,7 @@ def _load_known_records(run: RunContext, request: Request) -> KnownRecords:
     if run.store is None:
         return {}
     try:
-        old = run.store.load_collection(
-            run.store.newest(), here=True, verify=False, always=LOCATION_MEMBERS
-        )
+        old = run.store.load_collection(run.store.newest(), here=True)
         return {} if old is None else find_known_records(old, request.files)
     except (ArtifactError, IndexError):  # A damaged artifact is rebuilt, and that is said then.
         return {}
@@ -325,7 +336,6 @@ def _load_stored(
     shingle_filter: ShingleFilter | None,
 ) -> Collection | None:
     """Load the stored collection with these parameters; else the unfiltered sets."""
-    shingles = _load_for_reuse(run, "shingles")
     old = _load_for_reuse(run, "signatures") if sketch is not None else None
     if old is not None and (
         old.shingle != shingle
@@ -333,6 +343,9 @@ def _load_stored(
         or not are_same_filters(old.shingle_filter, shingle_filter)
     ):
         old = None
+    if old is not None and count_known(old, documents) == len(documents):
+        return old
+    shingles = _load_for_reuse(run, "shingles", "removed" if sketch is not None else "made anew")
     if shingles is None or shingles.shingle != shingle:
         return old
     if old is None:
@@ -343,8 +356,8 @@ def _load_stored(
     return shingles if count_known(shingles, documents) >= count_known(old, documents) else old
 
 
-def _load_for_reuse(run: RunContext, kind: str) -> Collection | None:
-    """Load an artifact; drop it and return None if it is damaged."""
+def _load_for_reuse(run: RunContext, kind: str, fate: str = "made anew") -> Collection | None:
+    """Load an artifact; drop it and return None if it is damaged. fate : what is said of it."""
     if run.store is None:
         return None
     try:
@@ -357,7 +370,7 @@ def _load_for_reuse(run: RunContext, kind: str) -> Collection | None:
             )
         return usable
     except ArtifactError as error:
-        run.say(f"{error.message}; it is made anew")
+        run.say(f"{error.message}; it is {fate}")
         if run.store.is_held:
             run.store.drop(kind)
         return None

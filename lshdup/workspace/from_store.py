@@ -13,6 +13,7 @@ import numpy as np
 from lshdup.collection.collect import sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
+from lshdup.collection.set_source import set_source
 from lshdup.errors import RERUN, ArtifactError
 from lshdup.params import DEFAULT_STORE, FilterParams, SketchParams
 from lshdup.store.store import Store
@@ -146,20 +147,28 @@ def load_last_collection(run: RunContext, *, verify: bool = False) -> Collection
     )
 
 
-def load_signatures_of(run: RunContext, shingles: Collection) -> Collection | None:
-    """Load signatures.npz beside shingles.npz, if the last run with DOCS made both.
+def load_or_read_sets(run: RunContext, request: Request) -> tuple[Collection, Collection | None]:
+    """Load the unfiltered sets of the last run; or read its documents again, if it kept none.
 
-    Errors: ArtifactError if signatures.npz is newer and of another collection: the last run kept no
-    sets.
+    Documents that changed or cannot be read again are reported and left out.
+
+    Returns the collection with its sets, and that of signatures.npz if the last run made it.
     """
-    assert run.store is not None
-    signatures = run.store.load_collection("signatures", verify=False)
-    if signatures is None or run.store.newest() == "shingles":
-        return None
-    if signatures.unfiltered_identity != shingles.identity:
-        message = f"shingles.npz in {run.store.folder} is not of the last run"
-        raise ArtifactError(message, RERUN)
-    return signatures
+    store = run.store
+    signatures = store.load_collection("signatures") if store is not None else None
+    if store is None or signatures is None or store.newest() == "shingles":
+        return load_shingles(run, request), None
+    check_conflict("signatures.npz", signatures.shingle, request.given, RERUN)
+    collection = signatures.before_filter
+    sets = load_sets(run, signatures, verify=True)
+    if sets is None:
+        collection = leave_out_changed(run, collection, request)
+        wanted = np.arange(len(collection.documents))
+        sets = set_source(collection, request.jobs, run.skipped)(wanted)
+        readable = np.flatnonzero(sets.sizes == collection.sizes)
+        if len(readable) < len(wanted):
+            collection, sets = collection.take(readable), sets.take(readable)
+    return collection.with_unfiltered_sets(sets), signatures
 
 
 def load_sets(

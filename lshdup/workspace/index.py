@@ -10,8 +10,8 @@ from lshdup.collection.collection import Collection
 from lshdup.errors import ArtifactError
 from lshdup.frozen import dataclass
 from lshdup.lsh.band_plan import BandPlan, plan_bands
-from lshdup.matching.results import Index
-from lshdup.params import BandParams, SketchParams
+from lshdup.matching.results import Index, StoredPairs
+from lshdup.params import BandParams, PairParams, SketchParams
 from lshdup.pipeline import build_index
 from lshdup.store import results_io
 from lshdup.workspace.context import RunContext
@@ -30,6 +30,8 @@ class IndexedCollection:
     plan : bands that decide which documents are candidates. The table of a `query` may have been
         planned for more candidates.
     from_documents : whether the documents were named: then artifacts are saved as by a first run.
+    pairs : pairs of the last run that answer what is requested. Then it is not known whether the
+        buckets of the table are in order, as kernels need them.
     """
 
     collection: Collection
@@ -37,6 +39,7 @@ class IndexedCollection:
     params: BandParams
     plan: BandPlan
     from_documents: bool = True
+    pairs: StoredPairs | None = None
 
     def is_candidate(
         self, signature: NDArray[np.uint32]
@@ -61,7 +64,12 @@ class IndexedCollection:
 
 
 def load_or_build_index(
-    run: RunContext, request: Request, *, save: bool, verify: bool = True
+    run: RunContext,
+    request: Request,
+    *,
+    save: bool,
+    verify: bool = True,
+    pairs: PairParams | None = None,
 ) -> IndexedCollection:
     """Load the band table, or build it from signatures, of the documents that a request names.
 
@@ -74,6 +82,7 @@ def load_or_build_index(
     save : whether a table is saved that is built without DOCS.
     verify : check every byte of the artifacts; or only the bytes that are read, and use a stored
         table with more candidates too.
+    pairs : what is done with the candidates, if that is to find pairs.
 
     """
     params = merge_params(BandParams, request.given)
@@ -88,7 +97,12 @@ def load_or_build_index(
         collection = leave_out_changed(run, attach_sets(run, collection), request)
         assert collection.sketch is not None
         plan = plan_bands(collection.sketch.perms, params)
-        stored = _load(run, collection, request, verify=verify)
+        earlier = None
+        if pairs is not None and run.store is not None:
+            earlier = results_io.load_pairs(run.store, collection)
+            if earlier is not None and not earlier.covers(plan, params, pairs):
+                earlier = None
+        stored = _load(run, collection, request, verify=verify, in_order=earlier is None)
         index = stored[0] if stored is not None else None
         if index is not None and index.plan.has_shape_of(plan):
             index = Index(plan, index.table, index.duplicate_of)
@@ -102,17 +116,17 @@ def load_or_build_index(
             index = build_index(collection, params, request.jobs)
         if save and run.store is not None and (stored is None or stored[1] != params):
             results_io.save_index(run.store, collection, index, params)
-        return IndexedCollection(collection, index, params, plan, bool(request.documents))
+        return IndexedCollection(collection, index, params, plan, bool(request.documents), earlier)
 
 
 def _load(
-    run: RunContext, collection: Collection, request: Request, *, verify: bool
+    run: RunContext, collection: Collection, request: Request, *, verify: bool, in_order: bool
 ) -> tuple[Index, BandParams] | None:
     """Load bands.npz. A damaged one is rebuilt by a command with DOCS, and refused by others."""
     if run.store is None:
         return None
     try:
-        return results_io.load_index(run.store, collection, verify=verify)
+        return results_io.load_index(run.store, collection, verify=verify, in_order=in_order)
     except ArtifactError as error:
         if not request.documents:
             raise

@@ -31,7 +31,9 @@ def load_or_find_pairs(
 
     """
     collection, index, bands = indexed.collection, indexed.index, indexed.params
-    earlier = results_io.load_pairs(run.store, collection) if run.store is not None else None
+    earlier = indexed.pairs
+    if earlier is None and run.store is not None:
+        earlier = results_io.load_pairs(run.store, collection)
     if earlier is not None and earlier.covers(index.plan, bands, params):
         found = earlier.at_least(bands.threshold)
         say_large_bucket(run, indexed, found.buckets)

@@ -59,7 +59,12 @@ class Workspace(RunContext):
             )
 
     def load_or_build_index(
-        self, request: Request, *, save: bool = True, verify: bool = True
+        self,
+        request: Request,
+        *,
+        save: bool = True,
+        verify: bool = True,
+        pairs: PairParams | None = None,
     ) -> IndexedCollection:
         """`lshdup index`, and how `pairs`, `clusters` and `query` begin.
 
@@ -70,9 +75,10 @@ class Workspace(RunContext):
             used.
         verify : check every byte of the artifacts; or only the bytes that are read, and use any
             stored table that serves (`query`).
+        pairs : how candidates are met and verified, if only pairs are found with the index.
 
         """
-        indexed = index.load_or_build_index(self, request, save=save, verify=verify)
+        indexed = index.load_or_build_index(self, request, save=save, verify=verify, pairs=pairs)
         request.accept(indexed.collection.documents, True)
         return indexed
 
@@ -114,8 +120,7 @@ class Workspace(RunContext):
             wanted = read_filter_request(self, request, shingle)
             collection = from_documents.collect_sets(self, request, shingle, EVERY_SET)
         else:
-            collection = from_store.load_shingles(self, request)
-            last = from_store.load_signatures_of(self, collection)
+            collection, last = from_store.load_or_read_sets(self, request)
             wanted = read_filter_request(self, request, collection.shingle, last)
         request.accept(collection.documents, True)
         if wanted is not None:
@@ -172,9 +177,9 @@ class Workspace(RunContext):
             return made
         if not wanted.ignore_common:
             return build_filter(None, wanted)
-        shingles = from_store.load_shingles(self, request)
+        shingles, _ = from_store.load_or_read_sets(self, request)
         if shingles.shingle != shingle:
-            message = "shingles.npz was made with other options than are shown"
+            message = "the store was made with other options than are shown"
             raise ArtifactError(message, RERUN)
         return build_filter(shingles, wanted, request.jobs)
 

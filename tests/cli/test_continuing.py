@@ -92,7 +92,8 @@ def test_a_store_of_another_user_is_not_taken_from_above(run, here, monkeypatch)
 
 @pytest.fixture
 def changed(run, here):
-    """A store of which one document is gone, one has changed, and one has come since."""
+    """A store with sets, of which one document is gone, one has changed, and one is new."""
+    run("shingle", "docs", "-q")
     run("pairs", "docs", "-t", "0.5", "-q")
     (here / "docs/b").unlink()
     (here / "docs/own").write_text("it says something else now")
@@ -206,6 +207,7 @@ def test_a_store_of_another_collection_stays(run, here):
 
 @pytest.mark.parametrize("kind", ["signatures", "shingles"])
 def test_a_store_of_another_collection_stays_if_one_artifact_is_damaged(run, here, kind):
+    run("shingle", "docs", "-q")
     run("index", "docs", "-q")
     os.truncate(here / f".lshdup/{kind}.npz", 500)
     (here / "other").mkdir()
@@ -214,7 +216,8 @@ def test_a_store_of_another_collection_stays_if_one_artifact_is_damaged(run, her
     err = run("pairs", "other", code=2).err
     assert "the store .lshdup holds another collection: 4 documents in docs\n" in err
     assert {path: path.read_bytes() for path in before} == before
-    assert "it is made anew" in run("pairs", "docs").err
+    command = "shingle" if kind == "shingles" else "pairs"
+    assert "it is made anew" in run(command, "docs").err
 
 
 def test_docs_that_are_compared_with_others_are_not_kept_in_a_store_of_others(run, here):

@@ -249,6 +249,18 @@ def test_batches_cover_everything_once():
     assert all(len(part) == 1 or sizes[part].sum() <= BATCH_BYTES for part in parts)
 
 
+@pytest.mark.parametrize("count", [0, 1, 70, 600, BATCH_DOCUMENTS, 6 * BATCH_DOCUMENTS + 15])
+def test_batches_keep_all_threads_busy_to_the_end(count):
+    sizes = np.full(count, 10)
+    documents = DocumentList(StringTable.from_strings([b"x"] * count), sizes, sizes)
+    parts = list(batches(documents, np.arange(count), jobs=2))
+    assert np.concatenate([np.arange(0), *parts]).tolist() == list(range(count))
+    assert max(map(len, parts), default=0) <= BATCH_DOCUMENTS
+    if count > 128:
+        assert len(parts) % 2 == 0
+        assert max(map(len, parts)) - min(map(len, parts)) < len(parts)
+
+
 # --- bytes -> text ---
 
 

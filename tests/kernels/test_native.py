@@ -9,6 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
+pytest.importorskip("numba")
+
 from lshdup.kernels.native import pack
 from lshdup.kernels.native.llvm import object_code, target
 from lshdup.kernels.native.lowering import lower

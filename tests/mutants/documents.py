@@ -50,8 +50,8 @@ MUTANTS = [
     Mutant(
         "finding: names with a dash look like options",
         "lshdup/documents/finding.py",
-        'name = b"./" + name if name[0] == dash else name',
-        "name = name if dash else name",
+        'name = prefix + base if prefix or base[0] != dash else b"./" + base',
+        "name = prefix + base if dash else base",
         FINDING,
     ),
     Mutant(

@@ -50,7 +50,7 @@ MUTANTS = [
     Mutant(
         "candidates: documents that the table does not have",
         "lshdup/lsh/candidates.py",
-        "if len(near) and near[-1] >= table.keys.shape[1]:",
+        "if len(near) and near[-1] >= table.documents:",
         "if len(near) and near[-1] > 1 << 40:",
         BANDS,
     ),

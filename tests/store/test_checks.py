@@ -70,15 +70,14 @@ def test_members_that_overlap_are_refused(tmp_path):
 def test_a_store_of_another_unicode_version_is_refused(run, tmp_path, monkeypatch):
     (tmp_path / "a").write_text("a few words of text")
     run("index", "a")
-    store = Store(tmp_path / ".lshdup")
-    assert store.load_collection("signatures") is not None
+    assert Store(tmp_path / ".lshdup").load_collection("signatures") is not None
 
     class Other:
         unidata_version = "1.0"
 
     monkeypatch.setattr(store_module, "unicodedata", Other)
     with pytest.raises(ArtifactError, match=rf"Unicode {unicodedata.unidata_version}.*has 1\.0"):
-        store.load_collection("signatures")
+        Store(tmp_path / ".lshdup").load_collection("signatures")
 
 
 @pytest.mark.parametrize("held", [True, False])
@@ -114,6 +113,22 @@ def test_an_artifact_of_another_reader_is_written_again():
     assert not would_save_the_same(one, two, "signatures")
 
 
+def test_an_artifact_is_loaded_again_only_if_another_one_is_there(run, tmp_path):
+    (tmp_path / "a").write_text("a few words of text")
+    run("index", "a")
+    store = Store(tmp_path / ".lshdup")
+    mapped = store.load_collection("signatures", verify=False)
+    verified = store.load_collection("signatures")
+    assert verified is not mapped
+    assert store.load_collection("signatures", verify=False) is verified
+    (tmp_path / "b").write_text("other words")
+    run("index", "a", "b")
+    assert len(store.load_collection("signatures").documents) == 2
+    store.path("signatures").write_bytes(b"junk")
+    with pytest.raises(ArtifactError, match="damaged"):
+        store.load_collection("signatures")
+
+
 def test_the_source_that_knows_more_documents_is_taken(run, tmp_path):
     """After `shingle` shingles.npz knows what signatures.npz does not: nothing is read again."""
     (tmp_path / "d").mkdir()
@@ -121,7 +136,7 @@ def test_the_source_that_knows_more_documents_is_taken(run, tmp_path):
         (tmp_path / f"d/{i}").write_text(f"document {i} of some with words of their own {i * i}")
         if i in (14, 19):
             said = run(("index", "shingle")[i == 19], "d").err
-    assert "5 documents read, 15 unchanged" in said
+    assert "20 documents -> " in said
     assert "0 documents read, 20 unchanged" in run("index", "d").err
 
 

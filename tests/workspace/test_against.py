@@ -247,6 +247,7 @@ def test_a_stored_index_is_only_read_and_gives_the_parameters(run, two_sides):
 
 
 def test_an_index_whose_documents_are_gone(run, two_sides):
+    run("shingle", "old", "--store", "archive")
     stored(run)
     options = ("--against", "archive", "-t", "0.6", "--recall", "0.99999")
     exact = [(*row, "exact") for row in brute_force(0.6)]
@@ -293,7 +294,6 @@ def test_an_index_whose_documents_are_gone(run, two_sides):
 
 def test_an_index_whose_documents_are_partly_gone_or_changed(run, two_sides):
     stored(run)
-    os.remove("archive/shingles.npz")
     options = ("--against", "archive", "-t", "0.6", "--recall", "0.99999")
     exact = printed(run("pairs", "new", *options))
     lost = {b"old/%03d.txt" % i for i in range(0, 40, 2)}
@@ -325,7 +325,6 @@ def test_a_copy_that_is_there_stands_in_for_one_that_is_gone(run, tmp_path):
         (tmp_path / "old" / name).write_text(" ".join(words))
     (tmp_path / "new").write_text(" ".join([*words, "more"]))
     run("index", "old", "--store", "archive")
-    os.remove(tmp_path / "archive/shingles.npz")
     options = ("pairs", "new", "--against", "archive")
     exact = run(*options)
     assert len(exact.rows) == 3
@@ -339,7 +338,6 @@ def test_a_copy_that_is_there_stands_in_for_one_that_is_gone(run, tmp_path):
 def test_a_changed_file_is_not_paired_with_itself_by_an_estimate(run, two_sides):
     """The store knows its old signature only; neither the pair nor its estimate counts."""
     stored(run)
-    os.remove("archive/shingles.npz")
     for path in Path("old").iterdir():
         path.write_text(path.read_text("utf-8", "replace") + " and more", "utf-8")
     rows, _, _ = asked(0.6, (b"archive",), docs=(b"old",))

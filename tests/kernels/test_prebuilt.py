@@ -1,0 +1,118 @@
+"""Machine code of kernels that comes with a wheel: how it is made, and which is loaded."""
+
+import ctypes
+import os
+
+import numpy as np
+import pytest
+
+from lshdup.kernels import sketch
+from lshdup.kernels.jit import Kernel
+from lshdup.kernels.native import prebuilt
+
+X86 = prebuilt.LEVELS["x86_64"]
+
+
+@pytest.fixture
+def linking():
+    pytest.importorskip("llvmlite")
+    from lshdup.kernels.native import linking
+
+    return linking
+
+
+@pytest.fixture
+def kernels():
+    """The IR of two kernels, whatever became of the pack that is there."""
+    pytest.importorskip("numba")
+    from lshdup.kernels.native.lowering import lower
+
+    return {
+        symbol: lower(each.function, kinds, symbol)
+        for each in (sketch.agreeing_rows, sketch.fast_sketch)
+        for symbol, kinds in each.variants.items()
+    }
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The folder where libraries are looked for."""
+    monkeypatch.setattr(prebuilt, "_FOLDER", tmp_path)
+    prebuilt._library.cache_clear()
+    yield tmp_path
+    prebuilt._library.cache_clear()
+
+
+def test_the_best_level_of_a_processor():
+    assert [*X86] == ["x86-64-v3", "x86-64"]
+    assert prebuilt.best_level("x86_64", X86["x86-64-v3"] | {"sse2"}) == "x86-64-v3"
+    for missing in X86["x86-64-v3"]:
+        assert prebuilt.best_level("x86_64", X86["x86-64-v3"] - {missing}) == "x86-64"
+    assert prebuilt.best_level("aarch64", frozenset()) == "generic"
+
+
+def test_an_installation_without_libraries_compiles(folder):
+    assert prebuilt.address("sketch.agreeing_rows") is None
+
+
+def test_an_installed_wheel_is_prebuilt():
+    """Where CI says so; the tests of kernels then run on its libraries."""
+    if "prebuilt" not in os.environ.get("LSHDUP_REQUIRE", "").split(","):
+        pytest.skip("the sources are tested, which have no libraries")
+    assert prebuilt.address("sketch.agreeing_rows")
+
+
+def test_libraries_of_all_levels_are_linked_and_called(linking, kernels, folder, monkeypatch):
+    machine = os.uname().machine
+    made = linking.link_libraries(folder, kernels)
+    assert [path.name for path in made] == [*map(prebuilt.file_name, prebuilt.LEVELS[machine])]
+    for path in made:
+        library = ctypes.CDLL(str(path))
+        assert all(library[symbol] for symbol in kernels)
+    for features in (prebuilt._features(), frozenset()):
+        prebuilt._library.cache_clear()
+        monkeypatch.setattr(prebuilt, "_features", lambda found=features: found)
+        rows = np.array([[1, 2, 3], [1, 5, 3]], np.uint32)
+        out = np.zeros(1, np.int64)
+        Kernel(sketch.agreeing_rows.function)(rows, np.array([0]), np.array([1]), out)
+        assert out[0] == 2
+        level = prebuilt.best_level(machine, features)
+        assert prebuilt._library()._name == str(folder / prebuilt.file_name(level))
+
+
+def test_the_same_kernels_make_the_same_bytes(linking, kernels, tmp_path):
+    made = []
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        made.append(
+            [path.read_bytes() for path in linking.link_libraries(tmp_path / name, kernels)]
+        )
+    assert made[0] == made[1]
+
+
+def test_without_a_linker_the_error_says_what_to_install(linking, kernels, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setattr(linking.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(linking.LinkError, match="install a C compiler, or run `pip install ziglan"):
+        linking.link_libraries(tmp_path, kernels)
+
+
+def test_a_linker_that_fails_is_named(linking, kernels, tmp_path, monkeypatch):
+    compiler = tmp_path / "my-cc"
+    compiler.write_text("#!/bin/sh\necho no such option >&2\nexit 1\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+    with pytest.raises(linking.LinkError, match="my-cc cannot link the kernels: no such option"):
+        linking.link_libraries(tmp_path, kernels)
+
+
+def test_a_pack_of_other_sources_is_not_linked(linking, tmp_path):
+    with pytest.raises(linking.LinkError, match=r"run `python -m lshdup\.kernels\.compiling`"):
+        linking.link_libraries(tmp_path, {})
+
+
+def test_other_machines_are_refused(linking, kernels, tmp_path, monkeypatch):
+    monkeypatch.setattr(linking.sys, "platform", "darwin")
+    with pytest.raises(linking.LinkError, match="only for Linux on x86_64 or aarch64"):
+        linking.link_libraries(tmp_path, kernels)
