@@ -26,7 +26,7 @@ from benchmarks.sections.bench import Bench
 
 PACKAGES = (
     "numpy",
-    "numba",
+    "llvmlite",
     "pyspark",
     "datasketch",
     "rensa",

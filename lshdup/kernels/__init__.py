@@ -1,5 +1,5 @@
 """Compiled loops over arrays, one file a stage.
 
-Only this package imports numba. Kernels know no documents, names or parameters, and check nothing:
-the stage that calls a kernel has checked shapes and domains.
+Only this package imports numba and LLVM, in native/. Kernels know no documents, names or
+parameters, and check nothing: the stage that calls a kernel has checked shapes and domains.
 """

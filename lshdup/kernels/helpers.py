@@ -64,6 +64,24 @@ def load64(buffer: Any, index: Any) -> Any:
 
 
 @instruction
+def within(buffer: Any, index: Any, ones: Any, low: Any, count: Any) -> Any:
+    """Return a bit for each of 64 bytes of a uint8 array from `index` on, as one uint64.
+
+    A bit is set where low <= byte | ones < low + count.
+    """
+    raise NotImplementedError
+
+
+@instruction
+def fold_block(source: Any, index: Any, target: Any, at: Any, shift: Any) -> Any:
+    """Copy the ASCII characters of 64 bytes from source[index] on to target[at] on.
+
+    Add `shift` to those from "A" to "Z". Other bytes of the target stay as they are.
+    """
+    raise NotImplementedError
+
+
+@instruction
 def count_trailing_zeros(word: Any) -> Any:
     """Return the index of the lowest set bit of a uint64, as an int64; 64 if none is set."""
     raise NotImplementedError

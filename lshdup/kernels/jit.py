@@ -208,7 +208,7 @@ def _load(function: Callable[..., Any], symbol: str, kinds: list[str]) -> int:
 def _lower(function: Callable[..., Any], kinds: list[str], symbol: str) -> str:
     """Return the IR of a kernel, made by numba."""
     _numba_version()
-    _say("compiling kernels whose sources were changed; they are kept (some seconds)")
+    _say("compiling kernels whose sources were changed (some seconds)")
     from lshdup.kernels.native.lowering import lower
 
     return lower(function, kinds, symbol)

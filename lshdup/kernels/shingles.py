@@ -7,14 +7,12 @@ Reference in the tests: `shingle_list` of tests/reference.py.
 
 import numpy as np
 
-from lshdup.kernels.ascii import ascii_symbols, ascii_words
 from lshdup.kernels.helpers import I32, I64, U8, U32, U64, inlined, load64, mix64
 from lshdup.kernels.jit import kernel
 from lshdup.kernels.ordering import heap_sort, sort_values, unique_values
 from lshdup.kernels.sequences import sequence_fingerprint
 from lshdup.kernels.text import (
     DONE,
-    HAS_HIGH,
     RULE_IDS,
     RULE_SYMBOLS,
     RULE_TERMS,
@@ -39,33 +37,43 @@ _NEXT_FACTOR = np.uint64(0x9E3779B97F4A7C16)  # Even: a factor stays odd.
 _POLY31_FACTOR = np.uint64(31)
 _POLY31_MASK = np.uint64(0xFFFFFFFF)
 _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
-_ONE = np.uint64(1)
+_ONE, _TWO = np.uint64(1), np.uint64(2)
 
 
 @inlined
-def _hash_tokens(folded: U8, edges: I32, tokens: int, seed: np.uint64, hashes: U64) -> None:
+def _hash_tokens(
+    folded: U8, edges: I32, tokens: int, seed: np.uint64, hashes: U64, longer: U64
+) -> None:
     """Set hashes[t] to the hash of a token: words of eight bytes, each xor-ed and mixed.
 
     The last word is padded with zeros. Tokens contain no NUL, unless they are one character, so
-    the padding is unambiguous, and up to eight bytes the hash is a bijection. The first loop has
-    no branch: most words of most languages end within it.
+    the padding is unambiguous, and up to eight bytes the hash is a bijection. Which tokens go on is
+    collected without a branch to mispredict.
+
+    longer : scratch, for the tokens.
     """
+    n = np.uint64(0)
     for t in range(tokens):
         start = edges[2 * t]
-        size = min(edges[2 * t + 1] - start, 8)
-        hashes[t] = load64(folded, start) & (_ONES >> np.uint64(64 - 8 * size))
+        size = edges[2 * t + 1] - start
+        hashes[t] = load64(folded, start) & (_ONES >> np.uint64(64 - 8 * min(size, 8)))
+        longer[n] = t
+        n += np.uint64(size > 8)
     for t in range(tokens):  # A loop of its own, because the compiler vectorises it.
         hashes[t] = mix64(seed ^ hashes[t])
-    for t in range(tokens):
-        end = edges[2 * t + 1]
-        at = edges[2 * t] + 8
-        if at < end:
-            h = hashes[t]
-            while at < end:
-                size = min(end - at, 8)
-                h = mix64(h ^ (load64(folded, at) & (_ONES >> np.uint64(64 - 8 * size))))
-                at += 8
-            hashes[t] = h
+    done = 8
+    while n:
+        count = np.int64(n)
+        n = np.uint64(0)
+        for i in range(count):
+            t = longer[i]
+            start = edges[_TWO * t] + done
+            size = edges[_TWO * t + _ONE] - start
+            word = load64(folded, start) & (_ONES >> np.uint64(64 - 8 * min(size, 8)))
+            hashes[t] = mix64(hashes[t] ^ word)
+            longer[n] = t
+            n += np.uint64(size > 8)
+        done += 8
 
 
 @inlined
@@ -196,7 +204,7 @@ def _shingles_of(
         _code_points(folded, edges, tokens, hashes)
         return _roll(hashes, tokens, k, _POLY31_FACTOR, _POLY31_MASK, False, shingles)
     if rule != RULE_IDS:
-        _hash_tokens(folded, edges, tokens, seed, hashes)
+        _hash_tokens(folded, edges, tokens, seed, hashes, shingles)
     return _roll(hashes, tokens, k, factor, _ONES, hash_kind == HASH_KEYED, shingles)
 
 
@@ -205,10 +213,9 @@ def shingle_batch(
     text: U8,
     starts: I64,
     lengths: I64,
-    flags: U8,
     table: U32,
     classes: U8,
-    take_ascii: bool,
+    in_blocks: bool,
     keep_case: bool,
     rule: int,
     hash_kind: int,
@@ -220,7 +227,6 @@ def shingle_batch(
     least: int,
     folded: U8,
     edges: I32,
-    work: U8,
     hashes: U64,
     shingles: U64,
     values: U64,
@@ -231,13 +237,14 @@ def shingle_batch(
 ) -> int:
     """Write the shingle sets of a batch to `values`, one after the other, in no particular order.
 
+    in_blocks, keep_case : as for `tokens_by_table`.
     least : documents of fewer tokens have empty sets.
     bag : whether to write all shingles with their repeats, for `count_repeats`.
     values : with room for one value a byte of text.
     sizes, set_prints, text_prints, outcomes : of each document; if the outcome is not DONE, the
         first are 0. set_prints : fingerprints of the sets. text_prints : fingerprints of the
         sequences of tokens, 0 without tokens.
-    folded : scratch, for twice the longest document and padding; edges, work, hashes and shingles :
+    folded : scratch, for twice the longest document and padding; edges, hashes and shingles :
         scratch, for the longest document and padding.
 
     Returns the total size.
@@ -252,13 +259,11 @@ def shingle_batch(
         tokens = 0
         if rule == RULE_IDS:
             tokens, outcome = parse_ids(document, hashes)
-        elif take_ascii and not flags[d] & HAS_HIGH:
-            if rule == RULE_SYMBOLS:
-                tokens = ascii_symbols(document, folded, edges, work, keep_case)
-            else:
-                tokens = ascii_words(document, folded, edges, work, keep_case)
         else:
-            tokens, outcome = tokens_by_table(document, table, classes, folded, edges, False, edges)
+            tokens, outcome = tokens_by_table(
+                document, table, classes, folded, edges,
+                in_blocks, keep_case, rule == RULE_SYMBOLS, False, edges,
+            )  # fmt: skip
         outcomes[d] = outcome
         sizes[d] = 0
         set_prints[d] = 0
@@ -348,7 +353,9 @@ def shingles_in_order(
 
     Returns the outcome. For display; `shingle_batch` makes the sets.
     """
-    tokens, outcome = tokens_by_table(document, table, classes, folded, edges, True, origins)
+    tokens, outcome = tokens_by_table(
+        document, table, classes, folded, edges, False, False, False, True, origins
+    )
     found[0] = found[1] = 0
     if outcome != DONE:
         return outcome

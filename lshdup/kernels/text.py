@@ -1,20 +1,18 @@
 """Bytes -> tokens: the normal form of a document, and the edges of its tokens in it.
 
-`tokens_by_table`, or a loop of ascii.py, writes the normal form to `folded` and the edges of its
-tokens (start, end, start, end …) to `edges`. Positions in inner loops are unsigned: signed ones
+`tokens_by_table`, with the help of blocks.py, writes the normal form to `folded` and the edges of
+its tokens (start, end, start, end …) to `edges`. Positions in inner loops are unsigned: signed ones
 cost a test for Python's negative indices at every access. Reference in the tests: `normal_form`,
 `word_tokens` and `symbol_tokens` of tests/reference.py.
 """
 
 import numpy as np
 
+from lshdup.kernels.blocks import ALONE, BLOCK_ENTRIES, JOIN, SEPARATE, take_blocks
 from lshdup.kernels.helpers import I32, I64, PADDING, U8, U32, U64, inlined, load64
 from lshdup.kernels.jit import kernel
 
-# The effect of a code point on the open token: three bits of an entry of the character table.
-SEPARATE = 0  # ends the token
-JOIN = 1  # continues a run, or begins one
-ALONE = 2  # is a token of its own, with the marks that follow it
+# Beside those of blocks.py, the effects of a code point on the open token.
 MARK = 3  # continues the open token, or begins a run
 DROP = 4  # is deleted
 BLANK = 5  # a run of these becomes one blank between two characters
@@ -30,7 +28,7 @@ HAS_CLASS = 1 << 26  # a canonical combining class is recorded at either end
 RULE_PLAIN = 0
 RULE_TERMS = 1  # drop "the" and tokens shorter than three characters
 RULE_IDS = 2  # tokens are decimal integers, and are their own hash
-RULE_SYMBOLS = 3  # a text of 7 bits is cut by `ascii_symbols`
+RULE_SYMBOLS = 3  # visible characters of ASCII stand alone
 
 # The outcome of a document.
 DONE = 0
@@ -53,6 +51,7 @@ _ONE = np.uint64(1)
 _TWO = np.uint64(2)
 _THREE = np.uint64(3)
 _FOUR = np.uint64(4)
+_FEW, _SOME = np.uint64(8), np.uint64(64)
 INVALID = np.uint32(0xFFFFFFFF)
 
 
@@ -161,10 +160,21 @@ def encode(point: np.uint32, out: U8, o: np.uint64) -> np.uint64:
 
 @inlined
 def tokens_by_table(
-    document: U8, table: U32, classes: U8, folded: U8, edges: I32, locate: bool, origins: I32
+    document: U8,
+    table: U32,
+    classes: U8,
+    folded: U8,
+    edges: I32,
+    in_blocks: bool,
+    keep_case: bool,
+    symbols: bool,
+    locate: bool,
+    origins: I32,
 ) -> tuple[int, int]:
     """Fold and tokenise UTF-8 by the character table; return number of tokens and outcome.
 
+    in_blocks : whether `take_blocks` may take what it can: the table has its actions only.
+        keep_case, symbols : as for `take_blocks`.
     locate : whether to set origins[2 * o], origins[2 * o + 1] to start and end of the characters
         of the document that became byte o of `folded`.
 
@@ -183,7 +193,20 @@ def tokens_by_table(
     blank_end = np.uint64(0)
     last_class = np.uint8(0)
     i = np.uint64(0)
+    entries = table[max(len(table) - BLOCK_ENTRIES, 0) :]
+    resume = i  # After a block of little use, a few characters are taken one by one.
     while i < length:
+        if in_blocks and i >= resume:
+            begin = i
+            i, o, n, opened = take_blocks(
+                document, entries, folded, edges, keep_case, symbols, i, o, n, opened
+            )
+            if i > begin:
+                last_class = np.uint8(0)
+            if i < begin + _FEW:
+                resume = i + _SOME
+            if i >= length:
+                break
         point, step = decode(document, i, length)
         if point == INVALID:
             return np.int64(n), NOT_UTF8

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.frozen import dataclass
+from lshdup.kernels import blocks as b
 from lshdup.kernels import text as k
 
 #: Blocks of scripts without spaces, in which each letter or number is a token of its own:
@@ -47,7 +48,7 @@ class CharTable:
     """The two arrays that `kernels/text.py` reads.
 
     entries : uint32 array: an entry for each code point, then the normal forms of several
-        characters.
+        characters, then `block_entries`.
     classes : uint8 array of shape (2 * 0x110000,), the canonical combining classes of the first and
         the last character of each normal form.
     """
@@ -71,30 +72,30 @@ def to_characters(points: NDArray[np.int64]) -> str:
 def _word_actions(characters: str, points: NDArray[np.int64]) -> NDArray[np.uint32]:
     names = "".join(map(unicodedata.category, characters)).encode()
     categories = np.frombuffer(names, np.uint8)[::2]  # The "L" of "Lu".
-    actions = np.full(len(points), k.SEPARATE, np.uint32)
+    actions = np.full(len(points), b.SEPARATE, np.uint32)
     actions[categories == ord("M")] = k.MARK
     joining = (categories == ord("L")) | (categories == ord("N"))
-    actions[joining | (points == ord("_"))] = k.JOIN
+    actions[joining | (points == ord("_"))] = b.JOIN
     for low, high in UNSPACED_BLOCKS:
-        actions[joining & (points >= low) & (points <= high)] = k.ALONE
+        actions[joining & (points >= low) & (points <= high)] = b.ALONE
     return actions
 
 
 def _symbol_actions(characters: str, points: NDArray[np.int64]) -> NDArray[np.uint32]:
     actions = _word_actions(characters, points)
     invisible = [unicodedata.category(each) in _INVISIBLE for each in characters]
-    actions[(actions == k.SEPARATE) & ~np.array(invisible)] = k.ALONE
+    actions[(actions == b.SEPARATE) & ~np.array(invisible)] = b.ALONE
     return actions
 
 
 def _term_actions(characters: str, points: NDArray[np.int64]) -> NDArray[np.uint32]:
-    actions = np.where(_are_spaces(characters), np.uint32(k.SEPARATE), np.uint32(k.JOIN))
+    actions = np.where(_are_spaces(characters), np.uint32(b.SEPARATE), np.uint32(b.JOIN))
     actions[np.isin(points, [ord(character) for character in TERM_DELETIONS])] = k.DROP
     return actions
 
 
 def _char_actions(characters: str, points: NDArray[np.int64]) -> NDArray[np.uint32]:
-    return np.where(_are_spaces(characters), np.uint32(k.BLANK), np.uint32(k.ALONE))
+    return np.where(_are_spaces(characters), np.uint32(k.BLANK), np.uint32(b.ALONE))
 
 
 #: Functions that return the action of each character: uint32 array. They take code points too.
@@ -168,7 +169,38 @@ def char_table(tokens: str, normalize: bool, keep_case: bool) -> CharTable:
             expansions += [len(form_entries), *form_entries]
     if changed:
         entries[list(changed)] = list(changed.values())
-    return CharTable(np.append(entries, np.array(expansions, np.uint32)), classes)
+    parts = entries, np.array(expansions, np.uint32), block_entries(entries)
+    return CharTable(np.concatenate(parts), classes)
+
+
+def block_entries(entries: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Return the entries of characters of two or three bytes for `kernels/blocks.py`.
+
+    Only a character that has one entry, without flags, and a normal form of as many bytes gets one.
+
+    entries : uint32 array, the entries of all code points.
+
+    Returns a uint32 array of shape (BLOCK_ENTRIES,).
+    """
+    found = np.zeros(b.BLOCK_ENTRIES, np.uint32)
+    for start, low, high in ((b.BLOCK_OF_2, 0x80, 0x800), (0, 0x800, 0xD800), (0, 0xE000, 0x10000)):
+        entry = entries[low:high]
+        form, action = entry & np.uint32(k.CODE_POINT_BITS), entry >> np.uint32(k.ACTION_SHIFT)
+        if high == 0x800:
+            utf8 = 0xC0 | form >> 6 | (form & 0x3F | 0x80) << 8
+            fits = (form >= 0x80) & (form < 0x800)
+        else:
+            utf8 = 0xE0 | form >> 12 | (form >> 6 & 0x3F | 0x80) << 8 | (form & 0x3F | 0x80) << 16
+            fits = (form >= 0x800) & (form < 0x10000)
+        found[start + low : start + high] = np.select(
+            [action == b.SEPARATE, (action == b.JOIN) & fits, (action == b.ALONE) & fits],
+            [
+                np.full_like(entry, b.TAKEN),
+                utf8 | b.TAKEN | b.JOINS,
+                utf8 | b.TAKEN | b.STANDS_ALONE,
+            ],
+        )
+    return found
 
 
 def find_peculiar(characters: str, *, normalize: bool, keep_case: bool) -> list[int]:

@@ -150,7 +150,6 @@ class ScratchArrays:
         space = room + 2 * PADDING
         self.folded = np.empty(min(2 * space, LONGEST + 2 * PADDING), np.uint8)
         self.edges = np.empty(4 * space, np.int32)
-        self.work = np.empty(space, np.uint8)
         self.hashes = np.empty(space, np.uint64)
         self.shingles = np.empty(space, np.uint64)
         self.counts = self.hashes.view(np.int32)
@@ -161,7 +160,7 @@ class Shingler:
 
     Determinism: a set depends on the text and the parameters only.
     Cost: about 1 ns a byte for ASCII words; more for decoding, normalising and parsing.
-    Memory: for the longest document, 3 bytes for each of its bytes and 32 for each token (8 times
+    Memory: for the longest document, 2 bytes for each of its bytes and 32 for each token (8 times
     an English text, 34 times a text cut into characters), released at once above LARGE bytes;
     decoding, normalising and parsing take memory beside it.
     """
@@ -169,7 +168,7 @@ class Shingler:
     def __init__(self, params: ShingleParams) -> None:
         self.params = params
         self._hash = shingle_hash(params)
-        self._takes_ascii = params.tokens in ("word", "symbols")
+        self._in_blocks = params.tokens in ("word", "symbols")
         self._scratch = ScratchArrays(1 << 16)
         self._values = np.empty(0, np.uint64)
 
@@ -309,7 +308,7 @@ class Shingler:
         params = self.params
         if table is None:
             has_high = bool((flags & text_kernels.HAS_HIGH).any())
-            needed = params.tokens != "ids" and (not self._takes_ascii or has_high)
+            needed = params.tokens != "ids" and (not self._in_blocks or has_high)
             table = (
                 char_table(params.tokens, params.normalize, params.keep_case)
                 if needed
@@ -328,12 +327,12 @@ class Shingler:
         set_prints, text_prints = (np.empty(len(batch.indices), np.uint64) for _ in range(2))
         outcomes = np.empty(len(batch.indices), np.uint8)
         total = kernels.shingle_batch(
-            batch.text, batch.starts, batch.lengths, flags,
+            batch.text, batch.starts, batch.lengths,
             table.entries, table.classes,
-            self._takes_ascii, params.keep_case, TOKEN_RULES[params.tokens],
+            self._in_blocks, params.keep_case, TOKEN_RULES[params.tokens],
             self._hash.kind, self._hash.seed, self._hash.factor, self._hash.set_seed,
             params.k, params.bag, params.min_tokens,
-            scratch.folded, scratch.edges, scratch.work, scratch.hashes, scratch.shingles,
+            scratch.folded, scratch.edges, scratch.hashes, scratch.shingles,
             values, sizes, set_prints, text_prints, outcomes,
         )  # fmt: skip
         if params.bag:

@@ -337,6 +337,13 @@ MUTANTS = [
         "tests/shingling/test_text.py -k fingerprints",
     ),
     Mutant(
+        "sets: a value that met another in its slot is left out",
+        "lshdup/kernels/shingles.py",
+        "left += np.uint64(values[np.uint64(table[(x * spread) >> shift])] != x)",
+        "left += np.uint64(0)",
+        "tests/shingling/test_text.py",
+    ),
+    Mutant(
         "shingles: a document of fewer than k tokens has none",
         "lshdup/kernels/shingles.py",
         "    k = min(k, tokens)\n",

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from lshdup.documents.reading import TextBatch
 from lshdup.kernels.shingles import distinct_values
+from lshdup.kernels.text import DONE, HAS_HIGH, NOT_UTF8
 from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import list_tokens
 from lshdup.shingling.shingler import Shingler, fingerprint_sets
@@ -26,6 +27,7 @@ SPICY = (
 )
 texts = st.one_of(
     st.text(st.sampled_from(SPICY), max_size=40),
+    st.text(st.sampled_from("ab C_~.яЯß«é漢。가…’\u0301\U0001f600"), min_size=50, max_size=250),
     st.text(max_size=40),
     st.text(st.characters(max_codepoint=127), max_size=300),
 )
@@ -110,6 +112,34 @@ def test_long_documents_of_every_kind():
     ]
     for text, found in zip(texts, sets_of(texts), strict=True):
         assert found.tolist() == sorted(set(reference.shingle_list(text)))
+
+
+PARTS = (
+    b"word ", b"a", "я".encode(), "漢".encode(), "\U0001f600".encode(), b"x" * 59,
+    b"\xd0", b"\x8f", b"\xe6", b"\xe6\xbc", b"\xff",
+    b"\xc0\xaf", b"\xe0\x80\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80",
+)  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from(PARTS), max_size=40), st.booleans())
+@example([b"x" * 59, b"aaa", "я".encode(), "漢".encode()], False)
+@example([b"x" * 59, b"aaa", b"\xd0"], True)
+def test_only_utf8_is_read_as_utf8(parts, valid):
+    """Of overlong forms, surrogates, characters cut in two, and bytes that begin nothing, too."""
+    text = b"".join(parts)
+    if valid:
+        text = text.decode("utf-8", "ignore").encode()
+    batch = TextBatch.of(range(2), [text, b"\x8f\xbc\xa2 follows in memory"])
+    flags = np.full(2, HAS_HIGH, np.uint8)
+    made, outcomes = Shingler(ShingleParams())._run(batch, flags)
+    try:
+        expected = set(reference.shingle_list(text.decode()))
+    except UnicodeDecodeError:
+        assert outcomes[0] == NOT_UTF8
+        return
+    assert outcomes[0] == DONE
+    assert sorted(made.sets[0].tolist()) == sorted(expected)
 
 
 def test_token_boundaries_count():

@@ -84,7 +84,7 @@ def _without_optimisation() -> Iterator[None]:
 
 
 def _simplified(text: str, old_symbol: str, symbol: str) -> str:
-    """Return a module with all functions inlined and all that does not depend on the target."""
+    """Return a module with all functions inlined, as text without names, comments and target."""
     machine = target(_TARGET)
     module = llvm.parse_assembly(text)
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
@@ -93,9 +93,10 @@ def _simplified(text: str, old_symbol: str, symbol: str) -> str:
             value.linkage = "internal"
     module.get_function(old_symbol).name = symbol
     optimise(module, machine, for_machine=False)
-    return re.sub(
-        r"^(?:; ModuleID|source_filename|target ).*\n", "", str(module), flags=re.MULTILINE
-    )
+    names = llvm.create_new_module_pass_manager()
+    names.add_strip_symbols_pass()
+    names.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(0)))
+    return re.sub(r"^(?:;|source_filename|target ).*\n| +; preds = .*", "", str(module), flags=re.M)
 
 
 def _type(kind: str, function: Callable[..., Any]) -> Any:
@@ -140,6 +141,54 @@ def _load64(typingctx: Any, buffer: Any, index: Any) -> Any:
         return word
 
     return types.uint64(buffer, types.intp), codegen
+
+
+_BYTE, _BLOCK = ir.IntType(8), ir.VectorType(ir.IntType(8), 64)
+
+
+def _block_at(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+    """Return the address of the 64 bytes of an array from an index on."""
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [index]), _BLOCK.as_pointer())
+
+
+def _are_within(builder: Any, block: Any, low: Any, count: Any) -> Any:
+    return builder.icmp_unsigned(
+        "<", builder.sub(block, _spread(builder, low)), _spread(builder, count)
+    )
+
+
+def _spread(builder: Any, byte: Any) -> Any:
+    """Return a block of one byte, 64 times."""
+    one = builder.insert_element(ir.Constant(_BLOCK, ir.Undefined), byte, ir.Constant(_BYTE, 0))
+    places = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
+    return builder.shuffle_vector(one, one, places)
+
+
+@intrinsic
+def _within(typingctx: Any, buffer: Any, index: Any, ones: Any, low: Any, count: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        block = builder.load(_block_at(context, builder, signature.args[0], *args[:2]), align=1)
+        block = builder.or_(block, _spread(builder, args[2]))
+        return builder.bitcast(_are_within(builder, block, *args[3:]), ir.IntType(64))
+
+    return types.uint64(buffer, types.intp, types.uint8, types.uint8, types.uint8), codegen
+
+
+@intrinsic
+def _fold_block(typingctx: Any, source: Any, index: Any, target: Any, at: Any, shift: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        block = builder.load(_block_at(context, builder, signature.args[0], *args[:2]), align=1)
+        address = _block_at(context, builder, signature.args[2], *args[2:4])
+        capital = _are_within(builder, block, _BYTE(ord("A")), _BYTE(26))
+        none = ir.Constant(_BLOCK, [0] * 64)
+        shift = builder.select(capital, _spread(builder, args[4]), none)
+        is_ascii = builder.icmp_signed(">=", block, none)
+        kept = builder.load(address, align=1)
+        builder.store(builder.select(is_ascii, builder.add(block, shift), kept), address, align=1)
+        return context.get_dummy_value()
+
+    return types.none(source, types.intp, target, types.intp, types.uint8), codegen
 
 
 @intrinsic

@@ -1,0 +1,40 @@
+"""The pack of compiled kernels: how it is made. That it is that of the sources, CI proves."""
+
+import subprocess
+import sys
+
+import pytest
+
+from lshdup.kernels import compiling
+from lshdup.kernels.jit import Kernel
+from tests.conftest import ROOT
+
+
+def test_the_lowest_versions_make_the_pack():
+    lowest = subprocess.run(
+        [sys.executable, ROOT / ".ci/lowest.py"], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    python, *compilers = (word.split() for word in compiling.COMPILER.split(", "))
+    assert f'requires-python = ">={python[1]}"' in (ROOT / "pyproject.toml").read_text()
+    for name, version in compilers:
+        (line,) = (line for line in lowest if line.startswith(f"{name}=="))
+        assert version == line.removeprefix(f"{name}==") + ".0"
+
+
+def test_another_compiler_is_refused(monkeypatch, capsys):
+    """Its pack would differ, and an older LLVM might not read it."""
+    monkeypatch.setattr(sys, "argv", ["compiling", "--check"])
+    monkeypatch.setattr(compiling, "installed_compiler", lambda: "Python 2.7")
+    with pytest.raises(SystemExit) as end:
+        compiling.main()
+    assert end.value.code == 2
+    assert "run .ci/pack" in capsys.readouterr().err
+
+
+def test_every_kernel_declares_what_it_takes():
+    kernels = compiling.all_kernels()
+    assert len(kernels) > 30
+    assert all(isinstance(each, Kernel) and each.variants for each in kernels.values())
+    symbols = [symbol for each in kernels.values() for symbol in each.variants]
+    assert len(symbols) == len(set(symbols))
+    assert {"copying.copy_runs.uint8", "copying.copy_runs.uint64"} < set(symbols)
