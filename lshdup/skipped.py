@@ -45,6 +45,7 @@ class Reason(enum.StrEnum):
     NESTED = "archive in an archive"
     IGNORED = "excluded by .gitignore"
     TOO_DEEP = "deeper than --max-depth"
+    BROKEN_ROW = "broken row"
     PREAMBLE = "text before the first line of --split"
 
     def counted(self, n: int) -> str:
@@ -82,6 +83,7 @@ _PLURALS = {
     Reason.SPECIAL: "not regular files",
     Reason.REPEATED: "repeated names",
     Reason.NOT_JSON: "rows that are no JSON objects",
+    Reason.BROKEN_ROW: "broken rows",
     Reason.NO_TEXT: "rows without text",
     Reason.NOT_TEXT: "rows whose texts are no strings",
     Reason.NO_ID: "rows without ids",
@@ -102,7 +104,7 @@ _EXPECTED = {
     Reason.NO_READER,
     Reason.PREAMBLE,
 }
-_OF_ROWS = {Reason.NOT_JSON, Reason.NO_TEXT, Reason.NOT_TEXT, Reason.NO_ID}
+_OF_ROWS = {Reason.NOT_JSON, Reason.BROKEN_ROW, Reason.NO_TEXT, Reason.NOT_TEXT, Reason.NO_ID}
 _OF_READER = {Reason.NO_READER, Reason.ENCRYPTED, Reason.SPOILT}
 
 

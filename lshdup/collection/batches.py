@@ -4,6 +4,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +22,7 @@ from lshdup.skipped import Reason
 from lshdup.utils.ragged import RaggedSets
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 #: A document of more bytes is read, shingled and sketched alone, at any number of threads.
 BYTES_AT_ONCE = 64 << 20
@@ -44,12 +45,16 @@ class Workers:
     """Threads with a shingler and a reading buffer each, which last from one pass to the next."""
 
     def __init__(self, shingle: ShingleParams, jobs: int) -> None:
-        from concurrent.futures import ThreadPoolExecutor  # Imported here to keep `query` fast.
-
         self.jobs = jobs
-        self.pool = ThreadPoolExecutor(jobs)
         self.shingle = shingle
         self._own = threading.local()
+
+    @cached_property
+    def pool(self) -> "ThreadPoolExecutor":
+        """The threads."""
+        from concurrent.futures import ThreadPoolExecutor  # Imported here to keep `query` fast.
+
+        return ThreadPoolExecutor(self.jobs)
 
     def room(self, size: int) -> NDArray[np.uint64]:
         """Return an array of at least `size` values that belongs to the calling thread.

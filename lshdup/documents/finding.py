@@ -325,7 +325,7 @@ class Finder:
         if self.params.text_field or self.params.id_field:
             if not any(kind.is_row for kind in self.records.values()):
                 option = "--text-field" if self.params.text_field else "--id-field"
-                self.say(f"{option} had no effect: no JSON Lines or Parquet file was met")
+                self.say(f"{option} had no effect: no JSON Lines, CSV or Parquet file was met")
             return
         met = 0
         if _may_end(names, (b".jsonl", b".ndjson")):

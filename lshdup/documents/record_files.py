@@ -54,6 +54,7 @@ _UNPACKED_FILES = 100
 #: `query` fast.
 _READERS = {
     Kind.JSON: "jsonlines",
+    Kind.CSV: "delimited",
     Kind.TAR: "tar",
     Kind.ZIP: "zip",
     Kind.WARC: "warc",
@@ -151,9 +152,9 @@ class RecordFiles:
                 failed = dict.fromkeys(np.flatnonzero(~there).tolist(), shorter)
                 return *read_spans(plain.fileno(), starts, lengths, buffer), lengths, failed
         with self.lines(path, kind) as file:
-            if kind == Kind.JSON:
-                field = self.fields.text
-                texts: Contents = _reader(kind).read_texts(file, starts, lengths, field, buffer)
+            texts: Contents
+            if kind.is_row:
+                texts = _reader(kind).read_texts(file, starts, lengths, self.fields, buffer)
             elif kind == Kind.ZIP:
                 texts = _reader(kind).read_members(file, starts, buffer)
             elif kind in (Kind.WARC, Kind.WIKI):

@@ -72,7 +72,10 @@ ARCHIVE_ENDINGS = tuple(
     ending for kind, endings in _ENDINGS.items() if kind != Kind.WIKI for ending in endings
 )
 
-_JSON_LINES = (b".jsonl", b".ndjson")
+#: Between the fields that make a text.
+BLANK_LINE = "\n\n"
+
+_JSON_LINES, _CSV = (b".jsonl", b".ndjson"), (b".csv", b".tsv")
 
 #: A message names at most so many fields of a record, and so many characters of each name.
 _MOST_FIELDS, _NAME = 100, 80
@@ -120,11 +123,25 @@ def no_field(field: str, known: tuple[str, ...], option: str, what: str = "field
     return f"no {what} {field!r}, but {join_names(known)}; {question or f'{option} names another'}"
 
 
+@lru_cache(8)
+def split_fields(names: str) -> tuple[str, ...]:
+    """Return the fields that `--text-field` names: a list with commas, quoted as in CSV.
+
+    >>> split_fields("title,body"), split_fields('"a,b",c'), split_fields("a.b")
+    (('title', 'body'), ('a,b', 'c'), ('a.b',))
+    """
+    import csv  # Imported here to keep the start of every command fast.
+
+    return tuple(next(csv.reader([names]), ())) or (names,)
+
+
 @dataclass(frozen=True)
 class RecordFields:
     """How documents in files are found: the fields of a row, the members of an archive, the lines.
 
-    text, id : names of text and id in a row; without an id field, records are called FILE:ROW.
+    text, id : names of text and id in a row; without an id field, records are called FILE:ROW. Of
+        several names of texts (`split_fields`), the text is those that are not null, with a blank
+        line between.
     hidden : whether members of archives are taken whose path has a name that begins with a dot.
     split : regular expression; a document of other files begins at each line that matches.
     """
@@ -196,8 +213,11 @@ def classify_file(
         return Kind.FILE
     if path.lower().endswith(b".parquet"):
         return Kind.PARQUET
+    name = bare_name(path).lower()
+    if name.endswith(_CSV):
+        return Kind.CSV
     endings = (*_JSON_LINES, b".json") if named and field_given else _JSON_LINES
-    return Kind.JSON if bare_name(path).lower().endswith(endings) else Kind.FILE
+    return Kind.JSON if name.endswith(endings) else Kind.FILE
 
 
 def is_archive(name: bytes) -> bool:

@@ -16,10 +16,17 @@ from numpy.typing import NDArray
 
 from lshdup.documents.document_list import DocumentList, typed_name
 from lshdup.documents.readers.parquet import open_parquet
-from lshdup.documents.records import ROWS, Kind, RecordError
+from lshdup.documents.records import ROWS, Kind, RecordError, classify_file
 from lshdup.errors import RERUN, InputError, ParameterError
 from lshdup.utils.atomic import replace_file
 from lshdup.utils.compression import PIP, ZSTD, PackedError, can_unpack, chunks, packing
+
+#: Files of rows, and what the names of such files end in.
+_FORMATS = {
+    Kind.JSON: ("JSON Lines", ".jsonl, .jsonl.gz or .jsonl.zst"),
+    Kind.CSV: ("CSV", ".csv, .tsv, .csv.gz or .csv.zst"),
+    Kind.PARQUET: ("Parquet", ".parquet"),
+}
 
 
 def write_without(documents: DocumentList, dropped: NDArray[np.int64], target: Path) -> list[Path]:
@@ -75,7 +82,7 @@ def check_target(
         name = os.fsdecode(documents.names[int(np.argmin(rows))]) if len(documents) else ""
         why = f": {name!r} is none" if name else ""
         message = (
-            f"not all documents are rows of JSON Lines or Parquet files{why}, "
+            f"not all documents are rows of JSON Lines, CSV or Parquet files{why}, "
             "so no filtered file can be written"
         )
         hint = (
@@ -136,14 +143,11 @@ def _check(path: bytes, kind: Kind, target: Path, sources: list[bytes]) -> None:
     if _is_one_of(target, sources):
         message = f"{target} is one of the files that are read; lshdup changes none of them"
         raise ParameterError(message, "write to another file")
-    parquet = kind == Kind.PARQUET
-    if target.name.lower().endswith(".parquet") != parquet:
-        what = "Parquet" if parquet else "JSON Lines"
+    what, endings = _FORMATS[kind]
+    other = classify_file(os.fsencode(target.name), named=True)
+    if other != kind and (kind == Kind.PARQUET or other in _FORMATS):
         message = f"{target} does not end like a file of {what}, which {os.fsdecode(path)} is"
-        raise ParameterError(
-            message,
-            f"name one that ends in {'.parquet' if parquet else '.jsonl, .jsonl.gz or .jsonl.zst'}",
-        )
+        raise ParameterError(message, f"name one that ends in {endings}")
     if target.name.lower().endswith(".zst") and not can_unpack(ZSTD):
         message = f"{target} is to be packed by zstd, which needs backports.zstd"
         raise InputError(message, PIP)

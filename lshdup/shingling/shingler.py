@@ -251,7 +251,7 @@ class Shingler:
         start = batch.starts[position]
         raw = batch.text[start : start + batch.lengths[position]].tobytes()
         if batch.is_text:
-            return decode_record(raw)
+            return decode_record(raw, self.params.encoding)
         return decode(raw, batch.names[position], self.params.encoding, batch.max_bytes, limits)
 
     def shingle_texts(self, texts: list[bytes]) -> RaggedSets:

@@ -18,7 +18,7 @@ from lshdup.documents.document_list import DocumentList
 from lshdup.documents.finding import Finder
 from lshdup.documents.missing import not_there
 from lshdup.documents.readers.parquet import ParquetFile
-from lshdup.documents.records import Kind, RecordError, RecordFields, classify_file
+from lshdup.documents.records import Kind, RecordError, RecordFields, classify_file, split_fields
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
 from lshdup.skipped import Reason, Skipped
@@ -41,7 +41,11 @@ _PATTERN = re.compile(r"[*?\[{]")
 _FILE_URI = re.compile(rb"(?is)file:(?://(?:localhost)?)?(/(?!/).*|/)\Z")
 
 #: Regular expressions over whole paths: files of records; see `records.classify_file`.
-_ENDINGS = {Kind.JSON: r"(?i)\.(jsonl|ndjson)(\.gz|\.zst)?$", Kind.PARQUET: r"(?i)\.parquet$"}
+_ENDINGS = {
+    Kind.JSON: r"(?i)\.(jsonl|ndjson)(\.gz|\.zst)?$",
+    Kind.PARQUET: r"(?i)\.parquet$",
+    Kind.CSV: r"(?i)\.(csv|tsv)(\.gz|\.zst)?$",
+}
 
 #: The same, as Spark's readers take them.
 _GLOBS = {
@@ -292,9 +296,12 @@ class _Reader:
             text = f.col("content").alias("text")
             return Source(files.select(name, text, f.lit(True).alias("plain")))
         fields = self._fields()
+        if kind == Kind.CSV:
+            message = f"{named.name}: CSV files are read from this machine only"
+            raise ParameterError(message, "name a folder of this machine, or Parquet files")
         if kind == Kind.PARQUET:
             rows = self._reader(glob).parquet(*map(_escaped, paths))
-            return Source(id_and_text(rows, fields.id, fields.text))
+            return Source(id_and_text(rows, fields.id, *split_fields(fields.text)))
         read = partial(worker_documents.read_json_lines, fields, self._params.max_bytes)
         return self._of_lines(named, paths, glob, read)
 
@@ -336,6 +343,8 @@ def _spans(path: bytes, kind: Kind, size: int, fields: RecordFields) -> Iterator
         elif kind == Kind.PARQUET:
             end = ParquetFile(path, fields.text).groups(fields.id)
             step = max(1, end * TASK_BYTES // size)
+        elif kind == Kind.CSV:  # where a row begins is known from the beginning only
+            end = 0
         elif kind == Kind.JSON:
             with open(path, "rb") as file:  # noqa: PTH123 (bytes path)
                 end = 0 if is_packed(file.read(HEAD)) else size

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING
 
+from lshdup.documents.records import BLANK_LINE
 from lshdup.errors import InputError
 from lshdup.spark import functions as f
 from lshdup.spark.caching import sift
@@ -81,10 +82,10 @@ def select_documents(
     return tuple(replace(source, rows=sift(source.rows, wanted, n, "id")) for source in selected)
 
 
-def id_and_text(rows: "DataFrame", name: str, text: str) -> "DataFrame":
+def id_and_text(rows: "DataFrame", name: str, *texts: str) -> "DataFrame":
     """Return the columns `id`, as bytes, and `text` of rows.
 
-    name, text : columns, or fields within columns (``a.b``).
+    name, texts : columns, or fields within columns (``a.b``); several texts are joined.
 
     Raises InputError if there are no such columns, or if they are of another type.
     """
@@ -93,9 +94,10 @@ def id_and_text(rows: "DataFrame", name: str, text: str) -> "DataFrame":
     # Spark takes names that differ only by case for one name, so columns are called by number.
     numbered = rows.toDF(*(f"c{number}" for number in range(len(rows.columns))))
     columns = []
+    text_types = types.StringType, types.BinaryType
     for option, field, allowed in (
-        ("--id-field", name, (types.StringType, types.BinaryType, types.IntegralType)),
-        ("--text-field", text, (types.StringType, types.BinaryType)),
+        ("--id-field", name, (*text_types, types.IntegralType)),
+        *(("--text-field", text, text_types) for text in texts),
     ):
         way = [field] if field in rows.columns else field.split(".")
         found: list[types.DataType] = [rows.schema]
@@ -115,5 +117,10 @@ def id_and_text(rows: "DataFrame", name: str, text: str) -> "DataFrame":
         column = f.col("".join([f"c{rows.columns.index(way[0])}", *within]))
         if option == "--id-field" and not isinstance(found_type, types.BinaryType):
             column = column.cast("string").cast("binary")  # a text is not cast, to save a copy
-        columns.append(column.alias(option[2:-6]))
-    return numbered.select(*columns)
+        columns.append(column)
+    text = columns[1]
+    if len(texts) > 1:
+        strings = [column.cast("string") for column in columns[1:]]
+        joined = f.concat_ws(BLANK_LINE, *strings)
+        text = f.when(f.coalesce(*strings).isNotNull(), joined)
+    return numbered.select(columns[0].alias("id"), text.alias("text"))

@@ -18,8 +18,9 @@ import pyarrow as pa
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.files import Buffer
 from lshdup.documents.readers import jsonlines
+from lshdup.documents.readers.lines import count_lines, lines_between
 from lshdup.documents.readers.parquet import ParquetFile
-from lshdup.documents.reading import BATCH_BYTES, BATCH_DOCUMENTS, batches, read_batch
+from lshdup.documents.reading import BATCH_BYTES, BATCH_DOCUMENTS, batches, read_batch, runs
 from lshdup.documents.record_files import RecordFiles
 from lshdup.documents.records import Kind, RecordError, RecordFields
 from lshdup.skipped import Reason, Skipped
@@ -131,9 +132,11 @@ def _piece(
         elif kind == Kind.JSON:
             with files.lines(location) as file:
                 yield from _batches(_json_rows(path, file, files.fields, span, max_bytes))
+        elif kind == Kind.CSV:
+            yield from _batches(_csv_rows(files, path, location))
         else:  # id lists are never compressed, and their lines have any length
             with open(location, "rb", buffering=0) as plain:  # noqa: PTH123 (bytes path)
-                lines = jsonlines.lines_between(plain.fileno(), *span, sys.maxsize - 1)
+                lines = lines_between(plain.fileno(), *span, sys.maxsize - 1)
                 rows = (_id_row(line, path) for _, line, _ in lines)
                 yield from _batches(row for row in rows if row is not None)
     except (RecordError, OSError) as error:
@@ -141,21 +144,40 @@ def _piece(
         yield from _batches([(path, None, str(why.reason), why.detail)])
 
 
+def _csv_rows(files: RecordFiles, path: bytes, location: bytes) -> Iterator[_Row]:
+    """Yield the documents of a CSV file."""
+    listed, buffer = files.list_records(location, Kind.CSV), Buffer()
+    assert listed is not None
+    for each in listed.skipped:
+        yield b"%s:%d" % (path, each.number), None, str(each.reason), each.detail
+    assert listed.names is not None
+    names, numbers = list(listed.names), listed.numbers.tolist()
+    for run in runs(listed.lengths, BATCH_DOCUMENTS, BATCH_BYTES):
+        spans = listed.starts[run], listed.lengths[run]
+        text, starts, lengths, failed = files.texts(location, Kind.CSV, *spans, buffer)
+        for at, (start, size) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
+            where = f"row {numbers[run.start + at]} of {_shown(path)}"
+            if at in failed:
+                why = failed[at]
+                yield names[run.start + at], None, str(why.reason), f"{why.detail}; {where}"
+            else:
+                data = text[start : start + size].tobytes()
+                yield names[run.start + at], data, None, where
+
+
 def _json_rows(
     path: bytes, file: int, fields: RecordFields, span: tuple[int, int], max_bytes: int
 ) -> Iterator[_Row]:
     """Yield documents; bad records are named by their numbers, for which lines are counted once."""
     start, before = span[0], -1
-    for number, (at, line, size) in enumerate(
-        jsonlines.lines_between(file, *span, max_bytes), start=1
-    ):
+    for number, (at, line, size) in enumerate(lines_between(file, *span, max_bytes), start=1):
         row = _json_row(line, size, path, fields, max_bytes)
         if row is not None and row[2] is not None:
             if start > _COUNTED:
                 row = (path, None, row[2], f"{row[3] or ''}; the row at byte {at}")
             else:
                 if before < 0:
-                    before = jsonlines.count_lines(file, at) - number + 1 if start else 0
+                    before = count_lines(file, at) - number + 1 if start else 0
                 row = (b"%s:%d" % (path, before + number), *row[1:])
         if row is not None:
             yield row

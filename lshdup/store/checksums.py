@@ -111,7 +111,7 @@ class CheckedArray(NDArrayOperatorsMixin):
             if step != 1:
                 return self.__array__()[key]
             self._blocks.verify(self._start + begin * width, self._start + end * width)
-            return array[key]
+            taken = array[key]
         else:
             rows = np.asarray(key if isinstance(key, list | np.ndarray) else ())
             if rows.dtype.kind not in "iub":

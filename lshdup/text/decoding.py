@@ -124,13 +124,16 @@ def decode(
     return _text_or_page(data, name)
 
 
-def decode_record(data: bytes) -> Text:
-    """Decode a text that is the field of a record: UTF-8, perhaps an HTML page."""
+def decode_record(data: bytes, encoding: str = "") -> Text:
+    """Decode a text that is the field of a record, perhaps an HTML page.
+
+    encoding : of texts that are not UTF-8, as in CSV; "": as a page declares, or detected.
+    """
     data = data.removeprefix(codecs.BOM_UTF8)
     try:
         data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return _undecodable("utf-8", error)
+    except UnicodeDecodeError:
+        return _decode_as(data, b"", encoding) if encoding else _decode_undeclared(data, b"")
     return _text_or_page(data, b"")
 
 

@@ -3,6 +3,7 @@
 pyarrow is imported where it is needed: it comes with an extra, and takes long to load.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,22 +15,33 @@ from lshdup.utils.ragged import offsets_of
 Texts = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]
 
 
-def texts_of(batch: Any, way: list[str]) -> Texts:
+def texts_of(batch: Any, ways: Sequence[Sequence[str]], between: str = "") -> Texts:
     """Return strings, or integers as strings, of one column of a record batch.
 
-    way : name of the column, and of the fields in it that lead to them.
+    ways : name of the column, and of the fields in it that lead to them; of several columns, the
+        strings that are not null are joined.
+    between : what stands between joined strings.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    array = batch.column(batch.schema.names.index(way[0]))  # of several of one name the first
-    for name in way[1:]:
-        array = pc.struct_field(array, name)
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if pa.types.is_integer(array.type):
-        array = array.cast(pa.large_string())
-    array = array.cast(pa.large_binary())
+    arrays = []
+    for way in ways:
+        array = batch.column(batch.schema.names.index(way[0]))  # of several of one name the first
+        for name in way[1:]:
+            array = pc.struct_field(array, name)
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        if pa.types.is_integer(array.type):
+            array = array.cast(pa.large_string())
+        arrays.append(array.cast(pa.large_binary()))
+    array = arrays[0]
+    if len(arrays) > 1:
+        empty, mark = (pa.scalar(each, pa.large_binary()) for each in (b"", between.encode()))
+        all_null = pc.is_null(pc.coalesce(*arrays))
+        arrays[0] = pc.if_else(all_null, empty, array)  # Arrow would give no row for nulls alone.
+        joined = pc.binary_join_element_wise(*arrays, mark, null_handling="skip")
+        array = pc.if_else(all_null, None, joined)
     null = np.asarray(array.is_null().to_numpy(zero_copy_only=False), bool)
     return *content(array), null
 

@@ -50,7 +50,7 @@ class NamedDocument:
         """Decode the bytes of the document. Raise InputError if they are no text."""
         from lshdup.text.decoding import decode, decode_record
 
-        text = decode_record(raw) if is_text else decode(raw, self.name, encoding)
+        text = decode_record(raw, encoding) if is_text else decode(raw, self.name, encoding)
         if text.reason is not None:
             message = (
                 f"{printable(self.name)} is no text:"

@@ -505,7 +505,7 @@ def test_write_is_refused_before_the_work(here):
         "--emit drop lists names"
     )
     assert plain == error(
-        "not all documents are rows of JSON Lines or Parquet files: 'docs/0.txt' is none, "
+        "not all documents are rows of JSON Lines, CSV or Parquet files: 'docs/0.txt' is none, "
         "so no filtered file can be written",
         hint,
     )

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lshdup.documents.files import Buffer
-from lshdup.documents.readers import jsonlines
+from lshdup.documents.readers import jsonlines, lines
 from lshdup.documents.records import RecordError, RecordFields
 from lshdup.skipped import Reason
 
@@ -39,7 +39,7 @@ def by_file(tmp_path, data, field="text", **fields):
         if not len(listed.numbers):
             return listed, []
         text, starts, lengths, failed = jsonlines.read_texts(
-            file.fileno(), listed.starts, listed.lengths, field, Buffer()
+            file.fileno(), listed.starts, listed.lengths, RecordFields(field), Buffer()
         )
     texts = [
         text[start : start + length].tobytes()
@@ -215,12 +215,12 @@ def test_blank_lines_are_counted_and_nothing_else(tmp_path):
 
 
 def test_lines_longer_than_what_is_read_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(jsonlines, "_SCAN_BYTES", 16)
-    monkeypatch.setattr(jsonlines, "_READ_BYTES", 16)
+    monkeypatch.setattr(lines, "_SCAN_BYTES", 16)
+    monkeypatch.setattr(lines, "_READ_BYTES", 16)
     data = [{"text": "x" * n, "id": n} for n in range(60)]
-    lines = b"\n".join(json.dumps(row).encode() for row in data)
+    text = b"\n".join(json.dumps(row).encode() for row in data)
     for end in (b"", b"\n"):
-        listed, made = by_file(tmp_path, lines + end, id="id")
+        listed, made = by_file(tmp_path, text + end, id="id")
         assert made == [row["text"].encode() for row in data]
         assert list(listed.names) == [str(row["id"]).encode() for row in data]
     spaced = b"\n".join(b" " * n + b'{"text":"a"}' for n in range(20))

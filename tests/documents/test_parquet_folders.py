@@ -66,7 +66,7 @@ def decoded(monkeypatch):
     monkeypatch.setattr(
         parquet,
         "texts_of",
-        counted(lambda args, _: args[1][0], parquet.texts_of, lambda made: len(made[2])),
+        counted(lambda args, _: args[1][0][0], parquet.texts_of, lambda made: len(made[2])),
     )
     monkeypatch.setattr(
         parquet,
@@ -299,12 +299,12 @@ def test_a_row_group_with_other_rows_than_it_says(here, said):
     read = []
     with pytest.raises(RecordError, match="has not as many rows as it says"):
         read.extend(
-            len(offsets) - 1 for ((_, offsets, _),) in parquet._decode(file, [["text"]], 10)
+            len(offsets) - 1 for ((_, offsets, _),) in parquet._decode(file, [[["text"]]], 10)
         )
     assert sizes[0] <= sum(read) <= sum(sizes[:2])
     assert sum(
         len(offsets) - 1
-        for ((_, offsets, _),) in parquet._decode(file, [["text"]], 10, range(2, len(sizes)))
+        for ((_, offsets, _),) in parquet._decode(file, [[["text"]]], 10, range(2, len(sizes)))
     ) == sum(sizes[2:])
 
 

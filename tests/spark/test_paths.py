@@ -12,7 +12,7 @@ import pytest
 
 from lshdup.cli.commands import on_spark
 from lshdup.cli.main import lshdup
-from lshdup.documents.readers import jsonlines
+from lshdup.documents.readers.lines import count_lines, lines_between
 from lshdup.documents.records import Kind, RecordFields
 from lshdup.errors import ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
@@ -92,10 +92,10 @@ def test_lines_of_pieces(tmp_path, text, step):
     found = []
     with (tmp_path / "f").open("rb") as file:
         for start in range(0, len(text), step):
-            lines = jsonlines.lines_between(file.fileno(), start, start + step, 9)
+            lines = lines_between(file.fileno(), start, start + step, 9)
             found += [(at, line if size <= 9 else None, size) for at, line, size in lines]
         for number, (at, _, _) in enumerate(found):
-            assert jsonlines.count_lines(file.fileno(), at) == number
+            assert count_lines(file.fileno(), at) == number
     assert found == expected
 
 

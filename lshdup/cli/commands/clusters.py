@@ -70,8 +70,8 @@ Examples:
               help="Groups of two or more with all that is known; or names only: what stays, also "
                    "what is alone; what may go.")  # fmt: skip
 @plain_option("--write", type=click.Path(path_type=Path), metavar="FILE",
-              help="Write the file of JSON Lines or Parquet without the rows that may go, all else "
-                   "as it is; of several files, FILE is a folder. No groups are printed then, "
+              help="Write the JSON Lines, CSV or Parquet file without the rows that may go, all "
+                   "else as it is; of several files, FILE is a folder. No groups are printed then, "
                    "unless --emit says so.")  # fmt: skip
 @check_option("groups")
 @check_files_option

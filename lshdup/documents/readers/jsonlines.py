@@ -8,31 +8,30 @@ parser takes too: a test holds both to the same texts.
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any, BinaryIO
+from operator import attrgetter
+from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.files import Buffer, read_spans
+from lshdup.documents.files import Buffer
+from lshdup.documents.readers.lines import SPACES, Parse, find_lines, list_parsed, read_parsed
 from lshdup.documents.records import (
+    BLANK_LINE,
     RecordError,
     RecordFields,
     RecordList,
     SkippedRecord,
     field_names,
     no_field,
+    split_fields,
 )
-from lshdup.kernels.helpers import PADDING
 from lshdup.skipped import Reason
-from lshdup.utils.ragged import StringTable
 
-#: Bytes read at a time to find the ends of lines, and to read records.
-_SCAN_BYTES, _READ_BYTES = 1 << 22, 1 << 22
-
-_NEWLINE, _SPACES = ord("\n"), b" \t\r"
 _MISSING = object()
 
 
@@ -58,10 +57,10 @@ def list_records(file: int, fields: RecordFields, longest: int) -> RecordList:
     longest : records of more bytes are skipped.
 
     """
-    starts, lengths, suspects = _find_lines(file)
+    starts, lengths, suspects = find_lines(file)
     numbers, keep = np.arange(1, len(starts) + 1), (lengths > 0) & (lengths <= longest)
     for row in suspects[keep[suspects]].tolist():
-        keep[row] = bool(os.pread(file, int(lengths[row]), int(starts[row])).strip(_SPACES))
+        keep[row] = bool(os.pread(file, int(lengths[row]), int(starts[row])).strip(SPACES))
     skipped = [
         SkippedRecord.too_large(row + 1, int(lengths[row]), longest)
         for row in np.flatnonzero(lengths > longest).tolist()
@@ -69,23 +68,15 @@ def list_records(file: int, fields: RecordFields, longest: int) -> RecordList:
     numbers, starts, lengths = numbers[keep], starts[keep], lengths[keep]
     if not fields.id:
         return RecordList(numbers, starts, lengths, None, skipped)
-    parse = _parser(fields)
-    ids: list[bytes] = []
-    good = np.zeros(len(starts), bool)
-    for at, view in enumerate(_read_lines(file, starts, lengths)):
-        try:
-            ids.append(parse(view)[0])
-            good[at] = True
-        except RecordError as error:
-            skipped.append(SkippedRecord(int(numbers[at]), error.reason, error.detail))
-    skipped.sort()
-    return RecordList(
-        numbers[good], starts[good], lengths[good], StringTable.from_strings(ids), skipped
-    )
+    return list_parsed(file, RecordList(numbers, starts, lengths, None, skipped), _parser(fields))
 
 
 def read_texts(
-    file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64], field: str, buffer: Buffer
+    file: int,
+    starts: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    fields: RecordFields,
+    buffer: Buffer,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], dict[int, RecordError]]:
     """Return the texts of records of an open file.
 
@@ -93,7 +84,7 @@ def read_texts(
     ----------
     file : descriptor of the file.
     starts, lengths : int64 arrays of shape (n,), bytes of the records.
-    field : name of the text.
+    fields : names of text and id.
     buffer : memory to read into.
 
     Returns
@@ -102,20 +93,7 @@ def read_texts(
     texts in it; and by index why others have no text.
 
     """
-    parse = _parser(RecordFields(field))
-    data, places = read_spans(file, starts, lengths, buffer)
-    lines = data.data
-    texts: list[bytes] = []
-    failed: dict[int, RecordError] = {}
-    for row, (start, length) in enumerate(zip(places.tolist(), lengths.tolist(), strict=True)):
-        try:
-            texts.append(parse(lines[start : start + length])[1])
-        except RecordError as error:
-            failed[row] = error
-            texts.append(b"")
-    sizes = np.fromiter(map(len, texts), np.int64, len(texts))
-    text = np.frombuffer(bytearray().join([*texts, bytes(PADDING)]), np.uint8)
-    return text, np.cumsum(sizes) - sizes, sizes, failed
+    return read_parsed(file, starts, lengths, _parser(replace(fields, id="")), buffer)
 
 
 def parse_record(line: bytes, fields: RecordFields) -> tuple[bytes, bytes] | None:
@@ -123,110 +101,21 @@ def parse_record(line: bytes, fields: RecordFields) -> tuple[bytes, bytes] | Non
 
     Raises RecordError.
     """
-    return _parser(fields)(line) if line.strip(_SPACES) else None
-
-
-def _find_lines(file: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return where lines begin, how long they are without their ends, and which begin with white
-    space: int64 arrays.
-    """
-    size = os.fstat(file).st_size
-    block = np.empty(_SCAN_BYTES, np.uint8)
-    starts, suspects, ends = [], [], []
-    at, begins = 0, True  # whether a line begins where the next block does
-    while at < size and (got := os.preadv(file, [block[: size - at].data], at)):
-        newlines = np.flatnonzero(block[:got] == _NEWLINE)
-        first = np.concatenate([np.zeros(int(begins), np.int64), newlines + 1])
-        begins = bool(len(first)) and int(first[-1]) == got
-        first = first[:-1] if begins else first
-        letters = block[first]
-        white = (letters == _SPACES[0]) | (letters == _SPACES[1]) | (letters == _SPACES[2])
-        suspects.append(first[white] + at)
-        starts.append(first + at)
-        ends.append(newlines + at)
-        at += got
-    if at and not begins:  # the last line has no end
-        ends.append(np.array([at]))
-    none = np.zeros(0, np.int64)
-    first, last = np.concatenate([none, *starts]), np.concatenate([none, *ends])
-    return first, last - first, np.searchsorted(first, np.concatenate([none, *suspects]))
-
-
-def _read_lines(
-    file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64]
-) -> Iterator[memoryview]:
-    """Yield the bytes of lines, one after the other; valid until the next."""
-    ends, row = np.cumsum(lengths), 0
-    buffer = Buffer()
-    while row < len(starts):
-        stop = max(int(np.searchsorted(ends, ends[row] - lengths[row] + _READ_BYTES)), row + 1)
-        text, places = read_spans(file, starts[row:stop], lengths[row:stop], buffer)
-        lines = text.data
-        for place, length in zip(places.tolist(), lengths[row:stop].tolist(), strict=True):
-            yield lines[place : place + length]
-        row = stop
-
-
-def lines_between(
-    file: int, start: int, stop: int, longest: int
-) -> Iterator[tuple[int, bytes, int]]:
-    """Yield the lines of a piece of an open file, for a reader of pieces.
-
-    Yields where a line begins, its bytes without the end, and how many they are; of a line of more
-    than `longest` bytes only the first.
-
-    Parameters
-    ----------
-    file : descriptor of the file.
-    start, stop : the piece has the lines that begin at one of these bytes, without `stop`.
-    longest : bytes that are read of a line at most, but for one.
-
-    """
-    with open(os.dup(file), "rb") as lines:  # noqa: PTH123 (a descriptor)
-        at = lines.seek(max(start - 1, 0))
-        if start:
-            at += _skip_line(lines)
-        while at < stop and (line := lines.readline(longest + 1)):
-            size = len(line)
-            ended = line.endswith(b"\n")
-            if not ended and size > longest:
-                size += _skip_line(lines)
-                ended = os.pread(file, 1, at + size - 1) == b"\n"
-            yield at, line[:-1] if line.endswith(b"\n") else line, size - ended
-            at += size
-
-
-def _skip_line(lines: BinaryIO) -> int:
-    """Move behind the end of the line; return by how many bytes."""
-    gone, part = 0, b" "
-    while part and not part.endswith(b"\n"):
-        part = lines.readline(_READ_BYTES)
-        gone += len(part)
-    return gone
-
-
-def count_lines(file: int, place: int) -> int:
-    """Return how many lines of an open file (its descriptor) end before a byte."""
-    found = at = 0
-    while at < place and (block := os.pread(file, min(_SCAN_BYTES, place - at), at)):
-        found += block.count(b"\n")
-        at += len(block)
-    return found
+    return _parser(fields)(line) if line.strip(SPACES) else None
 
 
 # --- one record -----------------------------------------------------------------------------------
 
-#: A line -> id and text. Raises RecordError.
-_Parse = Callable[["bytes | memoryview"], tuple[bytes, bytes]]
-
 
 @lru_cache(8)
-def _parser(fields: RecordFields) -> _Parse:
+def _parser(fields: RecordFields) -> Parse:
     """Return the parser of records with these fields; without an id field, ids are empty."""
-    names = {"text": fields.text, **({"id": fields.id} if fields.id else {})}
-    types = {"text": str, "id": msgspec.Raw}
+    texts = [f"text{at}" for at, _ in enumerate(split_fields(fields.text))]
+    names = dict(zip(texts, split_fields(fields.text), strict=True))
+    names |= {"id": fields.id} if fields.id else {}
+    types = [(name, msgspec.Raw if name == "id" else str) for name in names]
     try:
-        record = msgspec.defstruct("Record", [(name, types[name]) for name in names], rename=names)
+        record = msgspec.defstruct("Record", types, rename=names)
     except ValueError:  # names that msgspec does not take
         return lambda line: _parse_by_python(line, fields)
     decode = msgspec.json.Decoder(record).decode
@@ -237,9 +126,18 @@ def _parser(fields: RecordFields) -> _Parse:
             name = _plain_id(bytes(values.id)) if fields.id else b""
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             return _parse_by_python(line, fields)
-        return (name, values.text.encode()) if name is not None else _parse_by_python(line, fields)
+        if name is None:
+            return _parse_by_python(line, fields)
+        return name, text_of(values).encode()
 
+    text_of = _joined(texts)
     return parse
+
+
+def _joined(names: list[str]) -> Callable[[Any], str]:
+    """Return what makes the text of an object with these attributes."""
+    values_of: Callable[[Any], Any] = attrgetter(*names)
+    return values_of if len(names) == 1 else lambda values: BLANK_LINE.join(values_of(values))
 
 
 def _plain_id(raw: bytes) -> bytes | None:
@@ -291,14 +189,19 @@ def _fields(values: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _text_of(values: dict[str, Any], field: str) -> bytes:
-    value = _value(values, field)
-    if value is _MISSING:
-        raise RecordError(Reason.NO_TEXT, no_field(field, _fields(values), "--text-field"))
-    if type(value) is not str:
-        reason = Reason.NO_TEXT if value is None else Reason.NOT_TEXT
-        raise RecordError(reason, f"{field!r} is {_kind(value)}")
-    return _utf8(value, field)
+def _text_of(values: dict[str, Any], names: str) -> bytes:
+    """Return the text: of several fields those that are not null, with blank lines between."""
+    found = []
+    for field in split_fields(names):
+        value = _value(values, field)
+        if value is _MISSING:
+            raise RecordError(Reason.NO_TEXT, no_field(field, _fields(values), "--text-field"))
+        if value is not None and type(value) is not str:
+            raise RecordError(Reason.NOT_TEXT, f"{field!r} is {_kind(value)}")
+        found += [] if value is None else [_utf8(value, field)]
+    if not found:
+        raise RecordError(Reason.NO_TEXT, f"{names!r} is null")
+    return BLANK_LINE.encode().join(found)
 
 
 def _id_of(values: dict[str, Any], field: str) -> bytes:

@@ -15,7 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.files import Buffer
-from lshdup.documents.records import RecordError, RecordList, SkippedRecord, field_names, no_field
+from lshdup.documents.records import (
+    BLANK_LINE,
+    RecordError,
+    RecordList,
+    SkippedRecord,
+    field_names,
+    no_field,
+    split_fields,
+)
 from lshdup.errors import InputError
 from lshdup.kernels import copying
 from lshdup.kernels.helpers import PADDING
@@ -37,7 +45,8 @@ class ParquetFile:
     one without such texts.
 
     path : the file.
-    field : name of the column of texts, or names on the way to a field with dots between.
+    field : name of the column of texts, or names on the way to a field with dots between; or
+        several (`split_fields`).
     """
 
     def __init__(self, path: bytes, field: str) -> None:
@@ -50,7 +59,7 @@ class ParquetFile:
         with _reporting_damage():
             # Without pre-buffering, a column chunk is not decoded before its first page is needed.
             self._file = pq.ParquetFile(pa.OSFile(path), pre_buffer=False, buffer_size=1 << 20)
-            self._column = _find_column(self._file.schema_arrow, field, text=True)
+            self._column = _find_columns(self._file.schema_arrow, *split_fields(field))
             metadata = self._file.metadata
             groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
             # First row of each row group, then the number of rows; bytes of an average text.
@@ -74,7 +83,7 @@ class ParquetFile:
         if not id_field:
             return RecordList(numbers, numbers - 1, lengths)
         with self._lock, _reporting_damage():
-            column = _find_column(self._file.schema_arrow, id_field, text=False)
+            column = [_find_column(self._file.schema_arrow, id_field, text=False)]
             parts = [
                 (data[offsets[0] : offsets[-1]].copy(), np.diff(offsets), null)
                 for ((data, offsets, null),) in _decode(self._file, [column], _SLAB_ROWS)
@@ -138,7 +147,7 @@ class ParquetFile:
         not be decoded. Like `texts`, it misses the records of a row group behind damage, and
         continues with the next.
         """
-        column = _find_column(self._file.schema_arrow, id_field, text=False)
+        column = [_find_column(self._file.schema_arrow, id_field, text=False)]
         for group in groups:
             first, end = self._offsets[group : group + 2].tolist()
             columns = [column, self._column]
@@ -152,7 +161,7 @@ class ParquetFile:
                 left = end - first
                 yield first, self._last_ids(column, group, left), _nothing(left), error
 
-    def _last_ids(self, column: list[str], group: int, n: int) -> Texts:
+    def _last_ids(self, column: list[list[str]], group: int, n: int) -> Texts:
         """Return the last n ids of a row group; nulls if they cannot be decoded either."""
         rows = int(self._offsets[group + 1] - self._offsets[group])
         try:
@@ -280,6 +289,11 @@ def _reporting_damage() -> Iterator[None]:
 # --- columns --------------------------------------------------------------------------------------
 
 
+def _find_columns(schema: Any, *names: str) -> list[list[str]]:
+    """Return the names on the way to each of the fields whose texts are joined."""
+    return [_find_column(schema, name, text=True) for name in names]
+
+
 def _find_column(schema: Any, field: str, *, text: bool) -> list[str]:
     """Return the names on the way to a field.
 
@@ -318,15 +332,14 @@ def _subfields(kind: Any) -> dict[str, Any]:
     return {kind.field(at).name: kind.field(at).type for at in range(kind.num_fields)}
 
 
-def _mean_size(group: Any, column: list[str]) -> int:
+def _mean_size(group: Any, columns: list[list[str]]) -> int:
     """Return about how many bytes an average text of a row group has; words of a dictionary are
     counted once.
     """
-    path = ".".join(column)
-    for chunk in (group.column(at) for at in range(group.num_columns)):
-        if chunk.path_in_schema == path:
-            return max(1, int(chunk.total_uncompressed_size) // max(1, int(group.num_rows)))
-    return 1
+    paths = {".".join(column) for column in columns}
+    chunks = (group.column(at) for at in range(group.num_columns))
+    size = sum(int(c.total_uncompressed_size) for c in chunks if c.path_in_schema in paths)
+    return max(1, size // max(1, int(group.num_rows)))
 
 
 def _slab_rows(mean: int) -> int:
@@ -340,14 +353,16 @@ def _nothing(n: int) -> Texts:
 
 
 def _decode(
-    file: Any, columns: list[list[str]], rows: int, groups: Iterable[int] | None = None
+    file: Any, columns: list[list[list[str]]], rows: int, groups: Iterable[int] | None = None
 ) -> Iterator[list[Texts]]:
     """Yield columns of all row groups, or of some, so many rows at a time.
 
     Raises RecordError for damage. A row group with another number of rows than it says is damaged:
     all that follow would be taken for other rows.
+
+    columns : of each the names on the way to it, or to all that are joined.
     """
-    names = sorted({".".join(column) for column in columns})
+    names = sorted({".".join(way) for ways in columns for way in ways})
     with _reporting_damage():
         for number in range(file.metadata.num_row_groups) if groups is None else groups:
             left = file.metadata.row_group(number).num_rows
@@ -357,6 +372,6 @@ def _decode(
                 left -= len(batch)
                 if left < 0:
                     break
-                yield [texts_of(batch, column) for column in columns]
+                yield [texts_of(batch, ways, BLANK_LINE) for ways in columns]
             if left:
                 raise RecordError(Reason.DAMAGED, "a row group has not as many rows as it says")

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 
-from lshdup.documents.readers.jsonlines import lines_between
+from lshdup.documents.readers.lines import lines_between
 from lshdup.documents.records import RecordFields, RecordList, SkippedRecord
 from lshdup.skipped import Reason
 
