@@ -42,6 +42,15 @@ if TYPE_CHECKING:
 #: Bytes of shingle sets that may be kept in memory: all of them.
 EVERY_SET = 1 << 62
 
+#: The kernels of the main path, in the order of their calls.
+KERNELS = (
+    "files.stat_files", "copying.copy_runs.uint8", "files.read_files",
+    "sequences.byte_fingerprints", "text.inspect", "shingles.shingle_batch", "sketch.fast_sketch",
+    "ordering.order_by_key", "banding.band_keys", "banding.join_buckets", "union_find.find_roots",
+    "banding.find_partners", "banding.bucket_pairs", "sets.possible_pairs", "sets.block_end",
+    "copying.copy_runs.uint64", "ordering.sort_sets", "sets.pair_jaccard",
+)  # fmt: skip
+
 _DEFAULTS = Params()
 
 

@@ -79,7 +79,7 @@ def open_session(
     with console:
         explicit, documents, files = read_parameters(ctx, options, console)
 
-        from lshdup.kernels.jit import notify_of_waits
+        from lshdup.kernels.jit import expect, notify_of_waits
         from lshdup.store.store import nearest_store
         from lshdup.utils.parallel import count_processors
         from lshdup.workspace.workspace import Workspace
@@ -94,7 +94,12 @@ def open_session(
         above = nearest_store() if options["store"] is None else None
         if options["store"] is None:
             options["store"] = Path(DEFAULT_STORE) if documents else above
+        jobs = options["jobs"] or count_processors()
         notify_of_waits(console.say)
+        if documents:
+            from lshdup.pipeline import KERNELS
+
+            expect(KERNELS, jobs)
         workspace = Workspace(
             None if options.get("no_store") else options["store"],
             console.say,
@@ -111,7 +116,7 @@ def open_session(
             documents,
             files,
             explicit,
-            options["jobs"] or count_processors(),
+            jobs,
             options.get("check_content", False),
             tuple(options.get("templates", ())),
             accept=partial(_accept, output, accept),

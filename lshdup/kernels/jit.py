@@ -10,8 +10,9 @@ not been tested. Kernels run without the GIL.
 
 import ctypes
 import functools
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -35,6 +36,7 @@ _KERNELS = "lshdup.kernels."
 
 _lock = threading.RLock()
 _notify: list[Callable[[str], None]] = []
+_expected: list[tuple[Iterable[str], int]] = []
 
 
 class Kernel:
@@ -125,6 +127,14 @@ def notify_of_waits(notify: Callable[[str], None]) -> None:
     _notify[:] = [notify]
 
 
+def expect(symbols: Iterable[str], processes: int) -> None:
+    """Name kernels that this program will call, by module and name.
+
+    As soon as one kernel has to be compiled, these are too, in several processes of Python.
+    """
+    _expected[:] = [(symbols, processes)] if processes > 1 and sys.executable else []
+
+
 # --- from a call to machine code ---
 
 
@@ -187,17 +197,20 @@ def _load(function: Callable[..., Any], symbol: str, kinds: list[str]) -> int:
     if address is not None:
         return address
     # Imported here because LLVM takes long.
-    from lshdup.kernels.native import cache, llvm, pack
+    from lshdup.kernels.native import compiled, llvm, pack
 
     if not is_own:
-        return llvm.load(llvm.object_code(_lower(function, kinds, symbol)), symbol)
+        ir = _lower(function, kinds, symbol)
+        return llvm.load(llvm.object_code(ir, llvm.this_machine()), symbol)
     compiler = pack.pack_compiler() or f"numba {_numba_version()}"
-    version = f"{pack.digest_of_sources()} {compiler} {llvm.machine_name()}"
-    code = cache.read(symbol, version)
+    code = compiled.read(symbol, compiler)
+    if code is None and _expected:
+        compiled.store_together(*_expected.pop())
+        code = compiled.read(symbol, compiler)
     if code is None:
         ir = pack.packed_kernels().get(symbol) or _lower(function, kinds, symbol)
-        code = llvm.object_code(ir, llvm.this_machine())
-        if not cache.write(symbol, version, code):
+        code, is_kept = compiled.compile_ir(symbol, compiler, ir)
+        if not is_kept:
             _say(
                 "no folder for compiled kernels can be written, so every run compiles them: "
                 "set XDG_CACHE_HOME to a folder of your own"

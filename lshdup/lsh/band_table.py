@@ -88,18 +88,23 @@ class StoredBandTable(BandTable):
     A query needs the keys of few documents. All keys are made when they are requested together.
 
     signatures : uint32 array of shape (n_docs, K). plan : the bands. order : as of `BandTable`.
+    jobs : threads that make all keys.
     """
 
     def __init__(
-        self, signatures: NDArray[np.uint32], plan: BandPlan, order: NDArray[np.uint32]
+        self,
+        signatures: NDArray[np.uint32],
+        plan: BandPlan,
+        order: NDArray[np.uint32],
+        jobs: int = 1,
     ) -> None:
-        self._signatures, self._plan, self.order = signatures, plan, order
+        self._signatures, self._plan, self.order, self._jobs = signatures, plan, order, jobs
         self.documents = len(signatures)
 
     @cached_property
     def keys(self) -> NDArray[np.uint64]:
         """The key of every document in every band: uint64 array of shape (bands, n_docs)."""
-        return band_keys(np.asarray(self._signatures), self._plan)
+        return band_keys(np.asarray(self._signatures), self._plan, self._jobs)
 
     def keys_of(self, document: int) -> NDArray[np.uint64]:
         """Return the keys of a document: uint64 array of shape (bands,)."""

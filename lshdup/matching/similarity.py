@@ -13,9 +13,9 @@ from lshdup.utils.ragged import RaggedSets, SetSource, offsets_of
 #: The largest size of the shingle sets that are in memory at a time.
 SET_BYTES = 512 << 20
 
-#: The size of the sets fetched at a time, unless a cluster is larger. A small block reuses memory,
-#: which is faster than new memory.
-BLOCK_BYTES = 24 << 20
+#: The size of the sets fetched at a time, unless a cluster is larger: enough documents for all
+#: threads. A small block reuses memory, which is faster than new memory.
+BLOCK_BYTES = 12 << 20
 
 #: Sets of this size stay in the cache of a processor.
 CACHE_BYTES = 1 << 20

@@ -46,12 +46,18 @@ def save_index(store: Store, collection: Collection, index: Index, params: BandP
 
 
 def load_index(
-    store: Store, collection: Collection, *, verify: bool = True, in_order: bool = True
+    store: Store,
+    collection: Collection,
+    *,
+    verify: bool = True,
+    in_order: bool = True,
+    jobs: int = 1,
 ) -> tuple[Index, BandParams] | None:
     """Load bands.npz. Return None if it is missing or was made from another collection.
 
     verify : whether every byte is verified. Raises ArtifactError if the artifact is damaged.
-    in_order : whether all keys are made then, to see that the buckets are in order.
+    in_order : whether all keys are made then, on `jobs` threads, to see that the buckets are in
+        order.
     """
     path = store.path("bands")
     # A query reads all of `firsts`.
@@ -74,7 +80,7 @@ def load_index(
         fits = fits and (not verify or order.max(initial=0) < max(n, 1))
         refuse_if(not fits, "it names documents that are not there")
         assert collection.signatures is not None
-        table = StoredBandTable(collection.signatures, plan, order)
+        table = StoredBandTable(collection.signatures, plan, order, jobs)
         refuse_if(verify and in_order and not table.is_in_order(), "its buckets are not in order")
         return Index(plan, table, duplicate_of), params
 

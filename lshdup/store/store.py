@@ -30,6 +30,9 @@ _CACHE_TAG = (
     b"# lshdup made this folder and makes it again from the documents.\n"
 )
 
+#: Characters of a path that a system may open.
+_LONGEST_PATH = 4096
+
 #: Nanoseconds by which the coarsest file systems tell times apart.
 _TIME_STEP = 2 * 10**9
 
@@ -242,7 +245,8 @@ class Store:
                 message = f"{path} was made with Unicode {made}; this Python has {present}"
                 raise ArtifactError(message, RERUN)
             base = artifact.header["base"]
-            refuse_if("\0" in base, "its names start from a folder that cannot be")
+            cannot_be = "\0" in base or len(base) > _LONGEST_PATH
+            refuse_if(cannot_be, "its names start from a folder that cannot be")
             home = Path(os.path.normpath(self.folder.resolve() / base))
             at_home = home == Path.cwd()
             if here and not at_home:

@@ -126,7 +126,9 @@ def _load(
     if run.store is None:
         return None
     try:
-        return results_io.load_index(run.store, collection, verify=verify, in_order=in_order)
+        return results_io.load_index(
+            run.store, collection, verify=verify, in_order=in_order, jobs=request.jobs
+        )
     except ArtifactError as error:
         if not request.documents:
             raise

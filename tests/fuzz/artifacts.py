@@ -110,10 +110,11 @@ def make_folder(folder):
     Path("ids.txt").write_text("\n".join([*lines, "bad x", ""]))
     files = {}
     for tokens, documents in (("word", "docs"), ("ids", "ids.txt")):
-        outcome = run(
-            ["pairs", documents, "--tokens", tokens, "--store", tokens], patience=300
-        )  # kernels may have to be compiled
-        assert outcome.startswith("answer"), outcome
+        for command in ("shingle", "pairs"):
+            outcome = run(
+                [command, documents, "--tokens", tokens, "--store", tokens], patience=300
+            )  # kernels may have to be compiled
+            assert outcome.startswith("answer"), outcome
         assert run(["clusters", "--store", tokens], patience=300).startswith("answer")
         files[tokens] = {kind: Path(tokens, f"{kind}.npz").read_bytes() for kind in KINDS}
     return files

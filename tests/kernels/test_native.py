@@ -15,6 +15,7 @@ from lshdup.kernels.native import pack
 from lshdup.kernels.native.llvm import object_code, target
 from lshdup.kernels.native.lowering import lower
 from lshdup.kernels.sketch import agreeing_rows
+from lshdup.kernels.union_find import find_roots
 from tests.conftest import ROOT
 
 SKETCH = """
@@ -56,10 +57,13 @@ llvm.get_host_cpu_name = lambda: {"x86_64": "x86-64"}.get(platform.machine(), "g
 
 @pytest.fixture(scope="session")
 def own_pack():
-    """A pack of the sources with one kernel, whatever became of the pack that is there."""
-    ((symbol, kinds),) = agreeing_rows.variants.items()
-    ir = lower(agreeing_rows.function, kinds, symbol)
-    return pack.Pack(pack.digest_of_sources(), "a compiler", {symbol: ir})
+    """A pack of the sources with two kernels, whatever became of the pack that is there."""
+    irs = {
+        symbol: lower(kernel.function, kinds, symbol)
+        for kernel in (agreeing_rows, find_roots)
+        for symbol, kinds in kernel.variants.items()
+    }
+    return pack.Pack(pack.digest_of_sources(), "a compiler", irs)
 
 
 @pytest.fixture
@@ -131,6 +135,18 @@ def test_changed_sources_without_numba_name_what_to_install(package):
 
 def test_numba_is_not_needed(package):
     assert package.run(WITHOUT_NUMBA) == "compiled"
+
+
+def test_what_is_expected_is_compiled_too(package):
+    """By another process, which finds this program where it is, and nothing in the folder."""
+    (package.folder / "json.py").write_text("raise SystemExit('not the module')")
+    before = "import sys; del sys.path[0]\nfrom lshdup.kernels import jit\n"
+    before += "jit.expect(['sketch.agreeing_rows', 'union_find.find_roots', 'no.kernel'], 2)\n"
+    environment = {"PYTHONPATH": str(package.folder / "path")}
+    (package.folder / "path").mkdir()
+    (package.folder / "path/lshdup").symlink_to(package.folder / "lshdup")
+    assert package.run(before, **environment) == "compiled"
+    assert len(package.files(package.folder / "path/__pycache__")) == 2
 
 
 @pytest.mark.parametrize("damages", [2, pytest.param(5, marks=pytest.mark.long)])

@@ -7,6 +7,7 @@ import pytest
 
 from lshdup.kernels import compiling
 from lshdup.kernels.jit import Kernel
+from lshdup.pipeline import KERNELS
 from tests.conftest import ROOT
 
 
@@ -38,3 +39,17 @@ def test_every_kernel_declares_what_it_takes():
     symbols = [symbol for each in kernels.values() for symbol in each.variants]
     assert len(symbols) == len(set(symbols))
     assert {"copying.copy_runs.uint8", "copying.copy_runs.uint64"} < set(symbols)
+
+
+def test_pairs_names_its_kernels():
+    """They are compiled at once, so that all processors share the first run's wait."""
+    script = (
+        "import sys\nfrom lshdup.kernels import jit\nload, loaded = jit._load, []\n"
+        "jit._load = lambda *args: (loaded.append(args[1]), load(*args))[1]\n"
+        "sys.argv = ['lshdup', 'pairs', 'sample_corpus', '--no-store', '-q', '-o', '/dev/null']\n"
+        "from lshdup.cli.main import main\ntry: main()\nexcept SystemExit: print(*loaded)"
+    )
+    process = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert sorted(process.stdout.split()) == sorted(KERNELS)

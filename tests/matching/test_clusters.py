@@ -918,6 +918,7 @@ def test_forged_groups_are_no_groups(folder, tmp_path, monkeypatch, column):
 
 
 def test_what_changed_since_is_never_dropped_nor_a_reason_to_drop(run, folder):
+    run("shingle", "d")  # no document is read again
     run("index", "d")
     (folder / "old/c").unlink()  # it would be kept
     (folder / "y").write_text("now something else")  # it would be dropped
@@ -932,6 +933,17 @@ def test_what_changed_since_is_never_dropped_nor_a_reason_to_drop(run, folder):
         "d/x",
     ]
     assert run("clusters", "d", "--emit", "drop").lines == ["d/new/b", "d/old/a"]
+
+
+def test_documents_that_are_read_again_are_grouped_without_what_changed(run, folder):
+    run("index", "d")
+    (folder / "old/c").unlink()
+    (folder / "y").write_text("now something else")
+    dropped = run("clusters", "--emit", "drop", "--keep", "longest", code=2)
+    assert dropped.lines == ["d/new/b", "d/old/a"]
+    assert "d/old/c: vanished" in dropped.err
+    kept = run("clusters", "--emit", "keep", "--keep", "longest", code=2)
+    assert kept.lines == ["d/alone", "d/new/a", "d/x"]
 
 
 def test_what_vanishes_meanwhile_is_never_dropped_nor_a_reason_to_drop(

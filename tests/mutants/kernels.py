@@ -460,6 +460,20 @@ MUTANTS = [
         "tests/kernels/test_native.py",
     ),
     Mutant(
+        "kernel cache: byte code that is not wanted is written",
+        "lshdup/kernels/native/cache.py",
+        "if folder != _beside() or not sys.dont_write_bytecode:",
+        "if folder:",
+        "tests/kernels/test_native.py",
+    ),
+    Mutant(
+        "kernels: those that are expected are not shared",
+        "lshdup/kernels/native/compiled.py",
+        "for share in shares[1:]",
+        "for share in shares[2:]",
+        "tests/kernels/test_native.py",
+    ),
+    Mutant(
         "kernels: a change of the sources is not noticed",
         "lshdup/kernels/native/pack.py",
         "for path in (*_modules(), _FOLDER",

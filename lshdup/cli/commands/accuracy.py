@@ -101,7 +101,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     more than epsilon, the number that K independent permutations would give (expected), and bias,
     root mean square and largest error. With --bands, for each number of bands: found
     near-duplicates, false positives and false negatives per query, beside what the S-curve expects.
-    Without DOCS, the sets of shingles.npz are used.
+    Without DOCS, the sets of the last run are used; unless it kept them, its documents are read.
 
     With --found: all pairs from the threshold on, by the exact join, and the share of them that the
     bands of `lshdup pairs` find, with a 95 % interval, in each bin of similarity (the last line: in

@@ -60,7 +60,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
     Prints elementary comparisons and seconds (median, smallest, largest) of each; says on stderr
     which of exact and estimated is faster on this collection. Without DOCS, the sets of
-    shingles.npz are used.
+    the last run are used; unless it kept them, its documents are read.
     """
     return run_experiment(ctx, options, list_sketches(options), _measure, "draw_timing")
 

@@ -43,13 +43,8 @@ def read(symbol: str, version: str) -> bytes | None:
 def write(symbol: str, version: str, code: bytes) -> bool:
     """Store machine code in the first folder that can be written; return whether one can."""
     name, key = _name(symbol, version)
-    for folder in _folders():
-        if folder == _beside() and sys.dont_write_bytecode:
-            continue
-        try:
-            folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-            if not _is_safe(folder.stat()):
-                continue
+    for folder in _writable_folders():
+        with contextlib.suppress(OSError):
             _delete_old_files(folder)
             with tempfile.NamedTemporaryFile(
                 dir=folder, prefix=name, suffix=_UNFINISHED, delete=False
@@ -57,10 +52,23 @@ def write(symbol: str, version: str, code: bytes) -> bool:
                 file.write(_check(key, code) + code)
             Path(file.name).chmod(0o644)  # Other users of this installation load the code too.
             Path(file.name).replace(folder / name)
-        except OSError:
-            continue
-        return True
+            return True
     return False
+
+
+def can_write() -> bool:
+    """Return whether machine code can be stored, as far as is known before."""
+    return any(os.access(folder, os.W_OK) for folder in _writable_folders())
+
+
+def _writable_folders() -> Iterator[Path]:
+    """Yield the folders for new files, which are made, and which others cannot write."""
+    for folder in _folders():
+        if folder != _beside() or not sys.dont_write_bytecode:
+            with contextlib.suppress(OSError):
+                folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+                if _is_safe(folder.stat()):
+                    yield folder
 
 
 def _folders() -> Iterator[Path]:
