@@ -166,7 +166,7 @@ def test_exactly_the_known_pairs(here, run, jobs):
 def test_only_a_container_that_changed_is_read_again(here, opened):
     expected = make(here)
     assert found() == expected
-    assert {*opened} == {*CONTAINERS}
+    assert {*opened} >= {*CONTAINERS}  # plain files are looked through for lines of --split
     opened.clear()
     assert found() == expected
     assert not opened
