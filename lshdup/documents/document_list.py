@@ -200,6 +200,11 @@ class DocumentList:
         return int(np.isin(kinds, ARCHIVES).sum())
 
     @property
+    def has_archives(self) -> bool:
+        """Whether reading a document again may mean unpacking an archive."""
+        return self.locations is not None and bool(np.isin(self.locations.kinds, ARCHIVES).any())
+
+    @property
     def has_parquet(self) -> bool:
         """Whether reading a document again may mean decoding many others."""
         return self.locations is not None and bool((self.locations.kinds == Kind.PARQUET).any())
