@@ -200,9 +200,15 @@ class DocumentList:
         return int(np.isin(kinds, ARCHIVES).sum())
 
     @property
-    def has_archives(self) -> bool:
-        """Whether reading a document again may mean unpacking an archive."""
-        return self.locations is not None and bool(np.isin(self.locations.kinds, ARCHIVES).any())
+    def has_packed_members(self) -> bool:
+        """Whether reading a document again may mean unpacking it, or the archive that it is in."""
+        if self.locations is None:
+            return False
+        archives = np.flatnonzero(np.isin(self.locations.kinds, ARCHIVES))
+        paths = self.locations.paths.strings_at(archives)
+        return not all(
+            path.lower().endswith((b".tar", b".warc", b".wet", b".xml")) for path in paths
+        )
 
     @property
     def has_parquet(self) -> bool:

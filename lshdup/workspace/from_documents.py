@@ -75,7 +75,9 @@ def collect_signatures(run: RunContext, request: Request) -> Collection:
     shingle_filter = build_filter(None, wanted) if wanted is not None else None
     documents = _find(run, request, shingle)
     journal = _open_journal(run, documents, shingle, sketch, shingle_filter)
-    is_slow = documents.has_archives or _expects_office_documents(documents.names)
+    is_slow = _expects_office_documents(documents.names) or (
+        run.store is not None and documents.has_packed_members
+    )
     # The sets of a spool are mapped and outlive it: no row is decoded a second time. A token has
     # about seven bytes and makes a shingle of eight.
     in_spool = documents.has_parquet and documents.spans.sum() > SET_BYTES
