@@ -1,7 +1,6 @@
 """Shingle sets of texts: the definitions of DESIGN 4, over the loops of `kernels.shingles`."""
 
 import contextlib
-import hashlib
 import threading
 from dataclasses import field, replace
 
@@ -67,6 +66,8 @@ def shingle_hash(params: ShingleParams) -> ShingleHash:
             "and it is not the one that was given, or none was"
         )
         raise ParameterError(message, "give the key in LSHDUP_HASH_KEY")
+    import hashlib  # Imported here to keep `query` fast.
+
     digest = hashlib.blake2b(params.secret, digest_size=32, person=b"lshdup shingles").digest()
     seed, factor, step, set_seed = np.frombuffer(digest, "<u8").astype(np.uint64)
     one = np.uint64(1)  # Factors must be odd.
