@@ -12,7 +12,8 @@ from lshdup.documents.reading import runs
 from lshdup.errors import RERUN, ArtifactError
 from lshdup.matching.similarity import BLOCK_BYTES
 from lshdup.params import LONGEST
-from lshdup.shingling.shingler import NO_SETS, ShingleBatch, shingle_hash
+from lshdup.shingling.hashing import shingle_hash
+from lshdup.shingling.shingler import NO_SETS, ShingleBatch
 from lshdup.skipped import Reason, Skipped
 from lshdup.utils.ragged import RaggedSets, SetSource
 from lshdup.utils.scratch import open_optional_spool
