@@ -18,7 +18,7 @@ HASHES = ("mix64", "poly31")
 SCHEMES = ("fast", "classic", "linear")
 STORED_SCHEMES = SCHEMES[:2]
 VERIFY = ("exact", "estimate")
-SAME = ("bytes", "text")
+SAME, MAIL_QUOTES = ("bytes", "text"), ("keep", "drop")
 LINKAGES = ("representative", "single")
 #: Rules of `--keep`, and what each keeps.
 KEEP = {
@@ -32,8 +32,6 @@ KEEP = {
     "path-order": "the first in byte order of the names",
 }
 DEFAULT_K = {"word": 3, "symbols": 5, "char": 9, "terms": 1, "ids": 1}
-#: The most tokens in a shingle.
-MAX_K = 1000
 DEFAULT_MAX_BYTES = 256 * 1024 * 1024
 DEFAULT_TEXT_FIELD = "text"
 DEFAULT_STORE = ".lshdup"
@@ -41,6 +39,7 @@ DEFAULT_STORE = ".lshdup"
 LEAST_MEMORY = 128 * 1024 * 1024
 #: Bytes of the longest text: positions are 32-bit numbers, and kernels read past the end.
 LONGEST = (1 << 31) - 1024
+#: The most tokens in a shingle, and rows in a signature.
 MAX_K, MAX_PERMS = 1000, 1 << 16
 
 
@@ -194,6 +193,8 @@ class ShingleParams(_Params):
     normalize : NFKC.
     keep_case : no case folding.
     encoding : forced on every document; empty: recognised.
+    mail_headers : the text of a mail has all header fields, not only the subject.
+    mail_quotes : keep or drop lines quoted from an earlier mail, and the signature.
     hash : mix64 (64 bits), or poly31 (the 32-bit hash of the lecture, R2; characters only).
     min_tokens : documents of fewer tokens have an empty set, and are not compared.
     key : name of the secret, by which artifacts know it; computed from the secret.
@@ -207,6 +208,8 @@ class ShingleParams(_Params):
     normalize: bool = True
     keep_case: bool = False
     encoding: str = ""
+    mail_headers: bool = False
+    mail_quotes: str = "keep"
     hash: str = "mix64"
     min_tokens: int = 0
     key: str = ""
@@ -219,13 +222,11 @@ class ShingleParams(_Params):
             not self.key or re.fullmatch("[0-9a-f]{32}", self.key) is not None,
             "the name of the hash key is none",
         )
-        _check(
-            not self.key or self.hash == "mix64",
-            "--hash poly31 takes no key",
-            "leave --hash-key out",
-        )
+        is_mix = self.hash == "mix64"
+        _check(not self.key or is_mix, "--hash poly31 takes no key", "leave --hash-key out")
         _check_choice("--tokens", self.tokens, TOKENS)
         _check_choice("--hash", self.hash, HASHES)
+        _check_choice("--mail-quotes", self.mail_quotes, MAIL_QUOTES)
         _check(
             0 <= self.min_tokens < LONGEST,
             f"--min-tokens is {self.min_tokens}; it must be from 0 to {LONGEST - 1}",
@@ -239,7 +240,7 @@ class ShingleParams(_Params):
             "leave -k out with --tokens ids",
         )
         _check(
-            self.hash == "mix64" or self.tokens == "char",
+            is_mix or self.tokens == "char",
             "--hash poly31 is defined on characters only",
             "add --tokens char",
         )

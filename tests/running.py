@@ -245,6 +245,7 @@ def _serve(descriptor):
     """Begin runs, each in a child, until the process that wants them has ended."""
     with open(__file__, "rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # of several such processes, one compiles the kernels
+        subprocess.run([sys.executable, "-c", _COMPILE], cwd=ROOT, check=True)
         _prepare()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the children of this process
     with socket.socket(fileno=descriptor) as listener:
@@ -273,6 +274,20 @@ def _answer(connection):
     with suppress(BrokenPipeError):  # nobody waits any more
         connection.send(b"%d" % code)
     os._exit(0)
+
+
+#: Compiles all kernels that the cache lacks; those of changed sources take numba a while.
+_COMPILE = """
+import os
+from lshdup.kernels.native import compiled, pack
+if packed := pack.packed_kernels():
+    compiled.store_together(packed, os.cpu_count())
+else:
+    from lshdup.kernels import compiling, jit
+    for kernel in compiling.all_kernels().values():
+        for symbol, kinds in kernel.variants.items():
+            jit._load(kernel.function, symbol, kinds)
+"""
 
 
 def _prepare():

@@ -20,8 +20,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 OPTION_GROUPS = {
     "Documents": (
         "files_from", "files0_from", "include", "exclude", "gitignore", "max_depth", "hidden",
-        "follow", "encoding", "text_field", "id_field", "archives", "min_tokens", "max_bytes",
-        "format_seconds", "format_memory", "check_content", "check_files",
+        "follow", "encoding", "mail_headers", "mail_quotes", "text_field", "id_field", "archives",
+        "min_tokens", "max_bytes", "format_seconds", "format_memory", "check_content",
+        "check_files",
     ),
     "Shingles": ("tokens", "k", "bag", "keep_case", "no_normalize", "hash", "hash_key", "templates",
                  "ignore_common"),

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 #: A document of more bytes is read, shingled and sketched alone, at any number of threads.
 BYTES_AT_ONCE = 64 << 20
 
+#: So few documents, as of a query, are read without threads, whose import takes longer.
+_FEW = 16
+
 
 @dataclass
 class FinishedBatch:
@@ -119,6 +122,9 @@ def process_batches(
             skipped = [(int(indices[0]), Reason.TOO_LARGE, detail)]
             return FinishedBatch(ShingleBatch.empty(skipped), {})
 
+    if len(todo) <= _FEW and int(documents.spans[todo].sum()) <= BATCH_BYTES:
+        yield from map(work, batches(documents, todo))
+        return
     from concurrent.futures import wait
 
     room = max(BYTES_AT_ONCE, (2 * workers.jobs + 1) * BATCH_BYTES)

@@ -1,6 +1,5 @@
 """The collection of a run: documents, shingle sets, signatures, and how they were made."""
 
-import hashlib
 import json
 import unicodedata
 from dataclasses import field, replace
@@ -138,6 +137,8 @@ class Collection:
         """
         if self.saved_identity:
             return self.saved_identity
+        import hashlib  # Imported here to keep `query` fast.
+
         digest = hashlib.blake2b(digest_size=16)
         definitions = [self.shingle.to_json(), unicodedata.unidata_version]
         if self.shingle_filter is not None:

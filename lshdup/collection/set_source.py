@@ -10,8 +10,10 @@ from lshdup.collection.collection import Collection
 from lshdup.collection.set_keeper import SetKeeper
 from lshdup.documents.reading import runs
 from lshdup.errors import RERUN, ArtifactError
+from lshdup.matching.similarity import BLOCK_BYTES
 from lshdup.params import LONGEST
-from lshdup.shingling.shingler import NO_SETS, ShingleBatch, shingle_hash
+from lshdup.shingling.hashing import shingle_hash
+from lshdup.shingling.shingler import NO_SETS, ShingleBatch
 from lshdup.skipped import Reason, Skipped
 from lshdup.utils.ragged import RaggedSets, SetSource
 from lshdup.utils.scratch import open_optional_spool
@@ -76,7 +78,10 @@ class _SetReader:
         if len(wanted) and (sizes.min() < 0 or sizes.max() > LONGEST):
             message = "the store names sets of a size that none can have: it is damaged"
             raise ArtifactError(message, RERUN)
-        sets = RaggedSets.from_sizes(np.empty(int(sizes.sum()), np.uint64), sizes)
+        # Blocks of one size: the C library gives the memory of the last one again, with its pages.
+        total = int(sizes.sum())
+        room = np.empty(max(total, BLOCK_BYTES // 8), np.uint64)
+        sets = RaggedSets.from_sizes(room[:total], sizes)
         same = np.zeros(len(wanted), bool)
 
         def place(

@@ -116,28 +116,28 @@ def _roll(
 
 
 @inlined
-def distinct_values(values: U64, n: int, spread: np.uint64, table: I32, lost: U64, out: U64) -> int:
+def distinct_values(values: U64, n: int, table: I32, lost: U64, out: U64) -> int:
     """Write the distinct values of values[:n] to `out`, in no particular order; return how many.
 
-    Every value writes its index to a slot of a table of the size of a near cache; the last writer
-    keeps the slot. A value that lost its slot is a repeat if the winner is equal. The few other
-    losers meet in the next round, by another factor; values that collide for many rounds (ids can
-    be made to) are sorted. No step has a branch to mispredict, and the table is never cleared.
+    Every value writes its index to the slot of its leading bits in a table of the size of a near
+    cache; the last writer keeps the slot. A value that lost its slot is a repeat if the winner is
+    equal. The other losers, few of hashes and most of ids, meet in the next round, by the leading
+    bits of a product; values that collide for many rounds (ids can be made to) are sorted. No step
+    has a branch to mispredict, and the table is never cleared.
 
-    spread : odd; slots are the leading bits of value * spread, so 1 will do for uniform values.
-    table : scratch, more than 2 n slots or all slots are used. lost : scratch, for n values.
+    table : scratch, of about 4 n slots or fewer. lost : scratch, for n values.
     """
     bits = np.uint64(1)
     while (1 << np.int64(bits)) < 4 * n and (4 << np.int64(bits)) <= len(table):
         bits += _ONE
     shift = np.uint64(64) - bits
     for i in range(n):
-        table[(values[i] * spread) >> shift] = i
+        table[values[i] >> shift] = i
     m = np.uint64(0)
     left = np.uint64(0)
     for i in range(n):
         x = values[i]
-        won = np.uint64(table[(x * spread) >> shift] == i)
+        won = np.uint64(table[x >> shift] == i)
         out[m] = x
         m += won
         lost[left] = x
@@ -147,8 +147,9 @@ def distinct_values(values: U64, n: int, spread: np.uint64, table: I32, lost: U6
     for i in range(losers):
         x = lost[i]
         lost[left] = x
-        left += np.uint64(values[np.uint64(table[(x * spread) >> shift])] != x)
+        left += np.uint64(values[np.uint64(table[x >> shift])] != x)
     rounds = 0
+    spread = SHINGLE_FACTOR
     while left and rounds < ROUNDS:
         rounds += 1
         spread += _NEXT_FACTOR
@@ -250,8 +251,6 @@ def shingle_batch(
     Returns the total size.
     """
     total = 0
-    uniform = rule != RULE_IDS and hash_kind != HASH_POLY31
-    spread = _ONE if uniform else SHINGLE_FACTOR
     for d in range(len(starts)):
         document = text[starts[d] : starts[d] + lengths[d]]
         room = values[total:]
@@ -281,7 +280,7 @@ def shingle_batch(
             for i in range(n):
                 room[i] = shingles[i]
         else:
-            n = distinct_values(shingles, n, spread, edges, hashes, room)
+            n = distinct_values(shingles, n, edges, hashes, room)
         set_prints[d] = _fingerprint(room, 0, n, set_seed)
         sizes[d] = n
         total += n

@@ -40,12 +40,16 @@ NOT_IDS = 3
 HAS_NUL = 1
 HAS_HIGH = 2
 STARTS_MARKUP = 4
+STARTS_HEADER = 8
+LONGEST_FIELD_NAME = 76
 BINARY_WINDOW = 8192
 
 
 _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 _LOW_BITS = np.uint64(0x0101010101010101)
 _HIGH_BITS = np.uint64(0x8080808080808080)
+_FIVE_BYTES = np.uint64(0xFFFFFFFFFF)
+_FROM_AND_BLANK = np.uint64(0x206D6F7246)
 _WORD_THE = np.uint64(0x656874)
 _ONE = np.uint64(1)
 _TWO = np.uint64(2)
@@ -62,6 +66,7 @@ def inspect(text: U8, starts: I64, lengths: I64, flags: U8) -> None:
     HAS_NUL : a NUL within the first 8 KB.
     HAS_HIGH : a byte >= 0x80.
     STARTS_MARKUP : "<" after white space, and possibly a byte-order mark.
+    STARTS_HEADER : the name of a header field (letters, digits, - and _) and its colon, or "From ".
     """
     for d in range(len(starts)):
         document = text[starts[d] : starts[d] + lengths[d] + PADDING]
@@ -89,6 +94,19 @@ def inspect(text: U8, starts: I64, lengths: I64, flags: U8) -> None:
             i += 1
         if i < length and document[i] == 0x3C:
             found |= np.uint8(STARTS_MARKUP)
+        i = 0
+        limit = min(length, LONGEST_FIELD_NAME)
+        while i < limit:
+            c = document[i]
+            is_letter = 0x61 <= c | 0x20 <= 0x7A
+            if not (is_letter or c == 0x2D or 0x30 <= c <= 0x39 or c == 0x5F):
+                break
+            i += 1
+        if i < limit and (
+            (document[i] == 0x3A and i > 0)
+            or (i == 4 and load64(document, 0) & _FIVE_BYTES == _FROM_AND_BLANK)
+        ):
+            found |= np.uint8(STARTS_HEADER)
         flags[d] = found
 
 

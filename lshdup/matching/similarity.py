@@ -85,11 +85,15 @@ def verify(
             end = kernels.block_end(
                 left, right, start, sizes, min(BLOCK_BYTES // 8, most), most, seen
             )
+            # Not the documents of a later block: sets that are kept for the next one are copied.
+            seen[:] = 0
+            seen[left[start:end]] = seen[right[start:end]] = 1
             sets, row_of = fetched.sets_of(np.flatnonzero(seen))
             a, b = _tiled(row_of[left[start:end]], row_of[right[start:end]], sets)
             score = jaccard(sets, a, b, jobs, threshold)
             keep = score >= threshold
             yield fetched.documents[a[keep]], fetched.documents[b[keep]], score[keep]
+            del sets  # Its memory serves the next block.
             start = end
 
 

@@ -13,14 +13,9 @@ from lshdup.kernels import text as text_kernels
 from lshdup.kernels.helpers import mix64_array
 from lshdup.params import LONGEST, ShingleParams
 from lshdup.shingling.char_table import char_table
+from lshdup.shingling.hashing import shingle_hash
 from lshdup.shingling.normalization import normal_form
-from lshdup.shingling.shingler import (
-    TOKEN_RULES,
-    ScratchArrays,
-    Shingler,
-    shingle_hash,
-    too_long_error,
-)
+from lshdup.shingling.shingler import TOKEN_RULES, ScratchArrays, Shingler, too_long_error
 
 
 @dataclass(frozen=True)

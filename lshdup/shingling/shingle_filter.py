@@ -4,7 +4,6 @@ Similarity is |A ∩ B| / |A ∪ B| of the filtered sets, so a letter is compare
 and not by its form.
 """
 
-import hashlib
 import math
 from functools import cached_property
 from typing import Any
@@ -100,6 +99,8 @@ def fingerprint(shingles: NDArray[np.uint64]) -> str:
     if not len(shingles):
         return ""
     data = np.ascontiguousarray(shingles).view(np.uint8).data
+    import hashlib  # Imported here to keep `query` fast.
+
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 

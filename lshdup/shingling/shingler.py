@@ -1,7 +1,6 @@
 """Shingle sets of texts: the definitions of DESIGN 4, over the loops of `kernels.shingles`."""
 
 import contextlib
-import hashlib
 import threading
 from dataclasses import field, replace
 
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from lshdup.documents.files import LARGE
 from lshdup.documents.reading import TextBatch
-from lshdup.errors import InputError, ParameterError
+from lshdup.errors import InputError
 from lshdup.frozen import dataclass
 from lshdup.kernels import shingles as kernels
 from lshdup.kernels import text as text_kernels
@@ -18,9 +17,19 @@ from lshdup.kernels.helpers import PADDING
 from lshdup.kernels.sequences import byte_fingerprints
 from lshdup.params import DEFAULT_FORMATS, LONGEST, FormatLimits, ShingleParams
 from lshdup.shingling.char_table import NO_TABLE, CharTable, char_table
+from lshdup.shingling.hashing import shingle_hash
 from lshdup.shingling.normalization import normal_form
 from lshdup.skipped import Reason
-from lshdup.text.decoding import Text, decode, decode_record, may_need_decoding
+from lshdup.text.decoding import (
+    MAIL,
+    Text,
+    decode,
+    decode_mails,
+    decode_record,
+    find_mails,
+    may_need_decoding,
+)
+from lshdup.text.mail import MailRules
 from lshdup.utils.ragged import RaggedSets, ranges
 
 #: The kernel's rule for each kind of tokens.
@@ -38,39 +47,6 @@ _DECODED_TOGETHER, _LARGE_TEXT = 16 << 20, 64 << 20
 _large_text_lock = threading.Lock()
 
 _TOO_LONG = "as UTF-8 in normal form it is longer than 2 GB, or more than twice as long as it was"
-
-
-@dataclass(frozen=True)
-class ShingleHash:
-    """The hash that identifies shingles.
-
-    kind : one of the kernel's hashes.
-    seed, factor, step : numbers in the hash of tokens, of sequences, and of repeats in a bag.
-    set_seed : number in the fingerprint of a set.
-    """
-
-    kind: int
-    seed: np.uint64 = kernels.TOKEN_SEED
-    factor: np.uint64 = kernels.SHINGLE_FACTOR
-    step: np.uint64 = kernels.BAG_STEP
-    set_seed: np.uint64 = kernels.TOKEN_SEED
-
-
-def shingle_hash(params: ShingleParams) -> ShingleHash:
-    """Return the hash of these parameters. Raise ParameterError if its key is missing."""
-    if not params.key:
-        poly31 = params.hash == "poly31"
-        return ShingleHash(kernels.HASH_POLY31 if poly31 else kernels.HASH_MIX64)
-    if not params.secret:
-        message = (
-            "the store was made with a --hash-key, "
-            "and it is not the one that was given, or none was"
-        )
-        raise ParameterError(message, "give the key in LSHDUP_HASH_KEY")
-    digest = hashlib.blake2b(params.secret, digest_size=32, person=b"lshdup shingles").digest()
-    seed, factor, step, set_seed = np.frombuffer(digest, "<u8").astype(np.uint64)
-    one = np.uint64(1)  # Factors must be odd.
-    return ShingleHash(kernels.HASH_KEYED, seed, factor | one, step | one, set_seed)
 
 
 #: Documents without a set: number, reason and detail of each.
@@ -193,9 +169,12 @@ class Shingler:
             return _drop(made.in_batch(batch, byte_prints, skipped), bad)
         flags = np.zeros(count, np.uint8)
         text_kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
-        special = np.ones(count, bool)
+        special, mails = np.ones(count, bool), np.zeros(count, bool)
         if not self.params.encoding or batch.is_text:
             special = may_need_decoding(batch.names, batch.text, batch.starts, batch.lengths, flags)
+        if not batch.is_text:
+            mails = find_mails(batch.names, batch.text, batch.starts, batch.lengths, flags)
+            special |= mails
         # An empty text costs nothing and has an empty set.
         lengths = np.where(special, 0, batch.lengths)
         made, outcomes = self._run(replace(batch, lengths=lengths), flags)
@@ -203,7 +182,8 @@ class Shingler:
         slow = np.flatnonzero(special | (outcomes != text_kernels.DONE))
         if not len(slow):
             return result
-        return self._shingle_decoded(batch, result, made.copy(), slow.tolist(), limits)
+        mail = np.flatnonzero(mails)
+        return self._shingle_decoded(batch, result, made.copy(), slow.tolist(), mail, limits)
 
     def _shingle_decoded(
         self,
@@ -211,9 +191,17 @@ class Shingler:
         result: ShingleBatch,
         made: _ShingledTexts,
         positions: list[int],
+        mails: NDArray[np.int64],
         limits: FormatLimits,
     ) -> ShingleBatch:
-        """Complete the sets of a batch by those of the documents at these positions."""
+        """Complete the sets of a batch by those of the documents at these positions.
+
+        mails : int64 array, those of the positions that are mails.
+        """
+        rules = MailRules.of(self.params)
+        texts = decode_mails([_raw(batch, at) for at in mails.tolist()], limits, rules)
+        read = dict(zip(mails.tolist(), texts, strict=True))
+        del texts
         decoded: list[int] = []  # Positions of the documents that are texts.
         bad: list[int] = []
         parts: list[_ShingledTexts] = []
@@ -221,7 +209,7 @@ class Shingler:
         size = 0
         for position in positions:
             index = int(batch.indices[position])
-            text = self._decode(batch, position, limits)
+            text = read.pop(position, None) or self._decode(batch, position, limits)
             if text.reason is not None:
                 result.skipped.append((index, text.reason, text.detail))
                 bad.append(position)
@@ -229,7 +217,7 @@ class Shingler:
                 decoded.append(position)
                 waiting.append(text.utf8)
                 size += len(text.utf8)
-                if text.office:
+                if text.office not in ("", MAIL):
                     result.office_documents.append(index)
                 if text.encoding:
                     result.guesses.append((index, text.encoding))
@@ -248,11 +236,11 @@ class Shingler:
         return _drop(replace(result, sets=sets), np.array(bad, np.int64))
 
     def _decode(self, batch: TextBatch, position: int, limits: FormatLimits) -> Text:
-        start = batch.starts[position]
-        raw = batch.text[start : start + batch.lengths[position]].tobytes()
+        raw = _raw(batch, position)
         if batch.is_text:
             return decode_record(raw, self.params.encoding)
-        return decode(raw, batch.names[position], self.params.encoding, batch.max_bytes, limits)
+        rules, encoding = MailRules.of(self.params), self.params.encoding
+        return decode(raw, batch.names[position], encoding, batch.max_bytes, limits, rules)
 
     def shingle_texts(self, texts: list[bytes]) -> RaggedSets:
         """Return the sorted shingle sets of texts in valid UTF-8.
@@ -368,6 +356,11 @@ def fingerprint_bytes(batch: TextBatch, params: ShingleParams) -> NDArray[np.uin
     used = shingle_hash(params)
     byte_fingerprints(batch.text, batch.starts, batch.lengths, used.seed, used.factor, out)
     return out
+
+
+def _raw(batch: TextBatch, position: int) -> bytes:
+    start = batch.starts[position]
+    return batch.text[start : start + batch.lengths[position]].tobytes()
 
 
 def _replace_sets(sets: RaggedSets, positions: list[int], others: RaggedSets) -> RaggedSets:

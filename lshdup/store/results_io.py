@@ -1,7 +1,6 @@
 """What commands make of a collection, in the store: band tables, verified pairs and clusters."""
 
 import contextlib
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -219,6 +218,8 @@ def _describe_clusters(
     # The order may depend on times of files and on how DOCS were named, which are no part of the
     # identity of a collection.
     order = np.ascontiguousarray(preference).view(np.uint8).data
+    import hashlib  # Imported here to keep `query` fast.
+
     header["preference"] = hashlib.blake2b(order, digest_size=16).hexdigest()
     return header
 

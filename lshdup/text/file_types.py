@@ -1,4 +1,4 @@
-"""File types of office documents and mails, recognised by content; a mail also by its name."""
+"""File types of office documents, recognised by content."""
 
 import io
 import re
@@ -9,7 +9,6 @@ import zlib
 #: The first bytes of documents that need a reader: at most eight.
 PDF, ZIP, OLE, RTF = b"%PDF-", b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf"
 MAGICS = (PDF, ZIP, OLE, RTF)
-MAIL_ENDING = b".eml"
 #: The last four bytes of the names of such documents.
 OFFICE_ENDINGS = (
     b".pdf", b".doc", b"docx", b".ppt", b"pptx", b".xls", b"xlsx", b".odt", b".ods", b"epub",
@@ -59,14 +58,11 @@ _STREAMS = (
     ("__properties_version1.0", "msg"),
 )
 
-_HEADER = re.compile(rb"[!-9;-~]+:[^\r\n]*(?:\r?\n[ \t]+[^\r\n]*)*\r?\n")
-_MIME_HEADER = re.compile(rb"(?im)^(?:mime-version|content-type|content-transfer-encoding)[ \t]*:")
 
+def recognize_file_type(data: bytes) -> str:
+    """Return the type of an office document; "" for any other file.
 
-def recognize_file_type(data: bytes, name: bytes) -> str:
-    """Return the type of an office document or a mail; "" for any other file.
-
-    A type is a key of `office_worker.MIME_TYPES`, `office_worker.MAIL`, or `ENCRYPTED`.
+    A type is a key of `office_worker.MIME_TYPES`, or `ENCRYPTED`.
     """
     if data.startswith(PDF):
         return "pdf"
@@ -76,7 +72,7 @@ def recognize_file_type(data: bytes, name: bytes) -> str:
         return _type_of_zip(data)
     if data.startswith(OLE):
         return _type_of_compound_file(data)
-    return "eml" if name.lower().endswith(MAIL_ENDING) and _is_mail(data) else ""
+    return ""
 
 
 def _type_of_zip(data: bytes) -> str:
@@ -160,13 +156,3 @@ def _needs_password(data: bytes, entry: int, name: str) -> bool:
                 return True
             start += 4 + size
     return False
-
-
-def _is_mail(data: bytes) -> bool:
-    """Return whether data begins with header lines, one of them MIME's, and then an empty line."""
-    head = data[: 1 << 16]
-    at, lines = 0, 0
-    while (line := _HEADER.match(head, at)) is not None:
-        at, lines = line.end(), lines + 1
-    ends = at == len(head) or head[at : at + 1] == b"\n" or head[at : at + 2] == b"\r\n"
-    return lines > 1 and ends and _MIME_HEADER.search(head[:at]) is not None

@@ -14,17 +14,20 @@ import importlib.util
 import json
 import os
 import resource
+import select
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 from lshdup.frozen import dataclass
 from lshdup.params import FormatLimits
 from lshdup.skipped import Reason
 from lshdup.text import office_worker
+from lshdup.text.mail import MailRules
 
 #: Version of `office_worker` and `office_cleanup`: incremented when their texts change.
 _OWN_VERSION = 1
@@ -32,6 +35,8 @@ _OWN_VERSION = 1
 _START = 60.0
 #: Seconds for a worker to end that has closed its pipe.
 _END = 5.0
+#: Bytes of its replies that are read at a time.
+_PIPE = 1 << 16
 #: Bytes of its stderr that are read to learn why a worker ended.
 _LAST_WORDS = 1 << 16
 _PROGRAM = """import json, sys
@@ -50,39 +55,56 @@ _REASONS = {
 
 @dataclass(frozen=True)
 class OfficeText:
-    """The text of an office document as UTF-8, perhaps an HTML page; or why there is none."""
+    """The text of an office document or a mail as UTF-8, or why there is none."""
 
     utf8: bytes = b""
-    is_page: bool = False
     reason: Reason | None = None
     detail: str = ""
 
 
 def extract(data: bytes, file_type: str, limits: FormatLimits) -> OfficeText:
-    """Extract the text of an office document or a mail. For any thread.
+    """Extract the text of one document, as `extract_all` does."""
+    return extract_all([data], file_type, limits)[0]
 
-    file_type : as `file_types.recognize_file_type` returns it.
-    limits : seconds and bytes of memory for this document.
+
+def extract_all(documents: list[bytes], file_type: str, limits: FormatLimits) -> list[OfficeText]:
+    """Extract the texts of office documents or mails of one type. For any thread.
+
+    file_type : as `file_types.recognize_file_type` or `mail_type` returns it.
+    limits : seconds and bytes of memory for each document.
     Errors: none are raised; whatever a file does to its worker becomes the reason.
-    Cost: about 1 ms a document and 1 ms a page of a PDF; 0.1 s to start a worker.
+    Cost: about 1 ms a document and 1 ms a page of a PDF, 0.1 ms a mail; 0.1 s to start a worker.
     """
-    if file_type != office_worker.MAIL and not _has_reader():
-        return OfficeText(reason=Reason.NO_READER)
-    try:
-        result, served = _extract_with(_pool.take(limits), data, file_type)
-        # An earlier document may have used up the worker, so this one gets a new worker.
-        if result.reason in (Reason.CRASHED, Reason.MEMORY) and served > 1:
-            result, _ = _extract_with(_Worker(limits), data, file_type)
-    except OSError as error:
-        detail = f"no process can be started for it: {error.strerror}"
-        return OfficeText(reason=Reason.CRASHED, detail=detail)
-    return result
+    if not file_type.startswith(office_worker.MAIL) and not _has_reader():
+        return [OfficeText(reason=Reason.NO_READER)] * len(documents)
+    texts: list[OfficeText] = []
+    while len(texts) < len(documents):
+        try:
+            some, served = _extract_with(_pool.take(limits), documents[len(texts) :], file_type)
+            # Earlier documents may have used up the worker, so this one gets a new worker.
+            if some[-1].reason in (Reason.CRASHED, Reason.MEMORY) and served > 1:
+                one = [documents[len(texts) + len(some) - 1]]
+                some[-1:], _ = _extract_with(_Worker(limits), one, file_type)
+        except OSError as error:
+            detail = f"no process can be started for it: {error.strerror}"
+            some = [OfficeText(reason=Reason.CRASHED, detail=detail)]
+        texts += some
+    return texts
 
 
-def _extract_with(worker: "_Worker", data: bytes, file_type: str) -> tuple[OfficeText, int]:
-    """Return the text and the number of documents the worker has served; keep or end the worker."""
+def mail_type(rules: MailRules) -> str:
+    """Return the type of mails that are read by these rules."""
+    return f"{office_worker.MAIL}{rules.headers:d}{rules.quotes:d}"
+
+
+def _extract_with(
+    worker: "_Worker", documents: list[bytes], file_type: str
+) -> tuple[list[OfficeText], int]:
+    """Return the texts up to the first that the worker does not survive, and the number of
+    documents it has served; keep or end the worker.
+    """
     try:
-        return worker.extract(data, file_type), worker.served
+        return worker.extract(documents, file_type), worker.served
     finally:
         if worker.is_well:
             _pool.give_back(worker)
@@ -128,49 +150,80 @@ class _Worker:
             stdout=subprocess.PIPE,
             stderr=self._stderr,
         )
+        assert self._process.stdout is not None
+        self._stdout = self._process.stdout.fileno()
+        self._received = bytearray()
+        self._replies = select.poll()
+        self._replies.register(self._stdout, select.POLLIN | select.POLLHUP)
         self._own_peak = _peak_memory(resource.getrusage(resource.RUSAGE_SELF))
 
-    def extract(self, data: bytes, file_type: str) -> OfficeText:
-        self.served += 1
+    def extract(self, documents: list[bytes], file_type: str) -> list[OfficeText]:
+        """Return the texts of documents, at least one; fewer if the worker does not survive one."""
+        texts: list[OfficeText] = []
         try:
             if not self.is_well:
-                self._exchange(_START)
+                self._receive(_START)
             self.is_well = False
             name = file_type.encode("ascii")
-            head = office_worker.REQUEST.pack(len(name), len(data)) + name
-            status, payload = self._exchange(self.limits.seconds, head, data)
+            head = office_worker.REQUEST.pack(len(name), len(documents))
+            sizes = (office_worker.LENGTH.pack(len(data)) for data in documents)
+            self._send(b"".join([head, *sizes, name]), *documents)
+            while len(texts) < len(documents):
+                self.served += 1
+                status, payload = self._receive(self.limits.seconds)
+                texts.append(self._text(status, payload))
+                if status == office_worker.MEMORY or self._is_late:
+                    return texts
         except (EOFError, BrokenPipeError):
-            return self._explain_end()
-        self.is_well = status != office_worker.MEMORY and not self._is_late
-        if status not in _REASONS:
-            return OfficeText(payload, status == office_worker.PAGE)
+            return [*texts, self._explain_end()]
+        self.is_well = True
+        return texts
+
+    def _text(self, status: bytes, payload: bytes) -> OfficeText:
+        if status == office_worker.TEXT:
+            return OfficeText(payload)
         is_full = status == office_worker.MEMORY
         detail = self._memory_detail() if is_full else payload.decode("utf-8", "replace")
         return OfficeText(reason=_REASONS[status], detail=detail)
 
-    def _exchange(self, seconds: float, *request: bytes) -> tuple[bytes, bytes]:
-        """Send a request and return the reply: status and payload.
+    def _send(self, *request: bytes) -> None:
+        """Send a request. The worker reads all of it before it works on any document.
 
-        Raise EOFError or BrokenPipeError if the worker has ended; it is killed when time is over.
+        Raise BrokenPipeError if the worker has ended; it is killed if it does not read.
         """
-        stdin, stdout = self._process.stdin, self._process.stdout
+        stdin = self._process.stdin
         assert stdin is not None
-        assert stdout is not None
-        watch = threading.Timer(seconds, self._kill_late)
+        watch = threading.Timer(self.limits.seconds, self._kill_late)
         watch.daemon = True
         watch.start()
         try:
             for part in request:
                 stdin.write(part)
             stdin.flush()
-            head = stdout.read(office_worker.REPLY.size)
-            if len(head) == office_worker.REPLY.size:
-                status, size = office_worker.REPLY.unpack(head)
-                if len(payload := stdout.read(size)) == size:
-                    return status, payload
-            raise EOFError
         finally:
             watch.cancel()
+
+    def _receive(self, seconds: float) -> tuple[bytes, bytes]:
+        """Return the next reply: status and payload.
+
+        Raise EOFError if the worker has ended; it is killed when time is over.
+        """
+        end = time.monotonic() + seconds
+        status, size = office_worker.REPLY.unpack(self._read(office_worker.REPLY.size, end))
+        return status, self._read(size, end)
+
+    def _read(self, size: int, end: float) -> bytes:
+        """Return the next bytes of the replies; `end` is when the time for them is over."""
+        while len(self._received) < size:
+            if not self._replies.poll(max(0.0, end - time.monotonic()) * 1000):
+                self._kill_late()
+                raise EOFError
+            if not (some := os.read(self._stdout, _PIPE)):
+                raise EOFError
+            self._received += some
+        found = bytes(self._received[:size])
+        del self._received[:size]
+        return found
 
     def _kill_late(self) -> None:
         self._is_late = True

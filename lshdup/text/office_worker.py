@@ -6,10 +6,6 @@ standard library and, if it is installed, kreuzberg.
 """
 
 import contextlib
-import email
-import email.message
-import email.policy
-import html
 import os
 import signal
 import struct
@@ -17,12 +13,15 @@ import sys
 from typing import Any, BinaryIO
 
 from lshdup.text import office_cleanup
+from lshdup.text.mail import MailRules, read_mail
 
-#: A request: length of the name of the type, length of the document; then both.
-REQUEST = struct.Struct("<BQ")
-#: A reply: status, length of the payload; then the payload, which is text as UTF-8 or a detail.
+#: A request: length of the name of the type, number of documents; the length of each of them; then
+#: the name and the documents.
+REQUEST, LENGTH = struct.Struct("<BI"), struct.Struct("<Q")
+#: A reply, of each document: status, length of the payload; then the payload, which is text as
+#: UTF-8 or a detail.
 REPLY = struct.Struct("<cQ")
-TEXT, PAGE, ENCRYPTED, DAMAGED, LARGE, MEMORY, NO_READER = b"T", b"P", b"E", b"D", b"L", b"M", b"N"
+TEXT, ENCRYPTED, DAMAGED, LARGE, MEMORY, NO_READER = b"T", b"E", b"D", b"L", b"M", b"N"
 #: The reply before any request.
 READY = REPLY.pack(TEXT, 0)
 
@@ -45,7 +44,10 @@ MIME_TYPES = {
     "ppt": "application/vnd.ms-powerpoint",
     "msg": "application/vnd.ms-outlook",
 }
-MAIL = "eml"
+#: The type of a mail; two digits that tell the rules follow it.
+MAIL = "mail"
+#: Frames that reading a mail takes at most: each part in a part takes one.
+_DEEPEST = 250
 
 #: Seconds after the time limit of a document, when this process ends itself if nothing else has.
 _GRACE = 2.0
@@ -70,16 +72,18 @@ def main(seconds: float, memory: int) -> None:
         replies.write(READY)
         replies.flush()
         while len(head := requests.read(REQUEST.size)) == REQUEST.size:
-            name_size, size = REQUEST.unpack(head)
+            name_size, count = REQUEST.unpack(head)
+            sizes = [size for (size,) in LENGTH.iter_unpack(requests.read(count * LENGTH.size))]
             file_type = requests.read(name_size).decode("ascii")
-            data = requests.read(size)
-            if len(data) < size:
+            documents = [requests.read(size) for size in sizes]
+            if sum(map(len, documents)) < sum(sizes):
                 return
-            # The default action of this signal ends the process even while compiled code runs.
-            # Nothing else would if the program has been killed.
-            signal.setitimer(signal.ITIMER_REAL, seconds + _GRACE)
-            _reply(replies, *_extract(data, file_type))
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            for data in documents:
+                # The default action of this signal ends the process even while compiled code
+                # runs. Nothing else would if the program has been killed.
+                signal.setitimer(signal.ITIMER_REAL, seconds + _GRACE)
+                _reply(replies, *_extract(data, file_type))
+                signal.setitimer(signal.ITIMER_REAL, 0)
     except (BrokenPipeError, MemoryError):
         os._exit(1)
 
@@ -106,8 +110,10 @@ def _reply(replies: BinaryIO, status: bytes, payload: bytes) -> None:
 def _extract(data: bytes, file_type: str) -> tuple[bytes, bytes]:
     """Return the status and the payload of the reply."""
     try:
-        if file_type == MAIL:
-            return _extract_mail(data)
+        if file_type.startswith(MAIL):
+            sys.setrecursionlimit(_DEEPEST)
+            headers, quotes = (digit == "1" for digit in file_type[-2:])
+            return TEXT, read_mail(data, MailRules(headers, quotes))
         return TEXT, _extract_office(data, file_type).encode("utf-8", "replace")
     except ImportError as error:
         return NO_READER, _detail(error)
@@ -156,58 +162,3 @@ def _config() -> Any:
         ),
         concurrency=kreuzberg.ConcurrencyConfig(max_threads=1),
     )
-
-
-# --- mail --------------------------------------------------------------------------------------
-
-
-def _extract_mail(data: bytes) -> tuple[bytes, bytes]:
-    """Return the body of a mail, without headers and attachments: a page if a part is HTML."""
-    parts = list(_find_bodies(email.message_from_bytes(data, policy=email.policy.compat32)))
-    if any(is_page for _, is_page in parts):
-        page = "".join(
-            text if is_page else f"<pre>{html.escape(text)}</pre>" for text, is_page in parts
-        )
-        return PAGE, page.encode("utf-8", "replace")
-    return TEXT, "\n".join(text for text, _ in parts).encode("utf-8", "replace")
-
-
-def _find_bodies(message: email.message.Message) -> list[tuple[str, bool]]:
-    """Return the texts of a mail's parts in their order, each with whether it is HTML.
-
-    Of alternative versions of a part, return the plainest that has text.
-    """
-    bodies: list[tuple[str, bool]] = []
-    stack = [message]
-    while stack:
-        part = stack.pop()
-        if part.get_content_disposition() == "attachment":
-            continue
-        content_type = part.get_content_type()
-        payload = part.get_payload()
-        if isinstance(payload, list):
-            parts = [each for each in payload if isinstance(each, email.message.Message)]
-            if content_type == "multipart/alternative":
-                parts = [_plainest(parts)] if parts else []
-            stack += reversed(parts)
-        elif content_type in ("text/plain", "text/html"):
-            bodies.append((_decode(part), content_type == "text/html"))
-    return bodies
-
-
-def _plainest(parts: list[email.message.Message]) -> email.message.Message:
-    for part in parts:
-        if part.get_content_type() == "text/plain" and _decode(part).strip():
-            return part
-    return parts[-1]
-
-
-def _decode(part: email.message.Message) -> str:
-    raw = part.get_payload(decode=True)
-    data = raw if isinstance(raw, bytes) else b""
-    for charset in (str(part.get_content_charset() or "utf-8"), "utf-8"):
-        try:
-            return data.decode(charset)
-        except (LookupError, ValueError):
-            continue
-    return data.decode("cp1252", "replace")

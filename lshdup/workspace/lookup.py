@@ -38,19 +38,24 @@ class NamedDocument:
     collection: "Collection | None" = None
     note: str = ""
 
-    def text(self, encoding: str = "") -> bytes:
+    def text(self, params: ShingleParams) -> bytes:
         """Return the text as UTF-8. Raise InputError if the document has none."""
-        return self.decode(*self.content(), encoding).utf8
+        return self.decode(*self.content(), params).utf8
 
     def utf8(self, params: ShingleParams) -> bytes:
         """Return what shingles are made of: the text as UTF-8, or the ids."""
-        return self.ids() if params.tokens == "ids" else self.text(params.encoding)
+        return self.ids() if params.tokens == "ids" else self.text(params)
 
-    def decode(self, raw: bytes, is_text: bool, encoding: str = "") -> "Text":
+    def decode(self, raw: bytes, is_text: bool, params: ShingleParams) -> "Text":
         """Decode the bytes of the document. Raise InputError if they are no text."""
         from lshdup.text.decoding import decode, decode_record
+        from lshdup.text.mail import MailRules
 
-        text = decode_record(raw, encoding) if is_text else decode(raw, self.name, encoding)
+        rules, encoding = MailRules.of(params), params.encoding
+        if is_text:
+            text = decode_record(raw, encoding)
+        else:
+            text = decode(raw, self.name, encoding, rules=rules)
         if text.reason is not None:
             message = (
                 f"{printable(self.name)} is no text:"

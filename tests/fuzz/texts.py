@@ -289,7 +289,7 @@ class Texts:
         """The whole way, with refusals; of what has to be guessed, which takes milliseconds, a few
         only. Nothing that needs a reader.
         """
-        datas = [data for data in datas if not recognize_file_type(data, b"")]
+        datas = [data for data in datas if not recognize_file_type(data)]
         known = [
             (data, text)
             for data in datas

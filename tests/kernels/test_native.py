@@ -196,6 +196,16 @@ def test_python_s_own_settings_of_byte_code_are_respected(package):
     assert len(list(elsewhere.rglob("*.kernel"))) == 1
 
 
+def test_a_shipped_package_has_its_pack(package):
+    """With Spark's --py-files the package is a zip file, beside which nothing can be written."""
+    shutil.make_archive(str(package.folder / "shipped"), "zip", package.folder, "lshdup")
+    shutil.rmtree(package.folder / "lshdup")
+    environment = {"PYTHONPATH": str(package.folder / "shipped.zip")}
+    assert package.run(WITHOUT_NUMBA, **environment) == "compiled"
+    assert package.run(WITHOUT_NUMBA, **environment) == "loaded"
+    assert len(package.files(package.cache)) == 1
+
+
 def test_nothing_is_left_in_the_package(package):
     """pip uninstalls byte code; what else is there would keep an empty package importable."""
     package.run()

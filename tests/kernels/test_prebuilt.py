@@ -108,7 +108,7 @@ def test_a_linker_that_fails_is_named(linking, kernels, tmp_path, monkeypatch):
 
 
 def test_a_pack_of_other_sources_is_not_linked(linking, tmp_path):
-    with pytest.raises(linking.LinkError, match=r"run `python -m lshdup\.kernels\.compiling`"):
+    with pytest.raises(linking.LinkError, match=r"run \.ci/pack"):
         linking.link_libraries(tmp_path, {})
 
 

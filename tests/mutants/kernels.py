@@ -339,7 +339,7 @@ MUTANTS = [
     Mutant(
         "sets: a value that met another in its slot is left out",
         "lshdup/kernels/shingles.py",
-        "left += np.uint64(values[np.uint64(table[(x * spread) >> shift])] != x)",
+        "left += np.uint64(values[np.uint64(table[x >> shift])] != x)",
         "left += np.uint64(0)",
         "tests/shingling/test_text.py",
     ),
@@ -493,5 +493,12 @@ MUTANTS = [
         "if not (arg.flags.c_contiguous and arg.dtype.isnative):",
         "if not arg.dtype.isnative:",
         "tests/kernels/test_kernels.py",
+    ),
+    Mutant(
+        "--min-tokens: a document of just so many tokens is left out",
+        "lshdup/kernels/shingles.py",
+        "if tokens < least:",
+        "if tokens <= least:",
+        "tests/shingling/test_min_tokens.py -k empty",
     ),
 ]

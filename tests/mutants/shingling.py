@@ -42,14 +42,14 @@ MUTANTS = [
     ),
     Mutant(
         "hash key: factors may be even",
-        "lshdup/shingling/shingler.py",
+        "lshdup/shingling/hashing.py",
         "factor | one, step | one, set_seed",
         "factor, step, set_seed",
         "tests/store/test_hash_key.py",
     ),
     Mutant(
         "hash key: sets are fingerprinted with the public number",
-        "lshdup/shingling/shingler.py",
+        "lshdup/shingling/hashing.py",
         "factor | one, step | one, set_seed",
         "factor | one, step | one",
         "tests/store/test_hash_key.py",

@@ -41,9 +41,30 @@ MUTANTS = [
     Mutant(
         "office: a document that takes too long has crashed its reader",
         "lshdup/text/office_processes.py",
-        "watch = threading.Timer(seconds, self._kill_late)",
-        "watch = threading.Timer(seconds, self._process.kill)",
+        "                self._kill_late()\n",
+        "                self._process.kill()\n",
         "tests/text/test_office.py -k 'matter and stops'",
+    ),
+    Mutant(
+        "mail: one known field is enough",
+        "lshdup/text/mail.py",
+        "if len(names) > 1:",
+        "if names:",
+        "tests/text/test_mail.py",
+    ),
+    Mutant(
+        "mail: a line that is no field ends the header",
+        "lshdup/text/mail.py",
+        '    if not (rest.startswith(b"\\n") or rest == b"\\r\\n" or not rest or is_cut):\n',
+        "    if False:\n",
+        "tests/text/test_mail.py",
+    ),
+    Mutant(
+        "mail: a mail that ends its process ends the batch",
+        "lshdup/text/office_processes.py",
+        "    while len(texts) < len(documents):\n        try:",
+        "    if documents:\n        try:",
+        "tests/text/test_mail.py -k many",
     ),
     Mutant(
         "symbols: format characters are tokens",

@@ -6,6 +6,7 @@ One session serves most tests. They take minutes, so they run only on request: `
 Tests without Java are in test_worker.py.
 """
 
+import csv
 import gzip
 import json
 import os
@@ -223,6 +224,32 @@ def test_rows(session, run, rows, monkeypatch, name, skipped):
     printed = run("pairs", name, *options, cwd=rows, code=2)
     assert found == sorted(tuple(row[:3]) for row in printed.rows)
     assert len(found) > 1500
+
+
+@pytest.mark.parametrize("form", ["r.csv", "r.jsonl", "r.parquet", "file:r.parquet"])
+def test_rows_of_several_fields_and_small_ones(session, run, tmp_path, monkeypatch, form):
+    pa, pq = require("spark", "pyarrow"), require("spark", "pyarrow.parquet")
+    monkeypatch.chdir(tmp_path)
+    texts = list(texts_of(30).values())
+    rows = [{"key": f"k{n}", "a": f"a {n % 3}", "b": text} for n, text in enumerate(texts)]
+    rows.append({"key": "small", "a": "few", "b": "words"})
+    Path("r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with Path("r.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([rows[0].keys(), *(row.values() for row in rows)])
+    pq.write_table(pa.Table.from_pylist(rows), "r.parquet")
+    name = form.replace("file:", f"file://{tmp_path}/")
+    fields = DocumentParams(text_field="a,b", id_field="key")
+    shingle = ShingleParams(min_tokens=5)
+    with compared(
+        session, [name], BandParams(threshold=0.6), files=fields, shingle=shingle
+    ) as comparison:
+        summary = comparison.summary()
+        assert (summary.documents, summary.empty, summary.small) == (31, 0, 1)
+        found = collected(comparison)
+    options = ("--text-field", "a,b", "--id-field", "key", "-t", "0.6", "--min-tokens", "5")
+    printed = run("pairs", form.removeprefix("file:"), *options, "--no-store")
+    assert found == sorted(tuple(row[:3]) for row in printed.rows)
+    assert found
 
 
 def test_arrow_with_long_offsets(session, run, monkeypatch, capfdbinary):

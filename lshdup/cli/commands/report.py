@@ -298,7 +298,7 @@ def _find_passages(
     def read(document: int) -> "LocatedText | str":
         name = collection.documents.names[document]
         try:
-            text = NamedDocument(name, document, collection=collection).text(shingle.encoding)
+            text = NamedDocument(name, document, collection=collection).text(shingle)
         except InputError:
             return "a document cannot be read any more"
         return _TOO_LONG if len(text) > _MOST_BYTES else locate_tokens(text, shingle)

@@ -186,7 +186,7 @@ def _read(named: NamedDocument, params: ShingleParams) -> _Document:
 
     raw, is_text = named.content()
     is_ids = params.tokens == "ids"
-    text = Text(named.ids()) if is_ids else named.decode(raw, is_text, params.encoding)
+    text = Text(named.ids()) if is_ids else named.decode(raw, is_text, params)
     return _Document(named, len(raw), text)
 
 

@@ -40,7 +40,7 @@ def link_libraries(folder: Path, kernels: dict[str, str]) -> list[Path]:
         message = f"kernels cannot be prebuilt for {sys.platform} on {machine}: only for Linux on "
         raise LinkError(message + " or ".join(prebuilt.LEVELS))
     if not kernels:
-        message = "kernels.ir is not that of the sources: run `python -m lshdup.kernels.compiling`"
+        message = "kernels.ir is not that of the sources: run .ci/pack"
         raise LinkError(message)
     if linker is None:
         message = "no linker was found: install a C compiler, or run `pip install ziglang`"

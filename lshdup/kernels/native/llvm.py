@@ -1,16 +1,10 @@
 """LLVM: from IR to machine code of a processor, and into this process."""
 
-import contextlib
 import functools
 from typing import Any
 
 import llvmlite
 import llvmlite.binding as llvm
-
-for _start in (llvm.initialize_all_targets, llvm.initialize_all_asmprinters):
-    # Before LLVM 20 numba may have done so already.
-    with contextlib.suppress(RuntimeError):
-        _start()
 
 
 def machine_name() -> str:
@@ -24,7 +18,19 @@ def machine_name() -> str:
 
 def target(triple: str, **options: Any) -> Any:
     """Return the target machine of a triple such as "x86_64-unknown-linux-gnu"."""
+    _start(triple == llvm.get_process_triple())
     return llvm.Target.from_triple(triple).create_target_machine(opt=3, **options)
+
+
+@functools.cache
+def _start(is_native: bool) -> None:
+    """Make targets known to LLVM: that of this process, or all, which takes longer."""
+    if is_native:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+    else:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
 
 
 @functools.cache

@@ -1,0 +1,544 @@
+"""Mails: recognised by content, the text that a person reads in them, and mails that are not."""
+
+import contextlib
+import email
+import email.header
+import email.message
+import email.policy
+import os
+import random
+import sys
+import sysconfig
+import time
+from email.message import EmailMessage
+from pathlib import Path
+
+import pytest
+
+from lshdup.params import FormatLimits
+from lshdup.skipped import Reason
+from lshdup.text import html, mail
+from lshdup.text import office_processes as processes
+from lshdup.text.decoding import decode
+from lshdup.text.mail import MailRules, is_mail, is_mailbox, read_mail
+from lshdup.utils import mailbox
+from tests.conftest import ROOT
+
+#: A folder of mails for long tests, one a file; see benchmarks/README.md.
+MAILS = os.environ.get("LSHDUP_MAILS", "")
+
+HEAD = b"From: Ann <ann@example.org>\nTo: bob@example.org\nSubject: a question\n"
+
+
+def text_of(data, **rules):
+    return read_mail(data, MailRules(**rules)).decode()
+
+
+def words(data, **rules):
+    return text_of(data, **rules).split()
+
+
+# --- recognised ---------------------------------------------------------------------------------
+
+MAIL_HEADS = {
+    "two fields": b"Subject: x\nDate: Mon, 1 Jan 2024 10:00:00 +0000\n\nbody",
+    "CRLF": b"From: a@b.c\r\nTo: d@e.f\r\n\r\nbody\r\n",
+    "continued": b"Received: from a\n\tby b\n  for c\nMessage-ID: <1@b>\n\nbody",
+    "mbox": b"From ann@example.org  Thu Aug 22 12:36:23 2002\n" + HEAD + b"\nbody",
+    "mbox without a date": b"From ann\n" + HEAD + b"\nbody",
+    "quoted From": b"From ann Thu Aug 22 12:36:23 2002\n>From bob\n" + HEAD + b"\nbody",
+    "news": b"Path: a!b!c\nNewsgroups: comp.lang.misc\nLines: 3\n\nbody",
+    "Enron": b"Message-ID: <1.JavaMail.evans@thyme>\nDate: Mon, 14 May 2001\nX-From: A\n\nbody",
+    "capitals": b"FROM: a@b.c\nSUBJECT: x\n\nbody",
+    "small letters": b"from: a@b.c\nmessage-id: <1@b>\nto: c@d.e\n\nbody",
+    "another charset": HEAD + b"X-Name: \xe4\xf6\n\n\xe4\xf6\xfc",
+    "no body": HEAD.rstrip(),
+    "an empty field": b"From: a\nTo:\nSubject:\n\nbody",
+    "a long header": b"X-Many: " + b"x" * (2 << 20) + b"\n" + HEAD,
+    "a long known header": b"From: a@b.c\nSubject: " + b"x" * (10 << 20) + b"\nTo: b@c.d\n\nbody",
+}
+NO_MAILS = {
+    "empty": b"",
+    "prose": b"Note: this is a text.\nIt goes on.\n\nFrom: here\nTo: there\n",
+    "one field": b"Subject: x\nNote: y\n\nbody",
+    "twice the same": b"Subject: x\nSubject: y\n\nbody",
+    "not at the beginning": b"\n" + HEAD + b"\nbody",
+    "a line between": b"From: a\nTo: b\nhello bob\nSubject: c\n\nbody",
+    "no empty line": HEAD + b"body without an empty line\n",
+    "YAML": b"---\ntitle: x\ndate: 2024-01-01\nsubject: y\n---\n\ntext",
+    "YAML without marks": b"title: x\ndate: 2024-01-01\nsubject: y\n",
+    "redirections": b"from: /old\nto: /new\n",
+    "Pelican": b"Title: My post\nDate: 2010-12-03 10:20\nCategory: Python\nTags: a, b\n\nText.",
+    "a response of HTTP": b"HTTP/1.1 200 OK\r\nDate: Mon, 1 Jan 2024\r\nFrom: x\r\n\r\n<html>",
+    "headers of HTTP": b"Date: Mon, 1 Jan 2024\r\nServer: x\r\nContent-Type: text/html\r\n\r\nx",
+    "a request of HTTP": b"GET / HTTP/1.1\r\nHost: a\r\nFrom: b\r\nSubject: c\r\n\r\n",
+    "a copyright file": b"Format: https://www.debian.org/doc/\nUpstream-Name: x\nSource: y\n\n"
+    b"Files: *\nCopyright: 2024 A <a@b.c>\nLicense: MIT\n",
+    "a control file": b"Package: x\nVersion: 1\nMaintainer: A <a@b.c>\nDescription: y\n z\n\n",
+    "a patch": b"Description: x\nAuthor: A <a@b.c>\nOrigin: upstream\n\n--- a\n+++ b\n",
+    "a patch that was sent": b"From: A <a@b.c>\nDate: today\nSubject: y\n---\n a | 1 +\n\n",
+    "a changelog": b"x (1.0-1) unstable; urgency=low\n\n  * Fix.\n\n -- A <a@b.c>  Mon, 1 Jan\n",
+    "a changelog of Perl": b"Date: 2024\n  * Fix this: that\nAuthor: A\n\n1.0\n",
+    "Python": b"from os import path\nTo: str\nSubject: str\n\n",
+    "classes": b"class A:\n    From: int\n    To: int\n\n",
+    "a log": b"INFO: from: a to: b\nINFO: done\n\n",
+    "a dialogue": b"ANN: Where is it?\nBOB: From: there.\n\nANN: Oh.",
+}
+
+
+@pytest.mark.parametrize("kind", MAIL_HEADS)
+def test_a_mail_is_known_by_its_first_lines(kind):
+    data = MAIL_HEADS[kind]
+    assert is_mail(data)
+    assert is_mail(data[: mail.HEADER_WINDOW])
+    assert decode(data, b"a.txt").office == "eml"
+
+
+@pytest.mark.parametrize("kind", NO_MAILS)
+def test_a_text_that_looks_a_little_like_a_mail_is_none(kind):
+    data = NO_MAILS[kind]
+    assert not is_mail(data)
+    assert decode(data, b"a.txt").office == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "expected"),
+    [
+        (b"a.eml", "Subject: x\nMIME-Version: 1.0\n\nbody", True),
+        (b"A.EML", "Subject: x\r\nContent-Type: text/plain;\r\n\tcharset=utf-8\r\n\r\nbody", True),
+        (b"a.txt", "Subject: x\nMIME-Version: 1.0\n\nbody", False),
+        (b"a.eml", "From me\nMIME-Version: 1.0\n\nbody", False),
+        (b"a.eml", "a note on MIME-Version: 1.0\n\nbody", False),
+        (b"a.eml", "Subject: x\nMIME-Version: 1.0\nbody without an empty line", False),
+    ],
+)
+def test_a_name_makes_up_for_a_known_field(name, head, expected):
+    assert is_mail(head.encode(), name) is expected
+    if not expected:
+        assert decode(head.encode(), name).utf8 == head.encode()
+
+
+#: Folders of texts that are no mails, and parts of paths that hold mails for tests.
+TEXTS = [
+    ROOT / "sample_corpus",
+    Path(sysconfig.get_path("stdlib")),
+    Path("/usr/share/doc"),
+    Path("/usr/share/common-licenses"),
+]
+OF_MAIL = ("test_email", "site-packages", "dist-packages")
+
+
+def test_no_other_text_of_this_machine_is_taken_for_a_mail():
+    """A file with a `Received:` field has travelled: it is a mail, wherever it lies."""
+    files = [path for top in TEXTS for path in top.rglob("*") if path.is_file()]
+    assert len(files) > 500
+    taken = []
+    for path in files:
+        if not any(part in path.parts for part in OF_MAIL):
+            with path.open("rb") as file:
+                head = file.read(mail.HEADER_WINDOW)
+            if is_mail(head, os.fsencode(path)) and b"\nReceived: " not in head:
+                taken.append(path)
+    assert taken == []
+
+
+# --- the text -----------------------------------------------------------------------------------
+
+
+def test_the_text_is_the_subject_and_the_body():
+    data = HEAD + b"X-Secret: hidden\n\nfirst line\nsecond line\n"
+    assert text_of(data) == "a question\n\nfirst line\nsecond line\n"
+    assert words(data, headers=True)[:3] == ["From:", "Ann", "<ann@example.org>"]
+    assert "hidden" in words(data, headers=True)
+    assert words(data, headers=True)[-4:] == ["first", "line", "second", "line"]
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "iso-8859-15", "koi8-r", "utf-7", "iso-2022-jp",
+                                     "gb2312", "big5", "euc-kr", "shift_jis", "windows-1251",
+                                     "utf-16", "hz"])  # fmt: skip
+@pytest.mark.parametrize("transfer", ["8bit", "base64", "quoted-printable"])
+def test_charsets_and_transfer_encodings_are_decoded(charset, transfer):
+    texts = {
+        "koi8-r": "Привет", "windows-1251": "Привет", "iso-2022-jp": "日本語", "hz": "中文",
+        "shift_jis": "日本語", "gb2312": "中文", "big5": "中文", "euc-kr": "한국어",
+    }  # fmt: skip
+    text = texts.get(charset, "Größe = 3 €")
+    if charset == "utf-16" and transfer == "8bit":
+        return
+    data = text.encode(charset)
+    if transfer == "base64":
+        import base64
+
+        data = base64.encodebytes(data)
+    elif transfer == "quoted-printable":
+        import quopri
+
+        data = quopri.encodestring(data)
+    head = f'Content-Type: Text/Plain; format=flowed; charset="{charset}"\n'
+    whole = HEAD + head.encode() + f"Content-Transfer-Encoding: {transfer}\n\n".encode() + data
+    assert text_of(whole).split() == ["a", "question", *text.split()]
+    many = EmailMessage()
+    many["Subject"] = text
+    many.set_content(text)
+    many.add_attachment(b"ATTACHED", maintype="application", subtype="x")
+    assert text_of(bytes(many)).split() == [*text.split()] * 2
+
+
+def test_encoded_words_of_the_subject():
+    for subject, expected in [
+        (b"=?utf-8?q?Gr=C3=B6=C3=9Fe?= 3", "Größe 3"),
+        (b"Re: =?ISO-8859-1?Q?a=E4?=\n =?ISO-8859-1?Q?b=F6?=", "Re: aäbö"),
+        (b"=?gb2312?b?1tDOxA==?=", "中文"),
+        (b"=?utf-8?b?broken=", "=?utf-8?b?broken="),
+        (b"=?utf-8?b?A?=", "=?utf-8?b?A?="),
+        (b"=?no-such?q?a=E4?=", "aä"),
+        (b"\xe4 raw", "ä raw"),
+        ("größe".encode(), "größe"),
+    ]:
+        data = b"From: a@b.c\nSubject: " + subject + b"\nTo: b@c.d\n\n"
+        assert text_of(data).strip() == expected
+    # Bytes in a field that says no charset have that of the body.
+    data = b"From: a\nSubject: \xd0\xf0\nContent-Type: text/plain; charset=koi8-r\n\n"
+    assert text_of(data).strip() == b"\xd0\xf0".decode("koi8-r")
+
+
+def test_charsets_that_do_not_exist_or_do_not_fit():
+    for charset, data, expected in [
+        ("no-such", b"fine \xe4", "fine ä"),
+        ("us-ascii", "größe".encode(), "größe"),
+        ("us-ascii", b"gr\xf6\xdfe", "größe"),
+        ("utf-8", b"gr\xf6\xdfe", "größe"),
+        ("iso-8859-1", b"\x93quoted\x94", "“quoted”"),
+        ("punycode", b"abc-xyz", "abc-xyz"),
+        ("zip", b"abc", "abc"),
+        ("'utf-8'", "größe".encode(), "größe"),
+        ("big5", b"\xa4\xa4\xff x", b"\xa4\xa4\xff x".decode("big5", "replace")),
+    ]:
+        head = f"Content-Type: text/plain; charset={charset}\n\n".encode()
+        assert text_of(HEAD + head + data).split("\n", 2)[2] == expected
+
+
+def test_of_two_versions_the_plain_one_is_read():
+    both = EmailMessage()
+    both["Subject"] = "SUBJECT"
+    both.set_content("the body: größer", charset="latin-1")
+    both.add_alternative("<p>OTHER VERSION</p>", subtype="html")
+    both.add_attachment(b"ATTACHED", maintype="application", subtype="x", filename="a.txt")
+    both.add_attachment("TEXT", filename="b.txt")
+    assert words(bytes(both)) == ["SUBJECT", "the", "body:", "größer"]
+    empty = EmailMessage()
+    empty.set_content(" \n")
+    empty.add_alternative("<p>the <b>pa</b>ge", subtype="html")
+    assert words(bytes(empty)) == ["the", "page"]
+
+
+def test_a_page_is_read_as_a_page():
+    page = EmailMessage()
+    page["Subject"] = "x"
+    markup = "<html><head><title>TITLE</title></head><p>on<b>e</b> &amp; two<p>three"
+    for transfer in ("base64", "quoted-printable", "7bit"):
+        page.set_content(markup, subtype="html", cte=transfer)
+        assert words(bytes(page)) == ["x", "one", "&", "two", "three"]
+
+
+def test_mails_in_mails_are_read():
+    inner = EmailMessage()
+    inner["Subject"], inner["From"] = "INNER", "nobody"
+    inner.set_content("the inner body")
+    for how in ("attached", "alone", "digest"):
+        outer = EmailMessage()
+        outer["Subject"] = "OUTER"
+        if how == "alone":
+            outer.set_content(inner)
+        else:
+            outer.set_content("the outer body")
+            outer.add_attachment(inner)
+        data = bytes(outer)
+        if how == "digest":
+            data = data.replace(b"multipart/mixed", b"multipart/digest").replace(
+                b"Content-Type: message/rfc822\n", b"Content-Type: message/rfc822; x=y\n"
+            )
+        found = words(data)
+        assert found[0] == "OUTER"
+        assert found[-4:] == ["INNER", "the", "inner", "body"]
+        assert "nobody" not in found
+        assert "nobody" in words(data, headers=True)
+
+
+def test_quotes_and_signatures_can_be_dropped():
+    body = b"Hello\n> old\n >> older\nnew > old\n>\nend\n-- \nAnn\n> more\n"
+    data = HEAD + b"\n" + body
+    assert text_of(data, quotes=True).endswith(body.decode())
+    assert words(data, quotes=False) == ["a", "question", "Hello", "new", ">", "old", "end"]
+    page = b"Content-Type: text/html\n\n<p>new<blockquote type=cite><p>old</blockquote>end"
+    assert words(HEAD + page) == ["a", "question", "new", "old", "end"]
+    assert words(HEAD + page, quotes=False) == ["a", "question", "new", "end"]
+
+
+def test_what_is_no_text_is_not_read():
+    for kind in ("application/pdf", "image/png", "audio/x"):
+        data = HEAD + f"Content-Type: {kind}\nContent-Transfer-Encoding: base64\n\nAAAA".encode()
+        assert words(data) == ["a", "question"]
+    odd = HEAD + b"Content-Type: text/x-other\n\nwords"
+    assert words(odd) == ["a", "question", "words"]
+    assert words(HEAD + b"Content-Type: nonsense\n\nwords") == ["a", "question", "words"]
+
+
+def test_a_uuencoded_body_is_decoded():
+    data = HEAD + b"Content-Transfer-Encoding: x-uuencode\n\nbegin 644 a\n%:&5L;&\\*\n \nend\n"
+    assert words(data) == ["a", "question", "hello"]
+
+
+# --- the email package as the reference -----------------------------------------------------------
+
+
+def slow_text(data):
+    """Subject and text of a mail by Python's email package alone, as is documented."""
+    message = email.message_from_bytes(data, policy=email.policy.compat32)
+    parts = []
+
+    def charset_of(part):
+        return mail._content(str(part.get("content-type", "")))[1]
+
+    def kind_of(part):
+        field = str(part.get("content-type", ""))
+        return mail._content(field)[0] if field else part.get_default_type()
+
+    def text(part):
+        raw = part.get_payload(decode=True) or b""
+        shown = mail._decode(raw, charset_of(part))
+        if kind_of(part) == "text/html":
+            return html.visible_text(shown.encode("utf-8", "replace")).decode()
+        return shown
+
+    def walk(part):
+        kind, payload = kind_of(part), part.get_payload()
+        if kind in ("message/rfc822", "message/news", "message/global") and part.is_multipart():
+            for inner in payload:
+                parts.append(subject_of(inner))
+                walk(inner)
+        elif part.get_content_disposition() == "attachment":
+            return
+        elif part.is_multipart():
+            if kind == "multipart/alternative":
+                plain = [
+                    each
+                    for each in payload
+                    if kind_of(each) == "text/plain"
+                    and (each.get_payload(decode=True) or b"").strip()
+                ]
+                rich = [
+                    each
+                    for each in payload
+                    if kind_of(each).startswith(("text/html", "multipart/"))
+                ]
+                payload = [(plain[:1] or rich[-1:] or payload[-1:])[0]]
+            if kind.startswith("multipart/"):
+                for each in payload:
+                    walk(each)
+        elif (
+            kind in ("text/plain", "text/html")
+            or (part is message and kind.startswith("text/"))
+            or kind.startswith("multipart/")
+        ):
+            parts.append(text(part))
+
+    def subject_of(part):
+        raw = dict(reversed([(name.lower(), value) for name, value in part.raw_items()]))
+        value = str(raw.get("subject", "")).encode("ascii", "surrogateescape")
+        charset = charset_of(part) if part is message else ""
+        value = mail._text_of(value, charset)
+        if "=?" not in value:
+            return value
+        try:
+            decoded = email.header.decode_header(value)
+        except ValueError:
+            return value
+        return "".join(
+            each if isinstance(each, str) else mail._decode(each, code or "")
+            for each, code in decoded
+        )
+
+    walk(message)
+    return [subject_of(message), *parts]
+
+
+def tokens(text):
+    return text.split()
+
+
+def test_the_fast_way_is_that_of_the_email_package():
+    """Mails of any form that a generator writes."""
+    source = random.Random(5)
+    for _ in range(300):
+        data = bytes(random_mail(source, source.choice([0, 0, 1, 2, 3])))
+        assert tokens(text_of(data)) == tokens("\n".join(slow_text(data))), data
+
+
+def random_mail(source, depth, top=True):
+    message = EmailMessage(
+        policy=email.policy.SMTP if source.random() < 0.3 else email.policy.default
+    )
+    if top or source.random() < 0.2:
+        message["From"], message["To"] = "a@example.org", "b@example.org"
+        message["Subject"] = random_text(source)[:60].replace("\n", " ")
+    if not depth:
+        kind = source.choice(["plain", "plain", "html"])
+        text = random_text(source)
+        text = f"<html><p>{text}</p><script>X</script>" if kind == "html" else text
+        charset = source.choice(["utf-8", "iso-8859-15"])
+        message.set_content(
+            text, subtype=kind, charset=charset,
+            cte=source.choice(["8bit", "base64", "quoted-printable"]),
+        )  # fmt: skip
+        if not top and source.random() < 0.2:
+            message["Content-Disposition"] = "attachment"
+        return message
+    kind = source.choice(["mixed", "alternative", "related", "digest", "rfc822"])
+    if kind == "rfc822":
+        message.set_content(random_mail(source, depth - 1))
+        return message
+    message["Content-Type"] = f"multipart/{kind}"
+    message.set_payload(
+        [
+            random_mail(source, source.randrange(depth), top=False)
+            for _ in range(source.randrange(1, 4))
+        ]
+    )
+    return message
+
+
+def random_text(source):
+    letters = "aeiouäöß€ -=.>\n\n"
+    return "".join(source.choice(letters) for _ in range(source.randrange(200)))
+
+
+@pytest.mark.skipif(not MAILS, reason="LSHDUP_MAILS names no folder")
+def test_the_fast_way_is_that_of_the_email_package_on_real_mails():
+    paths = [path for path in sorted(Path(MAILS).rglob("*")) if path.is_file()]
+    assert len(paths) > 1000
+    for path in paths:
+        data = path.read_bytes()
+        assert is_mail(data), path
+        expected = "\n".join(slow_text(mailbox.bare_mail(data)))
+        assert tokens(text_of(data)) == tokens(expected), path
+
+
+# --- what goes wrong ------------------------------------------------------------------------------
+
+
+def nested(depth):
+    head = b'Content-Type: multipart/mixed; boundary="b%d"\n\n--b%d\n'
+    parts = [HEAD, *(head % (level, level) for level in range(depth))]
+    parts.append(b"Content-Type: text/plain\n\ninnermost\n")
+    parts += [b"--b%d--\n" % level for level in reversed(range(depth))]
+    return b"".join(parts)
+
+
+def test_parts_in_parts_have_an_end():
+    assert decode(nested(60), b"").utf8.split() == [b"a", b"question", b"innermost"]
+    deep = decode(nested(1000), b"")
+    assert (deep.reason, deep.detail) == (Reason.SPOILT, "its parts are nested too deeply")
+    inner = HEAD + b"Content-Type: message/rfc822\n\n" * 1000 + b"innermost\n"
+    assert decode(inner, b"").reason is Reason.SPOILT
+
+
+MEGA = 1 << 20
+PARTS = HEAD + b"Content-Type: multipart/mixed; boundary=b\n\n"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda n: b"From: a\nSubject: " + b"x" * n + b"\n\nbody",
+        lambda n: b"From: a\nSubject: " + b"=?utf-8?q?a" * (n // 10) + b"\n\nbody",
+        lambda n: b"From: a\nSubject: x" + b"\n y" * (n // 3) + b"\n\nbody",
+        lambda n: HEAD + b"Content-Type: text/plain" + b"; a=b" * (n // 5) + b"\n\nbody",
+        lambda n: HEAD + b"Content-Type: multipart/mixed" + b'; a="' * (n // 5) + b"\n\nbody",
+        lambda n: HEAD + b"Content-Type: multipart/mixed; boundary=" + b"b" * n + b"\n\nbody",
+        lambda n: PARTS + b"--b\nContent-Type: text/plain"
+        + b"; a=b" * (n // 5) + b"\n\nbody\n--b--\n",
+        lambda n: PARTS + b"" + b"--b\n\nx\n" * (n // 8),
+        lambda n: PARTS + b"" + b"--b\n" * (n // 4),
+        lambda n: PARTS + b"--b\n\n" + b"--c\n" * (n // 4),
+        lambda n: HEAD + b"Content-Transfer-Encoding: base64\n\n" + b"!A=" * (n // 3),
+        lambda n: HEAD + b"Content-Transfer-Encoding: quoted-printable\n\n" + b"=\n" * (n // 2),
+        lambda n: b"From a Thu Aug 22 12:36:23 2002\n" + HEAD + b"\nFrom \n" * (n // 6),
+        lambda n: HEAD + b"\n" + b">From x\n" * (n // 8),
+        lambda n: b"Aa: " + b"b:" * (n // 2) + b"\nFrom: x\nTo: y\n\nbody",
+        lambda n: b"A:\n" * (n // 3) + HEAD,
+        lambda n: b"From " + b"1:00 " * (n // 5) + b"\n" + HEAD + b"\nbody",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("rules", [MailRules(), MailRules(headers=True, quotes=False)])
+def test_time_grows_with_the_size(make, rules):
+    """Ten times the bytes take about ten times as long, not a hundred times."""
+
+    def seconds(data):
+        start = time.process_time()
+        with contextlib.suppress(mail.MailError):
+            read_mail(data, rules)
+        is_mail(data)
+        return time.process_time() - start
+
+    seconds(make(1000))
+    short, long = (
+        min(seconds(make(size)) for _ in range(3)) for size in (MEGA // 4, 10 * MEGA // 4)
+    )
+    assert long < 40 * short + 0.3
+
+
+def test_damaged_mails_are_read_as_far_as_they_go():
+    data = HEAD + b"Content-Transfer-Encoding: base64\n\naGVsbG8gd29ybGQ!!gYW5kIG1vc\n"
+    assert words(data)[:4] == ["a", "question", "hello", "world"]
+    for broken in (b"QUJD=A", b"QUJDR", b"====", b"QUJD\nQ"):
+        read_mail(HEAD + b"Content-Transfer-Encoding: base64\n\n" + broken)
+    cut = EmailMessage()
+    cut["Subject"] = "x"
+    cut.set_content("the body")
+    cut.add_alternative("<p>page", subtype="html")
+    whole = bytes(cut)
+    for end in range(whole.index(b"\n\n") + 2, len(whole)):
+        read_mail(whole[:end])
+    assert words(whole[: whole.index(b"text/html")]) == ["x", "the", "body"]
+    without = HEAD + b"Content-Type: multipart/mixed; boundary=never\n\nsome words"
+    assert words(without) == ["a", "question", "some", "words"]
+
+
+def test_a_batch_survives_a_mail_that_its_process_does_not():
+    """Mails that take too long are left out; the mails before and after them are read."""
+    mails = [HEAD + b"\nbody %d" % n for n in range(40)]
+    slow = HEAD + b"Content-Type: multipart/mixed; boundary=b\n\n" + b"--b\n\nx\n" * 2_000_000
+    for at in (7, 8, 30):
+        mails[at] = slow
+    kind = processes.mail_type(MailRules())
+    read = processes.extract_all(mails, kind, FormatLimits(seconds=2.0))
+    for at, each in enumerate(read):
+        if mails[at] is slow:
+            assert each.reason is Reason.SLOW
+        else:
+            assert each.utf8.split()[-1] == b"%d" % at
+
+
+def test_every_input_is_answered():
+    """Any change of a byte leaves something that can be read, or is reported."""
+    source = random.Random(7)
+    data = bytes(random_mail(source, 3))
+    for _ in range(500):
+        changed = bytearray(data)
+        for _ in range(source.randrange(1, 9)):
+            changed[source.randrange(len(changed))] = source.randrange(256)
+        is_mail(bytes(changed))
+        try:
+            read_mail(bytes(changed))
+        except mail.MailError:
+            continue
+
+
+def test_a_mailbox_is_more_than_one_mail():
+    one = b"From ann Thu Aug 22 12:36:23 2002\n" + HEAD + b"\nbody\n"
+    assert not is_mailbox(one)
+    assert not is_mailbox(HEAD + b"\n" + one)
+    assert is_mailbox(one + b"\n" + one)
+    assert words(one + b"\n" + one) == ["a", "question", "body"] * 2
+    assert sys.getrecursionlimit() >= 1000  # It is lowered in the worker only.
