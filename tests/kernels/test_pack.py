@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+pytest.importorskip("numba")
+
 from lshdup.kernels import compiling
 from lshdup.kernels.jit import Kernel
 from lshdup.pipeline import KERNELS
