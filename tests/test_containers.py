@@ -102,6 +102,10 @@ def content_of(name, number):
         return gzip.compress(data) if name.endswith(".gz") else data, names
     if name.endswith(".csv"):
         return f'id,text\n1,"{one}"\n2,"{two}"\n'.encode(), names
+    if name.endswith(".mbox"):
+        head = "From a@x.org Thu Jan  1 00:00:00 2026\nFrom: a@x.org\nDate: 1 Jan 2026\n"
+        mails = (f"{head}Subject: word\n\n{each}\n\n" for each in (one, two))
+        return "".join(mails).encode(), names
     assert ".sgm" in name
     data = f"<DOC 1>\n{one}\n<DOC 2>\n{two}\n".encode()
     return gzip.compress(data) if name.endswith(".gz") else data, names
@@ -109,7 +113,7 @@ def content_of(name, number):
 
 CONTAINERS = [
     "a.tar", "b.tar.gz", "c.tar.zst", "d.tar.bz2", "e.zip", "f.warc.gz", "g.warc.wet.gz", "h.xml",
-    "i.xml.bz2", "j.jsonl", "k.jsonl.gz", "l.csv", "m.sgm", "n.sgm.gz",
+    "i.xml.bz2", "j.jsonl", "k.jsonl.gz", "l.csv", "m.sgm", "n.sgm.gz", "o.mbox",
 ]  # fmt: skip
 
 

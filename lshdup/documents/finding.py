@@ -77,8 +77,9 @@ def find_documents(
         stamps = zip(files.names, files.sizes.tolist(), files.mtimes.tolist(), strict=True)
         for stamp in stamps:
             known = known_records.get(stamp)
-            if known is not None and known.kind == Kind.MBOX:
-                finder.records.setdefault(stamp[0], Kind.MBOX)
+            is_mailbox = known is not None and known.kind == Kind.MBOX
+            if is_mailbox and finder.records.get(stamp[0], Kind.SPLIT) == Kind.SPLIT:
+                finder.records[stamp[0]] = Kind.MBOX
     if not finder.records:
         return replace(files, record_files=opened)
     return expand_records(files, finder.records, opened, known_records, on_skipped)
