@@ -158,9 +158,8 @@ class DocumentParams(_Params):
     include, exclude : patterns of .gitignore.
     max_bytes : larger files are skipped.
     text_field, id_field : fields of a record with its text and its name. Without a text field,
-        records of files in folders are not read; without an id field, a record is called
-        FILE:NUMBER.
-    archives : open archives in folders.
+        records in folders are not read; without an id field, a record is called FILE:NUMBER.
+    archives : open archives in folders. split : regular expression of lines that begin a document.
     formats : limits of reading office documents.
     """
 
@@ -174,6 +173,7 @@ class DocumentParams(_Params):
     text_field: str = ""
     id_field: str = ""
     archives: bool = False
+    split: str = ""
     formats: FormatLimits = DEFAULT_FORMATS
 
     def __post_init__(self) -> None:

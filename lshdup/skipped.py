@@ -46,6 +46,7 @@ class Reason(enum.StrEnum):
     IGNORED = "excluded by .gitignore"
     TOO_DEEP = "deeper than --max-depth"
     BROKEN_ROW = "broken row"
+    PREAMBLE = "text before the first line of --split"
 
     def counted(self, n: int) -> str:
         """Return the number of skipped documents with their description.
@@ -89,6 +90,7 @@ _PLURALS = {
     Reason.SPOILT: "damaged documents",
     Reason.CRASHED: "crashed their reader",
     Reason.NESTED: "archives in archives",
+    Reason.PREAMBLE: "texts before the first line of --split",
 }
 _OF_PATTERNS = {Reason.EXCLUDED, Reason.NOT_INCLUDED, Reason.IGNORED, Reason.TOO_DEEP}
 _EXPECTED = {
@@ -100,6 +102,7 @@ _EXPECTED = {
     Reason.LINK,
     Reason.SPECIAL,
     Reason.NO_READER,
+    Reason.PREAMBLE,
 }
 _OF_ROWS = {Reason.NOT_JSON, Reason.BROKEN_ROW, Reason.NO_TEXT, Reason.NOT_TEXT, Reason.NO_ID}
 _OF_READER = {Reason.NO_READER, Reason.ENCRYPTED, Reason.SPOILT}

@@ -26,8 +26,6 @@ def measure(bench: Bench) -> tuple[int, dict[str, list[Run]]]:
     if shutil.which("pdftotext"):
         command = f"find {folders['pdf']} -type f -print0 | xargs -0 -P 2 -I@ pdftotext -q @ -"
         works["pdftotext"] = partial(run, "bash", "-c", command, cwd=bench.home)
-    for work in works.values():
-        work()
     return n, interleaved(bench.few, works)
 
 

@@ -11,13 +11,13 @@ from lshdup.errors import ParameterError
 #: Options that choose among DOCS, or read DOCS: a command without DOCS continues from the store.
 _OF_DOCUMENTS = """
 include exclude hidden gitignore max_depth follow max_bytes format_seconds format_memory text_field
-id_field archives check_content replace_store
+id_field archives split check_content replace_store
 """.split()
 
 #: Options that Spark ignores: it keeps nothing for the next run, and has its own threads.
 _NOT_ON_SPARK = """
 exact verify store no_store replace_store check_content check_files jobs ignore_common templates
-against histogram step examples plot prefer write same archives
+against histogram step examples plot prefer write same archives split
 """.split()
 
 #: Options that the exact join ignores: it uses neither signatures nor bands.

@@ -21,7 +21,7 @@ OPTION_GROUPS = {
     "Documents": (
         "files_from", "files0_from", "include", "exclude", "gitignore", "max_depth", "hidden",
         "follow", "encoding", "mail_headers", "mail_quotes", "text_field", "id_field", "archives",
-        "min_tokens", "max_bytes", "format_seconds", "format_memory", "check_content",
+        "split", "min_tokens", "max_bytes", "format_seconds", "format_memory", "check_content",
         "check_files",
     ),
     "Shingles": ("tokens", "k", "bag", "keep_case", "no_normalize", "hash", "hash_key", "templates",

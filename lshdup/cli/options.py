@@ -11,7 +11,7 @@ from lshdup import params
 from lshdup.cli.columns import describe
 from lshdup.cli.help import F, plain_option
 from lshdup.cli.output import FORMATS
-from lshdup.cli.types import Level, Lines, Listed, Share, Size
+from lshdup.cli.types import Level, Lines, Listed, Pattern, Share, Size
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
 
 _SHINGLE, _SKETCH, _BANDS = ShingleParams(), SketchParams(), BandParams()
@@ -67,7 +67,9 @@ documents_options = _stack(
     option("--id-field", default="", metavar="NAME", show_default="a row is called FILE:ROW",
            help="Field that holds the name of a row: a string or an integer, each once."),
     option("--archives", is_flag=True,
-           help="Open tar and zip archives in folders too, not only those in DOCS."),
+           help="Open archives in folders too: tar, zip, WARC, wiki dumps."),
+    option("--split", type=Pattern(), default="", metavar="REGEX", show_default="no",
+           help="A new document begins at each line that matches."),
     option("--check-content", is_flag=True,
            help="Read unchanged documents again too."),
 )  # fmt: skip

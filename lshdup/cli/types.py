@@ -1,5 +1,6 @@
 """Types of option values: lists, lines, sizes and shares. params.py checks their domains."""
 
+import os
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,19 @@ class Lines(click.types.StringParamType):
     """Texts that may have blanks in them, one a line where a variable holds several."""
 
     envvar_list_splitter = "\n"
+
+
+class Pattern(ParamType[str]):
+    """A regular expression over bytes, as it was typed."""
+
+    name = "regex"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            re.compile(os.fsencode(value))
+        except re.error as error:
+            self.fail(f"{value!r} is no regular expression: {error}", param, ctx)
+        return str(value)
 
 
 class Level(ParamType[int]):

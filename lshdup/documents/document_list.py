@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lshdup.documents.locations import Locations, refuse_if
 from lshdup.documents.record_files import RecordFiles
-from lshdup.documents.records import Kind, RecordFields
+from lshdup.documents.records import ARCHIVES, Kind, RecordFields
 from lshdup.frozen import dataclass
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
 from lshdup.skipped import RecordLocation, SkippedFile
@@ -181,12 +181,33 @@ class DocumentList:
         """Return whether names begin with a path; lines of id lists do not."""
         return self.locations is None or not (self.locations.kinds == Kind.IDS).any()
 
-    def has_records_of(self, path: bytes) -> bool:
-        """Return whether documents of this list are records of a file."""
+    def example_of(self, path: bytes) -> bytes:
+        """Return the name of one of the records of a file; b"" if there is none."""
+        if self.locations is None:
+            return b""
+        files = np.flatnonzero(self.locations.kinds >= Kind.JSON)
+        paths = self.locations.paths.strings_at(files)
+        if path not in paths:
+            return b""
+        found = np.flatnonzero(self.locations.file == files[paths.index(path)])
+        return self.names[int(found[0])] if len(found) else b""
+
+    def count_in_archives(self, indices: NDArray[np.int64]) -> int:
+        """Return how many of these documents are members of archives."""
+        if self.locations is None:
+            return 0
+        kinds = self.locations.kinds[self.locations.files_of(indices)]
+        return int(np.isin(kinds, ARCHIVES).sum())
+
+    @property
+    def has_packed_members(self) -> bool:
+        """Whether reading a document again may mean unpacking it, or the archive that it is in."""
         if self.locations is None:
             return False
-        return path in self.locations.paths.strings_at(
-            np.flatnonzero(self.locations.kinds >= Kind.JSON)
+        archives = np.flatnonzero(np.isin(self.locations.kinds, ARCHIVES))
+        paths = self.locations.paths.strings_at(archives)
+        return not all(
+            path.lower().endswith((b".tar", b".warc", b".wet", b".xml")) for path in paths
         )
 
     @property

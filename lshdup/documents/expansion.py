@@ -17,8 +17,8 @@ from lshdup.skipped import Reason, RecordLocation, Skipped, SkippedFile
 from lshdup.utils.ragged import StringTable, offsets_of
 from lshdup.utils.scratch import NoRoomError
 
-#: Records of a file, by its path, size in bytes and time in nanoseconds.
-KnownRecords = Mapping[tuple[bytes, int, int], RecordList]
+#: Records of a file, by its path, size in bytes and time in nanoseconds; None: --split found none.
+KnownRecords = Mapping[tuple[bytes, int, int], RecordList | None]
 
 
 class _Piece(NamedTuple):
@@ -65,7 +65,7 @@ def expand_records(
         key = path, int(files.sizes[file]), int(files.mtimes[file])
         try:
             records = known_records.get(key)
-            if records is None:
+            if records is None and not (kind[file] == Kind.SPLIT and key in known_records):
                 records = opened.list_records(path, Kind(int(kind[file])))
         except RecordError as error:
             on_skipped(Skipped(path, error.reason, error.detail))
@@ -74,11 +74,17 @@ def expand_records(
         except NoRoomError as error:
             on_skipped(Skipped(path, Reason.UNREADABLE, f"{error.message}; {error.hint}"))
         else:
+            if records is None:
+                kind[file] = Kind.FILE
+                if key[1] > files.max_bytes:
+                    detail = f"{key[1]} bytes, --max-bytes is {files.max_bytes}"
+                    on_skipped(Skipped(path, Reason.TOO_LARGE, detail))
+                continue
             for number, reason, detail, name in records.skipped:
                 skip(file, Skipped(name or b"%s:%d" % (path, number), reason, detail), number)
             names = records.names or name_records(path, records.numbers)[0]
             pieces.append(_Piece(names, file, records))
-    whole = np.flatnonzero(kind == Kind.FILE)
+    whole = np.flatnonzero((kind == Kind.FILE) & (files.sizes <= files.max_bytes))
     names = files.names.take(whole)
     numbered = all(piece.records.names is None for piece in pieces)
     order = _order_of_blocks(names, paths, pieces) if numbered else None

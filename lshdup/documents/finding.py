@@ -19,7 +19,7 @@ from lshdup.documents.id_lists import list_lines
 from lshdup.documents.missing import not_there, perhaps_meant
 from lshdup.documents.patterns import Selection
 from lshdup.documents.record_files import RecordFiles
-from lshdup.documents.records import ARCHIVE_ENDINGS, Kind, RecordFields, classify_file
+from lshdup.documents.records import ARCHIVE_ENDINGS, Kind, RecordFields, classify_file, is_archive
 from lshdup.params import DocumentParams
 from lshdup.skipped import Reason, Skipped
 from lshdup.utils.messages import count_of
@@ -174,7 +174,7 @@ class Finder:
                 self.on_skipped(Skipped.because(names[at], error))
             else:  # it was a regular file when its folder was listed
                 self._skip(names[at], Reason.SPECIAL)
-        if params.text_field or params.archives:
+        if params.text_field or params.archives or params.split:
             for name in names:
                 self._has_records(name)
         keep = stats.sizes >= 0
@@ -310,6 +310,12 @@ class Finder:
         kind = classify_file(
             name, named=named, field_given=bool(params.text_field), archives=params.archives
         )
+        if kind == Kind.WIKI:
+            from lshdup.documents.readers.wiki import is_dump  # Imported here to keep `query` fast.
+
+            kind = kind if is_dump(name) else Kind.FILE
+        if kind == Kind.FILE and params.split:
+            kind = Kind.SPLIT
         if kind != Kind.FILE and not self.id_lists:
             self.records[name] = kind
 
@@ -337,10 +343,7 @@ class Finder:
         """Say how many archives in folders are not opened."""
         if self.params.archives or not _may_end(names, ARCHIVE_ENDINGS):
             return
-        met = sum(
-            name not in self.records and classify_file(name, named=False, archives=True).is_archive
-            for name in names
-        )
+        met = sum(name not in self.records and is_archive(name) for name in names)
         if met:
             what = count_of(met, "archive in a folder is", "archives in folders are")
             self.say(f"{what} not opened; --archives takes the documents in them")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lshdup.documents.document_list import DocumentList, typed_name
 from lshdup.documents.patterns import Patterns
-from lshdup.documents.records import Kind
+from lshdup.documents.records import ARCHIVES, Kind
 from lshdup.errors import ParameterError
 from lshdup.frozen import dataclass
 from lshdup.params import ClusterParams
@@ -68,14 +68,12 @@ def preference(
 
 
 def default_keep(documents: DocumentList) -> str:
-    """Return "first" if all documents are records, lines of an id list among them; otherwise
-    "shortest-path".
-    """
+    """Return "first" if all documents are rows or lines of files; otherwise "shortest-path"."""
     locations = documents.locations
-    if locations is None or not len(documents) or not (locations.kinds != Kind.FILE).any():
+    if locations is None or not len(documents):
         return "shortest-path"
-    are_records = (locations.kinds != Kind.FILE)[locations.file]
-    return "first" if are_records.all() else "shortest-path"
+    have_paths = np.isin(locations.kinds, (Kind.FILE, *ARCHIVES))[locations.file]
+    return "shortest-path" if have_paths.any() else "first"
 
 
 def _keys(
@@ -87,8 +85,14 @@ def _keys(
     if keep == "shortest-path":
         if documents.locations is None:
             return rank_paths(documents.names)
-        keys = rank_paths(documents.locations.paths)
-        return [*(key[documents.locations.file] for key in keys), *_in_files(documents)]
+        locations = documents.locations
+        keys = [key[locations.file] for key in rank_paths(locations.paths)]
+        inside = np.isin(locations.kinds, ARCHIVES)[locations.file]
+        if inside.any():
+            members = np.flatnonzero(inside)
+            for key, of_member in zip(keys, rank_paths(documents.names.take(members)), strict=True):
+                key[members] = of_member
+        return [*keys, *_in_files(documents)]
     if keep == "path-order":
         return []
     by = sizes if keep in ("longest", "shortest") else documents.mtimes

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -16,6 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.files import Buffer, read_spans
+from lshdup.documents.readers.members import (
+    Contents,
+    most_unpacked,
+    read_contents,
+    too_large_unpacked,
+)
 from lshdup.documents.records import Kind, RecordError, RecordFields, RecordList
 from lshdup.errors import InputError
 from lshdup.skipped import Reason
@@ -40,12 +47,20 @@ if TYPE_CHECKING:
 #: decoded from its start again.
 _OPEN_FILES, _FINISHED_FILES = 8, 2
 
+#: So many files stay unpacked; the one used least recently is unpacked again when it is needed.
+_UNPACKED_FILES = 100
+
 #: Modules with `list_records(file, fields, longest)`, by kind. Imported when a file is met, to keep
 #: `query` fast.
-_READERS = {Kind.JSON: "jsonlines", Kind.CSV: "delimited", Kind.TAR: "tar", Kind.ZIP: "zip"}
-
-#: What `RecordFiles.texts` returns.
-Texts = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], dict[int, RecordError]]
+_READERS = {
+    Kind.JSON: "jsonlines",
+    Kind.CSV: "delimited",
+    Kind.TAR: "tar",
+    Kind.ZIP: "zip",
+    Kind.WARC: "warc",
+    Kind.WIKI: "wiki",
+    Kind.SPLIT: "split",
+}
 
 #: Size and time of a file: with another stamp it is another file.
 _Stamp = tuple[int, int]
@@ -67,9 +82,9 @@ class RecordFiles:
     ) -> None:
         self.folder = folder
         self.fields = fields
-        self._longest = longest
+        self.longest = longest
         self._lock = threading.Lock()
-        self._unpacked: dict[tuple[bytes, _Stamp], IO[bytes]] = {}
+        self._unpacked: dict[tuple[bytes, _Stamp], _Unpacked] = {}
         self._parquet: dict[tuple[bytes, _Stamp], ParquetFile] = {}
         # Threads that read; the file used last is last.
         self._users: dict[tuple[bytes, _Stamp], int] = {}
@@ -77,11 +92,11 @@ class RecordFiles:
 
     def __reduce__(self) -> tuple[type["RecordFiles"], tuple[Path | None, RecordFields, int]]:
         """Pickle without open files, which are opened again when they are needed."""
-        return RecordFiles, (self.folder, self.fields, self._longest)
+        return RecordFiles, (self.folder, self.fields, self.longest)
 
     def __del__(self) -> None:
-        for file in self._unpacked.values():
-            file.close()
+        for unpacked in self._unpacked.values():
+            unpacked.file.close()
 
     @property
     def decoded(self) -> int:
@@ -89,8 +104,8 @@ class RecordFiles:
         with self._lock:
             return self._decoded + sum(file.decoded for file in self._parquet.values())
 
-    def list_records(self, path: bytes, kind: Kind) -> RecordList:
-        """Return the records of a file.
+    def list_records(self, path: bytes, kind: Kind) -> RecordList | None:
+        """Return the records of a file; None if --split finds no line in it: it is one document.
 
         Raises RecordError if it has none to give, OSError if it cannot be read.
         """
@@ -98,8 +113,8 @@ class RecordFiles:
             with self._parquet_file(path) as parquet:
                 return parquet.list_records(self.fields.id)
         with self.lines(path, kind) as file:
-            listed: RecordList = _reader(kind).list_records(file, self.fields, self._longest)
-        return _below(path, listed) if kind.is_archive else listed
+            listed: RecordList | None = _reader(kind).list_records(file, self.fields, self.longest)
+        return _below(path, listed) if listed and kind.is_archive else listed
 
     def texts(
         self,
@@ -108,7 +123,7 @@ class RecordFiles:
         starts: NDArray[np.int64],
         lengths: NDArray[np.int64],
         buffer: Buffer,
-    ) -> Texts:
+    ) -> Contents:
         """Return the texts of some records of one file, or the bytes, if `Kind.is_text` says so.
 
         Raises as `list_records` does.
@@ -128,7 +143,7 @@ class RecordFiles:
         """
         if kind == Kind.PARQUET:
             with self._parquet_file(path) as parquet:
-                return parquet.texts(starts, self._longest, buffer)
+                return parquet.texts(starts, self.longest, buffer)
         if kind == Kind.IDS:
             with open(path, "rb", buffering=0) as plain:  # noqa: PTH123 (bytes path)
                 there = starts + lengths <= os.fstat(plain.fileno()).st_size
@@ -137,10 +152,14 @@ class RecordFiles:
                 failed = dict.fromkeys(np.flatnonzero(~there).tolist(), shorter)
                 return *read_spans(plain.fileno(), starts, lengths, buffer), lengths, failed
         with self.lines(path, kind) as file:
+            texts: Contents
             if kind.is_row:
-                texts: Texts = _reader(kind).read_texts(file, starts, lengths, self.fields, buffer)
+                texts = _reader(kind).read_texts(file, starts, lengths, self.fields, buffer)
             elif kind == Kind.ZIP:
                 texts = _reader(kind).read_members(file, starts, buffer)
+            elif kind in (Kind.WARC, Kind.WIKI):
+                read = partial(_reader(kind).read_member, longest=self.longest)
+                texts = read_contents(file, starts, lengths, buffer, read)
             else:
                 texts = (*read_spans(file, starts, lengths, buffer), lengths, {})
             return texts
@@ -161,24 +180,25 @@ class RecordFiles:
                 raise InputError(message, PIP)
             with self._lock:  # Other threads that need the file wait.
                 known = path, _stamp(os.fstat(file.fileno()))
-                if known not in self._unpacked:
+                unpacked = self._unpacked.pop(known, None)
+                if unpacked is None:
                     try:
-                        self._unpacked[known] = self._unpack(path, kind)
+                        unpacked = _Unpacked(self._unpack(path, kind))
                     except PackedError as error:
                         raise RecordError(Reason.DAMAGED, str(error)) from None
-                unpacked = self._unpacked[known]
-        yield unpacked.fileno()
+                self._unpacked[known] = unpacked  # the last in the order of use
+                if len(self._unpacked) > _UNPACKED_FILES:
+                    del self._unpacked[next(iter(self._unpacked))]
+        yield unpacked.file.fileno()
 
     def _unpack(self, path: bytes, kind: Kind) -> IO[bytes]:
         if not kind.is_archive:
-            return unpack_to(path, self.folder, self._longest)
-        from lshdup.documents.readers.members import most_unpacked, too_large_unpacked
-
-        most = most_unpacked(os.stat(path).st_size, self._longest)
+            return unpack_to(path, self.folder, self.longest)
+        most = most_unpacked(os.stat(path).st_size, self.longest)
         try:
             return unpack_to(path, self.folder, most=most)
         except TooLongError:
-            raise too_large_unpacked(most, self._longest) from None
+            raise too_large_unpacked(most, self.longest) from None
 
     @contextmanager
     def _parquet_file(self, path: bytes) -> Iterator["ParquetFile"]:
@@ -210,6 +230,16 @@ class RecordFiles:
         for each in [*closed, *kept[: max(0, len(kept) - _OPEN_FILES)]]:
             del self._users[each]
             self._decoded += self._parquet.pop(each).decoded
+
+
+class _Unpacked:
+    """A temporary file that is closed when the last thread that reads it lets it go."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+
+    def __del__(self) -> None:
+        self.file.close()
 
 
 def _stamp(status: os.stat_result) -> _Stamp:

@@ -1,7 +1,6 @@
 """Records of files as documents: which files have records, and what records are called."""
 
 import enum
-import re
 from collections.abc import Iterable
 from dataclasses import field
 from functools import lru_cache
@@ -39,7 +38,7 @@ class Kind(enum.IntEnum):
         """Whether documents are called FILE/NAME, and a file in a folder is opened with --archives
         only.
         """
-        return Kind.TAR <= self <= Kind.WIKI
+        return self in ARCHIVES
 
     @property
     def is_row(self) -> bool:
@@ -57,13 +56,21 @@ class Kind(enum.IntEnum):
 #: Kinds whose documents are rows with fields.
 ROWS = (Kind.JSON, Kind.PARQUET, Kind.CSV)
 
-#: Kinds that are told by the name of a file, and their endings.
-_ARCHIVES = {
-    Kind.TAR: re.compile(rb"(?i)\.(tar(\.(gz|zst|xz|bz2))?|tgz|tzst|txz|tbz2?)\Z"),
-    Kind.ZIP: re.compile(rb"(?i)\.zip\Z"),
+#: Kinds whose documents are members of archives, and are called by paths.
+ARCHIVES = (Kind.TAR, Kind.ZIP, Kind.WARC, Kind.WIKI)
+
+#: Endings of archives; others that are packed have one of `compression.ENDINGS` behind it. An XML
+#: file is an archive if it is a dump.
+_ENDINGS = {
+    Kind.TAR: (b".tar", b".tgz", b".tzst", b".txz", b".tbz2", b".tbz"),
+    Kind.ZIP: (b".zip",),
+    Kind.WARC: (b".warc", b".wet"),
+    Kind.WIKI: (b".xml",),
 }
-#: What the name of an archive has in it, for a quick look at many names.
-ARCHIVE_ENDINGS = (b".tar", b".tgz", b".tzst", b".txz", b".tbz", b".zip")
+#: The endings of archives that are told by their names alone.
+ARCHIVE_ENDINGS = tuple(
+    ending for kind, endings in _ENDINGS.items() if kind != Kind.WIKI for ending in endings
+)
 
 #: Between the fields that make a text.
 BLANK_LINE = "\n\n"
@@ -130,22 +137,25 @@ def split_fields(names: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class RecordFields:
-    """How the documents in files are found: which files of an archive, and which fields of a row.
+    """How documents in files are found: the fields of a row, the members of an archive, the lines.
 
     text, id : names of text and id in a row; without an id field, records are called FILE:ROW. Of
         several names of texts (`split_fields`), the text is those that are not null, with a blank
         line between.
     hidden : whether members of archives are taken whose path has a name that begins with a dot.
+    split : regular expression; a document of other files begins at each line that matches.
     """
 
     text: str = "text"
     id: str = ""
     hidden: bool = False
+    split: str = ""
 
     @classmethod
     def of(cls, params: DocumentParams) -> "RecordFields":
         """Return the fields that parameters name."""
-        return cls(params.text_field or DEFAULT_TEXT_FIELD, params.id_field, params.hidden)
+        text = params.text_field or DEFAULT_TEXT_FIELD
+        return cls(text, params.id_field, params.hidden, params.split)
 
 
 class SkippedRecord(NamedTuple):
@@ -195,8 +205,9 @@ def classify_file(
     are named.
     """
     if named or archives:
-        for kind, pattern in _ARCHIVES.items():
-            if pattern.search(path):
+        name = bare_name(path).lower()
+        for kind, endings in _ENDINGS.items():
+            if name.endswith(endings):
                 return kind
     if not (named or field_given):
         return Kind.FILE
@@ -207,6 +218,11 @@ def classify_file(
         return Kind.CSV
     endings = (*_JSON_LINES, b".json") if named and field_given else _JSON_LINES
     return Kind.JSON if name.endswith(endings) else Kind.FILE
+
+
+def is_archive(name: bytes) -> bool:
+    """Return whether a name is that of an archive; of an XML file, only its content can tell."""
+    return bare_name(name).lower().endswith(ARCHIVE_ENDINGS)
 
 
 def by_number(name: bytes) -> tuple[bytes, int]:

@@ -215,10 +215,8 @@ class _Reader:
 
         kinds : of files that have records.
         """
-        opened = next((path for path, kind in kinds.items() if not kind.is_row), None)
-        if opened is not None:
-            message = f"{os.fsdecode(opened)!r} is opened here only, not with --engine spark"
-            raise ParameterError(message, "leave --engine spark out, or unpack it")
+        for path, kind in kinds.items():
+            _refuse_archive(os.fsdecode(path), kind)
         fields = self._fields() if kinds else RecordFields()
         home, max_bytes = os.getcwdb(), self._params.max_bytes  # noqa: PTH109 (bytes path)
         plain: list[tuple[bytes, int]] = []
@@ -264,6 +262,8 @@ class _Reader:
         folders: list[str] = []
         for path in named.files + named.folders:
             kind = classify_file(os.fsencode(path), named=True, field_given=field_given)
+            kind = Kind.FILE if kind == Kind.WIKI else kind  # only the content can tell
+            _refuse_archive(path, kind)
             if kind == Kind.FILE and path in named.folders:
                 folders.append(path)
             else:  # also a folder with such a name, as Spark itself writes a file
@@ -326,6 +326,13 @@ class _Reader:
     def _reader(self, glob: str) -> "DataFrameReader":
         reader = self._spark.read.option("recursiveFileLookup", "true")
         return reader.option("pathGlobFilter", glob) if glob else reader
+
+
+def _refuse_archive(path: str, kind: Kind) -> None:
+    """Raise ParameterError for a file that only the local engine opens."""
+    if kind != Kind.FILE and not kind.is_row:
+        message = f"{path!r} is opened here only, not with --engine spark"
+        raise ParameterError(message, "leave --engine spark out, or unpack it")
 
 
 def _escaped(path: str) -> str:

@@ -147,6 +147,7 @@ def _piece(
 def _csv_rows(files: RecordFiles, path: bytes, location: bytes) -> Iterator[_Row]:
     """Yield the documents of a CSV file."""
     listed, buffer = files.list_records(location, Kind.CSV), Buffer()
+    assert listed is not None
     for each in listed.skipped:
         yield b"%s:%d" % (path, each.number), None, str(each.reason), each.detail
     assert listed.names is not None

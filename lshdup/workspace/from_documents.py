@@ -64,7 +64,8 @@ def collect_signatures(run: RunContext, request: Request) -> Collection:
     """Collect and save the signatures of the documents that a request names.
 
     Sets are kept for verification only where reading a document again is slow, and are saved only
-    if a reader of office formats made many of them. Without a store nothing is saved.
+    if a reader of office formats made many of them, or archives would be unpacked again. Without a
+    store nothing is saved.
     """
     shingle = merge_params(ShingleParams, request.given)
     wanted = read_filter_request(run, request, shingle)
@@ -74,7 +75,9 @@ def collect_signatures(run: RunContext, request: Request) -> Collection:
     shingle_filter = build_filter(None, wanted) if wanted is not None else None
     documents = _find(run, request, shingle)
     journal = _open_journal(run, documents, shingle, sketch, shingle_filter)
-    is_slow = _expects_office_documents(documents.names)
+    is_slow = _expects_office_documents(documents.names) or (
+        run.store is not None and documents.has_packed_members
+    )
     # The sets of a spool are mapped and outlive it: no row is decoded a second time. A token has
     # about seven bytes and makes a shingle of eight.
     in_spool = documents.has_parquet and documents.spans.sum() > SET_BYTES

@@ -105,12 +105,11 @@ def sketch_shingles(
         # Another run may have replaced shingles.npz in between.
         if stored is not None and stored.identity == shingles.identity:
             store.save_collection("signatures", collection)
-            if not save:
-                store.mark_as_derived()
+            store.mark_as_derived()
 
     if save:
         assert run.store is not None
-        keep(run.store)
+        run.store.save_collection("signatures", collection)
     else:
         run.keep("signatures.npz", keep)
     return collection

@@ -151,13 +151,9 @@ def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:
             return NamedDocument(
                 documents.typed_names(np.array([index]))[0], index, collection=collection
             )
-        if documents.has_records_of(typed_name(word)) and not home:
-            has_ids = documents.record_files.fields.id
-            message = f"{printable(word)} was indexed row by row"
-            raise InputError(
-                message,
-                f"name one of its rows, {'by its id' if has_ids else f'as {printable(word)}:1'}",
-            )
+        if not home and (example := documents.example_of(typed_name(word))):
+            message = f"{printable(word)} holds several documents, which were indexed one by one"
+            raise InputError(message, f"name one of them, as {printable(example)}")
     if os.path.isfile(word):  # noqa: PTH113 (bytes path)
         try:
             with open(word, "rb") as file:  # noqa: PTH123 (bytes path)

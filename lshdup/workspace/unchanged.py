@@ -90,7 +90,8 @@ def find_known_records(collection: Collection, params: DocumentParams) -> KnownR
     """Return the records of the files of a collection, as listing these files would return them.
 
     Nothing is known of files without any record, and of files that are listed in another way with
-    this limit of bytes. Cost: one sort of the records.
+    this limit of bytes. Of files that --split did not cut, that is known. Cost: one sort of the
+    records.
     """
     documents, locations = collection.documents, collection.documents.locations
     fields = RecordFields.of(params)
@@ -113,8 +114,17 @@ def find_known_records(collection: Collection, params: DocumentParams) -> KnownR
             key = (locations.paths[number], *stamp)
             named = bool(fields.id) or Kind(int(locations.kinds[number])).is_archive
             known[key] = _list_records(documents, run, skipped.get(key, []), named=named)
+    whole: dict[tuple[bytes, int, int], RecordList | None] = {}
+    if fields.split:
+        is_file = ~locations.are_records()
+        for row in np.flatnonzero(is_file).tolist():
+            stamp = int(documents.sizes[row]), int(documents.mtimes[row])
+            whole[documents.names[row], *stamp] = None
+        for each in collection.skipped:
+            if each.record is None:
+                whole[each.skipped.name, each.size, each.mtime] = None
     limit = f"--max-bytes is {params.max_bytes}"
-    return {
+    return whole | {
         key: records
         for key, records in known.items()
         if min(records.starts.min(initial=0), records.lengths.min(initial=0)) >= 0

@@ -46,12 +46,12 @@ class Workspace(RunContext):
             return collection.with_unfiltered_sets(None)  # The spool ends here.
 
     def make_signatures(self, request: Request) -> Collection:
-        """`lshdup signatures`: save the signatures of all documents, or of shingles.npz."""
+        """`lshdup signatures`: save the signatures of all documents, or of the last run's."""
         if request.documents:
             with self.writing():
                 return from_documents.collect_signatures(self, request)
         with self.locking(create=False):
-            shingles = from_store.load_shingles(self, request)
+            shingles, _ = from_store.load_or_read_sets(self, request)
             wanted = read_filter_request(self, request, shingles.shingle)
             sketch = merge_params(SketchParams, request.given)
             return from_store.sketch_shingles(

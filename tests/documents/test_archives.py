@@ -54,7 +54,8 @@ def listed(path, **params):
         skipped += [
             (documents.names[index], reason, detail) for index, reason, detail in batch.skipped
         ]
-        for name, start, size in zip(batch.names, batch.starts, batch.lengths, strict=True):
+        names = documents.names.strings_at(batch.indices)
+        for name, start, size in zip(names, batch.starts, batch.lengths, strict=True):
             found[name] = batch.text[start : start + size].tobytes()
     return found, skipped
 

@@ -110,6 +110,12 @@ def test_ids_are_read_with_the_rows(tmp_path):
     assert made == [b"a,\nb", Reason.NO_ID, Reason.BROKEN_ROW, b"e"]
 
 
+def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path):
+    for first in (b"text", b'"text"'):
+        data = b"\xef\xbb\xbf" + first + b",id\na,1\n"
+        assert rows_of(tmp_path, data, id_="id") == ([b"a"], [b"1"])
+
+
 @pytest.mark.parametrize(
     ("data", "reason", "detail"),
     [

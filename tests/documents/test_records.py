@@ -520,7 +520,7 @@ def test_query_of_rows(here, run):
     run("index", "a.jsonl")
     assert run("query", "a.jsonl:3").rows == [["a.jsonl:1", "1.0", "bytes"]]
     assert run("query", "jsonl:3").rows == [["a.jsonl:1", "1.0", "bytes"]]
-    assert "was indexed row by row" in run("query", "a.jsonl", code=2).err
+    assert "name one of them, as a.jsonl:1" in run("query", "a.jsonl", code=2).err
     (here / "sub").mkdir()
     assert run("query", "../a.jsonl:3", "--store", "../.lshdup", cwd=here / "sub").rows == [
         ["../a.jsonl:1", "1.0", "bytes"]

@@ -73,7 +73,7 @@ MUTANTS = [
         "lshdup/documents/gitignore.py",
         "for pattern in reversed(rules.patterns):",
         "for pattern in rules.patterns:",
-        "tests/documents/test_walking.py -k gitignore",
+        "tests/documents/test_walking.py -k git_ignores",
     ),
     Mutant(
         "gitignore: patterns for folders hold for files",
@@ -108,6 +108,6 @@ MUTANTS = [
         "lshdup/documents/readers/delimited.py",
         "bom = len(codecs.BOM_UTF8) * head.startswith(codecs.BOM_UTF8)",
         "bom = 0",
-        "tests/documents/test_delimited.py -k 'left_out or csv_module'",
+        "tests/documents/test_delimited.py -k byte_order",
     ),
 ]

@@ -80,15 +80,15 @@ MUTANTS = [
     Mutant(
         "keep: of records the shortest path is the default",
         "lshdup/documents/preference.py",
-        'return "first" if are_records.all() else "shortest-path"',
+        'return "shortest-path" if have_paths.any() else "first"',
         'return "shortest-path"',
         f"{CLUSTERS} -k lines_of",
     ),
     Mutant(
         "keep: any record makes `first` the default",
         "lshdup/documents/preference.py",
-        "if are_records.all() else",
-        "if are_records.any() else",
+        "if have_paths.any() else",
+        "if have_paths.all() else",
         f"{CLUSTERS} -k lines_of",
     ),
     Mutant(

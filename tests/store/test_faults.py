@@ -86,7 +86,7 @@ def remains(store):
     return sorted(
         path.name
         for path in Path(store).iterdir()
-        if path.suffix != ".npz" and path.name not in (".gitignore", ".lock")
+        if path.suffix != ".npz" and path.name not in (".gitignore", ".lock", "CACHEDIR.TAG")
     )
 
 

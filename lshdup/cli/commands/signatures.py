@@ -36,7 +36,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     """Make the signatures of all documents and keep them in the store.
 
     Two signatures agree in a row with a chance equal to the Jaccard similarity of the shingle sets.
-    Without DOCS, signatures are made from shingles.npz.
+    Without DOCS, the sets of the last run are used; unless it kept them, its documents are read.
     """
     with open_session(ctx, options) as session:
         collection = session.workspace.make_signatures(session.request)

@@ -1,13 +1,110 @@
-"""Names of the members of archives: below the archive, each once, whatever an archive says."""
+"""Members of archives: their names, each once and below the archive, and their contents."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
-from lshdup.documents.records import RecordError, classify_file
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.documents.files import Buffer, read_spans
+from lshdup.documents.records import RecordError, RecordList, SkippedRecord, is_archive
+from lshdup.kernels.helpers import PADDING
 from lshdup.skipped import Reason
+from lshdup.utils.ragged import StringTable
 
 #: An archive with members of more bytes than --max-bytes in all, and than so many times its own
 #: size, is taken for a bomb. Texts shrink to a fifth, log files to a fiftieth.
 _MOST_TIMES = 200
+
+
+T = TypeVar("T")
+
+
+class Members:
+    """The members of an archive, added one after the other.
+
+    longest : members of more bytes are skipped.
+    """
+
+    def __init__(self, longest: int) -> None:
+        self._longest = longest
+        self._rows: list[tuple[int, int, int]] = []
+        self._names: list[bytes] = []
+        self._skipped: list[SkippedRecord] = []
+
+    def add(self, number: int, start: int, size: int, name: bytes) -> None:
+        """Add a document: its number from 1, where it is, its bytes, and its name."""
+        if size > self._longest:
+            self._skipped.append(SkippedRecord.too_large(number, size, self._longest, name))
+        else:
+            self._rows.append((number, start, size))
+            self._names.append(name.replace(b"\0", b""))
+
+    def skip(self, number: int, name: bytes, reason: Reason, detail: str) -> None:
+        """Add a member that is no document, and why."""
+        self._skipped.append(SkippedRecord(number, reason, detail, name))
+
+    def damaged(self, number: int, detail: str) -> None:
+        """Add what stands from member `number` on, which cannot be read.
+
+        Raises RecordError if nothing stands before.
+        """
+        if not (self._rows or self._skipped):
+            raise RecordError(Reason.DAMAGED, detail)
+        self._skipped.append(SkippedRecord(number, Reason.DAMAGED, f"the rest of it: {detail}"))
+
+    def listed(self) -> RecordList:
+        """Return all members."""
+        table = np.array(self._rows, np.int64).reshape(-1, 3)
+        names = StringTable.from_strings(distinct_names(self._names))
+        numbers, starts, sizes = np.ascontiguousarray(table.T)
+        return RecordList(numbers, starts, sizes, names, self._skipped)
+
+
+#: What `RecordFiles.texts` returns.
+Contents = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], dict[int, RecordError]]
+
+
+def read_contents(
+    file: int,
+    starts: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    buffer: Buffer,
+    read: Callable[[bytes], bytes],
+) -> Contents:
+    """Return the contents of parts of an open file.
+
+    Parameters
+    ----------
+    file : descriptor of the file, unpacked.
+    starts, lengths : int64 arrays of shape (n,), ascending, bytes.
+    buffer : memory to read into.
+    read : returns the content of a part. Raises RecordError.
+
+    """
+    data, places = read_spans(file, starts, lengths, buffer)
+    view = data.data
+    each = zip(places.tolist(), lengths.tolist(), strict=True)
+    return join_contents((view[at : at + size].tobytes() for at, size in each), read)
+
+
+def join_contents(members: Iterable[T], read: Callable[[T], bytes]) -> Contents:
+    """Return the contents of members as `RecordFiles.texts` does.
+
+    members : members as they are in the archive.
+    read : returns the content of a member. Raises RecordError.
+    """
+    contents: list[bytes] = []
+    failed: dict[int, RecordError] = {}
+    for at, member in enumerate(members):
+        try:
+            contents.append(read(member))
+        except RecordError as error:
+            failed[at] = error
+            contents.append(b"")
+    sizes = np.fromiter(map(len, contents), np.int64, len(contents))
+    text = np.frombuffer(bytearray().join([*contents, bytes(PADDING)]), np.uint8)
+    return text, np.cumsum(sizes) - sizes, sizes, failed
 
 
 def inner_path(name: bytes) -> bytes:
@@ -46,7 +143,7 @@ def refused_name(path: bytes, *, hidden: bool) -> tuple[Reason, str] | None:
     """
     if not hidden and (b"/" + path).find(b"/.") >= 0:
         return Reason.HIDDEN, ""
-    if classify_file(path, named=False, archives=True):
+    if is_archive(path):
         return Reason.NESTED, "unpack the archive around it to compare what is in it"
     return None
 

@@ -8,12 +8,9 @@ import tarfile
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Self
 
-import numpy as np
-
-from lshdup.documents.readers.members import distinct_names, inner_path, refused_name
-from lshdup.documents.records import RecordError, RecordFields, RecordList, SkippedRecord
+from lshdup.documents.readers.members import Members, inner_path, refused_name
+from lshdup.documents.records import RecordFields, RecordList
 from lshdup.skipped import Reason
-from lshdup.utils.ragged import StringTable
 
 _END = bytes(tarfile.BLOCKSIZE)
 
@@ -40,34 +37,22 @@ def list_records(file: int, fields: RecordFields, longest: int) -> RecordList:
     longest : members of more bytes are skipped.
 
     """
-    rows: list[tuple[int, int, int]] = []
-    names: list[bytes] = []
-    skipped: list[SkippedRecord] = []
+    members = Members(longest)
     size = os.fstat(file).st_size
     number = 0
     try:
         with open(os.dup(file), "rb", buffering=1 << 16) as archive:  # noqa: PTH123 (a descriptor)
             for number, member in enumerate(_members(archive), 1):
-                name = inner_path(os.fsencode(member.name))
                 if member.isdir():
                     continue
+                name = inner_path(os.fsencode(member.name))
                 if refused := _refusal(member, name, fields, size):
-                    skipped.append(SkippedRecord(number, *refused, name))
-                elif member.size > longest:
-                    skipped.append(SkippedRecord.too_large(number, member.size, longest, name))
+                    members.skip(number, name, *refused)
                 else:
-                    rows.append((number, member.offset_data, member.size))
-                    names.append(name)
+                    members.add(number, member.offset_data, member.size, name)
     except (tarfile.TarError, ValueError, ArithmeticError) as error:
-        if not number:
-            raise RecordError(Reason.DAMAGED, f"no tar archive: {error}") from None
-        skipped.append(
-            SkippedRecord(number + 1, Reason.DAMAGED, f"the archive is cut off: {error}")
-        )
-    table = np.array(rows, np.int64).reshape(-1, 3)
-    numbers, starts, lengths = np.ascontiguousarray(table.T)
-    paths = StringTable.from_strings(distinct_names(names))
-    return RecordList(numbers, starts, lengths, paths, skipped)
+        members.damaged(number + 1, str(error))
+    return members.listed()
 
 
 def _members(archive: BinaryIO) -> Iterator[tarfile.TarInfo]:

@@ -15,15 +15,16 @@ from numpy.typing import NDArray
 
 from lshdup.documents.files import Buffer, read_spans
 from lshdup.documents.readers.members import (
-    distinct_names,
+    Contents,
+    Members,
     inner_path,
+    join_contents,
     most_unpacked,
     refused_name,
     too_large_unpacked,
 )
-from lshdup.documents.records import RecordError, RecordFields, RecordList, SkippedRecord
+from lshdup.documents.records import RecordError, RecordFields, RecordList
 from lshdup.frozen import dataclass
-from lshdup.kernels.helpers import PADDING
 from lshdup.skipped import Reason
 from lshdup.utils.ragged import StringTable
 
@@ -78,31 +79,20 @@ def list_records(file: int, fields: RecordFields, longest: int) -> RecordList:
     most = most_unpacked(os.fstat(file).st_size, longest)
     if found.sizes.sum(dtype=np.float64) > most:  # integers could overflow
         raise too_large_unpacked(most, longest)
-    names: list[bytes] = []
-    rows: list[int] = []
-    skipped: list[SkippedRecord] = []
+    members = Members(longest)
     paths = list(found.names)
     for row in np.argsort(found.order).tolist():
         if paths[row].endswith(b"/"):
             continue
-        number, name, size = int(found.order[row]) + 1, inner_path(paths[row]), found.sizes[row]
+        number, name = int(found.order[row]) + 1, inner_path(paths[row])
         if refused := _refusal(found, row, name, fields):
-            skipped.append(SkippedRecord(number, *refused, name))
-        elif size > longest:
-            skipped.append(SkippedRecord.too_large(number, int(size), longest, name))
+            members.skip(number, name, *refused)
         else:
-            rows.append(row)
-            names.append(name)
-    here = np.array(rows, np.int64)
-    members = StringTable.from_strings(distinct_names(names))
-    return RecordList(
-        found.order[here] + 1, found.starts[here], found.sizes[here], members, skipped
-    )
+            members.add(number, int(found.starts[row]), int(found.sizes[row]), name)
+    return members.listed()
 
 
-def read_members(
-    file: int, starts: NDArray[np.int64], buffer: Buffer
-) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], dict[int, RecordError]]:
+def read_members(file: int, starts: NDArray[np.int64], buffer: Buffer) -> Contents:
     """Return the bytes of members of an open archive, as `jsonlines.read_texts` does.
 
     starts : int64 array, ascending, first bytes of the headers.
@@ -116,36 +106,33 @@ def read_members(
     spans = np.minimum(found.starts[rows + 1] - starts, most)
     data, places = read_spans(file, starts, spans, buffer)
     view = data.data
-    contents: list[bytes] = []
-    failed: dict[int, RecordError] = {}
-    for at, (row, place, span) in enumerate(
-        zip(rows.tolist(), places.tolist(), spans.tolist(), strict=True)
-    ):
-        try:
-            contents.append(_content(found, row, view[place : place + span]))
-        except (zlib.error, struct.error, ValueError) as error:
-            failed[at] = RecordError(Reason.DAMAGED, str(error))
-            contents.append(b"")
-    sizes = np.fromiter(map(len, contents), np.int64, len(contents))
-    text = np.frombuffer(bytearray().join([*contents, bytes(PADDING)]), np.uint8)
-    return text, np.cumsum(sizes) - sizes, sizes, failed
+    each = zip(rows.tolist(), places.tolist(), spans.tolist(), strict=True)
+    return join_contents(
+        ((row, view[place : place + span]) for row, place, span in each),
+        lambda member: _content(found, *member),
+    )
 
 
 def _content(found: _Directory, row: int, span: memoryview) -> bytes:
-    """Return the content of a member. Raises zlib.error, struct.error and ValueError for damage."""
-    signature, *_, name, extra = _HEADER.unpack_from(span)
-    start = _HEADER.size + name + extra
-    end, size = start + int(found.packed[row]), int(found.sizes[row])
-    if signature != b"PK\x03\x04" or end > len(span):
-        message = "its header is not where the directory says, or it overlaps the next member"
-        raise ValueError(message)
-    if found.methods[row] == _STORED:
-        content = bytes(span[start:end])
-    else:
-        content = zlib.decompressobj(-zlib.MAX_WBITS).decompress(span[start:end], size + 1)
+    """Return the content of a member, from the bytes of its header on. Raises RecordError."""
+    size, content = int(found.sizes[row]), None
+    try:
+        signature, *_, name, extra = _HEADER.unpack_from(span)
+        start = _HEADER.size + name + extra
+        packed = span[start : start + int(found.packed[row])]
+        if signature == b"PK\x03\x04" and len(packed) == found.packed[row]:
+            content = (
+                packed.tobytes()
+                if found.methods[row] == _STORED
+                else zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, size + 1)
+            )
+    except (zlib.error, struct.error) as error:
+        raise RecordError(Reason.DAMAGED, str(error)) from None
+    if content is None:
+        detail = "its header is not where the directory says, or it overlaps the next member"
+        raise RecordError(Reason.DAMAGED, detail)
     if len(content) != size or zlib.crc32(content) != found.checksums[row]:
-        message = "its content is not what the directory says"
-        raise ValueError(message)
+        raise RecordError(Reason.DAMAGED, "its content is not what the directory says")
     return content
 
 

@@ -1,0 +1,44 @@
+"""Files that `--split` cuts: a document begins at each line that matches."""
+
+import os
+import re
+
+import numpy as np
+
+from lshdup.documents.readers.lines import lines_between
+from lshdup.documents.records import RecordFields, RecordList, SkippedRecord
+from lshdup.skipped import Reason
+
+#: A file with a NUL in so many bytes at its beginning is no text in lines.
+_HEAD = 8192
+
+
+def list_records(file: int, fields: RecordFields, longest: int) -> RecordList | None:
+    """Return the documents of an open file; None if no line matches, or it is no text in lines.
+
+    What stands before the first line that matches is skipped.
+
+    Parameters
+    ----------
+    file : descriptor of the file, unpacked.
+    fields : with the pattern of the lines.
+    longest : documents of more bytes are skipped; of a longer line only the beginning is looked at.
+
+    """
+    if b"\0" in os.pread(file, _HEAD, 0):
+        return None
+    matches = re.compile(os.fsencode(fields.split)).search
+    size = os.fstat(file).st_size
+    begins = [at for at, line, _ in lines_between(file, 0, size, longest) if matches(line)]
+    if not begins:
+        return None
+    starts = np.array(begins, np.int64)
+    lengths = np.diff(starts, append=size)
+    skipped = [
+        SkippedRecord.too_large(row + 1, int(lengths[row]), longest)
+        for row in np.flatnonzero(lengths > longest).tolist()
+    ]
+    if os.pread(file, min(begins[0], _HEAD), 0).strip():
+        skipped.insert(0, SkippedRecord(0, Reason.PREAMBLE))
+    keep = np.flatnonzero(lengths <= longest)
+    return RecordList(keep + 1, starts[keep], lengths[keep], None, skipped)

@@ -1,0 +1,176 @@
+"""A collection made of every kind of container, with known near-copies across kinds."""
+
+import bz2
+import gzip
+import io
+import itertools
+import json
+import os
+import random
+import tarfile
+import zipfile
+
+import pytest
+
+from lshdup.documents.record_files import RecordFiles
+from tests.conftest import ZSTD, require
+from tests.documents.test_records import answer, here
+
+__all__ = ["here"]  # a fixture
+
+zstd = require("zstd", ZSTD)
+
+WORDS = [f"word{n}" for n in range(2000)]
+
+
+def text(number, version=0):
+    """Return a text of 200 words; two versions of a number are near, two numbers are not."""
+    rng = random.Random(number)
+    words = [rng.choice(WORDS) for _ in range(200)]
+    if version:
+        words[11 * version] = "changed"
+    return " ".join(words)
+
+
+def tar_of(members):
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        for name, content in members:
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return file.getvalue()
+
+
+def zip_of(members):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members:
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+def crawl_of(pages):
+    records = []
+    for uri, kind, content in pages:
+        block = b"HTTP/1.1 200 OK\r\n\r\n" * (kind == "response") + content
+        fields = f"WARC-Type: {kind}\r\nWARC-Target-URI: {uri}\r\nContent-Length: {len(block)}"
+        record = f"WARC/1.0\r\n{fields}\r\n\r\n".encode() + block + b"\r\n\r\n"
+        records.append(gzip.compress(record))
+    return b"".join(records)
+
+
+def wiki_of(pages):
+    made = "".join(
+        f"<page><title>{title}</title><revision><text>{content}</text></revision></page>"
+        for title, content in pages
+    )
+    return f"<mediawiki>{made}</mediawiki>".encode()
+
+
+def page(content):
+    return f"<html><body><p>{content}</p></body></html>".encode()
+
+
+def content_of(name, number):
+    """Return a container of two documents, the texts `number` and `number` + 1 in version 1 and 2,
+    and the names of both documents.
+    """
+    one, two = text(number, 1), text(number + 1, 2)
+    files = [("a/one.txt", one.encode()), ("two.txt.gz", gzip.compress(two.encode()))]
+    of_files = [f"{name}/a/one.txt", f"{name}/two.txt.gz"]
+    if ".tar" in name:
+        data = tar_of(files)
+        packers = {".gz": gzip.compress, ".zst": zstd.compress, ".bz2": bz2.compress}
+        return packers.get(os.path.splitext(name)[1], bytes)(data), of_files
+    if name.endswith(".zip"):
+        return zip_of(files), of_files
+    if ".wet" in name:
+        kind, contents = "conversion", (one.encode(), two.encode())
+        texts = [(f"http://x/{n}", kind, each) for n, each in enumerate(contents)]
+        return crawl_of(texts), [f"{name}/http://x/0", f"{name}/http://x/1"]
+    if ".warc" in name:
+        pages = [("http://x/0", "response", page(one)), ("http://x/1", "response", page(two))]
+        return crawl_of(pages), [f"{name}/http://x/0", f"{name}/http://x/1"]
+    if ".xml" in name:
+        data = wiki_of([("One", one), ("Talk:Two", two)])
+        data = bz2.compress(data) if name.endswith(".bz2") else data
+        return data, [f"{name}/One", f"{name}/Talk:Two"]
+    names = [f"{name}:1", f"{name}:2"]
+    if ".jsonl" in name:
+        data = "".join(json.dumps({"text": each}) + "\n" for each in (one, two)).encode()
+        return gzip.compress(data) if name.endswith(".gz") else data, names
+    if name.endswith(".csv"):
+        return f'id,text\n1,"{one}"\n2,"{two}"\n'.encode(), names
+    assert ".sgm" in name
+    data = f"<DOC 1>\n{one}\n<DOC 2>\n{two}\n".encode()
+    return gzip.compress(data) if name.endswith(".gz") else data, names
+
+
+CONTAINERS = [
+    "a.tar", "b.tar.gz", "c.tar.zst", "d.tar.bz2", "e.zip", "f.warc.gz", "g.warc.wet.gz", "h.xml",
+    "i.xml.bz2", "j.jsonl", "k.jsonl.gz", "l.csv", "m.sgm", "n.sgm.gz",
+]  # fmt: skip
+
+
+def make(folder):
+    """Write every container, and plain files; return the pairs that are near copies."""
+    near = {}
+    for at, name in enumerate(CONTAINERS):
+        # Each shares a text with the container before it, and one with the next.
+        content, names = content_of(name, at)
+        (folder / name).write_bytes(content)
+        for number, document in zip((at, at + 1), names, strict=True):
+            near.setdefault(number, []).append(document)
+    for number, name in ((0, "first.txt"), (len(CONTAINERS), "last.html")):
+        (folder / name).write_bytes(text(number).encode() if number == 0 else page(text(number)))
+        near[number].append(name)
+    pairs = (pair for each in near.values() for pair in itertools.combinations(each, 2))
+    return {tuple(sorted(pair)) for pair in pairs}
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """Record which containers are listed or read."""
+    paths = []
+    for name in ("list_records", "texts"):
+        real = getattr(RecordFiles, name)
+
+        def recorded(self, path, *rest, real=real):
+            paths.append(os.fsdecode(path))
+            return real(self, path, *rest)
+
+        monkeypatch.setattr(RecordFiles, name, recorded)
+    return paths
+
+
+OPTIONS = {"archives": True, "split": "^<DOC", "text_field": "text"}
+
+
+def found(**options):
+    """Return the pairs of a run over the current folder."""
+    pairs, skipped, _, _ = answer(".", **OPTIONS, **options)
+    assert not skipped
+    return {tuple(sorted(map(os.fsdecode, pair[:2]))) for pair in pairs}
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_exactly_the_known_pairs(here, run, jobs):
+    expected = make(here)
+    assert len(expected) == len(CONTAINERS) + 1
+    options = ("--archives", "--split", "^<DOC", "--text-field", "text", "--no-store")
+    rows = run("pairs", ".", *options, "--jobs", jobs).rows
+    assert {tuple(sorted(row[:2])) for row in rows} == expected
+
+
+def test_only_a_container_that_changed_is_read_again(here, opened):
+    expected = make(here)
+    assert found() == expected
+    assert {*opened} >= {*CONTAINERS}  # plain files are looked through for lines of --split
+    opened.clear()
+    assert found() == expected
+    assert not opened
+    content, names = content_of("e.zip", 40)
+    (here / "e.zip").write_bytes(content)
+    assert found() == {pair for pair in expected if not {*pair} & {*names}}
+    assert {*opened} == {"e.zip"}
