@@ -21,6 +21,7 @@ from lshdup.collection.collection import (
 )
 from lshdup.collection.set_keeper import SetKeeper, SetsAgain
 from lshdup.documents.document_list import DocumentList
+from lshdup.documents.expansion import expand_mailboxes
 from lshdup.frozen import dataclass
 from lshdup.lsh.signatures import Allocate, Sketcher, in_memory, make_signatures
 from lshdup.params import ShingleParams, SketchParams
@@ -80,6 +81,8 @@ def collect(
     allocate : makes the array of the signatures.
     checkpoint : receives finished batches when it is due.
 
+    A file that turns out to be a mailbox becomes its mails, in a second pass over them.
+
     Determinism: the result is the same at any number of jobs. Memory: signatures, what `keep` says,
     and two batches a thread or one large document; a document that needs more memory is skipped.
     """
@@ -94,7 +97,7 @@ def collect(
         keeper.reuse(previous.collection.unfiltered_sets, rows.known, previous.rows)
     todo = np.flatnonzero(rows.is_document & ~rows.known)
     finished: list[tuple[ShingleBatch, SetsAgain | None]] = []
-    done = 0
+    done, mailboxes = 0, list[int]()
     batches = process_batches(
         documents, todo, Workers(shingle, jobs), rows.sketcher, keeper.keep_copy, shingle_filter
     )
@@ -108,8 +111,31 @@ def collect(
                     checkpoint.add(rows.part(*each))
                 finished.clear()
         done += len(batch.made.indices) + len(batch.made.skipped)
+        mailboxes += batch.made.mailboxes
         progress("documents", done, len(todo))
-    return rows.finish(keeper.finish(), len(todo))
+    collected = rows.finish(keeper.finish(), len(todo))
+    if not mailboxes:
+        return collected
+    if isinstance(keep, Spool):
+        keep.restart()
+    skipped: list[SkippedFile] = []
+    expanded = expand_mailboxes(documents, sorted(mailboxes), skipped.append)
+    whole = collect(
+        expanded, shingle, sketch, shingle_filter=shingle_filter, jobs=jobs,
+        previous=_all_of(collected, expanded), keep=keep, allocate=allocate, progress=progress,
+        checkpoint=checkpoint,
+    )  # fmt: skip
+    every = sorted([*whole.skipped, *skipped], key=lambda each: each.skipped.name)
+    read = (whole.read or 0) + len(todo) - len(mailboxes)
+    return replace(whole, skipped=tuple(every), read=read)
+
+
+def _all_of(collected: Collection, documents: DocumentList) -> Previous:
+    """Return what a pass has collected, to be reused for a list that has more documents."""
+    rows = {name: row for row, name in enumerate(collected.documents.names)}
+    found = (rows.get(name, -1) for name in documents.names)
+    known = np.fromiter(found, np.int64, len(documents))
+    return Previous(collected, known, {each.skipped.name: each for each in collected.skipped})
 
 
 def sketch_collection(
@@ -219,6 +245,7 @@ class _Rows:
         if self._signatures is not None and batch.signatures is not None:
             self._signatures[made.indices] = batch.signatures
         self._is_office[made.office_documents] = True
+        self.is_document[made.mailboxes] = False
         self._guesses |= {index: encoding.encode() for index, encoding in made.guesses}
         self.is_document[[index for index, _, _ in made.skipped]] = False
         self._skipped += map(self._skipped_file, made.skipped)

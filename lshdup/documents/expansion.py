@@ -4,6 +4,7 @@ import os
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -113,6 +114,67 @@ def expand_records(
         record_files=opened,
         skipped_records=tuple(skipped_records),
     )
+
+
+def expand_mailboxes(
+    documents: DocumentList, mailboxes: list[int], on_skipped: Callable[[SkippedFile], None]
+) -> DocumentList:
+    """Replace files that turned out to be mailboxes by their mails.
+
+    documents : the list. mailboxes : numbers of whole files, ascending.
+    on_skipped : notified of mailboxes and mails that are no documents.
+    """
+    place = documents.locations or Locations.of_files(documents.names, documents.sizes)
+    kinds, paths, opened = place.kinds.copy(), list(place.paths), documents.record_files
+    pieces: list[_Piece] = []
+    for index in mailboxes:
+        file = int(place.file[index])
+        stamp = int(documents.sizes[index]), int(documents.mtimes[index])
+        skip = partial(_skip_part, on_skipped, paths[file], stamp)
+        kinds[file] = Kind.MBOX
+        try:
+            records = opened.list_records(documents.path(index), Kind.MBOX)
+        except OSError as error:
+            on_skipped(SkippedFile(Skipped.because(paths[file], error), *stamp))
+            continue
+        assert records is not None
+        for number, reason, detail, name in records.skipped:
+            name = name or b"%s:%d" % (paths[file], number)
+            skip(Skipped(name, reason, detail), number)
+        names = records.names or name_records(paths[file], records.numbers)[0]
+        pieces.append(_Piece(names, index, records))
+    others = np.delete(np.arange(len(documents)), mailboxes)
+    tables = [documents.names.take(others), *(piece.names for piece in pieces)]
+    names = StringTable.concatenate(tables)
+    source = np.concatenate([others, *(np.full(len(piece.names), piece.file) for piece in pieces)])
+    lists = [piece.records for piece in pieces]
+    file_of = place.file[source]
+    numbers = np.concatenate([place.numbers[others], *(each.numbers for each in lists)])
+    starts = np.concatenate([place.starts[others], *(each.starts for each in lists)])
+    lengths = np.concatenate([place.lengths[others], *(each.lengths for each in lists)])
+    order, repeated = _order_of_names(names, file_of, numbers, paths)
+    for index, each in repeated:
+        at = int(source[index])
+        stamp = int(documents.sizes[at]), int(documents.mtimes[at])
+        where = (int(column[index]) for column in (numbers, starts, lengths))
+        _skip_part(on_skipped, paths[int(file_of[index])], stamp, each, *where)
+    return replace(
+        documents,
+        names=names.take(order),
+        sizes=documents.sizes[source[order]],
+        mtimes=documents.mtimes[source[order]],
+        locations=Locations(place.paths, kinds, file_of, starts, lengths, numbers).take(order),
+    )
+
+
+def _skip_part(
+    on_skipped: Callable[[SkippedFile], None],
+    path: bytes,
+    stamp: tuple[int, int],
+    each: Skipped,
+    *location: int,
+) -> None:
+    on_skipped(SkippedFile(each, *stamp, RecordLocation(path, *location)))
 
 
 def _order_of_blocks(

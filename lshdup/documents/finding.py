@@ -22,6 +22,7 @@ from lshdup.documents.record_files import RecordFiles
 from lshdup.documents.records import ARCHIVE_ENDINGS, Kind, RecordFields, classify_file, is_archive
 from lshdup.params import DocumentParams
 from lshdup.skipped import Reason, Skipped
+from lshdup.utils.mailbox import is_mailbox
 from lshdup.utils.messages import count_of
 from lshdup.utils.ragged import StringTable
 
@@ -67,13 +68,19 @@ def find_documents(
     files = finder.find(arguments)
     if id_lists:
         return list_lines(files, on_skipped)
-    if not finder.records:
-        return files
     opened = RecordFiles(
         None if store is None else Path(os.fsdecode(store)),
         RecordFields.of(params),
         params.max_bytes,
     )
+    if any(each is not None and each.kind == Kind.MBOX for each in known_records.values()):
+        stamps = zip(files.names, files.sizes.tolist(), files.mtimes.tolist(), strict=True)
+        for stamp in stamps:
+            known = known_records.get(stamp)
+            if known is not None and known.kind == Kind.MBOX:
+                finder.records.setdefault(stamp[0], Kind.MBOX)
+    if not finder.records:
+        return replace(files, record_files=opened)
     return expand_records(files, finder.records, opened, known_records, on_skipped)
 
 
@@ -179,7 +186,9 @@ class Finder:
                 self._has_records(name)
         keep = stats.sizes >= 0
         for at in np.flatnonzero(stats.sizes > params.max_bytes).tolist():
-            if names[at] not in self.records:
+            if names[at] not in self.records and is_mailbox(names[at]) and not self.id_lists:
+                self.records[names[at]] = Kind.MBOX
+            elif names[at] not in self.records:
                 keep[at] = False
                 detail = f"{stats.sizes[at]} bytes, --max-bytes is {params.max_bytes}"
                 self._skip(names[at], Reason.TOO_LARGE, detail)

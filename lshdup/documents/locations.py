@@ -31,6 +31,16 @@ class Locations:
     lengths: NDArray[np.int64]
     numbers: NDArray[np.int64]
 
+    @classmethod
+    def of_files(cls, paths: StringTable, sizes: NDArray[np.int64]) -> "Locations":
+        """Return the locations of documents that are whole files.
+
+        paths : n files. sizes : int64 array of shape (n,), bytes.
+        """
+        none = np.zeros(len(paths), np.int64)
+        file = np.arange(len(paths))
+        return cls(paths, none.astype(np.uint8), file, none, sizes, none)
+
     def files_of(self, indices: Any) -> Any:
         """Return the numbers of the files of documents. Raises ArtifactError for wrong numbers."""
         try:

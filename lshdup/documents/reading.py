@@ -35,6 +35,7 @@ class TextBatch:
     skipped : (document, reason, detail) of documents that could not be read.
     is_text : whether the bytes are UTF-8 from their source, as in records.
     max_bytes : limit for a document that has to be unpacked.
+    are_files : whether the documents are whole files, of which some may be mailboxes.
     """
 
     indices: NDArray[np.int64]
@@ -45,6 +46,7 @@ class TextBatch:
     skipped: list[tuple[int, Reason, str]] = field(default_factory=list)
     is_text: bool = False
     max_bytes: int = DEFAULT_MAX_BYTES
+    are_files: bool = False
 
     @classmethod
     def of(
@@ -136,6 +138,7 @@ def read_batch(
         contents.lengths[good],
         [(int(indices[at]), *_explain(error)) for at, error in contents.failed.items()],
         max_bytes=documents.max_bytes,
+        are_files=True,
     )
 
 

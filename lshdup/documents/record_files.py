@@ -55,6 +55,7 @@ _UNPACKED_FILES = 100
 _READERS = {
     Kind.JSON: "jsonlines",
     Kind.CSV: "delimited",
+    Kind.MBOX: "mbox",
     Kind.TAR: "tar",
     Kind.ZIP: "zip",
     Kind.WARC: "warc",
@@ -157,6 +158,8 @@ class RecordFiles:
                 texts = _reader(kind).read_texts(file, starts, lengths, self.fields, buffer)
             elif kind == Kind.ZIP:
                 texts = _reader(kind).read_members(file, starts, buffer)
+            elif kind == Kind.MBOX:
+                texts = (*_reader(kind).read_mails(file, starts, lengths, buffer), {})
             elif kind in (Kind.WARC, Kind.WIKI):
                 read = partial(_reader(kind).read_member, longest=self.longest)
                 texts = read_contents(file, starts, lengths, buffer, read)

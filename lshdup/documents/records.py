@@ -186,6 +186,7 @@ class RecordList:
         number of rows before the record and the bytes of an average text of its row group.
     names : n names, if records have names of their own: ids, and members of archives.
     skipped : records that are no documents.
+    kind : what the records are, if an earlier run says it.
     """
 
     numbers: NDArray[np.int64]
@@ -193,6 +194,7 @@ class RecordList:
     lengths: NDArray[np.int64]
     names: StringTable | None = None
     skipped: list[SkippedRecord] = field(default_factory=list)
+    kind: Kind = Kind.FILE
 
 
 def classify_file(

@@ -29,7 +29,7 @@ from lshdup.text.decoding import (
     find_mails,
     may_need_decoding,
 )
-from lshdup.text.mail import MailRules
+from lshdup.text.mail import MailRules, is_mailbox
 from lshdup.utils.ragged import RaggedSets, ranges
 
 #: The kernel's rule for each kind of tokens.
@@ -68,6 +68,7 @@ class ShingleBatch:
     skipped : number, reason and detail of each document that has no set.
     guesses : number and encoding of each document whose encoding was detected.
     office_documents : numbers of the office documents.
+    mailboxes : numbers of the files that hold many mails, and have no set.
     """
 
     indices: NDArray[np.int64]
@@ -78,6 +79,7 @@ class ShingleBatch:
     skipped: Skips = field(default_factory=list)
     guesses: list[tuple[int, str]] = field(default_factory=list)
     office_documents: list[int] = field(default_factory=list)
+    mailboxes: list[int] = field(default_factory=list)
 
     @classmethod
     def empty(cls, skipped: Skips) -> "ShingleBatch":
@@ -198,12 +200,16 @@ class Shingler:
 
         mails : int64 array, those of the positions that are mails.
         """
-        rules = MailRules.of(self.params)
-        texts = decode_mails([_raw(batch, at) for at in mails.tolist()], limits, rules)
-        read = dict(zip(mails.tolist(), texts, strict=True))
-        del texts
+        raw = {at: _raw(batch, at) for at in mails.tolist()}
+        bad = [at for at, data in raw.items() if batch.are_files and is_mailbox(data)]
+        for at in bad:
+            result.mailboxes.append(int(batch.indices[at]))
+            del raw[at]
+        positions = [at for at in positions if at not in bad]
+        texts = decode_mails(list(raw.values()), limits, MailRules.of(self.params))
+        read = dict(zip(raw, texts, strict=True))
+        del texts, raw
         decoded: list[int] = []  # Positions of the documents that are texts.
-        bad: list[int] = []
         parts: list[_ShingledTexts] = []
         waiting: list[bytes] = []
         size = 0

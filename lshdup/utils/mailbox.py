@@ -25,6 +25,15 @@ def starts_mailbox(data: bytes) -> bool:
     return data.startswith(_FROM) and _separates(data, 0)
 
 
+def is_mailbox(path: bytes) -> bool:
+    """Return whether a file begins as a mailbox does; for files that are not read as a whole."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 (bytes path)
+            return starts_mailbox(file.read(LOOKAHEAD))
+    except OSError:
+        return False
+
+
 def find_mails(data: bytes, start: int = 0, *, ended: bool = True) -> Iterator[int]:
     """Yield where mails begin after `start`: positions of their `From ` lines.
 

@@ -104,6 +104,11 @@ class Spool:
             return np.zeros(0, np.uint64)
         return np.memmap(self._file, np.uint64, "r", shape=(size,))
 
+    def restart(self) -> None:
+        """Begin anew, in another file. The values that were returned stay valid."""
+        with self._file, self._reporting():
+            self._file = temporary_file(self._folder)
+
     def in_order(self, sizes: NDArray[np.int64], order: NDArray[np.int64]) -> RaggedSets:
         """Rewrite the sets of the spool in another order and return them, mapped.
 

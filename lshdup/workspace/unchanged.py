@@ -2,6 +2,8 @@
 again.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -112,8 +114,10 @@ def find_known_records(collection: Collection, params: DocumentParams) -> KnownR
             stamp = int(documents.sizes[run[0]]), int(documents.mtimes[run[0]])
             number = int(locations.file[run[0]])
             key = (locations.paths[number], *stamp)
-            named = bool(fields.id) or Kind(int(locations.kinds[number])).is_archive
-            known[key] = _list_records(documents, run, skipped.get(key, []), named=named)
+            kind = Kind(int(locations.kinds[number]))
+            named = bool(fields.id) or kind.is_archive
+            records = _list_records(documents, run, skipped.get(key, []), named=named)
+            known[key] = replace(records, kind=kind)
     whole: dict[tuple[bytes, int, int], RecordList | None] = {}
     if fields.split:
         is_file = ~locations.are_records()

@@ -1,0 +1,174 @@
+"""Mailboxes: met in a folder or named, they are known by content and become their mails."""
+
+import mailbox
+import random
+
+import numpy as np
+import pytest
+
+from lshdup.documents.readers import mbox
+from lshdup.documents.records import RecordFields
+from lshdup.utils.mailbox import bare_mail, find_mails, starts_mailbox
+
+WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi".split()
+
+
+def body(seed, changed=0):
+    source = random.Random(seed)
+    words = [source.choice(WORDS) + str(source.randrange(90)) for _ in range(120)]
+    return " ".join([*(f"other{n}" for n in range(changed)), *words[changed:]])
+
+
+def mail(number, text):
+    return (
+        f"From: a{number}@example.org\nTo: list@example.org\nMessage-ID: <{number}@example.org>\n"
+        f"Subject: about {number % 3}\n\n{text}\n\nFrom here on quoted: {number}\n"
+    ).encode()
+
+
+def mails():
+    """Ten mails, of which 2k and 2k + 1 are near-copies."""
+    return [mail(n // 2, body(n // 2, changed=n % 2)) for n in range(10)]
+
+
+def write_mbox(path, messages):
+    """As the standard library writes it."""
+    box = mailbox.mbox(path, create=True)
+    for each in messages:
+        box.add(each)
+    box.close()
+
+
+@pytest.fixture
+def here(tmp_path):
+    for folder in ("plain", "boxed"):
+        (tmp_path / folder).mkdir()
+    for n, each in enumerate(mails(), 1):
+        (tmp_path / f"plain/{n:02}").write_bytes(each)
+    write_mbox(tmp_path / "boxed/inbox", mails())
+    (tmp_path / "boxed/note.txt").write_text(body(99))
+    return tmp_path
+
+
+def test_a_mailbox_in_a_folder_becomes_its_mails(run, here):
+    plain = run("pairs", "plain", "--no-store").ok()
+    assert len(plain.rows) == 5
+    expected = sorted((int(a[-2:]), int(b[-2:]), s, same) for a, b, s, same in plain.rows)
+    boxed = run("pairs", "boxed").ok()
+    found = sorted(
+        (*sorted(int(name.rpartition(":")[2]) for name in (a, b)), s, same)
+        for a, b, s, same in boxed.rows
+    )
+    assert found == expected
+    assert all(a.startswith("boxed/inbox:") for a, *_ in boxed.rows)
+    for jobs in (1, 2):
+        again = run("pairs", "boxed", "--no-store", "-j", str(jobs)).ok()
+        assert again.out == boxed.out
+    named = run("pairs", "boxed/inbox", "--no-store").ok()
+    assert named.out == boxed.out
+
+
+def test_mails_of_a_mailbox_and_files_are_the_same(run, here):
+    rows = run("pairs", ".", "-t", "1", "--no-store").ok().rows
+    assert len(rows) == 10
+    assert {same for *_, same in rows} == {"bytes"}
+
+
+def test_an_unchanged_mailbox_is_not_read_again(run, here):
+    first = run("pairs", "boxed").ok()
+    assert "11 documents" in first.err
+    again = run("pairs", "boxed").ok()
+    assert again.out == first.out
+    assert "0 documents read" in again.err
+    (here / "boxed/note.txt").write_text(body(98))
+    changed = run("pairs", "boxed").ok()
+    assert "1 document read" in changed.err
+    assert changed.out == first.out
+    write_mbox(here / "boxed/second", [mail(70, body(70))] * 2)
+    more = run("pairs", "boxed").ok()
+    assert "2 documents read" in more.err
+    assert len(more.rows) == 6
+    shown = run("show", "boxed/inbox:1", "boxed/inbox:2").ok()
+    assert "mail" in shown.lines[0]
+    assert run("query", "boxed/inbox:1").ok().rows[0][0] == "boxed/inbox:2"
+    assert run("clusters", "boxed").ok().rows
+
+
+def test_message_ids_name_mails(run, here):
+    messages = [mail(n, body(0, changed=n)) for n in range(3)]
+    write_mbox(here / "boxed/ids", [*messages, b"From: a@b.c\nTo: d@e.f\n\nnothing\n"])
+    (here / "boxed/inbox").unlink()
+    result = run("pairs", "boxed", "--id-field", "message-id", code=2)
+    names = {name for a, b, *_ in result.rows for name in (a, b)}
+    assert names == {"0@example.org", "1@example.org", "2@example.org"}
+    assert "boxed/ids:4: row without id" in result.err
+    again = run("pairs", "boxed", "--id-field", "message-id", code=2)
+    assert again.out == result.out
+    assert "0 documents read" in again.err
+
+
+def test_shingles_of_a_mailbox_are_kept(run, here):
+    """The second pass begins the sets anew, on disk and in memory."""
+    run("shingle", "boxed").ok()
+    with np.load(here / ".lshdup/shingles.npz") as file:
+        assert len(file["offsets"]) == 12
+    assert len(run("pairs", "boxed", "--exact").ok().rows) == 5
+    assert len(run("pairs", "boxed", "--ignore-common", "8", "--no-store").ok().rows) == 5
+
+
+def test_a_cut_mailbox_is_read_as_far_as_it_goes(run, here):
+    whole = (here / "boxed/inbox").read_bytes()
+    third = list(find_mails(whole))[1]
+    (here / "boxed/inbox").write_bytes(whole[: third + 200])
+    rows = run("pairs", "boxed").ok().rows
+    assert [row[:2] for row in rows] == [["boxed/inbox:1", "boxed/inbox:2"]]
+
+
+def test_mails_that_are_too_large_are_skipped(run, here):
+    (here / "boxed/inbox").unlink()
+    write_mbox(here / "boxed/inbox", [*mails(), mail(80, body(80) * 30)])
+    result = run("pairs", "boxed", "--max-bytes", "20000", code=2)
+    assert len(result.rows) == 5
+    assert "boxed/inbox:11: too large" in result.err
+
+
+# --- where mails begin ----------------------------------------------------------------------------
+
+SEPARATOR = b"From ann@example.org  Thu Aug 22 12:36:23 2002\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        (SEPARATOR + b"A: b\n\nx\n\n" + SEPARATOR + b"A: b\n\ny\n", 2),
+        (SEPARATOR.replace(b"\n", b"\r\n") + b"A: b\r\n\r\nx\r\n\r\n" + SEPARATOR + b"A: b\n\n", 2),
+        (SEPARATOR + b"A: b\n\nx\n" + SEPARATOR + b"A: b\n\ny\n", 1),  # no empty line before
+        (SEPARATOR + b"A: b\n\nFrom here to there\nA: b\n", 1),  # no date
+        (SEPARATOR + b"A: b\n\n" + SEPARATOR + b"no header\n", 1),
+        (SEPARATOR + b"A: b\n\nx\n\n>" + SEPARATOR + b"A: b\n\ny\n", 1),  # quoted
+        (SEPARATOR + b"A: b\n\nx\n\n" + SEPARATOR + b">From x\nA: b\n\ny\n", 2),
+    ],
+)
+def test_separators(text, count):
+    assert starts_mailbox(text)
+    assert 1 + len(list(find_mails(text))) == count
+
+
+def test_mails_are_as_they_were():
+    text = SEPARATOR + b"A: b\n\n>From x\n>>From y\n> From z\n\n"
+    assert bare_mail(text) == b"A: b\n\nFrom x\n>From y\n> From z\n"
+    assert bare_mail(b"A: b\n\n>From x\n\n") == b"A: b\n\n>From x\n\n"
+
+
+@pytest.mark.parametrize("block", [1, 7, 100, 1000])
+def test_blocks_cut_nothing(tmp_path, monkeypatch, block):
+    """Mails begin at the same bytes wherever the blocks end that are read."""
+    source = random.Random(block)
+    filling = [b"x" * source.randrange(900) + b"\n" * source.randrange(3) for _ in range(40)]
+    text = b"\n".join(SEPARATOR + b"A: b\n\n" + each + b"\n" for each in filling)
+    (tmp_path / "m").write_bytes(text)
+    monkeypatch.setattr(mbox, "_SCAN_BYTES", block)
+    with (tmp_path / "m").open("rb") as file:
+        listed = mbox.list_records(file.fileno(), RecordFields(), 1 << 30)
+    assert listed.starts.tolist() == [0, *find_mails(text)]
+    assert len(listed.starts) == 40
