@@ -79,7 +79,7 @@ def batches(
         locations.files_of(indices)
     for run in [indices] if locations is None else locations.reading_order(indices):
         shares = jobs * -(-len(run) // (jobs * BATCH_DOCUMENTS)) or 1
-        most = max(-(-len(run) // shares), _LEAST_DOCUMENTS)
+        most = min(max(-(-len(run) // shares), _LEAST_DOCUMENTS), BATCH_DOCUMENTS)
         for some in runs(documents.spans[run], most, BATCH_BYTES):
             yield run[some]
 

@@ -1,4 +1,4 @@
-"""The pack of compiled kernels: how it is made. That it is that of the sources, CI proves."""
+"""The pack of compiled kernels: how it is made, and that it is that of the sources."""
 
 import subprocess
 import sys
@@ -9,6 +9,7 @@ pytest.importorskip("numba")
 
 from lshdup.kernels import compiling
 from lshdup.kernels.jit import Kernel
+from lshdup.kernels.native import pack
 from lshdup.pipeline import KERNELS
 from tests.conftest import ROOT
 
@@ -22,6 +23,13 @@ def test_the_lowest_versions_make_the_pack():
     for name, version in compilers:
         (line,) = (line for line in lowest if line.startswith(f"{name}=="))
         assert version == line.removeprefix(f"{name}==") + ".0"
+
+
+def test_the_pack_is_that_of_the_sources():
+    """Otherwise every first run needs numba, and takes ten times as long. CI compares the IR."""
+    assert pack.pack_compiler() == compiling.COMPILER, "kernels were changed: run .ci/pack"
+    symbols = {each for kernel in compiling.all_kernels().values() for each in kernel.variants}
+    assert set(pack.packed_kernels()) == symbols
 
 
 def test_another_compiler_is_refused(monkeypatch, capsys):
