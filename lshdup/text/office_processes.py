@@ -30,7 +30,7 @@ from lshdup.text import office_worker
 from lshdup.text.mail import MailRules
 
 #: Version of `office_worker` and `office_cleanup`: incremented when their texts change.
-_OWN_VERSION = 1
+_OWN_VERSION = 2
 #: Seconds in which a worker must have started, whatever the limits are.
 _START = 60.0
 #: Seconds for a worker to end that has closed its pipe.
@@ -50,6 +50,7 @@ _REASONS = {
     office_worker.DAMAGED: Reason.SPOILT,
     office_worker.LARGE: Reason.TOO_LARGE,
     office_worker.MEMORY: Reason.MEMORY,
+    office_worker.FAILED: Reason.CRASHED,
 }
 
 

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 
 from lshdup.text import office_cleanup
 from lshdup.text.mail import MailRules, read_mail
+from lshdup.text.office_fallback import PACKAGES, read_package
 
 #: A request: length of the name of the type, number of documents; the length of each of them; then
 #: the name and the documents.
@@ -22,6 +23,7 @@ REQUEST, LENGTH = struct.Struct("<BI"), struct.Struct("<Q")
 #: UTF-8 or a detail.
 REPLY = struct.Struct("<cQ")
 TEXT, ENCRYPTED, DAMAGED, LARGE, MEMORY, NO_READER = b"T", b"E", b"D", b"L", b"M", b"N"
+FAILED = b"F"
 #: The reply before any request.
 READY = REPLY.pack(TEXT, 0)
 
@@ -119,17 +121,35 @@ def _extract(data: bytes, file_type: str) -> tuple[bytes, bytes]:
         return NO_READER, _detail(error)
     except MemoryError:
         return MEMORY, b""
-    except ValueError as error:
-        return DAMAGED, _detail(error)
     except Exception as error:  # kreuzberg has its own errors for each format.
         detail = _detail(error)
         message = detail.lower()
         if b"security limit" in message:
             return LARGE, detail
-        is_encrypted = b"password" in message or b"encrypted" in message
-        return (ENCRYPTED if is_encrypted else DAMAGED), detail
+        if b"password" in message or b"encrypted" in message:
+            return ENCRYPTED, detail
+        return _extract_otherwise(data, file_type, DAMAGED, detail)
     except BaseException as error:  # A panic of kreuzberg's Rust code.
-        return DAMAGED, _detail(error)
+        return _extract_otherwise(data, file_type, FAILED, _detail(error))
+
+
+def _extract_otherwise(
+    data: bytes, file_type: str, status: bytes, detail: bytes
+) -> tuple[bytes, bytes]:
+    """Return the reply for a document on which the reader has failed: its text all the same, that
+    its package is damaged, or `status` and `detail`.
+
+    A reader that fails on a package that is whole has failed itself: the document may be good.
+    """
+    if file_type not in PACKAGES:
+        return status, detail
+    try:
+        text = read_package(data, file_type)
+    except MemoryError:
+        return MEMORY, b""
+    except Exception as error:  # Whatever `zipfile` says of a damaged package.
+        return DAMAGED, _detail(error) or detail
+    return (TEXT, text) if text else (FAILED, detail)
 
 
 def _detail(error: BaseException) -> bytes:

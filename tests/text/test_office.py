@@ -15,7 +15,7 @@ import pytest
 
 from lshdup.params import DocumentParams, FormatLimits
 from lshdup.skipped import Reason
-from lshdup.text import office_cleanup
+from lshdup.text import office_cleanup, office_fallback
 from lshdup.text import office_processes as office_text
 from lshdup.text.decoding import decode
 from lshdup.text.file_types import ENCRYPTED, recognize_file_type
@@ -697,3 +697,39 @@ def test_memory_is_given_in_bytes_or_larger_units(run, tmp_path, given, code):
     (tmp_path / "a.txt").write_text("some words")
     result = run("pairs", "a.txt", "--format-memory", given, "--no-store", code=code)
     assert code == 0 or "--format-memory" in result.err
+
+
+# --- a reader that fails --------------------------------------------------------------------------
+
+FAILING = """
+class Panic(BaseException): pass
+def extract_bytes_sync(data, mime, config): raise {}('slice index starts at 3 but ends at 2')
+"""
+
+
+@pytest.mark.parametrize("error", ["Panic", "RuntimeError"])
+def test_packages_are_read_without_the_reader_if_it_fails(doubled, error):
+    """Valid EPUBs made the reader panic, and were called damaged."""
+    doubled(FAILING.format(error))
+    expected = tokens(TEXT.encode())
+    for kind in ("epub", "odt", "docx"):
+        text = decode(WRITERS[kind](TEXT), b"")
+        assert (text.reason, text.office) == (None, kind)
+        assert tokens(text.utf8) == expected, kind
+    chapters = decode(office.epub(TEXT, title="Meta title", chapters=5), b"")
+    assert tokens(chapters.utf8) == expected
+    assert decode(office.docx(TEXT)[:1500], b"").reason is Reason.SPOILT
+    pdf = decode(office.pdf(TEXT), b"")
+    assert pdf.reason is (Reason.CRASHED if error == "Panic" else Reason.SPOILT)
+    assert pdf.detail == "slice index starts at 3 but ends at 2"
+
+
+def test_pages_are_in_reading_order():
+    members = office.unzipped(office.epub("first\nsecond\nthird", chapters=3))
+    pages = [name for name in members if name.endswith(".xhtml")]
+    backwards = {name: members[name] for name in sorted(members, reverse=True)}
+    text = office_fallback.read_package(office.zipped(backwards), "epub")
+    assert text.split() == [b"first", b"second", b"third"], pages
+    for name in [each for each in backwards if each.endswith(".opf")]:
+        del backwards[name]
+    assert len(office_fallback.read_package(office.zipped(backwards), "epub").split()) == 3
