@@ -25,9 +25,12 @@ if TYPE_CHECKING:
     from email.policy import Policy
 
 #: Names of the fields by which a mail is known, in small letters.
-_KNOWN = frozenset(b"from to date subject message-id received newsgroups path references".split())
+_KNOWN = tuple(
+    b"\n%b:" % name
+    for name in b"from to date subject message-id received newsgroups path references".split()
+)
 #: Fields that mail servers write.
-_OF_SERVERS = frozenset((b"message-id", b"received"))
+_OF_SERVERS = frozenset((b"\nmessage-id:", b"\nreceived:"))
 _ENVELOPE = re.compile(rb"(?:>?From [^\n]*+\n)*+")
 #: A header field with its continuation lines, in any number.
 _FIELDS = re.compile(rb"(?:[!-9;-~]++:[^\n]*+\n(?:[ \t][^\n]*+\n)*+)++")
@@ -101,10 +104,10 @@ def is_mail(data: bytes, name: bytes = b"") -> bool:
         return False
     lines = b"\n" + fields[0]
     low = lines.lower()
-    names = {each for each in _KNOWN if b"\n%b:" % each in low}
+    names = [each for each in _KNOWN if each in low]
     if len(names) > 1:
-        are_small = all(b"\n%b:" % each in lines for each in names)
-        return not (are_small and names.isdisjoint(_OF_SERVERS))
+        are_small = all(each in lines for each in names)
+        return not (are_small and _OF_SERVERS.isdisjoint(names))
     is_named = name.lower().endswith(b".eml")
     return is_named and fields[0].count(b"\n") > 1 and _MIME.search(fields[0]) is not None
 

@@ -42,7 +42,7 @@ _LAST_WORDS = 1 << 16
 _PROGRAM = """import json, sys
 sys.path[:] = json.loads(sys.argv[3])
 from lshdup.text.office_worker import main
-main(float(sys.argv[1]), int(sys.argv[2]))"""
+main(float(sys.argv[1]), int(sys.argv[2]), sys.argv[4] == "mails")"""
 
 _REASONS = {
     office_worker.NO_READER: Reason.NO_READER,
@@ -76,16 +76,19 @@ def extract_all(documents: list[bytes], file_type: str, limits: FormatLimits) ->
     Errors: none are raised; whatever a file does to its worker becomes the reason.
     Cost: about 1 ms a document and 1 ms a page of a PDF, 0.1 ms a mail; 0.1 s to start a worker.
     """
-    if not file_type.startswith(office_worker.MAIL) and not _has_reader():
+    of_mails = file_type.startswith(office_worker.MAIL)
+    if not of_mails and not _has_reader():
         return [OfficeText(reason=Reason.NO_READER)] * len(documents)
     texts: list[OfficeText] = []
     while len(texts) < len(documents):
         try:
-            some, served = _extract_with(_pool.take(limits), documents[len(texts) :], file_type)
+            some, served = _extract_with(
+                _pool.take(limits, of_mails=of_mails), documents[len(texts) :], file_type
+            )
             # Earlier documents may have used up the worker, so this one gets a new worker.
             if some[-1].reason in (Reason.CRASHED, Reason.MEMORY) and served > 1:
                 one = [documents[len(texts) + len(some) - 1]]
-                some[-1:], _ = _extract_with(_Worker(limits), one, file_type)
+                some[-1:], _ = _extract_with(_Worker(limits, of_mails), one, file_type)
         except OSError as error:
             detail = f"no process can be started for it: {error.strerror}"
             some = [OfficeText(reason=Reason.CRASHED, detail=detail)]
@@ -134,19 +137,21 @@ def reader_version() -> str:
 class _Worker:
     """A worker process, for one thread at a time.
 
+    of_mails : whether it reads mails, and not office documents.
     is_well : whether it can serve another document.
     served : number of documents it has been given.
     """
 
-    def __init__(self, limits: FormatLimits) -> None:
-        self.limits = limits
+    def __init__(self, limits: FormatLimits, of_mails: bool = False) -> None:
+        self.limits, self.of_mails = limits, of_mails
         self.served = 0
         self.is_well = False
         self._is_late = False
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `end`)
         limits_and_path = (str(limits.seconds), str(limits.memory), json.dumps(_import_path()))
+        what = "mails" if of_mails else "office documents"
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-c", _PROGRAM, *limits_and_path],
+            [sys.executable, "-I", "-c", _PROGRAM, *limits_and_path, what],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
@@ -297,15 +302,16 @@ class _Pool:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def take(self, limits: FormatLimits) -> _Worker:
+    def take(self, limits: FormatLimits, *, of_mails: bool = False) -> _Worker:
         with self._lock:
             # In a fork of the program the workers still belong to its parent.
             if self._owner != os.getpid():
                 self._waiting, self._owner = [], os.getpid()
             for at in reversed(range(len(self._waiting))):
-                if self._waiting[at].limits == limits:
+                waiting = self._waiting[at]
+                if (waiting.limits, waiting.of_mails) == (limits, of_mails):
                     return self._waiting.pop(at)
-        return _Worker(limits)
+        return _Worker(limits, of_mails)
 
     def give_back(self, worker: _Worker) -> None:
         with self._lock:

@@ -56,10 +56,11 @@ _GRACE = 2.0
 _LONGEST_DETAIL = 200
 
 
-def main(seconds: float, memory: int) -> None:
+def main(seconds: float, memory: int, of_mails: bool) -> None:
     """Serve requests until the input ends.
 
     seconds, memory : bounds for one document, in seconds and bytes.
+    of_mails : whether the documents will be mails.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The program that started this process decides.
     _limit_resources(memory)
@@ -69,7 +70,8 @@ def main(seconds: float, memory: int) -> None:
     requests = sys.stdin.buffer
     # Imported here so that no document is charged for the time. A document says if it is missing.
     with contextlib.suppress(ImportError):
-        import kreuzberg  # noqa: F401
+        if not of_mails:
+            import kreuzberg  # noqa: F401
     try:
         replies.write(READY)
         replies.flush()
