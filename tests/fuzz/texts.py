@@ -7,6 +7,7 @@ of the same batch in another order.
 
 import codecs
 import functools
+import re
 import unicodedata
 
 import numpy as np
@@ -23,6 +24,7 @@ from tests.fuzz import Tally
 from tests.fuzz.fences import run_fenced
 
 BATCH = 2000
+HEADER = re.compile(rb"[A-Za-z0-9_-]{1,75}:|From ")  # how a mail may begin
 
 #: What has gone wrong in somebody's program before: marks of several classes, Maybe characters,
 #: jamo, expansions, unspaced scripts, blanks.
@@ -242,9 +244,13 @@ class Texts:
             tally.tried += 1
             nul, high = b"\0" in data[:8192], not data.isascii()
             markup = data.removeprefix(codecs.BOM_UTF8).lstrip(b" \t\n\r\x0b\x0c").startswith(b"<")
+            header = bool(HEADER.match(data))
             if (
                 flags[i]
-                != nul * kernels.HAS_NUL + high * kernels.HAS_HIGH + markup * kernels.STARTS_MARKUP
+                != nul * kernels.HAS_NUL
+                + high * kernels.HAS_HIGH
+                + markup * kernels.STARTS_MARKUP
+                + header * kernels.STARTS_HEADER
             ):
                 tally.found("other flags", data, int(flags[i]))
             if (text is None and outcome == kernels.DONE) or (

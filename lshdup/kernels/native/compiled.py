@@ -1,10 +1,12 @@
 """Machine code of kernels: from the cache on disk, or compiled and stored there."""
 
+import contextlib
 import functools
-import os
+import json
 import subprocess
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 
 from lshdup.kernels.native import cache, llvm, pack
 
@@ -12,7 +14,10 @@ from lshdup.kernels.native import cache, llvm, pack
 #: needs, so more of them would wait for that one.
 _MOST_PROCESSES = 3
 
-_PROGRAM = "import sys; from lshdup.kernels.native import compiled; compiled.store(sys.argv[1:])"
+_PROGRAM = """import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+from lshdup.kernels.native import compiled
+compiled.store(sys.argv[2:])"""
 
 
 def read(symbol: str, compiler: str) -> bytes | None:
@@ -45,22 +50,23 @@ def store_together(symbols: Iterable[str], processes: int) -> None:
     shares: list[list[str]] = [[] for _ in range(min(processes, _MOST_PROCESSES))]
     for symbol in sorted(missing, key=lambda each: -len(kernels[each])):
         min(shares, key=lambda share: sum(len(kernels[each]) for each in share)).append(symbol)
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    started = [
-        subprocess.Popen(
-            # -P: the current folder may hold a file that is named like a module.
-            [sys.executable, "-P", "-c", _PROGRAM, *share],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        for share in shares[1:]
-        if share
-    ]
-    store(shares[0])
-    for process in started:
-        process.wait()
+    # Not the current folder, where a file may be named like a module.
+    import_path = json.dumps([str(Path(__file__).parents[3]), *filter(None, sys.path)])
+    started = []
+    for share in filter(None, shares[1:]):
+        with contextlib.suppress(OSError):  # no more processes are allowed
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-c", _PROGRAM, import_path, *share],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            started.append(process)
+    try:
+        store(shares[0])
+    finally:  # also when the user interrupts
+        for process in started:
+            process.wait()
 
 
 @functools.cache
