@@ -337,8 +337,14 @@ def _kind_of(part: "Message") -> tuple[str, str]:
 
 
 def _content_of(part: "Message") -> bytes:
-    content = part.get_payload(decode=True)
-    return content if isinstance(content, bytes) else b""
+    transfer = _field_of(part, "content-transfer-encoding").strip().lower()
+    if "uu" in transfer:
+        content = part.get_payload(decode=True)
+    else:  # The package gives up on base64 that is broken at its end.
+        del part["content-transfer-encoding"]
+        content = part.get_payload(decode=True)
+        part["content-transfer-encoding"] = transfer
+    return _untransferred(content, transfer) if isinstance(content, bytes) else b""
 
 
 def _plainest(parts: list["Message"]) -> "Message":
