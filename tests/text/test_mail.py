@@ -24,7 +24,7 @@ from lshdup.text.mail import MailRules, is_mail, is_mailbox, read_mail
 from lshdup.utils import mailbox
 from tests.conftest import ROOT
 
-#: A folder of mails for long tests, one a file; see benchmarks/README.md.
+#: A folder of mails, one a file: any collection of some thousands will do. None is shipped.
 MAILS = os.environ.get("LSHDUP_MAILS", "")
 
 HEAD = b"From: Ann <ann@example.org>\nTo: bob@example.org\nSubject: a question\n"
