@@ -1,5 +1,6 @@
 """Mailboxes: met in a folder or named, they are known by content and become their mails."""
 
+import json
 import mailbox
 import random
 
@@ -9,6 +10,7 @@ import pytest
 from lshdup.documents.readers import mbox
 from lshdup.documents.records import RecordFields
 from lshdup.utils.mailbox import bare_mail, find_mails, starts_mailbox
+from tests.documents.test_archives import write_zip
 
 WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi".split()
 
@@ -105,6 +107,21 @@ def test_message_ids_name_mails(run, here):
     again = run("pairs", "boxed", "--id-field", "message-id", code=2)
     assert again.out == result.out
     assert "0 documents read" in again.err
+
+
+def test_names_that_are_no_files_are_counted(run, here):
+    """What is dropped is a part of a file only if no file can be: `rm` would fail on its name."""
+    (here / "one.jsonl").write_text(json.dumps({"text": body(0)}) + "\n")
+    write_zip(here / "z.zip", [("n", mail(1, body(1)))])
+    files = run("clusters", "plain", "--no-store", "--emit", "drop").ok()
+    assert len(files.lines) == 5
+    assert "`rm`" not in files.err
+    sources = ["boxed", "plain", "one.jsonl", "z.zip"]
+    result = run("clusters", *sources, "--no-store", "--emit", "drop").ok()
+    assert not {f"plain/{n:02}" for n in (1, 3, 5, 7, 9)} & set(result.lines)
+    parts = [name for name in result.lines if not (here / name).is_file()]
+    assert {"z.zip/n", "boxed/inbox:1"} <= set(parts)
+    assert f"{len(parts)} names are of parts of files" in result.err
 
 
 def test_shingles_of_a_mailbox_are_kept(run, here):
