@@ -2,7 +2,8 @@
 
 `dataclasses.dataclass` compiles six methods for each class. The fifty classes that a short command
 needs would take a fifth of its time. Here a class has only `__init__` compiled; the other methods
-are shared, and look the fields up. They behave as those of the standard library.
+are shared, and look the fields up. They behave as those of the standard library, but that an
+attribute which is no field can be set, once.
 """
 
 import dataclasses

@@ -785,6 +785,7 @@ def test_nothing_in_the_package_runs_code_from_outside():
         for node in ast.walk(tree):
             imported = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             imported += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            imported = [each for each in imported if each != "urllib.parse"]  # no network
             if name not in starters:
                 assert modules_.isdisjoint(each.split(".")[0] for each in imported), name
             if isinstance(node, ast.Call):

@@ -132,6 +132,8 @@ def _explain(error: Exception) -> LshdupError:
         return LshdupError(f"{error.strerror or error}{where}")
     if isinstance(error, ModuleNotFoundError) and error.name == "numba":
         return LshdupError(str(error), "pip install 'lshdup[kernels]'")
+    if isinstance(error, ModuleNotFoundError) and error.name == "llvmlite":
+        return LshdupError("llvmlite, which compiles kernels, is missing", "pip install llvmlite")
     import traceback  # Imported here to keep the start of every command fast.
 
     _show(traceback.format_exc())

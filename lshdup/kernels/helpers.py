@@ -26,7 +26,8 @@ class Helper:
     """A small function for use in kernels.
 
     kind : "inlined", copied into every kernel that calls it; "instruction", a machine instruction
-        without a NumPy name, whose body is in compiling.py; or "C", a function of the C library.
+        without a NumPy name, whose body is in native/lowering.py; or "C", a function of the C
+        library.
     """
 
     def __init__(self, function: Callable[..., Any], kind: str) -> None:
@@ -45,7 +46,7 @@ def inlined(function: F) -> F:
 
 
 def instruction(function: F) -> F:
-    """Replace the function, within kernels, by its namesake in compiling.py."""
+    """Replace the function, within kernels, by its namesake in native/lowering.py."""
     return cast("F", Helper(function, "instruction"))
 
 

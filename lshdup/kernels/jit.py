@@ -212,8 +212,8 @@ def _load(function: Callable[..., Any], symbol: str, kinds: list[str]) -> int:
         code, is_kept = compiled.compile_ir(symbol, compiler, ir)
         if not is_kept:
             _say(
-                "no folder for compiled kernels can be written, so every run compiles them: "
-                "set XDG_CACHE_HOME to a folder of your own"
+                "compiled kernels are kept only in a folder that nobody else can write, and there "
+                "is none, so every run compiles them: set XDG_CACHE_HOME to a folder of your own"
             )
     return llvm.load(code, symbol)
 
@@ -236,8 +236,8 @@ def _numba_version() -> str:
         return importlib.metadata.version("numba")
     except importlib.metadata.PackageNotFoundError:
         message = (
-            "the sources of kernels were changed, or their compiled form (kernels.ir) is missing: "
-            "numba has to compile them"
+            "the sources of kernels were changed, or their compiled form (kernels.ir) is missing "
+            "or damaged: numba has to compile them"
         )
         raise ModuleNotFoundError(message, name="numba") from None
 

@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 _SUFFIX = ".kernel"
 _UNFINISHED = ".kernel-part"
@@ -29,14 +30,10 @@ def read(symbol: str, version: str) -> bytes | None:
     """
     name, key = _name(symbol, version)
     for folder in _folders():
-        try:
-            with (folder / name).open("rb") as file:
-                if _is_safe(folder.stat()) and _is_safe(os.fstat(file.fileno())):
-                    check, code = file.read(len(key)), file.read()
-                    if check == _check(key, code):
-                        return code
-        except OSError:
-            continue
+        with contextlib.suppress(OSError), _open_safe(folder, name) as file:
+            check, code = file.read(len(key)), file.read()
+            if check == _check(key, code):
+                return code
     return None
 
 
@@ -93,6 +90,23 @@ def _name(symbol: str, version: str) -> tuple[str, bytes]:
     """Return the name of the file of a kernel, and the key of its check."""
     key = hashlib.blake2b(f"{symbol} {version}".encode(), digest_size=16)
     return f"lshdup.{symbol}-{key.hexdigest()}{_SUFFIX}", key.digest()
+
+
+def _open_safe(folder: Path, name: str) -> IO[bytes]:
+    """Open a file, itself no link, in a folder. Raises OSError also if others can write either."""
+    # Opened first and looked at then: nobody can put another one in its place.
+    folder_descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if not _is_safe(os.fstat(folder_descriptor)):
+            raise PermissionError
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+        file = os.fdopen(os.open(name, flags, dir_fd=folder_descriptor), "rb")
+        if not _is_safe(os.fstat(file.fileno())):
+            file.close()
+            raise PermissionError
+        return file
+    finally:
+        os.close(folder_descriptor)
 
 
 def _check(key: bytes, code: bytes) -> bytes:

@@ -15,7 +15,7 @@ from lshdup.kernels.native import cache, llvm, pack
 _MOST_PROCESSES = 3
 
 _PROGRAM = """import json, sys
-sys.path[:] = json.loads(sys.argv[1])
+sys.path[:], sys.dont_write_bytecode, sys.pycache_prefix = json.loads(sys.argv[1])
 from lshdup.kernels.native import compiled
 compiled.store(sys.argv[2:])"""
 
@@ -51,22 +51,21 @@ def store_together(symbols: Iterable[str], processes: int) -> None:
     for symbol in sorted(missing, key=lambda each: -len(kernels[each])):
         min(shares, key=lambda share: sum(len(kernels[each]) for each in share)).append(symbol)
     # Not the current folder, where a file may be named like a module.
-    import_path = json.dumps([str(Path(__file__).parents[3]), *filter(None, sys.path)])
+    import_path = [str(Path(__file__).parents[3]), *filter(None, sys.path)]
+    settings = json.dumps([import_path, sys.dont_write_bytecode, sys.pycache_prefix])
     started = []
     for share in filter(None, shares[1:]):
         with contextlib.suppress(OSError):  # no more processes are allowed
             process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _PROGRAM, import_path, *share],
+                [sys.executable, "-P", "-c", _PROGRAM, settings, *share],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
             started.append(process)
-    try:
-        store(shares[0])
-    finally:  # also when the user interrupts
-        for process in started:
-            process.wait()
+    store(shares[0])
+    for process in started:
+        process.wait()
 
 
 @functools.cache

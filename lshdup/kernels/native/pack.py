@@ -42,17 +42,21 @@ class Pack:
 
 
 def read_pack() -> Pack | None:
-    """Read the pack, or return None if there is none."""
-    if _file() is None:
+    """Read the pack, or return None if there is none, or it is damaged."""
+    try:
+        head, _, body = (_file() or b"").partition(b"\n")
+        return Pack(**json.loads(head), kernels=json.loads(zlib.decompress(body)))
+    except (ValueError, zlib.error):
         return None
-    head, _, body = (_file() or b"").partition(b"\n")
-    return Pack(**json.loads(head), kernels=json.loads(zlib.decompress(body)))
 
 
 @functools.cache
 def pack_compiler() -> str | None:
     """Return the versions that made the pack, or None if it is not that of the sources."""
-    head = json.loads((_file() or b"{}").partition(b"\n")[0])
+    try:
+        head = json.loads((_file() or b"{}").partition(b"\n")[0])
+    except ValueError:
+        return None
     return head["compiler"] if head.get("sources") == digest_of_sources() else None
 
 
@@ -65,12 +69,12 @@ def packed_kernels() -> dict[str, str]:
 
 @functools.cache
 def digest_of_sources() -> str:
-    """Return a digest of all modules that the IR of kernels depends on.
+    """Return a digest of all modules that the IR and the machine code of kernels depend on.
 
     A change of any module outdates all kernels, because they call each other's helpers.
     """
     digest = hashlib.blake2b(digest_size=16)
-    for path in (*_modules(), _FOLDER / "lowering.py"):
+    for path in (*_modules(), _FOLDER / "llvm.py", _FOLDER / "lowering.py"):
         source = _get_data(path)
         digest.update(f"{path.name} {len(source)}\n".encode() + source)
     return digest.hexdigest()
