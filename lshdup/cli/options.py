@@ -202,9 +202,10 @@ pair_options = _stack(
 keep_options = _stack(
     option("--keep", type=click.Choice(tuple(params.KEEP)),
            show_default="shortest-path; of records first",
-           help="Which of a group to keep: the shortest path (fewest folders, no .bak, shortest "
-                "name); the first as DOCS were named; the most similar to all others; the longest "
-                "or shortest text; the newest or oldest file; the first in byte order."),
+           help="Which of a group to keep: the shortest path (whole files before parts, fewest "
+                "folders, no .bak, shortest name); the first as DOCS were named; the most similar "
+                "to all others; the longest or shortest; the newest or oldest; the first in byte "
+                "order."),
     option("--prefer", multiple=True, metavar="GLOB",
            help="Documents below this folder, or whose name or path matches, win before --keep; "
                 "repeatable, the first is strongest."),

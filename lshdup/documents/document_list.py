@@ -192,12 +192,12 @@ class DocumentList:
         found = np.flatnonzero(self.locations.file == files[paths.index(path)])
         return self.names[int(found[0])] if len(found) else b""
 
-    def count_in_archives(self, indices: NDArray[np.int64]) -> int:
-        """Return how many of these documents are members of archives."""
+    def count_parts(self, indices: NDArray[np.int64]) -> int:
+        """Return how many of these documents are parts of files."""
         if self.locations is None:
             return 0
         kinds = self.locations.kinds[self.locations.files_of(indices)]
-        return int(np.isin(kinds, ARCHIVES).sum())
+        return int((kinds != Kind.FILE).sum())
 
     @property
     def has_packed_members(self) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.document_list import DocumentList, typed_name
+from lshdup.documents.locations import Locations
 from lshdup.documents.patterns import Patterns
 from lshdup.documents.records import ARCHIVES, Kind
 from lshdup.errors import ParameterError
@@ -92,7 +93,7 @@ def _keys(
             members = np.flatnonzero(inside)
             for key, of_member in zip(keys, rank_paths(documents.names.take(members)), strict=True):
                 key[members] = of_member
-        return [*keys, *_in_files(documents)]
+        return [_are_parts(locations), *keys, *_in_files(documents)]
     if keep == "path-order":
         return []
     by = sizes if keep in ("longest", "shortest") else documents.mtimes
@@ -129,6 +130,12 @@ def rank_paths(names: StringTable) -> list[NDArray[np.int64]]:
     return list(keys)
 
 
+def _are_parts(locations: Locations) -> NDArray[np.int64]:
+    """Return 0 for a whole file, 1 for a part of one, which no `rm` removes."""
+    parts: NDArray[np.bool_] = locations.kinds != Kind.FILE
+    return parts.astype(np.int64)[locations.file]
+
+
 def _in_files(documents: DocumentList) -> list[NDArray[np.int64]]:
     """Return the place of the file of each document in byte order, and of the document in it."""
     assert documents.locations is not None
@@ -155,8 +162,10 @@ def _as_named(documents: DocumentList, arguments: Sequence[bytes]) -> list[NDArr
     numbers = np.fromiter((_number(name, rank, of_folder) for name in files), np.int64, len(files))
     if documents.locations is None:
         return [numbers]
-    # Files of one argument in byte order of their names, and then the rows of each.
-    return [numbers[documents.locations.file], *_in_files(documents)]
+    # Of one argument the whole files, then the others in byte order of their names, and the rows
+    # of each.
+    of_argument = numbers[documents.locations.file]
+    return [of_argument, _are_parts(documents.locations), *_in_files(documents)]
 
 
 def _number(name: bytes, rank: dict[bytes, int], of_folder: dict[bytes, int]) -> int:

@@ -1,5 +1,6 @@
 """Mailboxes: met in a folder or named, they are known by content and become their mails."""
 
+import json
 import mailbox
 import random
 
@@ -9,6 +10,7 @@ import pytest
 from lshdup.documents.readers import mbox
 from lshdup.documents.records import RecordFields
 from lshdup.utils.mailbox import bare_mail, find_mails, starts_mailbox
+from tests.documents.test_archives import write_zip
 
 WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi".split()
 
@@ -107,6 +109,21 @@ def test_message_ids_name_mails(run, here):
     assert "0 documents read" in again.err
 
 
+def test_names_that_are_no_files_are_counted(run, here):
+    """What is dropped is a part of a file only if no file can be: `rm` would fail on its name."""
+    (here / "one.jsonl").write_text(json.dumps({"text": body(0)}) + "\n")
+    write_zip(here / "z.zip", [("n", mail(1, body(1)))])
+    files = run("clusters", "plain", "--no-store", "--emit", "drop").ok()
+    assert len(files.lines) == 5
+    assert "`rm`" not in files.err
+    sources = ["boxed", "plain", "one.jsonl", "z.zip"]
+    result = run("clusters", *sources, "--no-store", "--emit", "drop").ok()
+    assert not {f"plain/{n:02}" for n in (1, 3, 5, 7, 9)} & set(result.lines)
+    parts = [name for name in result.lines if not (here / name).is_file()]
+    assert {"z.zip/n", "boxed/inbox:1"} <= set(parts)
+    assert f"{len(parts)} names are of parts of files" in result.err
+
+
 def test_shingles_of_a_mailbox_are_kept(run, here):
     """The second pass begins the sets anew, on disk and in memory."""
     run("shingle", "boxed").ok()
@@ -152,6 +169,49 @@ SEPARATOR = b"From ann@example.org  Thu Aug 22 12:36:23 2002\n"
 def test_separators(text, count):
     assert starts_mailbox(text)
     assert 1 + len(list(find_mails(text))) == count
+
+
+OF_MAIL = b"X-Status: 1\nFrom: a@b.c\nTo: d@e.f\n\nx\n"
+BARE, UNTIMED = b"From \n", b"From a@b.c Thu Aug 22 2002\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ((BARE + OF_MAIL + b"\n") * 3, 3),  # as Thunderbird
+        (((BARE + OF_MAIL + b"\n") * 3).replace(b"\n", b"\r\n"), 3),
+        (b"From - \n" + OF_MAIL + b"\nFrom -\n" + OF_MAIL, 2),
+        ((UNTIMED + OF_MAIL + b"\n") * 3, 3),
+        ((UNTIMED + OF_MAIL) * 3, 3),
+        ((SEPARATOR + OF_MAIL) * 3, 3),
+        ((BARE + OF_MAIL) * 3, 1),  # neither a date nor an empty line
+        (BARE + OF_MAIL + b"\n" + BARE + b"To: one field\n\ny\n", 1),
+        (BARE + OF_MAIL + b"\n" + BARE + b"X: " + b"x" * 9000 + b"\n" + OF_MAIL, 2),
+        (BARE + OF_MAIL + b"\nFrom time to time\nto: and\nfrom: there\n\n", 1),
+        (BARE + OF_MAIL + b"\n" + BARE + b">From x\n" + OF_MAIL, 2),
+    ],
+)
+def test_separators_before_the_fields_of_a_mail(text, count):
+    assert starts_mailbox(text)
+    assert 1 + len(list(find_mails(text))) == count
+
+
+@pytest.mark.parametrize(
+    ("separator", "between"),
+    [(b"From \r\n", b"\r\n"), (SEPARATOR, b""), (UNTIMED, b"\n"), (UNTIMED, b"")],
+)
+def test_no_mail_of_a_mailbox_is_lost(run, tmp_path, separator, between):
+    """Behind the end of a mail of several parts, a reader of one mail reads nothing more."""
+    parts = (
+        b"From: a@b.c\nTo: d@e.f\nSubject: s\nContent-Type: multipart/mixed; boundary=B\n\n"
+        b"--B\nContent-Type: text/plain\n\nfirst words of this mail here\n--B--\n"
+    )
+    for box in (1, 2):
+        texts = [parts, *(mail(n, body(100 * box + n)) for n in range(5))]
+        data = b"".join(separator + each + between for each in texts)
+        (tmp_path / f"box{box}").write_bytes(data)
+    rows = run("clusters", ".", "--same", "text", "--no-store").ok().rows
+    assert [row[1:3] for row in rows] == [["keep", "box1:1"], ["drop", "box2:1"]]
 
 
 def test_mails_are_as_they_were():

@@ -454,6 +454,22 @@ def test_first_of_the_lines_of_files():
     assert preferred(names, "", locations=mixed, **docs)[0] == [b"d", b"c", b"b", b"a"]
 
 
+def test_whole_files_come_before_parts_of_files():
+    """A part cannot be removed with its name, and a file that is kept can be seen."""
+    paths = StringTable.from_strings([b"a.zip", b"box", b"deep/er/file"])
+    none = np.zeros(4, np.int64)
+    kinds = np.array([Kind.ZIP, Kind.MBOX, Kind.FILE], np.uint8)
+    locations = Locations(paths, kinds, np.array([0, 1, 1, 2]), none, none, np.array([0, 1, 2, 0]))
+    names = [b"a.zip/x", b"box:1", b"box:2", b"deep/er/file"]
+    for keep in ("", "shortest-path", "first"):
+        assert preferred(names, keep, locations=locations)[0][0] == b"deep/er/file", keep
+    # What was named first stays first.
+    named = {"arguments": (b"box", b"."), "locations": locations}
+    assert preferred(names, "first", **named)[0] == [
+        b"box:1", b"box:2", b"deep/er/file", b"a.zip/x",
+    ]  # fmt: skip
+
+
 def test_prefer_folders_and_patterns():
     names = sorted(
         [b"old/a.txt", b"old/b.html", b"new/a.txt", b"new/sub/c.txt", b"newer/d", b"\xff.txt"]

@@ -162,12 +162,13 @@ def _print(
         print_pieces(console, target, columns, rows, total, group_layout(target))
     else:
         chosen = result.clusters.kept if what == "keep" else result.clusters.dropped
-        inside = collection.documents.count_in_archives(chosen) if what == "drop" else 0
-        if inside:
-            what_is = count_of(
-                inside, "name is of a member of an archive", "names are of members of archives"
+        parts = collection.documents.count_parts(chosen) if what == "drop" else 0
+        if parts:
+            what_is = count_of(parts, "name is of a part of a file", "names are of parts of files")
+            console.warn(
+                f"{what_is} (rows, mails, members of archives): do not give them to `rm`; "
+                "`--write` writes a file without rows, and archives can be unpacked first"
             )
-            console.warn(f"{what_is}, which no `rm` removes; unpack the archives first")
         names = _names(chosen, collection.documents)
         print_pieces(console, target, column_names("clusters-names"), names)
 
