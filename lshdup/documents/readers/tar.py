@@ -91,8 +91,10 @@ def _members(archive: BinaryIO) -> Iterator[tarfile.TarInfo]:
 def _refusal(
     member: tarfile.TarInfo, name: bytes, fields: RecordFields, size: int
 ) -> tuple[Reason, str] | None:
-    if member.issym() or member.islnk():
+    if member.issym():
         return Reason.LINK, ""
+    if member.islnk():
+        return Reason.HARD_LINK, f"its content is that of {member.linkname}"
     if member.issparse():
         return Reason.FORMAT, "a sparse file in an archive"
     if not member.isreg():
