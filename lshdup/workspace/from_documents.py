@@ -90,9 +90,23 @@ def collect_signatures(run: RunContext, request: Request) -> Collection:
     if run.store is not None:
         kinds = ("shingles", "signatures") if is_slow and spool is None else ("signatures",)
         _save(run, collection, kinds, journal)
+        if request.check_content:
+            _drop_other_sets(run, collection)
     if journal is not None:
         journal.remove()
     return collection
+
+
+def _drop_other_sets(run: RunContext, collection: Collection) -> None:
+    """Drop stored sets that are not those of a collection whose content was checked.
+
+    By size and time they would count as those of documents that were changed behind their back.
+    """
+    assert run.store is not None
+    with suppress(ArtifactError):  # A damaged artifact is made anew, and that is said then.
+        stored = run.store.load_collection("shingles", verify=False)
+        if stored is not None and stored.identity != collection.unfiltered_identity:
+            run.store.drop("shingles")
 
 
 def _expects_office_documents(names: StringTable) -> bool:

@@ -161,3 +161,16 @@ def test_check_content(run, tmp_path):
     assert (
         "--check-content has no meaning without DOCS" in run("pairs", "--check-content", code=2).err
     )
+
+
+def test_sets_of_before_a_hidden_change_are_not_reused(run, tmp_path):
+    """What --check-content noticed in `pairs`, `shingle` must not forget."""
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("one and the same text of some words")
+    run("shingle", "a", "b")
+    status = os.stat(tmp_path / "b")
+    (tmp_path / "b").write_text("something else entirely, as long...")
+    os.utime(tmp_path / "b", ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert run("pairs", "a", "b", "--check-content").rows == []
+    run("shingle", "a", "b")
+    assert run("pairs", "--exact").rows == []
