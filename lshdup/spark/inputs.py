@@ -215,6 +215,8 @@ class _Reader:
 
         kinds : of files that have records.
         """
+        # A mailbox is one document here; one that is too large is skipped where it is read.
+        kinds = {path: kind for path, kind in kinds.items() if kind != Kind.MBOX}
         for path, kind in kinds.items():
             _refuse_archive(os.fsdecode(path), kind)
         fields = self._fields() if kinds else RecordFields()

@@ -9,9 +9,11 @@ import zipfile
 import numpy as np
 import pytest
 
+from lshdup.documents.finding import Finder
 from lshdup.documents.records import Kind, RecordFields
 from lshdup.errors import InputError
 from lshdup.kernels import tiles
+from lshdup.params import DocumentParams
 from lshdup.skipped import Reason
 from lshdup.spark import caching, worker_documents, worker_pairs, worker_sets
 from lshdup.spark.recipe import make_recipe
@@ -335,3 +337,28 @@ def test_without_java_or_pyspark(run, tmp_path):
         "it must be a setting and its value"
         in run("pairs", "a.txt", "--engine", "spark", "--spark-conf", "x", code=2).err
     )
+
+
+def test_a_mailbox_that_is_too_large_ends_no_run(tmp_path, monkeypatch):
+    """The local engine takes its mails; here it is one document, which is skipped."""
+    pa = require("spark", "pyarrow")
+    require("spark", "pyspark")
+    from lshdup.spark import inputs
+
+    mails = b"From a Thu Aug 22 12:36:23 2002\nFrom: a@b.c\nTo: d\n\nsome words\n\n" * 20
+    (tmp_path / "box").write_bytes(mails)
+    (tmp_path / "note").write_bytes(b"some words")
+    monkeypatch.chdir(tmp_path)
+    params = DocumentParams(max_bytes=1000)
+    finder = Finder(params, False, None, 1, print, print, print)
+    files = finder.find([b"."])
+    assert finder.records == {b"box": Kind.MBOX}
+    reader = inputs._Reader(None, params, ids=False)
+    monkeypatch.setattr(reader, "_spread", lambda rows, schema, read, size: (rows, read))
+    ((rows, read),) = reader.local(files, finder.records)
+    assert not reader.has_rows
+    names, sizes = zip(*rows, strict=True)
+    batch = pa.RecordBatch.from_arrays([pa.array(names), pa.array(sizes)], names=["path", "size"])
+    made = [row for each in read(iter([batch])) for row in each.to_pylist()]
+    reasons = {row["id"]: row["reason"] for row in made}
+    assert reasons == {b"note": None, b"box": "too large"}
