@@ -47,6 +47,7 @@ class Reason(enum.StrEnum):
     TOO_DEEP = "deeper than --max-depth"
     BROKEN_ROW = "broken row"
     PREAMBLE = "text before the first line of --split"
+    HARD_LINK = "hard link in an archive"
 
     def counted(self, n: int) -> str:
         """Return the number of skipped documents with their description.
@@ -91,6 +92,7 @@ _PLURALS = {
     Reason.CRASHED: "crashed their reader",
     Reason.NESTED: "archives in archives",
     Reason.PREAMBLE: "texts before the first line of --split",
+    Reason.HARD_LINK: "hard links in archives",
 }
 _OF_PATTERNS = {Reason.EXCLUDED, Reason.NOT_INCLUDED, Reason.IGNORED, Reason.TOO_DEEP}
 _EXPECTED = {
@@ -103,6 +105,7 @@ _EXPECTED = {
     Reason.SPECIAL,
     Reason.NO_READER,
     Reason.PREAMBLE,
+    Reason.HARD_LINK,
 }
 _OF_ROWS = {Reason.NOT_JSON, Reason.BROKEN_ROW, Reason.NO_TEXT, Reason.NOT_TEXT, Reason.NO_ID}
 _OF_READER = {Reason.NO_READER, Reason.ENCRYPTED, Reason.SPOILT}

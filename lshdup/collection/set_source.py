@@ -15,6 +15,7 @@ from lshdup.params import LONGEST
 from lshdup.shingling.hashing import shingle_hash
 from lshdup.shingling.shingler import NO_SETS, ShingleBatch
 from lshdup.skipped import Reason, Skipped
+from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, SetSource
 from lshdup.utils.scratch import open_optional_spool
 
@@ -23,7 +24,10 @@ _BYTES_AT_ONCE = 24 << 20
 
 
 def set_source(
-    collection: Collection, jobs: int, on_skipped: Callable[[Skipped], None]
+    collection: Collection,
+    jobs: int,
+    on_skipped: Callable[[Skipped], None],
+    progress: Progress = no_progress,
 ) -> SetSource:
     """Return a function that gives shingle sets to verify pairs with: the sets that the collection
     holds, or else the sets of the documents, read again.
@@ -41,16 +45,20 @@ def set_source(
     whole = collection.unfiltered_sets
     if whole is not None and shingle_filter is not None:
         return lambda wanted: shingle_filter.apply(whole.take(wanted))
-    return _SetReader(collection, jobs, on_skipped)
+    return _SetReader(collection, jobs, on_skipped, progress)
 
 
 class _SetReader:
     """Sets of the documents of a collection, read again each time, or once into a spool."""
 
     def __init__(
-        self, collection: Collection, jobs: int, on_skipped: Callable[[Skipped], None]
+        self,
+        collection: Collection,
+        jobs: int,
+        on_skipped: Callable[[Skipped], None],
+        progress: Progress,
     ) -> None:
-        self._collection, self._on_skipped = collection, on_skipped
+        self._collection, self._on_skipped, self._progress = collection, on_skipped, progress
         self._workers = Workers(collection.shingle, jobs)
         self._lost: dict[int, Skipped] = {}
         self._reported: set[int] = set()
@@ -101,6 +109,7 @@ class _SetReader:
                 sets.values[sets.offsets[at[i]] : sets.offsets[at[i] + 1]] = filtered[i]
             return NO_SETS
 
+        done = 0
         for batch in process_batches(
             collection.documents, wanted, self._workers, None, place, collection.shingle_filter
         ):
@@ -109,6 +118,8 @@ class _SetReader:
             indices = batch.made.indices
             for index in indices[~same[np.searchsorted(wanted, indices)]].tolist():
                 self._lose(index, Reason.CHANGED, "it is not what was indexed")
+            done += len(indices) + len(batch.made.skipped)
+            self._progress("documents", done, len(wanted))
         if same.all():
             return sets
         values = sets.take(np.flatnonzero(same)).values

@@ -29,6 +29,8 @@ from lshdup.documents.records import (
 )
 from lshdup.params import DocumentParams
 from lshdup.skipped import Reason, Skipped
+from lshdup.utils import pages
+from lshdup.utils.compression import bare_name
 from lshdup.utils.mailbox import is_mailbox
 from lshdup.utils.messages import count_of
 from lshdup.utils.ragged import StringTable
@@ -87,9 +89,15 @@ def find_documents(
             is_mailbox = known is not None and known.kind == Kind.MBOX
             if is_mailbox and finder.records.get(stamp[0], Kind.SPLIT) == Kind.SPLIT:
                 finder.records[stamp[0]] = Kind.MBOX
-    if not finder.records:
-        return replace(files, record_files=opened)
-    return expand_records(files, finder.records, opened, known_records, on_skipped)
+    if finder.records:
+        found = expand_records(files, finder.records, opened, known_records, on_skipped)
+    else:
+        found = replace(files, record_files=opened)
+    if params.split and not (
+        found.locations is not None and (found.locations.kinds == Kind.SPLIT).any()
+    ):
+        warn(f"--split {params.split!r} matches no line of any text file: none was cut")
+    return found
 
 
 class _Folder(NamedTuple):
@@ -331,7 +339,11 @@ class Finder:
             from lshdup.documents.readers.wiki import is_dump  # Imported here to keep `query` fast.
 
             kind = kind if is_dump(name) else Kind.FILE
-        if kind == Kind.FILE and params.split:
+        if (
+            kind == Kind.FILE
+            and params.split
+            and not bare_name(name).lower().endswith(pages.ENDINGS)
+        ):
             kind = Kind.SPLIT
         if kind != Kind.FILE and not self.id_lists:
             self.records[name] = kind
@@ -341,7 +353,6 @@ class Finder:
         self._say_closed_archives(names)
         if self.params.text_field or self.params.id_field:
             option = "--text-field" if self.params.text_field else "--id-field"
-            # Which files are mailboxes is seen only when they are read.
             may_name_mails = self.params.id_field.lower() == MESSAGE_ID and option == "--id-field"
             if not may_name_mails and not any(kind.is_row for kind in self.records.values()):
                 self.say(f"{option} had no effect: no JSON Lines, CSV or Parquet file was met")

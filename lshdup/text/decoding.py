@@ -15,7 +15,7 @@ from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
 from lshdup.skipped import Reason
 from lshdup.text import encodings, file_types, html
 from lshdup.text.mail import DEFAULT_RULES, HEADER_WINDOW, MailRules, is_mail
-from lshdup.utils import compression
+from lshdup.utils import compression, pages
 
 _BOMS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -76,7 +76,7 @@ def may_need_decoding(
         special[i] |= head.startswith(_MAGICS)
     # One look at all names together is much faster than one look at each.
     if b"htm" in b"\0".join(names).lower():
-        special |= [name.lower().endswith(html.ENDINGS) for name in names]
+        special |= [name.lower().endswith(pages.ENDINGS) for name in names]
     return special
 
 
@@ -212,7 +212,7 @@ def _decode_as(data: bytes, name: bytes, codec: str, detected: str = "") -> Text
 
 def _decode_undeclared(data: bytes, name: bytes) -> Text:
     """Decode bytes that are not UTF-8: as an HTML page declares, or as detected."""
-    if html.is_html(data, name) and (declared := html.CHARSET.search(data[:2048])):
+    if pages.is_html(data, name) and (declared := html.CHARSET.search(data[:2048])):
         codec = encodings.look_up_codec(declared.group(1).decode("ascii"))
         # Five bytes have no character in Python's windows-1252, but have one in browsers.
         for candidate in (codec, "latin-1" if codec == encodings.WESTERN else ""):
@@ -233,7 +233,7 @@ def _repair(data: bytes, name: bytes, invalid: int) -> Text:
 
 
 def _text_or_page(utf8: bytes, name: bytes, detected: str = "", codec: str = "utf-8") -> Text:
-    if not html.is_html(utf8, name):
+    if not pages.is_html(utf8, name):
         return Text(utf8, encoding=detected, codec=codec)
     if obstacle := html.find_obstacle(utf8):
         return Text(reason=Reason.MARKUP, detail=obstacle)

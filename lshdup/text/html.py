@@ -6,17 +6,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
 
-#: Endings of the names of HTML pages.
-ENDINGS = (b".html", b".htm", b".xhtml")
 #: The encoding that a page declares.
 CHARSET = re.compile(rb"(?i)<meta[^>]+charset\s*=\s*[\"']?\s*([-\w.:]+)")
-
-# Possessive (`+` after a quantifier) and atomic (`?>`), because a row of comments could end in as
-# many ways as it has subsets.
-_START = re.compile(
-    rb"(?is)(?:\xef\xbb\xbf)?\s*+(?:<\?xml[^>]*+>\s*+|(?><!--.*?-->)\s*+)*+"
-    rb"<(?:!doctype\s+html|html[\s>])"
-)
 #: Elements without visible text.
 _INVISIBLE = frozenset(("head", "script", "style", "template", "noscript"))
 #: Elements that begin and end a line.
@@ -42,11 +33,6 @@ _UNCLOSED = frozenset(
 _TAG = re.compile(
     rb"(?is)<!--.*?(?:-->|\Z)|<(script|style)\b.*?(?:</\1|\Z)|<(/?)([a-z][^\s/>]*)([^>]*)"
 )
-
-
-def is_html(data: bytes, name: bytes) -> bool:
-    """Return whether a document is an HTML page by its name or its beginning."""
-    return name.lower().endswith(ENDINGS) or _START.match(data[:4096]) is not None
 
 
 def find_obstacle(page: bytes) -> str:

@@ -18,22 +18,13 @@ from lshdup.frozen import dataclass
 from lshdup.params import ShingleParams
 from lshdup.text import html
 from lshdup.text.encodings import WESTERN, look_up_codec
-from lshdup.utils.mailbox import bare_mail, find_mails, starts_mailbox
+from lshdup.utils.mailbox import FIELDS, bare_mail, find_mails, is_of_mail, starts_mailbox
 
 if TYPE_CHECKING:
     from email.message import Message
     from email.policy import Policy
 
-#: Names of the fields by which a mail is known, in small letters.
-_KNOWN = tuple(
-    b"\n%b:" % name
-    for name in b"from to date subject message-id received newsgroups path references".split()
-)
-#: Fields that mail servers write.
-_OF_SERVERS = frozenset((b"\nmessage-id:", b"\nreceived:"))
 _ENVELOPE = re.compile(rb"(?:>?From [^\n]*+\n)*+")
-#: A header field with its continuation lines, in any number.
-_FIELDS = re.compile(rb"(?:[!-9;-~]++:[^\n]*+\n(?:[ \t][^\n]*+\n)*+)++")
 _MIME = re.compile(rb"(?im)^(?:mime-version|content-type|content-transfer-encoding):")
 #: Bytes in which the header of a mail must end, or go on to the last byte, for it to be known.
 HEADER_WINDOW = 16 << 20
@@ -85,9 +76,8 @@ DEFAULT_RULES = MailRules()
 def is_mail(data: bytes, name: bytes = b"") -> bool:
     """Return whether a file is a mail: whether it begins with header fields, two of them known.
 
-    The fields end at an empty line or with the file; mbox's `From ` line may stand before. Names
-    in small letters count only beside one that mail servers write, because configuration files
-    have such lines. A file named .eml needs one field, and one of MIME.
+    The fields end at an empty line or with the file; mbox's `From ` line may stand before. Which
+    fields count, says `is_of_mail`. A file named .eml needs one field, and one of MIME.
 
     data : the whole file, or its first HEADER_WINDOW bytes.
     """
@@ -95,19 +85,15 @@ def is_mail(data: bytes, name: bytes = b"") -> bool:
     if not head.endswith(b"\n") and len(head) < HEADER_WINDOW:
         head += b"\n"
     start = _ENVELOPE.match(head).end()  # type: ignore[union-attr]
-    fields = _FIELDS.match(head, start)
+    fields = FIELDS.match(head, start)
     if fields is None:
         return False
     rest = head[fields.end() : fields.end() + 2]
     is_cut = len(head) == HEADER_WINDOW and b"\n" not in head[fields.end() :]
     if not (rest.startswith(b"\n") or rest == b"\r\n" or not rest or is_cut):
         return False
-    lines = b"\n" + fields[0]
-    low = lines.lower()
-    names = [each for each in _KNOWN if each in low]
-    if len(names) > 1:
-        are_small = all(each in lines for each in names)
-        return not (are_small and _OF_SERVERS.isdisjoint(names))
+    if is_of_mail(fields[0], alone=not is_cut and len(head) <= fields.end() + len(rest)):
+        return True
     is_named = name.lower().endswith(b".eml")
     return is_named and fields[0].count(b"\n") > 1 and _MIME.search(fields[0]) is not None
 
@@ -156,7 +142,7 @@ class _Fields:
     """
 
     def __init__(self, mail: bytes) -> None:
-        fields = _FIELDS.match(mail if mail.endswith(b"\n") else mail + b"\n")
+        fields = FIELDS.match(mail if mail.endswith(b"\n") else mail + b"\n")
         self.data = fields[0] if fields is not None else b""
         self._low = b"\n" + self.data.lower()
         ends = len(self.data)

@@ -10,6 +10,7 @@ import re
 import sys
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -28,6 +29,11 @@ _BZIP2 = re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)")
 
 #: Bytes that are unpacked at a time.
 CHUNK = 1 << 20
+
+#: Bytes of memory that a compressed file may ask for: `xz -9` takes 65 MB.
+_MOST_MEMORY = 256 << 20
+#: Bytes of an xz file that are read at a time; for each of its streams so many are copied.
+_XZ_BYTES = 1 << 14
 
 #: How to install the package for zstd. The extra for Parquet has it too.
 PIP = "pip install 'lshdup[zstd]'"
@@ -124,7 +130,7 @@ def chunks(file: BinaryIO) -> Iterator[bytes]:
         elif packed_by == "xz":
             lzma = import_module("lzma")
             errors = (lzma.LZMAError,)
-            stream = stack.enter_context(lzma.LZMAFile(file))
+            stream = cast("BinaryIO", _XzReader(file, lzma))
         elif packed_by == "bzip2":
             errors = (OSError,)
             stream = stack.enter_context(import_module("bz2").BZ2File(file))
@@ -138,7 +144,34 @@ def chunks(file: BinaryIO) -> Iterator[bytes]:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             message = str(error).removeprefix("Unable to decompress Zstandard data: ")
+            if "limit exceeded" in message:
+                message = f"to unpack it takes more than {_MOST_MEMORY >> 20} MB of memory"
             raise PackedError(message) from None
+
+
+class _XzReader:
+    """The content of an xz file, all its streams, within bounds: `lzma.LZMAFile` has none."""
+
+    def __init__(self, file: BinaryIO, lzma: ModuleType) -> None:
+        self._file = file
+        self._new = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, _MOST_MEMORY)
+        self._stream = self._new()
+
+    def read(self, most: int) -> bytes:
+        """Return at most so many bytes, none at the end. Raises EOFError, LZMAError."""
+        while True:
+            data = b""
+            if self._stream.eof:  # Streams may stand one after the other, with zeros between.
+                data = self._stream.unused_data + self._file.read(_XZ_BYTES)
+                data = data.lstrip(b"\0")
+                if not data.startswith(XZ):
+                    return b""
+                self._stream = self._new()
+            elif self._stream.needs_input and not (data := self._file.read(_XZ_BYTES)):
+                raise EOFError
+            chunk: bytes = self._stream.decompress(data, most)
+            if chunk:
+                return chunk
 
 
 def unpack_to(

@@ -1,7 +1,9 @@
 """Mailboxes (mbox files): where their mails begin, and the mails as they were before they were put
 in.
 
-A line `From `, a sender and a date, after an empty line and before header lines, begins a mail.
+A line `From ` begins a mail where header fields follow: one with a date after an empty line before
+any fields; one without a date, as Thunderbird writes it, or without an empty line before it, before
+the fields of a mail.
 """
 
 import re
@@ -9,20 +11,50 @@ from collections.abc import Iterator
 
 _FROM = b"From "
 _AFTER_LINE = b"\n" + _FROM
-#: A separator holds a time and a year; its first bytes are looked at.
+#: A separator ends within so many bytes.
 _LONGEST = 400
-_DATE = re.compile(rb"From [^\n]*?[0-9]:[0-9]{2}\b[^\n]*?\b(?:19|20)[0-9]{2}\b")
+_TIME = re.compile(rb"[0-9]:[0-9]{2}\b")
+_YEAR = re.compile(rb"\b(?:19|20)[0-9]{2}\b")
 #: What may follow a separator: a header line, or another such line, quoted or not.
 _NEXT = re.compile(rb"(?:[!-9;-~]+:|>?From )")
+_MORE = re.compile(rb"(?:>?From [^\n]*+\n){0,3}+")
 _QUOTED = re.compile(rb"(?m)^>(>*From )")
 
+#: A header field with its continuation lines, in any number.
+FIELDS = re.compile(rb"(?:[!-9;-~]++:[^\n]*+\n(?:[ \t][^\n]*+\n)*+)++")
+#: Names of the fields by which a mail is known, in small letters.
+_KNOWN = tuple(
+    b"\n%b:" % name
+    for name in b"from to date subject message-id received newsgroups path references".split()
+)
+#: Fields that mail servers write.
+_OF_SERVERS = frozenset((b"\nmessage-id:", b"\nreceived:"))
+
 #: Bytes behind a possible separator that decide whether it is one.
-LOOKAHEAD = 2 * _LONGEST
+LOOKAHEAD = 1 << 16
+
+
+def is_of_mail(fields: bytes, *, alone: bool = False) -> bool:
+    """Return whether header fields are those of a mail: whether two of them are known.
+
+    Names in small letters count only beside one that mail servers write, because configuration
+    files have such lines.
+
+    alone : whether no body follows; then a sender is needed too, or what mail servers write.
+    """
+    lines = b"\n" + fields
+    low = lines.lower()
+    names = [each for each in _KNOWN if each in low]
+    if len(names) > 1:
+        is_sent = not _OF_SERVERS.isdisjoint(names)
+        are_small = all(each in lines for each in names)
+        return is_sent or not (are_small or (alone and b"\nfrom:" not in names))
+    return False
 
 
 def starts_mailbox(data: bytes) -> bool:
     """Return whether data begins with a line that begins a mail of a mailbox."""
-    return data.startswith(_FROM) and _separates(data, 0)
+    return data.startswith(_FROM) and _separates(data, 0, after_empty=True)
 
 
 def is_mailbox(path: bytes) -> bool:
@@ -43,7 +75,8 @@ def find_mails(data: bytes, start: int = 0, *, ended: bool = True) -> Iterator[i
     at = data.find(_AFTER_LINE, start)
     while at >= 0:
         is_after_empty = data[max(at - 1, 0) : at] == b"\n" or data[max(at - 2, 0) : at] == b"\n\r"
-        if is_after_empty and (ended or at + LOOKAHEAD < len(data)) and _separates(data, at + 1):
+        is_known = ended or at + LOOKAHEAD < len(data)
+        if is_known and _separates(data, at + 1, after_empty=is_after_empty):
             yield at + 1
         at = data.find(_AFTER_LINE, at + 1)
 
@@ -63,10 +96,17 @@ def bare_mail(data: bytes) -> bytes:
     return mail
 
 
-def _separates(data: bytes, at: int) -> bool:
+def _separates(data: bytes, at: int, *, after_empty: bool) -> bool:
+    """Return whether a `From ` line begins a mail. Cost: linear in the bytes to the next one."""
     end = data.find(b"\n", at, at + _LONGEST)
-    return (
-        end >= 0
-        and _DATE.match(data[at:end]) is not None
-        and _NEXT.match(data, end + 1, end + _LONGEST) is not None
-    )
+    if end < 0 or _NEXT.match(data, end + 1, end + _LONGEST) is None:
+        return False
+    has_year = _YEAR.search(data, at, end) is not None
+    if after_empty and has_year and _TIME.search(data, at, end) is not None:
+        return True
+    if not (after_empty or has_year):
+        return False
+    last = at + LOOKAHEAD
+    start = _MORE.match(data, end + 1, last).end()  # type: ignore[union-attr]
+    fields = FIELDS.match(data, start, last)
+    return fields is not None and is_of_mail(fields[0])

@@ -10,15 +10,18 @@ from typing import NoReturn
 
 import numpy as np
 
-from lshdup.collection.collect import sketch_collection
+from lshdup.collection.collect import collect, sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
 from lshdup.collection.set_source import set_source
-from lshdup.errors import RERUN, ArtifactError
+from lshdup.errors import RERUN, ArtifactError, InputError
 from lshdup.params import DEFAULT_STORE, FilterParams, SketchParams
+from lshdup.shingling.shingle_filter import ShingleFilter
+from lshdup.skipped import Reason, Skipped
 from lshdup.store.store import Store
 from lshdup.utils.messages import count_of, printable
 from lshdup.utils.ragged import RaggedSets
+from lshdup.utils.scratch import Spool
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.filter_request import read_filter_request
 from lshdup.workspace.request import Request, check_conflict, merge_params
@@ -146,28 +149,108 @@ def load_last_collection(run: RunContext, *, verify: bool = False) -> Collection
     )
 
 
+def sign_again(run: RunContext, request: Request) -> Collection:
+    """Make and save the signatures of the documents of the last run.
+
+    They are made of its sets, or of its documents, read again. Raise InputError, and leave the
+    store as it is, if a document changed or cannot be read.
+    """
+    collection, _ = _load_unfiltered(run, request)
+    wanted = read_filter_request(run, request, collection.shingle)
+    sketch = merge_params(SketchParams, request.given)
+    if collection.sets is not None:
+        return sketch_shingles(run, collection, sketch, wanted, request.jobs, save=True)
+    assert run.store is not None
+    if wanted is not None and wanted.ignore_common:  # All sets are counted before one is filtered.
+        with Spool(run.store.folder) as spool:
+            unfiltered = _collect_again(run, collection, request, None, None, spool)
+            return sketch_shingles(run, unfiltered, sketch, wanted, request.jobs, save=True)
+    shingle_filter = build_filter(None, wanted) if wanted is not None else None
+    signatures = _collect_again(run, collection, request, sketch, shingle_filter, 0)
+    run.store.save_collection("signatures", signatures)
+    return signatures
+
+
+def _collect_again(
+    run: RunContext,
+    collection: Collection,
+    request: Request,
+    sketch: SketchParams | None,
+    shingle_filter: ShingleFilter | None,
+    keep: Spool | int,
+) -> Collection:
+    """Collect the documents of a collection again. Raise InputError if one is not what it was."""
+    _say_read_again(run, collection)
+    again = collect(
+        collection.documents, collection.shingle, sketch, shingle_filter=shingle_filter,
+        jobs=request.jobs, keep=keep, allocate=run.room, progress=run.progress,
+    )  # fmt: skip
+    lost = _find_lost(collection, again)
+    if lost:
+        for each in lost:
+            run.skipped(each)
+        message = f"{count_of(len(lost), 'document')} of the last run cannot be read as before"
+        raise InputError(message, "the store stays as it is; `lshdup signatures DOCS` renews it")
+    return replace(again, skipped=collection.skipped, notes=collection.notes, read=None)
+
+
+def _find_lost(before: Collection, again: Collection) -> list[Skipped]:
+    """Return the documents that were not read again, or not as what they were."""
+    now = again.before_filter.columns
+    if again.documents is before.documents:
+        same = [column == before.columns[name] for name, column in now.items()]
+        changed = before.documents.names.strings_at(np.flatnonzero(~np.all(same, axis=0)))
+        return [Skipped(name, Reason.CHANGED, "it is not what was indexed") for name in changed]
+    there = set(again.documents.names)
+    why = {each.skipped.name: each.skipped for each in again.skipped}
+    return [
+        why.get(name, Skipped(name, Reason.CHANGED, "it is not what was indexed"))
+        for name in before.documents.names
+        if name not in there
+    ]
+
+
+def _say_read_again(run: RunContext, collection: Collection) -> None:
+    """Say that all documents are read, which takes as long as a first run."""
+    what = ("document of the last run is", "documents of the last run are")
+    run.say(f"the {count_of(len(collection.documents), *what)} read again")
+    run.progress("documents", 0, len(collection.documents))
+
+
 def load_or_read_sets(run: RunContext, request: Request) -> tuple[Collection, Collection | None]:
     """Load the unfiltered sets of the last run; or read its documents again, if it kept none.
 
-    Documents that changed or cannot be read again are reported and left out.
+    Documents that changed or cannot be read again are reported and left out, and nothing that
+    follows from the others is kept in the store.
 
     Returns the collection with its sets, and that of signatures.npz if the last run made it.
+    """
+    collection, signatures = _load_unfiltered(run, request)
+    if collection.sets is None:
+        collection = leave_out_changed(run, collection, request)
+        _say_read_again(run, collection)
+        wanted = np.arange(len(collection.documents))
+        sets = set_source(collection, request.jobs, run.skipped, run.progress)(wanted)
+        readable = np.flatnonzero(sets.sizes == collection.sizes)
+        if len(readable) < len(wanted):
+            run.read_only = True
+            collection, sets = collection.take(readable), sets.take(readable)
+        collection = collection.with_unfiltered_sets(sets)
+    return collection, signatures
+
+
+def _load_unfiltered(run: RunContext, request: Request) -> tuple[Collection, Collection | None]:
+    """Load the last run's collection before any filter, with its sets if they were kept.
+
+    Returns signatures.npz too, if the last run made it.
     """
     store = run.store
     signatures = store.load_collection("signatures") if store is not None else None
     if store is None or signatures is None or store.newest() == "shingles":
         return load_shingles(run, request), None
     check_conflict("signatures.npz", signatures.shingle, request.given, RERUN)
-    collection = signatures.before_filter
     sets = load_sets(run, signatures, verify=True)
-    if sets is None:
-        collection = leave_out_changed(run, collection, request)
-        wanted = np.arange(len(collection.documents))
-        sets = set_source(collection, request.jobs, run.skipped)(wanted)
-        readable = np.flatnonzero(sets.sizes == collection.sizes)
-        if len(readable) < len(wanted):
-            collection, sets = collection.take(readable), sets.take(readable)
-    return collection.with_unfiltered_sets(sets), signatures
+    return signatures.before_filter.with_unfiltered_sets(sets), signatures
 
 
 def load_sets(

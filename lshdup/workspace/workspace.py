@@ -13,7 +13,7 @@ from lshdup.collection.set_source import set_source
 from lshdup.errors import RERUN, ArtifactError, InputError
 from lshdup.lsh.candidates import Buckets
 from lshdup.matching.results import ClustersFound, PairsFound
-from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
+from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams
 from lshdup.pipeline import EVERY_SET
 from lshdup.shingling.shingle_filter import ShingleFilter, find_first_sets
 from lshdup.utils.ragged import RaggedSets, SetSource
@@ -51,12 +51,7 @@ class Workspace(RunContext):
             with self.writing():
                 return from_documents.collect_signatures(self, request)
         with self.locking(create=False):
-            shingles, _ = from_store.load_or_read_sets(self, request)
-            wanted = read_filter_request(self, request, shingles.shingle)
-            sketch = merge_params(SketchParams, request.given)
-            return from_store.sketch_shingles(
-                self, shingles, sketch, wanted, request.jobs, save=True
-            )
+            return from_store.sign_again(self, request)
 
     def load_or_build_index(
         self,

@@ -133,8 +133,8 @@ def test_links_devices_and_folders_are_no_documents(tmp_path):
     found, skipped = listed(tmp_path / "x.tar")
     prefix = os.fsencode(tmp_path / "x.tar") + b"/"
     assert found == {prefix + b"a": b"a"}
-    link, special = Reason.LINK, Reason.SPECIAL
-    expected = {b"s": link, b"h": link, b"d": special, b"f": special}
+    special = Reason.SPECIAL
+    expected = {b"s": Reason.LINK, b"h": Reason.HARD_LINK, b"d": special, b"f": special}
     assert reasons(skipped) == {prefix + name: reason for name, reason in expected.items()}
 
 

@@ -11,6 +11,7 @@ import random
 import struct
 import tarfile
 import zipfile
+import zlib
 
 import pytest
 
@@ -62,8 +63,51 @@ def overlapping():
     return bytes(data)
 
 
-LONG = bytes(40 << 20)
 TWO = [("a", TEXT), ("b", NEAR)]
+
+
+def header(kind, size=0):
+    """Return the header of a member of a tar archive."""
+    member = tarfile.TarInfo("x")
+    member.type, member.size = kind, size
+    return member.tobuf(tarfile.USTAR_FORMAT)
+
+
+def cut_sparse_header():
+    """Return a header of the old form of sparse files, without the next one that it names."""
+    data = bytearray(header(tarfile.GNUTYPE_SPARSE))
+    data[482] = 1
+    data[148:156] = b"%06o\0 " % (sum(data[:148]) + sum(data[156:]) + 8 * 32)
+    return bytes(data)
+
+
+LONG_NAMES = 3000 * (header(tarfile.GNUTYPE_LONGNAME, 5) + b"abcd".ljust(512, b"\0"))
+
+
+def tar_with_long(kind, content):
+    """Return an archive in which a header for the next member has long content."""
+    begin = header(kind, len(content)) + content.ljust(-(-len(content) // 512) * 512, b"\0")
+    return begin + tar_of(TWO)
+
+
+def xz_of_large_dictionary():
+    """Return an xz file that says it needs a dictionary of 4 GB."""
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 0}]
+    data = bytearray(lzma.compress(TEXT, check=lzma.CHECK_CRC32, filters=filters))
+    data[data.index(b"\x21\x01", 12) + 2] = 40
+    end = 12 + (data[12] + 1) * 4
+    data[end - 4 : end] = struct.pack("<I", zlib.crc32(data[12 : end - 4]))
+    return bytes(data)
+
+
+def dump_of_long_title():
+    """Return a wiki dump with one page, whose title is long."""
+    title = b"<title>" + b"ab " * 100_000 + b"</title>"
+    page = b"<page>" + title + b"<revision><text>x</text></revision></page>"
+    return b"<mediawiki>" + page + b"</mediawiki>"
+
+
+LONG = bytes(40 << 20)
 #: name -> bytes of an archive, and what is said about it.
 ARCHIVES = {
     "empty.tar": (b"", "damaged"),
@@ -78,6 +122,19 @@ ARCHIVES = {
     "bomb.tar.xz": (lzma.compress(tar_of([("a", LONG)])), "when unpacked"),
     "bomb.tar.bz2": (bz2.compress(tar_of([("a", LONG)])), "when unpacked"),
     "large.tar": (tar_of([("a", bytes(2 << 20)), ("b", b"x")]), "--max-bytes is"),
+    "chain.tar": (LONG_NAMES + bytes(1024), "damaged"),
+    "then-chain.tar": (tar_of(TWO)[:4096] + LONG_NAMES + bytes(1024), "the rest of it"),
+    "sparse.tar": (cut_sparse_header(), "damaged"),
+    "then-sparse.tar": (tar_of(TWO)[:4096] + cut_sparse_header(), "the rest of it"),
+    "name.tar": (tar_with_long(b"L", b"a/" * (1 << 20)), "a name or fields of 2097152 bytes"),
+    "link.tar": (tar_with_long(b"K", b"a/" * (1 << 20)), "a name or fields of 2097152 bytes"),
+    "pax.tar": (tar_with_long(b"x", b"14 comment=xx\n" * 99_999), "a name or fields of"),
+    "global.tar": (tar_with_long(b"g", b"14 comment=xx\n" * 99_999), "a name or fields of"),
+    "solaris.tar": (tar_with_long(b"X", b"14 comment=xx\n" * 99_999), "a name or fields of"),
+    "long-name.tar": (tar_of([("a/" * 50_000 + "b", TEXT), *TWO]), "a name of more than 65536"),
+    "title.xml.bz2": (bz2.compress(dump_of_long_title()), "a name of more than 65536"),
+    "dictionary.tar.xz": (xz_of_large_dictionary(), "more than 256 MB of memory"),
+    "dictionary.txt.xz": (xz_of_large_dictionary(), "more than 256 MB of memory"),
     "empty.zip": (b"", "no directory"),
     "text.zip": (b"not an archive " * 100, "no directory"),
     "cut.zip": (zip_of(TWO)[:-30], "no directory"),

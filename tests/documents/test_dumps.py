@@ -199,6 +199,31 @@ def test_split_begins_a_document_at_each_line_that_matches(tmp_path, ending):
         assert not skipped[0].is_error
 
 
+@pytest.mark.parametrize("begin", [b"%PDF-1.4\n", b"{\\rtf1\\ansi\n", b"<!DOCTYPE html>\n<p>"])
+def test_split_leaves_documents_of_a_known_type_whole(tmp_path, begin):
+    (tmp_path / "a").write_bytes(begin + b"Chapter 1\nx\nChapter 2\ny\n")
+    (tmp_path / "b.HTM").write_bytes(b"<p>x\nChapter 1\nChapter 2\n")
+    (tmp_path / "c.html.gz").write_bytes(gzip.compress(b"<p>x\nChapter 1\nChapter 2\n"))
+    names = [os.fsencode(tmp_path / name) for name in ("a", "b.HTM", "c.html.gz")]
+    assert sorted(listed(tmp_path, split="^Chapter")[0]) == names
+
+
+def test_split_matches_lines_that_end_with_a_carriage_return(tmp_path):
+    (tmp_path / "a").write_bytes(b"---\r\none\r\n---\r\ntwo\r\n")
+    found, skipped = listed(tmp_path, split="^---$")
+    assert list(found.values()) == [b"---\r\none\r\n", b"---\r\ntwo\r\n"]
+    assert not skipped
+
+
+def test_split_that_matches_nothing_is_said(tmp_path, run):
+    (tmp_path / "a").write_bytes(b"---\none two three\n")
+    (tmp_path / "b").write_bytes(b"---\none two three\n")
+    said = "--split '^=' matches no line of any text file"
+    assert run("pairs", ".", "--split", "^=").err.count(said) == 1
+    assert said in run("pairs", ".", "--split", "^=").err
+    assert "matches no line" not in run("pairs", ".", "--split", "^-").err
+
+
 def test_split_leaves_files_without_such_a_line_alone(tmp_path):
     (tmp_path / "a").write_bytes(b"no such line\n")
     (tmp_path / "b").write_bytes(b"\0binary\n-- \n")

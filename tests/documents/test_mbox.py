@@ -199,6 +199,49 @@ def test_separators(text, count):
     assert 1 + len(list(find_mails(text))) == count
 
 
+OF_MAIL = b"X-Status: 1\nFrom: a@b.c\nTo: d@e.f\n\nx\n"
+BARE, UNTIMED = b"From \n", b"From a@b.c Thu Aug 22 2002\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ((BARE + OF_MAIL + b"\n") * 3, 3),  # as Thunderbird
+        (((BARE + OF_MAIL + b"\n") * 3).replace(b"\n", b"\r\n"), 3),
+        (b"From - \n" + OF_MAIL + b"\nFrom -\n" + OF_MAIL, 2),
+        ((UNTIMED + OF_MAIL + b"\n") * 3, 3),
+        ((UNTIMED + OF_MAIL) * 3, 3),
+        ((SEPARATOR + OF_MAIL) * 3, 3),
+        ((BARE + OF_MAIL) * 3, 1),  # neither a date nor an empty line
+        (BARE + OF_MAIL + b"\n" + BARE + b"To: one field\n\ny\n", 1),
+        (BARE + OF_MAIL + b"\n" + BARE + b"X: " + b"x" * 9000 + b"\n" + OF_MAIL, 2),
+        (BARE + OF_MAIL + b"\nFrom time to time\nto: and\nfrom: there\n\n", 1),
+        (BARE + OF_MAIL + b"\n" + BARE + b">From x\n" + OF_MAIL, 2),
+    ],
+)
+def test_separators_before_the_fields_of_a_mail(text, count):
+    assert starts_mailbox(text)
+    assert 1 + len(list(find_mails(text))) == count
+
+
+@pytest.mark.parametrize(
+    ("separator", "between"),
+    [(b"From \r\n", b"\r\n"), (SEPARATOR, b""), (UNTIMED, b"\n"), (UNTIMED, b"")],
+)
+def test_no_mail_of_a_mailbox_is_lost(run, tmp_path, separator, between):
+    """Behind the end of a mail of several parts, a reader of one mail reads nothing more."""
+    parts = (
+        b"From: a@b.c\nTo: d@e.f\nSubject: s\nContent-Type: multipart/mixed; boundary=B\n\n"
+        b"--B\nContent-Type: text/plain\n\nfirst words of this mail here\n--B--\n"
+    )
+    for box in (1, 2):
+        texts = [parts, *(mail(n, body(100 * box + n)) for n in range(5))]
+        data = b"".join(separator + each + between for each in texts)
+        (tmp_path / f"box{box}").write_bytes(data)
+    rows = run("clusters", ".", "--same", "text", "--no-store").ok().rows
+    assert [row[1:3] for row in rows] == [["keep", "box1:1"], ["drop", "box2:1"]]
+
+
 def test_mails_are_as_they_were():
     text = SEPARATOR + b"A: b\n\n>From x\n>>From y\n> From z\n\n"
     assert bare_mail(text) == b"A: b\n\nFrom x\n>From y\n> From z\n"

@@ -20,7 +20,7 @@ MUTANTS = [
     Mutant(
         "text: a declared encoding is not asked",
         "lshdup/text/decoding.py",
-        "if html.is_html(data, name) and (declared",
+        "if pages.is_html(data, name) and (declared",
         "if not data and (declared",
         "tests/documents/test_documents.py tests/text/test_encodings.py -k 'charset or declare'",
     ),

@@ -47,7 +47,7 @@ MUTANTS = [
     ),
     Mutant(
         "mail: one known field is enough",
-        "lshdup/text/mail.py",
+        "lshdup/utils/mailbox.py",
         "if len(names) > 1:",
         "if names:",
         "tests/text/test_mail.py",

@@ -82,6 +82,8 @@ NO_MAILS = {
     "Python": b"from os import path\nTo: str\nSubject: str\n\n",
     "classes": b"class A:\n    From: int\n    To: int\n\n",
     "a log": b"INFO: from: a to: b\nINFO: done\n\n",
+    "notes without a body": b"Date: 1\nSubject: weekly report\nNotes: words and words\n",
+    "a record": b"Date: 2002-01-02\nPath: /usr/lib\nDescription: words\n\n",
     "a dialogue": b"ANN: Where is it?\nBOB: From: there.\n\nANN: Oh.",
 }
 

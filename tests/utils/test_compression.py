@@ -5,6 +5,7 @@ more; damage is said.
 import contextlib
 import gzip
 import io
+import lzma
 import os
 import random
 import subprocess
@@ -52,6 +53,16 @@ def test_members_one_after_the_other(made, packer):
     if data:
         with pytest.raises(TooLongError):
             unpacked(packed, len(data) - 1)
+
+
+def test_streams_of_xz_one_after_the_other_with_zeros_between():
+    large = random.Random(1).randbytes(3_000_000) + bytes(3_000_000)
+    made = [TEXT, b"", large, TEXT]
+    packed = b"".join(lzma.compress(part) + bytes(4 * n) for n, part in enumerate(made))
+    assert unpacked(packed, 10_000_000) == b"".join(made)
+    assert unpacked(packed + b"what xz does not know", 10_000_000) == b"".join(made)
+    with pytest.raises(PackedError, match="cut off"):
+        unpacked(packed[:-20], 10_000_000)
 
 
 @settings(deadline=None, max_examples=60)

@@ -16,6 +16,8 @@ from lshdup.utils.ragged import StringTable
 #: size, is taken for a bomb. Texts shrink to a fifth, log files to a fiftieth.
 _MOST_TIMES = 200
 
+#: No name has more bytes: systems take 4096, zip 65535.
+LONGEST_NAME = 1 << 16
 
 T = TypeVar("T")
 
@@ -34,7 +36,10 @@ class Members:
 
     def add(self, number: int, start: int, size: int, name: bytes) -> None:
         """Add a document: its number from 1, where it is, its bytes, and its name."""
-        if size > self._longest:
+        if len(name) > LONGEST_NAME:
+            detail = f"a name of more than {LONGEST_NAME} bytes"
+            self._skipped.append(SkippedRecord(number, Reason.UNREADABLE, detail))
+        elif size > self._longest:
             self._skipped.append(SkippedRecord.too_large(number, size, self._longest, name))
         else:
             self._rows.append((number, start, size))
@@ -42,6 +47,7 @@ class Members:
 
     def skip(self, number: int, name: bytes, reason: Reason, detail: str) -> None:
         """Add a member that is no document, and why."""
+        name = name if len(name) <= LONGEST_NAME else b""
         self._skipped.append(SkippedRecord(number, reason, detail, name))
 
     def damaged(self, number: int, detail: str) -> None:

@@ -8,13 +8,17 @@ import numpy as np
 from lshdup.documents.readers.lines import lines_between
 from lshdup.documents.records import RecordFields, RecordList, SkippedRecord
 from lshdup.skipped import Reason
+from lshdup.utils.pages import is_html
 
 #: A file with a NUL in so many bytes at its beginning is no text in lines.
 _HEAD = 8192
+#: How PDF and RTF files begin, which may hold no NUL; pieces of them would be no documents.
+_WHOLE = (b"%PDF-", b"{\\rtf")
 
 
 def list_records(file: int, fields: RecordFields, longest: int) -> RecordList | None:
-    """Return the documents of an open file; None if no line matches, or it is no text in lines.
+    """Return the documents of an open file; None if no line matches, or it is no text in lines:
+    binary, HTML, or an office document.
 
     What stands before the first line that matches is skipped.
 
@@ -25,11 +29,16 @@ def list_records(file: int, fields: RecordFields, longest: int) -> RecordList | 
     longest : documents of more bytes are skipped; of a longer line only the beginning is looked at.
 
     """
-    if b"\0" in os.pread(file, _HEAD, 0):
+    head = os.pread(file, _HEAD, 0)
+    if b"\0" in head or head.startswith(_WHOLE) or is_html(head, b""):
         return None
     matches = re.compile(os.fsencode(fields.split)).search
     size = os.fstat(file).st_size
-    begins = [at for at, line, _ in lines_between(file, 0, size, longest) if matches(line)]
+    begins = [
+        at
+        for at, line, _ in lines_between(file, 0, size, longest)
+        if matches(line.removesuffix(b"\r"))
+    ]
     if not begins:
         return None
     starts = np.array(begins, np.int64)

@@ -14,6 +14,19 @@ from lshdup.skipped import Reason
 
 _END = bytes(tarfile.BLOCKSIZE)
 
+#: Headers whose content is a name or fields of the next member, which the library keeps in memory,
+#: and the most bytes of such content.
+_EXTENSIONS = frozenset(
+    (
+        tarfile.GNUTYPE_LONGNAME,
+        tarfile.GNUTYPE_LONGLINK,
+        tarfile.XHDTYPE,
+        tarfile.XGLTYPE,
+        tarfile.SOLARIS_XHDTYPE,
+    )
+)
+_LONGEST_EXTENSION = 1 << 20
+
 
 class _Member(tarfile.TarInfo):
     """A header whose sizes are no traps: the library would go back in the file, and never end."""
@@ -23,6 +36,9 @@ class _Member(tarfile.TarInfo):
         member = super().frombuf(buf, encoding, errors)
         if member.size < 0:
             message = "negative size"
+            raise tarfile.HeaderError(message)
+        if member.type in _EXTENSIONS and member.size > _LONGEST_EXTENSION:
+            message = f"a name or fields of {member.size} bytes, at most {_LONGEST_EXTENSION}"
             raise tarfile.HeaderError(message)
         return member
 
@@ -50,7 +66,9 @@ def list_records(file: int, fields: RecordFields, longest: int) -> RecordList:
                     members.skip(number, name, *refused)
                 else:
                     members.add(number, member.offset_data, member.size, name)
-    except (tarfile.TarError, ValueError, ArithmeticError) as error:
+    except RecursionError:  # The library calls itself for a header in front of a header.
+        members.damaged(number + 1, "too many headers in a row for one member")
+    except (tarfile.TarError, ValueError, ArithmeticError, LookupError) as error:
         members.damaged(number + 1, str(error))
     return members.listed()
 
@@ -73,8 +91,10 @@ def _members(archive: BinaryIO) -> Iterator[tarfile.TarInfo]:
 def _refusal(
     member: tarfile.TarInfo, name: bytes, fields: RecordFields, size: int
 ) -> tuple[Reason, str] | None:
-    if member.issym() or member.islnk():
+    if member.issym():
         return Reason.LINK, ""
+    if member.islnk():
+        return Reason.HARD_LINK, f"its content is that of {member.linkname}"
     if member.issparse():
         return Reason.FORMAT, "a sparse file in an archive"
     if not member.isreg():

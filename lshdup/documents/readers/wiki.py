@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from xml.parsers import expat
 
-from lshdup.documents.readers.members import Members
+from lshdup.documents.readers.members import LONGEST_NAME, Members
 from lshdup.documents.records import RecordError, RecordFields, RecordList
 from lshdup.skipped import Reason
 from lshdup.utils.compression import CHUNK, PackedError, can_unpack, chunks
@@ -41,15 +41,22 @@ def list_records(file: int, fields: RecordFields, longest: int) -> RecordList:
     del fields
     members = Members(longest)
     title: list[str] = []
-    start = number = 0
+    start = number = letters = 0
 
     def begin(name: str, _: dict[str, str]) -> None:
-        nonlocal start, number
+        nonlocal start, number, letters
         if name == "page":
             start, number = parser.CurrentByteIndex, number + 1
             title.clear()
+            letters = 0
         elif name == "title":
-            parser.CharacterDataHandler = title.append
+            parser.CharacterDataHandler = collect
+
+    def collect(text: str) -> None:
+        nonlocal letters
+        if letters <= LONGEST_NAME:  # one that is longer is no name, and may fill the memory
+            title.append(text)
+            letters += len(text)
 
     def end(name: str) -> None:
         if name == "title":
