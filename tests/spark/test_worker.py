@@ -342,7 +342,6 @@ def test_without_java_or_pyspark(run, tmp_path):
 def test_a_mailbox_that_is_too_large_ends_no_run(tmp_path, monkeypatch):
     """The local engine takes its mails; here it is one document, which is skipped."""
     pa = require("spark", "pyarrow")
-    require("spark", "pyspark")
     from lshdup.spark import inputs
 
     mails = b"From a Thu Aug 22 12:36:23 2002\nFrom: a@b.c\nTo: d\n\nsome words\n\n" * 20
