@@ -34,8 +34,7 @@ _CHARSET = re.compile(r"(?i)\bcharset\*?\s*=\s*[\"']?\s*([^\"';\s]+)")
 _SEVEN_BITS = {"utf-7", "hz", "iso2022_jp", "iso2022_jp_2", "iso2022_jp_3", "iso2022_kr"}
 _ONLY_IN_MAIL = {*_SEVEN_BITS, "utf-8", "utf-16", "utf-16-le", "utf-16-be", "utf-32"}
 
-#: Parts with a text, and parts that are mails.
-_TEXTS = ("text/plain", "text/html")
+#: Parts that are mails.
 _MAILS = ("message/rfc822", "message/news", "message/global")
 
 #: A line of a body that was quoted, and the line that begins a signature.
@@ -285,7 +284,7 @@ def _read_parts(data: bytes, rules: MailRules) -> Iterator[str]:
             if kind == "multipart/alternative":
                 parts = [_plainest(parts)]
             stack += reversed(parts if kind.startswith("multipart/") else [])
-        elif kind in _TEXTS or kind.startswith("multipart/"):  # without the boundary it names
+        elif kind.startswith(("text/", "multipart/")):  # several, without the boundary they name
             yield _visible(_decode(_content_of(part), charset), kind, rules)
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from lshdup.collection.collection import Collection
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.expansion import KnownRecords
+from lshdup.documents.readers.members import most_unpacked
 from lshdup.documents.records import Kind, RecordFields, RecordList, SkippedRecord
 from lshdup.params import DocumentParams
 from lshdup.skipped import Reason, SkippedFile
@@ -133,6 +134,10 @@ def find_known_records(collection: Collection, params: DocumentParams) -> KnownR
         for key, records in known.items()
         if min(records.starts.min(initial=0), records.lengths.min(initial=0)) >= 0
         and records.lengths.max(initial=0) <= params.max_bytes
+        and (
+            not records.kind.is_archive
+            or int(records.lengths.sum()) <= most_unpacked(key[1], params.max_bytes)
+        )
         and all(
             reason != Reason.TOO_LARGE or detail.endswith(limit)
             for _, reason, detail, _ in records.skipped

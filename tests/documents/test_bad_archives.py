@@ -247,3 +247,18 @@ def test_names_that_are_not_utf8_are_kept_or_decoded_by_the_rule(tmp_path):
     found, _ = listed(tmp_path / "x.zip")
     prefix = os.fsencode(tmp_path / "x.zip") + b"/"
     assert sorted(found) == [prefix + b"x2", prefix + "é.".encode()]
+
+
+@pytest.mark.parametrize("ending", [".tar.gz", ".zip"])
+def test_a_store_does_not_save_an_archive_from_a_smaller_bound(tmp_path, run, ending):
+    members = [(f"{n}", TEXT + bytes([97 + n]) + b" " * (2 << 20)) for n in range(5)]
+    content = tar_of(members, "w:gz") if ending == ".tar.gz" else zip_of(members)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / f"x{ending}").write_bytes(content)
+    (tmp_path / "docs" / "one").write_bytes(TEXT)
+    (tmp_path / "docs" / "two").write_bytes(NEAR)
+    assert len(run("pairs", "docs", "--archives", "--store", "s").rows) > 1
+    smaller = ("pairs", "docs", "--archives", "--max-bytes", "3MB")
+    again = run(*smaller, "--store", "s", code=2)
+    assert again.rows == run(*smaller, "--no-store", code=2).rows
+    assert "when unpacked" in again.err

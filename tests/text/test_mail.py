@@ -234,6 +234,17 @@ def test_of_two_versions_the_plain_one_is_read():
     assert words(bytes(empty)) == ["the", "page"]
 
 
+def test_texts_of_every_kind_are_read_unless_they_are_attached():
+    for subtype in ("plain", "x-patch", "calendar", "csv"):
+        whole = EmailMessage()
+        whole["Subject"] = "SUBJECT"
+        whole.set_content("the body")
+        whole.add_attachment("of the second part", subtype=subtype, disposition="inline")
+        whole.add_attachment("ATTACHED", subtype=subtype)
+        expected = ["SUBJECT", "the", "body", "of", "the", "second", "part"]
+        assert words(bytes(whole)) == expected
+
+
 def test_a_page_is_read_as_a_page():
     page = EmailMessage()
     page["Subject"] = "x"
@@ -340,11 +351,7 @@ def slow_text(data):
             if kind.startswith("multipart/"):
                 for each in payload:
                     walk(each)
-        elif (
-            kind in ("text/plain", "text/html")
-            or (part is message and kind.startswith("text/"))
-            or kind.startswith("multipart/")
-        ):
+        elif kind.startswith(("text/", "multipart/")):
             parts.append(text(part))
 
     def subject_of(part):
