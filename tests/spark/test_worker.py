@@ -341,7 +341,7 @@ def test_without_java_or_pyspark(run, tmp_path):
 
 def test_a_mailbox_that_is_too_large_ends_no_run(tmp_path, monkeypatch):
     """The local engine takes its mails; here it is one document, which is skipped."""
-    pa = require("spark", "pyarrow")
+    require("spark", "pyarrow")
     from lshdup.spark import inputs
 
     mails = b"From a Thu Aug 22 12:36:23 2002\nFrom: a@b.c\nTo: d\n\nsome words\n\n" * 20
@@ -354,10 +354,8 @@ def test_a_mailbox_that_is_too_large_ends_no_run(tmp_path, monkeypatch):
     assert finder.records == {b"box": Kind.MBOX}
     reader = inputs._Reader(None, params, ids=False)
     monkeypatch.setattr(reader, "_spread", lambda rows, schema, read, size: (rows, read))
-    ((rows, read),) = reader.local(files, finder.records)
+    skipped = []
+    ((rows, _),) = reader.local(files, finder.records, skipped.append)
     assert not reader.has_rows
-    names, sizes = zip(*rows, strict=True)
-    batch = pa.RecordBatch.from_arrays([pa.array(names), pa.array(sizes)], names=["path", "size"])
-    made = [row for each in read(iter([batch])) for row in each.to_pylist()]
-    reasons = {row["id"]: row["reason"] for row in made}
-    assert reasons == {b"note": None, b"box": "too large"}
+    assert rows == [(b"note", 10)]
+    assert [(each.name, each.reason) for each in skipped] == [(b"box", Reason.TOO_LARGE)]
