@@ -346,8 +346,10 @@ def _load_stored(
         or not are_same_filters(old.shingle_filter, shingle_filter)
     ):
         old = None
-    if old is not None and count_known(old, documents) == len(documents):
-        return old
+    if old is not None:
+        known = count_known(old, documents)
+        if known == len(documents) or _are_older_sets(run, old, known, documents):
+            return old
     shingles = _load_for_reuse(run, "shingles", "removed" if sketch is not None else "made anew")
     if shingles is None or shingles.shingle != shingle:
         return old
@@ -357,6 +359,19 @@ def _load_stored(
         return old.with_unfiltered_sets(shingles.sets)
     # If the last run ended between saving shingles and signatures, shingles.npz knows more.
     return shingles if count_known(shingles, documents) >= count_known(old, documents) else old
+
+
+def _are_older_sets(
+    run: RunContext, signatures: Collection, known: int, documents: DocumentList
+) -> bool:
+    """Return whether shingles.npz is of an earlier run and knows no more documents; only its
+    header and its documents are looked at.
+    """
+    with suppress(ArtifactError, IndexError):  # Damage is said when all of it is verified.
+        kept = run.store.load_collection("shingles", here=True, verify=False) if run.store else None
+        is_other = kept is not None and kept.identity != signatures.unfiltered_identity
+        return kept is not None and is_other and count_known(kept, documents) <= known
+    return False
 
 
 def _load_for_reuse(run: RunContext, kind: str, fate: str = "made anew") -> Collection | None:
