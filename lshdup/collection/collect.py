@@ -135,6 +135,10 @@ def _all_of(collected: Collection, documents: DocumentList) -> Previous:
     rows = {name: row for row, name in enumerate(collected.documents.names)}
     found = (rows.get(name, -1) for name in documents.names)
     known = np.fromiter(found, np.int64, len(documents))
+    before = collected.documents.locations
+    if before is not None and documents.locations is not None:  # a mail may have the id of a row
+        mine = np.flatnonzero(known >= 0)
+        known[mine[~documents.locations.same(mine, before, known[mine])]] = -1
     return Previous(collected, known, {each.skipped.name: each for each in collected.skipped})
 
 

@@ -167,9 +167,7 @@ class DocumentList:
 
     def _is_named_by_path(self, kind: Kind) -> bool:
         """Return whether the names of documents begin with the path of their file."""
-        if kind in (Kind.FILE, Kind.IDS) or kind.is_archive:
-            return kind != Kind.IDS
-        return not self.record_files.fields.id
+        return kind != Kind.IDS and not (kind.is_row and self.record_files.fields.id)
 
     def take(self, indices: NDArray[np.int64]) -> "DocumentList":
         """Return the documents at `indices`, in that order."""

@@ -205,9 +205,13 @@ def _order_of_blocks(
 def _order_of_names(
     names: StringTable, file: NDArray[np.int64], numbers: NDArray[np.int64], paths: list[bytes]
 ) -> tuple[NDArray[np.int64], list[tuple[int, Skipped]]]:
-    """Return the byte order of names, each once, and the documents whose names are repeated."""
+    """Return the byte order of names, each once, and the documents whose names are repeated.
+
+    Of equal names a whole file is the first, then the order is that of files and numbers.
+    """
     every = list(names)
-    order = sorted(range(len(every)), key=every.__getitem__)
+    order = np.lexsort((numbers, file, numbers > 0)).tolist()
+    order.sort(key=every.__getitem__)
     again = [at for at in range(1, len(order)) if every[order[at]] == every[order[at - 1]]]
     first, repeated = -1, []
     for at in again:

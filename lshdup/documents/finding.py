@@ -19,7 +19,14 @@ from lshdup.documents.id_lists import list_lines
 from lshdup.documents.missing import not_there, perhaps_meant
 from lshdup.documents.patterns import Selection
 from lshdup.documents.record_files import RecordFiles
-from lshdup.documents.records import ARCHIVE_ENDINGS, Kind, RecordFields, classify_file, is_archive
+from lshdup.documents.records import (
+    ARCHIVE_ENDINGS,
+    MESSAGE_ID,
+    Kind,
+    RecordFields,
+    classify_file,
+    is_archive,
+)
 from lshdup.params import DocumentParams
 from lshdup.skipped import Reason, Skipped
 from lshdup.utils import pages
@@ -345,8 +352,9 @@ class Finder:
         """Say which files could have been taken for their records, and which options do nothing."""
         self._say_closed_archives(names)
         if self.params.text_field or self.params.id_field:
-            if not any(kind.is_row for kind in self.records.values()):
-                option = "--text-field" if self.params.text_field else "--id-field"
+            option = "--text-field" if self.params.text_field else "--id-field"
+            may_name_mails = self.params.id_field.lower() == MESSAGE_ID and option == "--id-field"
+            if not may_name_mails and not any(kind.is_row for kind in self.records.values()):
                 self.say(f"{option} had no effect: no JSON Lines, CSV or Parquet file was met")
             return
         met = 0

@@ -115,7 +115,8 @@ class RecordFiles:
                 return parquet.list_records(self.fields.id)
         with self.lines(path, kind) as file:
             listed: RecordList | None = _reader(kind).list_records(file, self.fields, self.longest)
-        return _below(path, listed) if listed and kind.is_archive else listed
+        is_below = kind.is_archive or (kind == Kind.MBOX and listed and listed.names)
+        return _below(path, listed) if listed and is_below else listed
 
     def texts(
         self,
@@ -255,7 +256,7 @@ def _reader(kind: Kind) -> "ModuleType":
 
 
 def _below(path: bytes, listed: RecordList) -> RecordList:
-    """Return the members of an archive under the names FILE/NAME."""
+    """Return the members of an archive, or mails with ids, under the names FILE/NAME."""
     assert listed.names is not None
     prefix = path + b"/"
     names = StringTable.from_strings(prefix + name for name in listed.names)

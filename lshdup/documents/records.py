@@ -72,6 +72,9 @@ ARCHIVE_ENDINGS = tuple(
     ending for kind, endings in _ENDINGS.items() if kind != Kind.WIKI for ending in endings
 )
 
+#: The value of --id-field that names mails by their Message-ID, in small letters.
+MESSAGE_ID = "message-id"
+
 #: Between the fields that make a text.
 BLANK_LINE = "\n\n"
 
@@ -127,12 +130,16 @@ def no_field(field: str, known: tuple[str, ...], option: str, what: str = "field
 def split_fields(names: str) -> tuple[str, ...]:
     """Return the fields that `--text-field` names: a list with commas, quoted as in CSV.
 
-    >>> split_fields("title,body"), split_fields('"a,b",c'), split_fields("a.b")
-    (('title', 'body'), ('a,b', 'c'), ('a.b',))
+    Blanks around names do not count, but those in quotes.
+
+    >>> split_fields("title, body"), split_fields('"a,b", " c"'), split_fields("a.b")
+    (('title', 'body'), ('a,b', ' c'), ('a.b',))
     """
+    if '"' not in names:
+        return tuple(name.strip() for name in names.split(","))
     import csv  # Imported here to keep the start of every command fast.
 
-    return tuple(next(csv.reader([names]), ())) or (names,)
+    return tuple(next(csv.reader([names], skipinitialspace=True), ())) or (names,)
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ def find_documents(
     parts: list[_Sized] = []
     if local:
         finder = Finder(params, ids, None, jobs, skipped, say, warn)
-        parts += reader.local(finder.find(local), finder.records)
+        parts += reader.local(finder.find(local), finder.records, skipped)
     parts += [part for name in remote for part in reader.remote(name)]
     if not parts:
         message = "the folders that were named hold no files"
@@ -210,11 +210,15 @@ class _Reader:
             raise ParameterError(message, "name the field that holds it with --id-field")
         return RecordFields(self._params.text_field or DEFAULT_TEXT_FIELD, self._params.id_field)
 
-    def local(self, files: DocumentList, kinds: dict[bytes, Kind]) -> Iterator[_Sized]:
+    def local(
+        self, files: DocumentList, kinds: dict[bytes, Kind], skipped: Callable[[Skipped], None]
+    ) -> Iterator[_Sized]:
         """Yield the sources of files of this machine, which workers read.
 
-        kinds : of files that have records.
+        kinds : of files that have records. skipped : notified of mailboxes that are too large.
         """
+        mailboxes = {path for path, kind in kinds.items() if kind == Kind.MBOX}  # too large as one
+        kinds = {path: kind for path, kind in kinds.items() if kind != Kind.MBOX}
         for path, kind in kinds.items():
             _refuse_archive(os.fsdecode(path), kind)
         fields = self._fields() if kinds else RecordFields()
@@ -224,7 +228,10 @@ class _Reader:
         size_of_pieces = 0
         for path, size in zip(files.names, files.sizes.tolist(), strict=True):
             kind = Kind.IDS if self._ids else kinds.get(path, Kind.FILE)
-            if kind == Kind.FILE:
+            if path in mailboxes:
+                detail = f"{size} bytes, --max-bytes is {max_bytes}"
+                skipped(Skipped(path, Reason.TOO_LARGE, detail))
+            elif kind == Kind.FILE:
                 plain.append((path, size))
             else:
                 pieces += [(path, int(kind), *span) for span in _spans(path, kind, size, fields)]

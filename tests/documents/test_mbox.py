@@ -102,11 +102,39 @@ def test_message_ids_name_mails(run, here):
     (here / "boxed/inbox").unlink()
     result = run("pairs", "boxed", "--id-field", "message-id", code=2)
     names = {name for a, b, *_ in result.rows for name in (a, b)}
-    assert names == {"0@example.org", "1@example.org", "2@example.org"}
+    assert names == {f"boxed/ids/{n}@example.org" for n in range(3)}
     assert "boxed/ids:4: row without id" in result.err
+    assert "had no effect" not in result.err
     again = run("pairs", "boxed", "--id-field", "message-id", code=2)
     assert again.out == result.out
     assert "0 documents read" in again.err
+
+
+def test_ids_that_strangers_chose_stay_behind_the_file(run, here):
+    (here / "boxed/inbox").unlink()
+    text = f"From: a@b.c\nTo: d@e.f\nMessage-ID: <%s>\n\n{body(0)}\n"
+    write_mbox(here / "boxed/inbox", [text % each for each in ("/etc/passwd", "../x", "1@b")])
+    options = ("boxed/inbox", "--id-field", "message-id", "--emit", "drop", "--no-store")
+    result = run("clusters", *options).ok()
+    assert len(result.lines) == 2
+    assert all(name.startswith("boxed/inbox/") for name in result.lines)
+    assert "2 names are of parts of files" in result.err
+
+
+def test_of_repeated_names_the_first_is_the_same_in_every_run(run, here):
+    """A row with the name of a mail; the mailbox is known only after the rows are listed."""
+    rows = [{"id": f"a/{n}@example.org", "body": body(50)} for n in range(2)]
+    for name in ("a", "z.jsonl"):
+        (here / name).unlink(missing_ok=True)
+    write_mbox(here / "a", [mail(0, body(0)), mail(1, body(0, changed=1))])
+    lines = [json.dumps({"message-id": row["id"], "text": row["body"]}) for row in rows]
+    (here / "z.jsonl").write_text("\n".join(lines))
+    sources = ("a", "z.jsonl", "--id-field", "message-id")
+    first = run("pairs", *sources, code=2)
+    again = run("pairs", *sources, code=2)
+    assert again.out == first.out
+    assert "row 1 of z.jsonl; the first is row 1 of a" in first.err
+    assert first.rows[0][2] != "1"
 
 
 def test_names_that_are_no_files_are_counted(run, here):

@@ -9,9 +9,11 @@ import zipfile
 import numpy as np
 import pytest
 
+from lshdup.documents.finding import Finder
 from lshdup.documents.records import Kind, RecordFields
 from lshdup.errors import InputError
 from lshdup.kernels import tiles
+from lshdup.params import DocumentParams
 from lshdup.skipped import Reason
 from lshdup.spark import caching, worker_documents, worker_pairs, worker_sets
 from lshdup.spark.recipe import make_recipe
@@ -335,3 +337,25 @@ def test_without_java_or_pyspark(run, tmp_path):
         "it must be a setting and its value"
         in run("pairs", "a.txt", "--engine", "spark", "--spark-conf", "x", code=2).err
     )
+
+
+def test_a_mailbox_that_is_too_large_ends_no_run(tmp_path, monkeypatch):
+    """The local engine takes its mails; here it is one document, which is skipped."""
+    require("spark", "pyarrow")
+    from lshdup.spark import inputs
+
+    mails = b"From a Thu Aug 22 12:36:23 2002\nFrom: a@b.c\nTo: d\n\nsome words\n\n" * 20
+    (tmp_path / "box").write_bytes(mails)
+    (tmp_path / "note").write_bytes(b"some words")
+    monkeypatch.chdir(tmp_path)
+    params = DocumentParams(max_bytes=1000)
+    finder = Finder(params, False, None, 1, print, print, print)
+    files = finder.find([b"."])
+    assert finder.records == {b"box": Kind.MBOX}
+    reader = inputs._Reader(None, params, ids=False)
+    monkeypatch.setattr(reader, "_spread", lambda rows, schema, read, size: (rows, read))
+    skipped = []
+    ((rows, _),) = reader.local(files, finder.records, skipped.append)
+    assert not reader.has_rows
+    assert rows == [(b"note", 10)]
+    assert [(each.name, each.reason) for each in skipped] == [(b"box", Reason.TOO_LARGE)]

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.files import Buffer, read_spans
-from lshdup.documents.records import RecordFields, RecordList, SkippedRecord
+from lshdup.documents.records import MESSAGE_ID, RecordFields, RecordList, SkippedRecord
 from lshdup.kernels.helpers import PADDING
 from lshdup.skipped import Reason
 from lshdup.utils.mailbox import LOOKAHEAD, bare_mail, find_mails
@@ -15,8 +15,6 @@ from lshdup.utils.ragged import StringTable
 
 #: Bytes read at a time to find where mails begin, and the first bytes of a mail that hold its id.
 _SCAN_BYTES, _HEAD_BYTES = 1 << 22, 1 << 16
-#: The value of --id-field that names mails by their Message-ID, in small letters.
-_ID_FIELD = "message-id"
 _ID = re.compile(rb"(?im)^message-id:[ \t\r\n]*<?([^\s>]+)>?")
 
 
@@ -41,7 +39,7 @@ def list_records(file: int, fields: RecordFields, longest: int) -> RecordList:
         for at in np.flatnonzero(lengths > longest).tolist()
     ]
     keep, names = lengths <= longest, None
-    if fields.id.lower() == _ID_FIELD:
+    if fields.id.lower() == MESSAGE_ID:
         ids = [_message_id(file, start) for start in starts[keep].tolist()]
         nameless = np.array([not each for each in ids], bool)
         skipped += [
