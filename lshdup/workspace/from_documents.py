@@ -12,6 +12,7 @@ from lshdup.collection.collect import Previous, collect, sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
 from lshdup.collection.joining import join_collections
+from lshdup.collection.set_keeper import expects_office_documents
 from lshdup.documents.arguments import describe_docs, list_outside, summarize_docs
 from lshdup.documents.document_list import DocumentList, typed_name
 from lshdup.documents.expansion import KnownRecords
@@ -23,10 +24,8 @@ from lshdup.params import ShingleParams, SketchParams
 from lshdup.pipeline import EVERY_SET
 from lshdup.shingling.shingle_filter import ShingleFilter, are_same_filters
 from lshdup.skipped import Reason
-from lshdup.text.file_types import OFFICE_ENDINGS
 from lshdup.utils.compression import PIP, is_lacking
 from lshdup.utils.messages import count_of
-from lshdup.utils.ragged import StringTable
 from lshdup.utils.scratch import Spool, open_optional_spool
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.filter_request import read_filter_request
@@ -75,7 +74,7 @@ def collect_signatures(run: RunContext, request: Request) -> Collection:
     shingle_filter = build_filter(None, wanted) if wanted is not None else None
     documents = _find(run, request, shingle)
     journal = _open_journal(run, documents, shingle, sketch, shingle_filter)
-    is_slow = _expects_office_documents(documents.names) or (
+    is_slow = expects_office_documents(documents.names) or (
         run.store is not None and documents.has_packed_members
     )
     # The sets of a spool are mapped and outlive it: no row is decoded a second time. A token has
@@ -107,17 +106,6 @@ def _drop_other_sets(run: RunContext, collection: Collection) -> None:
         stored = run.store.load_collection("shingles", verify=False)
         if stored is not None and stored.identity != collection.unfiltered_identity:
             run.store.drop("shingles")
-
-
-def _expects_office_documents(names: StringTable) -> bool:
-    """Return whether about one name in fifty is that of an office document.
-
-    A reader takes milliseconds for one: more than keeping the sets of fifty documents takes.
-    """
-    ends = names.offsets[1:][names.sizes >= 4]
-    last = names.blob[ends[:, np.newaxis] - np.arange(4, 0, -1)] | 0x20  # in lower case
-    office = np.isin(last.view(np.uint32), np.frombuffer(b"".join(OFFICE_ENDINGS), np.uint32))
-    return bool(50 * office.sum() >= max(len(names), 1))
 
 
 def _collect_in_two_passes(
