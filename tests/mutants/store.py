@@ -77,7 +77,7 @@ MUTANTS = [
     ),
     Mutant(
         "store: sets of office documents are not kept",
-        "lshdup/workspace/from_documents.py",
+        "lshdup/collection/set_keeper.py",
         "50 * office.sum()",
         "5 * office.sum()",
         "tests/cli/test_commands.py -k reader_takes_long",
