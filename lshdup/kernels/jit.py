@@ -159,6 +159,8 @@ def _kind(arg: Any) -> str:
 
 def _declared(hint: Any, dtype: Any = None) -> str:
     """Return the kind that an annotation means. dtype : in the place of a TypeVar."""
+    if hasattr(get_origin(hint), "__value__"):  # NumPy's NDArray, from Python 3.12 on, by version
+        hint = get_origin(hint).__value__[get_args(hint)]
     if get_origin(hint) is Annotated:
         array, dimensions = get_args(hint)
         return f"{_declared(array, dtype)[:-3]}[{dimensions}]"

@@ -602,11 +602,10 @@ def test_a_folder_of_all_kinds(session, run, monkeypatch, capfdbinary, mixed, op
     assert fates(said) == fates(expected_said)
     if options[-1].isdigit():
         assert any("docs/a [1].NDJSON:8: " in line for line in fates(said))
-        for row, fate in ((1, "odd1: undecodable"), (3, "odd3: too large")):
-            assert any(
-                fate in line and line.endswith(f"; row {row} of docs/_\\xff.parquet)")
-                for line in fates(said)
-            ), fates(said)
+        assert any(
+            "odd3: too large" in line and line.endswith("; row 3 of docs/_\\xff.parquet)")
+            for line in fates(said)
+        ), fates(said)
 
 
 def test_pieces(session, run, mixed, monkeypatch, capfdbinary):
