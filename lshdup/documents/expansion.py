@@ -15,7 +15,7 @@ from lshdup.documents.locations import Locations
 from lshdup.documents.record_files import RecordFiles
 from lshdup.documents.records import Kind, RecordError, RecordList, name_records
 from lshdup.skipped import Reason, RecordLocation, Skipped, SkippedFile
-from lshdup.utils.ragged import StringTable, offsets_of
+from lshdup.utils.ragged import StringTable
 from lshdup.utils.scratch import NoRoomError
 
 #: Records of a file, by its path, size in bytes and time in nanoseconds; None: --split found none.
@@ -90,10 +90,7 @@ def expand_records(
     numbered = all(piece.records.names is None for piece in pieces)
     order = _order_of_blocks(names, paths, pieces) if numbered else None
     tables, lists = [names, *(piece.names for piece in pieces)], [piece.records for piece in pieces]
-    every = StringTable(
-        np.concatenate([table.blob for table in tables]),
-        offsets_of(np.concatenate([np.diff(table.offsets) for table in tables])),
-    )
+    every = StringTable.concatenate(tables)
     none = np.zeros(len(whole), np.int64)
     file_of = np.concatenate([whole, *(np.full(len(piece.names), piece.file) for piece in pieces)])
     numbers = np.concatenate([none, *(each.numbers for each in lists)])
