@@ -3,7 +3,8 @@
 import os
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
@@ -21,13 +22,16 @@ _unfinished: list[tuple[Any, Any]] = []
 
 
 @contextmanager
-def unfinished(path: Any, files: Any) -> Iterator[None]:
+def unfinished(
+    path: Any, files: Any, wait_for_tasks: Callable[[], None] = lambda: None
+) -> Iterator[None]:
     """Mark a new output folder as half-written for the length of a block.
 
-    SIGINT removes such a folder; an error removes it only if it is empty.
+    SIGINT removes such a folder; an error removes it only if it holds no finished file.
 
     path : Hadoop's full path of the folder.
     files : the file system of the path.
+    wait_for_tasks : returns when the tasks of a failed job, which may still write, have ended.
     """
     _unfinished.append((path, files))
     try:
@@ -36,11 +40,23 @@ def unfinished(path: Any, files: Any) -> Iterator[None]:
     except Exception as error:
         if "PATH_ALREADY_EXISTS" not in str(error):  # else another program has made the folder
             with suppress(Exception):
-                if not _names(path, files):
-                    files.delete(path, False)
+                wait_for_tasks()
+                names = _names(path, files)
+                if names in ([], ["_temporary"]):
+                    files.delete(path, bool(names))
         raise
     finally:
         _unfinished.remove((path, files))
+
+
+def wait_for_tasks(session: "SparkSession") -> None:
+    """Wait until no task of a session runs, at most as long as Spark may take to stop."""
+    until = time.monotonic() + _PATIENCE
+    tracker = session.sparkContext._jsc.sc().statusTracker()
+    while time.monotonic() < until:
+        if not sum(executor.numRunningTasks() for executor in tracker.getExecutorInfos()):
+            return
+        time.sleep(0.05)
 
 
 def _names(path: Any, files: Any) -> list[str]:

@@ -1,6 +1,7 @@
 """Answers that Spark writes as folders of part files: Parquet, and JSON Lines of `cli.output`."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow.compute as pc
 from lshdup.matching.pairs import Pairs
 from lshdup.spark import functions as f
 from lshdup.spark import paths
-from lshdup.spark.interrupts import unfinished
+from lshdup.spark.interrupts import unfinished, wait_for_tasks
 from lshdup.utils.arrow import as_binary
 from lshdup.utils.json_cells import json_line
 
@@ -33,7 +34,8 @@ def write(
     overwrite : replace the folder of a first try.
     """
     mode = "overwrite" if overwrite else "errorifexists"
-    with unfinished(*paths.located(answer.sparkSession, path)):
+    session = answer.sparkSession
+    with unfinished(*paths.located(session, path), partial(wait_for_tasks, session)):
         if form == "json":
             answer.mapInArrow(json_lines, "value string").write.mode(mode).text(path)
             return

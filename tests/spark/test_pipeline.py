@@ -143,11 +143,14 @@ def test_sample_corpus(session, run, monkeypatch, collapse):
 
 
 def class_copies(folder):
-    """Posts with seven edited copies each; generated ones if the experiment data are missing."""
+    """Posts, read as mails, with seven edited copies each; generated without the experiment data.
+
+    Also return how many pairs there are, at least.
+    """
     if DATA.is_dir():
         with tarfile.open(DATA / "class_copies_space.tar.xz") as packed:
             packed.extractall(folder, filter="data")
-        return next(each for each in folder.iterdir() if each.is_dir())
+        return next(each for each in folder.iterdir() if each.is_dir()), 16_000
     made = folder / "made_copies"
     made.mkdir()
     rng = np.random.default_rng(11)
@@ -158,17 +161,18 @@ def class_copies(folder):
             if copy:
                 edited[rng.integers(0, len(terms), copy % 4)] = 20_000 + copy
             (made / f"{post:04}-{copy}.txt").write_text(" ".join(f"term{term}" for term in edited))
-    return made
+    return made, 20_000
 
 
 def test_class_copies(session, run, tmp_path, monkeypatch):
-    folder = class_copies(tmp_path).name
+    made, pairs = class_copies(tmp_path)
+    folder = made.name
     monkeypatch.chdir(tmp_path)
     with compared(
         session, [folder], BandParams(threshold=0.9), ShingleParams(tokens="terms")
     ) as comparison:
         found = collected(comparison)
-    assert len(found) > 20_000
+    assert len(found) > pairs
     assert found == local(run, folder, "--tokens", "terms", "-t", "0.9", cwd=tmp_path)
 
 
@@ -1147,7 +1151,7 @@ def master(cluster):
 def test_cluster_with_executors_killed(run, master, tmp_path, request, kind, options):
     """With one of two executors killed in mid-job: the local answer, byte for byte."""
     if kind == "class":
-        documents = str(class_copies(tmp_path))
+        documents = str(class_copies(tmp_path)[0])
     else:
         documents = str(request.getfixturevalue("pages")[0]) if kind == "pages" else "sample_corpus"
     command = ["clusters" if "groups" in kind else "pairs", documents, *options]

@@ -282,6 +282,7 @@ def test_what_spark_wrote_is_kept(monkeypatch, tmp_path):
     ("files", "by_error", "by_interrupt"),
     [
         ((), [False], [True]),
+        (("_temporary",), [True], [True]),
         (("part-0", "_temporary", ".part-0.crc"), [], [True]),
         (("part-0", "_SUCCESS"), [], []),
         (("part-0", "somebody's"), [], []),
@@ -289,7 +290,7 @@ def test_what_spark_wrote_is_kept(monkeypatch, tmp_path):
     ],
 )
 def test_only_what_spark_began_is_removed(monkeypatch, tmp_path, files, by_error, by_interrupt):
-    """By an error, if it is empty; by an interrupt, unless it is whole.
+    """By an error, if no file of it was finished; by an interrupt, unless it is whole.
 
     A file in its place, or of another program in it, stays.
     """
