@@ -107,15 +107,24 @@ class Level(ParamType[int]):
 
 
 class Size(ParamType[int]):
-    """A number of bytes, with or without a unit: KB (1,024 bytes), MB, GB or TB."""
+    """A number of bytes, with or without a unit: KB (1,024 bytes), MB, GB or TB.
+
+    least : the smallest number, where params.py does not check it.
+    """
 
     name = "size"
+
+    def __init__(self, least: int = 0) -> None:
+        self._least = least
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         match = re.fullmatch(r"(\d+)\s*([KMGT]?)I?B?", str(value).upper())
         if match is None:
             self.fail(f"{value!r} is not a number of bytes, or like 500MB or 2GB", param, ctx)
-        return int(match[1]) << 10 * " KMGT".index(match[2] or " ")
+        size = int(match[1]) << 10 * " KMGT".index(match[2] or " ")
+        if size < self._least:
+            self.fail(f"{value!r} is less than {self._least >> 20}MB", param, ctx)
+        return size
 
 
 class Share(ParamType[float]):
