@@ -74,7 +74,8 @@ class SamplePlan:
     def least_common(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return `least` for samples of any size: int64 array."""
         within = np.minimum(sizes, _LARGEST)
-        return np.maximum(self.least[within] * sizes // np.maximum(within, 1), 1)
+        least: NDArray[np.int64] = self.least[within] * sizes // np.maximum(within, 1)
+        return np.maximum(least, 1)
 
     @property
     def share(self) -> float:
@@ -98,6 +99,25 @@ class SamplePlan:
             return float(self._law[1][min(size, _LARGEST)])
         n, chances = _binomial(size, 1.0 / self.rate)
         return float(chances @ self._law[1][np.minimum(n, _LARGEST)])
+
+    def chance(self, size: int, common: int) -> float:
+        """Return the chance that two sets are candidates, by the size of the smaller one.
+
+        Samples hold x of the common elements and y of the others, both with binomial laws; the
+        other sample is taken as no smaller.
+
+        common : elements of the smaller set that are in the larger one.
+
+        >>> plan = SamplePlan(16, 0.8, 0.99)
+        >>> [round(plan.chance(100, common), 4) for common in (40, 60, 80, 100)]
+        [0.7203, 0.9418, 0.9933, 0.9984]
+        """
+        if self.rate == 1:
+            return float(common >= self.least_common(np.array([size]))[0])
+        x, of_x = _binomial(common, 1.0 / self.rate)
+        y, of_y = _binomial(size - common, 1.0 / self.rate)
+        is_enough = x[:, np.newaxis] >= self.least_common(x[:, np.newaxis] + y)
+        return float(of_x @ is_enough @ of_y)
 
     @cached_property
     def promised_from(self) -> int:
@@ -123,6 +143,8 @@ def _binomial(n: int, p: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]
     mean, spread = n * p, math.sqrt(n * p * (1.0 - p))
     first, last = max(0, int(mean - 10 * spread) - 1), min(n, int(mean + 12 * spread) + 20)
     hits = np.arange(first, last + 1)
+    if n == 0:
+        return hits, np.ones(1)
     ways = [math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) for k in hits.tolist()]
     logs = np.array(ways) + hits * math.log(p) + (n - hits) * math.log1p(-p)
     return hits, np.exp(logs)

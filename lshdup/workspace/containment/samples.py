@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,22 +48,21 @@ def load_or_make_samples(
     is_changed = len(missing) > 0 or len(wanted) < len(stored.prints)
     parts = [(stored.prints[wanted], stored.samples.take(wanted))]
     done, patience, started = 0, _PATIENCE, time.monotonic()
-    with run.locking(create=False) if is_changed and not run.read_only else nullcontext():
-        for some in _in_reading_order(collection, members, missing):
-            run.progress("samples", done, len(missing))
-            sets = source(members[some])
-            readable = np.flatnonzero(sets.sizes)
-            sampled = sample_sets(sets.take(readable), stored.rate, seed)
-            parts.append((prints[some[readable]], sampled))
-            done += len(some)
-            if time.monotonic() - started > patience:
-                stored = _gather(parts, stored.rate, seed)
-                parts = [(stored.prints, stored.samples)]
-                _save(run, collection, stored)
-                patience, started = 2 * patience, time.monotonic()
-        stored = _gather(parts, stored.rate, seed)
-        if is_changed:
+    for some in _in_reading_order(collection, members, missing):
+        run.progress("samples", done, len(missing))
+        sets = source(members[some])
+        readable = np.flatnonzero(sets.sizes)
+        sampled = sample_sets(sets.take(readable), stored.rate, seed)
+        parts.append((prints[some[readable]], sampled))
+        done += len(some)
+        if time.monotonic() - started > patience:
+            stored = _gather(parts, stored.rate, seed)
+            parts = [(stored.prints, stored.samples)]
             _save(run, collection, stored)
+            patience, started = 2 * patience, time.monotonic()
+    stored = _gather(parts, stored.rate, seed)
+    if is_changed:
+        _save(run, collection, stored)
     # The sample after the last one is empty.
     samples = RaggedSets.concatenate([stored.samples, RaggedSets.from_sets([[]])])
     at = np.searchsorted(stored.prints, prints)
