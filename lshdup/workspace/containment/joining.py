@@ -69,7 +69,7 @@ def plan_join(
     rate = 1
     while _BYTES * int(sizes.sum()) > rate * memory:
         rate *= 2
-    smallest = max(SMALL, int(sizes.min(initial=SMALL)))
+    smallest = max(SMALL, int(sizes.min())) if len(sizes) else SMALL
     return JoinPlan(sizes, needed, memory, plan_samples(smallest, threshold, recall, rate))
 
 
