@@ -53,6 +53,10 @@ def _one_of(*values: str) -> Type:
 
 
 _PAIR = {"a": NAME, "b": NAME, "similarity": SHARE}
+_SHARES = {"containment": SHARE, "similarity": SHARE}
+_SIZES = {"a_shingles": COUNT, "b_shingles": COUNT}
+#: Which of two documents is inside the other; "both" if they have as many shingles.
+_RELATION = {"relation": _one_of("inside", "holds", "both")}
 _BANDS = {"scheme": TEXT, "perms": COUNT, "bands": COUNT, "rows": COUNT}
 _BAND_NUMBERS = (
     "near", "found", "found_low", "found_high", "found_expected", "false_positives",
@@ -65,11 +69,16 @@ _BAND_NUMBERS = (
 LISTINGS: dict[str, dict[str, Type]] = {
     "pairs": _PAIR | {"same": SAME},
     "pairs-against": _PAIR | {"verified": _one_of("exact", "estimate"), "same": SAME},
+    "pairs-containment": {"a": NAME, "b": NAME} | _SHARES | _SIZES | {"same": SAME},
+    "pairs-containment-against": {"a": NAME, "b": NAME} | _RELATION | _SHARES | _SIZES
+                                 | {"same": SAME},
     "pairs-histogram": {"threshold": SHARE, "pairs": COUNT, "documents": COUNT, "groups": COUNT},
     "clusters": {"group": COUNT, "role": _one_of("keep", "drop"), "name": NAME, "similarity": SHARE,
                  "copy": FLAG, "smallest": SHARE, "same": SAME},
     "clusters-names": {"name": NAME},
     "query": {"name": NAME, "similarity": SHARE, "same": SAME, "query": NAME},
+    "query-containment": {"name": NAME} | _RELATION | _SHARES
+                         | {"shingles": COUNT, "same": SAME, "query": NAME},
     "shingle": {"shingle": TEXT, "text": TEXT},
     "show": {"kind": _one_of("alike", "removed", "added", "moved away", "moved here"),
              "tokens": COUNT, "a_start": COUNT,
@@ -107,8 +116,11 @@ OPTIONAL: dict[str, dict[str, Type]] = {
 #: The command that prints a listing, where the name of the listing does not say it.
 COMMANDS = {
     "pairs-against": "pairs --against",
+    "pairs-containment": "pairs --measure containment",
+    "pairs-containment-against": "pairs --measure containment --against",
     "pairs-histogram": "pairs --histogram",
     "clusters-names": "clusters --emit keep, drop",
+    "query-containment": "query --measure containment",
     "shingle": "shingle --show",
     "show-group": "show NAME",
     "show-shingles": "show --shingles",
@@ -121,6 +133,7 @@ COMMANDS = {
 _NOTES = {
     "pairs-histogram": "the last three unless --examples 0",
     "query": "query if several DOC are asked for, or in json",
+    "query-containment": "query likewise",
     "shingle": "removed if --template or --ignore-common is in force",
     "show-shingles": "removed if --template or --ignore-common is in force",
     "curve-all": "before the last one: miss at T, candidate at S, …",
@@ -143,6 +156,7 @@ DOCUMENT = {
 #: The numbers of `show --format json`, which prints one object.
 COMPARISON = {
     "similarity": SHARE,
+    "containment": SHARE,
     "estimate": _or_empty(SHARE),
     "standard_error": _or_empty(NUMBER),
     "shared": COUNT,

@@ -199,7 +199,16 @@ same_option = plain_option(
     help="Only equal files, or equal sequences of words.",
 )
 
+measure_option = plain_option(
+    "--measure",
+    type=click.Choice(params.MEASURES),
+    default=_PAIRS.measure,
+    metavar="jaccard|containment",
+    help="Similarity, or the share of the smaller text that is in the larger one (exact).",
+)
+
 pair_options = _stack(
+    measure_option,
     exact_option,
     plain_option("--verify", type=click.Choice(params.VERIFY), default=_PAIRS.verify,
                  help="The similarity that decides and is printed: of the shingle sets, or as the "

@@ -113,23 +113,49 @@ class DocumentNames:
         return named
 
 
+#: Makes the columns of pairs between their names and how much they are the same, of arrays: left,
+#: right, scores, and perhaps more.
+Cells = Callable[..., list[list[Cell]]]
+
+
+def similarities(_left: Any, _right: Any, similarity: Any) -> list[list[Cell]]:
+    """Return the column of similarities."""
+    return [similarity.tolist()]
+
+
+def containments(sizes: "NDArray[np.int64]", *, relation: bool = False) -> Cells:
+    """Return the function that makes the columns of pairs of containment.
+
+    sizes : int64 array of shape (n,), shingles of each document.
+    relation : with a column that says which of the two is inside.
+    """
+    from lshdup.matching.measures import relations
+
+    def cells(left: Any, right: Any, scores: Any, *_: Any) -> list[list[Cell]]:
+        a, b = sizes[left], sizes[right]
+        shares = [scores.real.tolist(), scores.imag.tolist(), a.tolist(), b.tolist()]
+        return [relations(a, b), *shares] if relation else shares  # type: ignore[list-item]
+
+    return cells
+
+
 def name_pairs(
     pieces: "Iterable[tuple[Any, ...]]",
     names: DocumentNames,
     prints: "Prints",
-    shown: "Callable[[Any], list[Cell]] | None" = None,
+    cells: Cells = similarities,
 ) -> "Iterator[Piece]":
     """Yield pieces of pairs with names instead of numbers of documents, and how much they are the
     same.
 
-    pieces : arrays left, right, similarity, and perhaps a fourth one.
+    pieces : arrays left, right, scores, and perhaps more.
     prints : fingerprints of the documents.
-    shown : cells for the fourth array.
+    cells : makes the columns between.
     """
-    for left, right, similarity, *more in pieces:
-        a, b = names.of(left), names.of(right)
-        for start in range(0, len(left), PIECE_ROWS):
+    for piece in pieces:
+        a, b = names.of(piece[0]), names.of(piece[1])
+        for start in range(0, len(a), PIECE_ROWS):
             part = slice(start, start + PIECE_ROWS)
-            extra = [shown(each[part]) for each in more] if shown is not None else []
-            same = prints.words(left[part], right[part])
-            yield [a[part].tolist(), b[part].tolist(), similarity[part].tolist(), *extra, same]
+            arrays = [each[part] for each in piece]
+            same = prints.words(*arrays[:2])
+            yield [a[part].tolist(), b[part].tolist(), *cells(*arrays), same]

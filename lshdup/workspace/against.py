@@ -76,7 +76,9 @@ class Against:
             self.sides, self.plan(), self.params.threshold, params, jobs=jobs, progress=progress
         )
 
-    def find_pairs_exactly(self, jobs: int, progress: Progress = no_progress) -> CrossPairs:
+    def find_pairs_exactly(
+        self, jobs: int, progress: Progress = no_progress, measure: str = PairParams().measure
+    ) -> CrossPairs:
         """Find all pairs, none missed. Raise InputError if a shingle set is unavailable."""
         sizes = self.sides.sizes
         sets = self.sides.sets(np.arange(len(sizes)))
@@ -84,14 +86,20 @@ class Against:
         if len(lost):
             name = os.fsdecode(self.sides.names(lost[:1])[0])
             gone = count_of(len(lost), "document is", "documents are")
+            is_jaccard = measure == "jaccard"
             message = (
-                f"--exact needs the shingle sets of all documents, and {gone} not to be had any"
-                f" more, as {name}"
+                f"{'--exact' if is_jaccard else f'--measure {measure}'} needs the shingle sets of "
+                f"all documents, and {gone} not to be had any more, as {name}"
             )
             raise InputError(
-                message, "leave --exact out: signatures decide where documents are gone"
+                message,
+                "leave --exact out: signatures decide where documents are gone"
+                if is_jaccard
+                else "run `lshdup index OTHER` again over what is there, or name its folders",
             )
-        return find_cross_pairs_exactly(self.sides, sets, self.params.threshold, jobs, progress)
+        return find_cross_pairs_exactly(
+            self.sides, sets, self.params.threshold, jobs, progress, measure
+        )
 
     def find_same(self, same: str) -> CrossPairs:
         """Find all pairs that are the same in text, or in bytes as well."""

@@ -4,6 +4,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from lshdup.cli.columns import column_names
+from lshdup.cli.find_pairs import advise_min_tokens, say_plan
 from lshdup.cli.messages import (
     say_buckets,
     say_collection,
@@ -12,7 +13,7 @@ from lshdup.cli.messages import (
     say_skipped,
     warn_of_changes,
 )
-from lshdup.cli.printing import DocumentNames, name_pairs, print_pieces
+from lshdup.cli.printing import DocumentNames, containments, name_pairs, print_pieces
 from lshdup.cli.session import Session
 from lshdup.params import PairParams
 from lshdup.utils.messages import count_of
@@ -30,6 +31,8 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
 
     console, jobs = session.console, session.request.jobs
     store = None if options["no_store"] else options["store"]
+    measure = options["measure"]
+    is_exact = options["exact"] or measure == "containment"
     both = load_sides(
         session.request,
         options["against"],
@@ -38,7 +41,7 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
         console.report_skipped,
         console.progress,
         console.report_skipped_of_other,
-        bands=not options["exact"] and options["same"] is None,
+        bands=not is_exact and options["same"] is None,
     )
     params = PairParams(options["verify"], options["max_bucket"] or 0)
     say_collection(session, both.here, 1, " of DOCS")
@@ -60,8 +63,10 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
     same = options["same"]
     if same is not None:
         across = both.find_same(same)
-    elif options["exact"]:
-        across = both.find_pairs_exactly(jobs, console.progress)
+    elif is_exact:
+        if measure == "containment":
+            say_plan(console, both.sides.sizes, both.params.threshold, jobs)
+        across = both.find_pairs_exactly(jobs, console.progress, measure)
     else:
         say_contract(console, both.plan(), both.params)
         across = both.find_pairs(params, jobs, console.progress)
@@ -69,7 +74,9 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
     pairs = both.expand_copies(across, collapse=options["collapse_copies"])
     _say_estimates(session, both, pairs, across.by_estimate)
     candidates = across.found.candidates if across.found.candidates >= 0 else None
-    say_pairs(console, len(pairs), both.params.threshold, candidates, len(pairs), same)
+    say_pairs(console, len(pairs), both.params.threshold, candidates, len(pairs), same, measure)
+    if measure == "containment":
+        advise_min_tokens(console, [both.here, both.there], across.found.pairs)
     warn_of_changes(session, both.here.documents, both.sides.separate(pairs.documents)[0])
     changed = both.count_changed(pairs)
     if changed:
@@ -78,13 +85,18 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
             "OTHER was indexed"
         )
     names = DocumentNames(len(both.sides.sizes), both.sides.names)
-    pieces = name_pairs(pairs.pieces(), names, both.sides.prints, _verified)
-    print_pieces(console, target, column_names("pairs-against"), pieces)
+    listing, cells = "pairs-against", _verified
+    if measure == "containment":
+        listing = "pairs-containment-against"
+        cells = containments(both.sides.sizes, relation=True)
+    pieces = name_pairs(pairs.pieces(), names, both.sides.prints, cells)
+    print_pieces(console, target, column_names(listing), pieces)
     return console.exit_code_of(len(pairs))
 
 
-def _verified(estimated: Any) -> "list[Cell]":
-    return ["estimate" if each else "exact" for each in estimated.tolist()]
+def _verified(_left: Any, _right: Any, similarity: Any, estimated: Any) -> "list[list[Cell]]":
+    words: list[Cell] = ["estimate" if each else "exact" for each in estimated.tolist()]
+    return [similarity.tolist(), words]
 
 
 def _say_estimates(

@@ -22,12 +22,21 @@ from lshdup.cli.options import (
     same_option,
     table_options,
 )
-from lshdup.cli.printing import DocumentNames, make_target, name_pairs, print_pieces
+from lshdup.cli.printing import (
+    DocumentNames,
+    containments,
+    make_target,
+    name_pairs,
+    print_pieces,
+    similarities,
+)
 from lshdup.cli.session import open_session
 from lshdup.cli.types import Share
 
 
-@list_columns("pairs", "pairs-against", "pairs-histogram")
+@list_columns(
+    "pairs", "pairs-against", "pairs-containment", "pairs-containment-against", "pairs-histogram"
+)
 @click.command(
     "pairs",
     cls=Command,
@@ -95,8 +104,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
         return on_spark.pairs(ctx, options)
     target = make_target(options)
-    if options["exact"]:
-        refuse_with_exact(ctx)
+    refuse_with_exact(ctx)
     if options["histogram"]:
         refuse(ctx, ("against",), "with --histogram")
     else:
@@ -117,6 +125,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         else:
             warn_of_changes(session, documents, pairs.documents())
             names = DocumentNames(len(documents), documents.typed_names)
-            rows = name_pairs(pairs.pieces(), names, answer.collection.prints)
-            print_pieces(console, target, column_names("pairs"), rows, len(pairs))
+            listing, cells = "pairs", similarities
+            if answer.measure == "containment":
+                listing, cells = "pairs-containment", containments(answer.collection.sizes)
+            rows = name_pairs(pairs.pieces(), names, answer.collection.prints, cells)
+            print_pieces(console, target, column_names(listing), rows, len(pairs))
         return console.exit_code_of(len(pairs))
