@@ -174,7 +174,7 @@ memory_option = option(
     type=Size(least=LEAST_LIMIT),
     metavar="BYTES",
     show_default="a quarter of the machine's",
-    help="Most memory to plan for, beside what every run takes: bytes, or like 2GB.",
+    help="Most memory to plan for: bytes, or like 2GB.",
 )
 
 

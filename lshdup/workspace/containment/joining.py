@@ -22,8 +22,8 @@ from lshdup.workspace.containment.samples import load_or_make_samples
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.request import Request, merge_params
 
-#: Sets of so few elements may be missed: rates that keep enough of them cost more than the exact
-#: join.
+#: Elements of the smallest sets for which the recall is promised. A rate that keeps enough of
+#: smaller sets would make nearly the exact join; a larger rate makes many accidental candidates.
 SMALL = 64
 
 #: Bytes that an element of a sample takes, gathered and joined.
@@ -52,12 +52,17 @@ class JoinPlan:
 
 
 def plan_join(
-    sizes: NDArray[np.int64], params: BandParams, memory: int, jobs: int, *, sample: bool = False
+    sizes: NDArray[np.int64],
+    params: BandParams,
+    memory: int = 1 << 62,
+    jobs: int = 1,
+    *,
+    sample: bool = False,
 ) -> JoinPlan:
     """Return how sets are joined: exactly if that fits into memory, else by samples.
 
-    The rate of samples is the largest that keeps the promised recall for the smallest set, but for
-    those below SMALL, or the smallest that fits into memory.
+    The rate of samples is the largest that keeps the promised recall for sets of SMALL elements, or
+    the smallest one that fits into memory.
 
     sizes : int64 array of shape (m,), elements of the sets.
     sample : take samples in any case.
@@ -69,8 +74,7 @@ def plan_join(
     rate = 1
     while _BYTES * int(sizes.sum()) > rate * memory:
         rate *= 2
-    smallest = max(SMALL, int(sizes.min())) if len(sizes) else SMALL
-    return JoinPlan(sizes, needed, memory, plan_samples(smallest, threshold, recall, rate))
+    return JoinPlan(sizes, needed, memory, plan_samples(SMALL, threshold, recall, rate))
 
 
 def find_contained_pairs(
@@ -94,6 +98,7 @@ def find_contained_pairs(
     sample : take samples, even if the sets fit into memory.
 
     """
+    request.accept(collection.documents, True)
     duplicate_of = find_exact_duplicates(collection.fingerprints)
     members = documents_to_compare(duplicate_of, collection.sizes)
     plan = plan_join(collection.sizes[members], params, request.memory, request.jobs, sample=sample)

@@ -14,6 +14,7 @@ from lshdup.cli.options import (
     check_option,
     engine_options,
     list_columns,
+    memory_option,
     option,
     output_options,
     pair_options,
@@ -50,6 +51,7 @@ Examples:
 )
 @table_options
 @pair_options
+@memory_option
 @same_option
 @option(
     "--against",
