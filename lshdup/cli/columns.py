@@ -70,15 +70,13 @@ LISTINGS: dict[str, dict[str, Type]] = {
     "pairs": _PAIR | {"same": SAME},
     "pairs-against": _PAIR | {"verified": _one_of("exact", "estimate"), "same": SAME},
     "pairs-containment": {"a": NAME, "b": NAME} | _SHARES | _SIZES | {"same": SAME},
-    "pairs-containment-against": {"a": NAME, "b": NAME} | _RELATION | _SHARES | _SIZES
-                                 | {"same": SAME},
     "pairs-histogram": {"threshold": SHARE, "pairs": COUNT, "documents": COUNT, "groups": COUNT},
     "clusters": {"group": COUNT, "role": _one_of("keep", "drop"), "name": NAME, "similarity": SHARE,
                  "copy": FLAG, "smallest": SHARE, "same": SAME},
     "clusters-names": {"name": NAME},
     "query": {"name": NAME, "similarity": SHARE, "same": SAME, "query": NAME},
-    "query-containment": {"name": NAME} | _RELATION | _SHARES
-                         | {"shingles": COUNT, "same": SAME, "query": NAME},
+    "query-containment": {"name": NAME} | _SHARES | {"shingles": COUNT} | _RELATION
+                         | {"same": SAME, "query": NAME},
     "shingle": {"shingle": TEXT, "text": TEXT},
     "show": {"kind": _one_of("alike", "removed", "added", "moved away", "moved here"),
              "tokens": COUNT, "a_start": COUNT,
@@ -108,6 +106,7 @@ _FILTERED = {"removed": _one_of("template", "common", "")}
 
 #: Columns behind the others that an option adds.
 OPTIONAL: dict[str, dict[str, Type]] = {
+    "pairs-containment": _RELATION,
     "pairs-histogram": {"similarity": _or_empty(SHARE), "a": _or_empty(NAME), "b": _or_empty(NAME)},
     "shingle": _FILTERED,
     "show-shingles": _FILTERED,
@@ -117,7 +116,6 @@ OPTIONAL: dict[str, dict[str, Type]] = {
 COMMANDS = {
     "pairs-against": "pairs --against",
     "pairs-containment": "pairs --measure containment",
-    "pairs-containment-against": "pairs --measure containment --against",
     "pairs-histogram": "pairs --histogram",
     "clusters-names": "clusters --emit keep, drop",
     "query-containment": "query --measure containment",
@@ -131,6 +129,7 @@ COMMANDS = {
 
 #: When a column is printed, and columns with a value of an option in their name.
 _NOTES = {
+    "pairs-containment": "relation with --against",
     "pairs-histogram": "the last three unless --examples 0",
     "query": "query if several DOC are asked for, or in json",
     "query-containment": "query likewise",

@@ -113,8 +113,7 @@ class DocumentNames:
         return named
 
 
-#: Makes the columns of pairs between their names and how much they are the same, of arrays: left,
-#: right, scores, and perhaps more.
+#: Makes columns of pairs from arrays: left, right, scores, and perhaps more.
 Cells = Callable[..., list[list[Cell]]]
 
 
@@ -123,20 +122,21 @@ def similarities(_left: Any, _right: Any, similarity: Any) -> list[list[Cell]]:
     return [similarity.tolist()]
 
 
-def containments(sizes: "NDArray[np.int64]", *, relation: bool = False) -> Cells:
+def containments(sizes: "NDArray[np.int64]") -> Cells:
     """Return the function that makes the columns of pairs of containment.
 
     sizes : int64 array of shape (n,), shingles of each document.
-    relation : with a column that says which of the two is inside.
     """
+    return lambda left, right, scores, *_: [
+        each.tolist() for each in (scores.real, scores.imag, sizes[left], sizes[right])
+    ]
+
+
+def relations_of(sizes: "NDArray[np.int64]") -> Cells:
+    """Return the function that makes the column of which document of a pair is inside the other."""
     from lshdup.matching.measures import relations
 
-    def cells(left: Any, right: Any, scores: Any, *_: Any) -> list[list[Cell]]:
-        a, b = sizes[left], sizes[right]
-        shares = [scores.real.tolist(), scores.imag.tolist(), a.tolist(), b.tolist()]
-        return [relations(a, b), *shares] if relation else shares  # type: ignore[list-item]
-
-    return cells
+    return lambda left, right, *_: [list(relations(sizes[left], sizes[right]))]
 
 
 def name_pairs(
@@ -144,13 +144,14 @@ def name_pairs(
     names: DocumentNames,
     prints: "Prints",
     cells: Cells = similarities,
+    last: Cells = lambda *_: [],
 ) -> "Iterator[Piece]":
     """Yield pieces of pairs with names instead of numbers of documents, and how much they are the
     same.
 
     pieces : arrays left, right, scores, and perhaps more.
     prints : fingerprints of the documents.
-    cells : makes the columns between.
+    cells, last : make the columns before and behind how much they are the same.
     """
     for piece in pieces:
         a, b = names.of(piece[0]), names.of(piece[1])
@@ -158,4 +159,5 @@ def name_pairs(
             part = slice(start, start + PIECE_ROWS)
             arrays = [each[part] for each in piece]
             same = prints.words(*arrays[:2])
-            yield [a[part].tolist(), b[part].tolist(), *cells(*arrays), same]
+            named = a[part].tolist(), b[part].tolist()
+            yield [*named, *cells(*arrays), same, *last(*arrays)]

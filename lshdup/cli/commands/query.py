@@ -184,7 +184,7 @@ def _rows(
             sizes = collection.sizes[near.documents]
             relation: list[Any] = relations(np.full(len(sizes), len(shingles)), sizes)
             shares = near.similarity.real.tolist(), near.similarity.imag.tolist()
-            scores = [relation, *shares, sizes.tolist()]
+            scores = [*shares, sizes.tolist(), relation]
         words = (LEVELS[level] for level in levels.tolist())
         for row in zip(names, *scores, words, strict=True):
             yield (*row, each.name)

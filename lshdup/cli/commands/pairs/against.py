@@ -13,7 +13,7 @@ from lshdup.cli.messages import (
     say_skipped,
     warn_of_changes,
 )
-from lshdup.cli.printing import DocumentNames, containments, name_pairs, print_pieces
+from lshdup.cli.printing import DocumentNames, containments, name_pairs, print_pieces, relations_of
 from lshdup.cli.session import Session
 from lshdup.params import PairParams
 from lshdup.utils.messages import count_of
@@ -85,12 +85,12 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
             "OTHER was indexed"
         )
     names = DocumentNames(len(both.sides.sizes), both.sides.names)
-    listing, cells = "pairs-against", _verified
+    listing, cells = "pairs-against", [_verified]
     if measure == "containment":
-        listing = "pairs-containment-against"
-        cells = containments(both.sides.sizes, relation=True)
-    pieces = name_pairs(pairs.pieces(), names, both.sides.prints, cells)
-    print_pieces(console, target, column_names(listing), pieces)
+        listing = "pairs-containment"
+        cells = [containments(both.sides.sizes), relations_of(both.sides.sizes)]
+    pieces = name_pairs(pairs.pieces(), names, both.sides.prints, *cells)
+    print_pieces(console, target, column_names(listing, optional=True), pieces)
     return console.exit_code_of(len(pairs))
 
 

@@ -35,9 +35,7 @@ from lshdup.cli.session import open_session
 from lshdup.cli.types import Share
 
 
-@list_columns(
-    "pairs", "pairs-against", "pairs-containment", "pairs-containment-against", "pairs-histogram"
-)
+@list_columns("pairs", "pairs-against", "pairs-containment", "pairs-histogram")
 @click.command(
     "pairs",
     cls=Command,
@@ -46,6 +44,7 @@ from lshdup.cli.types import Share
 Examples:
   lshdup pairs sample_corpus --threshold 0.9
   lshdup pairs sample_corpus --threshold 0.5 --histogram && lshdup pairs --threshold 0.8
+  lshdup pairs sample_corpus --measure containment
   lshdup pairs sample_corpus/udhr --against sample_corpus/licences --threshold 0.6
 """,
 )
@@ -58,8 +57,8 @@ Examples:
     multiple=True,
     type=click.Path(path_type=bytes),
     metavar="OTHER",
-    help="Only pairs of DOCS with documents of OTHER: a folder, a file, or the store of an earlier "
-    "run, whose documents may be gone; repeatable for folders and files.",
+    help="Only pairs of DOCS with OTHER: folders and files (repeatable), or the store of an "
+    "earlier run, whose documents may be gone.",
 )
 @option(
     "--histogram",
@@ -92,14 +91,13 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     similarity, same.
 
     The similarity is the exact Jaccard similarity of the shingle sets. Same is bytes for equal
-    files, text for the same words in the same order, else empty. Pairs are found through the band
-    table; the chance to miss one is said on stderr. Without DOCS, the documents of the last run are
-    compared. With --against, a is of DOCS and b of OTHER; verified is exact, or estimate where a
-    document of OTHER is gone.
+    files, text for the same words in the same order, else empty. The chance to miss a pair is said
+    on stderr. Without DOCS, the documents of the last run are compared. With --against, a is of
+    DOCS and b of OTHER; verified is exact, or estimate where a document of OTHER is gone.
 
-    With --engine spark the same pairs come from Apache Spark: DOCS are on any path that it reads,
-    and -o OUT.parquet or OUT.jsonl is a folder that it writes; other answers go through this
-    machine. Nothing is kept for the next run.
+    With --measure containment, a is inside b; with --against too, relation says which is inside.
+    With --engine spark, DOCS are on any path that Apache Spark reads, and -o OUT.parquet or
+    OUT.jsonl is a folder that it writes; other answers go through this machine.
     """
     if runs_on_spark(ctx, options):
         from lshdup.cli.commands import on_spark
