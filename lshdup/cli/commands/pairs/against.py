@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 def pairs_against(session: Session, options: dict[str, Any], target: "Target") -> int:
     """Print the pairs of DOCS with OTHER, and return the exit code."""
     from lshdup.workspace.against import load_sides
+    from lshdup.workspace.containment.joining import plan_join
 
     console, jobs = session.console, session.request.jobs
     store = None if options["no_store"] else options["store"]
@@ -65,7 +66,7 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
         across = both.find_same(same)
     elif is_exact:
         if measure == "containment":
-            say_plan(console, both.sides.sizes, both.params.threshold, jobs)
+            say_plan(console, plan_join(both.sides.sizes, both.params, jobs=jobs))
         across = both.find_pairs_exactly(jobs, console.progress, measure)
     else:
         say_contract(console, both.plan(), both.params)
