@@ -82,12 +82,13 @@ class Anchors:
 
     hashes : uint64 array of shape (a,), of the gram at each anchor.
     positions : int64 array of shape (a,), of the first token of the gram in all sequences.
-    gram : tokens of a gram.
+    gram, window : tokens of a gram, and grams of a window.
     """
 
     hashes: NDArray[np.uint64]
     positions: NDArray[np.int64]
     gram: int
+    window: int
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -150,7 +151,7 @@ def find_passages(
         common = _in_parts(jobs, partial(_extend, shared, np.flatnonzero(is_common), args))
         progress("passages", 2, 3)
         runs = _distinct([longest, *common])
-        found = _list_places(shared, runs, border)
+        found = _list_places(shared, anchors, runs, border)
         progress("passages", 3, 3)
         return _in_order(*found, offsets)
 
@@ -253,7 +254,7 @@ def _distinct(runs: list[_Runs]) -> _Runs:
 
 
 def _list_places(
-    shared, runs: _Runs, border: int
+    shared, anchors: Anchors, runs: _Runs, border: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Return the length and the number of places of each passage, and all places."""
     done, state = np.zeros(len(runs[0]), np.uint8), np.zeros(1, np.int64)
@@ -262,7 +263,7 @@ def _list_places(
     while state[0] < len(runs[0]):
         lengths, counts, places = (np.empty(size, np.int64) for size in (_AT_ONCE, _AT_ONCE, room))
         found = place_kernels.list_places(
-            *shared, *runs, border, done, state, lengths, counts, places
+            *shared[:3], anchors.hashes, anchors.window, *shared[3:], *runs, border, done, state, lengths, counts, places
         )
         total = int(counts[:found].sum())
         parts.append((lengths[:found].copy(), counts[:found].copy(), places[:total].copy()))

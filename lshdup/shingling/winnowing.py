@@ -64,7 +64,7 @@ def winnowed(
                 hashes.append(part_hashes)
                 positions.append(part_positions.view(np.uint64))
             progress("anchors", int(cuts[min(at + 4 * jobs, len(cuts) - 1)]), len(offsets) - 1)
-        yield Anchors(hashes.values(), positions.values().view(np.int64), gram)
+        yield Anchors(hashes.values(), positions.values().view(np.int64), gram, window)
 
 
 _NONE = np.zeros(0, np.uint64), np.zeros(0, np.int64)

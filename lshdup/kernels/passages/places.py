@@ -5,9 +5,27 @@ Reference: `obvious_passages` in tests/matching/test_passages.py.
 
 import numpy as np
 
-from lshdup.kernels.helpers import I64, U8, U32, U64
+from lshdup.kernels.helpers import I64, U8, U32, U64, inlined
 from lshdup.kernels.jit import kernel
 from lshdup.kernels.passages.runs import document_of
+
+
+@inlined
+def _first_anchor(hashes: U64, positions: I64, anchor: int, start: int, window: int) -> int:
+    """Return the anchor that the first window of a sequence selects, at all of its places.
+
+    Another anchor of a place may be selected by tokens that stand beside the place.
+
+    anchor : any anchor between this position and the end of the sequence.
+    """
+    while anchor > 0 and positions[anchor - 1] >= start:
+        anchor -= 1
+    best = anchor
+    while anchor < len(positions) and positions[anchor] < start + window:
+        if hashes[anchor] <= hashes[best]:
+            best = anchor
+        anchor += 1
+    return best
 
 
 @kernel
@@ -15,6 +33,8 @@ def list_places(
     tokens: U64,
     offsets: I64,
     positions: I64,
+    hashes: U64,
+    window: int,
     members: I64,
     starts: I64,
     sizes: I64,
@@ -31,6 +51,7 @@ def list_places(
 ) -> int:
     """Write the places of the sequence of each run, of equal sequences once.
 
+    hashes, window : of the anchors, and grams of a window, as for `select_anchors`.
     run_starts, run_lengths, run_anchors : runs in the order of their starts; each contains the gram
         of its anchor.
     split : only sequences with places below and from here on; -1: all.
@@ -47,12 +68,13 @@ def list_places(
     for run in range(state[0], len(run_starts)):
         if done[run]:
             continue
-        group = group_of[run_anchors[run]]
+        first, length = run_starts[run], run_lengths[run]
+        chosen = _first_anchor(hashes, positions, run_anchors[run], first, window)
+        group = group_of[chosen]
         if written + sizes[group] > len(places) or found == len(lengths):
             state[0] = run
             return found
-        first, length = run_starts[run], run_lengths[run]
-        before = positions[run_anchors[run]] - first
+        before = positions[chosen] - first
         free = np.int64(-1)
         count = 0
         here = False
