@@ -44,7 +44,7 @@ MUTANTS = [
     ),
     Mutant(
         "against: a file that is paired with itself counts as an estimate",
-        "lshdup/workspace/against_pairs.py",
+        "lshdup/workspace/against/pairs.py",
         "self._expanded.count(estimated) - int(contains(estimated, itself).sum())",
         "self._expanded.count(estimated)",
         "tests/workspace/test_against.py -k by_an_estimate",

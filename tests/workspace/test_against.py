@@ -18,7 +18,7 @@ from lshdup.matching.exact_join import exact_pairs
 from lshdup.matching.pairs import gather_pairs
 from lshdup.params import DocumentParams, PairParams
 from lshdup.utils.ragged import RaggedSets
-from lshdup.workspace.against import load_sides
+from lshdup.workspace.against.loading import load_sides
 from lshdup.workspace.request import Request
 from tests import reference
 

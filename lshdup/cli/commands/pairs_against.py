@@ -20,13 +20,13 @@ from lshdup.utils.messages import count_of
 if TYPE_CHECKING:
     from lshdup.cli.output import Target
     from lshdup.utils.json_cells import Cell
-    from lshdup.workspace.against import Against
-    from lshdup.workspace.against_pairs import ExpandedCrossPairs
+    from lshdup.workspace.against.loading import Against
+    from lshdup.workspace.against.pairs import ExpandedCrossPairs
 
 
 def pairs_against(session: Session, options: dict[str, Any], target: "Target") -> int:
     """Print the pairs of DOCS with OTHER, and return the exit code."""
-    from lshdup.workspace.against import load_sides
+    from lshdup.workspace.against.loading import load_sides
 
     console, jobs = session.console, session.request.jobs
     store = None if options["no_store"] else options["store"]

@@ -22,14 +22,14 @@ from lshdup.skipped import Reason, Skipped
 from lshdup.store.store import Store
 from lshdup.utils.messages import count_of, quote_command
 from lshdup.utils.parallel import Progress, no_progress
-from lshdup.workspace.against_pairs import (
+from lshdup.workspace.against.pairs import (
     CrossPairs,
     ExpandedCrossPairs,
     find_cross_pairs,
     find_cross_pairs_exactly,
     find_same_pairs,
 )
-from lshdup.workspace.against_sides import Side, Sides
+from lshdup.workspace.against.sides import Side, Sides
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.from_documents import describe_other_collection
 from lshdup.workspace.request import Request, check_conflict, merge_params

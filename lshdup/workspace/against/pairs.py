@@ -28,7 +28,7 @@ from lshdup.matching.results import PairsFound
 from lshdup.params import PairParams
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, distinct
-from lshdup.workspace.against_sides import Sides
+from lshdup.workspace.against.sides import Sides
 
 #: Pairs whose signatures are compared at a time: 8 bytes a pair and row.
 _PAIRS_AT_ONCE = 1 << 13
