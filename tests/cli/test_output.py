@@ -19,6 +19,7 @@ from tests.running import run_many
 COMMANDS = {
     "pairs": ["pairs", "d", "-t", "0.5"],
     "pairs-against": ["pairs", "d/one.txt", "d/x", "--against", "d", "-t", "0.5", "--no-store"],
+    "pairs-unmatched": "pairs d --against d/one.txt -t 0.9 --no-store --unmatched".split(),
     "pairs-histogram": [
         "pairs",
         "d",

@@ -28,16 +28,13 @@ from lshdup.cli.options import (
     table_options,
 )
 from lshdup.cli.output import PIECE_ROWS, Target
-from lshdup.cli.printing import group_layout, make_target, print_pieces
+from lshdup.cli.printing import group_layout, make_target, name_documents, print_pieces
 from lshdup.cli.session import open_session
 from lshdup.params import ClusterParams
 from lshdup.utils.atomic import check_writable
 from lshdup.utils.messages import count_of, join_names, printable
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from lshdup.cli.output import Piece
     from lshdup.collection.collection import Collection
     from lshdup.documents.document_list import DocumentList
@@ -169,7 +166,7 @@ def _print(
                 f"{what_is} (rows, mails, members of archives): do not give them to `rm`; "
                 "`--write` writes a file without rows, and archives can be unpacked first"
             )
-        names = _names(chosen, collection.documents)
+        names = name_documents(chosen, collection.documents)
         print_pieces(console, target, column_names("clusters-names"), names)
 
 
@@ -191,11 +188,6 @@ def _rows(
             clusters.smallest[part].tolist(),
             [None if is_kept else word for is_kept, word in zip(kept, same, strict=True)],
         )
-
-
-def _names(chosen: "NDArray[np.int64]", documents: "DocumentList") -> "Iterator[Piece]":
-    for start in range(0, len(chosen), PIECE_ROWS):
-        yield (documents.typed_names(chosen[start : start + PIECE_ROWS]),)
 
 
 def _describe_rule(rule: ClusterParams, documents: "DocumentList") -> str:

@@ -27,7 +27,7 @@ from lshdup.cli.session import open_session
 from lshdup.cli.types import Share
 
 
-@list_columns("pairs", "pairs-against", "pairs-histogram")
+@list_columns("pairs", "pairs-against", "pairs-unmatched", "pairs-histogram")
 @click.command(
     "pairs",
     cls=Command,
@@ -49,6 +49,11 @@ Examples:
     metavar="OTHER",
     help="Only pairs of DOCS with documents of OTHER: a folder, a file, or the store of an earlier "
     "run, whose documents may be gone; repeatable for folders and files.",
+)
+@option(
+    "--unmatched",
+    is_flag=True,
+    help="Instead of the pairs: the documents of DOCS that are in none.",
 )
 @option(
     "--histogram",
@@ -101,13 +106,18 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         refuse(ctx, ("against",), "with --histogram")
     else:
         refuse(ctx, ("step", "examples", "plot"), "without --histogram")
+    if options["unmatched"]:
+        refuse(ctx, ("collapse_copies",), "with --unmatched, which prints no pairs")
+    if not options["against"]:
+        refuse(ctx, ("unmatched",), "without --against OTHER")
     refuse_with_same(ctx, options["same"])
     with open_session(ctx, options) as session:
         console = session.console
         if options["against"]:
-            from lshdup.cli.commands.pairs_against import pairs_against
+            from lshdup.cli.commands.pairs_against import pairs_against, print_unmatched
 
-            return pairs_against(session, options, target)
+            answer_with = print_unmatched if options["unmatched"] else pairs_against
+            return answer_with(session, options, target)
         answer = find_pairs(session, options)
         documents, pairs = answer.collection.documents, answer.pairs
         if options["histogram"]:
