@@ -199,6 +199,14 @@ same_option = plain_option(
     help="Only equal files, or equal sequences of words.",
 )
 
+
+def against_option(what: str) -> Callable[[F], F]:
+    """Return the decorator for --against. what : what the command does with OTHER."""
+    other = "a folder, a file, or the store of an earlier run; repeatable for folders and files."
+    return option("--against", multiple=True, type=click.Path(path_type=bytes), metavar="OTHER",
+                  help=f"{what}: {other}")  # fmt: skip
+
+
 pair_options = _stack(
     exact_option,
     plain_option("--verify", type=click.Choice(params.VERIFY), default=_PAIRS.verify,

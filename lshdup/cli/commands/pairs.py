@@ -10,6 +10,7 @@ from lshdup.cli.find_pairs import find_pairs
 from lshdup.cli.help import Command
 from lshdup.cli.messages import warn_of_changes
 from lshdup.cli.options import (
+    against_option,
     check_files_option,
     check_option,
     engine_options,
@@ -42,14 +43,7 @@ Examples:
 @table_options
 @pair_options
 @same_option
-@option(
-    "--against",
-    multiple=True,
-    type=click.Path(path_type=bytes),
-    metavar="OTHER",
-    help="Only pairs of DOCS with documents of OTHER: a folder, a file, or the store of an earlier "
-    "run, whose documents may be gone; repeatable for folders and files.",
-)
+@against_option("Only pairs of DOCS with documents of OTHER (they may be gone)")
 @option(
     "--unmatched",
     is_flag=True,

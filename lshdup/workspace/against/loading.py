@@ -170,6 +170,7 @@ def load_sides(
         check_named(others, "--against ", "name a folder or a file, or the store of an earlier run")
     else:
         there = _load_store(other, request, say, fates)
+        request.accept_other(there.documents)
         request = _adopt_params(request, other, there.collection)
     beside = store
     if store is not None and other is not None and store.resolve() == other.resolve():
@@ -267,7 +268,13 @@ def _read_other(
     assert here.sketch is not None
     given = {**request.given, **here.shingle.to_json(), **here.sketch.to_json()}
     files = replace(request.files, include=(), exclude=())
-    wanted = replace(request, documents=others, files=files, given=given)
+    wanted = replace(
+        request,
+        documents=others,
+        files=files,
+        given=given,
+        accept=lambda documents, _read: request.accept_other(documents),
+    )
     collection = reader.load_or_collect_signatures(wanted)
     return Side(collection, reader.set_source(collection, request.jobs))
 
