@@ -183,7 +183,7 @@ def _find(session: Session, options: dict[str, Any], rule: ClusterParams) -> _An
 
 def _find_against(session: Session, options: dict[str, Any], rule: ClusterParams) -> _Answer:
     """Find groups of DOCS in which what is near a document of OTHER goes, and say how."""
-    from lshdup.cli.commands.pairs_against import find_partners, open_sides
+    from lshdup.cli.commands.pairs.against import find_partners, open_sides
     from lshdup.workspace.against.clusters import find_clusters_against, leave_out_changed
 
     console, request = session.console, session.request

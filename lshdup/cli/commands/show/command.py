@@ -126,7 +126,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         refuse(ctx, _DEFINE, "with one document, whose group is that of the last run")
         ClusterParams(prefer=options["prefer"])  # is checked before anything is loaded
         with open_session(ctx, options) as session:
-            from lshdup.cli.commands.show_group import show_group
+            from lshdup.cli.commands.show.group import show_group
 
             return show_group(session, options, target)
     refuse(ctx, ("threshold", "keep", "prefer"), "with two documents")
