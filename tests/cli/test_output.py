@@ -43,6 +43,7 @@ COMMANDS = {
         "0",
     ],
     "clusters": ["clusters", "d", "-t", "0.5"],
+    "clusters-against": ["clusters", "d", "--against", "d/one.txt", "-t", "0.5", "--no-store"],
     "clusters-names": ["clusters", "d", "-t", "0.5", "--emit", "drop"],
     "query": ["query", "one.txt", "two words.txt", "-t", "0.5"],
     "query-top": ["query", "one.txt", "two words.txt", "-t", "0.5", "--top", "1"],
