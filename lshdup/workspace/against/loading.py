@@ -120,10 +120,11 @@ class Against:
         """Find partners that are the same in text, or in bytes as well."""
         return find_same_partners(self.sides, same)
 
-    def find_partners_exactly(self, jobs: int, progress: Progress) -> Partners:
+    def find_partners_exactly(self, measure: str, jobs: int, progress: Progress) -> Partners:
         """Find partners, none missed. Raise InputError if a shingle set is unavailable."""
         sets = self.load_all_sets()
-        return find_partners_exactly(self.sides, sets, self.params.threshold, jobs, progress)
+        threshold = self.params.threshold
+        return find_partners_exactly(self.sides, sets, threshold, measure, jobs, progress)
 
     def expand_copies(self, pairs: CrossPairs, *, collapse: bool) -> ExpandedCrossPairs:
         """Expand to pairs of all documents."""

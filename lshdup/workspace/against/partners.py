@@ -18,7 +18,7 @@ from lshdup.lsh.candidates import (
     candidate_pairs,
     documents_to_compare,
 )
-from lshdup.matching import exact_join
+from lshdup.matching.measures import join_sets
 from lshdup.matching.pairs import contains, pack_pairs
 from lshdup.params import PairParams
 from lshdup.utils.parallel import Progress, no_progress
@@ -80,18 +80,31 @@ def find_partners(
 
 
 def find_partners_exactly(
-    sides: Sides, sets: RaggedSets, threshold: float, jobs: int, progress: Progress = no_progress
+    sides: Sides,
+    sets: RaggedSets,
+    threshold: float,
+    measure: str,
+    jobs: int,
+    progress: Progress = no_progress,
 ) -> Partners:
-    """Find the most similar partner of each document of DOCS by the prefix-filter join."""
+    """Find the nearest partner of each document of DOCS by all pairs, none missed.
+
+    measure : one of MEASURES.
+    """
     progress("candidates", 0, 0)
     duplicate_of = sides.find_exact_duplicates()
     best = _Best(sides)
     best.add_same(sides.fingerprints)
-    members = documents_to_compare(duplicate_of, sides.sizes)
-    for left, right, score in exact_join.exact_pairs(
-        sets, members, threshold, jobs, sides.split, lambda done, n: progress("candidates", done, n)
-    ):
-        best.add(left, right, score)
+    pairs = join_sets(
+        sets,
+        documents_to_compare(duplicate_of, sides.sizes),
+        threshold,
+        measure,
+        jobs,
+        sides.split,
+        lambda done, n: progress("candidates", done, n),
+    )
+    best.add(pairs.left, pairs.right, pairs.similarity.real)
     return best.finish(duplicate_of)
 
 

@@ -72,7 +72,7 @@ def find_partners(
     if options["same"] is not None:
         return both.find_same_partners(options["same"])
     if options["exact"]:
-        return both.find_partners_exactly(jobs, console.progress)
+        return both.find_partners_exactly(params.measure, jobs, console.progress)
     say_contract(console, both.plan(), both.params)
     partners = both.find_partners(params, jobs, console.progress)
     say_buckets(console, partners.buckets, both.sides.names, params.max_bucket)
