@@ -119,7 +119,7 @@ def test_documents_on_both_sides_stay(two_sides, run):
     assert "40 documents of DOCS in OTHER too: always kept" in dropped.err
     assert not [name for name in dropped.lines if name.startswith("old/")]
     assert "new/z" in dropped.lines
-    run("index", "old", "--store", "archive")
+    run("index", "old", "--perms", "256", "--store", "archive")
     Path("old/002").write_text(Path("new/002").read_text())
     stored = run("clusters", "new", "old", "--against", "archive", "--no-store", *near_z)
     assert not [name for name in stored.lines if name.startswith("old/")]
