@@ -56,14 +56,13 @@ if TYPE_CHECKING:
 _DEFAULT = ClusterParams()
 
 
-@list_columns("clusters", "clusters-against", "clusters-names")
+@list_columns("clusters", "clusters-names")
 @click.command(
     "clusters",
     cls=Command,
     short_help="groups of near-duplicates, and which of each to keep",
     epilog="""\b
 Examples:
-  lshdup clusters sample_corpus --threshold 0.9
   lshdup clusters sample_corpus --prefer '*.txt' --emit drop -0 | xargs -0 -r ls -l
   lshdup clusters sample_corpus/udhr --against sample_corpus/licences --threshold 0.6
 """,
@@ -76,14 +75,13 @@ Examples:
                     "connect.")  # fmt: skip
 @same_option
 @keep_options
-@against_option("What is near a document of OTHER may go too, and nothing of OTHER")
+@against_option("What is near a document of OTHER goes too; OTHER stays")
 @plain_option("--emit", type=click.Choice(("all", "keep", "drop")), default="all",
               help="Groups of two or more with all that is known; or names only: what stays, also "
                    "what is alone; what may go.")  # fmt: skip
 @plain_option("--write", type=click.Path(path_type=Path), metavar="FILE",
-              help="Write the JSON Lines, CSV or Parquet file without the rows that may go, all "
-                   "else as it is; of several files, FILE is a folder. No groups are printed then, "
-                   "unless --emit says so.")  # fmt: skip
+              help="Write the JSON Lines, CSV or Parquet file (several: into folder FILE) without "
+                   "the rows that may go, all else as it is. Prints groups only with --emit.")  # fmt: skip
 @check_option("groups")
 @check_files_option
 @engine_options
@@ -98,8 +96,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     is a copy if it has the same shingles, and the same in bytes, or in text (words in their order).
     What has no tokens, or could not be read, is neither. Nothing is moved or deleted.
 
-    Without DOCS, the documents of the last run are grouped. With --against, a group may have a
-    document of OTHER, whose role is other: what is near it goes, and OTHER is never written.
+    Without DOCS, the documents of the last run are grouped. With --against, the document of OTHER
+    that others are near has the role other. Nothing of OTHER goes.
 
     With --engine spark (see `lshdup pairs`), OUT.parquet and OUT.jsonl have a row for each compared
     document: id, representative (itself, if alone), similarity, copy; or name, with --emit.

@@ -7,7 +7,7 @@ import click
 from lshdup.cli.columns import column_names
 from lshdup.cli.conflicts import refuse, refuse_with_exact, refuse_with_same, runs_on_spark
 from lshdup.cli.find_pairs import find_pairs
-from lshdup.cli.help import Command
+from lshdup.cli.help import Command, plain_option
 from lshdup.cli.messages import warn_of_changes
 from lshdup.cli.options import (
     against_option,
@@ -44,7 +44,7 @@ Examples:
 @pair_options
 @same_option
 @against_option("Only pairs of DOCS with documents of OTHER (they may be gone)")
-@option(
+@plain_option(
     "--unmatched",
     is_flag=True,
     help="Instead of the pairs: the documents of DOCS that are in none.",
