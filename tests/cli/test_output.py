@@ -72,6 +72,7 @@ COMMANDS = {
 
 #: Of those, what is another listing with an option.
 OF = {
+    "clusters-against": "clusters",
     "pairs-histogram-counts": "pairs-histogram",
     "query-top": "query",
     "shingle-removed": "shingle",

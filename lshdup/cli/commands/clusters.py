@@ -81,7 +81,8 @@ Examples:
                    "what is alone; what may go.")  # fmt: skip
 @plain_option("--write", type=click.Path(path_type=Path), metavar="FILE",
               help="Write the JSON Lines, CSV or Parquet file (several: into folder FILE) without "
-                   "the rows that may go, all else as it is. Prints groups only with --emit.")  # fmt: skip
+                   "the rows that may go, all else as it is. Prints groups only with "
+                   "--emit.")  # fmt: skip
 @check_option("groups")
 @check_files_option
 @engine_options
@@ -228,9 +229,8 @@ def _print(console: Console, target: Target, answer: _Answer, what: str) -> None
     clusters, documents = answer.result.clusters, answer.documents
     if what == "all":
         listed = list_clusters(clusters)
-        columns = column_names("clusters-against" if answer.others else "clusters")
         rows, total = _rows(answer, listed), len(listed.documents)
-        print_pieces(console, target, columns, rows, total, group_layout(target))
+        print_pieces(console, target, column_names("clusters"), rows, total, group_layout(target))
     else:
         chosen = answer.kept if what == "keep" else clusters.dropped
         parts = documents.count_parts(chosen) if what == "drop" else 0
