@@ -119,7 +119,6 @@ def test_both_sides_of_against(run, tmp_path, truth):
     matched = {row[0] for row in found.rows}
     assert matched.isdisjoint(name for (name,) in alone)
     assert len(alone) + len(matched) == len(sides["here"])
-    assert len(matched) > len(run("pairs", "here", "--against", "there", "-t", "0.6").rows) > 2
     itself = run("pairs", "here", "--against", "here", *MEASURE, "-t", "0.6", "--no-store")
     assert all(row[0] != row[1] for row in itself.rows)
     # Signatures cannot say what is inside what.
