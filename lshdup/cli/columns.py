@@ -70,9 +70,10 @@ LISTINGS: dict[str, dict[str, Type]] = {
     "pairs": _PAIR | {"same": SAME},
     "pairs-against": _PAIR | {"verified": _one_of("exact", "estimate"), "same": SAME},
     "pairs-containment": {"a": NAME, "b": NAME} | _SHARES | _SIZES | {"same": SAME},
+    "pairs-unmatched": {"name": NAME},
     "pairs-histogram": {"threshold": SHARE, "pairs": COUNT, "documents": COUNT, "groups": COUNT},
-    "clusters": {"group": COUNT, "role": _one_of("keep", "drop"), "name": NAME, "similarity": SHARE,
-                 "copy": FLAG, "smallest": SHARE, "same": SAME},
+    "clusters": {"group": COUNT, "role": _one_of("keep", "drop", "other"), "name": NAME,
+                 "similarity": SHARE, "copy": FLAG, "smallest": SHARE, "same": SAME},
     "clusters-names": {"name": NAME},
     "query": {"name": NAME, "similarity": SHARE, "same": SAME, "query": NAME},
     "query-containment": {"name": NAME} | _SHARES | {"shingles": COUNT} | _RELATION
@@ -121,6 +122,7 @@ OPTIONAL: dict[str, dict[str, Type]] = {
 COMMANDS = {
     "pairs-against": "pairs --against",
     "pairs-containment": "pairs --measure containment",
+    "pairs-unmatched": "pairs --against OTHER --unmatched",
     "pairs-histogram": "pairs --histogram",
     "clusters-names": "clusters --emit keep, drop",
     "query-containment": "query --measure containment",

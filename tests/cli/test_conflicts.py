@@ -11,7 +11,8 @@ WITH_EXACT = """
 """.split()
 WITH_SPARK = """
 --exact --verify=exact --measure=containment --store=s --no-store --check-content --jobs=1
---ignore-common=2 --template=t --against=e --histogram --step=0.1 --examples=2 --plot=p.png
+--ignore-common=2 --template=t --against=e --unmatched --histogram --step=0.1 --examples=2
+--plot=p.png
 """.split()
 WITH_SAME = """
 --measure=jaccard --exact --verify=exact --max-bucket=3 --histogram --recall=0.9 --bands=3
@@ -35,7 +36,7 @@ WITHOUT_DOCUMENTS = """
         (["report", "--exact"], [o for o in WITH_EXACT if "verify" not in o], "with --exact"),
         (
             ["pairs", "d", "--measure", "containment"],
-            [*WITH_EXACT, "--replace-store"],
+            [*WITH_EXACT, "--replace-store", "--histogram"],
             "with --measure containment",
         ),
         (
@@ -49,6 +50,12 @@ WITHOUT_DOCUMENTS = """
         (["clusters", "d", "--engine", "spark"], CLUSTERS_WITH_SPARK, "with --engine spark"),
         (["pairs", "d", "--exact"], ["--replace-store"], "with --exact"),
         (["pairs", "d", "--no-store"], ["--replace-store"], "with --no-store"),
+        (["pairs", "d"], ["--unmatched"], "without --against OTHER"),
+        (
+            ["pairs", "d", "--against", "d", "--unmatched"],
+            ["--collapse-copies"],
+            "with --unmatched",
+        ),
         (["pairs"], WITHOUT_DOCUMENTS, "without DOCS"),
         (["pairs", "d"], ["--master=local", "--spark-conf=a=b"], "without --engine spark"),
         (["pairs", "d"], ["--step=0.1", "--examples=2", "--plot=p.png"], "without --histogram"),

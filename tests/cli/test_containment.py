@@ -115,6 +115,10 @@ def test_both_sides_of_against(run, tmp_path, truth):
         sizes = [int(size) for size in row[4:6]]
         ways = {(True, False): "inside", (False, True): "holds", (False, False): "both"}
         assert row[7] == ways[sizes[0] < sizes[1], sizes[0] > sizes[1]]
+    alone = run("pairs", "here", "--against", "there", *MEASURE, "-t", "0.6", "--unmatched").rows
+    matched = {row[0] for row in found.rows}
+    assert matched.isdisjoint(name for (name,) in alone)
+    assert len(alone) + len(matched) == len(sides["here"])
     itself = run("pairs", "here", "--against", "here", *MEASURE, "-t", "0.6", "--no-store")
     assert all(row[0] != row[1] for row in itself.rows)
     # Signatures cannot say what is inside what.

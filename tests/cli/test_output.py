@@ -32,6 +32,7 @@ COMMANDS = {
         "0.5",
         "--no-store",
     ],
+    "pairs-unmatched": "pairs d --against d/one.txt -t 0.9 --no-store --unmatched".split(),
     "pairs-histogram": [
         "pairs",
         "d",
@@ -55,6 +56,7 @@ COMMANDS = {
         "0",
     ],
     "clusters": ["clusters", "d", "-t", "0.5"],
+    "clusters-against": ["clusters", "d", "--against", "d/one.txt", "-t", "0.5", "--no-store"],
     "clusters-names": ["clusters", "d", "-t", "0.5", "--emit", "drop"],
     "query": ["query", "one.txt", "two words.txt", "-t", "0.5"],
     "query-containment": [
@@ -93,6 +95,7 @@ COMMANDS = {
 #: Of those, what is another listing with an option.
 OF = {
     "pairs-containment-against": "pairs-containment",
+    "clusters-against": "clusters",
     "pairs-histogram-counts": "pairs-histogram",
     "query-top": "query",
     "shingle-removed": "shingle",
