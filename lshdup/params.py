@@ -18,6 +18,7 @@ HASHES = ("mix64", "poly31")
 SCHEMES = ("fast", "classic", "linear")
 STORED_SCHEMES = SCHEMES[:2]
 VERIFY = ("exact", "estimate")
+MEASURES = ("jaccard", "containment")
 SAME, MAIL_QUOTES = ("bytes", "text"), ("keep", "drop")
 LINKAGES = ("representative", "single")
 #: Rules of `--keep`, and what each keeps.
@@ -318,13 +319,16 @@ class PairParams(_Params):
     verify : "exact" computes |A ∩ B| / |A ∪ B| of the shingle sets, "estimate" the share of
         agreeing rows.
     max_bucket : larger buckets, exact duplicates counted once, give no candidates; 0: no limit.
+    measure : "jaccard", or "containment", |A ∩ B| / min(|A|, |B|), for which no bands serve.
     """
 
     verify: str = "exact"
     max_bucket: int = 0
+    measure: str = "jaccard"
 
     def __post_init__(self) -> None:
         _check_choice("--verify", self.verify, VERIFY)
+        _check_choice("--measure", self.measure, MEASURES)
         _check(self.max_bucket >= 0, f"--max-bucket is {self.max_bucket}; it must be at least 1")
 
 

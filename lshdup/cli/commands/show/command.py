@@ -309,7 +309,7 @@ def _picture(
         ("B", b, comparison.b, comparison.only_b + comparison.removed_b),
     ):
         facts = [count_of(document.size, "byte")]
-        facts += [_describe_format(document, located.text)] if params.tokens != "ids" else []
+        facts += [_describe_format(document)] if params.tokens != "ids" else []
         facts += [count_of(len(located.tokens), noun)]
         heads.append(
             (
@@ -364,7 +364,7 @@ def _picture(
     yield ""  # It separates the outputs of several runs, as of xargs.
 
 
-def _describe_format(document: _Document, spelling: bytes) -> str:
+def _describe_format(document: _Document) -> str:
     """Return the formats of a document from the outside in, for instance gzip, HTML UTF-8."""
     parts = [document.text.packed] if document.text.packed else []
     if document.text.office:
@@ -373,6 +373,4 @@ def _describe_format(document: _Document, spelling: bytes) -> str:
         codec = document.text.codec.upper().replace("UTF-8-SIG", "UTF-8 with byte-order mark")
         page = "HTML " if document.text.page else ""
         parts.append(f"{page}{codec}{' (detected)' if document.text.encoding else ''}")
-    if spelling != document.text.utf8:
-        parts.append("shown in NFKC")
     return ", ".join(parts)
