@@ -12,79 +12,21 @@ all its entries minus one term where two branches with the same group meet.
 """
 
 from collections.abc import Iterator
-from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.frozen import dataclass
+from lshdup.matching.folder_tree import FolderTree
 from lshdup.matching.pairs import contains
 from lshdup.utils.ragged import distinct, offsets_of, ranges
 
 _I64 = NDArray[np.int64]
-T = TypeVar("T", np.int64, np.uint64)
 
 #: Entries of folders that are looked at together.
 _AT_ONCE = 1 << 22
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
-
-
-@dataclass(frozen=True)
-class FolderTree:
-    """m folders, each before those below it.
-
-    parents : int64 array of shape (m,); -1 for the first, which holds all others.
-    ends : int64 array of shape (m,); below folder i are the folders i + 1 … ends[i] - 1.
-    depths : int64 array of shape (m,), of the first 0.
-    """
-
-    parents: _I64
-    ends: _I64
-    depths: _I64
-
-    @classmethod
-    def of(cls, parents: _I64) -> "FolderTree":
-        """Return the tree of folders, each behind its parent, in the order of a walk."""
-        above = parents.tolist()
-        depths, ends = [0] * len(above), list(range(1, len(above) + 1))
-        for folder in range(1, len(above)):
-            depths[folder] = depths[above[folder]] + 1
-        for folder in range(len(above) - 1, 0, -1):
-            ends[above[folder]] = max(ends[above[folder]], ends[folder])
-        return cls(parents, np.array(ends, np.int64), np.array(depths, np.int64))
-
-    def holds(self, upper: _I64, lower: _I64) -> NDArray[np.bool_]:
-        """Return whether `upper` is a folder above `lower`, or the same: bool array."""
-        is_above: NDArray[np.bool_] = (upper <= lower) & (lower < self.ends[upper])
-        return is_above
-
-    def meet(self, a: _I64, b: _I64) -> _I64:
-        """Return the deepest folder that holds both: int64 array."""
-        a, b = a.copy(), b.copy()
-        open_ = np.flatnonzero(a != b)
-        while len(open_):
-            later = a[open_] > b[open_]  # cannot be above the other one
-            first, second = open_[later], open_[~later]
-            a[first], b[second] = self.parents[a[first]], self.parents[b[second]]
-            open_ = open_[a[open_] != b[open_]]
-        return a
-
-    def climb(self, folders: _I64, depths: _I64) -> _I64:
-        """Return the folder of this depth above each folder, or the same: int64 array."""
-        folders = folders.copy()
-        open_ = np.flatnonzero(self.depths[folders] > depths)
-        while len(open_):
-            folders[open_] = self.parents[folders[open_]]
-            open_ = open_[self.depths[folders[open_]] > depths[open_]]
-        return folders
-
-    def sum_below(self, values: NDArray[T]) -> NDArray[T]:
-        """Return the sum of the values of each folder and all below it; uint64 values wrap."""
-        sums: NDArray[Any] = np.zeros(len(values) + 1, values.dtype)
-        np.cumsum(values, out=sums[1:])
-        below: NDArray[T] = sums[self.ends] - sums[:-1]
-        return below
 
 
 @dataclass(frozen=True)
@@ -121,7 +63,7 @@ def find_folder_pairs(
     folder below it holds the other one as well and is more similar to it. Of the pairs that count,
     those are returned that are below no other one (a pair is below another one if each of its
     folders is below, or is, one of the two). Of folders with equal sets the first one is compared,
-    and each other one is paired with the first: n copies make n - 1 pairs.
+    and each other one is paired with the first (of those not above it): n copies make n - 1 pairs.
 
     Parameters
     ----------
@@ -139,7 +81,7 @@ def find_folder_pairs(
     known = _Matches(tree, *contents.equal_pairs())
     for candidates in contents.candidates(threshold):
         known.add(*_tight(contents, candidates, known, threshold))
-    inside, holder, shared = known.listed(contents.firsts)
+    inside, holder, shared = known.listed(contents)
     return contents.describe(inside, holder, shared)
 
 
@@ -147,7 +89,9 @@ class _Contents:
     """What is below each folder: entries (folder, group), without repeats, in this order.
 
     total : int64 array of shape (m,), bytes of the different groups below each folder.
-    firsts : int64 array of shape (m,), the first folder with the same set.
+    sets : int64 array of shape (m,), the number of the set of each folder; equal sets have one.
+    is_first : bool array of shape (m,), whether no folder before it has the same set, but for
+        folders above it.
     """
 
     def __init__(self, tree: FolderTree, folders: _I64, groups: _I64, weights: _I64) -> None:
@@ -169,7 +113,8 @@ class _Contents:
         mixed = _mix(group)
         np.add.at(prints, folder, mixed)
         np.subtract.at(prints, meeting, mixed[after])
-        self.firsts = _first_equal(tree.sum_below(prints), self.total)
+        self.sets, self._earlier = _find_equal(tree, tree.sum_below(prints), self.total)
+        self.is_first = self._earlier < 0
 
         # From here on the entries of groups that are in several folders: others are never shared.
         several = np.zeros(len(keys), bool)
@@ -196,17 +141,15 @@ class _Contents:
         self._sorted = self._group[self._places] * len(self._group) + self._places
 
     def equal_pairs(self) -> tuple[_I64, _I64, _I64]:
-        """Return each folder whose set another one has: (first, folder, bytes)."""
-        other = np.flatnonzero((self.firsts != np.arange(len(self.firsts))) & (self.total > 0))
-        first = self.firsts[other]
-        apart = ~self.tree.holds(first, other)
-        return first[apart], other[apart], self.total[other[apart]]
+        """Return each folder whose set one before it has: (that one, folder, bytes)."""
+        folder = np.flatnonzero(~self.is_first & (self.total > 0))
+        return self._earlier[folder], folder, self.total[folder]
 
     def candidates(self, threshold: float) -> Iterator[tuple[_I64, _I64]]:
         """Yield folders, and folders with a group of their prefix: upper folders come first."""
         with np.errstate(divide="ignore", invalid="ignore"):
             possible = (self._elsewhere / self.total >= threshold) & (self.total > 0)
-        possible &= self.firsts == np.arange(len(self.firsts))
+        possible &= self.is_first
         folders = np.flatnonzero(possible)
         folders = folders[np.argsort(self.tree.depths[folders], kind="stable")]
         sizes = self._starts[self.tree.ends[folders]] - self._starts[folders]
@@ -312,16 +255,11 @@ class _Matches:
             open_, at = open_[going], at[going]
         return covered
 
-    def listed(self, firsts: _I64) -> tuple[_I64, _I64, _I64]:
-        """Return the pairs that are below no other one.
-
-        firsts : int64 array of shape (m,); only pairs whose holder is the first of its set, or
-            has the set of the other folder.
-        """
-        inside, holder, shared = (
-            np.concatenate(column) for column in zip(*self._parts, strict=True)
-        )
-        own = (firsts[holder] == holder) | (firsts[holder] == firsts[inside])
+    def listed(self, contents: _Contents) -> tuple[_I64, _I64, _I64]:
+        """Return the pairs that are below no other one; of equal sets only the first as holder."""
+        columns = zip(*self._parts, strict=True)
+        inside, holder, shared = (np.concatenate(column) for column in columns)
+        own = contents.is_first[holder] | (contents.sets[holder] == contents.sets[inside])
         inside, holder, shared = inside[own], holder[own], shared[own]
         hidden = np.zeros(len(inside), bool)
         open_, upper = np.arange(len(inside)), holder.copy()
@@ -374,9 +312,8 @@ def _tight(
     for at in reversed(range(len(steps))):
         a, b, shared, above = steps[at]
         similarity = shared / (total[a] + total[b] - shared)
-        counts = (similarity >= best_below[at]) & (
-            (total[a] < total[b]) | ((total[a] == total[b]) & (a < b) & (contents.firsts[b] != a))
-        )
+        counts = (total[a] < total[b]) | ((total[a] == total[b]) & (a < b))
+        counts &= (similarity >= best_below[at]) & (contents.sets[a] != contents.sets[b])
         found.append((a[counts], b[counts], shared[counts]))
         if at:
             np.maximum.at(best_below[at - 1], above, np.maximum(similarity, best_below[at]))
@@ -407,12 +344,21 @@ def _mix(numbers: _I64) -> NDArray[np.uint64]:
     return x ^ (x >> np.uint64(31))
 
 
-def _first_equal(prints: NDArray[np.uint64], total: _I64) -> _I64:
-    """Return for each folder the first one with the same print and bytes: int64 array."""
+def _find_equal(tree: FolderTree, prints: NDArray[np.uint64], total: _I64) -> tuple[_I64, _I64]:
+    """Return for each folder the number of its set, and the first folder before it that has the
+    same set and is not above it, or -1: int64 arrays.
+    """
     order = np.lexsort((total, prints))
-    is_first = np.ones(len(order), bool)
-    is_first[1:] = np.diff(prints[order]) != 0
-    is_first[1:] |= np.diff(total[order]) != 0
-    first = np.empty(len(order), np.int64)
-    first[order] = order[is_first][np.cumsum(is_first) - 1]
-    return first
+    is_new = np.ones(len(order), bool)
+    is_new[1:] = (np.diff(prints[order]) != 0) | (np.diff(total[order]) != 0)
+    number, earlier = np.empty(len(order), np.int64), np.full(len(order), -1, np.int64)
+    number[order] = np.cumsum(is_new) - 1
+    open_ = np.flatnonzero(~is_new)
+    at = np.flatnonzero(is_new)[number[order[open_]]]
+    while len(open_):
+        upper, folder = order[at], order[open_]
+        apart = ~tree.holds(upper, folder)
+        earlier[folder[apart]] = upper[apart]
+        open_, at = open_[~apart], at[~apart] + 1
+        open_, at = open_[at < open_], at[at < open_]
+    return number, earlier

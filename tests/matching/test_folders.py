@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.matching import folders
-from lshdup.matching.folders import FolderTree, find_folder_pairs
+from lshdup.matching.folder_tree import FolderTree
+from lshdup.matching.folders import find_folder_pairs
 
 
 def by_definition(parents, folder_of, group_of, weights, threshold):
@@ -29,7 +30,10 @@ def by_definition(parents, folder_of, group_of, weights, threshold):
     sets = [frozenset(each) for each in members]
     weigh = {each: sum(weights[g] for g in each) for each in set(sets)}
     total = [weigh[each] for each in sets]
-    first = [next(j for j in range(m) if sets[j] == sets[i]) for i in range(m)]
+    equal = [
+        next((j for j in range(i) if sets[j] == sets[i] and j not in chains[i]), -1)
+        for i in range(m)
+    ]
     shared = {
         (a, b): sum(weights[g] for g in sets[a] & sets[b])
         for a, b in itertools.permutations(range(m), 2)
@@ -43,7 +47,9 @@ def by_definition(parents, folder_of, group_of, weights, threshold):
         return total[a] > 0 and shared[a, b] / total[a] >= threshold
 
     def counts(a, b):
-        if first[a] != a or (total[a], a) >= (total[b], b) or not holds(a, b):
+        if equal[a] >= 0 or (total[a], a) >= (total[b], b) or not holds(a, b):
+            return False
+        if sets[a] == sets[b]:
             return False
         return not any(
             similarity(a, c) > similarity(a, b)
@@ -52,7 +58,7 @@ def by_definition(parents, folder_of, group_of, weights, threshold):
         )
 
     pairs = {(a, b) for a, b in shared if counts(a, b)}
-    pairs |= {(first[b], b) for b in range(m) if total[b] and (first[b], b) in shared}
+    pairs |= {(equal[b], b) for b in range(m) if total[b] and equal[b] >= 0}
 
     def below(p, q):
         return p != q and any(q[i] in chains[p[0]] and q[1 - i] in chains[p[1]] for i in range(2))
@@ -63,7 +69,7 @@ def by_definition(parents, folder_of, group_of, weights, threshold):
             len(members[b]), sum(g in sets[b] for g in members[a]), shared[a, b],
         )
         for a, b in pairs
-        if (first[b] in (b, first[a])) and not any(below((a, b), q) for q in pairs)
+        if (equal[b] < 0 or sets[a] == sets[b]) and not any(below((a, b), q) for q in pairs)
     }  # fmt: skip
 
 
