@@ -75,6 +75,9 @@ LISTINGS: dict[str, dict[str, Type]] = {
     "clusters": {"group": COUNT, "role": _one_of("keep", "drop", "other"), "name": NAME,
                  "similarity": SHARE, "copy": FLAG, "smallest": SHARE, "same": SAME},
     "clusters-names": {"name": NAME},
+    "folders": {"a": NAME, "b": NAME, "similarity": SHARE, "containment": SHARE,
+                "a_documents": COUNT, "b_documents": COUNT, "shared_documents": COUNT,
+                "shared_bytes": COUNT},
     "query": {"name": NAME, "similarity": SHARE, "same": SAME, "query": NAME},
     "query-containment": {"name": NAME} | _SHARES | {"shingles": COUNT} | _RELATION
                          | {"same": SAME, "query": NAME},

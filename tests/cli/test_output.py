@@ -58,6 +58,7 @@ COMMANDS = {
     "clusters": ["clusters", "d", "-t", "0.5"],
     "clusters-against": ["clusters", "d", "--against", "d/one.txt", "-t", "0.5", "--no-store"],
     "clusters-names": ["clusters", "d", "-t", "0.5", "--emit", "drop"],
+    "folders": ["folders", "e", "--no-store", "--containment", "0.6"],
     "query": ["query", "one.txt", "two words.txt", "-t", "0.5"],
     "query-containment": [
         "query",
@@ -122,6 +123,10 @@ def folder(tmp_path_factory):
     for name, text in names.items():
         with open(os.path.join(os.fsencode(here), b"d", name), "w") as file:
             file.write(text)
+    for name, texts in {"one": (TEXT, TEXT[::-1]), "t\nwo": (TEXT,)}.items():
+        (here / "e" / name).mkdir(parents=True)
+        for number, text in enumerate(texts):
+            (here / "e" / name / f"{number}.txt").write_text(text)
     ((code, _, err),) = run_many([(["pairs", "d", "-t", "0.5"], None)], here)
     assert code == 0, err
     return here
