@@ -69,11 +69,10 @@ def find_pairs(session: Session, options: dict[str, Any]) -> PairsListed:
         )
     elif measure == "containment":
         plan, threshold = None, options["threshold"]
-        # Sets are in memory twice while they are gathered.
-        collection = workspace.load_or_collect_signatures(request, request.memory // 2)
+        collection, sampled = workspace.collect_to_join(request)
         say_collection(session, collection)
         duplicate_of, found = workspace.find_contained_pairs(
-            collection, request, lambda join: say_plan(console, join)
+            collection, sampled, request, lambda join: say_plan(console, join)
         )
     elif options.get("same"):
         plan, threshold = None, 1.0

@@ -77,16 +77,6 @@ class SamplePlan:
         least: NDArray[np.int64] = self.least[within] * sizes // np.maximum(within, 1)
         return np.maximum(least, 1)
 
-    @property
-    def share(self) -> float:
-        """A share of the smaller sample that all candidates have in common, less than any does.
-
-        >>> SamplePlan(16, 0.8, 0.99).share < 0.2
-        True
-        """
-        n = np.arange(1, _LARGEST + 1)
-        return float((self.least[1:] / n).min()) * (1 - 1e-12)
-
     def miss(self, size: int) -> float:
         """Return the chance to miss a pair at the threshold whose smaller set has `size` elements.
 

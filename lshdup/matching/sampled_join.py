@@ -37,12 +37,15 @@ def candidate_pairs(
     """
     keys = [np.zeros(0, np.uint64)]
     found = containment_pairs(
-        samples, np.arange(len(samples)), plan.share, jobs, on_progress=on_progress
+        samples,
+        np.arange(len(samples)),
+        plan.threshold,
+        jobs,
+        on_progress=on_progress,
+        least=plan.least_common(samples.sizes),
     )
-    for inside, holder, share, _ in found:
-        size = samples.sizes[inside]
-        keep = np.rint(share * size) >= plan.least_common(size)
-        keys.append(pack_pairs(holder[keep], inside[keep]))
+    for inside, holder, *_ in found:
+        keys.append(pack_pairs(holder, inside))
     every = np.concatenate(keys)
     every.sort()
     holder, inside = unpack_pairs(every)

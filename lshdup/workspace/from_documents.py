@@ -290,6 +290,7 @@ def _collect(
         allocate=run.room,
         progress=run.progress,
         checkpoint=journal,
+        on_sets=run.on_sets,
     )
     run.report_skipped(collection.skipped, request.documents)
     return collection

@@ -30,6 +30,7 @@ from lshdup.workspace.request import Request, merge_params
 
 if TYPE_CHECKING:
     from lshdup.workspace.containment.joining import JoinPlan
+    from lshdup.workspace.containment.samples import SampleCollector
 
 
 class Workspace(RunContext):
@@ -113,14 +114,24 @@ class Workspace(RunContext):
         threshold = merge_params(BandParams, request.given).threshold
         return clustering.cluster_exactly(self, collection, sets, threshold, params, request)
 
+    def collect_to_join(self, request: Request) -> tuple[Collection, "SampleCollector"]:
+        """`lshdup pairs --measure containment` begins: the collection, and samples of its sets."""
+        from lshdup.workspace.containment import joining  # Imported here to keep `query` fast.
+
+        return joining.collect_to_join(self, merge_params(BandParams, request.given), request)
+
     def find_contained_pairs(
-        self, collection: Collection, request: Request, on_plan: Callable[["JoinPlan"], None]
+        self,
+        collection: Collection,
+        sampled: "SampleCollector",
+        request: Request,
+        on_plan: Callable[["JoinPlan"], None],
     ) -> tuple[NDArray[np.int64], PairsFound]:
         """`lshdup pairs --measure containment`: `duplicate_of`, and the pairs of a collection."""
         from lshdup.workspace.containment import joining  # Imported here to keep `query` fast.
 
         params = merge_params(BandParams, request.given)
-        return joining.find_contained_pairs(self, collection, params, request, on_plan)
+        return joining.find_contained_pairs(self, collection, sampled, params, request, on_plan)
 
     # --- inputs of the exact join, of --against and of the experiments ----------------------------
 

@@ -199,13 +199,11 @@ def test_samples_find_the_same_and_say_what_they_may_miss(run):
     sampled = [run("pairs", LICENCES, *MEASURE, *LITTLE, f"-j{jobs}") for jobs in (1, 2, 4)]
     assert [each.out for each in sampled] == [exact.out] * 3
     assert "more than --memory, 16 MB: samples of 1 shingle in 8 are joined" in sampled[0].err
-    assert "chance to miss a pair of containment 0.8: 0.72 % if the smaller document has 48" in (
-        sampled[0].err
-    )
+    said = "chance to miss a pair of containment 0.8: 0.95 % if the smaller document has 45 shingle"
+    assert said in sampled[0].err
     assert "none missed" not in sampled[0].err
     assert "samples are taken from samples.npz" in sampled[1].err
-    again = run("pairs", *MEASURE, *LITTLE)
-    assert again.out == exact.out.replace(f"{ROOT}/", f"{ROOT}/")
+    assert run("pairs", *MEASURE, *LITTLE).out == exact.out
     strict = run("pairs", *MEASURE, *LITTLE, "--recall", "0.9999")
     assert strict.out == exact.out
     assert "samples of 1 shingle in 4" in strict.err
@@ -218,7 +216,7 @@ def test_small_documents_that_may_be_missed_are_counted(run, tmp_path):
     for name, words in {"a": (0, 900), "b": (100, 122), "c": (300, 500)}.items():
         (folder / f"{name}.txt").write_text(text(*words))
     err = run("pairs", "d", *MEASURE, *LITTLE).err
-    assert "; 1 document with fewer, 8 % with 24: --exact finds all" in err
+    assert "; 1 document with fewer, 9.1 % with 22: --exact finds all" in err
 
 
 @pytest.mark.parametrize(

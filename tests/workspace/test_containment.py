@@ -1,6 +1,7 @@
 """Pairs of containment over a store: by the exact join, and by samples that are kept and grow."""
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -35,16 +36,22 @@ def write_insides(folder, holders, seed=1, words=2500):
         Path(f"{folder}/{seed}-{i:03}-b.txt").write_text(" ".join(part))
 
 
-def contained(store="store", *, sample=True, jobs=2, said=None, skipped=None, recall=0.99):
+def contained(
+    store="store", *, sample=True, jobs=2, said=None, skipped=None, recall=0.99, again=False
+):
     """(inside, holder, scores) of the documents of d, and the plan."""
     plans, said = [], said if said is not None else []
     run = Workspace(
         Path(store) if store else None, said.append, (skipped if skipped is not None else []).append
     )
-    request = Request((b"d",), DocumentParams(), {"threshold": T}, jobs)
-    collection = run.load_or_collect_signatures(request)
+    request = Request((b"d",), DocumentParams(), {}, jobs)
+    params = BandParams(T, recall)
+    collection, sampled = joining.collect_to_join(run, params, request)
+    if again:  # as if the documents had not been read in this run
+        sampled.parts.clear()
+        collection = replace(collection, sets=None)
     _, found = find_contained_pairs(
-        run, collection, BandParams(T, recall), request, plans.append, sample=sample
+        run, collection, sampled, params, request, plans.append, sample=sample
     )
     names = list(collection.documents.names)
     columns = found.pairs.part(0, len(found.pairs))
@@ -63,6 +70,7 @@ def test_samples_find_the_pairs_of_the_exact_join():
     assert plan.samples.rate == 8
     assert set(found) == set(every)
     assert all(contained(None, jobs=jobs)[0] == found for jobs in (1, 2, 4))
+    assert contained(None, again=True)[0] == found
 
 
 def test_they_are_kept_and_grow_to_what_a_run_from_nothing_makes(monkeypatch):
@@ -111,7 +119,7 @@ def test_an_interrupted_run_is_resumed(monkeypatch):
 
     monkeypatch.setattr(samples, "sample_sets", sample_three)
     with pytest.raises(KeyboardInterrupt):
-        contained()
+        contained(again=True)
     monkeypatch.setattr(samples, "sample_sets", original)
     said = []
     assert contained(said=said)[0] == every

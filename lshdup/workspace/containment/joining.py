@@ -3,6 +3,7 @@ by samples of the sets.
 """
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +19,12 @@ from lshdup.matching.measures import join_sets
 from lshdup.matching.pairs import Pairs, gather_pairs
 from lshdup.matching.results import PairsFound
 from lshdup.params import BandParams, SketchParams
-from lshdup.workspace.containment.samples import load_or_make_samples
+from lshdup.workspace.containment.samples import SampleCollector, load_or_make_samples
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.request import Request, merge_params
+
+if TYPE_CHECKING:
+    from lshdup.workspace.workspace import Workspace
 
 #: Elements of the smallest sets for which the recall is promised. A rate that keeps enough of
 #: smaller sets would make nearly the exact join; a larger rate makes many accidental candidates.
@@ -77,9 +81,28 @@ def plan_join(
     return JoinPlan(sizes, needed, memory, plan_samples(SMALL, threshold, recall, rate))
 
 
+def collect_to_join(
+    run: "Workspace", params: BandParams, request: Request
+) -> tuple[Collection, SampleCollector]:
+    """Return the collection that a request names, and samples of the documents that are read.
+
+    Its sets are kept if half of the memory has room for them: they are there twice while they are
+    gathered.
+    """
+    rate = plan_samples(SMALL, params.threshold, params.recall).rate
+    seed = merge_params(SketchParams, request.given).seed
+    sampled = SampleCollector(rate, seed, request.memory // 4)
+    run.on_sets = sampled.add
+    try:
+        return run.load_or_collect_signatures(request, request.memory // 2), sampled
+    finally:
+        run.on_sets = None
+
+
 def find_contained_pairs(
     run: RunContext,
     collection: Collection,
+    sampled: SampleCollector,
     params: BandParams,
     request: Request,
     on_plan: Callable[[JoinPlan], None] = lambda _: None,
@@ -91,9 +114,9 @@ def find_contained_pairs(
     Parameters
     ----------
     run : state of the run.
-    collection : documents, and their sets if memory or the store holds them.
+    collection, sampled : of `collect_to_join`.
     params : threshold and recall.
-    request : threads, memory, and the seed of the samples.
+    request : threads and memory.
     on_plan : notified of the plan, before the work.
     sample : take samples, even if the sets fit into memory.
 
@@ -109,18 +132,17 @@ def find_contained_pairs(
         run.progress("candidates", done, n)
 
     if plan.samples is None:
+        sets, rows = collection.sets, members
+        if sets is None:
+            sets, rows = source(members), np.arange(len(members))
         pairs = join_sets(
-            source(members),
-            np.arange(len(members)),
-            params.threshold,
-            "containment",
-            request.jobs,
-            on_progress=report,
+            sets, rows, params.threshold, "containment", request.jobs, on_progress=report
         )
-        left, right = members[pairs.left], members[pairs.right]
-        return duplicate_of, PairsFound(Pairs.of(left, right, pairs.similarity), -1)
-    seed = merge_params(SketchParams, request.given).seed
-    samples = load_or_make_samples(run, collection, members, plan.samples.rate, seed, source)
+        if collection.sets is None:
+            left, right = members[pairs.left], members[pairs.right]
+            pairs = Pairs.of(left, right, pairs.similarity)
+        return duplicate_of, PairsFound(pairs, -1)
+    samples = load_or_make_samples(run, collection, members, plan.samples.rate, sampled, source)
     run.progress("candidates", 0, 0)
     counter = CandidateCounter()
     pieces = counter.count(
