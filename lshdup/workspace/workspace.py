@@ -118,7 +118,13 @@ class Workspace(RunContext):
         """`lshdup pairs --measure containment` begins: the collection, and samples of its sets."""
         from lshdup.workspace.containment import joining  # Imported here to keep `query` fast.
 
-        return joining.collect_to_join(self, merge_params(BandParams, request.given), request)
+        sampled = joining.new_collector(merge_params(BandParams, request.given), request)
+        self.on_sets = sampled.add
+        try:
+            # Sets are in memory twice while they are gathered.
+            return self.load_or_collect_signatures(request, request.memory // 2), sampled
+        finally:
+            self.on_sets = None
 
     def find_contained_pairs(
         self,

@@ -3,7 +3,7 @@ by samples of the sets.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +16,12 @@ from lshdup.lsh.sample_plan import SamplePlan, plan_samples
 from lshdup.matching import sampled_join
 from lshdup.matching.containment_join import planned_memory
 from lshdup.matching.measures import join_sets
-from lshdup.matching.pairs import Pairs, gather_pairs
+from lshdup.matching.pairs import gather_pairs, pack_pairs
 from lshdup.matching.results import PairsFound
 from lshdup.params import BandParams, SketchParams
 from lshdup.workspace.containment.samples import SampleCollector, load_or_make_samples
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.request import Request, merge_params
-
-if TYPE_CHECKING:
-    from lshdup.workspace.workspace import Workspace
 
 #: Elements of the smallest sets for which the recall is promised. A rate that keeps enough of
 #: smaller sets would make nearly the exact join; a larger rate makes many accidental candidates.
@@ -81,22 +78,11 @@ def plan_join(
     return JoinPlan(sizes, needed, memory, plan_samples(SMALL, threshold, recall, rate))
 
 
-def collect_to_join(
-    run: "Workspace", params: BandParams, request: Request
-) -> tuple[Collection, SampleCollector]:
-    """Return the collection that a request names, and samples of the documents that are read.
-
-    Its sets are kept if half of the memory has room for them: they are there twice while they are
-    gathered.
-    """
+def new_collector(params: BandParams, request: Request) -> SampleCollector:
+    """Return the collector of samples while documents are read, at the rate of `plan_join`."""
     rate = plan_samples(SMALL, params.threshold, params.recall).rate
     seed = merge_params(SketchParams, request.given).seed
-    sampled = SampleCollector(rate, seed, request.memory // 4)
-    run.on_sets = sampled.add
-    try:
-        return run.load_or_collect_signatures(request, request.memory // 2), sampled
-    finally:
-        run.on_sets = None
+    return SampleCollector(rate, seed, request.memory // 4)
 
 
 def find_contained_pairs(
@@ -114,7 +100,8 @@ def find_contained_pairs(
     Parameters
     ----------
     run : state of the run.
-    collection, sampled : of `collect_to_join`.
+    collection : documents, and their sets if memory or the store holds them.
+    sampled : samples of the documents that this run has read.
     params : threshold and recall.
     request : threads and memory.
     on_plan : notified of the plan, before the work.
@@ -138,9 +125,9 @@ def find_contained_pairs(
         pairs = join_sets(
             sets, rows, params.threshold, "containment", request.jobs, on_progress=report
         )
-        if collection.sets is None:
-            left, right = members[pairs.left], members[pairs.right]
-            pairs = Pairs.of(left, right, pairs.similarity)
+        if collection.sets is None:  # The order stays.
+            keys = pack_pairs(members[pairs.left], members[pairs.right])
+            pairs = replace(pairs, keys=keys)
         return duplicate_of, PairsFound(pairs, -1)
     samples = load_or_make_samples(run, collection, members, plan.samples.rate, sampled, source)
     run.progress("candidates", 0, 0)
@@ -152,4 +139,6 @@ def find_contained_pairs(
         pieces, collection.sizes, source, params.threshold, request.jobs
     )
     pairs = gather_pairs(verified)
+    # Without any pair, NumPy would take the scores for real ones.
+    pairs = replace(pairs, values=pairs.values.astype(np.complex128))
     return duplicate_of, PairsFound(pairs, counter.pairs)
