@@ -166,12 +166,16 @@ class Shingler:
             made, outcomes = self._run(batch, np.zeros(count, np.uint8))
             bad = np.flatnonzero(outcomes != text_kernels.DONE)
             detail = "ids are integers from 0 to 2^64 - 1"
-            skipped = [(int(index), Reason.NOT_IDS, detail) for index in batch.indices[bad]]
-            skipped = [*batch.skipped, *skipped]
+            skipped = [
+                *batch.skipped,
+                *((int(i), Reason.NOT_IDS, detail) for i in batch.indices[bad]),
+            ]
             return _drop(made.in_batch(batch, byte_prints, skipped), bad)
         flags = np.zeros(count, np.uint8)
         text_kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
         special, mails = np.ones(count, bool), np.zeros(count, bool)
+        if batch.is_text:
+            flags &= ~np.uint8(text_kernels.HAS_NUL)  # A border between parts has one.
         if not self.params.encoding or batch.is_text:
             special = may_need_decoding(batch.names, batch.text, batch.starts, batch.lengths, flags)
         if not batch.is_text:
@@ -179,7 +183,7 @@ class Shingler:
             special |= mails
         # An empty text costs nothing and has an empty set.
         lengths = np.where(special, 0, batch.lengths)
-        made, outcomes = self._run(replace(batch, lengths=lengths), flags)
+        made, outcomes = self._run(replace(batch, lengths=lengths), flags, int(batch.is_text))
         result = made.in_batch(batch, byte_prints, list(batch.skipped))
         slow = np.flatnonzero(special | (outcomes != text_kernels.DONE))
         if not len(slow):
@@ -249,14 +253,14 @@ class Shingler:
         return decode(raw, batch.names[position], encoding, batch.max_bytes, limits, rules)
 
     def shingle_texts(self, texts: list[bytes]) -> RaggedSets:
-        """Return the sorted shingle sets of texts in valid UTF-8.
+        """Return the sorted shingle sets of texts in valid UTF-8, perhaps of several parts.
 
         Raise InputError if one is too long.
         """
         return self.shingle_decoded(texts)[0]
 
     def shingle_decoded(self, texts: list[bytes]) -> tuple[RaggedSets, NDArray[np.uint64]]:
-        """Return the sorted shingle sets of texts in valid UTF-8, and their `text_prints`.
+        """Return the sorted shingle sets of texts, as `shingle_texts`, and their `text_prints`.
 
         Raise InputError if one is too long.
         """
@@ -276,7 +280,7 @@ class Shingler:
         batch = TextBatch.of(range(len(texts)), texts)
         flags = np.zeros(len(texts), np.uint8)
         text_kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
-        made, outcomes = self._run(batch, flags)
+        made, outcomes = self._run(batch, flags, 2)
         made = made.copy()
         denormal = np.flatnonzero(outcomes == text_kernels.NEEDS_NORMALIZING).tolist()
         if not denormal:
@@ -292,22 +296,27 @@ class Shingler:
         # With this flag the kernel uses the table, which leaves characters as they are.
         flags = np.full(len(normal), text_kernels.HAS_HIGH, np.uint8)
         table = char_table(self.params.tokens, normalize=False, keep_case=True)
-        normal_made, _ = self._run(batch, flags, table)
+        normal_made, _ = self._run(batch, flags, 2, table)
         return made.replaced(denormal, [normal_made.copy()]), too_long
 
     def _run(
-        self, batch: TextBatch, flags: NDArray[np.uint8], table: CharTable | None = None
+        self,
+        batch: TextBatch,
+        flags: NDArray[np.uint8],
+        borders: int = 0,
+        table: CharTable | None = None,
     ) -> tuple[_ShingledTexts, NDArray[np.uint8]]:
-        """Return the sets, valid until the next run, and the kernel's outcome of each document."""
+        """Return the sets, valid until the next run, and the kernel's outcome of each document.
+
+        borders : as for `find_border`.
+        """
         params = self.params
         if table is None:
             has_high = bool((flags & text_kernels.HAS_HIGH).any())
             needed = params.tokens != "ids" and (not self._in_blocks or has_high)
-            table = (
-                char_table(params.tokens, params.normalize, params.keep_case)
-                if needed
-                else NO_TABLE
-            )
+            table = NO_TABLE
+            if needed:
+                table = char_table(params.tokens, params.normalize, params.keep_case)
         room = int(batch.lengths.sum()) + 1
         longest = int(batch.lengths.max(initial=0))
         if longest > self._scratch.room:
@@ -323,7 +332,7 @@ class Shingler:
         total = kernels.shingle_batch(
             batch.text, batch.starts, batch.lengths,
             table.entries, table.classes,
-            self._in_blocks, params.keep_case, TOKEN_RULES[params.tokens],
+            self._in_blocks, params.keep_case, borders, TOKEN_RULES[params.tokens],
             self._hash.kind, self._hash.seed, self._hash.factor, self._hash.set_seed,
             params.k, params.bag, params.min_tokens,
             scratch.folded, scratch.edges, scratch.hashes, scratch.shingles,
