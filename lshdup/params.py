@@ -18,6 +18,7 @@ HASHES = ("mix64", "poly31")
 SCHEMES = ("fast", "classic", "linear")
 STORED_SCHEMES = SCHEMES[:2]
 VERIFY = ("exact", "estimate")
+MEASURES = ("jaccard", "containment")
 SAME, MAIL_QUOTES = ("bytes", "text"), ("keep", "drop")
 LINKAGES = ("representative", "single")
 #: Rules of `--keep`, and what each keeps.
@@ -50,37 +51,6 @@ def _check(condition: bool, message: str, hint: str = "") -> None:
 
 def _check_choice(option: str, value: str, choices: Collection[str]) -> None:
     _check(value in choices, f"{option} is {value!r}; it must be one of {', '.join(choices)}")
-
-
-def read_share(text: str, option: str, *, or_number: bool = False) -> float:
-    """Read a share such as 0.9 or 90%. For 0,9 the error says what to type.
-
-    or_number : whether a number of documents is allowed too.
-
-    >>> read_share("0.9", "--threshold"), read_share("99.9%", "--recall")
-    (0.9, 0.999)
-    >>> read_share("30", "--ignore-common", or_number=True)
-    30.0
-    """
-    percent = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*%\s*", text, re.ASCII)
-    try:
-        value = float(f"{percent[1]}e-2" if percent else text)
-    except ValueError:
-        meant = re.fullmatch(r"\s*([0-9]*)[.,]?([0-9]*)\s*(%?)\s*", text)
-        hint = (
-            "write it like 0.9"
-            if not or_number
-            else "write a share like 0.3, or a number of documents"
-        )
-        if meant and (meant[1] or meant[2]):
-            number = float(f"{meant[1] or 0}.{meant[2] or 0}") / (100 if meant[3] else 1)
-            hint = f"write {number:.12g}" if number <= 1 else hint
-        message = f"{option} is {text!r}, which is no number"
-        raise ParameterError(message, hint) from None
-    most = "less than 100 %" if or_number else "at most 100 %"
-    too_large = percent and (value > 1 or (or_number and value == 1))
-    _check(not too_large, f"{option} is {text!r}; it must be {most}")
-    return value
 
 
 def check_share(ok: bool, value: float, option: str, domain: str) -> None:
@@ -349,13 +319,16 @@ class PairParams(_Params):
     verify : "exact" computes |A ∩ B| / |A ∪ B| of the shingle sets, "estimate" the share of
         agreeing rows.
     max_bucket : larger buckets, exact duplicates counted once, give no candidates; 0: no limit.
+    measure : "jaccard", or "containment", |A ∩ B| / min(|A|, |B|), for which no bands serve.
     """
 
     verify: str = "exact"
     max_bucket: int = 0
+    measure: str = "jaccard"
 
     def __post_init__(self) -> None:
         _check_choice("--verify", self.verify, VERIFY)
+        _check_choice("--measure", self.measure, MEASURES)
         _check(self.max_bucket >= 0, f"--max-bucket is {self.max_bucket}; it must be at least 1")
 
 

@@ -32,7 +32,7 @@ from lshdup.matching import similarity
 from lshdup.matching.copies import ExpandedPairs, expand_pairs
 from lshdup.matching.pairs import Columns, Pairs, gather_pairs
 from lshdup.matching.results import ClustersFound, Index, Neighbours, PairsFound, StoredPairs
-from lshdup.params import BandParams, ClusterParams, Params
+from lshdup.params import BandParams, ClusterParams, PairParams, Params
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, SetSource, distinct
 
@@ -189,7 +189,11 @@ def _verify_by_estimate(
 
 
 def expand_copies(
-    pairs: Pairs, duplicate_of: NDArray[np.int64], *, collapse: bool = False
+    pairs: Pairs,
+    duplicate_of: NDArray[np.int64],
+    *,
+    collapse: bool = False,
+    sizes: NDArray[np.int64] | None = None,
 ) -> ExpandedPairs:
     """Expand pairs of indexed documents to pairs of all documents, in output order.
 
@@ -198,9 +202,10 @@ def expand_copies(
     pairs : pairs of documents of which each stands for all its exact duplicates.
     duplicate_of : int64 array of shape (n,), the document that stands for each document.
     collapse : list each further exact duplicate once, beside the document that stands for it.
+    sizes : of pairs of containment, shingles of each document: int64 array of shape (n,).
 
     """
-    return expand_pairs(pairs, duplicate_of, collapse=collapse)
+    return expand_pairs(pairs, duplicate_of, collapse=collapse, sizes=sizes)
 
 
 # --- variations: the exact join, clusters, one document against the index -------------------------
@@ -213,19 +218,24 @@ def find_pairs_exactly(
     threshold: float,
     jobs: int = 1,
     progress: Progress = no_progress,
+    measure: str = PairParams().measure,
 ) -> PairsFound:
-    """Find all pairs at or above the threshold, none missed, by the prefix-filter join."""
-    from lshdup.matching import exact_join  # Imported here to keep `query` fast.
+    """Find all pairs at or above the threshold, none missed, by the prefix-filter join.
+
+    measure : one of MEASURES. Pairs of containment are ordered, with scores of both measures.
+    """
+    from lshdup.matching.measures import join_sets  # Imported here to keep `query` fast.
 
     progress("candidates", 0, 0)
-    joined = exact_join.exact_pairs(
+    pairs = join_sets(
         sets,
         documents_to_compare(duplicate_of, collection.sizes),
         threshold,
+        measure,
         jobs,
         on_progress=lambda done, n: progress("candidates", done, n),
     )
-    return PairsFound(gather_pairs(joined), -1)
+    return PairsFound(pairs, -1)
 
 
 def find_clusters(
@@ -379,11 +389,4 @@ def find_neighbours(
     )
     score = similarity.jaccard(pool, np.zeros(len(near), np.int64), np.arange(1, len(near) + 1))
     keep = score >= threshold
-    near, score = near[keep], score[keep]
-    is_near = np.zeros(len(index.duplicate_of), bool)
-    is_near[near] = True
-    answer = np.flatnonzero(is_near[index.duplicate_of])  # with all exact duplicates
-    answer = answer[answer != itself]
-    score = score[np.searchsorted(near, index.duplicate_of[answer])]
-    order = np.lexsort((answer, -score))
-    return Neighbours(answer[order], score[order])
+    return Neighbours.of(near[keep], score[keep], index.duplicate_of, itself)

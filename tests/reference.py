@@ -222,6 +222,18 @@ def all_pairs(sets, threshold):
     return found
 
 
+def all_insides(sets, threshold):
+    """(inside, holder, containment, similarity) of all pairs with at least this containment."""
+    found = []
+    for i, j in combinations(range(len(sets)), 2):
+        inside, holder = (i, j) if len(sets[i]) <= len(sets[j]) else (j, i)
+        common = len(sets[i] & sets[j])
+        if sets[inside] and common / len(sets[inside]) >= threshold:
+            share = common / len(sets[inside])
+            found.append((inside, holder, share, jaccard(sets[i], sets[j])))
+    return sorted(found)
+
+
 def folder_sets(folder):
     """name -> set of word 3-shingles as tuples of tokens, of a folder of UTF-8 and Latin-1 texts
     and pages.
@@ -293,6 +305,11 @@ def linear_signatures(sets, prime, a, b):
 
 
 # --- bands ---
+
+
+def sample_of(elements, rate, salt):
+    """The elements whose hash is below 2^64 / rate, by its definition."""
+    return {x for x in elements if mix64(x ^ salt) * rate < MASK + 1}
 
 
 def candidates(signatures, bands, rows):

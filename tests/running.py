@@ -295,8 +295,8 @@ def _prepare():
     from lshdup import NearDuplicates
     from lshdup.shingling.char_table import char_table
 
-    for path in sorted((ROOT / "lshdup/cli/commands").glob("[!_]*.py")):
-        importlib.import_module(f"lshdup.cli.commands.{path.stem}")
+    for path in sorted((ROOT / "lshdup/cli/commands").rglob("[!_]*.py")):
+        importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
     importlib.import_module("lshdup.workspace.workspace")
     char_table("word", normalize=False, keep_case=True)
     found = NearDuplicates(

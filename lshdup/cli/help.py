@@ -32,7 +32,7 @@ OPTION_GROUPS = {
     ),
     "Output": ("format_", "header", "max_rows", "nul", "output", "plot"),
     "Running": ("store", "no_store", "replace_store", "engine", "master", "spark_conf", "jobs",
-                "verbose", "quiet", "progress", "color"),
+                "memory", "verbose", "quiet", "progress", "color"),
 }  # fmt: skip
 _GROUP_OF = {name: title for title, names in OPTION_GROUPS.items() for name in names}
 

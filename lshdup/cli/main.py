@@ -60,7 +60,8 @@ class _Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"lshdup.cli.commands.{cmd_name}").command
+        module = importlib.import_module(f"lshdup.cli.commands.{COMMANDS[cmd_name]}")
+        command: click.Command = module.command
         return command
 
 

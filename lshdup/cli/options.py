@@ -13,6 +13,7 @@ from lshdup.cli.help import F, plain_option
 from lshdup.cli.output import FORMATS
 from lshdup.cli.types import Level, Lines, Listed, Pattern, Share, Size
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
+from lshdup.utils.memory import LEAST_LIMIT
 
 _SHINGLE, _SKETCH, _BANDS = ShingleParams(), SketchParams(), BandParams()
 _PAIRS, _CLUSTERS, _FORMATS = PairParams(), ClusterParams(), params.DEFAULT_FORMATS
@@ -165,6 +166,15 @@ exact_option = option(
     "--exact",
     is_flag=True,
     help="Join all sets instead of looking candidates up: every pair, no misses.",
+)
+
+
+memory_option = option(
+    "--memory",
+    type=Size(least=LEAST_LIMIT),
+    metavar="BYTES",
+    show_default="a quarter of the machine's",
+    help="Most memory to plan for, beside what every run takes: bytes, or like 2GB.",
 )
 
 

@@ -81,6 +81,7 @@ def open_session(
 
         from lshdup.kernels.jit import expect, notify_of_waits
         from lshdup.store.store import nearest_store
+        from lshdup.utils.memory import default_limit
         from lshdup.utils.parallel import count_processors
         from lshdup.workspace.workspace import Workspace
 
@@ -122,6 +123,7 @@ def open_session(
             accept=partial(_accept, output, accept),
             check_files=options.get("check_files", False),
             replace_store=options.get("replace_store", False),
+            memory=options.get("memory") or default_limit(),
         )
         yield Session(console, workspace, request)
         if documents and workspace.store is not None:

@@ -20,6 +20,39 @@ else:
             return cls
 
 
+def read_share(text: str, option: str, *, or_number: bool = False) -> float:
+    """Read a share such as 0.9 or 90%. For 0,9 the error says what to type.
+
+    or_number : whether a number of documents is allowed too.
+
+    >>> read_share("0.9", "--threshold"), read_share("99.9%", "--recall")
+    (0.9, 0.999)
+    >>> read_share("30", "--ignore-common", or_number=True)
+    30.0
+    """
+    percent = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*%\s*", text, re.ASCII)
+    try:
+        value = float(f"{percent[1]}e-2" if percent else text)
+    except ValueError:
+        meant = re.fullmatch(r"\s*([0-9]*)[.,]?([0-9]*)\s*(%?)\s*", text)
+        hint = (
+            "write it like 0.9"
+            if not or_number
+            else "write a share like 0.3, or a number of documents"
+        )
+        if meant and (meant[1] or meant[2]):
+            number = float(f"{meant[1] or 0}.{meant[2] or 0}") / (100 if meant[3] else 1)
+            hint = f"write {number:.12g}" if number <= 1 else hint
+        message = f"{option} is {text!r}, which is no number"
+        raise ParameterError(message, hint) from None
+    most = "less than 100 %" if or_number else "at most 100 %"
+    too_large = percent and (value > 1 or (or_number and value == 1))
+    if too_large:
+        message = f"{option} is {text!r}; it must be {most}"
+        raise ParameterError(message)
+    return value
+
+
 class Listed(ParamType[tuple[Any, ...]]):
     """A tuple of values separated by commas: ``400,600,800``. Of floats: shares."""
 
@@ -35,7 +68,7 @@ class Listed(ParamType[tuple[Any, ...]]):
             return value
         try:
             if self._item is float:
-                return tuple(params.read_share(part, "") for part in str(value).split(","))
+                return tuple(read_share(part, "") for part in str(value).split(","))
             return tuple(self._item(part) for part in str(value).split(","))
         except (ValueError, ParameterError):
             self.fail(
@@ -74,15 +107,24 @@ class Level(ParamType[int]):
 
 
 class Size(ParamType[int]):
-    """A number of bytes, with or without a unit: KB (1,024 bytes), MB, GB or TB."""
+    """A number of bytes, with or without a unit: KB (1,024 bytes), MB, GB or TB.
+
+    least : the smallest number, where params.py does not check it.
+    """
 
     name = "size"
+
+    def __init__(self, least: int = 0) -> None:
+        self._least = least
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         match = re.fullmatch(r"(\d+)\s*([KMGT]?)I?B?", str(value).upper())
         if match is None:
             self.fail(f"{value!r} is not a number of bytes, or like 500MB or 2GB", param, ctx)
-        return int(match[1]) << 10 * " KMGT".index(match[2] or " ")
+        size = int(match[1]) << 10 * " KMGT".index(match[2] or " ")
+        if size < self._least:
+            self.fail(f"{value!r} is less than {self._least >> 20}MB", param, ctx)
+        return size
 
 
 class Share(ParamType[float]):
@@ -103,7 +145,7 @@ class Share(ParamType[float]):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         option = max(param.opts, key=len) if param is not None else self.name
-        share = params.read_share(str(value), option, or_number=self._or_number)
+        share = read_share(str(value), option, or_number=self._or_number)
         if self._least is not None:
             params.check_share(
                 self._least <= share <= self._most,

@@ -1,4 +1,5 @@
-"""Files without some of their records: the rest is as it was, and in the same order.
+"""Files without some of their records, or with others instead: the rest is as it was, and in the
+same order.
 
 Only records that were compared can be dropped: blank, broken and unnamed ones stay. The file that
 is read is never the file that is written.
@@ -47,23 +48,55 @@ def write_without(documents: DocumentList, dropped: NDArray[np.int64], target: P
         names.
 
     """
+
+    def drop_rows(table: Any, rows: NDArray[np.int64], _: NDArray[np.int64]) -> Any:
+        import pyarrow as pa
+
+        keep = np.ones(len(table), bool)
+        keep[rows] = False
+        return table.filter(pa.array(keep))
+
+    return rewrite(documents, dropped, target, lambda _, _line: b"", drop_rows)
+
+
+def rewrite(
+    documents: DocumentList,
+    changed: NDArray[np.int64],
+    target: Path,
+    change_line: Callable[[int, bytes], bytes],
+    change_rows: Callable[[Any, NDArray[np.int64], NDArray[np.int64]], Any],
+) -> list[Path]:
+    """Write the files of the documents with other records instead of some; see `write_without`.
+
+    Parameters
+    ----------
+    documents, target : as of `write_without`.
+    changed : int64 array, indices of documents.
+    change_line : returns what is written instead of a document, by its index, and its line with its
+        end.
+    change_rows : returns what is written instead of a table of pyarrow, given rows of the table,
+        and the indices of the documents that they are: int64 arrays.
+
+    """
     files, targets = check_target(documents, target)
     locations = documents.locations
     assert locations is not None
     if len(files) > 1:
         with _reporting(target):
             target.mkdir(parents=True, exist_ok=True)
-    gone = locations.take(dropped)
     for (number, path), goal in zip(files, targets, strict=True):
         check = partial(
             _check_unchanged, documents, np.flatnonzero(locations.file == number)[:1], path
         )
         check()
-        mine = np.flatnonzero(gone.file == number)
-        mine = mine[np.argsort(gone.starts[mine], kind="stable")]
-        write = _write_parquet if locations.kinds[number] == Kind.PARQUET else _write_lines
+        mine = changed[locations.file[changed] == number]
+        mine = mine[np.argsort(locations.starts[mine], kind="stable")]
+        starts, lengths = locations.starts[mine], locations.lengths[mine]
         with _reporting(goal):
-            write(path, gone.starts[mine], gone.lengths[mine], goal, check)
+            if locations.kinds[number] == Kind.PARQUET:
+                _write_parquet(path, starts, mine, goal, check, change_rows)
+            else:
+                _write_lines(path, starts, lengths, mine, goal, check, change_line)
     return targets
 
 
@@ -176,47 +209,62 @@ def _write_lines(
     path: bytes,
     starts: NDArray[np.int64],
     lengths: NDArray[np.int64],
+    documents: NDArray[np.int64],
     target: Path,
     check: Callable[[], None],
+    change: Callable[[int, bytes], bytes],
 ) -> None:
-    """Write JSON Lines without lines, given by first bytes (ascending) and lengths without ends."""
-    spans = list(zip(starts.tolist(), (starts + lengths + 1).tolist(), strict=True))
+    """Write JSON Lines with some changed, given by first bytes (ascending) and lengths without
+    ends.
+    """
+    ends = (starts + lengths + 1).tolist()
+    spans = list(zip(starts.tolist(), ends, documents.tolist(), strict=True))
     with open(path, "rb") as file, replace_file(target) as out:  # noqa: PTH123 (bytes path)
         with packing(out, os.fsencode(target.name)) as packed:
             at = span = 0
+            held: list[bytes] = []  # what has been read of a line that is changed
             for chunk in chunks(file):
                 here, end = at, at + len(chunk)
                 while span < len(spans) and spans[span][0] < end:
-                    first, last = spans[span]
+                    first, last, document = spans[span]
                     packed.write(chunk[here - at : max(first, here) - at])
+                    held.append(chunk[max(first, here) - at : last - at])
                     here = max(here, min(last, end))
                     if last > end:  # its rest is in the next chunk
                         break
+                    packed.write(change(document, b"".join(held)))
+                    held = []
                     span += 1
                 packed.write(chunk[here - at :])
                 at = end
+            if held:  # the last line has no end
+                packed.write(change(spans[span][2], b"".join(held)))
         check()
 
 
 def _write_parquet(
     path: bytes,
     starts: NDArray[np.int64],
-    _: NDArray[np.int64],
+    documents: NDArray[np.int64],
     target: Path,
     check: Callable[[], None],
+    change: Callable[[Any, NDArray[np.int64], NDArray[np.int64]], Any],
 ) -> None:
-    """Write a Parquet file without rows (numbers from 0, ascending), one row group at a time."""
-    with open_parquet(path) as (pa, pq, file), replace_file(target) as out:
+    """Write a Parquet file with some rows changed (numbers from 0, ascending), one row group at a
+    time.
+    """
+    with open_parquet(path) as (_, pq, file), replace_file(target) as out:
         with pq.ParquetWriter(out, file.schema_arrow, **_as_before(file.metadata)) as writer:
             at = 0
             for number in range(file.metadata.num_row_groups):
-                keep = np.ones(file.metadata.row_group(number).num_rows, bool)
-                keep[starts[(starts >= at) & (starts < at + len(keep))] - at] = False
-                at += len(keep)
-                if keep.any():
-                    table = file.read_row_group(number, use_threads=False)
-                    table = table if keep.all() else table.filter(pa.array(keep))
+                end = at + file.metadata.row_group(number).num_rows
+                some = slice(*np.searchsorted(starts, [at, end]))
+                table = file.read_row_group(number, use_threads=False)
+                if some.start < some.stop:
+                    table = change(table, starts[some] - at, documents[some])
+                if len(table):
                     writer.write_table(table, row_group_size=len(table))
+                at = end
         check()
 
 

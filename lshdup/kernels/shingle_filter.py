@@ -7,7 +7,7 @@ import numpy as np
 
 from lshdup.kernels.helpers import I64, U16, U32, U64, inlined, mix64
 from lshdup.kernels.jit import kernel
-from lshdup.kernels.prefix_join import share_of, slot_of
+from lshdup.kernels.joins.prefixes import share_of, slot_of
 
 _0, _1, _6, _32, _63, _64 = (np.uint64(i) for i in (0, 1, 6, 32, 63, 64))
 
@@ -93,7 +93,7 @@ def count_frequent(
 ) -> None:
     """Count exactly the elements of the sets `order` whose shared counter is at least `least`.
 
-    counters : of `prefix_join.count_elements`; a call counts the elements of one part of them.
+    counters : of `prefixes.count_elements`; a call counts the elements of one part of them.
     keys, counts : a hash table; a count of 0 is a free slot.
     state : set, element in it, different elements so far. The call ends with state[0] < len(order)
         when half of the table is taken; the caller repeats it with a larger table.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lshdup.frozen import dataclass
 from lshdup.lsh.candidates import PairArrays
-from lshdup.matching.pairs import Columns, Pairs, contains, pack_pairs, unpack_pairs
+from lshdup.matching.pairs import Columns, Pairs, Scores, contains, pack_pairs, unpack_pairs
 from lshdup.utils.ragged import offsets_of, ranges
 
 #: Pairs are generated in pieces of about this many.
@@ -35,7 +35,7 @@ class ExpandedPairs:
         return self.total
 
     def pieces(self) -> Iterator[Columns]:
-        """Yield all pairs in order: (left, right, similarity), uint32, uint32 and float64 arrays.
+        """Yield all pairs in order: (left, right, similarity), uint32 and uint32 arrays and scores.
 
         Memory: one piece, or the pairs of one document if they are more; and 16 bytes for each
         document and each pair of classes of one similarity. Cost: about 0.2 us a pair.
@@ -87,7 +87,8 @@ class ExpandedPairs:
         for start in reversed(range(0, len(self._pairs), PIECE)):
             left, right, similarity = self._pairs.part(start, min(start + PIECE, len(self._pairs)))
             # In ascending order of similarity: the last one written stays.
-            best[np.stack([left, right], axis=1).ravel()[::-1]] = np.repeat(similarity[::-1], 2)
+            scores = np.repeat(similarity.real[::-1], 2)
+            best[np.stack([left, right], axis=1).ravel()[::-1]] = scores
         return best if self._classes is None else best[self._classes.duplicate_of]
 
     def examples(self, low: float, high: float, most: int) -> Columns:
@@ -143,6 +144,7 @@ def expand_pairs(
     *,
     across: PairArrays | None = None,
     collapse: bool = False,
+    sizes: NDArray[np.int64] | None = None,
 ) -> ExpandedPairs:
     """Return the pairs of all documents from pairs of one document a shingle set.
 
@@ -151,6 +153,8 @@ def expand_pairs(
     collapse : whether an exact duplicate is paired with the first of its class only, m - 1 pairs
         for m duplicates, instead of m (m - 1) / 2 and all pairs across classes. Of two sides: with
         the first of the other side, m + n - 1 pairs instead of m n.
+    sizes : int64 array of shape (n,), shingles of each document; for pairs of containment, of which
+        the smaller set is left. None: the lower number is left.
     """
     copies = np.flatnonzero(duplicate_of != np.arange(len(duplicate_of)))
     if collapse or not len(copies):
@@ -163,7 +167,7 @@ def expand_pairs(
         low, high = np.minimum(copies, beside[copies]), np.maximum(copies, beside[copies])
         pairs = _with_copies(pairs, pack_pairs(low, high))
         return ExpandedPairs(len(pairs), pairs, None)
-    classes, within = _Classes.of(duplicate_of), 0
+    classes, within = _Classes.of(duplicate_of, sizes), 0
     if across is None:
         several = np.flatnonzero(classes.sizes > 1)
         # The pair of a class with itself stands for the pairs within it.
@@ -173,14 +177,15 @@ def expand_pairs(
 
 
 def _with_copies(pairs: Pairs, keys: NDArray[np.uint64]) -> Pairs:
-    """Return the pairs, and the pairs of `keys` with similarity 1."""
+    """Return the pairs, and the pairs of `keys`, which have equal sets."""
     if not len(keys):
         return pairs
+    one = 1.0 + 1.0j if np.iscomplexobj(pairs.values) else 1.0
     # Estimates of different sets may be 1, too.
-    ones = int(pairs.offsets[1]) if len(pairs) and pairs.values[0] == 1.0 else 0
+    ones = int(pairs.offsets[1]) if len(pairs) and pairs.values[0] == one else 0
     merged = np.concatenate([keys, pairs.keys])
     merged[: len(keys) + ones].sort()
-    values = pairs.values if ones else np.concatenate([[1.0], pairs.values])
+    values = pairs.values if ones else np.concatenate([[one], pairs.values])
     offsets = pairs.offsets[1:] if ones else pairs.offsets
     return Pairs(values, np.concatenate([[0], offsets + len(keys)]), merged)
 
@@ -192,21 +197,25 @@ class _Classes:
     duplicate_of : int64 array of shape (n,), of `find_exact_duplicates`.
     keys : uint64 array of shape (n,), class · 2^32 + document, ascending.
     sizes, starts : int64 arrays of shape (n,), documents of each class, and its start in `keys`.
+    set_sizes : int64 array of shape (n,), shingles of each document if the smaller set of a pair is
+        left; None if the lower number is.
     """
 
     duplicate_of: NDArray[np.int64]
     keys: NDArray[np.uint64]
     sizes: NDArray[np.int64]
     starts: NDArray[np.int64]
+    set_sizes: NDArray[np.int64] | None
 
     @classmethod
-    def of(cls, duplicate_of: NDArray[np.int64]) -> "_Classes":
+    def of(cls, duplicate_of: NDArray[np.int64], set_sizes: NDArray[np.int64] | None) -> "_Classes":
         sizes = np.bincount(duplicate_of, minlength=len(duplicate_of))
         return cls(
             duplicate_of,
             np.sort(pack_pairs(duplicate_of, np.arange(len(duplicate_of)))),
             sizes,
             offsets_of(sizes)[:-1],
+            set_sizes,
         )
 
     def products(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -219,12 +228,21 @@ class _Classes:
         starts = range(0, len(pairs), PIECE)
         return sum(int(self.products(pairs.keys[at : at + PIECE]).sum()) for at in starts)
 
+    def differ_in_size(
+        self, left: NDArray[np.integer], right: NDArray[np.integer]
+    ) -> NDArray[np.bool_]:
+        """Return which pairs are ordered by the sizes of their sets, instead of by number."""
+        if self.set_sizes is None:
+            return np.zeros(len(left), bool)
+        differ: NDArray[np.bool_] = self.set_sizes[left] != self.set_sizes[right]
+        return differ
+
     def members(self, places: NDArray[np.int64]) -> NDArray[np.uint32]:
         """Return the documents at indices of `keys`."""
         return self.keys[places].astype(np.uint32)
 
     def expand(
-        self, left: NDArray[np.uint32], right: NDArray[np.uint32], similarity: NDArray[np.float64]
+        self, left: NDArray[np.uint32], right: NDArray[np.uint32], similarity: Scores
     ) -> Columns:
         """Return all pairs of the documents of these pairs of classes, in order."""
         counts = self.sizes[left] * self.sizes[right]
@@ -236,6 +254,8 @@ class _Classes:
         once = (left != right)[of_pair] | (a < b)
         a, b, of_pair = a[once], b[once], of_pair[once]
         keys, values = pack_pairs(np.minimum(a, b), np.maximum(a, b)), similarity[of_pair]
+        if self.set_sizes is not None:
+            keys = np.where(self.differ_in_size(a, b), pack_pairs(a, b), keys)
         order = np.lexsort((keys, -values))
         return *unpack_pairs(keys[order]), values[order]
 
@@ -251,7 +271,7 @@ class _Classes:
         # A document may come after documents of a class with a larger number: such pairs are found
         # from that class.
         left, right = unpack_pairs(keys)
-        back = (self.sizes[left] > 1) & (left != right)
+        back = (self.sizes[left] > 1) & (left != right) & ~self.differ_in_size(left, right)
         backwards = np.sort(pack_pairs(right[back], left[back]))
         tables = [(each, np.searchsorted(each, edges)) for each in (keys, backwards) if len(each)]
         partners = np.zeros(n)
@@ -273,11 +293,15 @@ class _Classes:
     def _after(
         self, documents: NDArray[np.int64], keys: NDArray[np.uint64], edges: NDArray[np.int64]
     ) -> NDArray[np.uint64]:
-        """Return the pairs of each document with later ones of the classes paired with its own."""
+        """Return the pairs of each document with later ones of the classes paired with its own, or
+        with all of a class of larger sets.
+        """
         first = self.duplicate_of[documents]
         counts = edges[first + 1] - edges[first]
+        own = np.repeat(first, counts)
         other = keys[ranges(edges[first], counts)].astype(np.uint32)
         document = np.repeat(documents, counts)
         places = np.searchsorted(self.keys, pack_pairs(other, document), side="right")
+        places = np.where(self.differ_in_size(own, other), self.starts[other], places)
         counts = self.starts[other] + self.sizes[other] - places
         return pack_pairs(np.repeat(document, counts), self.members(ranges(places, counts)))

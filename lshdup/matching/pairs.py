@@ -6,6 +6,7 @@ once, and a pair is one integer that sorts the pairs of equal similarity.
 
 from collections import deque
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,25 +14,29 @@ from numpy.typing import NDArray
 from lshdup.frozen import dataclass
 from lshdup.utils.ragged import distinct, offsets_of, ranges
 
-#: (left, right, similarity): uint32, uint32 and float64 arrays of equal length.
-Columns = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64]]
+#: Similarities, float64; or scores of containment, complex128 (`matching.containment`).
+Scores = NDArray[Any]
+
+#: (left, right, similarity): uint32 and uint32 arrays and scores, of equal length.
+Columns = tuple[NDArray[np.uint32], NDArray[np.uint32], Scores]
 
 
 @dataclass(frozen=True)
 class Pairs:
     """Pairs of documents by similarity descending, then by left and right ascending.
 
-    values : float64 array of shape (m,), the different similarities, descending.
+    values : scores, of shape (m,), the different similarities, descending.
     offsets : int64 array of shape (m + 1,); the pairs of similarity values[i] are
         keys[offsets[i]:offsets[i + 1]].
-    keys : uint64 array of shape (n_pairs,), left · 2^32 + right; left < right are documents.
+    keys : uint64 array of shape (n_pairs,), left · 2^32 + right, which are documents. left < right,
+        but where scores are of containment: there left is inside right.
 
     >>> pairs = Pairs.of(np.array([1, 0, 0]), np.array([2, 2, 1]), np.array([0.5, 0.5, 1.0]))
     >>> pairs.left.tolist(), pairs.right.tolist(), pairs.similarity.tolist()
     ([0, 0, 1], [1, 2, 2], [1.0, 0.5, 0.5])
     """
 
-    values: NDArray[np.float64]
+    values: Scores
     offsets: NDArray[np.int64]
     keys: NDArray[np.uint64]
 
@@ -40,12 +45,12 @@ class Pairs:
 
     @classmethod
     def of(
-        cls, left: NDArray[np.integer], right: NDArray[np.integer], similarity: NDArray[np.float64]
+        cls, left: NDArray[np.integer], right: NDArray[np.integer], similarity: Scores
     ) -> "Pairs":
         """Return pairs given in any order.
 
-        left, right : integer arrays of shape (n_pairs,), documents below 2^32, left < right.
-        similarity : float64 array of shape (n_pairs,).
+        left, right : integer arrays of shape (n_pairs,), documents below 2^32, as in `keys`.
+        similarity : scores, of shape (n_pairs,).
         """
         return gather_pairs([(left.astype(np.uint32), right.astype(np.uint32), similarity)])
 
@@ -73,8 +78,8 @@ class Pairs:
         return unpack_pairs(self.keys)[1]
 
     @property
-    def similarity(self) -> NDArray[np.float64]:
-        """Return the similarities: float64 array of shape (n_pairs,)."""
+    def similarity(self) -> Scores:
+        """Return the similarities: scores, of shape (n_pairs,)."""
         return np.repeat(self.values, np.diff(self.offsets))
 
 
@@ -129,7 +134,7 @@ def gather_pairs(parts: Iterable[Columns]) -> Pairs:
 
 
 def _by_similarity(
-    left: NDArray[np.uint32], right: NDArray[np.uint32], similarity: NDArray[np.float64]
+    left: NDArray[np.uint32], right: NDArray[np.uint32], similarity: Scores
 ) -> Pairs:
     """Return one part, sorted by similarity only."""
     values, counts = distinct(similarity)
@@ -142,7 +147,7 @@ def _by_similarity(
     return Pairs(values[::-1], offsets_of(counts[::-1]), keys)
 
 
-def _find_descending(values: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.int64]:
+def _find_descending(values: Scores, wanted: Scores) -> NDArray[np.int64]:
     """Return the indices of `wanted` in a descending array that has all of them."""
     at: NDArray[np.int64] = np.searchsorted(-values, -wanted)
     return at

@@ -12,7 +12,7 @@ from lshdup.kernels import banding
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.candidates import NO_BUCKETS, Buckets, PairArrays
-from lshdup.matching.pairs import Columns, Pairs, gather_pairs, pack_pairs
+from lshdup.matching.pairs import Columns, Pairs, Scores, gather_pairs, pack_pairs
 from lshdup.params import BandParams, PairParams
 
 if TYPE_CHECKING:
@@ -151,12 +151,34 @@ class ClustersFound:
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Near-duplicates of one document, by similarity descending, then name: int64 and float64
-    arrays of shape (m,).
+    """Near-duplicates of one document, by similarity descending, then name: int64 array and scores
+    of shape (m,).
     """
 
     documents: NDArray[np.int64]
-    similarity: NDArray[np.float64]
+    similarity: Scores
+
+    @classmethod
+    def of(
+        cls, near: NDArray[np.int64], scores: Scores, duplicate_of: NDArray[np.int64], itself: int
+    ) -> "Neighbours":
+        """Return documents with all their exact duplicates, but without one document.
+
+        Parameters
+        ----------
+        near, scores : ascending int64 array of shape (m,), documents that represent their exact
+            duplicates, and their similarities.
+        duplicate_of : int64 array of shape (n,), of `find_exact_duplicates`.
+        itself : the document to leave out; -1: none.
+
+        """
+        is_near = np.zeros(len(duplicate_of), bool)
+        is_near[near] = True
+        answer = np.flatnonzero(is_near[duplicate_of])
+        answer = answer[answer != itself]
+        scores = scores[np.searchsorted(near, duplicate_of[answer])]
+        order = np.lexsort((answer, -scores))
+        return cls(answer[order], scores[order])
 
     def take(self, rows: NDArray[np.int64]) -> "Neighbours":
         """Return some of the documents."""

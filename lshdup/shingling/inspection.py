@@ -15,7 +15,7 @@ from lshdup.kernels.helpers import mix64_array
 from lshdup.params import LONGEST, ShingleParams
 from lshdup.shingling.char_table import char_table
 from lshdup.shingling.hashing import shingle_hash
-from lshdup.shingling.normalization import normal_form
+from lshdup.shingling.normalization import align_normal_form, normal_form
 from lshdup.shingling.shingler import TOKEN_RULES, ScratchArrays, Shingler, too_long_error
 from lshdup.utils.parts import BLANK_LINE, split_parts
 
@@ -24,9 +24,9 @@ from lshdup.utils.parts import BLANK_LINE, split_parts
 class LocatedText:
     """A text, its tokens, and where each token stands.
 
-    text : UTF-8, in the spelling of the document unless characters had to be composed (`_cut`);
-        between parts stands a blank line.
-    starts, ends : int64 arrays of shape (n_tokens,), in bytes of text.
+    text : UTF-8, in the spelling of the document; between parts stands a blank line.
+    starts, ends : int64 arrays of shape (n_tokens,), in bytes of text. Tokens of characters that
+        are normalised together have the same ones.
     tokens : uint64 array of shape (n_tokens,), equal where the normal forms of tokens are.
     """
 
@@ -131,9 +131,9 @@ def list_shingles(text: bytes, params: ShingleParams) -> Iterator[tuple[int, str
 def _cut(text: bytes, params: ShingleParams) -> _Part:
     """Cut a part of a text into tokens. Raise InputError if it is too long.
 
-    The located text is the text itself if its normal form is that of each character alone.
-    Otherwise it is the text in NFKC, or, where even that outgrows the scratch arrays, in its normal
-    form.
+    The tokens are those of the text itself if its normal form is that of each character alone.
+    Otherwise they are found in its NFKC, or, where even that outgrows the scratch arrays, in its
+    normal form, and located by `align_normal_form`.
     """
     if params.tokens == "ids":
         ids = Shingler(params.of_any_size()).shingle_texts([text]).values
@@ -166,10 +166,11 @@ def _cut(text: bytes, params: ShingleParams) -> _Part:
             break
     n_tokens, count = counts.tolist()
     edges = scratch.edges[: 2 * n_tokens].reshape(-1, 2)
-    located = LocatedText(
-        document.tobytes(),
-        origins[edges[:, 0], 0].astype(np.int64),
-        origins[edges[:, 1] - 1, 1].astype(np.int64),
-        scratch.hashes[:n_tokens].copy(),
-    )
+    starts = origins[edges[:, 0], 0].astype(np.int64)
+    ends = origins[edges[:, 1] - 1, 1].astype(np.int64)
+    if form is not None:
+        places, forms = align_normal_form(text, form)
+        starts = places[np.searchsorted(forms, starts, side="right") - 1]
+        ends = places[np.searchsorted(forms, ends)]
+    located = LocatedText(text, starts, ends, scratch.hashes[:n_tokens].copy())
     return _Part(located, shingles[:count], scratch.folded, edges)

@@ -7,12 +7,16 @@ Its time grows with the square of a run of combining marks, so long runs are sor
 import functools
 import re
 import unicodedata
+from itertools import chain
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lshdup.params import ShingleParams
 from lshdup.shingling.char_table import composing_characters, find_peculiar, to_characters
+from lshdup.text.offsets import code_points, utf8_sizes
 from lshdup.utils.parts import split_borders
+from lshdup.utils.ragged import offsets_of
 
 #: Marks in a row that no language has (the Stream-Safe Text Format of UAX #15 allows 30), and the
 #: step at which a text is searched for them.
@@ -61,6 +65,33 @@ def _normal_form_of_part(text: bytes, params: ShingleParams) -> bytes | None:
         if len(out) > most:
             return None
     return bytes(out)
+
+
+def align_normal_form(
+    text: bytes, params: ShingleParams
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where each segment of a text begins in the text, and where its normal form does.
+
+    A segment is the least that can be normalised alone: a character with the marks that may compose
+    with it. The last numbers are the lengths.
+
+    text : valid UTF-8.
+    Returns two int64 arrays of shape (n_segments + 1,), in bytes.
+    """
+    decoded = text.decode("utf-8")
+    points = code_points(decoded)
+    leaning = "".join(chain.from_iterable(_leaning_characters())) if params.normalize else ""
+    begins = ~np.isin(points, code_points(leaning))
+    begins[:1] = True
+    first = np.flatnonzero(begins)
+    sizes = np.diff(first, append=len(points))
+    forms = np.empty(len(first), np.int64)
+    form = functools.cache(lambda part: len(normal_form(part.encode("utf-8"), params) or b""))
+    alone, which = np.unique(points[first[sizes == 1]], return_inverse=True)
+    forms[sizes == 1] = np.array([form(chr(each)) for each in alone.tolist()], np.int64)[which]
+    for at in np.flatnonzero(sizes > 1).tolist():
+        forms[at] = form(decoded[first[at] : first[at] + sizes[at]])
+    return offsets_of(utf8_sizes(points))[np.append(first, len(points))], offsets_of(forms)
 
 
 @functools.cache

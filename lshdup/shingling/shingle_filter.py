@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.frozen import dataclass
-from lshdup.kernels import prefix_join
 from lshdup.kernels import shingle_filter as kernels
+from lshdup.kernels.joins import prefixes
 from lshdup.params import FilterParams
 from lshdup.utils.parallel import run_parts
 from lshdup.utils.ragged import RaggedSets, distinct
@@ -165,7 +165,7 @@ def find_common_shingles(
     largest = int(sets.sizes[members].max())
 
     def count(part: int, parts: int) -> None:
-        prefix_join.count_elements(
+        prefixes.count_elements(
             sets.values, sets.offsets, members, part, parts, np.empty(largest, np.uint32), counters
         )
 

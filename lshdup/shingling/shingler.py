@@ -165,11 +165,8 @@ class Shingler:
         if self.params.tokens == "ids":
             made, outcomes = self._run(batch, np.zeros(count, np.uint8))
             bad = np.flatnonzero(outcomes != text_kernels.DONE)
-            detail = "ids are integers from 0 to 2^64 - 1"
-            skipped = [
-                *batch.skipped,
-                *((int(i), Reason.NOT_IDS, detail) for i in batch.indices[bad]),
-            ]
+            not_ids = Reason.NOT_IDS, "ids are integers from 0 to 2^64 - 1"
+            skipped = [*batch.skipped, *((at, *not_ids) for at in batch.indices[bad].tolist())]
             return _drop(made.in_batch(batch, byte_prints, skipped), bad)
         flags = np.zeros(count, np.uint8)
         text_kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
@@ -231,7 +228,7 @@ class Shingler:
                     result.office_documents.append(index)
                 if text.encoding:
                     result.guesses.append((index, text.encoding))
-            # In parts, because a few small files may decompress to more than memory should hold.
+            # In pieces, because a few small files may decompress to more than memory should hold.
             if waiting and (position == positions[-1] or size > _DECODED_TOGETHER):
                 large = len(waiting[-1]) > _LARGE_TEXT
                 with _large_text_lock if large else contextlib.nullcontext():
@@ -306,7 +303,7 @@ class Shingler:
         borders: int = 0,
         table: CharTable | None = None,
     ) -> tuple[_ShingledTexts, NDArray[np.uint8]]:
-        """Return the sets, valid until the next run, and the kernel's outcome of each document.
+        """Return the sets, valid until the next run, and the kernel's outcomes.
 
         borders : as for `find_border`.
         """

@@ -21,8 +21,9 @@ from lshdup.lsh.candidates import (
     find_exact_duplicates,
 )
 from lshdup.lsh.signatures import estimate
-from lshdup.matching import exact_join, similarity
+from lshdup.matching import similarity
 from lshdup.matching.copies import ExpandedPairs, expand_pairs
+from lshdup.matching.measures import join_sets
 from lshdup.matching.pairs import Columns, Pairs, contains, gather_pairs, pack_pairs, unpack_pairs
 from lshdup.matching.results import PairsFound
 from lshdup.params import PairParams
@@ -91,15 +92,25 @@ def find_cross_pairs_exactly(
     threshold: float,
     jobs: int = 1,
     progress: Progress = no_progress,
+    measure: str = PairParams().measure,
 ) -> CrossPairs:
-    """Find all pairs across the sides, none missed, by the prefix-filter join."""
+    """Find all pairs across the sides, none missed, by the prefix-filter join.
+
+    measure : one of MEASURES.
+    """
     progress("candidates", 0, 0)
     duplicate_of = sides.find_exact_duplicates()
     members = documents_to_compare(duplicate_of, sides.sizes)
-    joined = exact_join.exact_pairs(
-        sets, members, threshold, jobs, sides.split, lambda done, n: progress("candidates", done, n)
+    pairs = join_sets(
+        sets,
+        members,
+        threshold,
+        measure,
+        jobs,
+        sides.split,
+        lambda done, n: progress("candidates", done, n),
     )
-    return CrossPairs(PairsFound(gather_pairs(joined), -1), duplicate_of, np.zeros(0, np.uint64))
+    return CrossPairs(PairsFound(pairs, -1), duplicate_of, np.zeros(0, np.uint64))
 
 
 def find_same_pairs(sides: Sides, same: str) -> CrossPairs:

@@ -41,6 +41,7 @@ class Request:
     check_content : read all documents, even if their size and time have not changed.
     check_files : leave out documents of the store that were deleted or changed since.
     replace_store : replace a store that holds another collection.
+    memory : bytes that a stage may plan for, beside what every run takes.
     templates : files and folders of the texts whose shingles are filtered.
     is_other : whether the store is one that --against names, which must hold an index.
     accept : notified (documents, whether they have been read), when they are found and when they
@@ -57,6 +58,7 @@ class Request:
     accept: Callable[["DocumentList", bool], None] = lambda _documents, _read: None
     check_files: bool = False
     replace_store: bool = False
+    memory: int = 1 << 62
 
 
 def merge_params(kind: type[P], given: Mapping[str, Any]) -> P:

@@ -1,6 +1,5 @@
 """The program as a person runs it: real processes, real folders, exact streams and exit codes."""
 
-import importlib
 import json
 import os
 import re
@@ -11,6 +10,7 @@ import sys
 import click
 import pytest
 
+from lshdup.cli.main import lshdup
 from tests import reference, running
 from tests.conftest import ROOT
 from tests.running import in_terminal
@@ -1026,10 +1026,10 @@ def test_every_option_shows_its_default_or_variable(run, command):
     variable = "LSHDUP_PERMS" if command == "curve" else "LSHDUP_STORE"
     assert f"[{variable}" in re.sub(r"\s+", " ", text)
     assert "default: " in text
-    module = importlib.import_module(f"lshdup.cli.commands.{command}").command
-    context = click.Context(module, info_name=command)
+    loaded = lshdup.get_command(None, command)
+    context = click.Context(loaded, info_name=command)
     for option in [
-        each for each in module.params if isinstance(each, click.Option) and each.show_envvar
+        each for each in loaded.params if isinstance(each, click.Option) and each.show_envvar
     ]:
         long = next(name for name in option.opts if name.startswith("--"))
         assert option.envvar == "LSHDUP_" + long[2:].replace("-", "_").upper()

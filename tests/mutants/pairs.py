@@ -14,9 +14,9 @@ MUTANTS = [
     ),
     Mutant(
         "exact join: pairs of one side are wanted too",
-        "lshdup/matching/exact_join.py",
-        "((everything, everything),) if split is None else ((below, ~below), (~below, below))",
-        "((everything, everything),)",
+        "lshdup/matching/prefix_index.py",
+        "    if split is None:\n",
+        "    if True:\n",
         "tests/workspace/test_against.py::test_the_join_across_is_brute_force",
     ),
     Mutant(

@@ -122,4 +122,18 @@ MUTANTS = [
         "return max(2, math.floor(most))",
         "tests/shingling/test_shingle_filter.py",
     ),
+    Mutant(
+        "offsets: a character of two 16-bit units has two bytes",
+        "lshdup/text/offsets.py",
+        '== "16"), 2, 4)',
+        '== "16"), 2, 2)',
+        "tests/text/test_offsets.py",
+    ),
+    Mutant(
+        "offsets: a token of a text that is composed ends where its last segment begins",
+        "lshdup/shingling/inspection.py",
+        "ends = places[np.searchsorted(forms, ends)]",
+        "ends = places[np.searchsorted(forms, ends) - 1]",
+        "tests/text/test_offsets.py",
+    ),
 ]

@@ -1,16 +1,17 @@
 """The commands of the program, one module each."""
 
-#: Names of commands in the order of the data flow. A command is loaded when it is used.
-COMMANDS = (
-    "shingle",
-    "signatures",
-    "index",
-    "query",
-    "pairs",
-    "clusters",
-    "show",
-    "report",
-    "accuracy",
-    "timing",
-    "curve",
-)
+#: The modules of the commands, by name of the command in the order of the data flow. A command is
+#: loaded when it is used.
+COMMANDS = {
+    "shingle": "shingle",
+    "signatures": "signatures",
+    "index": "index",
+    "query": "query",
+    "pairs": "pairs.command",
+    "clusters": "clusters",
+    "show": "show.command",
+    "report": "report",
+    "accuracy": "accuracy",
+    "timing": "timing",
+    "curve": "curve",
+}

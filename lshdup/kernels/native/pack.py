@@ -82,12 +82,22 @@ def digest_of_sources() -> str:
 
 def kernel_modules() -> list[str]:
     """Return the names of the modules that may hold kernels, below the package of kernels."""
-    names = (module.name for module in pkgutil.iter_modules([str(_FOLDER.parent)]))
-    return sorted(set(names) - _NO_KERNELS - {_FOLDER.name})
+    folders = {"": _FOLDER.parent}
+    names = set()
+    while folders:
+        above, folder = folders.popitem()
+        for module in pkgutil.iter_modules([str(folder)], above):
+            if not module.ispkg:
+                names.add(module.name)
+            elif module.name != _FOLDER.name:
+                folders[f"{module.name}."] = folder / module.name.rpartition(".")[2]
+    return sorted(names - _NO_KERNELS)
 
 
 def _modules() -> Iterator[Path]:
-    return (_FOLDER.parent / f"{name}.py" for name in kernel_modules())
+    return (
+        (_FOLDER.parent / Path(*name.split("."))).with_suffix(".py") for name in kernel_modules()
+    )
 
 
 @functools.cache

@@ -1,16 +1,15 @@
-"""The exact join: prefixes of rare elements, their inverted index, and the pairs it finds.
+"""Prefixes of rare elements, and their inverted index.
 
 Sets are numbered by *rank*: their place in `order`, which is the order of their sizes. Reference
-in the tests: `all_pairs` of tests/reference.py.
+in the tests: the joins against `all_pairs` of tests/reference.py.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from lshdup.kernels.helpers import F64, I32, I64, U8, U16, U32, U64, inlined
+from lshdup.kernels.helpers import I64, U8, U16, U32, U64, inlined
 from lshdup.kernels.jit import kernel
-from lshdup.kernels.sets import overlap
 
 #: Fibonacci hashing: 2^64 / golden ratio, odd. Shingles are mixed already; ids are not.
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -18,10 +17,6 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _CHUNK = np.uint64(64)
 #: Counters stop here.
 _MOST = 0xFFFF
-#: In `missing`: the pair was not met yet; or it cannot reach the threshold.
-UNMET = 0x7FFFFFFF
-_OUT = 0x7FFFFFFE
-_LOW = np.uint64(0xFFFFFFFF)
 
 
 class Prefixes(NamedTuple):
@@ -64,6 +59,27 @@ def share_of(n: int, part: int, parts: int) -> tuple[np.uint64, np.uint64]:
     """Return the first number, and how many, of one of `parts` equal parts of range(n)."""
     first = np.uint64(n * part // parts)
     return first, np.uint64(n * (part + 1) // parts) - first
+
+
+@inlined
+def least_overlap(a: int, b: int, threshold: float) -> int:
+    """Return the smallest overlap of sets of sizes a, b with similarity >= threshold.
+
+    The loop makes the result exact for the rounded division of doubles.
+    """
+    least = max(0, np.int64(np.floor(threshold / (1.0 + threshold) * (a + b))) - 1)
+    while least <= min(a, b) and least / (a + b - least) < threshold:
+        least += 1
+    return least
+
+
+@inlined
+def least_size(a: int, threshold: float) -> int:
+    """Return the smallest size of a set that can be similar enough to one of size a."""
+    size = max(0, np.int64(np.floor(threshold * a)) - 1)
+    while size / a < threshold:
+        size += 1
+    return size
 
 
 @kernel
@@ -128,7 +144,7 @@ def rarest_elements(
     for rank in range(first, last):
         begin = np.uint64(offsets[order[rank]])
         size = np.uint64(offsets[order[rank] + 1]) - begin
-        length = np.int64(size) - _least_size(np.int64(size), threshold) + 1
+        length = np.int64(size) - least_size(np.int64(size), threshold) + 1
         # In natural text, elements that no other set has often fill the whole prefix. A loop
         # without dependencies finds out soon, because its cache misses overlap.
         alone = 0
@@ -165,6 +181,8 @@ def write_postings(
 ) -> None:
     """Write the postings of one part of the lists, ascending by rank.
 
+    A threshold of 0 takes whole prefixes.
+
     If there is no room for any, count them: add the length of each list to starts[list + 2]. To
     write, starts[list + 1] is where the list begins; when all parts are done, it is where the list
     ends.
@@ -176,7 +194,7 @@ def write_postings(
     for rank in range(len(prefixes.sizes)):
         size, single = prefixes.sizes[rank], prefixes.single[rank]
         # A set looks up only sets that are no larger, so a shorter prefix is enough here.
-        enough = size - _least_overlap(size, size, threshold) + 1 - single
+        enough = size - least_overlap(size, size, threshold) + 1 - single
         for j in range(min(prefixes.kept[rank], enough)):
             element = prefixes.elements[prefixes.starts[rank] + j]
             at = slot_of(element, lists)
@@ -189,119 +207,3 @@ def write_postings(
                     elements[to] = element
                     after = np.uint64(size - single - j - 1)
                     holders[to] = np.uint64(rank) << np.uint64(32) | after
-
-
-@inlined
-def _least_overlap(a: int, b: int, threshold: float) -> int:
-    """Return the smallest overlap of sets of sizes a, b with similarity >= threshold.
-
-    The loop makes the result exact for the rounded division of doubles.
-    """
-    least = max(0, np.int64(np.floor(threshold / (1.0 + threshold) * (a + b))) - 1)
-    while least <= min(a, b) and least / (a + b - least) < threshold:
-        least += 1
-    return least
-
-
-@inlined
-def _least_size(a: int, threshold: float) -> int:
-    """Return the smallest size of a set that can be similar enough to one of size a."""
-    size = max(0, np.int64(np.floor(threshold * a)) - 1)
-    while size / a < threshold:
-        size += 1
-    return size
-
-
-@kernel
-def prefix_join(
-    values: U64,
-    offsets: I64,
-    order: I64,
-    threshold: float,
-    prefixes: Prefixes,
-    postings: Postings,
-    longest: I64,
-    state: I64,
-    last: int,
-    missing: I32,
-    met: I64,
-    left: I64,
-    right: I64,
-    out: F64,
-) -> int:
-    """Find the pairs of the sets at ranks state[0] … last - 1 with the sets of lower ranks.
-
-    PPJoin: Xiao, Wang, Lin, Yu, "Efficient similarity joins for near duplicate detection", WWW
-    2008. The caller repeats the call until state[0] is last; a call ends when the output may not
-    have room for all pairs of one more set, so it must have room for one pair a set.
-
-    longest : longest[rank] is the first rank whose set is not too short for this one.
-    missing : scratch, one for each set, all UNMET: the number of common elements still needed.
-    met : scratch, as long.
-    left, right, out : ranks, and similarities.
-
-    Returns the number of pairs.
-    """
-    written = 0
-    sizes, starts, prefix, single, kept = prefixes
-    list_starts, elements, holders = postings
-    lists = np.uint64(len(list_starts) - 2)
-    for x in range(state[0], last):
-        state[0] = x
-        if kept[x] == 0:
-            continue
-        size = sizes[x]
-        near = 0
-        length, wanted = -1, 0
-        lowest = np.uint64(longest[x]) << np.uint64(32)
-        beyond = np.uint64(x) << np.uint64(32)
-        for j in range(kept[x]):
-            element = prefix[starts[x] + j]
-            at = slot_of(element, lists)
-            low, end = np.uint64(list_starts[at]), np.uint64(list_starts[at + np.uint64(1)])
-            # The length filter, by bisection, because lists ascend by rank and so by size.
-            high = end
-            while low < high:
-                middle = (low + high) >> np.uint64(1)
-                if holders[middle] < lowest:
-                    low = middle + np.uint64(1)
-                else:
-                    high = middle
-            rest = size - single[x] - j - 1
-            for q in range(low, end):
-                holder = holders[q]
-                if holder >= beyond:
-                    break
-                y = holder >> np.uint64(32)
-                lacking = missing[y]
-                if elements[q] != element or lacking == _OUT:
-                    continue
-                if lacking == UNMET:
-                    met[near] = np.int64(y)
-                    near += 1
-                    if sizes[y] != length:  # Many neighbours in a list have one size.
-                        length = sizes[y]
-                        wanted = _least_overlap(size, length, threshold)
-                    lacking = wanted
-                lacking -= 1
-                # The position filter: the rest of both sets may be too short.
-                missing[y] = _OUT if lacking > min(rest, np.int64(holder & _LOW)) else lacking
-        if written + near > len(left) and written > 0:
-            for c in range(near):
-                missing[met[c]] = UNMET
-            return written
-        a = values[offsets[order[x]] : offsets[order[x] + 1]]
-        for c in range(near):
-            y = met[c]
-            if missing[y] != _OUT:
-                b = values[offsets[order[y]] : offsets[order[y] + 1]]
-                least = _least_overlap(size, len(b), threshold)
-                common = overlap(a, b, least)
-                if common >= least:
-                    left[written] = y
-                    right[written] = x
-                    out[written] = common / (size + len(b) - common)
-                    written += 1
-            missing[y] = UNMET
-    state[0] = last
-    return written

@@ -105,13 +105,13 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     with open_session(ctx, options) as session:
         console = session.console
         if options["against"]:
-            from lshdup.cli.commands.pairs_against import pairs_against
+            from lshdup.cli.commands.pairs.against import pairs_against
 
             return pairs_against(session, options, target)
         answer = find_pairs(session, options)
         documents, pairs = answer.collection.documents, answer.pairs
         if options["histogram"]:
-            from lshdup.cli.commands.pairs_histogram import print_histogram
+            from lshdup.cli.commands.pairs.histogram import print_histogram
 
             print_histogram(session, answer, options, target)
         else:

@@ -127,7 +127,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         refuse(ctx, _DEFINE, "with one document, whose group is that of the last run")
         ClusterParams(prefer=options["prefer"])  # is checked before anything is loaded
         with open_session(ctx, options) as session:
-            from lshdup.cli.commands.show_group import show_group
+            from lshdup.cli.commands.show.group import show_group
 
             return show_group(session, options, target)
     refuse(ctx, ("threshold", "keep", "prefer"), "with two documents")
@@ -310,7 +310,7 @@ def _picture(
         ("B", b, comparison.b, comparison.only_b + comparison.removed_b),
     ):
         facts = [count_of(document.size, "byte")]
-        facts += [_describe_format(document, located.text)] if params.tokens != "ids" else []
+        facts += [_describe_format(document)] if params.tokens != "ids" else []
         facts += [count_of(len(located.tokens), noun)]
         heads.append(
             (
@@ -367,7 +367,7 @@ def _picture(
     yield ""  # It separates the outputs of several runs, as of xargs.
 
 
-def _describe_format(document: _Document, spelling: bytes) -> str:
+def _describe_format(document: _Document) -> str:
     """Return the formats of a document from the outside in, for instance gzip, HTML UTF-8."""
     parts = [document.text.packed] if document.text.packed else []
     if document.text.office:
@@ -376,6 +376,4 @@ def _describe_format(document: _Document, spelling: bytes) -> str:
         codec = document.text.codec.upper().replace("UTF-8-SIG", "UTF-8 with byte-order mark")
         page = "HTML " if document.text.page else ""
         parts.append(f"{page}{codec}{' (detected)' if document.text.encoding else ''}")
-    if spelling != visible_text(document.text.utf8):
-        parts.append("shown in NFKC")
     return ", ".join(parts)

@@ -1,0 +1,1 @@
+"""Exact joins: pairs of sets by prefixes of rare elements."""

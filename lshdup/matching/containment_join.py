@@ -1,0 +1,116 @@
+"""The exact join by containment: every pair of sets with |A ∩ B| / min(|A|, |B|) >= t.
+
+A set shares one of its |A| - ⌈t|A|⌉ + 1 rarest elements with each set that holds a share t of it
+(prefix_index.py). Those prefixes are indexed, and each set looks all its elements up among the
+prefixes of smaller sets. The prefix is longer nowhere than for the similarity t, so what most sets
+have of their own rules them out; a candidate is verified in a hash table of the larger set, until
+too many elements are missing. So the cost of a candidate does not depend on the larger set.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.kernels.joins import containment_join
+from lshdup.kernels.joins.prefixes import Postings
+from lshdup.matching import prefix_index
+from lshdup.utils.ragged import RaggedSets
+
+#: (inside, holder, containment, similarity) of pairs: two uint32 and two float64 arrays.
+Insides = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64], NDArray[np.float64]]
+
+
+def containment_pairs(
+    sets: RaggedSets,
+    members: NDArray[np.int64],
+    threshold: float,
+    jobs: int = 1,
+    split: int | None = None,
+    on_progress: Callable[[int, int], None] = lambda done, n: None,
+) -> Iterator[Insides]:
+    """Yield all pairs of the sets `members` with |A ∩ B| / |A| >= threshold, |A| <= |B|.
+
+    Empty sets have no pairs. Of two sets of one size, the one of the lower number is inside.
+
+    members : int64 array of shape (m,), numbers of `sets`.
+    threshold : above 0, at most 1; a pair is in if the quotient as a double reaches it.
+    split : if set, only pairs of two sides, one below `split` and one not; common elements within
+        a side then cost nothing.
+    on_progress : called with the number of sets compared, and of all.
+
+    Yields pieces of (inside, holder, containment, similarity), in any order; at most
+    `prefix_index.PIECE` pairs each.
+
+    Determinism: the same pieces at any number of jobs. Cost: three passes over the sets, then a
+    step for each rare element of a set that a larger one has. Memory: `planned_memory`.
+    """
+    order = prefix_index.order_by_size(sets, members)
+    prefixes = prefix_index.choose_prefixes(sets, order, threshold, jobs)
+    turns = [
+        (prefixes._replace(kept=prefixes.kept * indexed), np.flatnonzero(probing))
+        for indexed, probing in prefix_index.sides(order, split)
+    ]
+    before = 0
+    for indexed, holders in turns:
+
+        def report(done: int, _: int, before: int = before) -> None:
+            on_progress(before + done, len(order))
+
+        before += len(holders)
+        postings = prefix_index.write_postings(indexed, 0.0, jobs)
+        for x, y, containment, similarity in _probe(
+            sets, order, holders, postings, threshold, jobs, report
+        ):
+            yield order[x].astype(np.uint32), order[y].astype(np.uint32), containment, similarity
+
+
+def planned_memory(sizes: NDArray[np.int64], threshold: float, jobs: int = 1) -> int:
+    """Return the bytes that `containment_pairs` needs at most, the sets themselves included.
+
+    sizes : int64 array of shape (n,), of the sets that are compared.
+
+    >>> planned_memory(np.full(100_000, 900), 0.8) >> 20
+    1271
+    """
+    n, total, largest = len(sizes), int(sizes.sum()), int(sizes.max(initial=0))
+    prefixes = int(prefix_index.room_of_prefixes(sizes, threshold).sum())
+    columns = 24 * prefix_index.PIECE
+    counting = 2 * total + jobs * 4 * largest
+    # A list for each element of a prefix, its element and its holder.
+    probing = 24 * prefixes + jobs * (8 * n + 36 * largest + 4 * columns)
+    return 8 * total + 48 * n + 8 * prefixes + max(counting, probing)
+
+
+def _probe(
+    sets: RaggedSets,
+    order: NDArray[np.int64],
+    holders: NDArray[np.int64],
+    postings: Postings,
+    threshold: float,
+    jobs: int,
+    on_progress: Callable[[int, int], None],
+) -> Iterator[Insides]:
+    """Yield the sets inside each of `holders`: (rank, rank, containment, similarity)."""
+    n, room = len(order), prefix_index.PIECE
+    largest = int(sets.sizes[order[-1:]].max(initial=0))
+    local = threading.local()
+
+    def probe(state: NDArray[np.int64], last: int) -> Insides:
+        if not hasattr(local, "met"):
+            local.met_by = np.full(n, containment_join.UNMET, np.uint32)
+            local.met = np.empty(n, np.uint32)
+            local.own = np.empty(largest, np.uint32)
+            local.table = np.empty(1 << (2 * largest).bit_length(), np.uint64)
+            local.ranks = np.empty((2, room), np.uint32)
+            local.shares = np.empty((2, room), np.float64)
+        written = containment_join.containment_join(
+            sets.values, sets.offsets, order, threshold, postings, holders, state, last,
+            local.met_by, local.met, local.own, local.table, *local.ranks, *local.shares,
+        )  # fmt: skip
+        x, y = local.ranks[:, :written].copy()
+        containment, similarity = local.shares[:, :written].copy()
+        return x, y, containment, similarity
+
+    yield from prefix_index.run_probes(len(holders), jobs, probe, on_progress)
