@@ -65,10 +65,14 @@ _BAND_NUMBERS = (
 LISTINGS: dict[str, dict[str, Type]] = {
     "pairs": _PAIR | {"same": SAME},
     "pairs-against": _PAIR | {"verified": _one_of("exact", "estimate"), "same": SAME},
+    "pairs-unmatched": {"name": NAME},
     "pairs-histogram": {"threshold": SHARE, "pairs": COUNT, "documents": COUNT, "groups": COUNT},
-    "clusters": {"group": COUNT, "role": _one_of("keep", "drop"), "name": NAME, "similarity": SHARE,
-                 "copy": FLAG, "smallest": SHARE, "same": SAME},
+    "clusters": {"group": COUNT, "role": _one_of("keep", "drop", "other"), "name": NAME,
+                 "similarity": SHARE, "copy": FLAG, "smallest": SHARE, "same": SAME},
     "clusters-names": {"name": NAME},
+    "folders": {"a": NAME, "b": NAME, "similarity": SHARE, "containment": SHARE,
+                "a_documents": COUNT, "b_documents": COUNT, "shared_documents": COUNT,
+                "shared_bytes": COUNT},
     "query": {"name": NAME, "similarity": SHARE, "same": SAME, "query": NAME},
     "shingle": {"shingle": TEXT, "text": TEXT},
     "show": {"kind": _one_of("alike", "removed", "added", "moved away", "moved here"),
@@ -107,6 +111,7 @@ OPTIONAL: dict[str, dict[str, Type]] = {
 #: The command that prints a listing, where the name of the listing does not say it.
 COMMANDS = {
     "pairs-against": "pairs --against",
+    "pairs-unmatched": "pairs --against OTHER --unmatched",
     "pairs-histogram": "pairs --histogram",
     "clusters-names": "clusters --emit keep, drop",
     "shingle": "shingle --show",

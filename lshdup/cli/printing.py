@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from lshdup.documents.document_list import DocumentList
     from lshdup.matching.sameness import Prints
 
 
@@ -85,6 +86,12 @@ def group_layout(target: Target) -> Layout | None:
     return None if target.header else groups
 
 
+def name_documents(chosen: "NDArray[np.int64]", documents: "DocumentList") -> "Iterator[Piece]":
+    """Yield pieces of one column, the names of documents."""
+    for start in range(0, len(chosen), PIECE_ROWS):
+        yield (documents.typed_names(chosen[start : start + PIECE_ROWS]),)
+
+
 class DocumentNames:
     """Names of n documents, each made once although a name is in many pairs.
 
@@ -99,7 +106,7 @@ class DocumentNames:
         self._known = np.zeros(n, bool)
         self._typed = typed
 
-    def of(self, documents: "NDArray[np.uint32]") -> "NDArray[Any]":
+    def of(self, documents: "NDArray[np.integer]") -> "NDArray[Any]":
         """Return the names of documents as an array of bytes objects."""
         import numpy as np
 

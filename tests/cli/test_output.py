@@ -19,6 +19,7 @@ from tests.running import run_many
 COMMANDS = {
     "pairs": ["pairs", "d", "-t", "0.5"],
     "pairs-against": ["pairs", "d/one.txt", "d/x", "--against", "d", "-t", "0.5", "--no-store"],
+    "pairs-unmatched": "pairs d --against d/one.txt -t 0.9 --no-store --unmatched".split(),
     "pairs-histogram": [
         "pairs",
         "d",
@@ -42,7 +43,9 @@ COMMANDS = {
         "0",
     ],
     "clusters": ["clusters", "d", "-t", "0.5"],
+    "clusters-against": ["clusters", "d", "--against", "d/one.txt", "-t", "0.5", "--no-store"],
     "clusters-names": ["clusters", "d", "-t", "0.5", "--emit", "drop"],
+    "folders": ["folders", "e", "--no-store", "--containment", "0.6"],
     "query": ["query", "one.txt", "two words.txt", "-t", "0.5"],
     "query-top": ["query", "one.txt", "two words.txt", "-t", "0.5", "--top", "1"],
     "shingle": ["shingle", "--show", "d/two words.txt"],
@@ -70,6 +73,7 @@ COMMANDS = {
 
 #: Of those, what is another listing with an option.
 OF = {
+    "clusters-against": "clusters",
     "pairs-histogram-counts": "pairs-histogram",
     "query-top": "query",
     "shingle-removed": "shingle",
@@ -96,6 +100,10 @@ def folder(tmp_path_factory):
     for name, text in names.items():
         with open(os.path.join(os.fsencode(here), b"d", name), "w") as file:
             file.write(text)
+    for name, texts in {"one": (TEXT, TEXT[::-1]), "t\nwo": (TEXT,)}.items():
+        (here / "e" / name).mkdir(parents=True)
+        for number, text in enumerate(texts):
+            (here / "e" / name / f"{number}.txt").write_text(text)
     ((code, _, err),) = run_many([(["pairs", "d", "-t", "0.5"], None)], here)
     assert code == 0, err
     return here
