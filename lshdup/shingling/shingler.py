@@ -13,12 +13,12 @@ from lshdup.errors import InputError
 from lshdup.frozen import dataclass
 from lshdup.kernels import shingles as kernels
 from lshdup.kernels import text as text_kernels
-from lshdup.kernels.helpers import PADDING
 from lshdup.kernels.sequences import byte_fingerprints
 from lshdup.params import DEFAULT_FORMATS, LONGEST, FormatLimits, ShingleParams
 from lshdup.shingling.char_table import NO_TABLE, CharTable, char_table
 from lshdup.shingling.hashing import shingle_hash
 from lshdup.shingling.normalization import normal_form
+from lshdup.shingling.scratch_arrays import ScratchArrays
 from lshdup.skipped import Reason
 from lshdup.text.decoding import (
     MAIL,
@@ -115,22 +115,6 @@ class _ShingledTexts:
         self.set_prints[positions] = np.concatenate([each.set_prints for each in others])
         self.text_prints[positions] = np.concatenate([each.text_prints for each in others])
         return replace(self, sets=_replace_sets(self.sets, positions, sets))
-
-
-class ScratchArrays:
-    """Arrays for the work on one document of up to `room` bytes at a time.
-
-    Pages of memory that no document touches cost nothing. Bags are sorted where hashes were.
-    """
-
-    def __init__(self, room: int) -> None:
-        self.room = room
-        space = room + 2 * PADDING
-        self.folded = np.empty(min(2 * space, LONGEST + 2 * PADDING), np.uint8)
-        self.edges = np.empty(4 * space, np.int32)
-        self.hashes = np.empty(space, np.uint64)
-        self.shingles = np.empty(space, np.uint64)
-        self.counts = self.hashes.view(np.int32)
 
 
 class Shingler:
