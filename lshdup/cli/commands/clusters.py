@@ -111,8 +111,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     target = make_target(options)
     if options["write"] is not None:
         check_writable(options["write"])
-    if options["exact"]:
-        refuse_with_exact(ctx)
+    refuse_with_exact(ctx)
     refuse_with_same(ctx, options["same"])
     rule = ClusterParams(
         options["linkage"], options["keep"] or "", options["prefer"], options["max_bucket"] or 0
