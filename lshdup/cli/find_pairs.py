@@ -107,10 +107,16 @@ def say_plan(console: Console, plan: "JoinPlan") -> None:
     if samples is None:
         console.say(f"all sets are joined exactly, in at most {needed} of memory")
         return
-    console.say(
-        f"the exact join would take {needed} of memory, more than --memory, {memory}: samples of 1"
-        f" shingle in {samples.rate} are joined"
-    )
+    if samples.floor == 1:
+        console.say(
+            f"the exact join would take {needed} of memory, more than --memory, {memory}: samples"
+            f" of 1 shingle in {samples.rate} are joined"
+        )
+    else:
+        console.say(
+            f"too many documents share {samples.floor - 1} of these shingles by accident: pairs"
+            f" have {samples.floor} or more in common"
+        )
     say_promise(console, plan)
 
 

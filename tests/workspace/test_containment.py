@@ -186,3 +186,22 @@ def test_the_rate_serves_small_documents_unless_memory_needs_a_larger_one():
     assert tight.samples.rate == 32
     assert tight.count_small() == np.count_nonzero(sizes < tight.samples.promised_from)
     assert plan_join(np.zeros(0, np.int64), params, 16 << 20, 2).count_small() == 0
+
+
+def test_accidental_candidates_are_ruled_out_by_more_common_elements(monkeypatch):
+    """What is promised then is less, and is said again."""
+    write_insides("d", 10)
+    found, plans = contained(), []
+    monkeypatch.setattr(joining, "_FEW", 9)
+    monkeypatch.setattr(joining, "_CANDIDATES", 0)
+    monkeypatch.setattr(joining, "_LARGEST_FLOOR", 3)
+    request = Request((b"d",), DocumentParams(), {"threshold": T}, 2)
+    run = Workspace(None)
+    collection, sampled = run.collect_to_join(request)
+    _, again = find_contained_pairs(
+        run, collection, sampled, BandParams(T), request, plans.append, sample=True
+    )
+    assert [plan.samples.floor for plan in plans] == [1, 2, 3]
+    promises = [plan.samples.promised_from for plan in plans]
+    assert promises == sorted(promises)
+    assert len(again.pairs) == len(found[0]) == 10

@@ -2,7 +2,7 @@
 by samples of the sets.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import set_source
 from lshdup.frozen import dataclass
-from lshdup.lsh.candidates import CandidateCounter, documents_to_compare, find_exact_duplicates
+from lshdup.lsh.candidates import (
+    CandidateCounter,
+    PairArrays,
+    documents_to_compare,
+    find_exact_duplicates,
+)
 from lshdup.lsh.sample_plan import SamplePlan, plan_samples
 from lshdup.matching import sampled_join
 from lshdup.matching.containment_join import planned_memory
@@ -19,6 +24,7 @@ from lshdup.matching.measures import join_sets
 from lshdup.matching.pairs import gather_pairs, pack_pairs
 from lshdup.matching.results import PairsFound
 from lshdup.params import BandParams, SketchParams
+from lshdup.utils.ragged import RaggedSets
 from lshdup.workspace.containment.samples import SampleCollector, load_or_make_samples
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.request import Request, merge_params
@@ -26,6 +32,10 @@ from lshdup.workspace.request import Request, merge_params
 #: Elements of the smallest sets for which the recall is promised. A rate that keeps enough of
 #: smaller sets would make nearly the exact join; a larger rate makes many accidental candidates.
 SMALL = 64
+
+#: More candidate pairs than this, and than so many for each document, are taken for accidents of
+#: small samples: more common elements are asked for, at most so many.
+_FEW, _CANDIDATES, _LARGEST_FLOOR = 1 << 20, 32, 8
 
 #: Bytes that an element of a sample takes, gathered and joined.
 _BYTES = 48
@@ -132,9 +142,8 @@ def find_contained_pairs(
     samples = load_or_make_samples(run, collection, members, plan.samples.rate, sampled, source)
     run.progress("candidates", 0, 0)
     counter = CandidateCounter()
-    pieces = counter.count(
-        sampled_join.candidate_pairs(samples, members, plan.samples, request.jobs, report)
-    )
+    found = _find_candidates(samples, members, plan, request.jobs, report, on_plan)
+    pieces = counter.count(found)
     verified = sampled_join.verify_containment(
         pieces, collection.sizes, source, params.threshold, request.jobs
     )
@@ -142,3 +151,29 @@ def find_contained_pairs(
     # Without any pair, NumPy would take the scores for real ones.
     pairs = replace(pairs, values=pairs.values.astype(np.complex128))
     return duplicate_of, PairsFound(pairs, counter.pairs)
+
+
+def _find_candidates(
+    samples: RaggedSets,
+    members: NDArray[np.int64],
+    plan: JoinPlan,
+    jobs: int,
+    on_progress: Callable[[int, int], None],
+    on_plan: Callable[[JoinPlan], None],
+) -> Iterator[PairArrays]:
+    """Yield candidate pairs, with the smallest floor that keeps accidental ones few.
+
+    on_plan : notified of a plan with a larger floor, which promises less.
+    """
+    assert plan.samples is not None
+    most = max(_FEW, _CANDIDATES * len(members))
+    while True:
+        try:
+            is_last = plan.samples.floor == _LARGEST_FLOOR
+            yield from sampled_join.candidate_pairs(
+                samples, members, plan.samples, jobs, on_progress, 1 << 62 if is_last else most
+            )
+            return
+        except sampled_join.TooManyError:
+            plan = replace(plan, samples=replace(plan.samples, floor=plan.samples.floor + 1))
+            on_plan(plan)
