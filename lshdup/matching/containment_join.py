@@ -88,7 +88,7 @@ def planned_memory(sizes: NDArray[np.int64], threshold: float, jobs: int = 1) ->
     sizes : int64 array of shape (n,), of the sets that are compared.
 
     >>> planned_memory(np.full(100_000, 900), 0.8) >> 20
-    1271
+    1393
     """
     n, total, largest = len(sizes), int(sizes.sum()), int(sizes.max(initial=0))
     shared = _loosened(prefix_index.least_sizes(sizes, threshold))
