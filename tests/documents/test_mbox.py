@@ -157,7 +157,7 @@ def test_names_that_are_no_files_are_counted(run, here):
 @pytest.mark.parametrize("keep", ["", *KEEP])
 def test_whole_files_are_kept_before_their_copies_in_archives(run, here, keep):
     """Also where the archive is newer, or first in byte order, or what it holds is longer."""
-    (here / "z").write_text(mail(0, body(0)))
+    (here / "z").write_bytes(mail(0, body(0)))
     write_zip(here / "a.zip", [("m", mail(0, body(0))), ("l", mail(0, body(0) + " one more"))])
     os.utime(here / "z", (1e9, 1e9 + (keep == "oldest") * 2e9))
     options = ["clusters", "z", "a.zip", "--no-store", *(["--keep", keep] if keep else [])]
