@@ -27,6 +27,7 @@ from lshdup.errors import InputError
 from lshdup.frozen import dataclass
 from lshdup.params import ClusterParams, ShingleParams, SketchParams
 from lshdup.utils.messages import count_of, decimal, printable
+from lshdup.utils.parts import visible_text
 from lshdup.workspace.lookup import NamedDocument, look_up, merge_shingle_params, of_documents
 
 if TYPE_CHECKING:
@@ -352,6 +353,8 @@ def _picture(
         by_lines = have_same_lines(comparison.a, comparison.b, comparison.changes)
     if len(comparison.changes) == 1 and comparison.similarity == 1.0:
         is_equal, unseen = a.text.utf8 == b.text.utf8, UNSEEN.get(params.tokens, "case or layout")
+        if visible_text(a.text.utf8) == visible_text(b.text.utf8):
+            unseen = "what is attached"
         same = f"they differ in no {noun}, only in {unseen}"
         yield "what was read of the two texts is equal" if is_equal else same
         if is_equal or not by_lines:
