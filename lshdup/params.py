@@ -42,6 +42,8 @@ LEAST_MEMORY = 128 * 1024 * 1024
 LONGEST = (1 << 31) - 1024
 #: The most tokens in a shingle, and rows in a signature.
 MAX_K, MAX_PERMS = 1000, 1 << 16
+#: The most places that are compared in pairs.
+MAX_COMMON = 1000
 
 
 def _check(condition: bool, message: str, hint: str = "") -> None:
@@ -360,6 +362,28 @@ class ClusterParams(_Params):
             _check_choice("--keep", self.keep, KEEP)
         _check(self.max_bucket >= 0, f"--max-bucket is {self.max_bucket}; it must be at least 1")
         _check(all(self.prefer), "--prefer is empty", "name a folder or a pattern")
+
+
+@dataclass(frozen=True)
+class PassageParams(_Params):
+    """Which passages are found (`matching.passages` has their definition).
+
+    least : tokens of the shortest passage.
+    max_documents : a sequence in more places than this is common: it is not compared in pairs.
+    """
+
+    least: int = 50
+    max_documents: int = 100
+
+    def __post_init__(self) -> None:
+        _check(
+            2 <= self.least < LONGEST,
+            f"--least is {self.least}; it must be from 2 to {LONGEST - 1} tokens",
+        )
+        _check(
+            1 <= self.max_documents <= MAX_COMMON,
+            f"--max-documents is {self.max_documents}; it must be from 1 to {MAX_COMMON}",
+        )
 
 
 @dataclass(frozen=True)

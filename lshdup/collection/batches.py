@@ -45,11 +45,14 @@ class FinishedBatch:
 
 
 class Workers:
-    """Threads with a shingler and a reading buffer each, which last from one pass to the next."""
+    """Threads with a shingler and a reading buffer each, which last from one pass to the next.
 
-    def __init__(self, shingle: ShingleParams, jobs: int) -> None:
+    in_order : as for `Shingler`.
+    """
+
+    def __init__(self, shingle: ShingleParams, jobs: int, *, in_order: bool = False) -> None:
         self.jobs = jobs
-        self.shingle = shingle
+        self.shingle, self.in_order = shingle, in_order
         self._own = threading.local()
 
     @cached_property
@@ -74,7 +77,8 @@ class Workers:
     def shingle_batch(self, documents: DocumentList, indices: NDArray[np.int64]) -> ShingleBatch:
         """Return the shingle sets of one batch, which the next one of this thread overwrites."""
         if not hasattr(self._own, "shingler"):
-            self._own.shingler, self._own.buffer = Shingler(self.shingle), Buffer()
+            self._own.shingler = Shingler(self.shingle, in_order=self.in_order)
+            self._own.buffer = Buffer()
         made: ShingleBatch = self._own.shingler.shingle(
             read_batch(documents, indices, self._own.buffer), documents.formats
         )

@@ -72,6 +72,7 @@ def collect(
     allocate: Allocate = in_memory,
     progress: Progress = no_progress,
     checkpoint: Checkpoint | None = None,
+    in_order: bool = False,
 ) -> Collection:
     """Read documents, make their shingle sets and, if `sketch` is given, their signatures.
 
@@ -80,6 +81,7 @@ def collect(
         them in memory if they fit into so many bytes.
     allocate : makes the array of the signatures.
     checkpoint : receives finished batches when it is due.
+    in_order : keep sequences of tokens in the place of sets, as `Shingler` makes them.
 
     A file that turns out to be a mailbox becomes its mails, in a second pass over them.
 
@@ -91,15 +93,16 @@ def collect(
         if unchanged is not None:
             return replace(unchanged, shingle=shingle)
     rows = _Rows(documents, shingle, sketch, shingle_filter, allocate)
-    keeper = SetKeeper(keep)
+    keeper = SetKeeper(keep, in_order=in_order)
     if previous is not None:
         rows.reuse(previous)
         keeper.reuse(previous.collection.unfiltered_sets, rows.known, previous.rows)
     todo = np.flatnonzero(rows.is_document & ~rows.known)
     finished: list[tuple[ShingleBatch, SetsAgain | None]] = []
     done, mailboxes = 0, list[int]()
+    workers = Workers(shingle, jobs, in_order=in_order)
     batches = process_batches(
-        documents, todo, Workers(shingle, jobs), rows.sketcher, keeper.keep_copy, shingle_filter
+        documents, todo, workers, rows.sketcher, keeper.keep_copy, shingle_filter
     )
     for batch in batches:
         rows.fill(batch)
@@ -123,7 +126,7 @@ def collect(
     whole = collect(
         expanded, shingle, sketch, shingle_filter=shingle_filter, jobs=jobs,
         previous=_all_of(collected, expanded), keep=keep, allocate=allocate, progress=progress,
-        checkpoint=checkpoint,
+        checkpoint=checkpoint, in_order=in_order,
     )  # fmt: skip
     every = sorted([*whole.skipped, *skipped], key=lambda each: each.skipped.name)
     read = (whole.read or 0) + len(todo) - len(mailboxes)

@@ -136,6 +136,9 @@ class ScratchArrays:
 class Shingler:
     """A maker of shingle sets, for one thread: it holds the scratch arrays between batches.
 
+    in_order : make the sequence of a document's tokens in the place of its set: their hashes, in
+        the order of the text, with repeats.
+
     Determinism: a set depends on the text and the parameters only.
     Cost: about 1 ns a byte for ASCII words; more for decoding, normalising and parsing.
     Memory: for the longest document, 2 bytes for each of its bytes and 32 for each token (8 times
@@ -143,8 +146,9 @@ class Shingler:
     decoding, normalising and parsing take memory beside it.
     """
 
-    def __init__(self, params: ShingleParams) -> None:
+    def __init__(self, params: ShingleParams, *, in_order: bool = False) -> None:
         self.params = params
+        self._in_order = in_order
         self._hash = shingle_hash(params)
         self._in_blocks = params.tokens in ("word", "symbols")
         self._scratch = ScratchArrays(1 << 16)
@@ -325,16 +329,17 @@ class Shingler:
             table.entries, table.classes,
             self._in_blocks, params.keep_case, TOKEN_RULES[params.tokens],
             self._hash.kind, self._hash.seed, self._hash.factor, self._hash.set_seed,
-            params.k, params.bag, params.min_tokens,
+            1 if self._in_order else params.k, params.bag or self._in_order, params.min_tokens,
             scratch.folded, scratch.edges, scratch.hashes, scratch.shingles,
             values, sizes, set_prints, text_prints, outcomes,
         )  # fmt: skip
-        if params.bag:
+        is_bag = params.bag and not self._in_order
+        if is_bag:
             total = kernels.count_repeats(
                 values, sizes, self._hash.step, scratch.shingles, scratch.counts
             )
         sets = RaggedSets.from_sizes(values[:total], sizes)
-        if params.bag:
+        if is_bag:
             set_prints = fingerprint_sets(sets, params)
         return _ShingledTexts(sets, set_prints, text_prints), outcomes
 

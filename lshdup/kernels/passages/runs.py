@@ -1,0 +1,337 @@
+"""Groups of anchors with equal hashes -> the sequences around them that recur.
+
+A group is rare or common by its size. The members of a rare group are compared in pairs; those of
+a common group are extended together. Reference: `obvious_passages` in
+tests/matching/test_passages.py.
+"""
+
+import numpy as np
+
+from lshdup.kernels.helpers import I64, U32, U64, inlined
+from lshdup.kernels.jit import kernel
+
+
+@inlined
+def document_of(offsets: I64, position: int) -> int:
+    """Return the document that holds a position: the last one that begins there or before."""
+    low = 0
+    high = len(offsets) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if offsets[middle] <= position:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@inlined
+def _common_right(tokens: U64, p: int, q: int, most: int) -> int:
+    """Return how many tokens agree from two positions on, at most `most`."""
+    n = 0
+    while n < most and tokens[np.uint64(p + n)] == tokens[np.uint64(q + n)]:
+        n += 1
+    return n
+
+
+@inlined
+def _common_left(
+    tokens: U64, positions: I64, group_of: U32, sizes: I64, rare: int, a: int, b: int, most: int
+) -> int:
+    """Return how many tokens agree before two anchors, at most `most`.
+
+    Return -1 if two earlier anchors of a rare group lie there: they find the same run.
+    """
+    p, q = positions[a], positions[b]
+    n = 0
+    before, beside = a - 1, b - 1
+    while n < most and tokens[np.uint64(p - n - 1)] == tokens[np.uint64(q - n - 1)]:
+        n += 1
+        while before >= 0 and positions[before] > p - n:
+            before -= 1
+        while beside >= 0 and positions[beside] > q - n:
+            beside -= 1
+        if (
+            before >= 0
+            and beside >= 0
+            and positions[before] == p - n
+            and positions[beside] == q - n
+            and group_of[before] == group_of[beside]
+            and sizes[group_of[before]] <= rare
+        ):
+            return -1
+    return n
+
+
+@kernel
+def compare_in_pairs(
+    tokens: U64,
+    offsets: I64,
+    positions: I64,
+    members: I64,
+    starts: I64,
+    sizes: I64,
+    group_of: U32,
+    groups: I64,
+    rare: int,
+    gram: int,
+    least: int,
+    split: int,
+    begins: I64,
+    ends: I64,
+    left: I64,
+    right: I64,
+    state: I64,
+    out_start: I64,
+    out_length: I64,
+    out_anchor: I64,
+) -> int:
+    """Write the maximal common runs of the members of rare groups, a run for each of its places.
+
+    A run that lies within another one, at the same place and found by the same group, is left out.
+    Two places of one document that overlap are none.
+
+    members, starts, sizes : the anchors of group g are members[starts[g] : starts[g] + sizes[g]].
+    group_of : of each anchor; of an anchor without a group, the number of groups.
+    groups : groups to look at, from number state[0] on, which the call sets.
+    rare : the largest size of a rare group; sizes has one entry more, for no group.
+    split : only pairs with a position below and one from here on are compared; -1: all pairs.
+    begins, ends, left, right : scratch, for `rare` values, the last two for their square.
+    out_start, out_length, out_anchor : with room for more than the square of `rare`.
+
+    Returns the number of runs.
+    """
+    found = 0
+    for at in range(state[0], len(groups)):
+        group = groups[at]
+        n = sizes[group]
+        if found + n * n > len(out_start):
+            state[0] = at
+            return found
+        start = starts[group]
+        for i in range(n):
+            d = document_of(offsets, positions[members[start + i]])
+            begins[i] = offsets[d]
+            ends[i] = offsets[d + 1]
+        for i in range(n):
+            a = members[start + i]
+            p = positions[a]
+            left[i * n + i] = right[i * n + i] = 0
+            for j in range(i + 1, n):
+                b = members[start + j]
+                q = positions[b]
+                l = r = 0
+                if split < 0 or p < split <= q:
+                    most = min(ends[i] - p, ends[j] - q)
+                    r = _common_right(tokens, p, q, gram)
+                    if r == gram:
+                        l = _common_left(
+                            tokens, positions, group_of, sizes, rare, a, b,
+                            min(p - begins[i], q - begins[j]),
+                        )  # fmt: skip
+                        if l >= 0:
+                            r += _common_right(tokens, p + gram, q + gram, most - gram)
+                    if l < 0 or l + r < least or (begins[i] == begins[j] and l + r > q - p):
+                        l = r = 0
+                left[i * n + j] = left[j * n + i] = l
+                right[i * n + j] = right[j * n + i] = r
+        for i in range(n):
+            a = members[start + i]
+            reach = 0
+            while True:
+                best = -1
+                for j in range(n):
+                    e = i * n + j
+                    if right[e] > reach and (
+                        best < 0
+                        or left[e] > left[best]
+                        or (left[e] == left[best] and right[e] > right[best])
+                    ):
+                        best = e
+                if best < 0:
+                    break
+                reach = right[best]
+                out_start[found] = positions[a] - left[best]
+                out_length[found] = left[best] + right[best]
+                out_anchor[found] = a
+                found += 1
+    state[0] = len(groups)
+    return found
+
+
+@inlined
+def _is_carried(
+    offsets: I64, positions: I64, members: I64, sizes: I64, group_of: U32, start: int, n: int
+) -> bool:
+    """Return whether the anchors before the members of a group are a group of the same size.
+
+    They are at the same distance then, and both groups are extended to the same sequence.
+    """
+    first = members[start]
+    if first == 0 or sizes[group_of[first - 1]] != n:
+        return False
+    distance = positions[first] - positions[first - 1]
+    for i in range(n):
+        a = members[start + i]
+        if (
+            group_of[a - 1] != group_of[first - 1]
+            or positions[a] - positions[a - 1] != distance
+            or positions[a - 1] < offsets[document_of(offsets, positions[a])]
+        ):
+            return False
+    return True
+
+
+@inlined
+def _has(begins: I64, ends: I64, i: int, at: int) -> bool:
+    """Return whether a position lies in the document of active place i."""
+    return begins[i] <= at < ends[i]
+
+
+@inlined
+def _majority(tokens: U64, active: I64, begins: I64, ends: I64, n: int, shift: int) -> np.uint64:
+    """Return the token at this distance from most of the active places, if there is one.
+
+    Boyer and Moore's vote: if more than half agree, it is their token; else it is any token.
+    """
+    token = np.uint64(0)
+    votes = 0
+    for i in range(n):
+        at = active[i] + shift
+        if _has(begins, ends, i, at):
+            if votes == 0:
+                token = tokens[np.uint64(at)]
+            votes += 1 if tokens[np.uint64(at)] == token else -1
+    return token
+
+
+@inlined
+def _count_agreeing(
+    tokens: U64,
+    active: I64,
+    begins: I64,
+    ends: I64,
+    n: int,
+    shift: int,
+    token: np.uint64,
+    length: int,
+) -> tuple[int, int]:
+    """Return how many places have this token, and how many of these, of this length, are apart."""
+    agree = 0
+    apart = 0
+    free = np.int64(-1)
+    for i in range(n):
+        at = active[i] + shift
+        if _has(begins, ends, i, at) and tokens[np.uint64(at)] == token:
+            agree += 1
+            if active[i] >= free:
+                apart += 1
+                free = active[i] + length
+    return agree, apart
+
+
+@inlined
+def _keep(
+    tokens: U64, active: I64, begins: I64, ends: I64, n: int, shift: int, token: np.uint64
+) -> int:
+    """Drop the active places that have another token at this distance; return how many are left."""
+    kept = 0
+    for i in range(n):
+        at = active[i] + shift
+        if _has(begins, ends, i, at) and tokens[np.uint64(at)] == token:
+            active[kept] = active[i]
+            begins[kept] = begins[i]
+            ends[kept] = ends[i]
+            kept += 1
+    return kept
+
+
+@kernel
+def extend_together(
+    tokens: U64,
+    offsets: I64,
+    positions: I64,
+    members: I64,
+    starts: I64,
+    sizes: I64,
+    group_of: U32,
+    groups: I64,
+    gram: int,
+    least: int,
+    active: I64,
+    begins: I64,
+    ends: I64,
+    out_start: I64,
+    out_length: I64,
+    out_anchor: I64,
+) -> int:
+    """Write the sequence that each common group is extended to, by the place of one member.
+
+    A group begins with the places of its gram. It grows by a token on its right, or if it cannot on
+    its left, as long as more than half of them, counted without overlaps, still agree.
+
+    active, begins, ends : scratch, for the largest group.
+    out_start, out_length, out_anchor : with room for a sequence a group.
+    The other arrays : as for `compare_in_pairs`.
+
+    Returns the number of sequences.
+    """
+    found = 0
+    for at in range(len(groups)):
+        start, n = starts[groups[at]], sizes[groups[at]]
+        if _is_carried(offsets, positions, members, sizes, group_of, start, n):
+            continue
+        all_apart = 0
+        free = np.int64(-1)
+        for i in range(n):
+            p = positions[members[start + i]]
+            d = document_of(offsets, p)
+            active[i] = p
+            begins[i] = offsets[d]
+            ends[i] = offsets[d + 1]
+            if p >= free:
+                all_apart += 1
+                free = p + gram
+        needed = max(2, all_apart // 2 + 1)
+        l = r = 0
+        is_right = True
+        while True:
+            shift = r if is_right else -l - 1
+            token = np.uint64(0)
+            agree, apart = 0, 0
+            if _has(begins, ends, 0, active[0] + shift):
+                token = tokens[np.uint64(active[0] + shift)]
+                agree, apart = _count_agreeing(
+                    tokens, active, begins, ends, n, shift, token, l + r + 1
+                )
+            if 2 * agree <= n:
+                token = _majority(tokens, active, begins, ends, n, shift)
+                agree, apart = _count_agreeing(
+                    tokens, active, begins, ends, n, shift, token, l + r + 1
+                )
+            if apart < needed:
+                if not is_right:
+                    break
+                is_right = False
+                continue
+            if is_right:
+                r += 1
+            else:
+                l += 1
+            if agree < n:
+                n = _keep(tokens, active, begins, ends, n, shift, token)
+                is_right = True  # Fewer places may agree on their right again.
+        if l + r >= least:
+            out_start[found] = active[0] - l
+            out_length[found] = l + r
+            # Its anchor: the member at this place.
+            low, high = start, start + sizes[groups[at]]
+            while high - low > 1:
+                middle = (low + high) // 2
+                if positions[members[middle]] <= active[0]:
+                    low = middle
+                else:
+                    high = middle
+            out_anchor[found] = members[low]
+            found += 1
+    return found

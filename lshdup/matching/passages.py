@@ -1,0 +1,287 @@
+"""Passages: sequences of tokens that recur in a collection, and all their places.
+
+*Passage.* A *run* is two places with the same tokens, at least `least`, that cannot be longer: the
+tokens before them differ, or a document begins there, and so behind them. The places of a run do
+not overlap. A place of a run is *longest* if no place of another run contains it. The sequences of
+the longest places are the passages, each with all its places in the collection: from left to
+right, those that do not overlap the place before. So every run lies within a place of a passage,
+and what recurs as a part of longer passages only is no passage of its own.
+
+*Common sequences.* Comparing all pairs of a million places would take forever, and a list of all
+the ways in which they differ would help nobody. An anchor (`shingling.winnowing`) whose gram stands
+at more than `max_documents` anchors is common, and finds no runs. Instead its gram is extended by a
+token on its right or else on its left as long as more than half of its places, overlapping ones
+not counted, agree. What it is extended to is a passage, with all its places, if it has `least`
+tokens. Runs are found by other anchors, and pass over common ones. One template with a hundred
+thousand fillings is one passage, and so is a word that a text repeats a million times.
+
+With two sides (--against), runs have a place on either side, and so have all passages.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.frozen import dataclass
+from lshdup.kernels.ordering import order_by_key
+from lshdup.kernels.passages import places as place_kernels
+from lshdup.kernels.passages import runs as run_kernels
+from lshdup.params import PassageParams
+from lshdup.utils.parallel import Progress, no_progress, run_parts
+from lshdup.utils.ragged import RaggedSets, offsets_of, ranges
+from lshdup.utils.scratch import Spool
+
+#: Bytes that the sort of one anchor takes, and what a run takes until it is a passage.
+_SORT_BYTES = 48
+
+#: Places, and runs, that a kernel writes at a time.
+_AT_ONCE = 1 << 18
+
+
+@dataclass(frozen=True)
+class Passages:
+    """Passages and their places, the passages with the largest tokens × (places - 1) first.
+
+    Equals are in the order of their first place; of equal first places the longer is first. The
+    places of a passage are in order, and none overlaps another.
+
+    tokens : int64 array of shape (p,), length of each passage.
+    starts : int64 array of shape (p + 1,); places of passage i are starts[i] … starts[i + 1] - 1.
+    documents : int64 array of shape (m,), document of each place.
+    first : int64 array of shape (m,), number of the place's first token in its document, from 0.
+    """
+
+    tokens: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    documents: NDArray[np.int64]
+    first: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """The number of places of each passage: int64 array of shape (p,)."""
+        return np.diff(self.starts)
+
+    def take(self, passages: NDArray[np.int64]) -> "Passages":
+        """Return these passages, in this order. passages : int64 array."""
+        places = self.places[passages]
+        rows = ranges(self.starts[passages], places)
+        return Passages(
+            self.tokens[passages], offsets_of(places), self.documents[rows], self.first[rows]
+        )
+
+
+@dataclass(frozen=True)
+class Anchors:
+    """Anchors of sequences that stand one after the other, in their order.
+
+    hashes : uint64 array of shape (a,), of the gram at each anchor.
+    positions : int64 array of shape (a,), of the first token of the gram in all sequences.
+    gram, window : tokens of a gram, and grams of a window.
+    """
+
+    hashes: NDArray[np.uint64]
+    positions: NDArray[np.int64]
+    gram: int
+    window: int
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """Anchors with equal hashes, at least two a group, in the order of their positions.
+
+    members : int64 array, the anchors of one group after the other.
+    starts, sizes : int64 arrays of shape (groups + 1,); the last group is none and is empty.
+    group_of : uint32 array of shape (a,), the group of each anchor; that one if it has none.
+    """
+
+    members: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    group_of: NDArray[np.uint32]
+
+
+#: Start, length and anchor of runs: int64 arrays of equal length.
+_Runs = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+
+
+def find_passages(
+    sequences: RaggedSets,
+    anchors: Anchors,
+    params: PassageParams,
+    folder: Path | None,
+    *,
+    split: int | None = None,
+    jobs: int = 1,
+    memory: int = 1 << 30,
+    progress: Progress = no_progress,
+) -> Passages:
+    """Find the passages of sequences of tokens.
+
+    sequences : the tokens of each document, in order and with repeats.
+    anchors : of the sequences, so many that a passage of `params.least` tokens has one.
+    folder : where temporary files are; None: where the system has them.
+    split : the first document of the other side; None: one side.
+    memory : bytes that the sort of the anchors may take; beside it, 4 bytes an anchor are held, and
+        the answer.
+
+    Determinism: the same at any number of jobs and with any memory.
+    Cost: linear in the tokens and in tokens × places of the passages; rare anchors are compared
+    with fewer than `max_documents` others.
+    """
+    with Spool(folder) as spool:
+        groups = _group(anchors, spool, memory, progress)
+        tokens, offsets = np.asarray(sequences.values), np.ascontiguousarray(sequences.offsets)
+        border = -1 if split is None else int(offsets[split])
+        shared = (tokens, offsets, anchors.positions, groups.members, groups.starts, groups.sizes)
+        shared += (groups.group_of,)  # type: ignore[assignment]
+        is_common = groups.sizes > params.max_documents
+        rare = np.flatnonzero(~is_common)[:-1]
+        args = anchors.gram, params.least
+        longest = _longest(_in_parts(jobs, partial(_compare, shared, rare, border, params, args)))
+        progress("passages", 1, 3)
+        common = _in_parts(jobs, partial(_extend, shared, np.flatnonzero(is_common), args))
+        progress("passages", 2, 3)
+        runs = _distinct([longest, *common])
+        found = _list_places(shared, anchors, runs, border)
+        progress("passages", 3, 3)
+        return _in_order(*found, offsets)
+
+
+def _group(anchors: Anchors, spool: Spool, memory: int, progress: Progress) -> _Groups:
+    """Group the anchors by their hashes: sort the hashes in parts that fit into memory."""
+    n = len(anchors)
+    bits = 0
+    while bits < 12 and (_SORT_BYTES * n) >> bits > memory:
+        bits += 1
+    sizes: list[NDArray[np.int64]] = []
+    for part in range(1 << bits):
+        mine = np.arange(n)
+        if bits:
+            mine = np.concatenate([
+                start + np.flatnonzero(anchors.hashes[start : start + _AT_ONCE] >> np.uint64(64 - bits) == part)
+                for start in range(0, n, _AT_ONCE)
+            ])  # fmt: skip
+        hashes, order = np.empty(len(mine), np.uint64), np.empty(len(mine), np.uint32)
+        slots = np.empty((1 << max(len(mine) - 1, 0).bit_length()) + 1, np.uint32)
+        keys = np.ascontiguousarray(anchors.hashes[mine] if bits else anchors.hashes)
+        order_by_key(keys, np.arange(len(mine)), slots, hashes, order)
+        cuts = np.flatnonzero(np.diff(hashes)) + 1
+        counts = np.diff(cuts, prepend=0, append=len(mine))
+        recurs = counts > 1
+        spool.append(mine[order[np.repeat(recurs, counts)]].view(np.uint64))
+        sizes.append(counts[recurs])
+        progress("anchors sorted", part + 1, 1 << bits)
+    all_sizes = np.append(np.concatenate(sizes), 0)
+    members = spool.values().view(np.int64)
+    group_of = np.full(n, len(all_sizes) - 1, np.uint32)
+    starts = offsets_of(all_sizes)[:-1]
+    for start in range(0, len(members), _AT_ONCE):
+        some = np.arange(start, min(start + _AT_ONCE, len(members)))
+        group_of[members[some]] = np.searchsorted(starts[:-1], some, side="right") - 1
+    return _Groups(members, starts, all_sizes, group_of)
+
+
+def _in_parts(jobs: int, work: "partial[Iterator[_Runs]]") -> list[_Runs]:
+    """Return what a work yields for every part of `jobs`, on a thread each, in order."""
+    made: list[list[_Runs]] = [[] for _ in range(jobs)]
+
+    def run(part: int, parts: int) -> None:
+        made[part] = list(work(part, parts))
+
+    run_parts(jobs, run)
+    return [each for part in made for each in part]
+
+
+def _compare(shared, rare, border, params, args, part: int, parts: int) -> Iterator[_Runs]:
+    """Yield the runs of every `parts`th rare group."""
+    most = params.max_documents
+    scratch = [np.empty(size, np.int64) for size in (most, most, most**2, most**2)]
+    state = np.zeros(1, np.int64)
+    groups = np.ascontiguousarray(rare[part::parts])
+    while state[0] < len(groups):
+        out = [np.empty(max(_AT_ONCE, most**2), np.int64) for _ in range(3)]
+        found = run_kernels.compare_in_pairs(
+            *shared, groups, most, *args, border, *scratch, state, *out
+        )
+        # Runs of one group and its neighbours are many, and most lie within others.
+        yield _longest([tuple(each[:found] for each in out)])
+
+
+def _extend(shared, common, args, part: int, parts: int) -> Iterator[_Runs]:
+    """Yield what every `parts`th common group is extended to."""
+    groups = np.ascontiguousarray(common[part::parts])
+    largest = int(shared[5][groups].max(initial=0))
+    scratch = [np.empty(largest, np.int64) for _ in range(3)]
+    out = [np.empty(len(groups), np.int64) for _ in range(3)]
+    found = run_kernels.extend_together(*shared, groups, *args, *scratch, *out)
+    yield tuple(each[:found] for each in out)
+
+
+def _joined(runs: list[_Runs]) -> _Runs:
+    """Return runs as three arrays, by their starts, of equal starts the longest first."""
+    starts, lengths, anchors = (
+        np.concatenate([np.zeros(0, np.int64), *columns])
+        for columns in (zip(*runs, strict=True) if runs else ((), (), ()))
+    )
+    order = np.lexsort((anchors, -lengths, starts))
+    return starts[order], lengths[order], anchors[order]
+
+
+def _longest(runs: list[_Runs]) -> _Runs:
+    """Return the runs at places that no other run's place contains, once each, in order."""
+    starts, lengths, anchors = _joined(runs)
+    ends = starts + lengths
+    before = np.maximum.accumulate(np.append(-1, ends))[:-1]
+    keep = ends > before
+    return starts[keep], lengths[keep], anchors[keep]
+
+
+def _distinct(runs: list[_Runs]) -> _Runs:
+    """Return runs in order, one for each place."""
+    starts, lengths, anchors = _joined(runs)
+    keep = np.ones(len(starts), bool)
+    keep[1:] = (np.diff(starts) != 0) | (np.diff(lengths) != 0)
+    return starts[keep], lengths[keep], anchors[keep]
+
+
+def _list_places(
+    shared, anchors: Anchors, runs: _Runs, border: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the length and the number of places of each passage, and all places."""
+    done, state = np.zeros(len(runs[0]), np.uint8), np.zeros(1, np.int64)
+    room = max(_AT_ONCE, int(shared[5].max(initial=0)))
+    parts = []
+    while state[0] < len(runs[0]):
+        lengths, counts, places = (np.empty(size, np.int64) for size in (_AT_ONCE, _AT_ONCE, room))
+        found = place_kernels.list_places(
+            *shared[:3], anchors.hashes, anchors.window, *shared[3:], *runs, border, done, state, lengths, counts, places
+        )
+        total = int(counts[:found].sum())
+        parts.append((lengths[:found].copy(), counts[:found].copy(), places[:total].copy()))
+    none = np.zeros(0, np.int64)
+    columns = zip(*parts, strict=True) if parts else ((), (), ())
+    lengths, counts, places = (np.concatenate([none, *each]) for each in columns)
+    return lengths, counts, places
+
+
+def _in_order(
+    lengths: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    places: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+) -> Passages:
+    """Return passages in the order of `Passages`."""
+    starts = offsets_of(counts)[:-1]
+    order = np.lexsort((-lengths, places[starts], -lengths * (counts - 1)))
+    places = places[ranges(starts[order], counts[order])]
+    documents = np.searchsorted(offsets, places, side="right") - 1
+    return Passages(lengths[order], offsets_of(counts[order]), documents, places - offsets[documents])

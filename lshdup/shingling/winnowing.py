@@ -1,0 +1,94 @@
+"""Anchors: the positions by which equal passages are found, chosen by the tokens around them."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.kernels.passages.anchors import select_anchors
+from lshdup.matching.passages import Anchors
+from lshdup.utils.parallel import Progress, no_progress, run_in_parts
+from lshdup.utils.ragged import RaggedSets
+from lshdup.utils.scratch import Spool
+
+#: Tokens whose anchors a thread selects at a time, or one document of more.
+_TOKENS_AT_ONCE = 1 << 20
+
+
+def plan_grams(least: int) -> tuple[int, int]:
+    """Return tokens of a gram and grams of a window, so that passages of `least` have an anchor.
+
+    A gram is no shorter than a window, so that the grams of neighbouring anchors touch.
+
+    >>> plan_grams(50)
+    (26, 25)
+    """
+    return least // 2 + 1, least - least // 2
+
+
+@contextmanager
+def winnowed(
+    sequences: RaggedSets,
+    least: int,
+    folder: Path | None,
+    jobs: int = 1,
+    progress: Progress = no_progress,
+) -> Iterator[Anchors]:
+    """Select the anchors of sequences of tokens, and keep them in temporary files.
+
+    Two places with the same `least` tokens have an anchor at the same distance in both
+    (`kernels.passages.anchors`).
+
+    folder : where the files are; None: where the system has temporary files.
+
+    Determinism: the same at any number of jobs. Cost: linear, 16 bytes an anchor; on average there
+    are 2 in least / 2 + 1 tokens, and one a token where a text repeats itself all the time.
+    """
+    gram, window = plan_grams(least)
+    offsets = np.ascontiguousarray(sequences.offsets)
+    with ExitStack() as stack:
+        hashes, positions = (stack.enter_context(Spool(folder)) for _ in range(2))
+        cuts = _cut_documents(offsets)
+        for at in range(0, len(cuts) - 1, 4 * jobs):
+            parts = list(zip(cuts[at : at + 4 * jobs], cuts[at + 1 : at + 4 * jobs + 1], strict=False))
+            made: list[tuple[NDArray[np.uint64], NDArray[np.int64]]] = [_NONE] * len(parts)
+
+            def work(some: slice, parts=parts, made=made) -> None:  # type: ignore[no-untyped-def]
+                for part in range(some.start, some.stop):
+                    made[part] = _select(sequences, offsets, *parts[part], gram, window)
+
+            run_in_parts(len(parts), jobs, work, least=1)
+            for part_hashes, part_positions in made:
+                hashes.append(part_hashes)
+                positions.append(part_positions.view(np.uint64))
+            progress("anchors", int(cuts[min(at + 4 * jobs, len(cuts) - 1)]), len(offsets) - 1)
+        yield Anchors(hashes.values(), positions.values().view(np.int64), gram, window)
+
+
+_NONE = np.zeros(0, np.uint64), np.zeros(0, np.int64)
+
+
+def _cut_documents(offsets: NDArray[np.int64]) -> list[int]:
+    """Return the first documents of parts of about as many tokens, and the number of documents."""
+    cuts = [0]
+    while cuts[-1] < len(offsets) - 1:
+        end = np.searchsorted(offsets, offsets[cuts[-1]] + _TOKENS_AT_ONCE, side="right") - 1
+        cuts.append(max(int(end), cuts[-1] + 1))
+    return cuts
+
+
+def _select(
+    sequences: RaggedSets, offsets: NDArray[np.int64], start: int, stop: int, gram: int, window: int
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Return the hashes and positions of the anchors of the documents from start to before stop."""
+    mine = offsets[start : stop + 1]
+    size, longest = int(mine[-1] - mine[0]), int(np.diff(mine).max(initial=0))
+    hashes, positions = np.empty(size, np.uint64), np.empty(size, np.int64)
+    tokens = np.ascontiguousarray(sequences.values[mine[0] : mine[-1]])
+    scratch = np.empty(longest + 1, np.uint64)
+    found = select_anchors(
+        tokens, mine, int(mine[0]), gram, window, scratch, hashes, positions
+    )
+    return hashes[:found].copy(), positions[:found].copy()
