@@ -52,6 +52,14 @@ def _one_of(*values: str) -> Type:
     return Type(words, str, values)
 
 
+#: What start and end count bytes of.
+_OFFSETS = Type(
+    "bytes of what start and end are: `bytes`, the document as it is stored; `field`, the text "
+    "field of a row; `text`, the text that was extracted (of a page the visible one), as UTF-8",
+    str,
+    ("bytes", "field", "text"),
+)
+
 _PAIR = {"a": NAME, "b": NAME, "similarity": SHARE}
 _BANDS = {"scheme": TEXT, "perms": COUNT, "bands": COUNT, "rows": COUNT}
 _BAND_NUMBERS = (
@@ -69,6 +77,12 @@ LISTINGS: dict[str, dict[str, Type]] = {
     "clusters": {"group": COUNT, "role": _one_of("keep", "drop"), "name": NAME, "similarity": SHARE,
                  "copy": FLAG, "smallest": SHARE, "same": SAME},
     "clusters-names": {"name": NAME},
+    "passages": {"passage": COUNT, "tokens": COUNT, "places": COUNT, "documents": COUNT,
+                 "text": _or_empty(TEXT), "document": NAME, "start": _or_empty(COUNT),
+                 "end": _or_empty(COUNT), "token_start": COUNT, "token_end": COUNT,
+                 "offsets": _OFFSETS},
+    "passages-spans": {"document": NAME, "start": _or_empty(COUNT), "end": _or_empty(COUNT),
+                       "offsets": _OFFSETS},
     "query": {"name": NAME, "similarity": SHARE, "same": SAME, "query": NAME},
     "shingle": {"shingle": TEXT, "text": TEXT},
     "show": {"kind": _one_of("alike", "removed", "added", "moved away", "moved here"),
@@ -109,6 +123,7 @@ COMMANDS = {
     "pairs-against": "pairs --against",
     "pairs-histogram": "pairs --histogram",
     "clusters-names": "clusters --emit keep, drop",
+    "passages-spans": "passages --emit spans",
     "shingle": "shingle --show",
     "show-group": "show NAME",
     "show-shingles": "show --shingles",
@@ -120,6 +135,7 @@ COMMANDS = {
 #: When a column is printed, and columns with a value of an option in their name.
 _NOTES = {
     "pairs-histogram": "the last three unless --examples 0",
+    "passages": "text in the first row of each; whole in json and jsonl",
     "query": "query if several DOC are asked for, or in json",
     "shingle": "removed if --template or --ignore-common is in force",
     "show-shingles": "removed if --template or --ignore-common is in force",

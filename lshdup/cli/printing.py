@@ -99,7 +99,7 @@ class DocumentNames:
         self._known = np.zeros(n, bool)
         self._typed = typed
 
-    def of(self, documents: "NDArray[np.uint32]") -> "NDArray[Any]":
+    def of(self, documents: "NDArray[np.integer]") -> "NDArray[Any]":
         """Return the names of documents as an array of bytes objects."""
         import numpy as np
 

@@ -43,6 +43,8 @@ COMMANDS = {
     ],
     "clusters": ["clusters", "d", "-t", "0.5"],
     "clusters-names": ["clusters", "d", "-t", "0.5", "--emit", "drop"],
+    "passages": ["passages", "d", "--least", "4", "--no-store"],
+    "passages-spans": ["passages", "d", "--least", "4", "--emit", "spans", "--no-store"],
     "query": ["query", "one.txt", "two words.txt", "-t", "0.5"],
     "query-top": ["query", "one.txt", "two words.txt", "-t", "0.5", "--top", "1"],
     "shingle": ["shingle", "--show", "d/two words.txt"],
@@ -268,6 +270,7 @@ def test_listings_for_eyes(columns, corpus, tmp_path):
         "clusters": ["clusters", "-t", "0.6", "--max-rows", "40"],
         "columns": ["clusters", "-t", "0.6", "--max-rows", "5", "--header"],
         "group": ["show", "BSD-2-Clause.txt", "-t", "0.6"],
+        "passages": ["passages", "--least", "100", "--max-rows", "20"],
     }
     for name, command in commands.items():
         for color in ("--color", "--no-color"):
