@@ -296,6 +296,11 @@ def linear_signatures(sets, prime, a, b):
 # --- bands ---
 
 
+def sample_of(elements, rate, salt):
+    """The elements whose hash is below 2^64 / rate, by its definition."""
+    return {x for x in elements if mix64(x ^ salt) * rate < MASK + 1}
+
+
 def candidates(signatures, bands, rows):
     found = set()
     for band in range(bands):

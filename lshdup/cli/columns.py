@@ -73,9 +73,10 @@ _BAND_NUMBERS = (
 LISTINGS: dict[str, dict[str, Type]] = {
     "pairs": _PAIR | {"same": SAME},
     "pairs-against": _PAIR | {"verified": _one_of("exact", "estimate"), "same": SAME},
+    "pairs-unmatched": {"name": NAME},
     "pairs-histogram": {"threshold": SHARE, "pairs": COUNT, "documents": COUNT, "groups": COUNT},
-    "clusters": {"group": COUNT, "role": _one_of("keep", "drop"), "name": NAME, "similarity": SHARE,
-                 "copy": FLAG, "smallest": SHARE, "same": SAME},
+    "clusters": {"group": COUNT, "role": _one_of("keep", "drop", "other"), "name": NAME,
+                 "similarity": SHARE, "copy": FLAG, "smallest": SHARE, "same": SAME},
     "clusters-names": {"name": NAME},
     "passages": {"passage": COUNT, "tokens": COUNT, "places": COUNT, "documents": COUNT,
                  "text": _or_empty(TEXT), "document": NAME, "start": _or_empty(COUNT),
@@ -121,6 +122,7 @@ OPTIONAL: dict[str, dict[str, Type]] = {
 #: The command that prints a listing, where the name of the listing does not say it.
 COMMANDS = {
     "pairs-against": "pairs --against",
+    "pairs-unmatched": "pairs --against OTHER --unmatched",
     "pairs-histogram": "pairs --histogram",
     "clusters-names": "clusters --emit keep, drop",
     "passages-spans": "passages --emit spans",

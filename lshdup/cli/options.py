@@ -65,8 +65,8 @@ documents_options = _stack(
     option("--text-field", default="", metavar="NAME", show_default=params.DEFAULT_TEXT_FIELD,
            help="Field of JSON Lines, CSV and Parquet with the text of a row (a.b: b in a; a,b: "
                 "both). With it, such files in folders are taken row by row too."),
-    option("--id-field", default="", metavar="NAME", show_default="a row is called FILE:ROW",
-           help="Field that holds the name of a row: a string or an integer, each once."),
+    option("--id-field", default="", metavar="NAME", show_default="FILE:ROW",
+           help="Field with the name of a row: a string or integer, each once."),
     option("--archives", is_flag=True,
            help="Open archives in folders too: tar, zip, WARC, wiki dumps."),
     option("--split", type=Pattern(), default="", metavar="REGEX", show_default="no",
@@ -204,6 +204,14 @@ same_option = plain_option(
     help="Only equal files, or equal sequences of words.",
 )
 
+
+def against_option(what: str) -> Callable[[F], F]:
+    """Return the decorator for --against. what : what the command does with OTHER."""
+    other = "a folder, a file (repeatable), or the store of an earlier run."
+    return option("--against", multiple=True, type=click.Path(path_type=bytes), metavar="OTHER",
+                  help=f"{what}: {other}")  # fmt: skip
+
+
 pair_options = _stack(
     exact_option,
     plain_option("--verify", type=click.Choice(params.VERIFY), default=_PAIRS.verify,
@@ -217,10 +225,9 @@ pair_options = _stack(
 keep_options = _stack(
     option("--keep", type=click.Choice(tuple(params.KEEP)),
            show_default="shortest-path; of records first",
-           help="Which of a group to keep: the shortest path (whole files before parts, fewest "
-                "folders, no .bak, shortest name); the first as DOCS were named; the most similar "
-                "to all others; the longest or shortest; the newest or oldest; the first in byte "
-                "order."),
+           help="Which of a group to keep: the shortest path (fewest folders, no .bak, shortest "
+                "name); the first as DOCS were named; the most similar to all others; the longest "
+                "or shortest; the newest or oldest; the first in byte order."),
     option("--prefer", multiple=True, metavar="GLOB",
            help="Documents below this folder, or whose name or path matches, win before --keep; "
                 "repeatable, the first is strongest."),
@@ -257,7 +264,7 @@ run_options = _stack(
 engine_options = _stack(
     option("--engine", type=click.Choice(("local", "spark")), default="local",
            help="Here, or on Spark (needs lshdup[spark], Java 17)."),
-    option("--master", metavar="URL", show_default="as Spark is set, else local[*]",
+    option("--master", metavar="URL", show_default="Spark's, else local[*]",
            help="For Spark: local[N], spark://HOST:PORT, yarn, k8s://…"),
     option("--spark-conf", type=Lines(), multiple=True, metavar="K=V",
            help="A setting of Spark; repeatable; in the variable one a line."),
@@ -271,7 +278,7 @@ output_options = _stack(
     option("--header/--no-header", default=None,
            help="Names of the columns in the first line.  [default: in tables and csv]"),
     option("--max-rows", type=click.IntRange(0), metavar="N",
-           show_default="ten screens of a terminal",
+           show_default="ten screens",
            help="Most rows of a table; 0: all of them."),
     plain_option("-0", "--null", "nul", is_flag=True,
                  help="NUL after every field, for xargs -0."),

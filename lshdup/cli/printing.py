@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from lshdup.documents.document_list import DocumentList
     from lshdup.matching.sameness import Prints
 
 
@@ -83,6 +84,12 @@ def group_layout(target: Target) -> Layout | None:
     from lshdup.cli.tables import groups
 
     return None if target.header else groups
+
+
+def name_documents(chosen: "NDArray[np.int64]", documents: "DocumentList") -> "Iterator[Piece]":
+    """Yield pieces of one column, the names of documents."""
+    for start in range(0, len(chosen), PIECE_ROWS):
+        yield (documents.typed_names(chosen[start : start + PIECE_ROWS]),)
 
 
 class DocumentNames:

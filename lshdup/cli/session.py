@@ -121,6 +121,7 @@ def open_session(
             options.get("check_content", False),
             tuple(options.get("templates", ())),
             accept=partial(_accept, output, accept),
+            accept_other=partial(_refuse_output, output),
             check_files=options.get("check_files", False),
             replace_store=options.get("replace_store", False),
             memory=options.get("memory") or default_limit(),
@@ -137,11 +138,15 @@ def _accept(
     read: bool,
 ) -> None:
     """Raise before the work if the output is a document, or if a command refuses the documents."""
+    _refuse_output(output, documents)
+    accept(documents, read)
+
+
+def _refuse_output(output: str | Path | None, documents: "DocumentList") -> None:
     if output is not None:
         from lshdup.documents.rewriting import refuse_document
 
         refuse_document(Path(output), documents)
-    accept(documents, read)
 
 
 def _say_size(console: Console, store: "Store") -> None:

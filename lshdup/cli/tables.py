@@ -122,12 +122,12 @@ def groups(rows: Iterable[Row], width: int | None, color: bool) -> Iterator[str]
         yield from [] if number == "1" else [""]
         yield from map(_bold, fold_cell(head, width)) if color and width else [head]
         for row, name in zip(members, names, strict=True):
-            role = "keep" if row[1] == "keep" else row[3]
+            role = row[3] if row[1] == "drop" else row[1]
             name = name.removeprefix(folder)
             room = width and max(_LEAST, width - _INDENT)
             for at, line in enumerate(fold_cell(name, room) if room else [name]):
                 start = f"  {role:<6}  {row[6]:<5}  " if not at else " " * _INDENT
-                yield _bold(start + line) if color and role == "keep" else start + line
+                yield _bold(start + line) if color and row[1] != "drop" else start + line
 
 
 def passages(rows: Iterable[Row], width: int | None, color: bool) -> Iterator[str]:

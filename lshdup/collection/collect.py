@@ -89,7 +89,7 @@ def collect(
     and two batches a thread or one large document; a document that needs more memory is skipped.
     """
     if previous is not None:
-        unchanged = _unchanged_collection(documents, sketch, previous, keep)
+        unchanged = unchanged_collection(documents, sketch, previous, keep)
         if unchanged is not None:
             return replace(unchanged, shingle=shingle)
     rows = _Rows(documents, shingle, sketch, shingle_filter, allocate)
@@ -154,7 +154,7 @@ def sketch_collection(
     return replace(collection, sketch=sketch, signatures=signatures)
 
 
-def _unchanged_collection(
+def unchanged_collection(
     documents: DocumentList, sketch: SketchParams | None, previous: Previous, keep: Spool | int
 ) -> Collection | None:
     """Return the previous collection if no document was added, changed or removed since, else None.

@@ -133,19 +133,19 @@ def check_target(
     return files, targets
 
 
-def refuse_document(output: Path, documents: DocumentList) -> None:
+def refuse_document(output: Path, documents: DocumentList, option: str = "-o") -> None:
     """Raise ParameterError if an output is the file of one of the documents, by any name."""
     if output.is_file():
         number = documents.names.find(typed_name(os.fsencode(output)))
         of_size = np.flatnonzero(documents.sizes == output.stat().st_size).tolist()
         numbers = of_size if number is None else [number, *of_size]
-        refuse_file(output, map(documents.path, numbers))
+        refuse_file(output, map(documents.path, numbers), option)
 
 
-def refuse_file(output: Path, paths: Iterable[bytes]) -> None:
+def refuse_file(output: Path, paths: Iterable[bytes], option: str = "-o") -> None:
     """Raise ParameterError if an output is one of these files, by any name."""
     if _is_one_of(output, paths):
-        message = f"-o {output} is one of the documents that are compared"
+        message = f"{option} {output} is one of the documents that are compared"
         raise ParameterError(message, "write to another file, or --exclude this one")
 
 

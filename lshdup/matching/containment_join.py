@@ -1,10 +1,12 @@
 """The exact join by containment: every pair of sets with |A ∩ B| / min(|A|, |B|) >= t.
 
-A set shares one of its |A| - ⌈t|A|⌉ + 1 rarest elements with each set that holds a share t of it
-(prefix_index.py). Those prefixes are indexed, and each set looks all its elements up among the
-prefixes of smaller sets. The prefix is longer nowhere than for the similarity t, so what most sets
-have of their own rules them out; a candidate is verified in a hash table of the larger set, until
-too many elements are missing. So the cost of a candidate does not depend on the larger set.
+A set shares s + 1 of its |A| - ⌈t|A|⌉ + s + 1 rarest elements with each set that holds a share t of
+it, for any s. These prefixes are indexed (prefix_index.py), and each set looks all its elements up
+among the prefixes of smaller sets. In natural text, elements of its own rule most sets out; sets
+that share a phrase only are ruled out by s.
+
+A candidate is verified in a hash table of the larger set, until too many elements are missing: its
+cost does not depend on the larger set.
 """
 
 import threading
@@ -17,6 +19,12 @@ from lshdup.kernels.joins import containment_join
 from lshdup.kernels.joins.prefixes import Postings
 from lshdup.matching import prefix_index
 from lshdup.utils.ragged import RaggedSets
+
+#: Bits that mark the elements of lists, for each element.
+_BITS = 16
+
+#: Share of a set by which its prefix is longer than it must be.
+_SLACK = 1 / 32
 
 #: (inside, holder, containment, similarity) of pairs: two uint32 and two float64 arrays.
 Insides = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64], NDArray[np.float64]]
@@ -47,7 +55,8 @@ def containment_pairs(
     step for each rare element of a set that a larger one has. Memory: `planned_memory`.
     """
     order = prefix_index.order_by_size(sets, members)
-    prefixes = prefix_index.choose_prefixes(sets, order, threshold, jobs)
+    prefixes = prefix_index.choose_prefixes(sets, order, _loosened(threshold), jobs)
+    outside = prefixes.sizes - prefixes.single - prefixes.kept
     turns = [
         (prefixes._replace(kept=prefixes.kept * indexed), np.flatnonzero(probing))
         for indexed, probing in prefix_index.sides(order, split)
@@ -61,7 +70,7 @@ def containment_pairs(
         before += len(holders)
         postings = prefix_index.write_postings(indexed, 0.0, jobs)
         for x, y, containment, similarity in _probe(
-            sets, order, holders, postings, threshold, jobs, report
+            sets, order, holders, postings, outside, threshold, jobs, report
         ):
             yield order[x].astype(np.uint32), order[y].astype(np.uint32), containment, similarity
 
@@ -75,12 +84,17 @@ def planned_memory(sizes: NDArray[np.int64], threshold: float, jobs: int = 1) ->
     1271
     """
     n, total, largest = len(sizes), int(sizes.sum()), int(sizes.max(initial=0))
-    prefixes = int(prefix_index.room_of_prefixes(sizes, threshold).sum())
+    prefixes = int(prefix_index.room_of_prefixes(sizes, _loosened(threshold)).sum())
     columns = 24 * prefix_index.PIECE
     counting = 2 * total + jobs * 4 * largest
-    # A list for each element of a prefix, its element and its holder.
-    probing = 24 * prefixes + jobs * (8 * n + 36 * largest + 4 * columns)
+    # A list for each element of a prefix, its element, its holder, and its marks.
+    probing = (24 + _BITS // 8) * prefixes + jobs * (8 * n + 36 * largest + 4 * columns)
     return 8 * total + 48 * n + 8 * prefixes + max(counting, probing)
+
+
+def _loosened(threshold: float) -> float:
+    """Return a lower threshold, above 0, whose prefixes are longer."""
+    return threshold - min(_SLACK, threshold / 2)
 
 
 def _probe(
@@ -88,6 +102,7 @@ def _probe(
     order: NDArray[np.int64],
     holders: NDArray[np.int64],
     postings: Postings,
+    outside: NDArray[np.int64],
     threshold: float,
     jobs: int,
     on_progress: Callable[[int, int], None],
@@ -95,19 +110,21 @@ def _probe(
     """Yield the sets inside each of `holders`: (rank, rank, containment, similarity)."""
     n, room = len(order), prefix_index.PIECE
     largest = int(sets.sizes[order[-1:]].max(initial=0))
+    marks = np.zeros(len(postings.elements) * _BITS // 64 + 1, np.uint64)
+    containment_join.mark_elements(postings.elements, marks)
     local = threading.local()
 
     def probe(state: NDArray[np.int64], last: int) -> Insides:
         if not hasattr(local, "met"):
-            local.met_by = np.full(n, containment_join.UNMET, np.uint32)
+            local.hits = np.zeros(n, np.uint32)
             local.met = np.empty(n, np.uint32)
             local.own = np.empty(largest, np.uint32)
             local.table = np.empty(1 << (2 * largest).bit_length(), np.uint64)
             local.ranks = np.empty((2, room), np.uint32)
             local.shares = np.empty((2, room), np.float64)
         written = containment_join.containment_join(
-            sets.values, sets.offsets, order, threshold, postings, holders, state, last,
-            local.met_by, local.met, local.own, local.table, *local.ranks, *local.shares,
+            sets.values, sets.offsets, order, threshold, postings, marks, holders, state, last,
+            outside, local.hits, local.met, local.own, local.table, *local.ranks, *local.shares,
         )  # fmt: skip
         x, y = local.ranks[:, :written].copy()
         containment, similarity = local.shares[:, :written].copy()

@@ -10,16 +10,15 @@ and what recurs as a part of longer passages only is no passage of its own.
 *Common sequences.* Comparing all pairs of a million places would take forever, and a list of all
 the ways in which they differ would help nobody. An anchor (`shingling.winnowing`) whose gram stands
 at more than `max_documents` anchors is common, and finds no runs. Instead its gram is extended by a
-token on its right or else on its left as long as more than half of its places, overlapping ones
-not counted, agree. What it is extended to is a passage, with all its places, if it has `least`
+token on its right or else on its left as long as half of its places, overlapping ones not counted,
+agree. What it is extended to is a passage, with all its places, if it has `least`
 tokens. Runs are found by other anchors, and pass over common ones. One template with a hundred
 thousand fillings is one passage, and so is a word that a text repeats a million times.
 
 With two sides (--against), runs have a place on either side, and so have all passages.
 """
 
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -27,8 +26,8 @@ from numpy.typing import NDArray
 
 from lshdup.frozen import dataclass
 from lshdup.kernels.ordering import order_by_key
-from lshdup.kernels.passages import places as place_kernels
-from lshdup.kernels.passages import runs as run_kernels
+from lshdup.kernels.passages.places import list_places
+from lshdup.kernels.passages.runs import Grouped, compare_in_pairs, extend_together
 from lshdup.params import PassageParams
 from lshdup.utils.parallel import Progress, no_progress, run_parts
 from lshdup.utils.ragged import RaggedSets, offsets_of, ranges
@@ -94,21 +93,6 @@ class Anchors:
         return len(self.positions)
 
 
-@dataclass(frozen=True)
-class _Groups:
-    """Anchors with equal hashes, at least two a group, in the order of their positions.
-
-    members : int64 array, the anchors of one group after the other.
-    starts, sizes : int64 arrays of shape (groups + 1,); the last group is none and is empty.
-    group_of : uint32 array of shape (a,), the group of each anchor; that one if it has none.
-    """
-
-    members: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-    group_of: NDArray[np.uint32]
-
-
 #: Start, length and anchor of runs: int64 arrays of equal length.
 _Runs = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
@@ -137,26 +121,35 @@ def find_passages(
     Cost: linear in the tokens and in tokens × places of the passages; rare anchors are compared
     with fewer than `max_documents` others.
     """
+    border = -1 if split is None else int(sequences.offsets[split])
     with Spool(folder) as spool:
-        groups = _group(anchors, spool, memory, progress)
-        tokens, offsets = np.asarray(sequences.values), np.ascontiguousarray(sequences.offsets)
-        border = -1 if split is None else int(offsets[split])
-        shared = (tokens, offsets, anchors.positions, groups.members, groups.starts, groups.sizes)
-        shared += (groups.group_of,)  # type: ignore[assignment]
-        is_common = groups.sizes > params.max_documents
-        rare = np.flatnonzero(~is_common)[:-1]
-        args = anchors.gram, params.least
-        longest = _longest(_in_parts(jobs, partial(_compare, shared, rare, border, params, args)))
+        grouped = _group(sequences, anchors, spool, params.least, border, memory, progress)
+        is_common = grouped.sizes > params.max_documents
+        rare, common = np.flatnonzero(~is_common)[:-1], np.flatnonzero(is_common)
+        longest = _longest(
+            _in_parts(jobs, lambda *part: _compare(grouped, rare, params.max_documents, *part))
+        )
         progress("passages", 1, 3)
-        common = _in_parts(jobs, partial(_extend, shared, np.flatnonzero(is_common), args))
+        extended = _joined(_in_parts(jobs, lambda *part: _extend(grouped, common, *part)))
         progress("passages", 2, 3)
-        runs = _distinct([longest, *common])
-        found = _list_places(shared, anchors, runs, border)
+        listed = [
+            _list_places(grouped, longest, params.max_documents),
+            _list_places(grouped, extended, len(anchors)),
+        ]
         progress("passages", 3, 3)
-        return _in_order(*found, offsets)
+        lengths, counts, places = map(np.concatenate, zip(*listed, strict=True))
+        return _in_order(lengths, counts, places, grouped.offsets)
 
 
-def _group(anchors: Anchors, spool: Spool, memory: int, progress: Progress) -> _Groups:
+def _group(
+    sequences: RaggedSets,
+    anchors: Anchors,
+    spool: Spool,
+    least: int,
+    border: int,
+    memory: int,
+    progress: Progress,
+) -> Grouped:
     """Group the anchors by their hashes: sort the hashes in parts that fit into memory."""
     n = len(anchors)
     bits = 0
@@ -166,10 +159,11 @@ def _group(anchors: Anchors, spool: Spool, memory: int, progress: Progress) -> _
     for part in range(1 << bits):
         mine = np.arange(n)
         if bits:
-            mine = np.concatenate([
-                start + np.flatnonzero(anchors.hashes[start : start + _AT_ONCE] >> np.uint64(64 - bits) == part)
-                for start in range(0, n, _AT_ONCE)
-            ])  # fmt: skip
+            leading = np.uint64(64 - bits)
+            pieces = range(0, n, _AT_ONCE)
+            masks = (anchors.hashes[at : at + _AT_ONCE] >> leading == part for at in pieces)
+            found = [at + np.flatnonzero(mask) for at, mask in zip(pieces, masks, strict=True)]
+            mine = np.concatenate(found)
         hashes, order = np.empty(len(mine), np.uint64), np.empty(len(mine), np.uint32)
         slots = np.empty((1 << max(len(mine) - 1, 0).bit_length()) + 1, np.uint32)
         keys = np.ascontiguousarray(anchors.hashes[mine] if bits else anchors.hashes)
@@ -187,10 +181,14 @@ def _group(anchors: Anchors, spool: Spool, memory: int, progress: Progress) -> _
     for start in range(0, len(members), _AT_ONCE):
         some = np.arange(start, min(start + _AT_ONCE, len(members)))
         group_of[members[some]] = np.searchsorted(starts[:-1], some, side="right") - 1
-    return _Groups(members, starts, all_sizes, group_of)
+    return Grouped(
+        np.ascontiguousarray(sequences.values), np.ascontiguousarray(sequences.offsets),
+        anchors.positions, anchors.hashes, members, starts, all_sizes, group_of,
+        anchors.gram, anchors.window, least, border,
+    )  # fmt: skip
 
 
-def _in_parts(jobs: int, work: "partial[Iterator[_Runs]]") -> list[_Runs]:
+def _in_parts(jobs: int, work: Callable[[int, int], Iterator[_Runs]]) -> list[_Runs]:
     """Return what a work yields for every part of `jobs`, on a thread each, in order."""
     made: list[list[_Runs]] = [[] for _ in range(jobs)]
 
@@ -201,29 +199,31 @@ def _in_parts(jobs: int, work: "partial[Iterator[_Runs]]") -> list[_Runs]:
     return [each for part in made for each in part]
 
 
-def _compare(shared, rare, border, params, args, part: int, parts: int) -> Iterator[_Runs]:
-    """Yield the runs of every `parts`th rare group."""
-    most = params.max_documents
-    scratch = [np.empty(size, np.int64) for size in (most, most, most**2, most**2)]
+def _compare(
+    grouped: Grouped, rare: NDArray[np.int64], most: int, part: int, parts: int
+) -> Iterator[_Runs]:
+    """Yield the runs of every `parts`th rare group, of at most `most` anchors."""
+    begins, ends = np.empty(most, np.int64), np.empty(most, np.int64)
+    left, right = np.empty(most**2, np.int64), np.empty(most**2, np.int64)
     state = np.zeros(1, np.int64)
     groups = np.ascontiguousarray(rare[part::parts])
+    room = max(_AT_ONCE, most**2)
+    out = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
     while state[0] < len(groups):
-        out = [np.empty(max(_AT_ONCE, most**2), np.int64) for _ in range(3)]
-        found = run_kernels.compare_in_pairs(
-            *shared, groups, most, *args, border, *scratch, state, *out
-        )
-        # Runs of one group and its neighbours are many, and most lie within others.
-        yield _longest([tuple(each[:found] for each in out)])
+        found = compare_in_pairs(grouped, groups, most, begins, ends, left, right, state, *out)
+        starts, lengths, anchors = (each[:found] for each in out)
+        # Most runs of neighbouring groups lie within others: few are kept.
+        yield _longest([(starts, lengths, anchors)])
 
 
-def _extend(shared, common, args, part: int, parts: int) -> Iterator[_Runs]:
+def _extend(grouped: Grouped, common: NDArray[np.int64], part: int, parts: int) -> Iterator[_Runs]:
     """Yield what every `parts`th common group is extended to."""
     groups = np.ascontiguousarray(common[part::parts])
-    largest = int(shared[5][groups].max(initial=0))
-    scratch = [np.empty(largest, np.int64) for _ in range(3)]
-    out = [np.empty(len(groups), np.int64) for _ in range(3)]
-    found = run_kernels.extend_together(*shared, groups, *args, *scratch, *out)
-    yield tuple(each[:found] for each in out)
+    largest = int(grouped.sizes[groups].max(initial=0))
+    active, begins, ends = (np.empty(largest, np.int64) for _ in range(3))
+    starts, lengths, anchors = (np.empty(len(groups), np.int64) for _ in range(3))
+    found = extend_together(grouped, groups, active, begins, ends, starts, lengths, anchors)
+    yield starts[:found], lengths[:found], anchors[:found]
 
 
 def _joined(runs: list[_Runs]) -> _Runs:
@@ -232,7 +232,7 @@ def _joined(runs: list[_Runs]) -> _Runs:
         np.concatenate([np.zeros(0, np.int64), *columns])
         for columns in (zip(*runs, strict=True) if runs else ((), (), ()))
     )
-    order = np.lexsort((anchors, -lengths, starts))
+    order = np.lexsort((-lengths, starts))
     return starts[order], lengths[order], anchors[order]
 
 
@@ -245,26 +245,16 @@ def _longest(runs: list[_Runs]) -> _Runs:
     return starts[keep], lengths[keep], anchors[keep]
 
 
-def _distinct(runs: list[_Runs]) -> _Runs:
-    """Return runs in order, one for each place."""
-    starts, lengths, anchors = _joined(runs)
-    keep = np.ones(len(starts), bool)
-    keep[1:] = (np.diff(starts) != 0) | (np.diff(lengths) != 0)
-    return starts[keep], lengths[keep], anchors[keep]
-
-
 def _list_places(
-    shared, anchors: Anchors, runs: _Runs, border: int
+    grouped: Grouped, runs: _Runs, rare: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the length and the number of places of each passage, and all places."""
+    """Return the length and the number of places of the sequence of each run, and all places."""
     done, state = np.zeros(len(runs[0]), np.uint8), np.zeros(1, np.int64)
-    room = max(_AT_ONCE, int(shared[5].max(initial=0)))
+    room = max(_AT_ONCE, int(grouped.sizes.max(initial=0)))
+    lengths, counts, places = (np.empty(size, np.int64) for size in (_AT_ONCE, _AT_ONCE, room))
     parts = []
     while state[0] < len(runs[0]):
-        lengths, counts, places = (np.empty(size, np.int64) for size in (_AT_ONCE, _AT_ONCE, room))
-        found = place_kernels.list_places(
-            *shared[:3], anchors.hashes, anchors.window, *shared[3:], *runs, border, done, state, lengths, counts, places
-        )
+        found = list_places(grouped, *runs, rare, done, state, lengths, counts, places)
         total = int(counts[:found].sum())
         parts.append((lengths[:found].copy(), counts[:found].copy(), places[:total].copy()))
     none = np.zeros(0, np.int64)
@@ -279,9 +269,12 @@ def _in_order(
     places: NDArray[np.int64],
     offsets: NDArray[np.int64],
 ) -> Passages:
-    """Return passages in the order of `Passages`."""
+    """Return passages in the order of `Passages`, each once."""
     starts = offsets_of(counts)[:-1]
     order = np.lexsort((-lengths, places[starts], -lengths * (counts - 1)))
+    keys = np.stack([places[starts[order]], lengths[order]])
+    order = order[np.append(True, (np.diff(keys) != 0).any(axis=0))[: len(order)]]
     places = places[ranges(starts[order], counts[order])]
     documents = np.searchsorted(offsets, places, side="right") - 1
-    return Passages(lengths[order], offsets_of(counts[order]), documents, places - offsets[documents])
+    first = places - offsets[documents]
+    return Passages(lengths[order], offsets_of(counts[order]), documents, first)

@@ -1,12 +1,13 @@
 """Exact Jaccard similarity: |A ∩ B| / |A ∪ B| of 64-bit shingle sets, divided once as doubles."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.kernels import sets as kernels
-from lshdup.matching.pairs import Columns, pack_pairs, unpack_pairs
+from lshdup.lsh.candidates import PairArrays
+from lshdup.matching.pairs import Columns, Scores, pack_pairs, unpack_pairs
 from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import RaggedSets, SetSource, offsets_of
 
@@ -73,12 +74,36 @@ def verify(
     sets of the one before. A set is fetched once if pairs come cluster by cluster, unless the sets
     of its cluster exceed the limit.
     """
+
+    def possible() -> Iterator[PairArrays]:
+        for left, right in pieces:
+            n = kernels.possible_pairs(left, right, sizes, threshold)
+            yield left[:n], right[:n]
+
+    def score(
+        sets: RaggedSets, left: NDArray[np.uint32], right: NDArray[np.uint32]
+    ) -> NDArray[np.float64]:
+        return jaccard(sets, left, right, jobs, threshold)
+
+    for left, right, similarity in score_pairs(possible(), sizes, source, score):
+        keep = similarity >= threshold
+        yield left[keep], right[keep], similarity[keep]
+
+
+def score_pairs(
+    pieces: Iterable[PairArrays],
+    sizes: NDArray[np.int64],
+    source: SetSource,
+    score: Callable[[RaggedSets, NDArray[np.uint32], NDArray[np.uint32]], Scores],
+) -> Iterator[Columns]:
+    """Yield pairs with the scores of their sets, in any order. Parameters and cost: as `verify`.
+
+    score : called with sets and the rows of pairs in them; returns their scores.
+    """
     fetched = _FetchedSets(len(sizes), source)
     for left, right in pieces:
-        possible = kernels.possible_pairs(left, right, sizes, threshold)
-        left, right = left[:possible], right[:possible]
         start = 0
-        while start < possible:
+        while start < len(left):
             seen = np.zeros(len(sizes), np.uint8)
             # Half of the limit: at the change of blocks the sets of both are in memory.
             most = SET_BYTES // 16
@@ -90,9 +115,7 @@ def verify(
             seen[left[start:end]] = seen[right[start:end]] = 1
             sets, row_of = fetched.sets_of(np.flatnonzero(seen))
             a, b = _tiled(row_of[left[start:end]], row_of[right[start:end]], sets)
-            score = jaccard(sets, a, b, jobs, threshold)
-            keep = score >= threshold
-            yield fetched.documents[a[keep]], fetched.documents[b[keep]], score[keep]
+            yield fetched.documents[a], fetched.documents[b], score(sets, a, b)
             del sets  # Its memory serves the next block.
             start = end
 

@@ -1,7 +1,8 @@
 """Anchors: the positions by which equal passages are found, chosen by the tokens around them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,9 @@ from lshdup.utils.scratch import Spool
 
 #: Tokens whose anchors a thread selects at a time, or one document of more.
 _TOKENS_AT_ONCE = 1 << 20
+
+#: Hashes and positions of the anchors of some documents.
+_Part = tuple[NDArray[np.uint64], NDArray[np.int64]]
 
 
 def plan_grams(least: int) -> tuple[int, int]:
@@ -52,22 +56,16 @@ def winnowed(
         hashes, positions = (stack.enter_context(Spool(folder)) for _ in range(2))
         cuts = _cut_documents(offsets)
         for at in range(0, len(cuts) - 1, 4 * jobs):
-            parts = list(zip(cuts[at : at + 4 * jobs], cuts[at + 1 : at + 4 * jobs + 1], strict=False))
-            made: list[tuple[NDArray[np.uint64], NDArray[np.int64]]] = [_NONE] * len(parts)
-
-            def work(some: slice, parts=parts, made=made) -> None:  # type: ignore[no-untyped-def]
-                for part in range(some.start, some.stop):
-                    made[part] = _select(sequences, offsets, *parts[part], gram, window)
-
-            run_in_parts(len(parts), jobs, work, least=1)
-            for part_hashes, part_positions in made:
+            some = list(pairwise(cuts[at : at + 4 * jobs + 1]))
+            for part_hashes, part_positions in _on_threads(
+                lambda start, stop: _select(sequences, offsets[start : stop + 1], gram, window),
+                some,
+                jobs,
+            ):
                 hashes.append(part_hashes)
                 positions.append(part_positions.view(np.uint64))
-            progress("anchors", int(cuts[min(at + 4 * jobs, len(cuts) - 1)]), len(offsets) - 1)
+            progress("anchors", some[-1][1], len(offsets) - 1)
         yield Anchors(hashes.values(), positions.values().view(np.int64), gram, window)
-
-
-_NONE = np.zeros(0, np.uint64), np.zeros(0, np.int64)
 
 
 def _cut_documents(offsets: NDArray[np.int64]) -> list[int]:
@@ -79,16 +77,25 @@ def _cut_documents(offsets: NDArray[np.int64]) -> list[int]:
     return cuts
 
 
-def _select(
-    sequences: RaggedSets, offsets: NDArray[np.int64], start: int, stop: int, gram: int, window: int
-) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Return the hashes and positions of the anchors of the documents from start to before stop."""
-    mine = offsets[start : stop + 1]
+def _on_threads(
+    work: Callable[[int, int], _Part], parts: list[tuple[int, int]], jobs: int
+) -> list[_Part]:
+    """Return work(start, stop) of all parts, in order."""
+    made: dict[int, _Part] = {}
+
+    def run(some: slice) -> None:
+        for part in range(some.start, some.stop):
+            made[part] = work(*parts[part])
+
+    run_in_parts(len(parts), jobs, run, least=1)
+    return [made[part] for part in range(len(parts))]
+
+
+def _select(sequences: RaggedSets, mine: NDArray[np.int64], gram: int, window: int) -> _Part:
+    """Return the anchors of documents. mine : their offsets, and the end of the last one."""
     size, longest = int(mine[-1] - mine[0]), int(np.diff(mine).max(initial=0))
     hashes, positions = np.empty(size, np.uint64), np.empty(size, np.int64)
     tokens = np.ascontiguousarray(sequences.values[mine[0] : mine[-1]])
     scratch = np.empty(longest + 1, np.uint64)
-    found = select_anchors(
-        tokens, mine, int(mine[0]), gram, window, scratch, hashes, positions
-    )
+    found = select_anchors(tokens, mine, int(mine[0]), gram, window, scratch, hashes, positions)
     return hashes[:found].copy(), positions[:found].copy()

@@ -4,10 +4,12 @@ import contextlib
 import errno
 import os
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from lshdup.collection.collection import Collection
 from lshdup.documents.records import RecordFields
@@ -70,7 +72,8 @@ class _Loaded(NamedTuple):
 
 class Store:
     """A folder with at most one artifact of each kind: `shingles.npz`, `signatures.npz`,
-    `bands.npz`, `pairs.npz`, `clusters.npz`; and the `.lock` of the run that writes.
+    `bands.npz`, `pairs.npz`, `clusters.npz`, `passages.npz`; and the `.lock` of the run that
+    writes.
 
     secret : the hash key, if one was set; artifacts hold its name only.
     """
@@ -162,12 +165,18 @@ class Store:
         """Remove an artifact that cannot be used."""
         self.path(kind).unlink(missing_ok=True)
 
-    def save_collection(self, kind: str, collection: Collection) -> None:
-        """Save shingles.npz or signatures.npz. A file that says the same is only touched."""
+    def save_collection(
+        self, kind: str, collection: Collection, beside: Mapping[str, Any] | None = None
+    ) -> None:
+        """Save shingles.npz or signatures.npz. A file that says the same is only touched.
+
+        beside : arrays of the artifact that hold more than the collection, and values of its
+            header; it is always written then.
+        """
         if kind == "shingles" and collection.unfiltered is not None:
             # The next run may apply another filter.
             collection = collection.before_filter
-        if self._is_saved(kind, collection):
+        if beside is None and self._is_saved(kind, collection):
             # The times of artifacts tell which collection the last run was of.
             self.path(kind).touch()
             return
@@ -178,6 +187,8 @@ class Store:
         header["links"] = collection.documents.has_links
         if collection.unfiltered is not None:
             header["whole"] = collection.unfiltered_identity
+        for name, value in (beside or {}).items():
+            (arrays if isinstance(value, np.ndarray) else header)[name] = value
         npz.save(self.path(kind), kind, header, arrays)
 
     def _is_saved(self, kind: str, collection: Collection) -> bool:

@@ -3,6 +3,7 @@ changed documents.
 """
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -37,7 +38,7 @@ def load_or_find_clusters(
     representative is one of them is alone, so that it is not dropped.
     """
     collection, index, bands = indexed.collection, indexed.index, indexed.params
-    order = _order_documents(run, collection, params, request)
+    order = order_documents(run, collection, params, request)
     store, found, known = run.store, None, None
     if store is not None:
         found = results_io.load_clusters(store, collection, index, bands, params, order.order)
@@ -61,7 +62,7 @@ def load_or_find_clusters(
             jobs=request.jobs,
             progress=run.progress,
             on_buckets=lambda buckets: say_large_bucket(run, indexed, buckets, clustering=True),
-            on_central=partial(_say_comparisons, run, collection.documents),
+            on_central=partial(say_comparisons, run, collection.documents),
         )
         complete = found
         if not len(found.lost):
@@ -71,7 +72,7 @@ def load_or_find_clusters(
                     store, collection, index, bands, params, order.order, complete
                 ),
             )
-    return _drop_changed(run, found, collection.documents)
+    return drop_changed(found, collection.documents, run.skipped)
 
 
 def cluster_exactly(
@@ -83,24 +84,24 @@ def cluster_exactly(
     request: Request,
 ) -> ClustersFound:
     """Cluster all documents by all pairs of their sets, none missed. Nothing is saved."""
-    order = _order_documents(run, collection, params, request)
+    order = order_documents(run, collection, params, request)
     found = find_clusters_exactly(
         collection, sets, threshold, params, order, request.jobs, run.progress,
-        on_central=partial(_say_comparisons, run, collection.documents),
+        on_central=partial(say_comparisons, run, collection.documents),
     )  # fmt: skip
-    return _drop_changed(run, found, collection.documents)
+    return drop_changed(found, collection.documents, run.skipped)
 
 
 def cluster_same(
     run: RunContext, collection: Collection, same: str, params: ClusterParams, request: Request
 ) -> ClustersFound:
     """Group the documents that are the same in text, or in bytes as well. Nothing is saved."""
-    order = _order_documents(run, collection, params, request)
+    order = order_documents(run, collection, params, request)
     found = find_same_clusters(collection, same, order.order)
-    return _drop_changed(run, found, collection.documents)
+    return drop_changed(found, collection.documents, run.skipped)
 
 
-def _order_documents(
+def order_documents(
     run: RunContext, collection: Collection, params: ClusterParams, request: Request
 ) -> Preference:
     """Return the order of documents; warn of unused --prefer."""
@@ -110,7 +111,7 @@ def _order_documents(
     return order
 
 
-def _say_comparisons(run: RunContext, documents: DocumentList, work: Comparisons) -> None:
+def say_comparisons(run: RunContext, documents: DocumentList, work: Comparisons) -> None:
     """Say what `--keep central` costs, if it takes more than moments."""
     if work.pairs > _MANY_COMPARISONS:
         name = os.fsdecode(documents.names[work.example])
@@ -120,17 +121,24 @@ def _say_comparisons(run: RunContext, documents: DocumentList, work: Comparisons
         )
 
 
-def _drop_changed(run: RunContext, found: ClustersFound, documents: DocumentList) -> ClustersFound:
+def drop_changed(
+    found: ClustersFound,
+    documents: DocumentList,
+    skipped: Callable[[Skipped], None],
+    first: int = 0,
+) -> ClustersFound:
     """Return clusters without documents that changed since they were listed; open no file.
 
     Users may delete dropped documents, so none may be dropped for a document that is gone.
+
+    documents : those that are looked at. first : the number of the first of them in the clusters.
     """
-    is_leader = np.zeros(len(documents), bool)
-    is_leader[np.flatnonzero(found.clusters.sizes > 1)] = True
+    is_leader = found.clusters.sizes > 1
     own = found.clusters.representative
-    changed = documents.changed(np.flatnonzero((own >= 0) & is_leader[own]))
+    members = np.flatnonzero((own >= 0) & is_leader[own]) - first
+    changed = documents.changed(members[(members >= 0) & (members < len(documents))])
     detail = "or gone since it was looked at; run it again with DOCS"
     for index in changed.tolist():
-        run.skipped(Skipped(documents.names[index], Reason.CHANGED, detail))
-    lost = np.concatenate([found.lost, changed])
-    return replace(found, clusters=found.clusters.without(changed), lost=lost)
+        skipped(Skipped(documents.names[index], Reason.CHANGED, detail))
+    lost = np.concatenate([found.lost, changed + first])
+    return replace(found, clusters=found.clusters.without(changed + first), lost=lost)

@@ -1,16 +1,20 @@
 """The state that the steps of a run share: store, notifications, and memory for signatures."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.documents.document_list import typed_name
+from lshdup.documents.records import by_number
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.lsh.signatures import in_memory
-from lshdup.skipped import Skipped
+from lshdup.skipped import Reason, Skipped, SkippedFile
 from lshdup.store.store import Store
+from lshdup.utils.compression import PIP, is_lacking
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.scratch import mapped_signatures
 
@@ -63,6 +67,15 @@ class RunContext:
         if line not in self._said:
             self._said.add(line)
             self.say(line)
+
+    def report_skipped(self, files: Iterable[SkippedFile], named: Iterable[bytes]) -> None:
+        """Report the files that were read and are no documents. named : DOCS as typed."""
+        skipped = [each.skipped for each in files]
+        typed = {typed_name(argument) for argument in named} if skipped else set()
+        for each in sorted(skipped, key=lambda each: by_number(each.name)):
+            self.skipped(replace(each, named=each.name in typed))
+        if any(each.reason == Reason.FORMAT and is_lacking(each.detail) for each in skipped):
+            self.say(f"files that zstd made are not read; {PIP} reads them")
 
     @contextmanager
     def writing(self) -> Iterator[Store]:

@@ -17,14 +17,11 @@ from lshdup.documents.arguments import describe_docs, list_outside, summarize_do
 from lshdup.documents.document_list import DocumentList, typed_name
 from lshdup.documents.expansion import KnownRecords
 from lshdup.documents.finding import find_documents
-from lshdup.documents.records import by_number
 from lshdup.errors import ArtifactError, InputError
 from lshdup.matching.similarity import SET_BYTES
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.pipeline import EVERY_SET
 from lshdup.shingling.shingle_filter import ShingleFilter, are_same_filters
-from lshdup.skipped import Reason
-from lshdup.utils.compression import PIP, is_lacking
 from lshdup.utils.messages import count_of
 from lshdup.utils.scratch import Spool, open_optional_spool
 from lshdup.workspace.context import RunContext
@@ -55,7 +52,7 @@ def collect_sets(
     keep : where the sets are: in a spool, or in memory as far as they fit into so many bytes.
 
     """
-    documents = _find(run, request, shingle)
+    documents = find_named(run, request, shingle)
     return _collect(run, request, documents, shingle, None, keep)
 
 
@@ -72,7 +69,7 @@ def collect_signatures(run: RunContext, request: Request) -> Collection:
     if wanted is not None and wanted.ignore_common:
         return _collect_in_two_passes(run, request, shingle, sketch, wanted)
     shingle_filter = build_filter(None, wanted) if wanted is not None else None
-    documents = _find(run, request, shingle)
+    documents = find_named(run, request, shingle)
     journal = _open_journal(run, documents, shingle, sketch, shingle_filter)
     is_slow = expects_office_documents(documents.names) or (
         run.store is not None and documents.has_packed_members
@@ -118,7 +115,7 @@ def _collect_in_two_passes(
     """Collect all unfiltered sets, then count the common shingles, filter and sketch."""
     store = run.store
     with Spool(store.folder) if store is not None else nullcontext() as spool:
-        documents = _find(run, request, shingle)
+        documents = find_named(run, request, shingle)
         journal = _open_journal(run, documents, shingle)
         keep = spool or EVERY_SET
         collection = _collect(run, request, documents, shingle, None, keep, None, journal)
@@ -179,7 +176,7 @@ def _save(
         _save(run, collection, kinds, None)
 
 
-def _find(run: RunContext, request: Request, shingle: ShingleParams) -> DocumentList:
+def find_named(run: RunContext, request: Request, shingle: ShingleParams) -> DocumentList:
     """Find the documents that a request names."""
     run.progress("documents", 0, 0)
     documents = find_documents(
@@ -293,12 +290,7 @@ def _collect(
         progress=run.progress,
         checkpoint=journal,
     )
-    skipped = [each.skipped for each in collection.skipped]
-    named = {typed_name(argument) for argument in request.documents} if skipped else set()
-    for each in sorted(skipped, key=lambda each: by_number(each.name)):
-        run.skipped(replace(each, named=each.name in named))
-    if any(each.reason == Reason.FORMAT and is_lacking(each.detail) for each in skipped):
-        run.say(f"files that zstd made are not read; {PIP} reads them")
+    run.report_skipped(collection.skipped, request.documents)
     return collection
 
 

@@ -1,8 +1,39 @@
 """Passages of documents: one pass over them, then the comparison of their tokens."""
 
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from lshdup.collection.collect import Previous, collect, unchanged_collection
 from lshdup.collection.collection import Collection
+from lshdup.documents.document_list import DocumentList
+from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.frozen import dataclass
-from lshdup.matching.passages import Passages
+from lshdup.matching.passages import Passages, find_passages
+from lshdup.params import PassageParams, ShingleParams
+from lshdup.shingling.winnowing import winnowed
+from lshdup.store.passages_io import load_passages, save_passages
+from lshdup.store.store import Store
+from lshdup.utils.memory import default_limit
+from lshdup.utils.ragged import RaggedSets
+from lshdup.utils.scratch import CHUNK, Spool
+from lshdup.workspace.context import RunContext
+from lshdup.workspace.from_documents import find_named
+from lshdup.workspace.from_store import leave_out_changed, load_last_collection
+from lshdup.workspace.request import Request, check_conflict, merge_params
+from lshdup.workspace.unchanged import find_still_skipped, find_unchanged
+
+#: Bytes of temporary files that a byte of text takes: a token of five bytes and a separator is one
+#: number of eight, and every tenth or so has an anchor of sixteen.
+_DISK_FACTOR = 1.6
+
+#: Temporary files of more bytes are said before the work.
+_MUCH_DISK = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -10,9 +41,186 @@ class PassagesFound:
     """The passages of a collection, or those that stand both in it and in another one.
 
     passages : documents from 0 on are those of `here`; documents of `there` are behind them.
-    here, there : the collections; there is None without --against.
+    here, there : the collections; there is None without --against. Their sizes are in tokens.
     """
 
     passages: Passages
     here: Collection
     there: Collection | None = None
+
+
+def load_or_find_passages(
+    run: RunContext,
+    request: Request,
+    params: PassageParams,
+    others: Sequence[bytes] = (),
+    memory: int = 0,
+) -> PassagesFound:
+    """Find the passages of documents, or load those that the last run found in the same ones.
+
+    Parameters
+    ----------
+    run : state of the run.
+    request : names documents, or continues with the documents of the store.
+    params : which passages are found.
+    others : --against: only passages with a place in these documents too; one store, or folders and
+        files.
+    memory : bytes to plan for, beside what every run takes; 0: a share of the machine's.
+
+    Errors: ParameterError for tokens without an order; ArtifactError if the disk has no room.
+
+    """
+    with run.locking(create=bool(request.documents)):
+        documents, shingle = _find_documents(run, request)
+        stored = _load_stored(run, documents, shingle) if not request.check_content else None
+        if stored is not None and not others and stored[1] == params:
+            run.report_skipped(stored[0].skipped, request.documents)
+            request.accept(stored[0].documents, True)
+            return PassagesFound(stored[2], stored[0])
+        there = _find_others(run, request, others, shingle) if others else None
+        found = _read_and_find(run, request, params, documents, there, shingle, memory)
+    if there is None:
+        run.keep(
+            "passages.npz", lambda store: save_passages(store, found.here, params, found.passages)
+        )
+    return found
+
+
+def _read_and_find(
+    run: RunContext,
+    request: Request,
+    params: PassageParams,
+    documents: DocumentList,
+    others: DocumentList | None,
+    shingle: ShingleParams,
+    memory: int,
+) -> PassagesFound:
+    """Read documents and those of the other side, and find their passages."""
+    folder = _folder(run)
+    _plan_disk(run, folder, [documents, *([others] if others is not None else [])])
+    there, split = None, None
+    with Spool(folder) as spool, Spool(folder) as second:
+        here = _collect(run, request, documents, shingle, spool)
+        assert here.sets is not None
+        sequences = here.sets
+        if others is not None:
+            there, split = _collect(run, request, others, shingle, second), len(here.documents)
+            assert there.sets is not None
+            sequences = _joined(spool, sequences, there.sets)
+            there = there.with_unfiltered_sets(None)
+        with winnowed(sequences, params.least, folder, request.jobs, run.progress) as anchors:
+            passages = find_passages(
+                sequences, anchors, params, folder,
+                split=split, jobs=request.jobs, memory=memory or default_limit(),
+                progress=run.progress,
+            )  # fmt: skip
+    return PassagesFound(passages, here.with_unfiltered_sets(None), there)
+
+
+def _find_documents(run: RunContext, request: Request) -> tuple[DocumentList, ShingleParams]:
+    """Return the documents that a request names, or those of the last run, and their definition."""
+    if request.documents:
+        shingle = _with_order(merge_params(ShingleParams, request.given))
+        return find_named(run, request, shingle), shingle
+    last = _load_last(run)
+    if last is None:
+        message = "no documents were named, and there is no collection to continue with"
+        raise InputError(message, f"{RERUN} (files or folders)")
+    check_conflict("the store", last.shingle, request.given, RERUN)
+    last = leave_out_changed(run, last, request)
+    request.accept(last.documents, False)
+    return last.documents, _with_order(last.shingle)
+
+
+def _with_order(shingle: ShingleParams) -> ShingleParams:
+    """Return the definition of tokens. Raise ParameterError if they have no order."""
+    if shingle.tokens == "ids":
+        message = "ids have no order, so there are no passages of ids"
+        raise ParameterError(message, "leave --tokens ids out")
+    return replace(shingle, bag=False, min_tokens=0)
+
+
+def _load_last(run: RunContext) -> Collection | None:
+    """Load the collection of the last run, which may have been one for passages."""
+    store = run.store
+    if store is not None and store.modified("passages") > store.modified(store.newest()):
+        return store.load_collection("passages")
+    return load_last_collection(run, verify=True)
+
+
+def _load_stored(
+    run: RunContext, documents: DocumentList, shingle: ShingleParams
+) -> tuple[Collection, PassageParams, Passages] | None:
+    """Load passages.npz if it is of these documents, unchanged; a damaged one is made anew."""
+    if run.store is None:
+        return None
+    try:
+        stored = load_passages(run.store, here=not documents.home)
+    except ArtifactError as error:
+        run.say(f"{error.message}; it is made anew")
+        return None
+    if stored is None or stored[0].shingle != shingle:
+        return None
+    old, params, passages = stored
+    if old.without_other_readers() is not old:
+        return None
+    rows = find_unchanged(old.documents, documents)
+    previous = Previous(old, rows, find_still_skipped(old, documents))
+    collection = unchanged_collection(documents, None, previous, 0)
+    return None if collection is None else (collection, params, passages)
+
+
+def _find_others(
+    run: RunContext, request: Request, others: Sequence[bytes], shingle: ShingleParams
+) -> DocumentList:
+    """Return the documents that --against names: those of a store, or of folders and files."""
+    reader = RunContext(None, run.say, run.skipped, run.progress, apart=run.apart)
+    store = Path(os.fsdecode(others[0]))
+    if len(others) == 1 and Store(store).is_ours():
+        held = load_last_collection(RunContext(store, run.say, read_only=True), verify=True)
+        if held is None:
+            message = f"the store {store} holds no documents"
+            raise InputError(message, f"run `lshdup index OTHER --store {store}`")
+        return held.documents
+    files = replace(request.files, include=(), exclude=())
+    wanted = replace(
+        request, documents=tuple(others), files=files, accept=lambda _list, _read: None
+    )
+    return find_named(reader, wanted, shingle)
+
+
+def _folder(run: RunContext) -> Path | None:
+    """Return the folder for temporary files; None: the system's."""
+    return run.store.folder if run.store is not None and run.store.is_held else None
+
+
+def _plan_disk(run: RunContext, folder: Path | None, lists: list[DocumentList]) -> None:
+    """Say how much disk the temporary files take. Raise ArtifactError if it is not free."""
+    planned = int(_DISK_FACTOR * sum(int(each.spans.sum()) for each in lists))
+    place = folder or Path(tempfile.gettempdir())
+    free = shutil.disk_usage(place).free
+    line = f"temporary files of about {planned >> 20:,} MB in {place} ({free >> 20:,} MB are free)"
+    if planned > free:
+        message = f"{place} has no room for {line}"
+        raise ArtifactError(message, "name a store with more room with --store DIR")
+    (run.say if planned > _MUCH_DISK else run.detail)(line)
+
+
+def _collect(
+    run: RunContext, request: Request, documents: DocumentList, shingle: ShingleParams, spool: Spool
+) -> Collection:
+    """Read documents; the sets of the collection are the sequences of their tokens, in a spool."""
+    collection = collect(
+        documents, shingle, jobs=request.jobs, keep=spool, progress=run.progress, in_order=True
+    )
+    run.report_skipped(collection.skipped, request.documents)
+    request.accept(collection.documents, True)
+    return collection
+
+
+def _joined(spool: Spool, here: RaggedSets, there: RaggedSets) -> RaggedSets:
+    """Write the sequences of the other side behind those of a spool, and return all."""
+    step = CHUNK // 8
+    for start in range(0, len(there.values), step):
+        spool.append(there.values[start : start + step])
+    return RaggedSets.from_sizes(spool.values(), np.concatenate([here.sizes, there.sizes]))

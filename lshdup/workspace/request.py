@@ -46,6 +46,7 @@ class Request:
     is_other : whether the store is one that --against names, which must hold an index.
     accept : notified (documents, whether they have been read), when they are found and when they
         have been read; raises if the command cannot work with them.
+    accept_other : notified of the documents of OTHER likewise.
     """
 
     documents: tuple[bytes, ...]
@@ -56,6 +57,7 @@ class Request:
     templates: tuple[bytes, ...] = ()
     is_other: bool = False
     accept: Callable[["DocumentList", bool], None] = lambda _documents, _read: None
+    accept_other: Callable[["DocumentList"], None] = lambda _documents: None
     check_files: bool = False
     replace_store: bool = False
     memory: int = 1 << 62

@@ -11,7 +11,7 @@ WITH_EXACT = """
 """.split()
 WITH_SPARK = """
 --exact --verify=exact --store=s --no-store --check-content --jobs=1 --ignore-common=2 --template=t
---against=e --histogram --step=0.1 --examples=2 --plot=p.png
+--against=e --unmatched --histogram --step=0.1 --examples=2 --plot=p.png
 """.split()
 WITH_SAME = """
 --exact --verify=exact --max-bucket=3 --histogram --recall=0.9 --bands=3 --rows=2 --buckets=5
@@ -38,6 +38,12 @@ WITHOUT_DOCUMENTS = """
         (["clusters", "d", "--engine", "spark"], CLUSTERS_WITH_SPARK, "with --engine spark"),
         (["pairs", "d", "--exact"], ["--replace-store"], "with --exact"),
         (["pairs", "d", "--no-store"], ["--replace-store"], "with --no-store"),
+        (["pairs", "d"], ["--unmatched"], "without --against OTHER"),
+        (
+            ["pairs", "d", "--against", "d", "--unmatched"],
+            ["--collapse-copies"],
+            "with --unmatched",
+        ),
         (["pairs"], WITHOUT_DOCUMENTS, "without DOCS"),
         (["pairs", "d"], ["--master=local", "--spark-conf=a=b"], "without --engine spark"),
         (["pairs", "d"], ["--step=0.1", "--examples=2", "--plot=p.png"], "without --histogram"),

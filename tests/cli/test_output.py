@@ -19,6 +19,7 @@ from tests.running import run_many
 COMMANDS = {
     "pairs": ["pairs", "d", "-t", "0.5"],
     "pairs-against": ["pairs", "d/one.txt", "d/x", "--against", "d", "-t", "0.5", "--no-store"],
+    "pairs-unmatched": "pairs d --against d/one.txt -t 0.9 --no-store --unmatched".split(),
     "pairs-histogram": [
         "pairs",
         "d",
@@ -42,6 +43,7 @@ COMMANDS = {
         "0",
     ],
     "clusters": ["clusters", "d", "-t", "0.5"],
+    "clusters-against": ["clusters", "d", "--against", "d/one.txt", "-t", "0.5", "--no-store"],
     "clusters-names": ["clusters", "d", "-t", "0.5", "--emit", "drop"],
     "passages": ["passages", "d", "--least", "4", "--no-store"],
     "passages-spans": ["passages", "d", "--least", "4", "--emit", "spans", "--no-store"],
@@ -72,6 +74,7 @@ COMMANDS = {
 
 #: Of those, what is another listing with an option.
 OF = {
+    "clusters-against": "clusters",
     "pairs-histogram-counts": "pairs-histogram",
     "query-top": "query",
     "shingle-removed": "shingle",

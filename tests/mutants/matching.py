@@ -43,8 +43,22 @@ MUTANTS = [
         f"{CLUSTERS} -k memory",
     ),
     Mutant(
+        "clusters --against: what is in DOCS and OTHER may go",
+        "lshdup/workspace/against/clusters.py",
+        "rest = np.setdiff1d(np.flatnonzero((here.sizes > 0) & ~is_shared), goes)",
+        "rest = np.setdiff1d(np.flatnonzero(here.sizes > 0), goes)",
+        "tests/workspace/test_clusters_against.py -k both_sides",
+    ),
+    Mutant(
+        "--unmatched: a document is compared once",
+        "lshdup/workspace/against/partners.py",
+        "until = 2 * until + 1",
+        "break",
+        "tests/workspace/test_against.py -k only_in_docs",
+    ),
+    Mutant(
         "against: a file that is paired with itself counts as an estimate",
-        "lshdup/workspace/against_pairs.py",
+        "lshdup/workspace/against/pairs.py",
         "self._expanded.count(estimated) - int(contains(estimated, itself).sum())",
         "self._expanded.count(estimated)",
         "tests/workspace/test_against.py -k by_an_estimate",

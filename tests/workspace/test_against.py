@@ -1,5 +1,6 @@
 """`pairs DOCS --against OTHER…`: the pairs across two sides, and none within one."""
 
+import json
 import os
 import re
 import shutil
@@ -13,12 +14,13 @@ from hypothesis import strategies as st
 
 from lshdup.lsh import band_table, candidates
 from lshdup.lsh.candidates import candidate_pairs
+from lshdup.matching import similarity
 from lshdup.matching.copies import expand_pairs
 from lshdup.matching.exact_join import exact_pairs
 from lshdup.matching.pairs import gather_pairs
 from lshdup.params import DocumentParams, PairParams
 from lshdup.utils.ragged import RaggedSets
-from lshdup.workspace.against import load_sides
+from lshdup.workspace.against.loading import load_sides
 from lshdup.workspace.request import Request
 from tests import reference
 
@@ -470,3 +472,105 @@ def test_copies_on_both_sides_are_counted_but_not_made():
     assert (left[:2].tolist(), right[:2].tolist()) == ([0, 0], [100_000, 100_001])
     assert len(left) <= 1 << 18
     assert len(expand_pairs(pairs, duplicate_of, across=same, collapse=True)) == 150_000 - 1
+
+
+# --- what is only in DOCS -------------------------------------------------------------------------
+
+
+def only_here(threshold, here="new", there="old"):
+    """Names of documents of DOCS that are near no document of OTHER, by brute force."""
+    a, b = reference.folder_sets(here), reference.folder_sets(there)
+    near = {x for x, y in product(a, b) if a[x] and b[y] and jaccard(a[x], b[y]) >= threshold}
+    return sorted(os.fsencode(name) for name in a.keys() - near)
+
+
+def jaccard(a, b):
+    return len(a & b) / len(a | b)
+
+
+def unmatched(run, *arguments):
+    return [os.fsencode(name) for (name,) in run("pairs", *arguments, "--unmatched").rows]
+
+
+@pytest.mark.parametrize("threshold", [0.4, 0.6, 0.8, 1.0])
+def test_what_is_only_in_docs_is_what_brute_force_says(two_sides, run, threshold):
+    expected = only_here(threshold)
+    assert 1 < len(expected) < 39
+    assert b"new/empty.txt" in expected
+    options = ("--against", "old", "-t", str(threshold), "--no-store")
+    bands = ("--recall", "0.99999", "--perms", "256")
+    for jobs in ("1", "4"):
+        assert unmatched(run, "new", *options, *bands, "-j", jobs) == expected
+        assert unmatched(run, "new", *options, "--exact", "-j", jobs) == expected
+    pairs = {row[0] for row in run("pairs", "new", *options, "--exact").rows}
+    assert {os.fsdecode(name) for name in expected} == set(reference.folder_sets("new")) - pairs
+    assert unmatched(run, "new", "--against", "new", "-t", "0.8", "--no-store") == [
+        b"new/empty.txt"
+    ]
+
+
+def test_what_is_only_in_docs_in_all_formats(two_sides, run):
+    options = ("pairs", "new", "--against", "old", "--exact", "--unmatched", "--no-store")
+    expected = [os.fsdecode(name) for name in only_here(0.8)]
+    assert run(*options, "-0").out == b"".join(os.fsencode(name) + b"\0" for name in expected)
+    lines = run(*options, "--format", "jsonl").lines
+    assert [json.loads(line) for line in lines] == [{"name": name} for name in expected]
+    answer = run(*options, "--check", code=1)
+    assert f"{len(expected)} of 39 documents of DOCS with no document" in answer.err
+    assert ", 1 of them not compared, none missed" in answer.err
+    assert not run("pairs", "new/000.txt", *options[2:], "--check", code=0).out
+
+
+def test_what_is_only_in_docs_by_what_is_the_same(two_sides, run):
+    (two_sides / "new/upper.txt").write_text((two_sides / "old/050.txt").read_text().upper())
+    texts, others = ({p: p.read_text() for p in Path(d).iterdir()} for d in ("new", "old"))
+    options = ("--against", "old", "--no-store", "--same")
+    for same, form in (("bytes", str), ("text", str.lower)):
+        there = set(map(form, others.values())) - {""}
+        expected = sorted(os.fsencode(p) for p, text in texts.items() if form(text) not in there)
+        assert unmatched(run, "new", *options, same) == expected
+        assert (b"new/upper.txt" in expected) == (same == "bytes")
+
+
+def test_what_is_only_in_docs_against_stores_and_of_rows(two_sides, run):
+    stored(run)
+    options = ("--against", "archive", "-t", "0.6", "--recall", "0.99999")
+    expected = only_here(0.6)
+    assert unmatched(run, "new", *options) == expected
+    assert unmatched(run, *options) == expected  # of the last run
+    shutil.move("old", "elsewhere")
+    result = run("pairs", "new", *options, "--unmatched")
+    assert re.search(r"documents? of DOCS near OTHER by signature estimate", result.err)
+    assert "changed or vanished since OTHER was indexed" in result.err
+    assert abs(len(result.rows) - len(expected)) < 6
+    shutil.move("elsewhere", "old")
+    for side in ("new", "old"):
+        lines = [json.dumps({"text": path.read_text()}) for path in sorted(Path(side).iterdir())]
+        Path(f"{side}.jsonl").write_text("\n".join(lines))
+    names = [os.fsencode(path) for path in sorted(Path("new").iterdir())]
+    rows = unmatched(run, "new.jsonl", "--against", "old.jsonl", *options[2:], "--no-store")
+    numbers = sorted(int(name.rpartition(b":")[2]) for name in rows)
+    assert sorted(names[number - 1] for number in numbers) == expected
+
+
+def test_one_template_costs_a_comparison_a_document(two_sides, monkeypatch):
+    """300 documents and 300 others of one template: no list of their 90,000 pairs."""
+    words = [f"word{i}" for i in range(300)]
+    for folder in ("a", "b"):
+        Path(folder).mkdir()
+        for i in range(300):
+            Path(folder, f"{i}").write_text(" ".join([*words, f"{folder}{i}"]))
+    request = Request((b"a",), DocumentParams(), {"threshold": 0.8}, 2)
+    both = load_sides(request, (b"b",), None)
+    compared = []
+    verify = similarity.verify
+
+    def counted(pieces, *rest):
+        for left, right in pieces:
+            compared.append(len(left))
+            yield from verify([(left, right)], *rest)
+
+    monkeypatch.setattr(similarity, "verify", counted)
+    partners = both.find_partners(PairParams(), 2, lambda *_: None)
+    assert (partners.there >= 0).all()
+    assert sum(compared) <= 300

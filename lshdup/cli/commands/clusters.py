@@ -1,6 +1,6 @@
 """`lshdup clusters`."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from lshdup.cli.console import Console
 from lshdup.cli.help import Command, plain_option
 from lshdup.cli.messages import describe_likeness, say_buckets, say_collection, say_index
 from lshdup.cli.options import (
+    against_option,
     check_files_option,
     check_option,
     engine_options,
@@ -28,9 +29,17 @@ from lshdup.cli.options import (
     table_options,
 )
 from lshdup.cli.output import PIECE_ROWS, Target
-from lshdup.cli.printing import group_layout, make_target, print_pieces
-from lshdup.cli.session import open_session
-from lshdup.params import ClusterParams
+from lshdup.cli.printing import (
+    DocumentNames,
+    group_layout,
+    make_target,
+    name_documents,
+    print_pieces,
+)
+from lshdup.cli.session import Session, open_session
+from lshdup.errors import ParameterError
+from lshdup.frozen import dataclass
+from lshdup.params import ClusterParams, PairParams
 from lshdup.utils.atomic import check_writable
 from lshdup.utils.messages import count_of, join_names, printable
 
@@ -39,10 +48,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lshdup.cli.output import Piece
-    from lshdup.collection.collection import Collection
     from lshdup.documents.document_list import DocumentList
     from lshdup.matching.clusters import ClusterListing
     from lshdup.matching.results import ClustersFound
+    from lshdup.matching.sameness import Prints
 
 _DEFAULT = ClusterParams()
 
@@ -54,8 +63,8 @@ _DEFAULT = ClusterParams()
     short_help="groups of near-duplicates, and which of each to keep",
     epilog="""\b
 Examples:
-  lshdup clusters sample_corpus --threshold 0.9
   lshdup clusters sample_corpus --prefer '*.txt' --emit drop -0 | xargs -0 -r ls -l
+  lshdup clusters sample_corpus/udhr --against sample_corpus/licences --threshold 0.6
 """,
 )
 @table_options
@@ -66,13 +75,14 @@ Examples:
                     "connect.")  # fmt: skip
 @same_option
 @keep_options
+@against_option("What is near a document of OTHER goes too; OTHER stays")
 @plain_option("--emit", type=click.Choice(("all", "keep", "drop")), default="all",
               help="Groups of two or more with all that is known; or names only: what stays, also "
                    "what is alone; what may go.")  # fmt: skip
 @plain_option("--write", type=click.Path(path_type=Path), metavar="FILE",
-              help="Write the JSON Lines, CSV or Parquet file without the rows that may go, all "
-                   "else as it is; of several files, FILE is a folder. No groups are printed then, "
-                   "unless --emit says so.")  # fmt: skip
+              help="Write the JSON Lines, CSV or Parquet file (several: into folder FILE) without "
+                   "the rows that may go, all else as it is. Prints groups only with "
+                   "--emit.")  # fmt: skip
 @check_option("groups")
 @check_files_option
 @engine_options
@@ -87,7 +97,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     is a copy if it has the same shingles, and the same in bytes, or in text (words in their order).
     What has no tokens, or could not be read, is neither. Nothing is moved or deleted.
 
-    Without DOCS, the documents of the last run are grouped.
+    Without DOCS, the documents of the last run are grouped. With --against, the document of OTHER
+    that others are near has the role other. Nothing of OTHER goes.
 
     With --engine spark (see `lshdup pairs`), OUT.parquet and OUT.jsonl have a row for each compared
     document: id, representative (itself, if alone), similarity, copy; or name, with --emit.
@@ -105,32 +116,95 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     rule = ClusterParams(
         options["linkage"], options["keep"] or "", options["prefer"], options["max_bucket"] or 0
     )
+    if options["against"] and rule.linkage == "single":
+        message = "--linkage single cannot be combined with --against"
+        hint = "leave it out: chains would drop what is near no document of OTHER"
+        raise ParameterError(message, hint)
     with open_session(ctx, options, partial(_check_write, options["write"])) as session:
-        console, workspace, request = session.console, session.workspace, session.request
-        if options["exact"]:
-            collection, sets = workspace.load_or_collect_sets(request)
-            say_collection(session, collection)
-            result = workspace.find_clusters_exactly(collection, sets, rule, request)
-        elif options["same"]:
-            collection = workspace.load_or_collect_signatures(request)
-            say_collection(session, collection)
-            result = workspace.find_same(collection, options["same"], rule, request)
-        else:
-            indexed = workspace.load_or_build_index(request, save=False)
-            collection = indexed.collection
-            say_index(session, indexed)
-            result = workspace.find_clusters(indexed, rule, request)
-            names = collection.documents.names.strings_at
-            say_buckets(console, result.buckets, names, rule.max_bucket, indexed.index.table)
+        console = session.console
+        answer = (_find_against if options["against"] else _find)(session, options, rule)
         took = console.duration_of("groups")
-        described = _describe_rule(rule, collection.documents)
+        described = _describe_rule(rule, answer.documents)
         likeness = describe_likeness(options["threshold"], options["same"])
-        _say_groups(console, result, collection.documents, likeness, took, described)
+        _say_groups(console, answer, likeness, took, described)
         if options["write"] is not None:
-            _write(console, result, collection.documents, options["write"])
+            _write(console, answer, options["write"])
         if options["write"] is None or is_set(ctx, "emit"):
-            _print(console, target, result, collection, options["emit"])
-        return console.exit_code_of(result.clusters.count)
+            _print(console, target, answer, options["emit"])
+        return console.exit_code_of(answer.result.clusters.count)
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """Groups of documents.
+
+    result : the groups; documents of OTHER are behind those of DOCS.
+    documents : DOCS.
+    prints : fingerprints of all documents in the groups.
+    typed : returns the names of an ascending int64 array of them.
+    others : whether there are documents of OTHER.
+    """
+
+    result: "ClustersFound"
+    documents: "DocumentList"
+    prints: "Prints"
+    typed: "Callable[[NDArray[np.int64]], list[bytes]]"
+    others: bool = False
+
+    @property
+    def kept(self) -> "NDArray[np.int64]":
+        """The documents of DOCS that represent themselves: ascending int64 array."""
+        kept = self.result.clusters.kept
+        return kept[kept < len(self.documents)]
+
+
+def _find(session: Session, options: dict[str, Any], rule: ClusterParams) -> _Answer:
+    """Find groups of DOCS, and say how."""
+    console, workspace, request = session.console, session.workspace, session.request
+    if options["exact"]:
+        collection, sets = workspace.load_or_collect_sets(request)
+        say_collection(session, collection)
+        result = workspace.find_clusters_exactly(collection, sets, rule, request)
+    elif options["same"]:
+        collection = workspace.load_or_collect_signatures(request)
+        say_collection(session, collection)
+        result = workspace.find_same(collection, options["same"], rule, request)
+    else:
+        indexed = workspace.load_or_build_index(request, save=False)
+        collection = indexed.collection
+        say_index(session, indexed)
+        result = workspace.find_clusters(indexed, rule, request)
+        names = collection.documents.names.strings_at
+        say_buckets(console, result.buckets, names, rule.max_bucket, indexed.index.table)
+    documents = collection.documents
+    return _Answer(result, documents, collection.prints, documents.typed_names)
+
+
+def _find_against(session: Session, options: dict[str, Any], rule: ClusterParams) -> _Answer:
+    """Find groups of DOCS in which what is near a document of OTHER goes, and say how."""
+    from lshdup.cli.commands.pairs.against import find_partners, open_sides
+    from lshdup.workspace.against.clusters import find_clusters_against, leave_out_changed
+
+    console, request = session.console, session.request
+    both = open_sides(session, options)
+    if options["write"] is not None:
+        from lshdup.documents.rewriting import check_target, refuse_document
+
+        for path in check_target(both.here.documents, options["write"])[1]:
+            refuse_document(path, both.there.documents, "--write")
+    shared = both.sides.find_shared()
+    if len(shared):
+        console.say(f"{count_of(len(shared), 'document')} of DOCS in OTHER too: always kept")
+    skipped = console.report_skipped_of_other
+    both = leave_out_changed(both, console.warn, skipped, request.jobs)
+    params = PairParams(max_bucket=rule.max_bucket)
+    partners = find_partners(session, both, options, params)
+    result = find_clusters_against(
+        session.workspace, both, partners, shared, rule, request,
+        same=options["same"], exact=options["exact"],
+    )  # fmt: skip
+    sides = both.sides
+    return _Answer(result, both.here.documents, sides.prints, sides.names, others=True)
 
 
 def _check_write(path: Path | None, documents: "DocumentList", read: bool) -> None:
@@ -141,61 +215,56 @@ def _check_write(path: Path | None, documents: "DocumentList", read: bool) -> No
         check_target(documents, path, read=read)
 
 
-def _write(
-    console: Console, result: "ClustersFound", documents: "DocumentList", path: Path
-) -> None:
+def _write(console: Console, answer: _Answer, path: Path) -> None:
     from lshdup.documents.rewriting import write_without
 
-    dropped = result.clusters.dropped
-    for each in write_without(documents, dropped, path):
+    dropped = answer.result.clusters.dropped
+    for each in write_without(answer.documents, dropped, path):
         console.say(f"{each} is written")
 
 
-def _print(
-    console: Console, target: Target, result: "ClustersFound", collection: "Collection", what: str
-) -> None:
+def _print(console: Console, target: Target, answer: _Answer, what: str) -> None:
     from lshdup.matching.clusters import list_clusters
 
+    clusters, documents = answer.result.clusters, answer.documents
     if what == "all":
-        listed, columns = list_clusters(result.clusters), column_names("clusters")
-        rows, total = _rows(result, listed, collection), len(listed.documents)
-        print_pieces(console, target, columns, rows, total, group_layout(target))
+        listed = list_clusters(clusters)
+        rows, total = _rows(answer, listed), len(listed.documents)
+        print_pieces(console, target, column_names("clusters"), rows, total, group_layout(target))
     else:
-        chosen = result.clusters.kept if what == "keep" else result.clusters.dropped
-        parts = collection.documents.count_parts(chosen) if what == "drop" else 0
+        chosen = answer.kept if what == "keep" else clusters.dropped
+        parts = documents.count_parts(chosen) if what == "drop" else 0
         if parts:
             what_is = count_of(parts, "name is of a part of a file", "names are of parts of files")
             console.warn(
                 f"{what_is} (rows, mails, members of archives): do not give them to `rm`; "
                 "`--write` writes a file without rows, and archives can be unpacked first"
             )
-        names = _names(chosen, collection.documents)
+        names = name_documents(chosen, documents)
         print_pieces(console, target, column_names("clusters-names"), names)
 
 
-def _rows(
-    result: "ClustersFound", clusters: "ClusterListing", collection: "Collection"
-) -> "Iterator[Piece]":
-    copies, own = result.copies, result.clusters.representative
+def _rows(answer: _Answer, clusters: "ClusterListing") -> "Iterator[Piece]":
+    result, copies, own = answer.result, answer.result.copies, answer.result.clusters.representative
+    names = DocumentNames(len(own), answer.typed)
     for start in range(0, len(clusters.documents), PIECE_ROWS):
         part = slice(start, start + PIECE_ROWS)
         rows = clusters.documents[part]
         kept = (own[rows] == rows).tolist()
-        same = collection.prints.words(rows, own[rows])
+        is_other = (rows >= len(answer.documents)).tolist()
+        same = answer.prints.words(rows, own[rows])
         yield (
             clusters.numbers[part].tolist(),
-            ["keep" if is_kept else "drop" for is_kept in kept],
-            collection.documents.typed_names(rows),
+            [
+                "other" if other else "keep" if is_kept else "drop"
+                for other, is_kept in zip(is_other, kept, strict=True)
+            ],
+            names.of(rows).tolist(),
             result.clusters.similarity[rows].tolist(),
             copies[rows].tolist(),
             clusters.smallest[part].tolist(),
             [None if is_kept else word for is_kept, word in zip(kept, same, strict=True)],
         )
-
-
-def _names(chosen: "NDArray[np.int64]", documents: "DocumentList") -> "Iterator[Piece]":
-    for start in range(0, len(chosen), PIECE_ROWS):
-        yield (documents.typed_names(chosen[start : start + PIECE_ROWS]),)
 
 
 def _describe_rule(rule: ClusterParams, documents: "DocumentList") -> str:
@@ -210,32 +279,29 @@ def _describe_rule(rule: ClusterParams, documents: "DocumentList") -> str:
     return ", ".join(parts)
 
 
-def _say_groups(
-    console: Console,
-    result: "ClustersFound",
-    documents: "DocumentList",
-    likeness: str,
-    took: str,
-    rule: str,
-) -> None:
+def _say_groups(console: Console, answer: _Answer, likeness: str, took: str, rule: str) -> None:
     """Say how many groups there are, the rule, and how many documents are kept and dropped."""
+    result, documents = answer.result, answer.documents
     groups, seconds = result.clusters, f"{took}; {console.seconds:.2f} s in all"
-    kept, dropped = groups.kept, groups.dropped
+    kept, dropped = answer.kept, groups.dropped
     if result.compared >= 0:
         console.detail(f"{result.compared:,} similarities of candidates looked at")
     if not len(dropped):
         console.say(f"no groups {likeness}: {count_of(len(kept), 'document')} alone{seconds}")
         return
     sizes, n = groups.sizes, groups.count
-    largest = int(sizes.argmax())
+    largest = (sizes == sizes.max()).nonzero()[0][:1]
     console.say(
         f"{count_of(n, 'group')} {likeness} with "
         f"{count_of(n + len(dropped), 'document')}; "
-        f"the largest has {sizes[largest]:,}, with {printable(documents.names[largest])}"
+        f"the largest has {int(sizes[largest[0]]):,}, with {printable(answer.typed(largest)[0])}"
     )
-    console.say(f"kept: {rule}")
+    others = int((sizes[len(documents) :] > 1).sum())
+    near = int((groups.representative[dropped] >= len(documents)).sum())
+    console.say(f"kept: {rule}{'; all documents of OTHER' if answer.others else ''}")
     console.say(
-        f"keep {count_of(len(kept), 'document')}, {len(kept) - n:,} alone; drop {len(dropped):,}, "
-        f"{int(result.copies.sum()):,} of them "
-        f"copies, {int(documents.spans[dropped].sum()):,} bytes{seconds}"
+        f"keep {count_of(len(kept), 'document')}, {len(kept) - n + others:,} alone; "
+        f"drop {len(dropped):,}, {int(result.copies.sum()):,} of them copies, "
+        f"{f'{near:,} near documents of OTHER, ' if answer.others else ''}"
+        f"{int(documents.spans[dropped].sum()):,} bytes{seconds}"
     )

@@ -10,10 +10,7 @@ from lshdup.kernels.helpers import F64, I64, U32, U64, inlined
 from lshdup.kernels.jit import kernel
 from lshdup.kernels.joins.prefixes import Postings, least_size, slot_of
 
-#: In `met_by`: the set was not met.
-UNMET = 0xFFFFFFFF
-
-_0, _1, _2 = (np.uint64(i) for i in range(3))
+_0, _1, _2, _6, _63, _64 = (np.uint64(i) for i in (0, 1, 2, 6, 63, 64))
 
 
 @inlined
@@ -63,16 +60,27 @@ def _overlap(inside: U64, holder: U64, table: U64, slots: np.uint64, least: int)
 
 
 @kernel
+def mark_elements(elements: U64, marks: U64) -> None:
+    """Mark elements in bits, 64 a word, all 0 before; elements may share a bit."""
+    bits = _64 * np.uint64(len(marks))
+    for i in range(len(elements)):
+        mark = slot_of(elements[i], bits)
+        marks[mark >> _6] |= _1 << (mark & _63)
+
+
+@kernel
 def containment_join(
     values: U64,
     offsets: I64,
     order: I64,
     threshold: float,
     postings: Postings,
+    marks: U64,
     holders: I64,
     state: I64,
     last: int,
-    met_by: U32,
+    outside: I64,
+    hits: U32,
     met: U32,
     own: U32,
     table: U64,
@@ -86,8 +94,10 @@ def containment_join(
     The caller repeats the call until state[0] is last; a call ends when the output is full.
 
     postings : of the prefixes of the sets that may be inside.
+    marks : of `mark_elements`, of the elements of the lists.
     state : number in `holders`, and of its candidates that are done.
-    met_by, met : scratch, one for each set, `met_by` all UNMET.
+    outside : for each set the number of its elements that are not of its prefix.
+    hits, met : scratch, one for each set, `hits` all 0.
     own, table : scratch, as long as the largest set, and as `_slots_for` it.
     left, right : ranks: the set inside, and the set that holds it.
 
@@ -95,17 +105,17 @@ def containment_join(
     """
     written = 0
     starts, elements, entries = postings
-    lists = np.uint64(len(starts) - 2)
+    lists, bits = np.uint64(len(starts) - 2), _64 * np.uint64(len(marks))
     for h in range(state[0], last):
         x = holders[h]
         holder = values[offsets[order[x]] : offsets[order[x] + 1]]
-        # Most elements have no list. A loop without branches finds them, because its cache misses
+        # Most elements have no list. A loop without branches finds these, so that its cache misses
         # overlap.
         n = _0
         for i in range(len(holder)):
-            at = slot_of(holder[i], lists)
+            mark = slot_of(holder[i], bits)
             own[n] = i
-            n += np.uint64(starts[at + _1] > starts[at])
+            n += (marks[mark >> _6] >> (mark & _63)) & _1
         near = 0
         beyond = np.uint64(x) << np.uint64(32)
         for i in range(n):
@@ -115,16 +125,27 @@ def containment_join(
                 if entries[q] >= beyond:
                     break
                 y = entries[q] >> np.uint64(32)
-                if elements[q] == element and met_by[y] != x:
-                    met_by[y] = x
-                    met[near] = y
-                    near += 1
-        done = state[1]
-        if done < near:
+                if elements[q] == element:
+                    if hits[y] == 0:
+                        met[near] = y
+                        near += 1
+                    hits[y] += 1
+        # Sets that share enough of their prefixes move to the front.
+        candidates = 0
+        for i in range(near):
+            y = np.int64(met[i])
+            size = offsets[order[y] + 1] - offsets[order[y]]
+            met[candidates] = y
+            candidates += np.int64(hits[y] + outside[y] >= least_size(size, threshold))
+            hits[y] = 0
+        if state[1] < candidates:
             slots = _slots_for(len(holder))
             _fill_table(holder, table, slots)
-        while done < near and written < len(left):
-            y = np.int64(met[done])
+        for i in range(state[1], candidates):
+            if written == len(left):
+                state[0], state[1] = h, i
+                return written
+            y = np.int64(met[i])
             inside = values[offsets[order[y]] : offsets[order[y] + 1]]
             least = least_size(len(inside), threshold)
             common = _overlap(inside, holder, table, slots, least)
@@ -134,13 +155,6 @@ def containment_join(
                 containment[written] = common / len(inside)
                 similarity[written] = common / (len(inside) + len(holder) - common)
                 written += 1
-            done += 1
-        state[1] = done
-        if done < near:
-            for i in range(near):
-                met_by[met[i]] = UNMET
-            state[0] = h
-            return written
         state[1] = 0
     state[0] = last
     return written

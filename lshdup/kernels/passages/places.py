@@ -5,44 +5,56 @@ Reference: `obvious_passages` in tests/matching/test_passages.py.
 
 import numpy as np
 
-from lshdup.kernels.helpers import I64, U8, U32, U64, inlined
+from lshdup.kernels.helpers import I64, U8, inlined
 from lshdup.kernels.jit import kernel
-from lshdup.kernels.passages.runs import document_of
+from lshdup.kernels.passages.runs import Grouped, document_of
 
 
 @inlined
-def _first_anchor(hashes: U64, positions: I64, anchor: int, start: int, window: int) -> int:
-    """Return the anchor that the first window of a sequence selects, at all of its places.
+def _selected(grouped: Grouped, anchor: int, start: int) -> int:
+    """Return the anchor that the window of grams from `start` on selects.
 
-    Another anchor of a place may be selected by tokens that stand beside the place.
-
-    anchor : any anchor between this position and the end of the sequence.
+    anchor : the first anchor from this position on.
     """
-    while anchor > 0 and positions[anchor - 1] >= start:
-        anchor -= 1
     best = anchor
-    while anchor < len(positions) and positions[anchor] < start + window:
-        if hashes[anchor] <= hashes[best]:
+    while anchor < len(grouped.positions) and grouped.positions[anchor] < start + grouped.window:
+        if grouped.hashes[anchor] <= grouped.hashes[best]:
             best = anchor
         anchor += 1
     return best
 
 
+@inlined
+def _rarest_anchor(grouped: Grouped, anchor: int, start: int, length: int) -> int:
+    """Return the anchor of the smallest group of those that windows within a sequence select.
+
+    All places of the sequence have these anchors. Other anchors there may be selected by tokens
+    that stand beside a place.
+
+    anchor : any anchor within the sequence.
+    """
+    while anchor > 0 and grouped.positions[anchor - 1] >= start:
+        anchor -= 1
+    first = _selected(grouped, anchor, start)
+    end = start + length - grouped.gram + 1  # of the last window
+    anchor = first
+    while anchor + 1 < len(grouped.positions) and grouped.positions[anchor] < end - grouped.window:
+        anchor += 1
+    last = _selected(grouped, anchor, end - grouped.window)
+    best = first
+    for each in range(first, last + 1):
+        if grouped.sizes[grouped.group_of[each]] < grouped.sizes[grouped.group_of[best]]:
+            best = each
+    return best
+
+
 @kernel
 def list_places(
-    tokens: U64,
-    offsets: I64,
-    positions: I64,
-    hashes: U64,
-    window: int,
-    members: I64,
-    starts: I64,
-    sizes: I64,
-    group_of: U32,
+    grouped: Grouped,
     run_starts: I64,
     run_lengths: I64,
     run_anchors: I64,
-    split: int,
+    rare: int,
     done: U8,
     state: I64,
     lengths: I64,
@@ -51,15 +63,14 @@ def list_places(
 ) -> int:
     """Write the places of the sequence of each run, of equal sequences once.
 
-    hashes, window : of the anchors, and grams of a window, as for `select_anchors`.
     run_starts, run_lengths, run_anchors : runs in the order of their starts; each contains the gram
         of its anchor.
-    split : only sequences with places below and from here on; -1: all.
+    rare : runs whose groups all have more anchors are left out: they were found by an anchor that
+        the tokens beside them select.
     done : of each run, whether its sequence was written.
     state : the next run, which the call sets when the output is full.
     lengths, counts : of the sequences. places : their first tokens, sequence by sequence, with
         room for more places than the largest group.
-    The other arrays : as for `compare_in_pairs`.
 
     Returns the number of sequences.
     """
@@ -69,24 +80,29 @@ def list_places(
         if done[run]:
             continue
         first, length = run_starts[run], run_lengths[run]
-        chosen = _first_anchor(hashes, positions, run_anchors[run], first, window)
-        group = group_of[chosen]
-        if written + sizes[group] > len(places) or found == len(lengths):
+        chosen = _rarest_anchor(grouped, run_anchors[run], first, length)
+        group = grouped.group_of[chosen]
+        if grouped.sizes[group] > rare:
+            continue
+        if written + grouped.sizes[group] > len(places) or found == len(lengths):
             state[0] = run
             return found
-        before = positions[chosen] - first
+        before = grouped.positions[chosen] - first
         free = np.int64(-1)
         count = 0
         here = False
         there = False
-        for i in range(starts[group], starts[group] + sizes[group]):
-            anchor = positions[members[i]]
+        for i in range(grouped.starts[group], grouped.starts[group] + grouped.sizes[group]):
+            anchor = grouped.positions[grouped.members[i]]
             start = anchor - before
-            d = document_of(offsets, anchor)
-            if start < offsets[d] or start + length > offsets[d + 1]:
+            d = document_of(grouped.offsets, anchor)
+            if start < grouped.offsets[d] or start + length > grouped.offsets[d + 1]:
                 continue
             n = 0
-            while n < length and tokens[np.uint64(start + n)] == tokens[np.uint64(first + n)]:
+            while (
+                n < length
+                and grouped.tokens[np.uint64(start + n)] == grouped.tokens[np.uint64(first + n)]
+            ):
                 n += 1
             if n < length:
                 continue
@@ -105,9 +121,9 @@ def list_places(
                 places[written + count] = start
                 count += 1
                 free = start + length
-                here = here or start < split
-                there = there or start >= split
-        if count > 1 and (split < 0 or (here and there)):
+                here = here or start < grouped.split
+                there = there or start >= grouped.split
+        if count > 1 and (grouped.split < 0 or (here and there)):
             lengths[found] = length
             counts[found] = count
             written += count

@@ -5,10 +5,39 @@ a common group are extended together. Reference: `obvious_passages` in
 tests/matching/test_passages.py.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from lshdup.kernels.helpers import I64, U32, U64, inlined
 from lshdup.kernels.jit import kernel
+
+
+class Grouped(NamedTuple):
+    """Sequences of tokens, their anchors, and the groups of anchors with equal hashes.
+
+    tokens : of all documents. offsets : where document d begins, and the last one ends.
+    positions, hashes : of the anchors, in order: first token and hash of the gram.
+    members, starts, sizes : the anchors of group g, in order, are those at starts[g] …
+        starts[g] + sizes[g] - 1 of members; the last group is none, and is empty.
+    group_of : of each anchor; the last group if it has none.
+    gram, window : tokens of a gram, and grams of a window, as for `select_anchors`.
+    least : tokens of the shortest sequence to look for.
+    split : sequences need a place below this position and one from it on; -1: any two places.
+    """
+
+    tokens: U64
+    offsets: I64
+    positions: I64
+    hashes: U64
+    members: I64
+    starts: I64
+    sizes: I64
+    group_of: U32
+    gram: int
+    window: int
+    least: int
+    split: int
 
 
 @inlined
@@ -35,48 +64,33 @@ def _common_right(tokens: U64, p: int, q: int, most: int) -> int:
 
 
 @inlined
-def _common_left(
-    tokens: U64, positions: I64, group_of: U32, sizes: I64, rare: int, a: int, b: int, most: int
-) -> int:
+def _common_left(grouped: Grouped, rare: int, a: int, b: int, most: int) -> int:
     """Return how many tokens agree before two anchors, at most `most`.
 
     Return -1 if two earlier anchors of a rare group lie there: they find the same run.
     """
+    tokens, positions = grouped.tokens, grouped.positions
     p, q = positions[a], positions[b]
     n = 0
-    before, beside = a - 1, b - 1
+    i, j = a - 1, b - 1
     while n < most and tokens[np.uint64(p - n - 1)] == tokens[np.uint64(q - n - 1)]:
         n += 1
-        while before >= 0 and positions[before] > p - n:
-            before -= 1
-        while beside >= 0 and positions[beside] > q - n:
-            beside -= 1
-        if (
-            before >= 0
-            and beside >= 0
-            and positions[before] == p - n
-            and positions[beside] == q - n
-            and group_of[before] == group_of[beside]
-            and sizes[group_of[before]] <= rare
-        ):
-            return -1
+        while i >= 0 and positions[i] > p - n:
+            i -= 1
+        while j >= 0 and positions[j] > q - n:
+            j -= 1
+        if i >= 0 and j >= 0 and positions[i] == p - n and positions[j] == q - n:
+            group = grouped.group_of[i]
+            if grouped.group_of[j] == group and grouped.sizes[group] <= rare:
+                return -1
     return n
 
 
 @kernel
 def compare_in_pairs(
-    tokens: U64,
-    offsets: I64,
-    positions: I64,
-    members: I64,
-    starts: I64,
-    sizes: I64,
-    group_of: U32,
+    grouped: Grouped,
     groups: I64,
     rare: int,
-    gram: int,
-    least: int,
-    split: int,
     begins: I64,
     ends: I64,
     left: I64,
@@ -91,11 +105,8 @@ def compare_in_pairs(
     A run that lies within another one, at the same place and found by the same group, is left out.
     Two places of one document that overlap are none.
 
-    members, starts, sizes : the anchors of group g are members[starts[g] : starts[g] + sizes[g]].
-    group_of : of each anchor; of an anchor without a group, the number of groups.
     groups : groups to look at, from number state[0] on, which the call sets.
-    rare : the largest size of a rare group; sizes has one entry more, for no group.
-    split : only pairs with a position below and one from here on are compared; -1: all pairs.
+    rare : the largest size of a rare group.
     begins, ends, left, right : scratch, for `rare` values, the last two for their square.
     out_start, out_length, out_anchor : with room for more than the square of `rare`.
 
@@ -104,39 +115,46 @@ def compare_in_pairs(
     found = 0
     for at in range(state[0], len(groups)):
         group = groups[at]
-        n = sizes[group]
+        n = grouped.sizes[group]
         if found + n * n > len(out_start):
             state[0] = at
             return found
-        start = starts[group]
+        start = grouped.starts[group]
         for i in range(n):
-            d = document_of(offsets, positions[members[start + i]])
-            begins[i] = offsets[d]
-            ends[i] = offsets[d + 1]
+            d = document_of(grouped.offsets, grouped.positions[grouped.members[start + i]])
+            begins[i] = grouped.offsets[d]
+            ends[i] = grouped.offsets[d + 1]
         for i in range(n):
-            a = members[start + i]
-            p = positions[a]
+            a = grouped.members[start + i]
+            p = grouped.positions[a]
             left[i * n + i] = right[i * n + i] = 0
             for j in range(i + 1, n):
-                b = members[start + j]
-                q = positions[b]
-                l = r = 0
-                if split < 0 or p < split <= q:
+                b = grouped.members[start + j]
+                q = grouped.positions[b]
+                before = after = 0
+                if grouped.split < 0 or p < grouped.split <= q:
                     most = min(ends[i] - p, ends[j] - q)
-                    r = _common_right(tokens, p, q, gram)
-                    if r == gram:
-                        l = _common_left(
-                            tokens, positions, group_of, sizes, rare, a, b,
-                            min(p - begins[i], q - begins[j]),
-                        )  # fmt: skip
-                        if l >= 0:
-                            r += _common_right(tokens, p + gram, q + gram, most - gram)
-                    if l < 0 or l + r < least or (begins[i] == begins[j] and l + r > q - p):
-                        l = r = 0
-                left[i * n + j] = left[j * n + i] = l
-                right[i * n + j] = right[j * n + i] = r
+                    after = _common_right(grouped.tokens, p, q, grouped.gram)
+                    if after == grouped.gram:
+                        room = min(p - begins[i], q - begins[j])
+                        before = _common_left(grouped, rare, a, b, room)
+                        if before >= 0:
+                            after += _common_right(
+                                grouped.tokens,
+                                p + grouped.gram,
+                                q + grouped.gram,
+                                most - grouped.gram,
+                            )
+                    if (
+                        before < 0
+                        or before + after < grouped.least
+                        or (begins[i] == begins[j] and before + after > q - p)
+                    ):
+                        before = after = 0
+                left[i * n + j] = left[j * n + i] = before
+                right[i * n + j] = right[j * n + i] = after
         for i in range(n):
-            a = members[start + i]
+            a = grouped.members[start + i]
             reach = 0
             while True:
                 best = -1
@@ -151,7 +169,7 @@ def compare_in_pairs(
                 if best < 0:
                     break
                 reach = right[best]
-                out_start[found] = positions[a] - left[best]
+                out_start[found] = grouped.positions[a] - left[best]
                 out_length[found] = left[best] + right[best]
                 out_anchor[found] = a
                 found += 1
@@ -160,15 +178,14 @@ def compare_in_pairs(
 
 
 @inlined
-def _is_carried(
-    offsets: I64, positions: I64, members: I64, sizes: I64, group_of: U32, start: int, n: int
-) -> bool:
+def _is_carried(grouped: Grouped, start: int, n: int) -> bool:
     """Return whether the anchors before the members of a group are a group of the same size.
 
     They are at the same distance then, and both groups are extended to the same sequence.
     """
+    positions, members, group_of = grouped.positions, grouped.members, grouped.group_of
     first = members[start]
-    if first == 0 or sizes[group_of[first - 1]] != n:
+    if first == 0 or grouped.sizes[group_of[first - 1]] != n:
         return False
     distance = positions[first] - positions[first - 1]
     for i in range(n):
@@ -176,7 +193,7 @@ def _is_carried(
         if (
             group_of[a - 1] != group_of[first - 1]
             or positions[a] - positions[a - 1] != distance
-            or positions[a - 1] < offsets[document_of(offsets, positions[a])]
+            or positions[a - 1] < grouped.offsets[document_of(grouped.offsets, positions[a])]
         ):
             return False
     return True
@@ -185,7 +202,7 @@ def _is_carried(
 @inlined
 def _has(begins: I64, ends: I64, i: int, at: int) -> bool:
     """Return whether a position lies in the document of active place i."""
-    return begins[i] <= at < ends[i]
+    return bool(begins[i] <= at < ends[i])
 
 
 @inlined
@@ -248,16 +265,8 @@ def _keep(
 
 @kernel
 def extend_together(
-    tokens: U64,
-    offsets: I64,
-    positions: I64,
-    members: I64,
-    starts: I64,
-    sizes: I64,
-    group_of: U32,
+    grouped: Grouped,
     groups: I64,
-    gram: int,
-    least: int,
     active: I64,
     begins: I64,
     ends: I64,
@@ -268,46 +277,45 @@ def extend_together(
     """Write the sequence that each common group is extended to, by the place of one member.
 
     A group begins with the places of its gram. It grows by a token on its right, or if it cannot on
-    its left, as long as more than half of them, counted without overlaps, still agree.
+    its left, as long as half of them, counted without overlaps, still agree.
 
     active, begins, ends : scratch, for the largest group.
     out_start, out_length, out_anchor : with room for a sequence a group.
-    The other arrays : as for `compare_in_pairs`.
 
     Returns the number of sequences.
     """
     found = 0
     for at in range(len(groups)):
-        start, n = starts[groups[at]], sizes[groups[at]]
-        if _is_carried(offsets, positions, members, sizes, group_of, start, n):
+        start, n = grouped.starts[groups[at]], grouped.sizes[groups[at]]
+        if _is_carried(grouped, start, n):
             continue
         all_apart = 0
         free = np.int64(-1)
         for i in range(n):
-            p = positions[members[start + i]]
-            d = document_of(offsets, p)
+            p = grouped.positions[grouped.members[start + i]]
+            d = document_of(grouped.offsets, p)
             active[i] = p
-            begins[i] = offsets[d]
-            ends[i] = offsets[d + 1]
+            begins[i] = grouped.offsets[d]
+            ends[i] = grouped.offsets[d + 1]
             if p >= free:
                 all_apart += 1
-                free = p + gram
-        needed = max(2, all_apart // 2 + 1)
-        l = r = 0
+                free = p + grouped.gram
+        needed = max(2, (all_apart + 1) // 2)
+        before = after = 0
         is_right = True
         while True:
-            shift = r if is_right else -l - 1
+            shift = after if is_right else -before - 1
             token = np.uint64(0)
             agree, apart = 0, 0
             if _has(begins, ends, 0, active[0] + shift):
-                token = tokens[np.uint64(active[0] + shift)]
+                token = grouped.tokens[np.uint64(active[0] + shift)]
                 agree, apart = _count_agreeing(
-                    tokens, active, begins, ends, n, shift, token, l + r + 1
+                    grouped.tokens, active, begins, ends, n, shift, token, before + after + 1
                 )
             if 2 * agree <= n:
-                token = _majority(tokens, active, begins, ends, n, shift)
+                token = _majority(grouped.tokens, active, begins, ends, n, shift)
                 agree, apart = _count_agreeing(
-                    tokens, active, begins, ends, n, shift, token, l + r + 1
+                    grouped.tokens, active, begins, ends, n, shift, token, before + after + 1
                 )
             if apart < needed:
                 if not is_right:
@@ -315,23 +323,23 @@ def extend_together(
                 is_right = False
                 continue
             if is_right:
-                r += 1
+                after += 1
             else:
-                l += 1
+                before += 1
             if agree < n:
-                n = _keep(tokens, active, begins, ends, n, shift, token)
+                n = _keep(grouped.tokens, active, begins, ends, n, shift, token)
                 is_right = True  # Fewer places may agree on their right again.
-        if l + r >= least:
-            out_start[found] = active[0] - l
-            out_length[found] = l + r
+        if before + after >= grouped.least:
+            out_start[found] = active[0] - before
+            out_length[found] = before + after
             # Its anchor: the member at this place.
-            low, high = start, start + sizes[groups[at]]
+            low, high = start, start + grouped.sizes[groups[at]]
             while high - low > 1:
                 middle = (low + high) // 2
-                if positions[members[middle]] <= active[0]:
+                if grouped.positions[grouped.members[middle]] <= active[0]:
                     low = middle
                 else:
                     high = middle
-            out_anchor[found] = members[low]
+            out_anchor[found] = grouped.members[low]
             found += 1
     return found

@@ -1,10 +1,12 @@
-"""`lshdup pairs --against`."""
+"""`lshdup pairs --against`: the pairs of DOCS with OTHER, or what of DOCS is in none."""
 
 import math
 from typing import TYPE_CHECKING, Any
 
 from lshdup.cli.columns import column_names
+from lshdup.cli.console import Console
 from lshdup.cli.messages import (
+    describe_likeness,
     say_buckets,
     say_collection,
     say_contract,
@@ -12,23 +14,26 @@ from lshdup.cli.messages import (
     say_skipped,
     warn_of_changes,
 )
-from lshdup.cli.printing import DocumentNames, name_pairs, print_pieces
+from lshdup.cli.printing import DocumentNames, name_documents, name_pairs, print_pieces
 from lshdup.cli.session import Session
 from lshdup.params import PairParams
 from lshdup.utils.messages import count_of
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from lshdup.cli.output import Target
     from lshdup.utils.json_cells import Cell
-    from lshdup.workspace.against import Against
-    from lshdup.workspace.against_pairs import ExpandedCrossPairs
+    from lshdup.workspace.against.loading import Against
+    from lshdup.workspace.against.partners import Partners
 
 
-def pairs_against(session: Session, options: dict[str, Any], target: "Target") -> int:
-    """Print the pairs of DOCS with OTHER, and return the exit code."""
-    from lshdup.workspace.against import load_sides
+def open_sides(session: Session, options: dict[str, Any]) -> "Against":
+    """Load DOCS and OTHER, and say what is compared."""
+    from lshdup.workspace.against.loading import load_sides
 
-    console, jobs = session.console, session.request.jobs
+    console = session.console
     store = None if options["no_store"] else options["store"]
     both = load_sides(
         session.request,
@@ -40,7 +45,6 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
         console.report_skipped_of_other,
         bands=not options["exact"] and options["same"] is None,
     )
-    params = PairParams(options["verify"], options["max_bucket"] or 0)
     say_collection(session, both.here, 1, " of DOCS")
     where = f"stored in {both.store}" if both.store is not None else "of OTHER"
     console.say(f"against {count_of(len(both.there.documents), 'document')} {where}")
@@ -57,6 +61,57 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
             "DOCS and OTHER are one and the same document",
             "name another on one of the sides",
         )
+    return both
+
+
+def find_partners(
+    session: Session, both: "Against", options: dict[str, Any], params: PairParams
+) -> "Partners":
+    """Find a near document of OTHER for each document of DOCS, and say how."""
+    console, jobs = session.console, session.request.jobs
+    if options["same"] is not None:
+        return both.find_same_partners(options["same"])
+    if options["exact"]:
+        return both.find_partners_exactly(params.measure, jobs, console.progress)
+    say_contract(console, both.plan(), both.params)
+    partners = both.find_partners(params, jobs, console.progress)
+    say_buckets(console, partners.buckets, both.sides.names, params.max_bucket)
+    return partners
+
+
+def print_unmatched(session: Session, options: dict[str, Any], target: "Target") -> int:
+    """Print the documents of DOCS that are near no document of OTHER; return the exit code."""
+    import numpy as np
+
+    from lshdup.utils.ragged import distinct
+
+    both = open_sides(session, options)
+    console, documents = session.console, both.here.documents
+    params = PairParams(options["verify"], options["max_bucket"] or 0)
+    partners = find_partners(session, both, options, params)
+    alone = np.flatnonzero(partners.there < 0)
+    matched = f"{count_of(int(partners.estimated.sum()), 'document')} of DOCS near OTHER"
+    _say_estimates(session, both, matched, partners.by_estimate)
+    likeness = describe_likeness(both.params.threshold, options["same"])
+    bare = int((both.here.sizes[alone] == 0).sum())
+    console.say(
+        f"{len(alone):,} of {count_of(len(documents), 'document')} of DOCS with no document "
+        f"{likeness} in OTHER{f', {bare:,} of them not compared' if bare else ''}"
+        f"{', none missed' if options['exact'] else ''}"
+        f"{console.duration_of('candidates')}; {console.seconds:.2f} s in all"
+    )
+    warn_of_changes(session, documents, alone)
+    _warn_of_changes_there(console, both, distinct(partners.there[partners.there >= 0])[0])
+    names = name_documents(alone, documents)
+    print_pieces(console, target, column_names("pairs-unmatched"), names, len(alone))
+    return console.exit_code_of(len(alone))
+
+
+def pairs_against(session: Session, options: dict[str, Any], target: "Target") -> int:
+    """Print the pairs of DOCS with OTHER, and return the exit code."""
+    both = open_sides(session, options)
+    console, jobs = session.console, session.request.jobs
+    params = PairParams(options["verify"], options["max_bucket"] or 0)
     same = options["same"]
     if same is not None:
         across = both.find_same(same)
@@ -67,16 +122,13 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
         across = both.find_pairs(params, jobs, console.progress)
         say_buckets(console, across.found.buckets, both.sides.names, params.max_bucket)
     pairs = both.expand_copies(across, collapse=options["collapse_copies"])
-    _say_estimates(session, both, pairs, across.by_estimate)
+    shown = f"{count_of(pairs.estimates, 'pair')} of {len(pairs):,}"
+    _say_estimates(session, both, shown, across.by_estimate)
     candidates = across.found.candidates if across.found.candidates >= 0 else None
     say_pairs(console, len(pairs), both.params.threshold, candidates, len(pairs), same)
-    warn_of_changes(session, both.here.documents, both.sides.separate(pairs.documents)[0])
-    changed = both.count_changed(pairs)
-    if changed:
-        console.warn(
-            f"{count_of(changed, 'document')} of OTHER in this answer changed or vanished since "
-            "OTHER was indexed"
-        )
+    here, there = both.sides.separate(pairs.documents)
+    warn_of_changes(session, both.here.documents, here)
+    _warn_of_changes_there(console, both, there)
     names = DocumentNames(len(both.sides.sizes), both.sides.names)
     pieces = name_pairs(pairs.pieces(), names, both.sides.prints, _verified)
     print_pieces(console, target, column_names("pairs-against"), pieces)
@@ -87,9 +139,21 @@ def _verified(estimated: Any) -> "list[Cell]":
     return ["estimate" if each else "exact" for each in estimated.tolist()]
 
 
-def _say_estimates(
-    session: Session, both: "Against", pairs: "ExpandedCrossPairs", decided: int
-) -> None:
+def _warn_of_changes_there(console: Console, both: "Against", named: "NDArray[np.int64]") -> None:
+    """Warn of documents of a stored OTHER in an answer that are not what was indexed."""
+    changed = both.count_changed(named)
+    if changed:
+        console.warn(
+            f"{count_of(changed, 'document')} of OTHER in this answer changed or vanished since "
+            "OTHER was indexed"
+        )
+
+
+def _say_estimates(session: Session, both: "Against", shown: str, decided: int) -> None:
+    """Say how much of an answer rests on estimates.
+
+    shown : what of the answer does. decided : candidates that an estimate took or rejected.
+    """
     if not decided:
         return
     assert both.here.sketch is not None
@@ -101,7 +165,6 @@ def _say_estimates(
         for fate, count in sorted(both.fates.items())
     )
     session.console.warn(
-        f"{count_of(pairs.estimates, 'pair')} of {len(pairs):,} by signature estimate, standard "
-        f"error {error:.3f} or less (K = {rows}); "
+        f"{shown} by signature estimate, standard error {error:.3f} or less (K = {rows}); "
         f"{count_of(decided, 'candidate')} decided so{f': {why}' if why else ''}"
     )

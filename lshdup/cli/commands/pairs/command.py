@@ -7,9 +7,10 @@ import click
 from lshdup.cli.columns import column_names
 from lshdup.cli.conflicts import refuse, refuse_with_exact, refuse_with_same, runs_on_spark
 from lshdup.cli.find_pairs import find_pairs
-from lshdup.cli.help import Command
+from lshdup.cli.help import Command, plain_option
 from lshdup.cli.messages import warn_of_changes
 from lshdup.cli.options import (
+    against_option,
     check_files_option,
     check_option,
     engine_options,
@@ -27,7 +28,7 @@ from lshdup.cli.session import open_session
 from lshdup.cli.types import Share
 
 
-@list_columns("pairs", "pairs-against", "pairs-histogram")
+@list_columns("pairs", "pairs-against", "pairs-unmatched", "pairs-histogram")
 @click.command(
     "pairs",
     cls=Command,
@@ -42,13 +43,11 @@ Examples:
 @table_options
 @pair_options
 @same_option
-@option(
-    "--against",
-    multiple=True,
-    type=click.Path(path_type=bytes),
-    metavar="OTHER",
-    help="Only pairs of DOCS with documents of OTHER: a folder, a file, or the store of an earlier "
-    "run, whose documents may be gone; repeatable for folders and files.",
+@against_option("Only pairs of DOCS with documents of OTHER (they may be gone)")
+@plain_option(
+    "--unmatched",
+    is_flag=True,
+    help="Instead of the pairs: the documents of DOCS that are in none.",
 )
 @option(
     "--histogram",
@@ -101,13 +100,18 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         refuse(ctx, ("against",), "with --histogram")
     else:
         refuse(ctx, ("step", "examples", "plot"), "without --histogram")
+    if options["unmatched"]:
+        refuse(ctx, ("collapse_copies",), "with --unmatched, which prints no pairs")
+    if not options["against"]:
+        refuse(ctx, ("unmatched",), "without --against OTHER")
     refuse_with_same(ctx, options["same"])
     with open_session(ctx, options) as session:
         console = session.console
         if options["against"]:
-            from lshdup.cli.commands.pairs.against import pairs_against
+            from lshdup.cli.commands.pairs.against import pairs_against, print_unmatched
 
-            return pairs_against(session, options, target)
+            answer_with = print_unmatched if options["unmatched"] else pairs_against
+            return answer_with(session, options, target)
         answer = find_pairs(session, options)
         documents, pairs = answer.collection.documents, answer.pairs
         if options["histogram"]:

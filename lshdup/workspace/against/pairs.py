@@ -4,13 +4,12 @@ duplicates.
 A variation of `pipeline.find_near_duplicates`. Knows no terminal and no store.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.frozen import dataclass
-from lshdup.kernels import sets as kernels
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import sort_keys
 from lshdup.lsh.candidates import (
@@ -20,19 +19,15 @@ from lshdup.lsh.candidates import (
     documents_to_compare,
     find_exact_duplicates,
 )
-from lshdup.lsh.signatures import estimate
-from lshdup.matching import similarity
 from lshdup.matching.copies import ExpandedPairs, expand_pairs
 from lshdup.matching.measures import join_sets
-from lshdup.matching.pairs import Columns, Pairs, contains, gather_pairs, pack_pairs, unpack_pairs
+from lshdup.matching.pairs import Pairs, contains, gather_pairs, pack_pairs, unpack_pairs
 from lshdup.matching.results import PairsFound
 from lshdup.params import PairParams
 from lshdup.utils.parallel import Progress, no_progress
-from lshdup.utils.ragged import RaggedSets, distinct
-from lshdup.workspace.against_sides import Sides
-
-#: Pairs whose signatures are compared at a time: 8 bytes a pair and row.
-_PAIRS_AT_ONCE = 1 << 13
+from lshdup.utils.ragged import RaggedSets
+from lshdup.workspace.against.sides import Sides
+from lshdup.workspace.against.verifying import Verifier
 
 #: (left, right, similarity, whether it is an estimate): uint32, uint32, float64 and bool arrays.
 VerifiedColumns = tuple[
@@ -78,7 +73,7 @@ def find_cross_pairs(
     buckets, pieces = candidate_pairs(
         table, params.max_bucket, lambda done, n: progress("candidates", done, n), sides.split
     )
-    verifier = _Verifier(sides, duplicate_of, threshold, params.verify == "estimate", jobs)
+    verifier = Verifier(sides, duplicate_of, threshold, params.verify == "estimate", jobs)
     counter = CandidateCounter()
     pairs = gather_pairs(verifier.verify(counter.count(pieces)))
     estimated = np.sort(np.concatenate([np.zeros(0, np.uint64), *verifier.estimated]))
@@ -130,97 +125,6 @@ def find_same_pairs(sides: Sides, same: str) -> CrossPairs:
     return CrossPairs(PairsFound(pairs, -1), duplicate_of, np.zeros(0, np.uint64))
 
 
-class _Verifier:
-    """Verification of candidates by sets where they are available, else by signatures."""
-
-    def __init__(
-        self,
-        sides: Sides,
-        duplicate_of: NDArray[np.int64],
-        threshold: float,
-        only_estimate: bool,
-        jobs: int,
-    ) -> None:
-        self._sides, self._threshold, self._jobs = sides, threshold, jobs
-        self._only_estimate = only_estimate
-        self._sizes, self._prints = sides.sizes, sides.fingerprints
-        self._is_gone = np.zeros(
-            len(self._sizes), bool
-        )  # documents there whose sets are unavailable
-        self._duplicate_of = duplicate_of
-        self._by_duplicate: NDArray[np.int64] | None = None
-        self.estimated: list[NDArray[np.uint64]] = []
-        self.by_estimate = 0
-
-    def verify(self, pieces: Iterable[PairArrays]) -> Iterator[Columns]:
-        """Yield the candidate pairs whose similarity is at least the threshold."""
-        for left, right in pieces:
-            same = self._prints[left] == self._prints[right]
-            yield left[same], right[same], np.ones(int(same.sum()))
-            left, right = left[~same], right[~same]
-            if self._only_estimate:
-                yield self._estimate(left, right)
-                continue
-            possible = kernels.possible_pairs(left, right, self._sizes, self._threshold)
-            left, right = left[:possible], right[:possible]
-            known_gone = self._is_gone[right]
-            rest = left[known_gone], right[known_gone]
-            left, right = left[~known_gone], right[~known_gone]
-            yield from similarity.verify(
-                [(left.copy(), right.copy())], self._sizes, self._sets, self._threshold, self._jobs
-            )
-            found_gone = self._is_gone[right]
-            yield self._estimate(
-                np.concatenate([rest[0], left[found_gone]]),
-                np.concatenate([rest[1], right[found_gone]]),
-            )
-
-    def _sets(self, documents: NDArray[np.int64]) -> RaggedSets:
-        sets = self._sides.sets(documents)
-        lost = np.flatnonzero((sets.sizes == 0) & (documents >= self._sides.split))
-        if len(lost):
-            sets = self._replace_by_duplicates(sets, documents, lost)
-            self._is_gone[documents[lost[sets.sizes[lost] == 0]]] = True
-        return sets
-
-    def _replace_by_duplicates(
-        self, sets: RaggedSets, documents: NDArray[np.int64], lost: NDArray[np.int64]
-    ) -> RaggedSets:
-        """Return the sets; for positions in `lost`, sets of exact duplicates whose files exist."""
-        split = self._sides.split
-        if self._by_duplicate is None:
-            self._by_duplicate = np.argsort(self._duplicate_of, kind="stable")
-        starts, ends = (
-            np.searchsorted(
-                self._duplicate_of, documents[lost], side=side, sorter=self._by_duplicate
-            )
-            for side in ("left", "right")
-        )
-        found = np.full(len(lost), -1)
-        for number in np.flatnonzero(ends - starts > 1).tolist():
-            others = self._by_duplicate[starts[number] + 1 : ends[number]] - split
-            found[number] = self._sides.there.find_existing(others)
-        usable = distinct(found[found >= 0])[0]
-        index = np.arange(len(sets))
-        index[lost[found >= 0]] = len(sets) + np.searchsorted(usable, found[found >= 0])
-        return RaggedSets.concatenate([sets, self._sides.there.source(usable)]).take(index)
-
-    def _estimate(self, left: NDArray[np.uint32], right: NDArray[np.uint32]) -> Columns:
-        share = np.empty(len(left))
-        for start in range(0, len(left), _PAIRS_AT_ONCE):
-            part = slice(start, start + _PAIRS_AT_ONCE)
-            a = self._sides.here.signatures[left[part].astype(np.int64)]
-            b = self._sides.there.signatures[right[part].astype(np.int64) - self._sides.split]
-            rows = np.arange(len(a))
-            share[part] = estimate(
-                np.concatenate([a, b]), rows, rows + len(a), self._jobs
-            ).similarity
-        keep = share >= self._threshold
-        self.by_estimate += len(left)
-        self.estimated.append(pack_pairs(left[keep], right[keep]))
-        return left[keep], right[keep], share[keep]
-
-
 class ExpandedCrossPairs:
     """Pairs of all documents across two sides, in output order; no file is paired with itself.
 
@@ -241,15 +145,8 @@ class ExpandedCrossPairs:
             pairs.found.pairs, pairs.duplicate_of, across=same, collapse=collapse
         )
         self.documents = self._expanded.documents()
-        here, there = sides.separate(self.documents)
-        paths = sides.there.resolve_paths(there)
-        by_path = dict(zip(paths, (there + sides.split).tolist(), strict=True))
-        both = [
-            (document, by_path[path])
-            for document, path in zip(here.tolist(), sides.here.resolve_paths(here), strict=True)
-            if path in by_path
-        ]
-        left, right = np.array(both, np.int64).reshape(-1, 2).T
+        left, right = sides.match_paths(*sides.separate(self.documents))
+        right += sides.split
         keys = pack_pairs(left, right)
         self._itself = np.sort(keys[self._expanded.holds(left, right)])
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
 from lshdup.documents.missing import check_named
@@ -22,14 +23,21 @@ from lshdup.skipped import Reason, Skipped
 from lshdup.store.store import Store
 from lshdup.utils.messages import count_of, quote_command
 from lshdup.utils.parallel import Progress, no_progress
-from lshdup.workspace.against_pairs import (
+from lshdup.utils.ragged import RaggedSets
+from lshdup.workspace.against.pairs import (
     CrossPairs,
     ExpandedCrossPairs,
     find_cross_pairs,
     find_cross_pairs_exactly,
     find_same_pairs,
 )
-from lshdup.workspace.against_sides import Side, Sides
+from lshdup.workspace.against.partners import (
+    Partners,
+    find_partners,
+    find_partners_exactly,
+    find_same_partners,
+)
+from lshdup.workspace.against.sides import Side, Sides
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.from_documents import describe_other_collection
 from lshdup.workspace.request import Request, check_conflict, merge_params
@@ -78,6 +86,11 @@ class Against:
 
     def find_pairs_exactly(self, jobs: int, progress: Progress = no_progress) -> CrossPairs:
         """Find all pairs, none missed. Raise InputError if a shingle set is unavailable."""
+        sets = self.load_all_sets()
+        return find_cross_pairs_exactly(self.sides, sets, self.params.threshold, jobs, progress)
+
+    def load_all_sets(self) -> RaggedSets:
+        """Load the sets of all documents. Raise InputError if one is unavailable."""
         sizes = self.sides.sizes
         sets = self.sides.sets(np.arange(len(sizes)))
         lost = np.flatnonzero(sets.sizes != sizes)
@@ -91,21 +104,35 @@ class Against:
             raise InputError(
                 message, "leave --exact out: signatures decide where documents are gone"
             )
-        return find_cross_pairs_exactly(self.sides, sets, self.params.threshold, jobs, progress)
+        return sets
 
     def find_same(self, same: str) -> CrossPairs:
         """Find all pairs that are the same in text, or in bytes as well."""
         return find_same_pairs(self.sides, same)
 
+    def find_partners(self, params: PairParams, jobs: int, progress: Progress) -> Partners:
+        """Find a near document of OTHER for each document of DOCS that has one."""
+        return find_partners(
+            self.sides, self.plan(), self.params.threshold, params, jobs=jobs, progress=progress
+        )
+
+    def find_same_partners(self, same: str) -> Partners:
+        """Find partners that are the same in text, or in bytes as well."""
+        return find_same_partners(self.sides, same)
+
+    def find_partners_exactly(self, measure: str, jobs: int, progress: Progress) -> Partners:
+        """Find partners, none missed. Raise InputError if a shingle set is unavailable."""
+        sets = self.load_all_sets()
+        threshold = self.params.threshold
+        return find_partners_exactly(self.sides, sets, threshold, measure, jobs, progress)
+
     def expand_copies(self, pairs: CrossPairs, *, collapse: bool) -> ExpandedCrossPairs:
         """Expand to pairs of all documents."""
         return ExpandedCrossPairs(self.sides, pairs, collapse=collapse)
 
-    def count_changed(self, pairs: ExpandedCrossPairs) -> int:
-        """Return how many documents of a stored OTHER in this answer changed since."""
-        if self.store is None:
-            return 0
-        return len(self.there.documents.changed(self.sides.separate(pairs.documents)[1]))
+    def count_changed(self, documents: NDArray[np.int64]) -> int:
+        """Return how many of these documents of a stored OTHER changed since."""
+        return 0 if self.store is None else len(self.there.documents.changed(documents))
 
 
 def load_sides(
@@ -144,6 +171,7 @@ def load_sides(
         check_named(others, "--against ", "name a folder or a file, or the store of an earlier run")
     else:
         there = _load_store(other, request, say, fates)
+        request.accept_other(there.documents)
         request = _adopt_params(request, other, there.collection)
     beside = store
     if store is not None and other is not None and store.resolve() == other.resolve():
@@ -241,7 +269,13 @@ def _read_other(
     assert here.sketch is not None
     given = {**request.given, **here.shingle.to_json(), **here.sketch.to_json()}
     files = replace(request.files, include=(), exclude=())
-    wanted = replace(request, documents=others, files=files, given=given)
+    wanted = replace(
+        request,
+        documents=others,
+        files=files,
+        given=given,
+        accept=lambda documents, _read: request.accept_other(documents),
+    )
     collection = reader.load_or_collect_signatures(wanted)
     return Side(collection, reader.set_source(collection, request.jobs))
 

@@ -1,0 +1,95 @@
+"""The share of the pairs of containment that samples find, beside what the binomial law expects."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.evaluation.accuracy import bound_share, make_bins
+from lshdup.evaluation.experiment import Experiment
+from lshdup.lsh.sample_plan import SamplePlan
+from lshdup.lsh.samples import sample_sets
+from lshdup.matching.measures import containment
+from lshdup.matching.pairs import Pairs
+
+
+@dataclass(frozen=True)
+class SampleRecall:
+    """Share of the true pairs that samples find, in one bin of containment and of size.
+
+    rate : one shingle in so many is in a sample.
+    shingles_from, shingles_to : smallest and largest size of the smaller set in the bin. The recall
+        is promised from a size on; the pairs of smaller sets have bins of their own.
+    containment_from, containment_to : edges of the bin; the upper edge belongs to it only at 1.
+    pairs : number of true pairs, of documents with different shingle sets.
+    found : number of true pairs that are candidates.
+    share : found / pairs; None without pairs.
+    share_low, share_high : 95 % confidence interval of the share (Wilson) for independent pairs.
+    expected : mean of the chances of the pairs.
+    """
+
+    rate: int
+    shingles_from: int
+    shingles_to: int
+    containment_from: float
+    containment_to: float
+    pairs: int
+    found: int
+    share: float | None
+    share_low: float | None
+    share_high: float | None
+    expected: float | None
+
+
+def sample_recall(
+    experiment: Experiment, pairs: Pairs, plan: SamplePlan, seed: int
+) -> Iterator[SampleRecall]:
+    """Yield a result for each bin from the threshold to 1, and for all bins, by size of sets.
+
+    The found pairs are those that `lshdup pairs --measure containment` finds with these samples.
+
+    pairs : the true pairs, ordered, with scores of containment.
+    Cost: one pass over the sets, one comparison of samples a pair.
+    """
+    samples = sample_sets(experiment.sets, plan.rate, seed)
+    inside, holder = (side.astype(np.int64) for side in (pairs.left, pairs.right))
+    share = pairs.similarity.real
+    least = np.minimum(samples.sizes[inside], samples.sizes[holder])
+    common = np.rint(containment(samples, inside, holder, experiment.jobs).real * least)
+    is_found = (common >= plan.least_common(least)) & (least > 0)
+    sizes = experiment.sets.sizes[inside]
+    chance = _find_chances(sizes, np.rint(share * sizes).astype(np.int64), plan)
+    largest = int(experiment.sets.sizes.max(initial=1))
+    promised = plan.promised_from
+    edges = make_bins(plan.threshold)
+    bins = np.searchsorted(edges[1:-1], share, side="right")
+    for first, last in ((promised, largest), (1, promised - 1)):
+        own = (sizes >= first) & (sizes <= last)
+        columns = [
+            np.bincount(bins[own], weights, len(edges) - 1)
+            for weights in (np.ones(own.sum()), is_found[own], chance[own])
+        ]
+        rows = list(zip(edges, edges[1:], *columns, strict=False))
+        if len(rows) > 1:
+            rows.append((edges[0], edges[-1], *(column.sum() for column in columns)))
+        for low, high, n, hits, hoped in rows:
+            interval = bound_share(int(hits), int(n)) if n else (None, None)
+            shares = (float(hits / n), *interval, float(hoped / n)) if n else (None,) * 4
+            yield SampleRecall(plan.rate, first, last, low, high, int(n), int(hits), *shares)
+
+
+def _find_chances(
+    sizes: NDArray[np.int64], common: NDArray[np.int64], plan: SamplePlan
+) -> NDArray[np.float64]:
+    """Return the chance to find each pair, by the size of the smaller set and its common elements.
+
+    Sizes above 100 are rounded to two digits, so that few different pairs are evaluated.
+    """
+    digits = 10 ** np.maximum(np.floor(np.log10(np.maximum(sizes, 1))).astype(np.int64) - 1, 0)
+    rounded = np.maximum(sizes // digits * digits, 1)
+    shared = np.rint(common / np.maximum(sizes, 1) * rounded).astype(np.int64)
+    different, of_pair = np.unique(np.stack([rounded, shared]), axis=1, return_inverse=True)
+    chances = np.array([plan.chance(*pair) for pair in different.T.tolist()])
+    found: NDArray[np.float64] = chances[of_pair.ravel()]
+    return found

@@ -1,0 +1,81 @@
+"""The join by containment over samples of sets, for sets that exceed memory.
+
+The samples are joined as sets are (containment_join.py). Two documents are candidates if enough of
+the smaller sample is in the other one, and candidates are verified over the whole sets. Which pairs
+may be missed is in lsh/sample_plan.py.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.kernels import union_find
+from lshdup.lsh.candidates import PIECE, PairArrays
+from lshdup.lsh.sample_plan import SamplePlan
+from lshdup.matching.containment_join import containment_pairs
+from lshdup.matching.measures import containment
+from lshdup.matching.pairs import Columns, pack_pairs, unpack_pairs
+from lshdup.matching.similarity import score_pairs
+from lshdup.utils.ragged import RaggedSets, SetSource
+
+
+def candidate_pairs(
+    samples: RaggedSets,
+    members: NDArray[np.int64],
+    plan: SamplePlan,
+    jobs: int = 1,
+    on_progress: Callable[[int, int], None] = lambda done, n: None,
+) -> Iterator[PairArrays]:
+    """Yield the candidate pairs of documents, each once: (left, right), uint32, left < right.
+
+    Documents that candidate pairs connect come together, so that few of them are read twice.
+
+    samples : those of the documents `members`, ascending int64 array of shape (m,).
+
+    Memory: 8 bytes a pair, and what the join takes.
+    """
+    keys = [np.zeros(0, np.uint64)]
+    found = containment_pairs(
+        samples, np.arange(len(samples)), plan.share, jobs, on_progress=on_progress
+    )
+    for inside, holder, share, _ in found:
+        size = samples.sizes[inside]
+        keep = np.rint(share * size) >= plan.least_common(size)
+        keys.append(pack_pairs(holder[keep], inside[keep]))
+    every = np.concatenate(keys)
+    every.sort()
+    holder, inside = unpack_pairs(every)
+    root = np.arange(len(members), dtype=np.uint32)
+    union_find.join_pairs(holder, inside, root)
+    union_find.find_roots(root)
+    order = np.argsort(root[holder], kind="stable")
+    for start in range(0, len(order), PIECE):
+        part = order[start : start + PIECE]
+        a, b = members[holder[part]], members[inside[part]]
+        yield np.minimum(a, b).astype(np.uint32), np.maximum(a, b).astype(np.uint32)
+
+
+def verify_containment(
+    pieces: Iterator[PairArrays],
+    sizes: NDArray[np.int64],
+    source: SetSource,
+    threshold: float,
+    jobs: int = 1,
+) -> Iterator[Columns]:
+    """Yield the candidate pairs whose exact containment is at least the threshold.
+
+    Parameters and cost: as of `similarity.verify`. Yields (inside, holder, scores of containment).
+    """
+
+    def score(
+        sets: RaggedSets, left: NDArray[np.uint32], right: NDArray[np.uint32]
+    ) -> NDArray[np.complex128]:
+        return containment(sets, left, right, jobs)
+
+    for left, right, scores in score_pairs(pieces, sizes, source, score):
+        keep = scores.real >= threshold
+        low, high = np.minimum(left, right)[keep], np.maximum(left, right)[keep]
+        is_high_inside = sizes[high] < sizes[low]  # Of equal sizes, the lower number is inside.
+        inside, holder = np.where(is_high_inside, (high, low), (low, high))
+        yield inside, holder, scores[keep]

@@ -1,0 +1,82 @@
+"""Samples of shingle sets in the store, by the fingerprints of the sets.
+
+A sample depends on nothing but its set: it serves every collection that has a document with that
+set, whatever else was added, changed, renamed or removed.
+"""
+
+import unicodedata
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.frozen import dataclass
+from lshdup.lsh.samples import sample_sets
+from lshdup.params import ShingleParams
+from lshdup.store import npz
+from lshdup.store.members import are_offsets, damage_explained, read_column, refuse_if
+from lshdup.store.store import Store
+from lshdup.utils.ragged import RaggedSets
+
+_REMEDY = "delete it: it is made again from the documents"
+
+
+@dataclass(frozen=True)
+class StoredSamples:
+    """Samples of shingle sets.
+
+    prints : uint64 array of shape (m,), ascending: the fingerprints of the sets.
+    samples : sample i is of the set prints[i].
+    rate, seed : of the samples.
+    """
+
+    prints: NDArray[np.uint64]
+    samples: RaggedSets
+    rate: int
+    seed: int
+
+
+def save_samples(store: Store, shingle: ShingleParams, stored: StoredSamples) -> None:
+    """Save samples.npz."""
+    header = _describe(shingle) | {"rate": stored.rate, "seed": stored.seed}
+    arrays = {
+        "fingerprints": stored.prints,
+        "values": stored.samples.values,
+        "offsets": stored.samples.offsets,
+    }
+    npz.save(store.path("samples"), "samples", header, arrays)
+
+
+def load_samples(store: Store, shingle: ShingleParams) -> StoredSamples | None:
+    """Load samples.npz. Return None if it is missing, or of sets with other parameters.
+
+    Raises ArtifactError if it is damaged.
+    """
+    path = store.path("samples")
+    artifact = npz.load(path, "samples", _REMEDY)
+    if artifact is None:
+        return None
+    with damage_explained(path, _REMEDY):
+        header = artifact.header
+        if any(header[key] != value for key, value in _describe(shingle).items()):
+            return None
+        rate, seed = header["rate"], header["seed"]
+        fits = type(rate) is int and 1 <= rate <= 1 << 32 and type(seed) is int and seed >= 0
+        refuse_if(not fits, "its rate or seed is none")
+        prints = read_column(artifact, "fingerprints", np.uint64)
+        values = read_column(artifact, "values", np.uint64)
+        offsets = artifact.arrays["offsets"]
+        fits = are_offsets(offsets, len(values)) and len(offsets) == len(prints) + 1
+        refuse_if(not fits, "its samples do not fit")
+        refuse_if((prints[1:] <= prints[:-1]).any(), "its fingerprints are not in order")
+        samples = RaggedSets(values, offsets)
+        whole = sample_sets(samples, rate, seed)
+        refuse_if(len(whole.values) != len(values), "its samples have elements of another rate")
+        is_first = np.zeros(len(values) + 1, bool)
+        is_first[offsets] = True
+        in_order = (values[1:] > values[:-1]) | is_first[1:-1]
+        refuse_if(not in_order.all(), "its samples are not in order")
+        return StoredSamples(prints, samples, rate, seed)
+
+
+def _describe(shingle: ShingleParams) -> dict[str, object]:
+    return {"shingle": shingle.to_json(), "unicode": unicodedata.unidata_version}

@@ -1,0 +1,160 @@
+"""`clusters DOCS --against OTHER`: what is near a document of OTHER may go, the rest is grouped.
+
+Documents of OTHER are never dropped, also not where they are named in DOCS too.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.collection.collection import Collection
+from lshdup.collection.set_source import set_source
+from lshdup.documents.preference import Preference
+from lshdup.lsh.candidates import NO_BUCKETS, Buckets, find_exact_duplicates
+from lshdup.matching.centres import Comparisons
+from lshdup.matching.clusters import Clusters
+from lshdup.matching.results import ClustersFound
+from lshdup.params import ClusterParams
+from lshdup.pipeline import build_index, find_clusters, find_clusters_exactly, find_same_clusters
+from lshdup.skipped import Skipped
+from lshdup.utils.messages import count_of
+from lshdup.workspace.against.loading import Against
+from lshdup.workspace.against.partners import Partners
+from lshdup.workspace.against.sides import Side, Sides
+from lshdup.workspace.clustering import drop_changed, order_documents, say_comparisons
+from lshdup.workspace.context import RunContext
+from lshdup.workspace.index import IndexedCollection
+from lshdup.workspace.pairs import say_large_bucket
+from lshdup.workspace.request import Request
+
+
+def leave_out_changed(
+    both: Against, say: Callable[[str], None], skipped: Callable[[Skipped], None], jobs: int
+) -> Against:
+    """Return the sides without documents of a stored OTHER that are not what was indexed.
+
+    Nothing may go in favour of a document that is gone.
+    """
+    there = both.sides.there
+    n = len(there.documents)
+    if both.store is None:
+        return both
+    changed = there.documents.changed(np.arange(n))
+    if not len(changed):
+        return both
+    say(
+        f"left out of OTHER: {count_of(len(changed), 'document')} deleted or changed since it was"
+        " indexed; nothing is dropped for their sake"
+    )
+    kept = there.collection.take(np.setdiff1d(np.arange(n), changed))
+    sides = Sides(both.sides.here, Side(kept, set_source(kept, jobs, skipped)))
+    return replace(both, sides=sides)
+
+
+def find_clusters_against(
+    run: RunContext,
+    both: Against,
+    partners: Partners,
+    shared: NDArray[np.int64],
+    params: ClusterParams,
+    request: Request,
+    *,
+    same: str | None = None,
+    exact: bool = False,
+) -> ClustersFound:
+    """Group the documents of both sides; those of OTHER are as in `Sides`.
+
+    A document of DOCS near one of OTHER is in its group. Documents of DOCS that have no partner
+    make groups as those of a collection of their own. All others of OTHER are in no group.
+
+    Parameters
+    ----------
+    run : notified of what is said.
+    both : the sides.
+    partners : a near document of OTHER for each document of DOCS that has one.
+    shared : int64 array, documents of DOCS that are documents of OTHER too.
+    params, request : how groups are made.
+    same : "text" or "bytes" instead of a similarity.
+    exact : whether all pairs of the rest are compared.
+
+    """
+    sides, here = both.sides, both.here
+    n = len(sides.sizes)
+    is_shared = np.zeros(sides.split, bool)
+    is_shared[shared] = True
+    # An estimate drops nothing.
+    goes = np.flatnonzero((partners.there >= 0) & ~partners.estimated & ~is_shared)
+    found = Clusters.empty(n)
+    leaders = partners.there[goes] + sides.split
+    found.assign(goes, leaders, partners.similarity[goes])
+    found.assign(leaders, leaders, 1.0)
+    stays = np.flatnonzero(is_shared & (here.sizes > 0))
+    found.assign(stays, stays, 1.0)
+    rest = np.setdiff1d(np.flatnonzero((here.sizes > 0) & ~is_shared), goes)
+    order = _take_order(order_documents(run, here, params, request), rest)
+    groups = _cluster_rest(
+        run, both, here.take(rest), order, params, request.jobs, same=same, exact=exact
+    )
+    own = groups.clusters.representative
+    grouped = np.flatnonzero(own >= 0)
+    found.assign(rest[grouped], rest[own[grouped]], groups.clusters.similarity[grouped])
+    keys = sides.fingerprints if same is None else sides.prints.keys(same, sides.sizes)
+    answer = replace(
+        groups,
+        clusters=found,
+        duplicate_of=find_exact_duplicates(keys),
+        buckets=partners.buckets if partners.buckets.skipped else _renumber(groups.buckets, rest),
+        lost=rest[groups.lost],
+    )
+    answer = drop_changed(answer, here.documents, run.skipped)
+    return drop_changed(answer, both.there.documents, run.skipped, sides.split)
+
+
+def _take_order(order: Preference, rest: NDArray[np.int64]) -> Preference:
+    """Return the order of some documents, by their place in `rest`, an ascending int64 array."""
+    is_in = np.zeros(len(order.order), bool)
+    is_in[rest] = True
+    places = np.searchsorted(rest, order.order[is_in[order.order]])
+    return Preference(places, order.level[rest], order.keep, [])
+
+
+def _renumber(buckets: Buckets, rest: NDArray[np.int64]) -> Buckets:
+    """Return buckets whose example is a document of DOCS."""
+    return replace(buckets, example=int(rest[buckets.example])) if len(rest) else NO_BUCKETS
+
+
+def _cluster_rest(
+    run: RunContext,
+    both: Against,
+    rest: Collection,
+    order: Preference,
+    params: ClusterParams,
+    jobs: int,
+    *,
+    same: str | None,
+    exact: bool,
+) -> ClustersFound:
+    """Cluster the documents of DOCS that are near none of OTHER."""
+    if same is not None:
+        return find_same_clusters(rest, same, order.order)
+    source = set_source(rest, jobs, run.skipped)
+    threshold = both.params.threshold
+
+    def on_central(work: Comparisons) -> None:
+        say_comparisons(run, rest.documents, work)
+
+    if exact:
+        sets = source(np.arange(len(rest.documents)))
+        return find_clusters_exactly(
+            rest, sets, threshold, params, order, jobs, run.progress, on_central
+        )
+    indexed = IndexedCollection(
+        rest, build_index(rest, both.params, jobs), both.params, both.plan()
+    )
+    return find_clusters(
+        rest, indexed.index, source, threshold, params, order, jobs=jobs, progress=run.progress,
+        on_buckets=lambda buckets: say_large_bucket(run, indexed, buckets, clustering=True),
+        on_central=on_central,
+    )  # fmt: skip

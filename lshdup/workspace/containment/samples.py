@@ -1,0 +1,107 @@
+"""Samples of the sets of a collection: from the store, or from documents that are read again."""
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.collection.collection import Collection
+from lshdup.documents.reading import runs
+from lshdup.errors import ArtifactError
+from lshdup.lsh.samples import sample_sets
+from lshdup.store.samples_io import StoredSamples, load_samples, save_samples
+from lshdup.utils.messages import count_of
+from lshdup.utils.ragged import RaggedSets, SetSource
+from lshdup.workspace.context import RunContext
+
+#: Bytes of sets that are read at a time.
+_BYTES_AT_ONCE = 24 << 20
+
+#: Seconds of work after which it is saved; then after twice as many, and so on.
+_PATIENCE = 10.0
+
+
+def load_or_make_samples(
+    run: RunContext,
+    collection: Collection,
+    members: NDArray[np.int64],
+    rate: int,
+    seed: int,
+    source: SetSource,
+) -> RaggedSets:
+    """Return the samples of the sets of documents; only those that are not stored are made.
+
+    They are saved, also now and then in a long run: a killed one is resumed by the next.
+
+    members : int64 array of shape (m,), documents whose sets differ.
+    rate, seed : of the samples; those stored with a smaller rate serve too.
+    source : gives shingle sets; the set of a document that cannot be read again is empty, and so is
+        its sample.
+    """
+    prints = collection.fingerprints[members]
+    stored = _load(run, collection, rate, seed)
+    wanted = np.flatnonzero(np.isin(stored.prints, prints))
+    missing = np.flatnonzero(~np.isin(prints, stored.prints))
+    if len(wanted):
+        run.say(f"{count_of(len(wanted), 'sample is', 'samples are')} taken from samples.npz")
+    is_changed = len(missing) > 0 or len(wanted) < len(stored.prints)
+    parts = [(stored.prints[wanted], stored.samples.take(wanted))]
+    done, patience, started = 0, _PATIENCE, time.monotonic()
+    for some in _in_reading_order(collection, members, missing):
+        run.progress("samples", done, len(missing))
+        sets = source(members[some])
+        readable = np.flatnonzero(sets.sizes)
+        sampled = sample_sets(sets.take(readable), stored.rate, seed)
+        parts.append((prints[some[readable]], sampled))
+        done += len(some)
+        if time.monotonic() - started > patience:
+            stored = _gather(parts, stored.rate, seed)
+            parts = [(stored.prints, stored.samples)]
+            _save(run, collection, stored)
+            patience, started = 2 * patience, time.monotonic()
+    stored = _gather(parts, stored.rate, seed)
+    if is_changed:
+        _save(run, collection, stored)
+    # The sample after the last one is empty.
+    samples = RaggedSets.concatenate([stored.samples, RaggedSets.from_sets([[]])])
+    at = np.searchsorted(stored.prints, prints)
+    is_made = np.append(stored.prints, 0)[at] == prints
+    samples = samples.take(np.where(is_made, at, len(stored.prints)))
+    return samples if stored.rate == rate else sample_sets(samples, rate, seed)
+
+
+def _load(run: RunContext, collection: Collection, rate: int, seed: int) -> StoredSamples:
+    """Return the stored samples, if they serve; else none, at the rate."""
+    try:
+        stored = load_samples(run.store, collection.shingle) if run.store is not None else None
+        if stored is not None and stored.rate <= rate and stored.seed == seed:
+            return stored
+    except ArtifactError as error:
+        run.say(f"{error.message}; it is made anew")
+    return StoredSamples(np.zeros(0, np.uint64), RaggedSets.concatenate([]), rate, seed)
+
+
+def _save(run: RunContext, collection: Collection, stored: StoredSamples) -> None:
+    run.keep("samples.npz", lambda store: save_samples(store, collection.shingle, stored))
+
+
+def _gather(
+    parts: list[tuple[NDArray[np.uint64], RaggedSets]], rate: int, seed: int
+) -> StoredSamples:
+    """Return samples by the fingerprints of their sets, given in any order."""
+    prints = np.concatenate([part for part, _ in parts])
+    order = np.argsort(prints)
+    samples = RaggedSets.concatenate([part for _, part in parts]).take(order)
+    return StoredSamples(prints[order], samples, rate, seed)
+
+
+def _in_reading_order(
+    collection: Collection, members: NDArray[np.int64], rows: NDArray[np.int64]
+) -> Iterator[NDArray[np.int64]]:
+    """Yield ascending runs of rows of `members`: files front to back, sets of limited size."""
+    locations = collection.documents.locations
+    orders = [members[rows]] if locations is None else locations.reading_order(members[rows])
+    for order in orders:
+        for some in runs(8 * collection.sizes[order], len(order), _BYTES_AT_ONCE):
+            yield np.searchsorted(members, np.sort(order[some]))

@@ -1,0 +1,188 @@
+"""Passages against the obvious: every pair of places compared, every occurrence looked for."""
+
+from collections import deque
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lshdup.matching.passages import find_passages
+from lshdup.params import PassageParams
+from lshdup.shingling.winnowing import plan_grams, winnowed
+from lshdup.utils.ragged import RaggedSets
+
+
+def sequences_of(documents):
+    values = np.array([token for document in documents for token in document], np.uint64)
+    return RaggedSets.from_sizes(values, np.array([len(each) for each in documents], np.int64))
+
+
+def found_passages(documents, least, split=None, *, jobs=1, memory=1 << 30, common=1000):
+    """Passages as the engine finds them: (tokens, [(document, first token), …])."""
+    sequences = sequences_of(documents)
+    params = PassageParams(least=least, max_documents=common)
+    with winnowed(sequences, least, None, jobs) as anchors:
+        found = find_passages(
+            sequences, anchors, params, None, split=split, jobs=jobs, memory=memory
+        )
+    places = list(zip(found.documents.tolist(), found.first.tolist(), strict=True))
+    cuts = found.starts.tolist()
+    return [
+        (tokens, places[cuts[i] : cuts[i + 1]]) for i, tokens in enumerate(found.tokens.tolist())
+    ]
+
+
+def obvious_runs(documents, least, split=None):
+    """Places (document, first, tokens) of all maximal common runs that do not overlap."""
+    runs = set()
+    for d, a in enumerate(documents):
+        for e, b in list(enumerate(documents))[d:]:
+            if split is not None and not d < split <= e:
+                continue
+            for i in range(len(a)):
+                for j in range(i + 1 if d == e else 0, len(b)):
+                    if i and j and a[i - 1] == b[j - 1]:
+                        continue
+                    n = 0
+                    while i + n < len(a) and j + n < len(b) and a[i + n] == b[j + n]:
+                        n += 1
+                    if n >= least and (d != e or j - i >= n):
+                        runs |= {(d, i, n), (e, j, n)}
+    return runs
+
+
+def obvious_places(documents, sequence):
+    """All places of a sequence, from left to right, that do not overlap the place before."""
+    places = []
+    for d, document in enumerate(documents):
+        free = 0
+        for i in range(len(document) - len(sequence) + 1):
+            if i >= free and tuple(document[i : i + len(sequence)]) == sequence:
+                places.append((d, i))
+                free = i + len(sequence)
+    return places
+
+
+def obvious_passages(documents, least, split=None):
+    runs = obvious_runs(documents, least, split)
+    longest = [
+        (d, i, n)
+        for d, i, n in runs
+        if not any(
+            (e, j, m) != (d, i, n) and e == d and j <= i and i + n <= j + m for e, j, m in runs
+        )
+    ]
+    sequences = {tuple(documents[d][i : i + n]) for d, i, n in longest}
+    passages = [(len(each), obvious_places(documents, each)) for each in sequences]
+    return sorted(passages, key=lambda each: (-each[0] * (len(each[1]) - 1), each[1][0], -each[0]))
+
+
+def anchors_of(document, least, hashes):
+    """Positions that winnowing selects: of each window the last of the smallest hashes."""
+    gram, window = plan_grams(least)
+    values = [hashes[tuple(document[t : t + gram])] for t in range(len(document) - gram + 1)]
+    chosen = set()
+    queue = deque(maxlen=window)
+    for t, value in enumerate(values):
+        queue.append((value, -t))
+        if len(queue) == window:
+            chosen.add(-min(queue)[1])
+    return sorted(chosen)
+
+
+tokens = st.integers(0, 3)
+pieces = st.lists(st.tuples(st.integers(0, 24), st.integers(1, 25), st.integers(0, 9)), max_size=4)
+
+
+@st.composite
+def texts(draw):
+    """Documents of few tokens, or that quote one text."""
+    if draw(st.booleans()):
+        return draw(st.lists(st.lists(tokens, max_size=35), min_size=1, max_size=4))
+    quoted = [100 + i % 23 for i in range(50)]
+    return [
+        [token for start, size, own in each for token in (*quoted[start : start + size], own)]
+        for each in draw(st.lists(pieces, min_size=1, max_size=5))
+    ]
+
+
+@settings(max_examples=150, deadline=None)
+@given(texts(), st.integers(2, 14), st.sampled_from([None, 1, 2]), st.sampled_from([1, 2, 4]))
+def test_passages_are_those_of_all_pairs(documents, least, split, jobs):
+    split = split if split is None else min(split, len(documents))
+    expected = obvious_passages(documents, least, split)
+    assert found_passages(documents, least, split, jobs=jobs) == expected
+    assert found_passages(documents, least, split, memory=2000) == expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts(), st.integers(2, 14), st.sampled_from([1, 2, 3, 7]))
+def test_places_are_true_and_complete_whatever_is_common(documents, least, common):
+    passages = found_passages(documents, least, common=common)
+    assert len(passages) == len({(*places, size) for size, places in passages})
+    for size, places in passages:
+        assert size >= least
+        assert len(places) > 1
+        d, i = places[0]
+        assert places == obvious_places(documents, tuple(documents[d][i : i + size]))
+
+
+@settings(deadline=None)
+@given(st.lists(tokens, max_size=60), st.integers(2, 20))
+def test_anchors_are_the_smallest_of_windows(document, least):
+    sequences = sequences_of([[7], document])
+    gram, _ = plan_grams(least)
+    with winnowed(sequences, least, None) as anchors:
+        positions, hashes = anchors.positions.tolist(), anchors.hashes.tolist()
+    chosen = [tuple(document[p - 1 : p - 1 + gram]) for p in positions]
+    known = dict(zip(chosen, hashes, strict=True))
+    grams = {tuple(document[t : t + gram]) for t in range(max(len(document) - gram + 1, 0))}
+    # A gram that no window selects is larger than those that are.
+    expected = anchors_of(document, least, {each: known.get(each, 1 << 64) for each in grams})
+    assert [position - 1 for position in positions] == expected
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_one_template_is_one_passage(jobs):
+    template = list(range(1000, 1090))
+    documents = [
+        [*template[:30], 10 * n, *template[30:], 10 * n + 1, 10 * n + 2] for n in range(2000)
+    ]
+    found = found_passages(documents, 50, jobs=jobs)
+    assert found == [(60, [(n, 31) for n in range(2000)])]
+
+
+def test_equal_documents_are_one_passage():
+    documents = [list(range(100, 400))] * 1500
+    assert found_passages(documents, 50) == [(300, [(n, 0) for n in range(1500)])]
+
+
+def test_a_word_repeated_is_one_passage():
+    [(size, places)] = found_passages([[5] * 100_000], 50)
+    assert 50 <= size < 53  # Places of two grams of 26, without overlaps, are half of those of one.
+    assert places == [(0, size * i) for i in range(100_000 // size)]
+
+
+def test_a_sentence_repeated_is_one_passage_of_many_places():
+    found = found_passages([list(range(30)) * 1000], 50, common=100)
+    assert len(found) < 5
+    assert all(50 <= size <= 60 and len(places) >= 499 for size, places in found)
+
+
+def test_near_copies_have_few_passages_though_each_differs():
+    """Of 3,000 copies of a text with a word changed, most of the rest is in a passage."""
+    rng = np.random.default_rng(5)
+    text = np.arange(1000, 1400)
+    documents = []
+    for n in range(3000):
+        copy = text.copy()
+        copy[rng.integers(len(text))] = 10_000 + n
+        documents.append(copy.tolist())
+    found = found_passages(documents, 50, common=100)
+    assert len(found) < 100
+    covered = np.zeros((3000, 400), bool)
+    for size, places in found:
+        for d, i in places:
+            covered[d, i : i + size] = True
+    assert covered.mean() > 0.6

@@ -1,0 +1,185 @@
+"""`clusters DOCS --against OTHER`: what goes, what stays, and that nothing of OTHER ever goes."""
+
+import json
+import os
+import re
+import shutil
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests import reference
+
+WORDS = [f"word{i}" for i in range(400)]
+BANDS = ("--recall", "0.99999", "--perms", "256")
+
+
+@pytest.fixture
+def two_sides(tmp_path, monkeypatch):
+    """Folders `new` and `old` of near-copies of every degree, with copies within and across."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(11)
+    originals = [[WORDS[int(w)] for w in rng.integers(0, 400, 60)] for _ in range(16)]
+    for folder, n, some in (("new", 40, originals), ("old", 40, originals[:9])):
+        (tmp_path / folder).mkdir()
+        for i in range(n):
+            words = list(some[int(rng.integers(len(some)))])
+            for _ in range(int(rng.integers(0, 6))):
+                words[int(rng.integers(60))] = f"new{int(rng.integers(500))}"
+            Path(folder, f"{i:03}").write_text(" ".join(words))
+    shutil.copy("old/003", "new/copy")
+    shutil.copy("new/001", "new/again")
+    Path("new/upper").write_text(Path("old/005").read_text().upper())
+    Path("new/empty").write_text("")
+    return tmp_path
+
+
+def sets_of(folder):
+    return {name: each for name, each in reference.folder_sets(folder).items() if each}
+
+
+def near(threshold):
+    """The similarities of the pairs across the folders, by brute force."""
+    new, old = sets_of("new"), sets_of("old")
+    found = {}
+    for a, b in product(new, old):
+        similarity = len(new[a] & old[b]) / len(new[a] | old[b])
+        if similarity >= threshold:
+            found[a, b] = similarity
+    return found
+
+
+def snapshot(folder):
+    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in Path(folder).iterdir()}
+
+
+@pytest.mark.parametrize("threshold", ["0.5", "0.8", "1"])
+@pytest.mark.parametrize("how", [BANDS, ("--exact",), (*BANDS, "--keep", "longest", "-j", "4")])
+def test_what_is_near_goes_and_the_rest_is_grouped_as_ever(two_sides, run, threshold, how):
+    pairs, before = near(float(threshold)), snapshot("old")
+    gone = {a for a, _ in pairs}
+    compared = set(sets_of("new"))
+    assert 2 <= len(gone) < len(compared) - 3
+    options = ("--against", "old", "-t", threshold, *how, "--no-store")
+    rows = run("clusters", "new", *options, "--format", "jsonl").lines
+    rows = [json.loads(row) for row in rows]
+    other = {row["group"]: row["name"] for row in rows if row["role"] == "other"}
+    led = {row["name"]: row for row in rows if row["role"] == "drop" and row["group"] in other}
+    assert led.keys() == gone
+    for name, row in led.items():
+        assert row["similarity"] == pairs[name, other[row["group"]]]
+        assert row["copy"] == (row["similarity"] == 1)
+    assert led["new/copy"]["same"] == "bytes"
+    assert led["new/upper"]["same"] == "text"
+    # The rest is what `clusters` makes of it alone.
+    Path("rest").mkdir()
+    for name in compared - gone:
+        shutil.copy2(name, "rest")
+    alone = run("clusters", "rest", *options[2:], "--format", "jsonl").lines
+    assert [
+        {name: row[name] for name in row.keys() - {"group"}}
+        for row in rows
+        if row["group"] not in other
+    ] == [
+        {**{name: row[name] for name in row.keys() - {"group"}}, "name": "new" + row["name"][4:]}
+        for row in map(json.loads, alone)
+    ]
+    keep, drop = (
+        set(run("clusters", "new", *options, "--emit", what).lines) for what in ("keep", "drop")
+    )
+    assert keep | drop == compared
+    assert not keep & drop
+    assert gone <= drop
+    assert snapshot("old") == before
+
+
+@pytest.mark.parametrize("same", ["bytes", "text"])
+def test_what_is_the_same(two_sides, run, same):
+    form = str if same == "bytes" else str.lower
+    texts = {str(p): form(p.read_text()) for p in sorted(Path("new").iterdir())}
+    there = {form(p.read_text()) for p in Path("old").iterdir()}
+    met, drop = set(there), []
+    for name, text in sorted(texts.items(), key=lambda each: (len(each[0]), each[0])):
+        if text and text in met:
+            drop.append(name)
+        met.add(text)
+    options = ("--against", "old", "--same", same, "--no-store", "--emit", "drop", "-0")
+    found = run("clusters", "new", *options).out.decode().split("\0")[:-1]
+    assert found == sorted(drop)
+    assert ("new/upper" in drop) == (same == "text")
+
+
+def test_documents_on_both_sides_stay(two_sides, run):
+    """Also if one of DOCS is like them and preferred, and if OTHER is a store made before."""
+    shutil.copy("old/001", "new/z")
+    near_z = ("-t", "0.5", *BANDS, "--prefer", "new", "--emit", "drop")
+    dropped = run("clusters", "new", "old", "--against", "old", "--no-store", *near_z)
+    assert "40 documents of DOCS in OTHER too: always kept" in dropped.err
+    assert not [name for name in dropped.lines if name.startswith("old/")]
+    assert "new/z" in dropped.lines
+    run("index", "old", "--perms", "256", "--store", "archive")
+    Path("old/002").write_text(Path("new/002").read_text())
+    stored = run("clusters", "new", "old", "--against", "archive", "--no-store", *near_z)
+    assert not [name for name in stored.lines if name.startswith("old/")]
+    assert "left out of OTHER: 1 document deleted or changed since it was indexed" in stored.err
+
+
+def test_nothing_goes_for_documents_that_are_gone(two_sides, run):
+    run("index", "old", "--store", "archive")
+    options = ("clusters", "new", "--against", "archive", "--no-store", "--emit", "drop")
+    assert {"new/copy", "new/upper"} <= set(run(*options).lines)
+    Path("old/003").unlink()
+    Path("old/005").write_text("other words than before")
+    fewer = run(*options)
+    gone = {a for a, b in near(0.8) if b not in ("old/003", "old/005")}
+    assert "left out of OTHER: 2 documents deleted or changed" in fewer.err
+    assert gone <= set(fewer.lines)
+    assert ("new/copy" in fewer.lines) == ("new/copy" in gone)
+    shutil.rmtree("old")
+    assert run(*options, "-0").out == run("clusters", "new", "--emit", "drop", "-0").out
+
+
+def test_rows_are_written_without_what_goes(two_sides, run):
+    texts = {}
+    for side in ("new", "old"):
+        texts[side] = [p.read_text() for p in sorted(Path(side).iterdir())]
+        lines = [json.dumps({"text": text, "n": i}) for i, text in enumerate(texts[side])]
+        Path(f"{side}.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    old = Path("old.jsonl").read_bytes()
+    options = ("clusters", "new.jsonl", "--against", "old.jsonl", *BANDS, "--no-store")
+    result = run(*options, "--write", "out.jsonl")
+    assert not result.out
+    dropped = {int(name.split(":")[1]) for name in run(*options, "--emit", "drop").lines}
+    lines = Path("new.jsonl").read_text().splitlines()
+    kept = [line for number, line in enumerate(lines, 1) if number not in dropped]
+    assert Path("out.jsonl").read_text().splitlines() == kept
+    names = sorted(str(p) for p in Path("new").iterdir())
+    assert {names.index(a) + 1 for a, _ in near(0.8)} <= dropped
+    # Rows against files; and OTHER is no target, by any name.
+    run("clusters", "new.jsonl", "--against", "old", "--no-store", "--write", "b.jsonl")
+    assert Path("b.jsonl").exists()
+    os.link("old.jsonl", "same.jsonl")
+    for target, option in product(("old.jsonl", "same.jsonl"), ("--write", "-o")):
+        refused = run(*options, option, target, code=2).err
+        assert f"{option} {target} is one of the documents that are compared" in refused
+    run("index", "old.jsonl", "--store", "archive")
+    refused = run(*options[:3], "archive", "--no-store", "--write", "same.jsonl", code=2).err
+    assert "--write same.jsonl is one of the documents" in refused
+    assert Path("old.jsonl").read_bytes() == old
+
+
+def test_the_summary_and_check(two_sides, run):
+    options = ("clusters", "new", "--against", "old", *BANDS, "--no-store")
+    result = run(*options, "--check", "-v", code=1)
+    gone = len({a for a, _ in near(0.8)})
+    assert re.search(rf"drop \d+, \d+ of them copies, {gone} near documents of OTHER,", result.err)
+    assert "kept: the shortest path" in result.err
+    assert "; all documents of OTHER" in result.err
+    Path("far").mkdir()
+    Path("far/one").write_text("nothing at all of the words there")
+    result = run("clusters", "far", *options[2:], "--check", code=0)
+    assert "no groups of similarity 0.8 or more: 1 document alone" in result.err
+    refused = run(*options, "--linkage", "single", code=2).err
+    assert "--linkage single cannot be combined with --against" in refused

@@ -1,0 +1,183 @@
+"""Pairs of containment over a store: by the exact join, and by samples that are kept and grow."""
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lshdup.errors import ArtifactError
+from lshdup.params import BandParams, DocumentParams, ShingleParams
+from lshdup.store import npz
+from lshdup.store.samples_io import load_samples
+from lshdup.workspace.containment import joining, samples
+from lshdup.workspace.containment.joining import find_contained_pairs, plan_join
+from lshdup.workspace.request import Request
+from lshdup.workspace.workspace import Workspace
+
+T = 0.8
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def write_insides(folder, holders, seed=1, words=2500):
+    """Long texts, of each a part in a text of its own, nine tenths of it as it was."""
+    chance = random.Random(seed)
+    Path(folder).mkdir(exist_ok=True)
+    for i in range(holders):
+        text = [f"w{chance.randrange(1_000_000)}" for _ in range(words)]
+        part = text[300 : 300 + chance.choice([100, 200, 800])]
+        part[:1] = [f"own{i}"] * chance.randrange(1, 20)
+        Path(f"{folder}/{seed}-{i:03}-a.txt").write_text(" ".join(text))
+        Path(f"{folder}/{seed}-{i:03}-b.txt").write_text(" ".join(part))
+
+
+def contained(store="store", *, sample=True, jobs=2, said=None, skipped=None, recall=0.99):
+    """(inside, holder, scores) of the documents of d, and the plan."""
+    plans, said = [], said if said is not None else []
+    run = Workspace(
+        Path(store) if store else None, said.append, (skipped if skipped is not None else []).append
+    )
+    request = Request((b"d",), DocumentParams(), {"threshold": T}, jobs)
+    collection = run.load_or_collect_signatures(request)
+    _, found = find_contained_pairs(
+        run, collection, BandParams(T, recall), request, plans.append, sample=sample
+    )
+    names = list(collection.documents.names)
+    columns = found.pairs.part(0, len(found.pairs))
+    pairs = [
+        (names[a], names[b], s) for a, b, s in zip(*(c.tolist() for c in columns), strict=True)
+    ]
+    return pairs, plans[0]
+
+
+def test_samples_find_the_pairs_of_the_exact_join():
+    write_insides("d", 60)
+    every, plan = contained(sample=False)
+    assert len(every) == 60
+    assert plan.samples is None
+    found, plan = contained()
+    assert plan.samples.rate == 16
+    assert set(found) == set(every)
+    assert all(contained(None, jobs=jobs)[0] == found for jobs in (1, 2, 4))
+
+
+def test_they_are_kept_and_grow_to_what_a_run_from_nothing_makes(monkeypatch):
+    write_insides("d", 10)
+    before = contained()[0]
+    said = []
+    with monkeypatch.context() as patch:
+        patch.setattr(samples, "sample_sets", None)  # nothing is sampled a second time
+        assert contained(said=said)[0] == before
+    assert said == ["20 samples are taken from samples.npz"]
+    write_insides("d", 5, seed=2)
+    Path("d/1-003-a.txt").unlink()
+    Path("d/1-004-a.txt").rename("d/0.txt")
+    grown = contained()[0]
+    assert len(grown) == 14
+    assert contained("new")[0] == grown
+    assert Path("new/samples.npz").read_bytes() == Path("store/samples.npz").read_bytes()
+
+
+def test_a_smaller_rate_serves_a_larger_one_and_not_the_reverse():
+    write_insides("d", 5)
+    contained()
+    contained("fine", recall=0.99999)
+    shingle = ShingleParams()
+    run, fine = Workspace(Path("store")), Workspace(Path("fine"))
+    rates = [load_samples(each.store, shingle).rate for each in (run, fine)]
+    assert rates[0] > rates[1]
+    assert contained("fine")[0] == contained()[0]
+    assert load_samples(fine.store, shingle).rate == rates[1]
+    contained(recall=0.99999)
+    assert Path("fine/samples.npz").read_bytes() == Path("store/samples.npz").read_bytes()
+
+
+def test_an_interrupted_run_is_resumed(monkeypatch):
+    write_insides("d", 20)
+    every = contained("other")[0]
+    monkeypatch.setattr(samples, "_PATIENCE", 0.0)
+    monkeypatch.setattr(samples, "_BYTES_AT_ONCE", 100_000)
+    original, parts = samples.sample_sets, []
+
+    def sample_three(*args):
+        if len(parts) == 3:
+            raise KeyboardInterrupt
+        parts.append(len(args[0]))
+        return original(*args)
+
+    monkeypatch.setattr(samples, "sample_sets", sample_three)
+    with pytest.raises(KeyboardInterrupt):
+        contained()
+    monkeypatch.setattr(samples, "sample_sets", original)
+    said = []
+    assert contained(said=said)[0] == every
+    assert said == [f"{sum(parts)} samples are taken from samples.npz"]
+
+
+@pytest.mark.parametrize("damage", ["bytes", "rate", "order", "prints", "offsets", "kind", "seed"])
+def test_damaged_and_forged_samples_are_made_anew(damage):
+    write_insides("d", 5)
+    before = contained()[0]
+    path = Path("store/samples.npz")
+    right = path.read_bytes()
+    if damage == "bytes":
+        path.write_bytes(right[:-3000] + bytes(100) + right[-2900:])
+    else:
+        artifact = npz.load(path, "samples", "")
+        header, arrays = artifact.header, {name: a.copy() for name, a in artifact.arrays.items()}
+        if damage == "rate":
+            header["rate"] *= 2
+        elif damage == "seed":
+            header["seed"] = "1"
+        elif damage == "order":
+            arrays["values"][:2] = arrays["values"][1::-1]
+        elif damage == "prints":
+            arrays["fingerprints"][:2] = arrays["fingerprints"][1::-1]
+        elif damage == "offsets":
+            arrays["offsets"][1] = 1 << 62
+        kind = "bands" if damage == "kind" else "samples"
+        npz.save(path, kind, {n: v for n, v in header.items() if n not in ("kind",)}, arrays)
+    with pytest.raises(ArtifactError, match=r"samples\.npz"):
+        load_samples(Workspace(Path("store")).store, ShingleParams())
+    said = []
+    assert contained(said=said)[0] == before
+    assert len(said) == 1
+    assert said[0].endswith("; it is made anew")
+    assert path.read_bytes() == right
+
+
+def test_a_document_that_changed_meanwhile_is_reported_and_in_no_pair(monkeypatch):
+    write_insides("d", 5)
+    original = joining.load_or_make_samples
+
+    def change(*args):
+        made = original(*args)
+        Path("d/1-002-a.txt").write_text("something else")
+        return made
+
+    monkeypatch.setattr(joining, "load_or_make_samples", change)
+    skipped = []
+    assert len(contained(skipped=skipped)[0]) == 4
+    assert [each.name for each in skipped] == [b"d/1-002-a.txt"]
+
+
+def test_the_rate_is_that_of_the_smallest_document_unless_memory_needs_a_larger_one():
+    sizes = np.full(10_000, 1000)
+    params, enough = BandParams(T), 1 << 40
+    assert plan_join(sizes, params, enough, 2).samples is None
+    exact = plan_join(sizes, params, enough, 2).needed
+    assert plan_join(sizes, params, exact - 1, 2).samples is not None
+    assert plan_join(sizes, params, enough, 2, sample=True).samples.rate == 128
+    sizes[0] = 100
+    assert plan_join(sizes, params, enough, 2, sample=True).samples.rate == 16
+    sizes[0] = 1  # Of very small documents the program says that they may be missed.
+    small = plan_join(sizes, params, enough, 2, sample=True)
+    assert (small.samples.rate, small.count_small()) == (8, 1)
+    tight = plan_join(sizes, params, 16 << 20, 2)
+    assert tight.samples.rate == 32
+    assert tight.count_small() == np.count_nonzero(sizes < tight.samples.promised_from)
+    assert plan_join(np.zeros(0, np.int64), params, 16 << 20, 2).count_small() == 0
