@@ -268,12 +268,13 @@ def test_listings_for_eyes(columns, corpus, tmp_path):
     """Tables and groups of real names, with colours and without, whole and cut."""
     prepare = run_many([(["index", "sample_corpus", "-t", "0.6"], None)], tmp_path)
     assert prepare[0][0] == 0
+    licences = ["passages", "sample_corpus/licences", "--no-store"]
     commands = {
         "pairs": ["pairs", "-t", "0.6", "--max-rows", "12"],
         "clusters": ["clusters", "-t", "0.6", "--max-rows", "40"],
         "columns": ["clusters", "-t", "0.6", "--max-rows", "5", "--header"],
         "group": ["show", "BSD-2-Clause.txt", "-t", "0.6"],
-        "passages": ["passages", "--least", "100", "--max-rows", "20"],
+        "passages": [*licences, "--least", "100", "--max-rows", "20"],
     }
     for name, command in commands.items():
         for color in ("--color", "--no-color"):

@@ -65,7 +65,7 @@ def test_offsets_are_those_of_the_document_as_it_is_stored(run, texts):
     folder, stored = texts
     rows = passages(run, "d", "--least", "20")
     assert {row["passage"] for row in rows} == {1}
-    assert {(row["tokens"], row["places"], row["documents"]) for row in rows} == {(24, 9, 9)}
+    assert {(row["tokens"], row["places"], row["documents"]) for row in rows} == {(26, 9, 9)}
     wanted = tokens_of(PASSAGE)
     for row in rows[:7]:
         data = (folder / row["document"]).read_bytes()[row["start"] : row["end"]]
@@ -76,7 +76,7 @@ def test_offsets_are_those_of_the_document_as_it_is_stored(run, texts):
     assert [row["offsets"] for row in rows] == ["bytes"] * 7 + ["text"] * 2
     assert [row["document"] for row in rows] == [*stored, "d/h.html", "d/i.gz"]
     at = [row["token_end"] - row["token_start"] for row in rows]
-    assert at == [24] * 9
+    assert at == [26] * 9
     assert [row["token_start"] for row in rows[:7]] == list(range(3, 10))
     assert rows[0]["text"] == PASSAGE[:-1]
     assert [row["text"] for row in rows[1:]] == [None] * 8
@@ -167,8 +167,9 @@ def test_rows_are_written_without_repeats(run, tmp_path):
     result = run("passages", "r.jsonl", "--least", "20", "--write", "out.jsonl", "--no-store")
     assert result.out == b""
     assert "out.jsonl is written" in result.err
-    assert "cut: 48 tokens, 284 bytes, from 2 rows" in result.err
-    assert "1 row with repeats stays as it is" in result.err
+    size = 2 * len(PASSAGE[:-1].encode())
+    assert f"cut: 52 tokens, {size} bytes, from 2 rows" in result.err
+    assert "1 row with repeats is not cut: its text is a page" in result.err
     lines = source.read_text().splitlines()
     written = (tmp_path / "out.jsonl").read_text().splitlines()
     rows[1]["text"] = rows[1]["text"].replace(PASSAGE[:-1], "")

@@ -72,7 +72,7 @@ Examples:
               help="Passages with all places; their texts alone, as --template of other commands "
                    "takes them; or what to cut so that each stays once, as jsonl.")  # fmt: skip
 @plain_option("--write", type=click.Path(path_type=Path), metavar="FILE",
-              help="Write the JSON Lines or Parquet file with each passage in its first place "
+              help="Write the JSON Lines or Parquet file with each passage in one place "
                    "only, all else as it is; of several files, FILE is a folder. Nothing is "
                    "printed then, unless --emit says so.")  # fmt: skip
 @keep_options
@@ -211,10 +211,9 @@ def _write(
     )
     left = len(np.unique(repeats.documents[~can])) + uncut
     if left:
-        console.warn(
-            f"{count_of(left, 'row')} with repeats stay as they are: their texts are pages, or "
-            "their values are not where they can be cut"
-        )
+        one = "row with repeats is not cut: its text is a page"
+        more = "rows with repeats are not cut: their texts are pages"
+        console.warn(f"{count_of(left, one, more)}, or not where they can be cut")
 
 
 def _print(
