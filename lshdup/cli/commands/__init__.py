@@ -9,6 +9,7 @@ COMMANDS = {
     "query": "query",
     "pairs": "pairs.command",
     "clusters": "clusters",
+    "folders": "folders",
     "passages": "passages.command",
     "show": "show.command",
     "report": "report",
