@@ -17,8 +17,7 @@ from tests.running import in_terminal
 
 COMMANDS = (
     "shingle", "signatures", "index", "query", "pairs", "clusters", "folders", "passages", "show",
-    "report",
-    "accuracy", "timing", "curve",
+    "report", "accuracy", "timing", "curve",
 )  # fmt: skip
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from lshdup.cli.output import Layout, Target
     from lshdup.documents.document_list import DocumentList
     from lshdup.matching.passages import Passages
-    from lshdup.matching.repeats import TokenRuns
+    from lshdup.report.repeats import TokenRuns
     from lshdup.workspace.passages import PassagesFound
 
 _DEFAULT = PassageParams()
@@ -117,7 +117,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     with open_session(ctx, options, partial(_check_write, options["write"])) as session:
         from lshdup.cli.commands.passages.listing import PassageListing
         from lshdup.documents.preference import preference
-        from lshdup.matching.repeats import find_repeats
+        from lshdup.report.repeats import find_repeats
         from lshdup.workspace.passages import load_or_find_passages
 
         request, others = session.request, options["against"]
@@ -150,7 +150,7 @@ def _of_enough(passages: "Passages", documents: int) -> "Passages":
     """Return the passages that are in at least so many documents."""
     import numpy as np
 
-    from lshdup.matching.repeats import count_documents
+    from lshdup.report.repeats import count_documents
 
     if documents == 1:
         return passages

@@ -10,7 +10,7 @@ from lshdup.cli.output import PIECE_ROWS
 from lshdup.cli.printing import DocumentNames
 from lshdup.cli.session import Session
 from lshdup.matching.passages import Passages
-from lshdup.matching.repeats import TokenRuns, count_documents
+from lshdup.report.repeats import TokenRuns, count_documents
 from lshdup.report.places import SCOPES, Places, locate_places
 from lshdup.utils.messages import count_of
 from lshdup.utils.ragged import ranges

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.matching.passages import Passages
-from lshdup.matching.repeats import count_documents, find_repeats
+from lshdup.report.repeats import count_documents, find_repeats
 
 PLACES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12)), min_size=2, unique=True)
 PASSAGES = st.lists(st.tuples(st.integers(1, 6), PLACES.map(sorted)), max_size=6)
