@@ -10,8 +10,8 @@ from lshdup.cli.output import PIECE_ROWS
 from lshdup.cli.printing import DocumentNames
 from lshdup.cli.session import Session
 from lshdup.matching.passages import Passages
-from lshdup.report.repeats import TokenRuns, count_documents
 from lshdup.report.places import SCOPES, Places, locate_places
+from lshdup.report.repeats import TokenRuns, count_documents
 from lshdup.utils.messages import count_of
 from lshdup.utils.ragged import ranges
 from lshdup.workspace.passages import PassagesFound
