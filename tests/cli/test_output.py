@@ -76,6 +76,7 @@ COMMANDS = {
     "shingle-removed": ["shingle", "--show", "d/two words.txt", "--template", "d/one.txt"],
     "show": ["show", "one.txt", "two words.txt"],
     "show-group": ["show", "one.txt", "-t", "0.5"],
+    "show-folders": ["show", "e/one", "e/t\nwo", "-t", "0.5"],
     "show-shingles": ["show", "one.txt", "two words.txt", "--shingles"],
     "show-shingles-removed": [
         "show",

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from lshdup.documents.files import Buffer
 from lshdup.documents.readers.lines import SPACES, Parse, find_lines, list_parsed, read_parsed
 from lshdup.documents.records import (
-    BLANK_LINE,
     RecordError,
     RecordFields,
     RecordList,
@@ -32,6 +31,7 @@ from lshdup.documents.records import (
     split_fields,
 )
 from lshdup.skipped import Reason
+from lshdup.utils.parts import PART
 
 _MISSING = object()
 
@@ -165,16 +165,18 @@ def _parser(fields: RecordFields) -> Parse:
             return _parse_by_python(line, fields)
         if name is None:
             return _parse_by_python(line, fields)
-        return name, text_of(values).encode()
+        return name, text_of(values)
 
     text_of = _joined(texts)
     return parse
 
 
-def _joined(names: list[str]) -> Callable[[Any], str]:
+def _joined(names: list[str]) -> Callable[[Any], bytes]:
     """Return what makes the text of an object with these attributes."""
     values_of: Callable[[Any], Any] = attrgetter(*names)
-    return values_of if len(names) == 1 else lambda values: BLANK_LINE.join(values_of(values))
+    if len(names) == 1:
+        return lambda values: values_of(values).encode()
+    return lambda values: PART.join([value.encode() for value in values_of(values)])
 
 
 def _plain_id(raw: bytes) -> bytes | None:
@@ -227,7 +229,7 @@ def _fields(values: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _text_of(values: dict[str, Any], names: str) -> bytes:
-    """Return the text: of several fields those that are not null, with blank lines between."""
+    """Return the text: of several fields those that are not null, as parts."""
     found = []
     for field in split_fields(names):
         value = _value(values, field)
@@ -238,7 +240,7 @@ def _text_of(values: dict[str, Any], names: str) -> bytes:
         found += [] if value is None else [_utf8(value, field)]
     if not found:
         raise RecordError(Reason.NO_TEXT, f"{names!r} is null")
-    return BLANK_LINE.encode().join(found)
+    return PART.join(found)
 
 
 def _id_of(values: dict[str, Any], field: str) -> bytes:
