@@ -65,7 +65,7 @@ def sample_recall(
     promised = plan.promised_from
     edges = make_bins(plan.threshold)
     bins = np.searchsorted(edges[1:-1], share, side="right")
-    for first, last in ((promised, largest), (1, promised - 1)):
+    for first, last in ((promised, max(promised, largest)), (1, promised - 1)):
         own = (sizes >= first) & (sizes <= last)
         if first < promised and not own.any():
             return
