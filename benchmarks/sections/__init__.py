@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from benchmarks.sections import (
     budgets,
+    containment,
     exact,
     first,
     hot,
@@ -30,6 +31,7 @@ SECTIONS: dict[str, Callable[[Bench], list[Table]]] = {
     "peers": peers.section,
     "recall": recall.section,
     "exact": exact.section,
+    "containment": containment.section,
     "kinds": kinds.section,
     "stages": stages.section,
     "hot": hot.section,
