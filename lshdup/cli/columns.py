@@ -53,6 +53,10 @@ def _one_of(*values: str) -> Type:
 
 
 _PAIR = {"a": NAME, "b": NAME, "similarity": SHARE}
+_SHARES = {"containment": SHARE, "similarity": SHARE}
+_SIZES = {"a_shingles": COUNT, "b_shingles": COUNT}
+#: Which of two documents is inside the other; "both" if they have as many shingles.
+_RELATION = {"relation": _one_of("inside", "holds", "both")}
 _BANDS = {"scheme": TEXT, "perms": COUNT, "bands": COUNT, "rows": COUNT}
 _BAND_NUMBERS = (
     "near", "found", "found_low", "found_high", "found_expected", "false_positives",
@@ -65,12 +69,18 @@ _BAND_NUMBERS = (
 LISTINGS: dict[str, dict[str, Type]] = {
     "pairs": _PAIR | {"same": SAME},
     "pairs-against": _PAIR | {"verified": _one_of("exact", "estimate"), "same": SAME},
+    "pairs-containment": {"a": NAME, "b": NAME} | _SHARES | _SIZES | {"same": SAME},
     "pairs-unmatched": {"name": NAME},
     "pairs-histogram": {"threshold": SHARE, "pairs": COUNT, "documents": COUNT, "groups": COUNT},
     "clusters": {"group": COUNT, "role": _one_of("keep", "drop", "other"), "name": NAME,
                  "similarity": SHARE, "copy": FLAG, "smallest": SHARE, "same": SAME},
     "clusters-names": {"name": NAME},
+    "folders": {"a": NAME, "b": NAME, "similarity": SHARE, "containment": SHARE,
+                "a_documents": COUNT, "b_documents": COUNT, "shared_documents": COUNT,
+                "shared_bytes": COUNT},
     "query": {"name": NAME, "similarity": SHARE, "same": SAME, "query": NAME},
+    "query-containment": {"name": NAME} | _SHARES | {"shingles": COUNT} | _RELATION
+                         | {"same": SAME, "query": NAME},
     "shingle": {"shingle": TEXT, "text": TEXT},
     "show": {"kind": _one_of("alike", "removed", "added", "moved away", "moved here"),
              "tokens": COUNT, "a_start": COUNT,
@@ -100,6 +110,7 @@ _FILTERED = {"removed": _one_of("template", "common", "")}
 
 #: Columns behind the others that an option adds.
 OPTIONAL: dict[str, dict[str, Type]] = {
+    "pairs-containment": _RELATION,
     "pairs-histogram": {"similarity": _or_empty(SHARE), "a": _or_empty(NAME), "b": _or_empty(NAME)},
     "shingle": _FILTERED,
     "show-shingles": _FILTERED,
@@ -108,9 +119,11 @@ OPTIONAL: dict[str, dict[str, Type]] = {
 #: The command that prints a listing, where the name of the listing does not say it.
 COMMANDS = {
     "pairs-against": "pairs --against",
+    "pairs-containment": "pairs --measure containment",
     "pairs-unmatched": "pairs --against OTHER --unmatched",
     "pairs-histogram": "pairs --histogram",
     "clusters-names": "clusters --emit keep, drop",
+    "query-containment": "query --measure containment",
     "shingle": "shingle --show",
     "show-group": "show NAME",
     "show-shingles": "show --shingles",
@@ -121,8 +134,10 @@ COMMANDS = {
 
 #: When a column is printed, and columns with a value of an option in their name.
 _NOTES = {
+    "pairs-containment": "relation with --against",
     "pairs-histogram": "the last three unless --examples 0",
     "query": "query if several DOC are asked for, or in json",
+    "query-containment": "query likewise",
     "shingle": "removed if --template or --ignore-common is in force",
     "show-shingles": "removed if --template or --ignore-common is in force",
     "curve-all": "before the last one: miss at T, candidate at S, …",
@@ -145,6 +160,7 @@ DOCUMENT = {
 #: The numbers of `show --format json`, which prints one object.
 COMPARISON = {
     "similarity": SHARE,
+    "containment": SHARE,
     "estimate": _or_empty(SHARE),
     "standard_error": _or_empty(NUMBER),
     "shared": COUNT,

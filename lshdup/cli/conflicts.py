@@ -16,8 +16,8 @@ id_field archives split check_content replace_store
 
 #: Options that Spark ignores: it keeps nothing for the next run, and has its own threads.
 _NOT_ON_SPARK = """
-exact verify store no_store replace_store check_content check_files jobs ignore_common templates
-against unmatched histogram step examples plot prefer write same archives split
+exact verify measure store no_store replace_store check_content check_files jobs ignore_common
+templates against unmatched histogram step examples plot prefer write same archives split
 """.split()
 
 #: Options that the exact join ignores: it uses neither signatures nor bands.
@@ -26,7 +26,7 @@ _NOT_EXACT = "scheme perms seed recall bands rows buckets verify max_bucket".spl
 #: Options that --same ignores: it compares fingerprints of whole documents. A threshold is taken
 #: and ignored, as every two documents that are the same reach it.
 _NOT_WITH_SAME = """
-exact verify max_bucket linkage histogram step examples plot recall bands rows buckets
+measure exact verify max_bucket linkage histogram step examples plot recall bands rows buckets
 """.split()
 
 
@@ -53,10 +53,20 @@ def refuse(ctx: click.Context, names: Iterable[str], where: str) -> None:
 
 
 def refuse_with_exact(ctx: click.Context) -> None:
-    """Raise ParameterError if an option was typed that the exact join ignores."""
-    refuse(ctx, _NOT_EXACT, "with --exact")
+    """Raise ParameterError if an option was typed that the exact join, if it runs, ignores."""
+    measure = ctx.params.get("measure")
+    if not ctx.params.get("exact") and measure != "containment":
+        return
+    join = "--exact" if ctx.params.get("exact") else f"--measure {measure}"
+    refuse(ctx, _NOT_EXACT, f"with {join}")
     if not ctx.params.get("against"):  # Signatures are kept then.
-        refuse(ctx, ("replace_store",), "with --exact, which keeps nothing in the store")
+        refuse(ctx, ("replace_store",), f"with {join}, which keeps nothing in the store")
+
+
+def refuse_with_containment(ctx: click.Context) -> None:
+    """Raise ParameterError if an option was typed that a look at all sets, if one runs, ignores."""
+    if ctx.params["measure"] == "containment":
+        refuse(ctx, _NOT_EXACT, "with --measure containment")
 
 
 def refuse_with_same(ctx: click.Context, same: str | None) -> None:

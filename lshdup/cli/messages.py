@@ -332,25 +332,27 @@ def say_pairs(
     candidates: int | None,
     different: int,
     same: str | None = None,
+    measure: str = "jaccard",
 ) -> None:
     """Say how many pairs were found, and how long that took.
 
     candidates : number of pairs that were compared; None for the exact join.
     different : number of pairs before their exact duplicates were added. Of exact duplicates one
         is compared, so that there may be more pairs than candidates.
-    same : the value of --same.
+    same, measure : the values of --same and --measure.
     """
     line = "" if candidates is None else f"{count_of(candidates, 'candidate pair')} -> "
     if different != pairs and same is None:
         line = f"copies compared once: {line}{count_of(different, 'pair')}; with all copies "
-    line += f"{count_of(pairs, 'pair')} {describe_likeness(threshold, same)}"
+    line += f"{count_of(pairs, 'pair')} {describe_likeness(threshold, same, measure)}"
     line += ", none missed" if candidates is None else ""
     console.say(f"{line}{console.duration_of('candidates')}; {console.seconds:.2f} s in all")
 
 
-def describe_likeness(threshold: float, same: str | None) -> str:
+def describe_likeness(threshold: float, same: str | None, measure: str = "jaccard") -> str:
     """Return what pairs and groups have in common: a similarity, or what --same asks for."""
-    return f"of the same {same}" if same else f"of similarity {threshold:g} or more"
+    likeness = "similarity" if measure == "jaccard" else measure
+    return f"of the same {same}" if same else f"of {likeness} {threshold:g} or more"
 
 
 def warn_of_changes(

@@ -64,7 +64,7 @@ documents_options = _stack(
            help="Leave out larger files, and report them."),
     option("--text-field", default="", metavar="NAME", show_default=params.DEFAULT_TEXT_FIELD,
            help="Field of JSON Lines, CSV and Parquet with the text of a row (a.b: b in a; a,b: "
-                "both). With it, such files in folders are taken row by row too."),
+                "both); such files in folders are rows then too."),
     option("--id-field", default="", metavar="NAME", show_default="FILE:ROW",
            help="Field with the name of a row: a string or integer, each once."),
     option("--archives", is_flag=True,
@@ -80,16 +80,14 @@ replace_store_option = plain_option(
 )
 
 check_files_option = plain_option(
-    "--check-files",
-    is_flag=True,
-    help="Without DOCS: leave out what was deleted or changed since, after a look at every file.",
+    "--check-files", is_flag=True, help="Without DOCS: leave out what was deleted or changed."
 )
 
 shingle_options = _stack(
     option("--tokens", type=click.Choice(params.TOKENS), default=_SHINGLE.tokens,
-           help="What a shingle is made of: words; symbols (words and every other visible "
-                "character: for program text and tables); characters; terms (lower-case words "
-                "of three letters or more, without 'the'); or lines of integer ids."),
+           help="What a shingle is made of: words; symbols (words and every other visible mark, "
+                "for program text); characters; terms (lower-case words of three letters or "
+                "more, without 'the'); or lines of ids."),
     option("-k", "--shingle-size", "k", type=click.IntRange(1, params.MAX_K),
            show_default="3 words, 5 symbols, 9 characters, 1 term",
            help="Tokens in a shingle. More: stricter; fewer: short texts compare better."),
@@ -143,8 +141,7 @@ threshold_option = option(
 shape_options = _stack(
     threshold_option,
     option("--recall", type=Share(), default=_BANDS.recall, metavar="P",
-           help="Smallest chance to find a pair of exactly that similarity. More: more candidates, "
-                "longer time."),
+           help="Smallest chance to find a pair of exactly T. More: longer time."),
     option("--bands", type=click.IntRange(1),
            help="Override the number of bands. More: more recall, more candidates, larger index."),
     option("--rows", type=click.IntRange(1),
@@ -199,6 +196,14 @@ same_option = plain_option(
     help="Only equal files, or equal sequences of words.",
 )
 
+measure_option = plain_option(
+    "--measure",
+    type=click.Choice(params.MEASURES),
+    default=_PAIRS.measure,
+    metavar="NAME",
+    help="jaccard, or containment: the share of the smaller one that is in the larger one.",
+)
+
 
 def against_option(what: str) -> Callable[[F], F]:
     """Return the decorator for --against. what : what the command does with OTHER."""
@@ -208,10 +213,10 @@ def against_option(what: str) -> Callable[[F], F]:
 
 
 pair_options = _stack(
+    measure_option,
     exact_option,
     plain_option("--verify", type=click.Choice(params.VERIFY), default=_PAIRS.verify,
-                 help="The similarity that decides and is printed: of the shingle sets, or as the "
-                      "signatures estimate it."),
+                 help="What decides and is printed: of the sets, or as signatures estimate it."),
     max_bucket_option,
     option("--collapse-copies", is_flag=True,
            help="Each exact duplicate once, beside the first one."),
@@ -241,8 +246,8 @@ store_option = option("--store", type=click.Path(readable=False, path_type=Path)
 store_options = _stack(
     store_option,
     option("--hash-key", metavar="KEY", show_default="none",
-           help="A secret, so that nobody can prepare texts that collide; best in the variable, "
-                "as others can see commands."),
+           help="A secret against texts that are made to collide; best in the variable, as others "
+                "see commands."),
     option("-j", "--jobs", type=click.IntRange(1), show_default="all processors", help="Threads."),
     option("-v", "--verbose", count=True, type=Level(), show_default=False,
            help="Name every file that is skipped, and why; -vv also what patterns skip."),
@@ -268,8 +273,7 @@ engine_options = _stack(
 output_options = _stack(
     option("--format", "format_", type=click.Choice(FORMATS),
            show_default="by the ending of -o; else table on a terminal, tsv elsewhere",
-           help="How to print. A spreadsheet takes a name in csv that begins with =, +, - or @ "
-                "for a formula."),
+           help="A spreadsheet takes a name in csv that begins with =, +, - or @ for a formula."),
     option("--header/--no-header", default=None,
            help="Names of the columns in the first line.  [default: in tables and csv]"),
     option("--max-rows", type=click.IntRange(0), metavar="N",

@@ -52,6 +52,8 @@ _OTHER_OPTIONS = {
     "--dry-run": "leave it out: lshdup never changes or deletes a document",
     "--ext": "--include '*.txt' takes the files with one ending",
     "--min-length": "--min-tokens N leaves out documents of fewer than N tokens",
+    "--measure": "it is of pairs, query and show: groups by containment would chain all pages that "
+    "hold one template",
     "--delete": "lshdup deletes nothing; `lshdup clusters --emit drop` lists the files that can go",
 }
 

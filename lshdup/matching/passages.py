@@ -31,7 +31,7 @@ from lshdup.kernels.passages.runs import Grouped, compare_in_pairs, extend_toget
 from lshdup.params import PassageParams
 from lshdup.utils.parallel import Progress, no_progress, run_parts
 from lshdup.utils.ragged import RaggedSets, offsets_of, ranges
-from lshdup.utils.scratch import Spool
+from lshdup.utils.scratch import Spool, release_pages
 
 #: Bytes that the sort of one anchor takes, and what a run takes until it is a passage.
 _SORT_BYTES = 48
@@ -181,6 +181,7 @@ def _group(
     for start in range(0, len(members), _AT_ONCE):
         some = np.arange(start, min(start + _AT_ONCE, len(members)))
         group_of[members[some]] = np.searchsorted(starts[:-1], some, side="right") - 1
+    release_pages(anchors.hashes)  # Most are not read again.
     return Grouped(
         np.ascontiguousarray(sequences.values), np.ascontiguousarray(sequences.offsets),
         anchors.positions, anchors.hashes, members, starts, all_sizes, group_of,

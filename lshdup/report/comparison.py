@@ -48,6 +48,12 @@ class Comparison:
     changes: list[Change]
 
     @property
+    def containment(self) -> float:
+        """The share of the smaller set that is in the other; 0 if a document has no tokens."""
+        smaller = self.shared + min(self.only_a, self.only_b)
+        return self.shared / smaller if smaller else 0.0
+
+    @property
     def counts(self) -> dict[str, int]:
         """Tokens of each kind of change."""
         counts: dict[str, int] = {}

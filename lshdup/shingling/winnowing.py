@@ -12,7 +12,7 @@ from lshdup.kernels.passages.anchors import select_anchors
 from lshdup.matching.passages import Anchors
 from lshdup.utils.parallel import Progress, no_progress, run_in_parts
 from lshdup.utils.ragged import RaggedSets
-from lshdup.utils.scratch import Spool
+from lshdup.utils.scratch import Spool, release_pages
 
 #: Tokens whose anchors a thread selects at a time, or one document of more.
 _TOKENS_AT_ONCE = 1 << 20
@@ -64,6 +64,7 @@ def winnowed(
             ):
                 hashes.append(part_hashes)
                 positions.append(part_positions.view(np.uint64))
+            release_pages(sequences.values)
             progress("anchors", some[-1][1], len(offsets) - 1)
         yield Anchors(hashes.values(), positions.values().view(np.int64), gram, window)
 

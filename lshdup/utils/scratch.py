@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import mmap
 import os
 import tempfile
 from collections.abc import Iterator
@@ -132,6 +133,15 @@ class Spool:
     def _reporting(self) -> contextlib.AbstractContextManager[None]:
         folder = self._folder or tempfile.gettempdir()
         return _explained(f"{folder} has no room for the shingle sets")
+
+
+def release_pages(values: NDArray[np.uint64]) -> None:
+    """Let go of the memory of the mapped values of a spool, which are in its file all the same."""
+    base: object = values
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        base.madvise(mmap.MADV_DONTNEED)
 
 
 def open_optional_spool(folder: Path | None) -> Spool | None:

@@ -10,11 +10,13 @@ WITH_EXACT = """
 --max-bucket=3
 """.split()
 WITH_SPARK = """
---exact --verify=exact --store=s --no-store --check-content --jobs=1 --ignore-common=2 --template=t
---against=e --unmatched --histogram --step=0.1 --examples=2 --plot=p.png
+--exact --verify=exact --measure=containment --store=s --no-store --check-content --jobs=1
+--ignore-common=2 --template=t --against=e --unmatched --histogram --step=0.1 --examples=2
+--plot=p.png
 """.split()
 WITH_SAME = """
---exact --verify=exact --max-bucket=3 --histogram --recall=0.9 --bands=3 --rows=2 --buckets=5
+--measure=jaccard --exact --verify=exact --max-bucket=3 --histogram --recall=0.9 --bands=3
+--rows=2 --buckets=5
 """.split()
 CLUSTERS_WITH_SAME = """
 --exact --linkage=single --max-bucket=3 --recall=0.9 --bands=3 --rows=2 --buckets=5
@@ -32,6 +34,16 @@ WITHOUT_DOCUMENTS = """
         (["pairs", "d", "--exact"], WITH_EXACT, "with --exact"),
         (["clusters", "--exact"], [o for o in WITH_EXACT if "verify" not in o], "with --exact"),
         (["report", "--exact"], [o for o in WITH_EXACT if "verify" not in o], "with --exact"),
+        (
+            ["pairs", "d", "--measure", "containment"],
+            [*WITH_EXACT, "--replace-store", "--histogram"],
+            "with --measure containment",
+        ),
+        (
+            ["query", "d", "--measure", "containment"],
+            ["--recall=0.9", "--bands=3", "--rows=2", "--buckets=5"],
+            "with --measure containment",
+        ),
         (["pairs", "d", "--same", "text"], WITH_SAME, "with --same text"),
         (["clusters", "--same", "bytes"], CLUSTERS_WITH_SAME, "with --same bytes"),
         (["pairs", "d", "--engine", "spark"], WITH_SPARK, "with --engine spark"),

@@ -12,7 +12,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, multiple, rule
 
-from lshdup.params import DocumentParams, PairParams
+from lshdup.params import ClusterParams, DocumentParams, PairParams
+from lshdup.workspace.folders import compare_folders
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 
@@ -49,6 +50,18 @@ def pairs_of(store, check_content=False):
     )
 
 
+def folders_of(store):
+    """`lshdup folders d --containment 0.5 --store STORE`: folders and pairs of them."""
+    workspace = Workspace(Path(store))
+    request = Request((b"d",), DocumentParams(), {"threshold": 0.6}, 2)
+    indexed = workspace.load_or_build_index(request, save=False)
+    found = workspace.find_clusters(indexed, ClusterParams(), request)
+    folders, pairs = compare_folders(indexed.collection, found.clusters, 0.5)
+    documents = indexed.collection.documents
+    names = [folders.typed_names(documents, each) for each in (pairs.inside, pairs.holder)]
+    return names, [getattr(pairs, name).tolist() for name in pairs.__dataclass_fields__]
+
+
 class Growth(RuleBasedStateMachine):
     """Documents are added, changed, renamed and deleted; now and then lshdup runs."""
 
@@ -60,7 +73,8 @@ class Growth(RuleBasedStateMachine):
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(os, "fsync", lambda _: None)  # no power cut will meet these artifacts
         os.chdir(self.home)
-        os.mkdir("d")
+        os.makedirs("d/q/s")
+        os.mkdir("d/5")
         self.clock, self.number, self.hidden_change = 10**18, 0, False
 
     def teardown(self):
@@ -76,11 +90,9 @@ class Growth(RuleBasedStateMachine):
     def new_name(self):
         # Of every place in the order of names, not only the last.
         self.number += 1
-        return (
-            f"d/{self.number * 7 % 10}{self.number}.html"
-            if self.number % 5 == 0
-            else f"d/{self.number * 7 % 10}{self.number}"
-        )
+        folder = ("d", "d/5", "d/q", "d/q/s")[self.number * self.number % 7 % 4]
+        ending = ".html" if self.number % 5 == 0 else ""
+        return f"{folder}/{self.number * 7 % 10}{self.number}{ending}"
 
     @rule(target=names, content=texts, copies=st.integers(1, 3))
     def add(self, content, copies):
@@ -121,9 +133,10 @@ class Growth(RuleBasedStateMachine):
 
     @rule()
     def run(self):
-        answer = pairs_of("store", check_content=self.hidden_change)
+        check = self.hidden_change
         self.hidden_change = False
-        assert answer == pairs_of("fresh")
+        answers = [pairs_of("store", check), folders_of("store")]
+        assert answers == [pairs_of("fresh"), folders_of("fresh")]
         for store in ("store", "fresh"):
             request = Request((b"d",), DocumentParams(), {}, 2)
             Workspace(Path(store)).make_shingles(request)

@@ -9,6 +9,7 @@ COMMANDS = {
     "query": "query",
     "pairs": "pairs.command",
     "clusters": "clusters",
+    "folders": "folders",
     "show": "show.command",
     "report": "report",
     "accuracy": "accuracy",

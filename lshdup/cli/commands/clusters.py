@@ -9,10 +9,11 @@ import click
 
 from lshdup import params
 from lshdup.cli.columns import column_names
+from lshdup.cli.commands.find_groups import find_groups
 from lshdup.cli.conflicts import is_set, refuse_with_exact, refuse_with_same, runs_on_spark
 from lshdup.cli.console import Console
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.messages import describe_likeness, say_buckets, say_collection, say_index
+from lshdup.cli.messages import describe_likeness
 from lshdup.cli.options import (
     against_option,
     check_files_option,
@@ -110,8 +111,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     target = make_target(options)
     if options["write"] is not None:
         check_writable(options["write"])
-    if options["exact"]:
-        refuse_with_exact(ctx)
+    refuse_with_exact(ctx)
     refuse_with_same(ctx, options["same"])
     rule = ClusterParams(
         options["linkage"], options["keep"] or "", options["prefer"], options["max_bucket"] or 0
@@ -160,22 +160,7 @@ class _Answer:
 
 def _find(session: Session, options: dict[str, Any], rule: ClusterParams) -> _Answer:
     """Find groups of DOCS, and say how."""
-    console, workspace, request = session.console, session.workspace, session.request
-    if options["exact"]:
-        collection, sets = workspace.load_or_collect_sets(request)
-        say_collection(session, collection)
-        result = workspace.find_clusters_exactly(collection, sets, rule, request)
-    elif options["same"]:
-        collection = workspace.load_or_collect_signatures(request)
-        say_collection(session, collection)
-        result = workspace.find_same(collection, options["same"], rule, request)
-    else:
-        indexed = workspace.load_or_build_index(request, save=False)
-        collection = indexed.collection
-        say_index(session, indexed)
-        result = workspace.find_clusters(indexed, rule, request)
-        names = collection.documents.names.strings_at
-        say_buckets(console, result.buckets, names, rule.max_bucket, indexed.index.table)
+    collection, result = find_groups(session, options, rule)
     documents = collection.documents
     return _Answer(result, documents, collection.prints, documents.typed_names)
 

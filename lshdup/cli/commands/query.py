@@ -8,6 +8,7 @@ import click
 
 from lshdup.cli.columns import column_names
 from lshdup.cli.completion import complete_document
+from lshdup.cli.conflicts import refuse_with_containment
 from lshdup.cli.console import Console
 from lshdup.cli.help import Command
 from lshdup.cli.messages import say_contract, say_last_run, warn_of_changes
@@ -15,6 +16,7 @@ from lshdup.cli.options import (
     band_options,
     check_files_option,
     list_columns,
+    measure_option,
     option,
     output_options,
     same_option,
@@ -31,12 +33,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lshdup.collection.collection import Collection
+    from lshdup.matching.results import Neighbours
     from lshdup.matching.sameness import Prints
     from lshdup.utils.json_cells import Cell
+    from lshdup.utils.ragged import SetSource
     from lshdup.workspace.index import IndexedCollection
 
 
-@list_columns("query")
+@list_columns("query", "query-containment")
 @click.command(
     "query",
     cls=Command,
@@ -51,6 +55,7 @@ Examples:
                                                                  path_type=bytes), metavar="DOC...",
                 shell_complete=complete_document)  # fmt: skip
 @band_options
+@measure_option
 @option(
     "--top",
     type=click.IntRange(1),
@@ -77,52 +82,65 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     store is that of the last run with DOCS; the similarity is exact. Same is bytes for equal files,
     text for the same words in the same order, else empty. Of the documents of the answer those that
     were deleted or changed since are counted; all others are not looked at.
+
+    With --measure containment, relation says which way: DOC is inside the document, holds it, or
+    both, if they have as many shingles. The sets of all documents are looked at.
     """
     target = make_target(options)
+    refuse_with_containment(ctx)
     words = options.pop("docs")
     with open_session(ctx, options) as session:
-        indexed = session.workspace.load_or_build_index(session.request, save=False, verify=False)
-        say_last_run(session.console, indexed.collection)
-        say_contract(session.console, indexed.plan, indexed.params)
+        workspace, indexed = session.workspace, None
+        if options["measure"] == "containment":
+            collection = workspace.load_or_collect_signatures(session.request)
+        else:
+            indexed = workspace.load_or_build_index(session.request, save=False, verify=False)
+            collection = indexed.collection
+        say_last_run(session.console, collection)
+        if indexed is not None:
+            say_contract(session.console, indexed.plan, indexed.params)
         several = len(words) > 1
         wide = several or options["format_"] in ("json", "jsonl")
-        columns = column_names("query")[: 4 if wide else 3]
+        columns = column_names("query" if indexed else "query-containment")
         documents = []
         for word in words:
             try:
-                documents.append(look_up(word, indexed.collection))
+                documents.append(look_up(word, collection))
                 if documents[-1].note:
                     session.console.say(documents[-1].note)
             except InputError as error:
                 if not several:
                     raise
                 session.console.error(error)
-        rows = _rows(session, indexed, documents, options["top"], options["same"], wide=wide)
+        rows = _rows(session, collection, indexed, documents, options)
+        rows = rows if wide else (row[:-1] for row in rows)
         first = list(islice(rows, 1))
-        print_rows(session.console, target, columns, chain(first, rows))
+        print_rows(session.console, target, columns if wide else columns[:-1], chain(first, rows))
         return session.console.exit_code_of(len(first))
 
 
 def _rows(
     session: Session,
-    indexed: "IndexedCollection",
+    collection: "Collection",
+    indexed: "IndexedCollection | None",
     documents: list[NamedDocument],
-    top: int | None,
-    same: str | None,
-    *,
-    wide: bool,
+    options: dict[str, Any],
 ) -> "Iterator[tuple[Cell, ...]]":
+    """Yield the rows of all documents. indexed : None for containment."""
     import numpy as np
 
+    from lshdup.matching.measures import relations
     from lshdup.matching.sameness import LEVELS
     from lshdup.pipeline import find_neighbours
 
-    console, collection = session.console, indexed.collection
+    console, same, threshold = session.console, options["same"], options["threshold"]
     source = session.workspace.set_source(collection, session.request.jobs)
-    threshold = indexed.params.threshold
     for done, each in enumerate(documents):
         console.progress("queries", done, len(documents))
-        shingles, keys, signature, prints = shingle_and_sketch(console, indexed, each)
+        if indexed is not None:
+            shingles, keys, signature, prints = shingle_and_sketch(console, indexed, each)
+        else:
+            shingles, prints, _ = _shingle(console, collection, each)
         shown = printable(each.name)
         if not len(shingles):
             least = collection.shingle.min_tokens
@@ -137,27 +155,62 @@ def _rows(
         if console.is_check and not _holds_another(collection, each.index):
             message = f"{shown} was not checked: the store holds no other document with tokens"
             console.error(InputError(message, "run `lshdup index DOCS` over more documents"))
-        near = find_neighbours(
-            indexed.index,
-            source,
-            threshold,
-            keys=keys,
-            shingles=shingles,
-            itself=each.index,
-            is_candidate=indexed.is_candidate(signature),
-        )
+        if indexed is not None:
+            near = find_neighbours(
+                indexed.index,
+                source,
+                threshold,
+                keys=keys,
+                shingles=shingles,
+                itself=each.index,
+                is_candidate=indexed.is_candidate(signature),
+            )
+        else:
+            near = _find_containing(session, collection, source, shingles, threshold, each.index)
         levels = prints.compare_to(collection.prints, near.documents)
-        chosen = np.flatnonzero(levels >= LEVELS.index(same))[:top]
+        chosen = np.flatnonzero(levels >= LEVELS.index(same))[: options["top"]]
         near, levels = near.take(chosen), levels[chosen]
         if not len(near.documents):
             stored = count_of(len(collection.documents), "document")
-            likeness = f"has the same {same} as" if same else f"is {threshold:g} similar or more to"
+            likeness = f"is {threshold:g} similar or more to"
+            if indexed is None:
+                likeness = f"has containment {threshold:g} or more with"
+            likeness = f"has the same {same} as" if same else likeness
             console.say(f"none of {stored} {likeness} {shown}")
         warn_of_changes(session, collection.documents, near.documents)
         names = collection.documents.typed_names(near.documents)
+        scores: list[list[Cell]] = [near.similarity.tolist()]
+        if indexed is None:
+            sizes = collection.sizes[near.documents]
+            relation: list[Any] = relations(np.full(len(sizes), len(shingles)), sizes)
+            shares = near.similarity.real.tolist(), near.similarity.imag.tolist()
+            scores = [*shares, sizes.tolist(), relation]
         words = (LEVELS[level] for level in levels.tolist())
-        for row in zip(names, near.similarity.tolist(), words, strict=True):
-            yield (*row, each.name) if wide else row
+        for row in zip(names, *scores, words, strict=True):
+            yield (*row, each.name)
+
+
+def _find_containing(
+    session: Session,
+    collection: "Collection",
+    source: "SetSource",
+    shingles: "NDArray[np.uint64]",
+    threshold: float,
+    itself: int,
+) -> "Neighbours":
+    from lshdup.lsh.candidates import find_exact_duplicates
+    from lshdup.matching.measures import find_containing
+
+    return find_containing(
+        shingles,
+        find_exact_duplicates(collection.fingerprints),
+        collection.sizes,
+        source,
+        threshold,
+        itself=itself,
+        jobs=session.request.jobs,
+        on_progress=lambda done, n: session.console.progress("candidates", done, n),
+    )
 
 
 def _holds_another(collection: "Collection", index: int) -> bool:
@@ -171,14 +224,31 @@ def shingle_and_sketch(
     """Return the shingle set of a document, its band keys, its signature and its fingerprints."""
     import numpy as np
 
-    from lshdup.documents.reading import TextBatch
     from lshdup.lsh import band_table
     from lshdup.lsh.signatures import Sketcher
-    from lshdup.matching.sameness import Prints
-    from lshdup.shingling.shingler import Shingler, fingerprint_bytes, fingerprint_sets
+    from lshdup.utils.ragged import RaggedSets
 
     collection = indexed.collection
     assert collection.sketch is not None
+    shingles, prints, is_stored = _shingle(console, collection, document)
+    if is_stored:
+        assert collection.signatures is not None
+        keys = indexed.index.table.keys_of(document.index)
+        return shingles, keys, collection.signatures[document.index], prints
+    sets = RaggedSets.from_sizes(shingles, np.array([len(shingles)], np.int64))
+    signature = Sketcher(collection.sketch).sketch(sets)
+    keys = np.ascontiguousarray(band_table.band_keys(signature, indexed.index.plan)[:, 0])
+    return shingles, keys, signature[0], prints
+
+
+def _shingle(
+    console: Console, collection: "Collection", document: NamedDocument
+) -> "tuple[NDArray[np.uint64], Prints, bool]":
+    """Return the shingle set of a document, its fingerprints, and whether its set is stored."""
+    from lshdup.documents.reading import TextBatch
+    from lshdup.matching.sameness import Prints
+    from lshdup.shingling.shingler import Shingler, fingerprint_bytes, fingerprint_sets
+
     params, text = collection.shingle, document.utf8(collection.shingle)
     sets, text_prints = Shingler(params).shingle_decoded([text])
     raw = text if params.tokens == "ids" else document.content()[0]
@@ -187,13 +257,9 @@ def shingle_and_sketch(
         sets = collection.shingle_filter.apply(sets)
     if document.index >= 0:
         if fingerprint_sets(sets, params)[0] == collection.fingerprints[document.index]:
-            assert collection.signatures is not None
-            keys = indexed.index.table.keys_of(document.index)
-            return sets[0], keys, collection.signatures[document.index], prints
+            return sets[0], prints, True
         console.warn(
             f"{printable(document.name)} has changed since it was indexed; "
             "its present text is looked up"
         )
-    signature = Sketcher(collection.sketch).sketch(sets)
-    keys = np.ascontiguousarray(band_table.band_keys(signature, indexed.index.plan)[:, 0])
-    return sets[0], keys, signature[0], prints
+    return sets[0], prints, False

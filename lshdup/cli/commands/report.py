@@ -95,8 +95,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     if target.columns is not None:
         message = "the page is not for a terminal"
         raise InputError(message, "name a file with -o, for instance -o report.html")
-    if options["exact"]:
-        refuse_with_exact(ctx)
+    refuse_with_exact(ctx)
     if options["keep"] == "central":
         message = "the page makes groups at every threshold, for which --keep central is too slow"
         raise ParameterError(message, "use `lshdup clusters --keep central`, or another --keep")

@@ -84,12 +84,16 @@ class Against:
             self.sides, self.plan(), self.params.threshold, params, jobs=jobs, progress=progress
         )
 
-    def find_pairs_exactly(self, jobs: int, progress: Progress = no_progress) -> CrossPairs:
+    def find_pairs_exactly(
+        self, jobs: int, progress: Progress = no_progress, measure: str = PairParams().measure
+    ) -> CrossPairs:
         """Find all pairs, none missed. Raise InputError if a shingle set is unavailable."""
-        sets = self.load_all_sets()
-        return find_cross_pairs_exactly(self.sides, sets, self.params.threshold, jobs, progress)
+        sets = self.load_all_sets(measure)
+        return find_cross_pairs_exactly(
+            self.sides, sets, self.params.threshold, jobs, progress, measure
+        )
 
-    def load_all_sets(self) -> RaggedSets:
+    def load_all_sets(self, measure: str) -> RaggedSets:
         """Load the sets of all documents. Raise InputError if one is unavailable."""
         sizes = self.sides.sizes
         sets = self.sides.sets(np.arange(len(sizes)))
@@ -97,12 +101,16 @@ class Against:
         if len(lost):
             name = os.fsdecode(self.sides.names(lost[:1])[0])
             gone = count_of(len(lost), "document is", "documents are")
+            is_jaccard = measure == "jaccard"
             message = (
-                f"--exact needs the shingle sets of all documents, and {gone} not to be had any"
-                f" more, as {name}"
+                f"{'--exact' if is_jaccard else f'--measure {measure}'} needs the shingle sets of "
+                f"all documents, and {gone} not to be had any more, as {name}"
             )
             raise InputError(
-                message, "leave --exact out: signatures decide where documents are gone"
+                message,
+                "leave --exact out: signatures decide where documents are gone"
+                if is_jaccard
+                else "run `lshdup index OTHER` again over what is there, or name its folders",
             )
         return sets
 
@@ -122,7 +130,7 @@ class Against:
 
     def find_partners_exactly(self, measure: str, jobs: int, progress: Progress) -> Partners:
         """Find partners, none missed. Raise InputError if a shingle set is unavailable."""
-        sets = self.load_all_sets()
+        sets = self.load_all_sets(measure)
         threshold = self.params.threshold
         return find_partners_exactly(self.sides, sets, threshold, measure, jobs, progress)
 

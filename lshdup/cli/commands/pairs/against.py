@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from lshdup.cli.columns import column_names
 from lshdup.cli.console import Console
+from lshdup.cli.find_pairs import advise_min_tokens, say_plan
 from lshdup.cli.messages import (
     describe_likeness,
     say_buckets,
@@ -14,7 +15,14 @@ from lshdup.cli.messages import (
     say_skipped,
     warn_of_changes,
 )
-from lshdup.cli.printing import DocumentNames, name_documents, name_pairs, print_pieces
+from lshdup.cli.printing import (
+    DocumentNames,
+    containments,
+    name_documents,
+    name_pairs,
+    print_pieces,
+    relations_of,
+)
 from lshdup.cli.session import Session
 from lshdup.params import PairParams
 from lshdup.utils.messages import count_of
@@ -35,6 +43,7 @@ def open_sides(session: Session, options: dict[str, Any]) -> "Against":
 
     console = session.console
     store = None if options["no_store"] else options["store"]
+    is_exact = options["exact"] or options.get("measure") == "containment"
     both = load_sides(
         session.request,
         options["against"],
@@ -43,7 +52,7 @@ def open_sides(session: Session, options: dict[str, Any]) -> "Against":
         console.report_skipped,
         console.progress,
         console.report_skipped_of_other,
-        bands=not options["exact"] and options["same"] is None,
+        bands=not is_exact and options["same"] is None,
     )
     say_collection(session, both.here, 1, " of DOCS")
     where = f"stored in {both.store}" if both.store is not None else "of OTHER"
@@ -71,7 +80,8 @@ def find_partners(
     console, jobs = session.console, session.request.jobs
     if options["same"] is not None:
         return both.find_same_partners(options["same"])
-    if options["exact"]:
+    if options["exact"] or params.measure == "containment":
+        _say_plan(session, both, params)
         return both.find_partners_exactly(params.measure, jobs, console.progress)
     say_contract(console, both.plan(), both.params)
     partners = both.find_partners(params, jobs, console.progress)
@@ -87,17 +97,18 @@ def print_unmatched(session: Session, options: dict[str, Any], target: "Target")
 
     both = open_sides(session, options)
     console, documents = session.console, both.here.documents
-    params = PairParams(options["verify"], options["max_bucket"] or 0)
+    params = PairParams(options["verify"], options["max_bucket"] or 0, options["measure"])
     partners = find_partners(session, both, options, params)
     alone = np.flatnonzero(partners.there < 0)
     matched = f"{count_of(int(partners.estimated.sum()), 'document')} of DOCS near OTHER"
     _say_estimates(session, both, matched, partners.by_estimate)
-    likeness = describe_likeness(both.params.threshold, options["same"])
+    likeness = describe_likeness(both.params.threshold, options["same"], params.measure)
+    is_exact = options["exact"] or params.measure == "containment"
     bare = int((both.here.sizes[alone] == 0).sum())
     console.say(
         f"{len(alone):,} of {count_of(len(documents), 'document')} of DOCS with no document "
         f"{likeness} in OTHER{f', {bare:,} of them not compared' if bare else ''}"
-        f"{', none missed' if options['exact'] else ''}"
+        f"{', none missed' if is_exact else ''}"
         f"{console.duration_of('candidates')}; {console.seconds:.2f} s in all"
     )
     warn_of_changes(session, documents, alone)
@@ -111,12 +122,13 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
     """Print the pairs of DOCS with OTHER, and return the exit code."""
     both = open_sides(session, options)
     console, jobs = session.console, session.request.jobs
-    params = PairParams(options["verify"], options["max_bucket"] or 0)
-    same = options["same"]
+    params = PairParams(options["verify"], options["max_bucket"] or 0, options["measure"])
+    same, measure = options["same"], params.measure
     if same is not None:
         across = both.find_same(same)
-    elif options["exact"]:
-        across = both.find_pairs_exactly(jobs, console.progress)
+    elif options["exact"] or measure == "containment":
+        _say_plan(session, both, params)
+        across = both.find_pairs_exactly(jobs, console.progress, measure)
     else:
         say_contract(console, both.plan(), both.params)
         across = both.find_pairs(params, jobs, console.progress)
@@ -125,18 +137,32 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
     shown = f"{count_of(pairs.estimates, 'pair')} of {len(pairs):,}"
     _say_estimates(session, both, shown, across.by_estimate)
     candidates = across.found.candidates if across.found.candidates >= 0 else None
-    say_pairs(console, len(pairs), both.params.threshold, candidates, len(pairs), same)
+    say_pairs(console, len(pairs), both.params.threshold, candidates, len(pairs), same, measure)
+    if measure == "containment":
+        advise_min_tokens(console, [both.here, both.there], across.found.pairs)
     here, there = both.sides.separate(pairs.documents)
     warn_of_changes(session, both.here.documents, here)
     _warn_of_changes_there(console, both, there)
     names = DocumentNames(len(both.sides.sizes), both.sides.names)
-    pieces = name_pairs(pairs.pieces(), names, both.sides.prints, _verified)
-    print_pieces(console, target, column_names("pairs-against"), pieces)
+    listing, cells = "pairs-against", [_verified]
+    if measure == "containment":
+        listing = "pairs-containment"
+        cells = [containments(both.sides.sizes), relations_of(both.sides.sizes)]
+    pieces = name_pairs(pairs.pieces(), names, both.sides.prints, *cells)
+    print_pieces(console, target, column_names(listing, optional=True), pieces)
     return console.exit_code_of(len(pairs))
 
 
-def _verified(estimated: Any) -> "list[Cell]":
-    return ["estimate" if each else "exact" for each in estimated.tolist()]
+def _say_plan(session: Session, both: "Against", params: PairParams) -> None:
+    """Say before the work what the join by containment takes."""
+    if params.measure == "containment":
+        sizes, threshold = both.sides.sizes, both.params.threshold
+        say_plan(session.console, sizes, threshold, session.request.jobs)
+
+
+def _verified(_left: Any, _right: Any, similarity: Any, estimated: Any) -> "list[list[Cell]]":
+    words: list[Cell] = ["estimate" if each else "exact" for each in estimated.tolist()]
+    return [similarity.tolist(), words]
 
 
 def _warn_of_changes_there(console: Console, both: "Against", named: "NDArray[np.int64]") -> None:

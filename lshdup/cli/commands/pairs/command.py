@@ -23,12 +23,19 @@ from lshdup.cli.options import (
     same_option,
     table_options,
 )
-from lshdup.cli.printing import DocumentNames, make_target, name_pairs, print_pieces
+from lshdup.cli.printing import (
+    DocumentNames,
+    containments,
+    make_target,
+    name_pairs,
+    print_pieces,
+    similarities,
+)
 from lshdup.cli.session import open_session
 from lshdup.cli.types import Share
 
 
-@list_columns("pairs", "pairs-against", "pairs-unmatched", "pairs-histogram")
+@list_columns("pairs", "pairs-against", "pairs-unmatched", "pairs-containment", "pairs-histogram")
 @click.command(
     "pairs",
     cls=Command,
@@ -37,6 +44,7 @@ from lshdup.cli.types import Share
 Examples:
   lshdup pairs sample_corpus --threshold 0.9
   lshdup pairs sample_corpus --threshold 0.5 --histogram && lshdup pairs --threshold 0.8
+  lshdup pairs sample_corpus --measure containment
   lshdup pairs sample_corpus/udhr --against sample_corpus/licences --threshold 0.6
 """,
 )
@@ -80,26 +88,26 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     similarity, same.
 
     The similarity is the exact Jaccard similarity of the shingle sets. Same is bytes for equal
-    files, text for the same words in the same order, else empty. Pairs are found through the band
-    table; the chance to miss one is said on stderr. Without DOCS, the documents of the last run are
-    compared. With --against, a is of DOCS and b of OTHER; verified is exact, or estimate where a
-    document of OTHER is gone.
+    files, text for the same words in the same order, else empty. The chance to miss a pair is said
+    on stderr. Without DOCS, the documents of the last run are compared. With --against, a is of
+    DOCS and b of OTHER; verified is exact, or estimate where a document of OTHER is gone.
 
-    With --engine spark the same pairs come from Apache Spark: DOCS are on any path that it reads,
-    and -o OUT.parquet or OUT.jsonl is a folder that it writes; other answers go through this
-    machine. Nothing is kept for the next run.
+    With --measure containment, a is inside b; with --against too, relation says which is inside.
+    With --engine spark, DOCS are on any path that Apache Spark reads, and -o OUT.parquet or
+    OUT.jsonl is a folder that it writes; other answers go through this machine.
     """
     if runs_on_spark(ctx, options):
         from lshdup.cli.commands import on_spark
 
         return on_spark.pairs(ctx, options)
     target = make_target(options)
-    if options["exact"]:
-        refuse_with_exact(ctx)
+    refuse_with_exact(ctx)
     if options["histogram"]:
         refuse(ctx, ("against",), "with --histogram")
     else:
         refuse(ctx, ("step", "examples", "plot"), "without --histogram")
+    if options["measure"] == "containment":
+        refuse(ctx, ("histogram",), "with --measure containment, which makes no groups")
     if options["unmatched"]:
         refuse(ctx, ("collapse_copies",), "with --unmatched, which prints no pairs")
     if not options["against"]:
@@ -121,6 +129,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         else:
             warn_of_changes(session, documents, pairs.documents())
             names = DocumentNames(len(documents), documents.typed_names)
-            rows = name_pairs(pairs.pieces(), names, answer.collection.prints)
-            print_pieces(console, target, column_names("pairs"), rows, len(pairs))
+            listing, cells = "pairs", similarities
+            if answer.measure == "containment":
+                listing, cells = "pairs-containment", containments(answer.collection.sizes)
+            rows = name_pairs(pairs.pieces(), names, answer.collection.prints, cells)
+            print_pieces(console, target, column_names(listing), rows, len(pairs))
         return console.exit_code_of(len(pairs))

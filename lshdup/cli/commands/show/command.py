@@ -15,6 +15,7 @@ from lshdup.cli.messages import say_last_run
 from lshdup.cli.options import (
     keep_options,
     list_columns,
+    measure_option,
     output_options,
     run_options,
     shingle_options,
@@ -93,6 +94,7 @@ Examples:
     is_flag=True,
     help="List the shingles instead: those of both, those of A only, those of B only.",
 )
+@measure_option
 @threshold_option
 @keep_options
 @shingle_options
@@ -118,11 +120,11 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     if target.format in ("", "table") and not options["shingles"] and not options["nul"]:
         refuse(ctx, ("header",), "without --shingles, -0, or --format tsv or csv")
     if options["shingles"]:
-        refuse(ctx, ("layout", "context", "by_lines"), "with --shingles")
+        refuse(ctx, ("layout", "context", "by_lines", "measure"), "with --shingles")
     else:
         refuse(ctx, ("max_rows",), "without --shingles")
     if options["b"] is None:
-        refuse(ctx, ("layout", "context", "by_lines", "shingles"), "with one document")
+        refuse(ctx, ("layout", "context", "by_lines", "shingles", "measure"), "with one document")
         refuse(ctx, _DEFINE, "with one document, whose group is that of the last run")
         ClusterParams(prefer=options["prefer"])  # is checked before anything is loaded
         with open_session(ctx, options) as session:
@@ -322,8 +324,12 @@ def _picture(
     )
     for name, facts_line in heads:
         yield from [f"{name} {facts_line}"] if fits else [name, f"   {facts_line}"]
+    shares = f"similarity {decimal(comparison.similarity)}"
+    if options["measure"] == "containment":
+        smaller = "A" if comparison.only_a <= comparison.only_b else "B"
+        shares = f"containment {decimal(comparison.containment)} of {smaller}, {shares}"
     yield (
-        f"similarity {decimal(comparison.similarity)}, exact: "
+        f"{shares}, exact: "
         f"{count_of(comparison.shared, 'shingle')} "
         f"shared, {comparison.only_a:,} only in A, "
         f"{comparison.only_b:,} only in B"

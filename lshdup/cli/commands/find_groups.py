@@ -1,0 +1,35 @@
+"""The groups that `clusters` and `folders` start from: by bands, by the exact join, or of the same
+documents. No command of its own.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from lshdup.cli.messages import say_buckets, say_collection, say_index
+from lshdup.cli.session import Session
+from lshdup.params import ClusterParams
+
+if TYPE_CHECKING:
+    from lshdup.collection.collection import Collection
+    from lshdup.matching.results import ClustersFound
+
+
+def find_groups(
+    session: Session, options: dict[str, Any], rule: ClusterParams
+) -> "tuple[Collection, ClustersFound]":
+    """Find the groups that the options request, and say on stderr what was done."""
+    workspace, request = session.workspace, session.request
+    if options["exact"]:
+        collection, sets = workspace.load_or_collect_sets(request)
+        say_collection(session, collection)
+        return collection, workspace.find_clusters_exactly(collection, sets, rule, request)
+    if options["same"]:
+        collection = workspace.load_or_collect_signatures(request)
+        say_collection(session, collection)
+        return collection, workspace.find_same(collection, options["same"], rule, request)
+    indexed = workspace.load_or_build_index(request, save=False)
+    collection = indexed.collection
+    say_index(session, indexed)
+    found = workspace.find_clusters(indexed, rule, request)
+    names = collection.documents.names.strings_at
+    say_buckets(session.console, found.buckets, names, rule.max_bucket, indexed.index.table)
+    return collection, found

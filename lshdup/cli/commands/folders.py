@@ -1,0 +1,112 @@
+"""`lshdup folders`."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lshdup.cli.columns import column_names
+from lshdup.cli.commands.find_groups import find_groups
+from lshdup.cli.conflicts import refuse_with_exact, refuse_with_same
+from lshdup.cli.help import Command
+from lshdup.cli.messages import describe_likeness
+from lshdup.cli.options import (
+    check_files_option,
+    check_option,
+    exact_option,
+    list_columns,
+    max_bucket_option,
+    option,
+    output_options,
+    run_options,
+    same_option,
+    table_options,
+)
+from lshdup.cli.output import PIECE_ROWS
+from lshdup.cli.printing import make_target, print_pieces
+from lshdup.cli.session import open_session
+from lshdup.cli.types import Share
+from lshdup.params import ClusterParams
+from lshdup.utils.messages import count_of
+
+if TYPE_CHECKING:
+    from lshdup.cli.output import Piece
+    from lshdup.documents.document_list import DocumentList
+    from lshdup.matching.folders import FolderPairs
+    from lshdup.workspace.folders import Folders
+
+
+@list_columns("folders")
+@click.command(
+    "folders",
+    cls=Command,
+    short_help="folders that hold nearly the same documents",
+    epilog="""\b
+Examples:
+  lshdup folders sample_corpus --threshold 0.7
+  lshdup folders sample_corpus --containment 0.3 --format jsonl
+""",
+)
+@table_options
+@exact_option
+@max_bucket_option
+@same_option
+@option("--containment", type=Share(), metavar="C", default=0.8,
+        help="Share of the bytes of a folder that the other one holds, at least.")  # fmt: skip
+@check_option("pairs of folders")
+@check_files_option
+@run_options
+@output_options
+@click.pass_context
+def command(ctx: click.Context, /, **options: Any) -> int:
+    """Print pairs of folders that hold nearly the same documents: a is inside b.
+
+    A folder holds the groups of the documents below it: those of `lshdup clusters` at the
+    threshold, and of documents without tokens those with equal bytes. A group weighs as many bytes
+    as the document that is kept. Similarity is the share of the bytes of both folders that both
+    hold; containment is the share of a, the smaller one. Shared documents are those of a whose
+    group b holds too; shared bytes count each group once.
+
+    Of a holder and its folders the most similar one is b. A pair is not listed if it follows from
+    the folders above: if both are below, or are, two that are listed. Folders that hold the same
+    are listed once each, beside the first. A folder is never paired with one above it. The largest
+    shared bytes come first. `lshdup show A B` lists what is in one of two folders only.
+
+    Without DOCS, the documents of the last run are compared. Archives hold folders too.
+    """
+    target = make_target(options)
+    if options["exact"]:
+        refuse_with_exact(ctx)
+    refuse_with_same(ctx, options["same"])
+    rule = ClusterParams(max_bucket=options["max_bucket"] or 0)
+    with open_session(ctx, options) as session:
+        console = session.console
+        collection, found = find_groups(session, options, rule)
+        from lshdup.workspace.folders import compare_folders
+
+        least, documents = options["containment"], collection.documents
+        folders, pairs = compare_folders(collection, found.clusters, least)
+        likeness = describe_likeness(options["threshold"], options["same"])
+        console.say(
+            f"{count_of(len(pairs), 'pair')} of {count_of(len(folders.examples) - 1, 'folder')}: "
+            f"one holds {least:.12g} or more of the other, in documents {likeness}; "
+            f"{console.seconds:.2f} s in all"
+        )
+        rows = _rows(folders, pairs, documents)
+        print_pieces(console, target, column_names("folders"), rows, len(pairs))
+        return console.exit_code_of(len(pairs))
+
+
+def _rows(folders: "Folders", pairs: "FolderPairs", documents: "DocumentList") -> "Iterator[Piece]":
+    for start in range(0, len(pairs), PIECE_ROWS):
+        part = slice(start, start + PIECE_ROWS)
+        yield (
+            folders.typed_names(documents, pairs.inside[part]),
+            folders.typed_names(documents, pairs.holder[part]),
+            pairs.similarity[part].tolist(),
+            pairs.containment[part].tolist(),
+            pairs.inside_documents[part].tolist(),
+            pairs.holder_documents[part].tolist(),
+            pairs.shared_documents[part].tolist(),
+            pairs.shared_bytes[part].tolist(),
+        )

@@ -1,0 +1,364 @@
+"""Groups of documents in a tree of folders -> pairs of folders that hold nearly the same.
+
+A folder is the set of the groups of the documents below it; a group weighs as many bytes as its
+representative. Folder A is inside B if B holds at least the share `threshold` of A's bytes. To have
+it, B must hold one of A's *prefix*: the rarest groups of A that weigh more than may be lacking, as
+in prefix_index.py. So only folders above documents of these groups are looked at, from the top
+down: a folder that does not hold A has no folder below it that does.
+
+No set of a folder is ever made: entries (folder, group) are in the order of the tree, so the
+entries below a folder are a run of them, and a sum over a folder's different groups is a sum over
+all its entries minus one term where two branches with the same group meet.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.frozen import dataclass
+from lshdup.matching.folder_tree import FolderTree
+from lshdup.matching.pairs import contains
+from lshdup.utils.ragged import distinct, offsets_of, ranges
+
+_I64 = NDArray[np.int64]
+
+#: Entries of folders that are looked at together.
+_AT_ONCE = 1 << 22
+
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True)
+class FolderPairs:
+    """Pairs of folders, `inside` with the fewer bytes; by shared bytes, similarity, containment
+    descending.
+
+    inside, holder : int64 arrays of shape (n,), folders.
+    similarity, containment : float64 arrays of shape (n,), by bytes.
+    inside_documents, holder_documents : int64 arrays of shape (n,), documents below each.
+    shared_documents : int64 array of shape (n,), documents of `inside` whose group is in `holder`.
+    shared_bytes : int64 array of shape (n,), bytes of the groups in both.
+    """
+
+    inside: _I64
+    holder: _I64
+    similarity: NDArray[np.float64]
+    containment: NDArray[np.float64]
+    inside_documents: _I64
+    holder_documents: _I64
+    shared_documents: _I64
+    shared_bytes: _I64
+
+    def __len__(self) -> int:
+        return len(self.inside)
+
+
+def find_folder_pairs(
+    tree: FolderTree, folders: _I64, groups: _I64, weights: _I64, threshold: float
+) -> FolderPairs:
+    """Return the pairs of folders of which one is inside the other, as far as they say something.
+
+    Never paired: a folder and one above it. A pair counts if the holder is the *tightest*: no
+    folder below it holds the other one as well and is more similar to it. Of the pairs that count,
+    those are returned that are below no other one (a pair is below another one if each of its
+    folders is below, or is, one of the two). Of folders with equal sets the first one is compared,
+    and each other one is paired with the first (of those not above it): n copies make n - 1 pairs.
+
+    Parameters
+    ----------
+    tree : all folders.
+    folders : int64 array of shape (n,), folder that each document is directly in.
+    groups : int64 array of shape (n,), group of each document.
+    weights : int64 array, bytes of each group; less than 2^53 in all.
+    threshold : smallest containment, above 0.
+
+    Cost: a few sorts of the documents; then for each folder that others might hold, a step for each
+    document of its prefix, and for each document of it and folder that is compared with it.
+
+    """
+    contents = _Contents(tree, folders, groups, weights)
+    known = _Matches(tree, *contents.equal_pairs())
+    for candidates in contents.candidates(threshold):
+        known.add(*_tight(contents, candidates, known, threshold))
+    inside, holder, shared = known.listed(contents)
+    return contents.describe(inside, holder, shared)
+
+
+class _Contents:
+    """What is below each folder: entries (folder, group), without repeats, in this order.
+
+    total : int64 array of shape (m,), bytes of the different groups below each folder.
+    sets : int64 array of shape (m,), the number of the set of each folder; equal sets have one.
+    is_first : bool array of shape (m,), whether no folder before it has the same set, but for
+        folders above it.
+    """
+
+    def __init__(self, tree: FolderTree, folders: _I64, groups: _I64, weights: _I64) -> None:
+        self.tree, m = tree, len(tree.parents)
+        keys, self._counts = distinct(folders * len(weights) + groups)
+        folder, group = keys // max(len(weights), 1), keys % max(len(weights), 1)
+        self._documents = tree.sum_below(np.bincount(folder, self._counts, m).astype(np.int64))
+        weight = weights[group]
+        order = np.argsort(group, kind="stable")
+        again = np.flatnonzero(group[order][1:] == group[order][:-1])
+        before, after = order[again], order[again + 1]
+        meeting = tree.meet(folder[before], folder[after])
+
+        def sum_of(at: _I64, values: _I64) -> _I64:
+            return np.bincount(at, values, m).astype(np.int64)
+
+        self.total = tree.sum_below(sum_of(folder, weight) - sum_of(meeting, weight[after]))
+        prints = np.zeros(m, np.uint64)
+        mixed = _mix(group)
+        np.add.at(prints, folder, mixed)
+        np.subtract.at(prints, meeting, mixed[after])
+        self.sets, self._earlier = _find_equal(tree, tree.sum_below(prints), self.total)
+        self.is_first = self._earlier < 0
+
+        # From here on the entries of groups that are in several folders: others are never shared.
+        several = np.zeros(len(keys), bool)
+        several[before] = several[after] = True
+        number = np.cumsum(several) - 1
+        self._previous = np.full(len(keys), -1, np.int64)
+        self._previous[after] = number[before]
+        self._previous = self._previous[several]
+        self._folder, self._weight = folder[several], weight[several]
+        self._counts = self._counts[several]
+        _, self._group = np.unique(group[several], return_inverse=True)
+        self._starts = np.searchsorted(self._folder, np.arange(m + 1))
+        self._places = np.argsort(self._group, kind="stable")
+        self._lists = offsets_of(np.bincount(self._group))
+        first, last = self._places[self._lists[:-1]], self._places[self._lists[1:] - 1]
+        whole = tree.meet(self._folder[first], self._folder[last])
+        # Bytes below each folder that are outside it as well.
+        self._elsewhere = tree.sum_below(
+            sum_of(self._folder, self._weight)
+            - sum_of(meeting, weight[after])
+            - sum_of(whole, self._weight[first])
+        )
+        self._span = first, last
+        self._sorted = self._group[self._places] * len(self._group) + self._places
+
+    def equal_pairs(self) -> tuple[_I64, _I64, _I64]:
+        """Return each folder whose set one before it has: (that one, folder, bytes)."""
+        folder = np.flatnonzero(~self.is_first & (self.total > 0))
+        return self._earlier[folder], folder, self.total[folder]
+
+    def candidates(self, threshold: float) -> Iterator[tuple[_I64, _I64]]:
+        """Yield folders, and folders with a group of their prefix: upper folders come first."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            possible = (self._elsewhere / self.total >= threshold) & (self.total > 0)
+        possible &= self.is_first
+        folders = np.flatnonzero(possible)
+        folders = folders[np.argsort(self.tree.depths[folders], kind="stable")]
+        sizes = self._starts[self.tree.ends[folders]] - self._starts[folders]
+        levels = np.flatnonzero(np.diff(self.tree.depths[folders])) + 1
+        for start, end in _pieces(sizes, levels):
+            yield self._holders_of_prefix(folders[start:end], threshold)
+
+    def _holders_of_prefix(self, folders: _I64, threshold: float) -> tuple[_I64, _I64]:
+        row, entry = self._entries(folders)
+        group, at = self._group[entry], folders[row]
+        first, last = (span[group] for span in self._span)
+        outside = (first < self._starts[at]) | (last >= self._starts[self.tree.ends[at]])
+        row, entry, group = row[outside], entry[outside], group[outside]
+        rarity = self._lists[group + 1] - self._lists[group]
+        order = np.lexsort((group, rarity, row))
+        row, entry, group = row[order], entry[order], group[order]
+        sums = offsets_of(self._weight[entry])
+        before = sums[:-1] - sums[np.searchsorted(row, row)]
+        spare = self._elsewhere[folders] - threshold * self.total[folders]
+        prefix = before <= spare[row] + 1  # a byte too many, because of rounding
+        row, group = row[prefix], group[prefix]
+        lengths = self._lists[group + 1] - self._lists[group]
+        inside = np.repeat(folders[row], lengths)
+        place = self._folder[self._places[ranges(self._lists[group], lengths)]]
+        apart = ~self.tree.holds(inside, place) & ~self.tree.holds(place, inside)
+        keys = distinct(inside[apart] * len(self.tree.parents) + place[apart])[0]
+        return keys // len(self.tree.parents), keys % len(self.tree.parents)
+
+    def _entries(self, folders: _I64) -> tuple[_I64, _I64]:
+        """Return (row of `folders`, entry): of each group below a folder its first entry."""
+        starts = self._starts[folders]
+        sizes = self._starts[self.tree.ends[folders]] - starts
+        row, entry = np.repeat(np.arange(len(folders)), sizes), ranges(starts, sizes)
+        first = self._previous[entry] < starts[row]
+        return row[first], entry[first]
+
+    def _is_below(self, group: _I64, folder: _I64) -> NDArray[np.bool_]:
+        """Return whether a group has an entry below a folder: bool array."""
+        base, none = group * len(self._group), np.iinfo(np.int64).max
+        at = np.searchsorted(self._sorted, base + self._starts[folder])
+        found = np.append(self._sorted, none)[at] < base + self._starts[self.tree.ends[folder]]
+        return np.asarray(found)
+
+    def shared(self, inside: _I64, holder: _I64) -> _I64:
+        """Return the bytes of the groups below both folders: int64 array."""
+        out = np.zeros(len(inside), np.int64)
+        sizes = self._starts[self.tree.ends[inside]] - self._starts[inside]
+        for start, end in _pieces(sizes):
+            row, entry = self._entries(inside[start:end])
+            both = self._is_below(self._group[entry], holder[start:end][row])
+            weights = self._weight[entry[both]]
+            out[start:end] = np.bincount(row[both], weights, end - start)
+        return out
+
+    def describe(self, inside: _I64, holder: _I64, shared: _I64) -> FolderPairs:
+        """Return the pairs with all that is known of them, in output order."""
+        a, b = self.total[inside], self.total[holder]
+        similarity, containment = shared / (a + b - shared), shared / np.minimum(a, b)
+        order = np.lexsort((holder, inside, -containment, -similarity, -shared))
+        inside, holder, shared = inside[order], holder[order], shared[order]
+        documents = np.zeros(len(inside), np.int64)
+        starts, ends = self._starts[inside], self._starts[self.tree.ends[inside]]
+        for first, last in _pieces(ends - starts):
+            sizes = (ends - starts)[first:last]
+            row = np.repeat(np.arange(last - first), sizes)
+            entry = ranges(starts[first:last], sizes)
+            both = self._is_below(self._group[entry], holder[first:last][row])
+            documents[first:last] = np.bincount(row[both], self._counts[entry[both]], last - first)
+        return FolderPairs(
+            inside, holder, similarity[order], containment[order],
+            self._documents[inside], self._documents[holder], documents, shared,
+        )  # fmt: skip
+
+
+class _Matches:
+    """Pairs of folders that count, each once: (inside, holder, bytes)."""
+
+    def __init__(self, tree: FolderTree, inside: _I64, holder: _I64, shared: _I64) -> None:
+        self._tree, self._parts = tree, [(inside, holder, shared)]
+        self._keys = np.sort(self._pack(inside, holder))
+
+    def _pack(self, a: _I64, b: _I64) -> NDArray[np.uint64]:
+        keys = np.minimum(a, b) * len(self._tree.parents) + np.maximum(a, b)
+        packed: NDArray[np.uint64] = keys.astype(np.uint64)
+        return packed
+
+    def add(self, inside: _I64, holder: _I64, shared: _I64) -> None:
+        """Add more pairs."""
+        if len(inside):
+            self._parts.append((inside, holder, shared))
+            self._keys = np.sort(np.concatenate([self._keys, self._pack(inside, holder)]))
+
+    def cover(self, a: _I64, b: _I64) -> NDArray[np.bool_]:
+        """Return whether a folder above a, or a itself, is paired with b: bool array."""
+        covered = np.zeros(len(a), bool)
+        open_, at = np.arange(len(a)), a.copy()
+        while len(open_):
+            met = contains(self._keys, self._pack(at, b[open_]))
+            covered[open_[met]] = True
+            at = self._tree.parents[at]
+            going = ~met & (at >= 0)
+            going[going] = ~self._tree.holds(at[going], b[open_[going]])
+            open_, at = open_[going], at[going]
+        return covered
+
+    def listed(self, contents: _Contents) -> tuple[_I64, _I64, _I64]:
+        """Return the pairs that are below no other one; of equal sets only the first as holder."""
+        columns = zip(*self._parts, strict=True)
+        inside, holder, shared = (np.concatenate(column) for column in columns)
+        own = contents.is_first[holder] | (contents.sets[holder] == contents.sets[inside])
+        inside, holder, shared = inside[own], holder[own], shared[own]
+        hidden = np.zeros(len(inside), bool)
+        open_, upper = np.arange(len(inside)), holder.copy()
+        while len(open_):  # the holder and the folders above it, as far as they are apart
+            is_itself = upper == holder[open_]
+            start = np.where(is_itself, self._tree.parents[inside[open_]], inside[open_])
+            good = start >= 0
+            good[good] = ~self._tree.holds(start[good], upper[good])
+            hidden[open_[good]] |= self.cover(start[good], upper[good])
+            upper = self._tree.parents[upper]
+            going = ~hidden[open_] & (upper >= 0)
+            going[going] = ~self._tree.holds(upper[going], inside[open_[going]])
+            open_, upper = open_[going], upper[going]
+        return inside[~hidden], holder[~hidden], shared[~hidden]
+
+
+def _tight(
+    contents: _Contents, candidates: tuple[_I64, _I64], known: _Matches, threshold: float
+) -> tuple[_I64, _I64, _I64]:
+    """Return the pairs that count among folders and the folders above their candidates.
+
+    candidates : (inside, place): folders, and a place that a holder must be above, or be.
+    """
+    tree, total = contents.tree, contents.total
+    inside, place = candidates
+    depth = tree.depths[tree.meet(inside, place)] + 1
+    parent = np.full(len(inside), -1, np.int64)  # the row of the pair above, in the step before
+    steps: list[tuple[_I64, _I64, _I64, _I64]] = []
+    while len(inside):
+        holder = tree.climb(place, depth)
+        keys = inside * len(tree.parents) + holder
+        order = np.argsort(keys, kind="stable")
+        is_first = np.diff(keys[order], prepend=-1) != 0
+        row = np.empty(len(keys), np.int64)
+        row[order] = np.cumsum(is_first) - 1
+        a, b, above = (each[order[is_first]] for each in (inside, holder, parent))
+        good = total[b] / total[a] >= threshold
+        if not steps:
+            good[good] = ~known.cover(a[good], b[good])
+        shared = np.zeros(len(a), np.int64)
+        shared[good] = contents.shared(a[good], b[good])
+        good &= shared / total[a] >= threshold
+        steps.append((a[good], b[good], shared[good], above[good]))
+        number = np.where(good, np.cumsum(good) - 1, -1)[row]
+        going = (number >= 0) & (holder != place)
+        inside, place, depth = inside[going], place[going], depth[going] + 1
+        parent = number[going]
+    best_below = [np.zeros(len(step[0])) for step in steps]
+    found = []
+    for at in reversed(range(len(steps))):
+        a, b, shared, above = steps[at]
+        similarity = shared / (total[a] + total[b] - shared)
+        counts = (total[a] < total[b]) | ((total[a] == total[b]) & (a < b))
+        counts &= (similarity >= best_below[at]) & (contents.sets[a] != contents.sets[b])
+        found.append((a[counts], b[counts], shared[counts]))
+        if at:
+            np.maximum.at(best_below[at - 1], above, np.maximum(similarity, best_below[at]))
+    if not found:
+        none = np.zeros(0, np.int64)
+        return none, none, none
+    inside, holder, shared = (np.concatenate(column) for column in zip(*found, strict=True))
+    return inside, holder, shared
+
+
+def _pieces(sizes: _I64, cuts: _I64 | None = None) -> Iterator[tuple[int, int]]:
+    """Yield runs of rows of about _AT_ONCE entries; a run ends at each cut."""
+    sums, start = offsets_of(sizes), 0
+    stops = [*([] if cuts is None else cuts.tolist()), len(sizes)]
+    for stop in stops:
+        while start < stop:
+            end = int(np.searchsorted(sums, sums[start] + _AT_ONCE, side="right")) - 1
+            end = min(max(end, start + 1), stop)
+            yield start, end
+            start = end
+
+
+def _mix(numbers: _I64) -> NDArray[np.uint64]:
+    """Return well mixed 64-bit numbers (SplitMix64, of Steele, Lea and Flood, OOPSLA 2014)."""
+    x = (numbers.astype(np.uint64) + np.uint64(1)) * _MIX
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def _find_equal(tree: FolderTree, prints: NDArray[np.uint64], total: _I64) -> tuple[_I64, _I64]:
+    """Return for each folder the number of its set, and the first folder before it that has the
+    same set and is not above it, or -1: int64 arrays.
+    """
+    order = np.lexsort((total, prints))
+    is_new = np.ones(len(order), bool)
+    is_new[1:] = (np.diff(prints[order]) != 0) | (np.diff(total[order]) != 0)
+    number, earlier = np.empty(len(order), np.int64), np.full(len(order), -1, np.int64)
+    number[order] = np.cumsum(is_new) - 1
+    open_ = np.flatnonzero(~is_new)
+    at = np.flatnonzero(is_new)[number[order[open_]]]
+    while len(open_):
+        upper, folder = order[at], order[open_]
+        apart = ~tree.holds(upper, folder)
+        earlier[folder[apart]] = upper[apart]
+        open_, at = open_[~apart], at[~apart] + 1
+        open_, at = open_[at < open_], at[at < open_]
+    return number, earlier

@@ -1,0 +1,188 @@
+"""`--measure containment` through the commands, held against the definition."""
+
+import gzip
+import json
+import shutil
+from itertools import combinations
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.reference import shingle_list
+
+LICENCES = ROOT / "sample_corpus" / "licences"
+MEASURE = ["--measure", "containment"]
+WORDS = [f"word{number}" for number in range(2000)]
+
+
+def text(first, last):
+    return " ".join(WORDS[first:last])
+
+
+def sets_of(folder):
+    """Shingle sets of the texts of a folder by name."""
+    files = sorted(folder.iterdir())
+    return {each.name: set(shingle_list(each.read_text("utf-8"))) for each in files}
+
+
+def brute_force(sets, threshold):
+    """The rows of the listing: inside, holder, containment, similarity, and both sizes."""
+    found = []
+    for a, b in combinations(sorted(sets, key=str.encode), 2):
+        inside, holder = (b, a) if len(sets[b]) < len(sets[a]) else (a, b)
+        x, y = sets[inside], sets[holder]
+        if x and len(x & y) / len(x) >= threshold:
+            shares = len(x & y) / len(x), len(x & y) / len(x | y)
+            found.append((inside, holder, *shares, len(x), len(y)))
+    return sorted(found, key=lambda row: (-row[2], -row[3], row[0].encode(), row[1].encode()))
+
+
+def parse(result):
+    """Rows of a run without folders, and without the column `same`."""
+    return [
+        (*(name.rpartition("/")[2] for name in row[:2]), *map(float, row[2:4]), *map(int, row[4:6]))
+        for row in result.rows
+    ]
+
+
+@pytest.fixture(scope="module")
+def truth():
+    return sets_of(LICENCES)
+
+
+@pytest.mark.parametrize("threshold", ["0.3", "0.8", "1"])
+def test_pairs_are_those_of_the_definition(run, truth, threshold):
+    expected = brute_force(truth, float(threshold))
+    assert expected
+    asked = [*MEASURE, "-t", threshold]
+    first = run("pairs", LICENCES, *asked, "--no-store", "-j1")
+    assert parse(first) == expected
+    run("index", LICENCES, "-j2")
+    for more in (["-j2"], ["-j4", "--exact"]):
+        assert run("pairs", *asked, *more).out == first.out, more
+
+
+def test_a_query_answers_both_ways(run, truth):
+    run("index", LICENCES)
+    asked = ["query", "MIT.txt", *MEASURE, "-t", "0.5"]
+    rows = [json.loads(line) for line in run(*asked, "--format", "jsonl").lines]
+    expected = []
+    for inside, holder, *shares, _, _ in brute_force(truth, 0.5):
+        if "MIT.txt" in (inside, holder):
+            way = "inside" if inside == "MIT.txt" else "holds"
+            other = holder if way == "inside" else inside
+            if len(truth[other]) == len(truth["MIT.txt"]):
+                way = "both"
+            expected.append((other, *shares, len(truth[other]), way))
+    keys = ("containment", "similarity", "shingles", "relation")
+    found = [(row["name"].rpartition("/")[2], *(row[key] for key in keys)) for row in rows]
+    assert found == sorted(expected, key=lambda row: (-row[1], -row[2], row[0].encode()))
+    assert {row[-1] for row in found} == {"inside", "holds"}
+    # A text from elsewhere, and one that is stored by another name, have the same answer.
+    raw = (LICENCES / "MIT.txt").read_bytes()
+    own = run("query", "-", *MEASURE, "-t", "0.5", stdin=raw).rows
+    assert [row for row in own if row[1:3] != ["1.0", "1.0"]] == run(*asked).rows
+    assert run(*asked, "--top", "2").rows == run(*asked).rows[:2]
+
+
+def test_both_sides_of_against(run, tmp_path, truth):
+    """Rows of DOCS lie inside, or hold, a document of OTHER; a is of DOCS, and no file is paired
+    with itself.
+    """
+    sides = {"here": list(truth)[::2], "there": list(truth)[1::2]}
+    for side, names in sides.items():
+        (tmp_path / side).mkdir()
+        for name in names:
+            shutil.copy(LICENCES / name, tmp_path / side)
+    run("index", "there", "--store", "stored")
+    found = run("pairs", "here", "--against", "there", *MEASURE, "-t", "0.6", "--no-store")
+    stored = run("pairs", "here", "--against", "stored", *MEASURE, "-t", "0.6", "--no-store")
+    assert found.out == stored.out
+    expected = [
+        row
+        for row in brute_force(truth, 0.6)
+        if (row[0] in sides["here"]) != (row[1] in sides["here"])
+    ]
+    assert sorted((*sorted(row[:2]), *row[2:4]) for row in parse(found)) == sorted(
+        (*sorted(row[:2]), *row[2:4]) for row in expected
+    )
+    assert len(found.rows) > 20
+    shares = [(-row[2], -row[3]) for row in parse(found)]
+    assert shares == sorted(shares)
+    for row in found.rows:
+        assert row[0].startswith("here/")
+        assert row[1].startswith("there/")
+        sizes = [int(size) for size in row[4:6]]
+        ways = {(True, False): "inside", (False, True): "holds", (False, False): "both"}
+        assert row[7] == ways[sizes[0] < sizes[1], sizes[0] > sizes[1]]
+    alone = run("pairs", "here", "--against", "there", *MEASURE, "-t", "0.6", "--unmatched").rows
+    matched = {row[0] for row in found.rows}
+    assert matched.isdisjoint(name for (name,) in alone)
+    assert len(alone) + len(matched) == len(sides["here"])
+    itself = run("pairs", "here", "--against", "here", *MEASURE, "-t", "0.6", "--no-store")
+    assert all(row[0] != row[1] for row in itself.rows)
+    # Signatures cannot say what is inside what.
+    (tmp_path / "there" / sides["there"][0]).unlink()
+    gone = run("pairs", "here", "--against", "stored", *MEASURE, "--no-store", code=2)
+    assert "--measure containment needs the shingle sets" in gone.err
+    assert "lshdup index OTHER" in gone.err
+
+
+def test_rows_of_files_and_exact_duplicates(run, tmp_path):
+    rows = [("part", 100, 160), ("copy", 100, 160), ("whole", 0, 400), ("other", 900, 990)]
+    lines = [json.dumps({"id": name, "text": text(*span)}) for name, *span in rows]
+    with gzip.open(tmp_path / "rows.jsonl.gz", "wt") as file:
+        file.write("\n".join(lines))
+    asked = ["pairs", "rows.jsonl.gz", "--id-field", "id", *MEASURE, "--no-store"]
+    assert [row[:3] for row in run(*asked).rows] == [
+        ["copy", "part", "1.0"],
+        ["copy", "whole", "1.0"],
+        ["part", "whole", "1.0"],
+    ]
+    collapsed = run(*asked, "--collapse-copies").rows
+    assert [row[:2] for row in collapsed] == [["copy", "part"], ["copy", "whole"]]
+    assert collapsed[0][6] == "bytes"
+
+
+def test_what_templates_hold_is_in_no_set(run, tmp_path):
+    (tmp_path / "d").mkdir()
+    (tmp_path / "footer").write_text(text(1000, 1100))
+    for name, first in (("a", 0), ("b", 300)):
+        (tmp_path / "d" / name).write_text(text(first, first + 20) + "\n" + text(1000, 1100))
+    asked = ["pairs", "d", *MEASURE, "--no-store"]
+    assert len(run(*asked).rows) == 1
+    assert run(*asked, "--template", "footer").rows == []
+    assert run(*asked, "--check", code=1).rows
+    assert "0 pairs of containment 0.8 or more" in run(*asked, "--template", "footer").err
+
+
+def test_short_documents_are_spoken_of(run, tmp_path):
+    (tmp_path / "d").mkdir()
+    for number in range(6):
+        (tmp_path / "d" / f"short{number}").write_text(text(10 * number, 10 * number + 9))
+    (tmp_path / "d" / "long").write_text(text(0, 500))
+    asked = ["pairs", "d", *MEASURE, "--no-store"]
+    told = run(*asked)
+    assert "6 of 6 pairs have a document of fewer than 20 tokens" in told.err
+    assert "--min-tokens 20 leaves such documents out" in told.err
+    assert "of memory" in told.err
+    assert not run(*asked, "--min-tokens", "20").rows
+    for number in range(8):
+        (tmp_path / "d" / f"page{number}").write_text(text(50 * number, 50 * number + 90))
+    assert "tokens" not in run(*asked, "-t", "0.4").err
+
+
+def test_show_says_what_is_inside_what(run, tmp_path):
+    (tmp_path / "a").write_text(text(0, 400))
+    (tmp_path / "b").write_text(text(100, 160))
+    told = run("show", "a", "b", *MEASURE, "--no-store")
+    assert "containment 1.0000 of B, similarity 0.1457, exact: 58 shingles shared" in told.lines[2]
+    assert "containment" not in run("show", "a", "b", "--no-store").lines[2]
+    shown = json.loads(run("show", "a", "b", "--format", "json", "--no-store").out)
+    assert (shown["containment"], shown["similarity"]) == (1.0, 58 / 398)
+
+
+def test_groups_are_never_made_by_containment(run):
+    told = run("clusters", LICENCES, *MEASURE, code=2)
+    assert "there is no option --measure" in told.err
+    assert "would chain" in told.err

@@ -1,0 +1,164 @@
+"""`lshdup folders` on planted trees, and the folders above names."""
+
+import os
+import random
+import shutil
+
+import numpy as np
+import pytest
+
+from lshdup.documents.finding import find_documents
+from lshdup.params import DocumentParams
+from lshdup.workspace.folders import find_folders
+
+RNG = random.Random(5)
+WORDS = ["".join(RNG.choices("abcdefghijklmnopqrstuvwxyz", k=6)) for _ in range(4000)]
+
+
+def text(words=80):
+    return " ".join(RNG.choices(WORDS, k=words))
+
+
+def plant(folder, names):
+    """Documents of random words, unlike all others."""
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text(RNG.randrange(60, 120)))
+
+
+def edit(path):
+    words = path.read_text().split()
+    words[len(words) // 2] = "edited"
+    path.write_text(" ".join(words))
+
+
+def size(folder, only=lambda path: True):
+    return sum(p.stat().st_size for p in folder.rglob("*") if p.is_file() and only(p))
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A folder of 12 documents in folders of its own, and others unlike it."""
+    names = [f"letters/{n}.txt" for n in range(5)] + [f"notes/{n}/a.txt" for n in range(4)]
+    plant(tmp_path / "t/first", [*names, "x.txt", "y.txt", "z.txt"])
+    plant(tmp_path / "t/other", [f"m/{n}.txt" for n in range(6)] + ["p/q.txt"])
+    return tmp_path / "t"
+
+
+def rows(run, *options):
+    answer = run("folders", "t", "--no-store", "-q", *options)
+    return [
+        (a, b, float(j), float(c), *map(int, counts)) for a, b, j, c, *counts in answer.ok().rows
+    ]
+
+
+def test_nothing_is_found_without_a_copy(run, tree):
+    assert rows(run) == []
+    found = run("folders", "t", "--no-store", "--check")
+    assert "0 pairs of 11 folders: one holds 0.8 or more of the other" in found.err
+
+
+def test_copies(run, tree):
+    """A copy, one of other names, a nested one, all at once: once each, beside the first."""
+    first = tree / "first"
+    shutil.copytree(first, tree / "second")
+    shutil.copytree(first, tree / "other/old/stuff")
+    renamed = tree / "renamed"
+    for number, path in enumerate(sorted(first.rglob("*.txt"))):
+        new = renamed / str(number % 3) / f"{number}.text"
+        new.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, new)
+    same = (1.0, 1.0, 12, 12, 12, size(first))
+    wanted = [("t/first", b, *same) for b in ("t/other/old/stuff", "t/renamed", "t/second")]
+    assert rows(run) == wanted
+    assert rows(run, "--same", "bytes") == rows(run, "--exact") == wanted
+    jobs = [run("folders", "t", "--no-store", "-j", n).out for n in "124"]
+    assert len(set(jobs)) == 1
+    assert run("folders", "t", "--check", "-q", code=1).rows
+
+
+def test_a_copy_with_every_file_edited(run, tree):
+    shutil.copytree(tree / "first", tree / "second")
+    for path in (tree / "second").rglob("*.txt"):
+        edit(path)
+    (row,) = rows(run)
+    assert row == ("t/first", "t/second", 1.0, 1.0, 12, 12, 12, size(tree / "first"))
+    assert rows(run, "--same", "text") == []
+
+
+def test_a_partial_copy_is_inside(run, tree):
+    """Some folders only, among other documents."""
+    for name in ("letters", "notes"):
+        shutil.copytree(tree / "first" / name, tree / "part" / name)
+    plant(tree / "part", ["new.txt"])
+    shared = size(tree / "part") - (tree / "part/new.txt").stat().st_size
+    total = size(tree / "first") + size(tree / "part") - shared
+    (row,) = rows(run, "--containment", "0.7")
+    assert row[:2] == ("t/part", "t/first")
+    assert row[2:] == (shared / total, shared / size(tree / "part"), 10, 12, 9, shared)
+
+
+def test_a_copy_deep_in_a_larger_folder(run, tree):
+    """The tightest holder is named, and not what is above it."""
+    shutil.copytree(tree / "first", tree / "other/a/b")
+    plant(tree / "other/a", [f"c/{n}.txt" for n in range(30)])
+    (tree / "other/a/b/x.txt").unlink()
+    (row,) = rows(run)
+    assert row[:2] == ("t/other/a/b", "t/first")
+    assert row[3:] == (1.0, 11, 12, 11, size(tree / "other/a/b"))
+
+
+def test_documents_without_tokens_count_by_their_bytes(run, tree):
+    for name in ("one", "two"):
+        plant(tree / name, ["a.txt"])
+        (tree / name / "dashes.txt").write_text("-" * 9000)
+    (tree / "one/other.txt").write_text("+" * 2000)
+    (row,) = rows(run)
+    assert row[:2] + row[4:] == ("t/two", "t/one", 2, 3, 1, 9000)
+
+
+def test_folders_of_archives_are_folders(run, tree):
+    shutil.make_archive(str(tree / "packed"), "zip", tree / "first")
+    (row,) = rows(run, "--archives")
+    assert row == ("t/first", "t/packed.zip", 1.0, 1.0, 12, 12, 12, size(tree / "first"))
+
+
+def test_names_are_typed_from_here(run, tree, tmp_path):
+    """Up and down, from a store elsewhere, and a folder whose name begins with a dash."""
+    shutil.copytree(tree / "first", tree / "-x/y")
+    plant(tree / "-x", ["z.txt"])
+    found = run("folders", "../first", ".", "-q", cwd=tree / "-x", code=0).rows
+    assert found[0][:2] == ["y", "../first"] or found[0][:2] == ["../first", "y"]
+    assert run("folders", ".", "-q", cwd=tree).rows[0][:2] == ["./-x/y", "first"]
+    below = run("folders", "-q", "--store", "../.lshdup", cwd=tree / "other").rows[0]
+    assert below[:2] == ["../-x/y", "../first"]
+    inside = run("folders", "-q", "--store", "../.lshdup", cwd=tree / "first").rows[0]
+    assert inside[:2] == ["../-x/y", "."]
+
+
+def folders_of(*names, cwd):
+    os.chdir(cwd)
+    documents = find_documents([os.fsencode(name) for name in names], DocumentParams())
+    found = find_folders(documents)
+    typed = found.typed_names(documents, np.arange(len(found.examples)))
+    parents = found.tree.parents.tolist()
+    return {
+        typed[i].decode(): typed[parents[i]].decode() if parents[i] > 0 else None
+        for i in range(1, len(parents))
+    }
+
+
+def test_folders_above_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    plant(tmp_path, ["a/b/c/1", "a/b/c/2", "a/d/3", "e/f/g/h/4", "w/5", "w/x/6", "w/x/-y/7"])
+    assert folders_of("a", "e", cwd=tmp_path) == {
+        ".": None, "a": ".", "a/b/c": "a", "a/d": "a", "e/f/g/h": ".",
+    }  # fmt: skip
+    # What is above the current folder holds it.
+    assert folders_of(".", "..", "../../e", cwd=tmp_path / "w/x") == {
+        "../..": None, "..": "../..", ".": "..", "./-y": ".", "../../e/f/g/h": "../..",
+    }  # fmt: skip
+    above = folders_of(tmp_path / "a", "5", cwd=tmp_path / "w")
+    assert above == {".": None, f"{tmp_path}/a": None, f"{tmp_path}/a/b/c": f"{tmp_path}/a",
+                     f"{tmp_path}/a/d": f"{tmp_path}/a"}  # fmt: skip

@@ -1,0 +1,180 @@
+"""Passages of folders: kept between runs, against another side, planted and found again."""
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lshdup.errors import ArtifactError, InputError, ParameterError
+from lshdup.params import DocumentParams, PassageParams
+from lshdup.store.passages_io import load_passages
+from lshdup.store.store import Store
+from lshdup.workspace import passages as module
+from lshdup.workspace.passages import load_or_find_passages
+from lshdup.workspace.request import Request
+from lshdup.workspace.workspace import Workspace
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def words(chance, count):
+    return [f"w{chance.randrange(1_000_000)}" for _ in range(count)]
+
+
+def write(name, text):
+    Path(name).parent.mkdir(exist_ok=True, parents=True)
+    Path(name).write_text(" ".join(text))
+
+
+def find(*docs, others=(), store="store", params=None, said=None, given=None, jobs=2, **options):
+    run = Workspace(Path(store) if store else None, (said if said is not None else []).append)
+    request = Request(docs, DocumentParams(), given or {}, jobs, **options)
+    return load_or_find_passages(run, request, params or PassageParams(), others)
+
+
+def listed(found):
+    """(tokens, [(name, first token), …]) of each passage."""
+    names = [*found.here.documents.names, *(found.there.documents.names if found.there else ())]
+    passages = found.passages
+    places = [
+        (names[document].decode(), first)
+        for document, first in zip(
+            passages.documents.tolist(), passages.first.tolist(), strict=True
+        )
+    ]
+    cuts = passages.starts.tolist()
+    return [(n, places[cuts[i] : cuts[i + 1]]) for i, n in enumerate(passages.tokens.tolist())]
+
+
+@pytest.fixture
+def quotes():
+    """Two texts that quote one passage of 60 words, and another folder that quotes a part of it."""
+    chance = random.Random(3)
+    quote = words(chance, 60)
+    write("d/a.txt", [*words(chance, 20), *quote, *words(chance, 30)])
+    write("d/b.txt", [*words(chance, 5), *quote])
+    write("d/c.txt", words(chance, 100))
+    write("e/x.txt", [*words(chance, 7), *quote[5:58], *words(chance, 9)])
+    write("e/y.txt", words(chance, 100))
+    return quote
+
+
+EXPECTED = [(60, [("d/a.txt", 20), ("d/b.txt", 5)])]
+
+
+def test_a_second_run_reads_nothing(quotes, monkeypatch):
+    assert listed(find(b"d")) == EXPECTED
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "collect", None)
+        again = find(b"d")
+        assert listed(again) == EXPECTED
+        assert again.here.read == 0
+        assert listed(find()) == EXPECTED
+    assert listed(find(b"d", params=PassageParams(least=61))) == []
+    assert listed(find(b"d", check_content=True)) == EXPECTED
+
+
+def test_a_changed_folder_is_compared_anew(quotes):
+    find(b"d")
+    write("d/c.txt", ["one", *quotes])
+    assert listed(find(b"d")) == [(60, [*EXPECTED[0][1], ("d/c.txt", 1)])]
+    Path("d/a.txt").unlink()
+    assert listed(find(b"d")) == [(60, [("d/b.txt", 5), ("d/c.txt", 1)])]
+
+
+def test_without_a_store_nothing_is_written(quotes):
+    assert listed(find(b"d", store=None)) == EXPECTED
+    assert not Path("store").exists()
+
+
+def test_documents_of_another_step_are_continued_with(quotes):
+    run = Workspace(Path("store"))
+    run.make_signatures(Request((b"d",), DocumentParams(), {}, 2))
+    assert listed(find()) == EXPECTED
+    with pytest.raises(InputError, match="no collection to continue with"):
+        find(store="none")
+
+
+def test_against_lists_what_stands_on_both_sides(quotes):
+    places = [("d/a.txt", 25), ("d/b.txt", 10), ("e/x.txt", 7)]
+    assert listed(find(b"d", others=(b"e",))) == [(53, places)]
+    assert listed(find(b"e", others=(b"d",))) == [(53, places[2:] + places[:2])]
+    assert not Path("store/passages.npz").exists()
+    Workspace(Path("other")).make_signatures(Request((b"e",), DocumentParams(), {}, 2))
+    assert listed(find(b"d", others=(b"other",))) == [(53, places)]
+
+
+def test_tokens_without_order_are_refused(quotes):
+    with pytest.raises(ParameterError, match="no order"):
+        find(b"d", given={"tokens": "ids"})
+
+
+def test_forged_and_damaged_artifacts_are_made_anew(quotes):
+    find(b"d")
+    whole = Path("store/passages.npz").read_bytes()
+    for damaged in (whole[:1000], whole[:-900] + bytes(900), b""):
+        Path("store/passages.npz").write_bytes(damaged)
+        said = []
+        assert listed(find(b"d", said=said)) == EXPECTED
+        assert any("made anew" in line for line in said)
+    store = Store(Path("store"))
+    collection, params, passages = load_passages(store, here=True)
+    for place in ({"first": passages.first + 1000}, {"documents": passages.documents + 3}):
+        forged = type(passages)(
+            passages.tokens,
+            passages.starts,
+            place.get("documents", passages.documents),
+            place.get("first", passages.first),
+        )
+        module.save_passages(store, collection, params, forged)
+        with pytest.raises(ArtifactError, match="damaged"):
+            load_passages(store, here=True)
+        assert listed(find(b"d")) == EXPECTED
+
+
+def test_a_disk_without_room_is_said_before_the_work(quotes, monkeypatch):
+    usage = module.shutil.disk_usage
+    monkeypatch.setattr(module.shutil, "disk_usage", lambda place: usage(place)._replace(free=10))
+    with pytest.raises(ArtifactError, match="has no room"):
+        find(b"d")
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"tokens": "char"}, {"tokens": "symbols", "keep_case": True}]
+)
+def test_mail_and_pages_count_the_tokens_of_their_text(given):
+    chance = random.Random(8)
+    quote = words(chance, 300)
+    write("d/a.html", ["<html><body><p>", *quote, "</p></body></html>"])
+    write("d/b.txt", ["İ", *quote])  # goes through NFKC
+    Path("d/c.txt").write_text("first " + " ".join(quote), "utf-16")
+    size, places = listed(find(b"d", given=given))[0]
+    assert [name for name, _ in places] == ["d/a.html", "d/b.txt", "d/c.txt"]
+    if not given:
+        assert (size, [first for _, first in places]) == (300, [0, 1, 1])
+
+
+def test_planted_passages_are_found_where_they_stand():
+    """Of passages of 30 to 300 words in 1,000 texts, all that are verbatim, at any jobs."""
+    chance = random.Random(5)
+    texts = [words(chance, 300) for _ in range(1000)]
+    planted = {}
+    for i in range(60):
+        passage = words(chance, chance.randrange(50, 300))
+        first, second = chance.sample(range(10 * i, 10 * i + 10), 2)
+        for text in (first, second):
+            texts[text] = [*texts[text][:100], *passage, *texts[text][100:]]
+        planted[min(first, second)] = (len(passage), min(first, second), max(first, second))
+    for i, text in enumerate(texts):
+        write(f"d/{i:04}.txt", text)
+    found = listed(find(b"d"))
+    expected = {
+        (size, ((f"d/{a:04}.txt", 100), (f"d/{b:04}.txt", 100))) for size, a, b in planted.values()
+    }
+    assert {(size, tuple(places)) for size, places in found} == expected
+    assert all(listed(find(b"d", store=None, jobs=jobs)) == found for jobs in (1, 4))
+    assert np.all(np.diff([-size for size, _ in found]) >= 0)
