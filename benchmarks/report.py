@@ -24,6 +24,7 @@ ORDER = (
     "recall",
     "exact",
     "containment",
+    "passages",
     "kinds",
     "stages",
     "hot",
