@@ -98,7 +98,7 @@ MUTANTS = [
     ),
     Mutant(
         "api: empty columns share a bucket",
-        "lshdup/api.py",
+        "lshdup/lsh/tables.py",
         "(signatures != 0xFFFFFFFF).any(axis=1)",
         "(signatures >= 0).any(axis=1)",
         "tests/test_api.py",
