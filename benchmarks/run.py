@@ -32,6 +32,7 @@ PACKAGES = (
     "rensa",
     "FastSketchLSH",
     "SetSimilaritySearch",
+    "pydivsufsort",
 )
 
 
