@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _DEFINE = (*(field.name for field in fields(ShingleParams)), "templates", "ignore_common")
 
 
-@list_columns("show", "show-group", "show-shingles")
+@list_columns("show", "show-group", "show-folders", "show-shingles")
 @click.command(
     "show",
     cls=Command,
@@ -114,6 +114,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     alone are not marked then. [-removed-] and {+added+} are words of A and of B only; [~moved~] and
     {~moved~} stand elsewhere in the other. On a terminal, colours say it.
 
+    Of two folders, show the documents that are in one only, have changed, or are the same, also
+    under another path. They are of the store, or else are read now.
+
     With --format tsv, csv, json or jsonl: the differences as data (json: with all that is known of
     the two).
     """
@@ -122,9 +125,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         refuse(ctx, ("header",), "without --shingles, -0, or --format tsv or csv")
     if options["shingles"]:
         refuse(ctx, ("layout", "context", "by_lines", "measure"), "with --shingles")
-    else:
-        refuse(ctx, ("max_rows",), "without --shingles")
     if options["b"] is None:
+        refuse(ctx, ("max_rows",), "with one document")
         refuse(ctx, ("layout", "context", "by_lines", "shingles", "measure"), "with one document")
         refuse(ctx, _DEFINE, "with one document, whose group is that of the last run")
         ClusterParams(prefer=options["prefer"])  # is checked before anything is loaded
@@ -132,12 +134,20 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             from lshdup.cli.commands.show.group import show_group
 
             return show_group(session, options, target)
-    refuse(ctx, ("threshold", "keep", "prefer"), "with two documents")
+    refuse(ctx, ("keep", "prefer"), "with two documents")
     if options["a"] == options["b"] == b"-":
         message = "A and B are both standard input"
         raise InputError(message, "name a file for one of them")
     with open_session(ctx, options) as session:
+        from lshdup.cli.commands.show.folders import are_folders, show_folders
+
         last = session.load_last_collection()
+        if are_folders(last, (options["a"], options["b"])):
+            refuse(ctx, ("layout", "context", "by_lines", "shingles", "measure"), "with folders")
+            return show_folders(session, options, target, last)
+        refuse(ctx, ("threshold",), "with two documents")
+        if not options["shingles"]:
+            refuse(ctx, ("max_rows",), "without --shingles")
         named = [look_up(options[name], last) for name in "ab"]
         stored = of_documents(last, named)
         if stored is not None:
