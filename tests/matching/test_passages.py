@@ -99,7 +99,8 @@ pieces = st.lists(st.tuples(st.integers(0, 24), st.integers(1, 25), st.integers(
 def texts(draw):
     """Documents of few tokens, or that quote one text."""
     if draw(st.booleans()):
-        return draw(st.lists(st.lists(tokens, max_size=35), min_size=1, max_size=4))
+        few = st.integers(0, draw(st.integers(0, 3)))
+        return draw(st.lists(st.lists(few, max_size=35), min_size=1, max_size=4))
     quoted = [100 + i % 23 for i in range(50)]
     return [
         [token for start, size, own in each for token in (*quoted[start : start + size], own)]
@@ -151,6 +152,18 @@ def test_one_template_is_one_passage(jobs):
     ]
     found = found_passages(documents, 50, jobs=jobs)
     assert found == [(60, [(n, 31) for n in range(2000)])]
+
+
+def test_a_rare_run_in_a_common_one_is_found_with_it():
+    """Two letters of a form, filled alike: the form and their filling are one passage of theirs."""
+    form = list(range(1000, 1200))
+    documents = [[*form[:100], *range(10 * n, 10 * n + 9), *form[100:]] for n in range(2000, 2030)]
+    documents[7] = documents[3]
+    found = found_passages(documents, 50, common=5)
+    assert (209, [(3, 0), (7, 0)]) in found
+    assert (100, [(n, 0) for n in range(30)]) in found
+    assert (100, [(n, 109) for n in range(30)]) in found
+    assert len(found) == 3
 
 
 def test_equal_documents_are_one_passage():
