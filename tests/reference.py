@@ -174,9 +174,20 @@ def sequence_fingerprint(words, length, seed, factor, rounds):
     return max(mix64(h), 1)
 
 
-def text_fingerprint(text, tokens="word", normalize=True, keep_case=False, secret=b""):
+def text_fingerprint(
+    text, *more, sealed="", tokens="word", normalize=True, keep_case=False, secret=b""
+):
+    """Of a text, or of its parts: between those with tokens stands a token of two bytes.
+
+    sealed : what counts beside the parts, if they have tokens.
+    """
     seed, factor, _ = hash_numbers(secret)
-    hashes = [token_hash(t, seed) for t in TOKENS[tokens](normal_form(text, normalize, keep_case))]
+    hashes = []
+    for kind, part in [*((0, part) for part in (text, *more)), (1, sealed)]:
+        found = TOKENS[tokens](normal_form(part, normalize, keep_case))
+        if found and (hashes or not kind):
+            hashes += [mix64(seed ^ (0xFF | kind << 8))] if hashes else []
+            hashes += [token_hash(token, seed) for token in found]
     n = len(hashes)
     return sequence_fingerprint(hashes, n, seed, factor, n // 4) if n else 0
 

@@ -75,9 +75,6 @@ ARCHIVE_ENDINGS = tuple(
 #: The value of --id-field that names mails by their Message-ID, in small letters.
 MESSAGE_ID = "message-id"
 
-#: Between the fields that make a text.
-BLANK_LINE = "\n\n"
-
 _JSON_LINES, _CSV = (b".jsonl", b".ndjson"), (b".csv", b".tsv")
 
 #: A message names at most so many fields of a record, and so many characters of each name.
@@ -147,8 +144,8 @@ class RecordFields:
     """How documents in files are found: the fields of a row, the members of an archive, the lines.
 
     text, id : names of text and id in a row; without an id field, records are called FILE:ROW. Of
-        several names of texts (`split_fields`), the text is those that are not null, with a blank
-        line between.
+        several names of texts (`split_fields`), the text is those that are not null, each as a
+        part of it (`utils.parts`).
     hidden : whether members of archives are taken whose path has a name that begins with a dot.
     split : regular expression; a document of other files begins at each line that matches.
     """

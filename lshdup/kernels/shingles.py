@@ -17,6 +17,7 @@ from lshdup.kernels.text import (
     RULE_SYMBOLS,
     RULE_TERMS,
     decode,
+    find_border,
     keep_terms,
     parse_ids,
     tokens_by_table,
@@ -37,7 +38,8 @@ _NEXT_FACTOR = np.uint64(0x9E3779B97F4A7C16)  # Even: a factor stays odd.
 _POLY31_FACTOR = np.uint64(31)
 _POLY31_MASK = np.uint64(0xFFFFFFFF)
 _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
-_ONE, _TWO = np.uint64(1), np.uint64(2)
+_ONE, _TWO, _EIGHT = np.uint64(1), np.uint64(2), np.uint64(8)
+_BORDER_BYTE = np.uint64(0xFF)
 
 
 @inlined
@@ -218,6 +220,7 @@ def shingle_batch(
     classes: U8,
     in_blocks: bool,
     keep_case: bool,
+    borders: int,
     rule: int,
     hash_kind: int,
     seed: np.uint64,
@@ -238,13 +241,14 @@ def shingle_batch(
 ) -> int:
     """Write the shingle sets of a batch to `values`, one after the other, in no particular order.
 
-    in_blocks, keep_case : as for `tokens_by_table`.
+    in_blocks, keep_case : as for `tokens_by_table`. borders : as for `find_border`.
     least : documents of fewer tokens have empty sets.
     bag : whether to write all shingles with their repeats, for `count_repeats`.
     values : with room for one value a byte of text.
     sizes, set_prints, text_prints, outcomes : of each document; if the outcome is not DONE, the
         first are 0. set_prints : fingerprints of the sets. text_prints : fingerprints of the
-        sequences of tokens, 0 without tokens.
+        sequences of tokens, 0 without tokens. A border between two parts with tokens is in the
+        sequence as a token of its two bytes.
     folded : scratch, for twice the longest document and padding; edges, hashes and shingles :
         scratch, for the longest document and padding.
 
@@ -254,26 +258,50 @@ def shingle_batch(
     for d in range(len(starts)):
         document = text[starts[d] : starts[d] + lengths[d]]
         room = values[total:]
-        outcome = DONE
-        tokens = 0
-        if rule == RULE_IDS:
-            tokens, outcome = parse_ids(document, hashes)
-        else:
-            tokens, outcome = tokens_by_table(
-                document, table, classes, folded, edges,
-                in_blocks, keep_case, rule == RULE_SYMBOLS, False, edges,
-            )  # fmt: skip
-        outcomes[d] = outcome
         sizes[d] = 0
         set_prints[d] = 0
         text_prints[d] = 0
+        outcome = DONE
+        tokens = 0
+        words = 0  # In `hashes`: those of tokens and borders.
+        n = 0
+        start = 0
+        kind = np.uint64(0)  # Of the border before the part.
+        while True:
+            end = find_border(document, start, borders)
+            found = 0
+            if rule == RULE_IDS:
+                found, outcome = parse_ids(document, hashes)
+            else:
+                found, outcome = tokens_by_table(
+                    document[start:end], table, classes, folded, edges,
+                    in_blocks, keep_case, rule == RULE_SYMBOLS, False, edges,
+                )  # fmt: skip
+            if outcome != DONE:
+                break
+            if rule == RULE_TERMS:
+                found = keep_terms(folded, edges, found)
+            if found:
+                if words:
+                    hashes[words] = mix64(seed ^ (_BORDER_BYTE | (kind << _EIGHT)))
+                    words += 1
+                made = _shingles_of(
+                    folded, edges, found, rule, hash_kind, seed, factor, k,
+                    hashes[words:], shingles[n:],
+                )  # fmt: skip
+                words += found
+                if kind == np.uint64(0):
+                    tokens += found
+                    n += made
+            if end == len(document):
+                break
+            kind = np.uint64(document[end + 1])
+            start = end + 2
+        outcomes[d] = outcome
         if outcome != DONE:
             continue
-        if rule == RULE_TERMS:
-            tokens = keep_terms(folded, edges, tokens)
-        n = _shingles_of(folded, edges, tokens, rule, hash_kind, seed, factor, k, hashes, shingles)
         if tokens:
-            text_prints[d] = sequence_fingerprint(hashes, tokens, seed, factor)
+            text_prints[d] = sequence_fingerprint(hashes, words, seed, factor)
         if tokens < least:
             n = 0
         if bag:

@@ -315,6 +315,26 @@ def tokens_by_table(
 
 
 @inlined
+def find_border(document: U8, start: int, borders: int) -> int:
+    """Return where the part of a document ends that begins at `start`: at a border, or its end.
+
+    borders : how many kinds of borders the document may have: 0, and it is one part; 1, those of
+        parts; 2, also that of what is sealed (`utils.parts`). A border is the byte 255, which UTF-8
+        never has, and the number of its kind.
+    """
+    length = len(document)
+    at = start if borders else length
+    while at < length:
+        word = load64(document, at)
+        if (~word - _LOW_BITS) & word & _HIGH_BITS:
+            for i in range(at, min(at + 8, length - 1)):
+                if document[i] == 0xFF and document[i + 1] < borders:
+                    return i
+        at += 8
+    return length
+
+
+@inlined
 def keep_terms(folded: U8, edges: I32, tokens: int) -> int:
     """Drop tokens of fewer than three characters, and "the" (R1); return how many remain."""
     kept = 0

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,45 +16,78 @@ from lshdup.params import LONGEST, ShingleParams
 from lshdup.shingling.char_table import char_table
 from lshdup.shingling.hashing import shingle_hash
 from lshdup.shingling.normalization import align_normal_form, normal_form
-from lshdup.shingling.shingler import TOKEN_RULES, ScratchArrays, Shingler, too_long_error
+from lshdup.shingling.scratch_arrays import ScratchArrays
+from lshdup.shingling.shingler import TOKEN_RULES, Shingler, too_long_error
+from lshdup.utils.parts import BLANK_LINE, split_parts
 
 
 @dataclass(frozen=True)
 class LocatedText:
     """A text, its tokens, and where each token stands.
 
-    text : UTF-8, in the spelling of the document.
+    text : UTF-8, in the spelling of the document; between parts stands a blank line.
     starts, ends : int64 arrays of shape (n_tokens,), in bytes of text. Tokens of characters that
         are normalised together have the same ones.
     tokens : uint64 array of shape (n_tokens,), equal where the normal forms of tokens are.
-    shingles : uint64 array of shape (max(1, n_tokens - k + 1),), or (0,) without tokens.
     """
 
     text: bytes
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
     tokens: NDArray[np.uint64]
+
+
+class _Part(NamedTuple):
+    """A part of a text that was cut into n tokens.
+
+    shingles : uint64 array of shape (max(1, n - k + 1),), in the order of the text; (0,) without
+        tokens.
+    folded : uint8 array, the normal form.
+    edges : int32 array of shape (n, 2), start and end of each token in it.
+    """
+
+    located: LocatedText
     shingles: NDArray[np.uint64]
+    folded: NDArray[np.uint8]
+    edges: NDArray[np.int32]
+
+    def tokens(self) -> list[bytes]:
+        """Return the tokens in normal form."""
+        forms = self.folded.tobytes()
+        return [forms[start:end] for start, end in self.edges.tolist()]
 
 
 def list_tokens(text: bytes, params: ShingleParams) -> tuple[list[bytes], NDArray[np.uint64]]:
     """Return the tokens of a text in normal form and its shingles, both in order and with repeats.
 
-    text : valid UTF-8. Ids have no order: their tokens are the numbers, ascending.
-    Returns a uint64 array of max(1, n_tokens - k + 1) shingles; none without tokens.
+    text : valid UTF-8, perhaps of several parts. Ids have no order: their tokens are the numbers,
+        ascending.
+    Returns a uint64 array of shingles, max(1, n - k + 1) of each part of n tokens.
     """
-    located, folded, edges = _cut(text, params)
-    forms = folded.tobytes()
-    return [forms[start:end] for start, end in edges.tolist()], located.shingles
+    parts = [_cut(part, params) for part in split_parts(text)]
+    tokens = [token for part in parts for token in part.tokens()]
+    return tokens, np.concatenate([part.shingles for part in parts])
 
 
 def locate_tokens(text: bytes, params: ShingleParams) -> LocatedText:
     """Locate the tokens of a text, in the order of the text.
 
-    text : valid UTF-8. Ids have no order: they are located in their list, ascending.
+    text : valid UTF-8, perhaps of several parts. Ids have no order: they are located in their list,
+        ascending.
     Cost: linear, without an object a token.
     """
-    return _cut(text, params)[0]
+    located = [_cut(part, params).located for part in split_parts(text)]
+    if len(located) == 1:
+        return located[0]
+    sizes = np.array([len(each.text) + len(BLANK_LINE) for each in located])
+    before = zip(located, (np.cumsum(sizes) - sizes).tolist(), strict=True)
+    starts, ends = zip(*((each.starts + at, each.ends + at) for each, at in before), strict=True)
+    return LocatedText(
+        BLANK_LINE.join(each.text for each in located),
+        np.concatenate(starts),
+        np.concatenate(ends),
+        np.concatenate([each.tokens for each in located]),
+    )
 
 
 def number_repeats(shingles: NDArray[np.uint64], params: ShingleParams) -> NDArray[np.uint64]:
@@ -76,31 +110,31 @@ def number_repeats(shingles: NDArray[np.uint64], params: ShingleParams) -> NDArr
 def list_shingles(text: bytes, params: ShingleParams) -> Iterator[tuple[int, str, bytes]]:
     """Yield the shingles of a text in its order, each once: element, printed form, tokens.
 
-    text : valid UTF-8. In a bag, each repeat of a shingle is an element of its own.
+    text : valid UTF-8, perhaps of several parts. In a bag, each repeat of a shingle is an element
+        of its own.
     """
-    tokens, shingles = list_tokens(text, params)
+    parts = [_cut(part, params) for part in split_parts(text)]
+    shingles = np.concatenate([part.shingles for part in parts])
+    elements = iter(number_repeats(shingles, params).tolist())
     between = b"" if params.tokens == "char" else b" "
     decimal = params.tokens == "ids" or params.hash == "poly31"
-    elements = number_repeats(shingles, params)
     seen: set[int] = set()
-    for at, (shingle, element) in enumerate(zip(shingles.tolist(), elements.tolist(), strict=True)):
-        if element not in seen:
-            seen.add(element)
-            printed = str(shingle) if decimal else f"{shingle:016x}"
-            yield element, printed, between.join(tokens[at : at + params.k])
+    for part in parts:
+        tokens = part.tokens()
+        for at, shingle in enumerate(part.shingles.tolist()):
+            element = next(elements)
+            if element not in seen:
+                seen.add(element)
+                printed = str(shingle) if decimal else f"{shingle:016x}"
+                yield element, printed, between.join(tokens[at : at + params.k])
 
 
-def _cut(
-    text: bytes, params: ShingleParams
-) -> tuple[LocatedText, NDArray[np.uint8], NDArray[np.int32]]:
-    """Cut a text into tokens. Raise InputError if it is too long.
+def _cut(text: bytes, params: ShingleParams) -> _Part:
+    """Cut a part of a text into tokens. Raise InputError if it is too long.
 
     The tokens are those of the text itself if its normal form is that of each character alone.
     Otherwise they are found in its NFKC, or, where even that outgrows the scratch arrays, in its
     normal form, and located by `align_normal_form`.
-
-    Returns the located text, its normal form, and start and end of each token in the normal form:
-    a uint8 array, an int32 array of shape (n_tokens, 2).
     """
     if params.tokens == "ids":
         ids = Shingler(params.of_any_size()).shingle_texts([text]).values
@@ -108,8 +142,8 @@ def _cut(
         sizes = np.fromiter(map(len, words), np.int64, len(words))
         ends = np.cumsum(sizes + 1) - 1
         joined, edges = b" ".join(words), np.column_stack([ends - sizes, ends]).astype(np.int32)
-        located = LocatedText(joined, ends - sizes, ends, ids, ids)
-        return located, np.frombuffer(joined, np.uint8), edges
+        located = LocatedText(joined, ends - sizes, ends, ids)
+        return _Part(located, ids, np.frombuffer(joined, np.uint8), edges)
     table = char_table(params.tokens, params.normalize, params.keep_case)
     hashing = shingle_hash(params)
     for form in (None, replace(params, keep_case=True), params):
@@ -139,5 +173,5 @@ def _cut(
         places, forms = align_normal_form(text, form)
         starts = places[np.searchsorted(forms, starts, side="right") - 1]
         ends = places[np.searchsorted(forms, ends)]
-    located = LocatedText(text, starts, ends, scratch.hashes[:n_tokens].copy(), shingles[:count])
-    return located, scratch.folded, edges
+    located = LocatedText(text, starts, ends, scratch.hashes[:n_tokens].copy())
+    return _Part(located, shingles[:count], scratch.folded, edges)

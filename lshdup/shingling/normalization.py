@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from lshdup.params import ShingleParams
 from lshdup.shingling.char_table import composing_characters, find_peculiar, to_characters
 from lshdup.text.offsets import code_points, utf8_sizes
+from lshdup.utils.parts import split_borders
 from lshdup.utils.ragged import offsets_of
 
 #: Marks in a row that no language has (the Stream-Safe Text Format of UAX #15 allows 30), and the
@@ -30,13 +31,23 @@ _ALWAYS_FITS = 64 << 20
 
 
 def normal_form(text: bytes, params: ShingleParams) -> bytes | None:
-    """Return the normal form of a text; None if it is too long.
+    """Return the normal form of a text, with its borders (`utils.parts`); None if it is too long.
 
-    Too long is more than twice the length of the text and more than 64 MB.
+    Too long is more than twice the length of a part and more than 64 MB.
 
     text : valid UTF-8; so is the normal form.
-    Cost: linear. Memory: the normal form, and the text as a Python string.
+    Cost: linear. Memory: the normal form, and a part as a Python string.
     """
+    pieces = split_borders(text)
+    for at in range(0, len(pieces), 2):
+        form = _normal_form_of_part(pieces[at], params)
+        if form is None:
+            return None
+        pieces[at] = form
+    return b"".join(pieces)
+
+
+def _normal_form_of_part(text: bytes, params: ShingleParams) -> bytes | None:
     most = max(2 * len(text), _ALWAYS_FITS)
     out = bytearray()
     decoded = text.decode("utf-8")

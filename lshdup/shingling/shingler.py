@@ -13,12 +13,12 @@ from lshdup.errors import InputError
 from lshdup.frozen import dataclass
 from lshdup.kernels import shingles as kernels
 from lshdup.kernels import text as text_kernels
-from lshdup.kernels.helpers import PADDING
 from lshdup.kernels.sequences import byte_fingerprints
 from lshdup.params import DEFAULT_FORMATS, LONGEST, FormatLimits, ShingleParams
 from lshdup.shingling.char_table import NO_TABLE, CharTable, char_table
 from lshdup.shingling.hashing import shingle_hash
 from lshdup.shingling.normalization import normal_form
+from lshdup.shingling.scratch_arrays import ScratchArrays
 from lshdup.skipped import Reason
 from lshdup.text.decoding import (
     MAIL,
@@ -117,22 +117,6 @@ class _ShingledTexts:
         return replace(self, sets=_replace_sets(self.sets, positions, sets))
 
 
-class ScratchArrays:
-    """Arrays for the work on one document of up to `room` bytes at a time.
-
-    Pages of memory that no document touches cost nothing. Bags are sorted where hashes were.
-    """
-
-    def __init__(self, room: int) -> None:
-        self.room = room
-        space = room + 2 * PADDING
-        self.folded = np.empty(min(2 * space, LONGEST + 2 * PADDING), np.uint8)
-        self.edges = np.empty(4 * space, np.int32)
-        self.hashes = np.empty(space, np.uint64)
-        self.shingles = np.empty(space, np.uint64)
-        self.counts = self.hashes.view(np.int32)
-
-
 class Shingler:
     """A maker of shingle sets, for one thread: it holds the scratch arrays between batches.
 
@@ -169,13 +153,14 @@ class Shingler:
         if self.params.tokens == "ids":
             made, outcomes = self._run(batch, np.zeros(count, np.uint8))
             bad = np.flatnonzero(outcomes != text_kernels.DONE)
-            detail = "ids are integers from 0 to 2^64 - 1"
-            skipped = [(int(index), Reason.NOT_IDS, detail) for index in batch.indices[bad]]
-            skipped = [*batch.skipped, *skipped]
+            not_ids = Reason.NOT_IDS, "ids are integers from 0 to 2^64 - 1"
+            skipped = [*batch.skipped, *((at, *not_ids) for at in batch.indices[bad].tolist())]
             return _drop(made.in_batch(batch, byte_prints, skipped), bad)
         flags = np.zeros(count, np.uint8)
         text_kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
         special, mails = np.ones(count, bool), np.zeros(count, bool)
+        if batch.is_text:
+            flags &= ~np.uint8(text_kernels.HAS_NUL)  # A border between parts has one.
         if not self.params.encoding or batch.is_text:
             special = may_need_decoding(batch.names, batch.text, batch.starts, batch.lengths, flags)
         if not batch.is_text:
@@ -183,7 +168,7 @@ class Shingler:
             special |= mails
         # An empty text costs nothing and has an empty set.
         lengths = np.where(special, 0, batch.lengths)
-        made, outcomes = self._run(replace(batch, lengths=lengths), flags)
+        made, outcomes = self._run(replace(batch, lengths=lengths), flags, int(batch.is_text))
         result = made.in_batch(batch, byte_prints, list(batch.skipped))
         slow = np.flatnonzero(special | (outcomes != text_kernels.DONE))
         if not len(slow):
@@ -231,7 +216,7 @@ class Shingler:
                     result.office_documents.append(index)
                 if text.encoding:
                     result.guesses.append((index, text.encoding))
-            # In parts, because a few small files may decompress to more than memory should hold.
+            # In pieces, because a few small files may decompress to more than memory should hold.
             if waiting and (position == positions[-1] or size > _DECODED_TOGETHER):
                 large = len(waiting[-1]) > _LARGE_TEXT
                 with _large_text_lock if large else contextlib.nullcontext():
@@ -253,14 +238,14 @@ class Shingler:
         return decode(raw, batch.names[position], encoding, batch.max_bytes, limits, rules)
 
     def shingle_texts(self, texts: list[bytes]) -> RaggedSets:
-        """Return the sorted shingle sets of texts in valid UTF-8.
+        """Return the sorted shingle sets of texts in valid UTF-8, perhaps of several parts.
 
         Raise InputError if one is too long.
         """
         return self.shingle_decoded(texts)[0]
 
     def shingle_decoded(self, texts: list[bytes]) -> tuple[RaggedSets, NDArray[np.uint64]]:
-        """Return the sorted shingle sets of texts in valid UTF-8, and their `text_prints`.
+        """Return the sorted shingle sets of texts, as `shingle_texts`, and their `text_prints`.
 
         Raise InputError if one is too long.
         """
@@ -280,7 +265,7 @@ class Shingler:
         batch = TextBatch.of(range(len(texts)), texts)
         flags = np.zeros(len(texts), np.uint8)
         text_kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
-        made, outcomes = self._run(batch, flags)
+        made, outcomes = self._run(batch, flags, 2)
         made = made.copy()
         denormal = np.flatnonzero(outcomes == text_kernels.NEEDS_NORMALIZING).tolist()
         if not denormal:
@@ -296,22 +281,27 @@ class Shingler:
         # With this flag the kernel uses the table, which leaves characters as they are.
         flags = np.full(len(normal), text_kernels.HAS_HIGH, np.uint8)
         table = char_table(self.params.tokens, normalize=False, keep_case=True)
-        normal_made, _ = self._run(batch, flags, table)
+        normal_made, _ = self._run(batch, flags, 2, table)
         return made.replaced(denormal, [normal_made.copy()]), too_long
 
     def _run(
-        self, batch: TextBatch, flags: NDArray[np.uint8], table: CharTable | None = None
+        self,
+        batch: TextBatch,
+        flags: NDArray[np.uint8],
+        borders: int = 0,
+        table: CharTable | None = None,
     ) -> tuple[_ShingledTexts, NDArray[np.uint8]]:
-        """Return the sets, valid until the next run, and the kernel's outcome of each document."""
+        """Return the sets, valid until the next run, and the kernel's outcomes.
+
+        borders : as for `find_border`.
+        """
         params = self.params
         if table is None:
             has_high = bool((flags & text_kernels.HAS_HIGH).any())
             needed = params.tokens != "ids" and (not self._in_blocks or has_high)
-            table = (
-                char_table(params.tokens, params.normalize, params.keep_case)
-                if needed
-                else NO_TABLE
-            )
+            table = NO_TABLE
+            if needed:
+                table = char_table(params.tokens, params.normalize, params.keep_case)
         room = int(batch.lengths.sum()) + 1
         longest = int(batch.lengths.max(initial=0))
         if longest > self._scratch.room:
@@ -327,7 +317,7 @@ class Shingler:
         total = kernels.shingle_batch(
             batch.text, batch.starts, batch.lengths,
             table.entries, table.classes,
-            self._in_blocks, params.keep_case, TOKEN_RULES[params.tokens],
+            self._in_blocks, params.keep_case, borders, TOKEN_RULES[params.tokens],
             self._hash.kind, self._hash.seed, self._hash.factor, self._hash.set_seed,
             1 if self._in_order else params.k, params.bag or self._in_order, params.min_tokens,
             scratch.folded, scratch.edges, scratch.hashes, scratch.shingles,

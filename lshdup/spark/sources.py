@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING
 
-from lshdup.documents.records import BLANK_LINE
 from lshdup.errors import InputError
+from lshdup.params import LONGEST
 from lshdup.spark import functions as f
 from lshdup.spark.caching import sift
 from lshdup.spark.worker_documents import DOCUMENTS, Batches
 from lshdup.utils.messages import join_names
+from lshdup.utils.parts import PART
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -120,7 +121,8 @@ def id_and_text(rows: "DataFrame", name: str, *texts: str) -> "DataFrame":
         columns.append(column)
     text = columns[1]
     if len(texts) > 1:
-        strings = [column.cast("string") for column in columns[1:]]
-        joined = f.concat_ws(BLANK_LINE, *strings)
+        strings = [column.cast("binary") for column in columns[1:]]
+        parts = [f.coalesce(f.concat(f.lit(PART), each), f.lit(b"")) for each in strings]
+        joined = f.substring(f.concat(*parts), len(PART) + 1, LONGEST)  # none before the first
         text = f.when(f.coalesce(*strings).isNotNull(), joined)
     return numbered.select(columns[0].alias("id"), text.alias("text"))

@@ -28,7 +28,7 @@ from lshdup.utils.scratch import CHUNK
 from lshdup.version import __version__
 
 #: Increased whenever an older lshdup would misread a newer artifact.
-FORMAT_VERSION = 6
+FORMAT_VERSION = 7
 
 Array = NDArray[Any]
 

@@ -16,6 +16,7 @@ from lshdup.skipped import Reason
 from lshdup.text import encodings, file_types, html
 from lshdup.text.mail import DEFAULT_RULES, HEADER_WINDOW, MailRules, is_mail
 from lshdup.utils import compression, pages
+from lshdup.utils.parts import BLANK_LINE, PART
 
 _BOMS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -35,7 +36,7 @@ MAIL = "eml"
 
 @dataclass(frozen=True)
 class Text:
-    """The text of a document as UTF-8, or the reason why there is none.
+    """The text of a document as UTF-8, perhaps in parts (`utils.parts`), or why there is none.
 
     reason, detail : why the bytes are no text; None and "" if they are.
     encoding : the encoding if it was detected, and how many bytes do not fit it.
@@ -156,11 +157,19 @@ def decode_mails(mails: list[bytes], limits: FormatLimits, rules: MailRules) -> 
 
 
 def decode_record(data: bytes, encoding: str = "") -> Text:
-    """Decode a text that is the field of a record, perhaps an HTML page.
+    """Decode a text that is the field of a record, or several of them, perhaps an HTML page.
 
     encoding : of texts that are not UTF-8, as in CSV; "": as a page declares, or detected.
     """
-    data = data.removeprefix(codecs.BOM_UTF8)
+    fields = data.removeprefix(codecs.BOM_UTF8).split(PART)
+    text = _decode_field(BLANK_LINE.join(fields), encoding)
+    if len(fields) == 1 or text.reason is not None:
+        return text
+    fields = [field.decode(text.codec, "replace").encode("utf-8") for field in fields]
+    return replace(text, utf8=PART.join(map(html.visible_text, fields) if text.page else fields))
+
+
+def _decode_field(data: bytes, encoding: str) -> Text:
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
 """Where a text stands in the bytes it was decoded from: offsets in UTF-8 -> offsets in the bytes.
 
 Only a text that is nothing but decoded stands there: the visible text of a page, of a mail, of an
-office document or of a compressed file does not.
+office document or of a compressed file does not, nor that of several fields.
 """
 
 import codecs
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.text.decoding import Text
+from lshdup.utils.parts import PART
 from lshdup.utils.ragged import offsets_of
 
 #: Python's error handler for `_size_of_invalid`, and code points that no text in UTF-8 has: each
@@ -25,7 +26,7 @@ def find_offsets(data: bytes, text: Text, places: NDArray[np.int64]) -> NDArray[
     Returns an int64 array of the same shape.
     Cost: a step of Python for each byte in an encoding of several bytes a character, as Shift_JIS.
     """
-    if text.page or text.office or text.packed:
+    if text.page or text.office or text.packed or PART in text.utf8:
         return None
     codec = codecs.lookup(text.codec)
     is_utf8 = codec.name.startswith("utf-8")

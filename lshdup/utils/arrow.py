@@ -15,7 +15,7 @@ from lshdup.utils.ragged import offsets_of
 Texts = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]
 
 
-def texts_of(batch: Any, ways: Sequence[Sequence[str]], between: str = "") -> Texts:
+def texts_of(batch: Any, ways: Sequence[Sequence[str]], between: bytes = b"") -> Texts:
     """Return strings, or integers as strings, of one column of a record batch.
 
     ways : name of the column, and of the fields in it that lead to them; of several columns, the
@@ -37,7 +37,7 @@ def texts_of(batch: Any, ways: Sequence[Sequence[str]], between: str = "") -> Te
         arrays.append(array.cast(pa.large_binary()))
     array = arrays[0]
     if len(arrays) > 1:
-        empty, mark = (pa.scalar(each, pa.large_binary()) for each in (b"", between.encode()))
+        empty, mark = (pa.scalar(each, pa.large_binary()) for each in (b"", between))
         all_null = pc.is_null(pc.coalesce(*arrays))
         arrays[0] = pc.if_else(all_null, empty, array)  # Arrow would give no row for nulls alone.
         joined = pc.binary_join_element_wise(*arrays, mark, null_handling="skip")

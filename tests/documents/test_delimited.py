@@ -13,6 +13,7 @@ from lshdup.documents.files import Buffer
 from lshdup.documents.readers import delimited, lines
 from lshdup.documents.records import RecordError, RecordFields, split_fields
 from lshdup.skipped import Reason
+from lshdup.utils.parts import split_parts
 from tests.conftest import require
 
 LONG = 1 << 20
@@ -259,5 +260,5 @@ def test_workers_of_spark_read_the_same_rows(here):
         (b"n1", None),
         (b"n2", None),
     ]
-    assert rows[2]["text"] == f"title 1\n\n{TEXT}\n1".encode()
+    assert split_parts(rows[2]["text"]) == [b"title 1", f"{TEXT}\n1".encode()]
     assert rows[2]["detail"] == "row 1 of a.csv"

@@ -1,13 +1,22 @@
 """Texts that are made of several fields of a row: `--text-field title,body`."""
 
+import csv
 import json
+import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from lshdup.documents.finding import find_documents
 from lshdup.documents.readers import jsonlines
+from lshdup.documents.reading import read_batch
 from lshdup.documents.records import RecordError, RecordFields
+from lshdup.params import DocumentParams, ShingleParams
+from lshdup.shingling.shingler import Shingler
 from lshdup.skipped import Reason
+from lshdup.utils.parts import visible_text
+from tests import reference
 from tests.conftest import require
 
 TEXT = "some words that are the same in each of these documents, but for a number"
@@ -15,7 +24,8 @@ TEXT = "some words that are the same in each of these documents, but for a numbe
 
 def text_of(row, names):
     try:
-        return jsonlines.parse_record(json.dumps(row).encode(), RecordFields(names))[1].decode()
+        text = jsonlines.parse_record(json.dumps(row).encode(), RecordFields(names))[1]
+        return visible_text(text).decode()
     except RecordError as error:
         return error.reason
 
@@ -37,7 +47,7 @@ def text_of(row, names):
         ({"a": "x", "b": "y", "c": "z"}, "a,b,c", "x\n\ny\n\nz"),
     ],
 )
-def test_fields_are_joined_by_a_blank_line(row, names, expected):
+def test_a_blank_line_is_shown_between_fields(row, names, expected):
     assert text_of(row, names) == expected
     assert text_of({"more": [1, "\n"], **row}, names) == expected
 
@@ -82,3 +92,43 @@ def test_other_fields_are_read_again(run, tmp_path, monkeypatch):
     assert run("pairs", "r.jsonl", "--text-field", "title", "-t", "1").rows
     assert not run("pairs", "r.jsonl", "--text-field", "title,body", "-t", "1").rows
     assert run("pairs", "r.jsonl", "--text-field", "title,body", "-t", "0.5").rows
+
+
+ROWS = [
+    ["one two three", "four five six"],
+    ["one two three four", "five six"],
+    ["", "one two three four five six"],
+    ["one two three four five six", None],
+    ["Größe", "one two three four five six"],
+    ["a", "e\u0301te\u0301 e\u0323\u0302 \ufdfa three four five"],
+    ["a\0b", "\0 one two three"],
+    ["<html><p>one two", "three <b>four</b> five &amp; six"],
+]
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "latin-1.csv", "parquet"])
+def test_no_shingle_has_words_of_two_fields(tmp_path, form):
+    path = tmp_path / f"r.{form}"
+    rows = ROWS
+    if form == "jsonl":
+        lines = (json.dumps(dict(zip("ab", row, strict=True))) for row in rows)
+        path.write_text("".join(f"{line}\n" for line in lines))
+    elif form == "parquet":
+        pa, pq = require("parquet", "pyarrow"), require("parquet", "pyarrow.parquet")
+        pq.write_table(pa.table(dict(zip("ab", zip(*rows, strict=True), strict=True))), path)
+    else:
+        rows = [row for row in rows if "\0" not in row[0]]
+        if form == "latin-1.csv":  # in which the bytes of a border are letters
+            rows = [row for row in rows if "\ufdfa" not in str(row[1])]
+            rows.append(["aÿ\nÿ b", "ÿÿ\x01c d"])
+        codec = form.removesuffix(".csv") if "-" in form else "utf-8"
+        with path.open("w", encoding=codec, newline="") as file:
+            csv.writer(file).writerows([["a", "b"], *rows])
+    documents = find_documents([os.fsencode(path)], DocumentParams(text_field="a,b"))
+    batch = read_batch(documents, np.arange(len(documents)))
+    made = Shingler(ShingleParams(encoding="latin-1")).shingle(batch)
+    for row, found in zip(rows, made.sets, strict=True):
+        fields = [field or "" for field in row]
+        if row[0].startswith("<html>"):  # a text that begins as a page is one
+            fields = map(reference.visible_text, fields)
+        assert set(found.tolist()) == set().union(*map(reference.shingle_list, fields)), row

@@ -54,4 +54,32 @@ MUTANTS = [
         "factor | one, step | one",
         "tests/store/test_hash_key.py",
     ),
+    Mutant(
+        "parts: a shingle goes on behind a border",
+        "lshdup/kernels/text.py",
+        "if document[i] == 0xFF and document[i + 1] < borders:",
+        "if document[i] == 0xFF and document[i + 1] > borders:",
+        "tests/shingling/test_parts.py",
+    ),
+    Mutant(
+        "parts: the same tokens in other parts are the same text",
+        "lshdup/kernels/shingles.py",
+        "                    words += 1\n                made",
+        "                    words += 0\n                made",
+        "tests/shingling/test_parts.py",
+    ),
+    Mutant(
+        "parts: what is sealed has shingles",
+        "lshdup/kernels/shingles.py",
+        "if kind == np.uint64(0):",
+        "if kind < np.uint64(9):",
+        "tests/shingling/test_parts.py",
+    ),
+    Mutant(
+        "parts: fields of another encoding are one part",
+        "lshdup/text/decoding.py",
+        "fields = data.removeprefix(codecs.BOM_UTF8).split(PART)",
+        "fields = [data.removeprefix(codecs.BOM_UTF8)]",
+        "tests/documents/test_several_fields.py -k latin",
+    ),
 ]

@@ -136,4 +136,11 @@ MUTANTS = [
         "ends = places[np.searchsorted(forms, ends) - 1]",
         "tests/text/test_offsets.py",
     ),
+    Mutant(
+        "mail: what is attached does not count for sameness",
+        "lshdup/text/mail.py",
+        "if not self.attached:",
+        "if self.attached:",
+        "tests/text/test_mail.py -k attached",
+    ),
 ]

@@ -43,9 +43,8 @@ def test_tokens_are_where_they_are_said_to_be(text, tokens, keep_case, normalize
     stands for each of them.
     """
     params = ShingleParams(tokens=tokens, k=1, keep_case=keep_case, normalize=normalize)
-    words, shingles = list_tokens(text.encode(), params)
+    words, _ = list_tokens(text.encode(), params)
     located = locate_tokens(text.encode(), params)
-    assert located.shingles.tolist() == shingles.tolist()
     assert len(located.starts) == len(words) == len(located.tokens)
     assert (located.starts < located.ends).all()
     for start, end, word in zip(located.starts.tolist(), located.ends.tolist(), words, strict=True):

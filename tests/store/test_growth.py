@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, multiple, rule
 
 from lshdup.params import ClusterParams, DocumentParams, PairParams
-from lshdup.workspace.folders import compare_folders
+from lshdup.workspace.folders.finding import compare_folders
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 

@@ -22,6 +22,7 @@ from lshdup.text import office_processes as processes
 from lshdup.text.decoding import decode
 from lshdup.text.mail import MailRules, is_mail, is_mailbox, read_mail
 from lshdup.utils import mailbox
+from lshdup.utils.parts import PART, SEAL, split_parts, visible_text
 from tests.conftest import ROOT
 
 #: A folder of mails, one a file: any collection of some thousands will do. None is shipped.
@@ -31,7 +32,7 @@ HEAD = b"From: Ann <ann@example.org>\nTo: bob@example.org\nSubject: a question\n
 
 
 def text_of(data, **rules):
-    return read_mail(data, MailRules(**rules)).decode()
+    return visible_text(read_mail(data, MailRules(**rules))).decode()
 
 
 def words(data, **rules):
@@ -278,6 +279,53 @@ def test_mails_in_mails_are_read():
         assert "nobody" in words(data, headers=True)
 
 
+def test_a_mail_has_its_subject_and_its_body_as_parts():
+    inner = EmailMessage()
+    inner["Subject"] = "INNER"
+    inner.set_content("the inner body")
+    outer = EmailMessage()
+    outer["Subject"] = "OUTER"
+    outer.set_content("the first text")
+    outer.add_attachment("and the second", disposition="inline")
+    outer.add_attachment(inner)
+    outer.add_attachment("the footer", disposition="inline")
+    assert parts_of(bytes(outer)) == [
+        ["OUTER"],
+        ["the", "first", "text", "and", "the", "second"],
+        ["INNER"],
+        ["the", "inner", "body"],
+        ["the", "footer"],
+    ]
+    one = b"From ann Thu Aug 22 12:36:23 2002\n" + HEAD + b"\nbody\n"
+    assert parts_of(one + b"\n" + one) == [["a", "question"], ["body"]] * 2
+
+
+def test_what_is_attached_counts_for_sameness():
+    def attached(content, subtype="octet-stream", inline=False):
+        mail = EmailMessage()
+        mail["Subject"] = "x"
+        mail.set_content("the body")
+        mail.add_alternative("<p>another version", subtype="html")
+        disposition = "inline" if inline else "attachment"
+        mail.add_attachment(
+            content, maintype="application", subtype=subtype, disposition=disposition
+        )
+        return bytes(mail)
+
+    texts = [read_mail(attached(content)) for content in (b"1", b"2", b"1")]
+    assert texts[0] == texts[2] != texts[1]
+    assert visible_text(texts[0]) == visible_text(texts[1])
+    assert read_mail(attached(b"1", inline=True)) == texts[0]
+    assert read_mail(attached(b"1").replace(b"\n", b"\r\n")).replace(b"\r", b"") == texts[0]
+    without = read_mail(b"Subject: x\nFrom: a@b.c\n\nthe body\n")
+    assert SEAL not in without
+    assert visible_text(without) == visible_text(texts[0])
+    texts = [HEAD + b"Content-Type: image/png\n\n" + picture for picture in (b"1", b"2")]
+    assert read_mail(texts[0]) != read_mail(texts[1])
+    quoted = [text.replace(b"the body", b"> the body") for text in (attached(b"1"), attached(b"2"))]
+    assert len({read_mail(text, MailRules(quotes=False)) for text in quoted}) == 2
+
+
 def test_quotes_and_signatures_can_be_dropped():
     body = b"Hello\n> old\n >> older\nnew > old\n>\nend\n-- \nAnn\n> more\n"
     data = HEAD + b"\n" + body
@@ -311,11 +359,11 @@ def slow_text(data):
     parts = []
 
     def charset_of(part):
-        return mail._content(str(part.get("content-type", "")))[1]
+        return mail._media_type(str(part.get("content-type", "")))[1]
 
     def kind_of(part):
         field = str(part.get("content-type", ""))
-        return mail._content(field)[0] if field else part.get_default_type()
+        return mail._media_type(field)[0] if field else part.get_default_type()
 
     def text(part):
         raw = part.get_payload(decode=True) or b""
@@ -330,8 +378,9 @@ def slow_text(data):
         kind, payload = kind_of(part), part.get_payload()
         if kind in ("message/rfc822", "message/news", "message/global") and part.is_multipart():
             for inner in payload:
-                parts.append(subject_of(inner))
+                parts.extend(([subject_of(inner)], []))
                 walk(inner)
+            parts.append([])
         elif part.get_content_disposition() == "attachment":
             return
         elif part.is_multipart():
@@ -352,7 +401,7 @@ def slow_text(data):
                 for each in payload:
                     walk(each)
         elif kind.startswith(("text/", "multipart/")):
-            parts.append(text(part))
+            parts[-1].append(text(part))
 
     def subject_of(part):
         raw = dict(reversed([(name.lower(), value) for name, value in part.raw_items()]))
@@ -370,12 +419,18 @@ def slow_text(data):
             for each, code in decoded
         )
 
+    parts.extend(([subject_of(message)], []))
     walk(message)
-    return [subject_of(message), *parts]
+    return [" ".join(part) for part in parts]
 
 
-def tokens(text):
-    return text.split()
+def parts_of(data):
+    """The words of each part that has any."""
+    return without_empty(part.decode() for part in split_parts(read_mail(data)))
+
+
+def without_empty(parts):
+    return [words for part in parts if (words := part.split())]
 
 
 def test_the_fast_way_is_that_of_the_email_package():
@@ -383,7 +438,7 @@ def test_the_fast_way_is_that_of_the_email_package():
     source = random.Random(5)
     for _ in range(300):
         data = bytes(random_mail(source, source.choice([0, 0, 1, 2, 3])))
-        assert tokens(text_of(data)) == tokens("\n".join(slow_text(data))), data
+        assert parts_of(data) == without_empty(slow_text(data)), data
 
 
 def random_mail(source, depth, top=True):
@@ -431,8 +486,7 @@ def test_the_fast_way_is_that_of_the_email_package_on_real_mails():
     for path in paths:
         data = path.read_bytes()
         assert is_mail(data), path
-        expected = "\n".join(slow_text(mailbox.bare_mail(data)))
-        assert tokens(text_of(data)) == tokens(expected), path
+        assert parts_of(data) == without_empty(slow_text(mailbox.bare_mail(data))), path
 
 
 # --- what goes wrong ------------------------------------------------------------------------------
@@ -447,7 +501,7 @@ def nested(depth):
 
 
 def test_parts_in_parts_have_an_end():
-    assert decode(nested(60), b"").utf8.split() == [b"a", b"question", b"innermost"]
+    assert decode(nested(60), b"").utf8 == b"a question" + PART + b"innermost"
     deep = decode(nested(1000), b"")
     assert (deep.reason, deep.detail) == (Reason.SPOILT, "its parts are nested too deeply")
     inner = HEAD + b"Content-Type: message/rfc822\n\n" * 1000 + b"innermost\n"

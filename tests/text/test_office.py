@@ -19,6 +19,7 @@ from lshdup.text import office_cleanup, office_fallback
 from lshdup.text import office_processes as office_text
 from lshdup.text.decoding import decode
 from lshdup.text.file_types import ENCRYPTED, recognize_file_type
+from lshdup.utils.parts import visible_text
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 from tests import office, reference
@@ -83,7 +84,7 @@ def folder_of_doubles(tmp_path_factory, monkeypatch):
 
 
 def tokens(utf8):
-    return reference.word_tokens(reference.normal_form(utf8.decode()))
+    return reference.word_tokens(reference.normal_form(visible_text(utf8).decode()))
 
 
 def text_of(data, name=b"x", **settings):

@@ -1,5 +1,6 @@
 """`lshdup folders` on planted trees, and the folders above names."""
 
+import json
 import os
 import random
 import shutil
@@ -9,7 +10,7 @@ import pytest
 
 from lshdup.documents.finding import find_documents
 from lshdup.params import DocumentParams
-from lshdup.workspace.folders import find_folders
+from lshdup.workspace.folders.finding import find_folders
 
 RNG = random.Random(5)
 WORDS = ["".join(RNG.choices("abcdefghijklmnopqrstuvwxyz", k=6)) for _ in range(4000)]
@@ -135,6 +136,95 @@ def test_names_are_typed_from_here(run, tree, tmp_path):
     assert below[:2] == ["../-x/y", "../first"]
     inside = run("folders", "-q", "--store", "../.lshdup", cwd=tree / "first").rows[0]
     assert inside[:2] == ["../-x/y", "."]
+
+
+def shown(run, *arguments):
+    return [json.loads(line) for line in run("show", *arguments, "--format", "jsonl").lines]
+
+
+def of(found, *keys):
+    return [tuple(row[key] for key in keys) for row in found]
+
+
+def test_what_two_folders_hold(run, tree):
+    """Deleted, new, changed, renamed, and changed so that nothing is left."""
+    one, two = tree / "first", tree / "second"
+    shutil.copytree(one, two)
+    (two / "x.txt").unlink()
+    plant(two, ["new.txt", "y.txt"])
+    edit(two / "letters/1.txt")
+    (two / "letters/2.txt").rename(two / "moved.txt")
+    edit(two / "moved.txt")
+    (two / "letters/3.txt").rename(two / "letters/3.old")
+    (two / "letters/4.txt").write_text((one / "letters/4.txt").read_text().upper())
+    words = ["t/first", "t/second", "--no-store"]
+    found = shown(run, *words)
+    assert of(found, "kind", "a", "b")[:2] == [
+        ("only a", "t/first/x.txt", None), ("only b", None, "t/second/new.txt"),
+    ]  # fmt: skip
+    changed = [row for row in found if row["kind"] == "changed"]
+    assert [row["similarity"] for row in changed][2] == 0 < 0.9 < changed[1]["similarity"] < 1
+    assert sorted(of(changed, "a", "b")) == [
+        ("t/first/letters/1.txt", "t/second/letters/1.txt"),
+        ("t/first/letters/2.txt", "t/second/moved.txt"), ("t/first/y.txt", "t/second/y.txt"),
+    ]  # fmt: skip
+    for row in changed:
+        assert run("show", row["a"], row["b"], "--no-store", "--format", "json").ok()
+    same = [row for row in found if row["kind"] == "same"]
+    assert {row["similarity"] for row in same} == {1.0}
+    assert ("t/first/letters/3.txt", "t/second/letters/3.old", "bytes") in of(
+        same, "a", "b", "same"
+    )
+    assert ("t/first/letters/4.txt", "t/second/letters/4.txt", "text") in of(same, "a", "b", "same")
+    assert len(found) == len(same) + 5 == 13
+    run("index", "t")
+    assert shown(run, "t/first", "t/second") == found == shown(run, "./t/first/", "t/second")
+    turned = shown(run, "t/second", "t/first")
+    assert sorted(of(found, "a", "b"), key=str) == sorted(of(turned, "b", "a"), key=str)
+    printed = run("show", *words).out.decode()
+    assert "only in A: 1\n  x.txt\n" in printed
+    assert (
+        "the same: 8, 7 of them under the same path\n  letters/3.txt -> letters/3.old\n" in printed
+    )
+
+
+def test_every_document_of_two_folders_is_shown(run, tree):
+    """Several of one kind on either side: each has a partner, and is never alone."""
+    for name in ("a", "b", "c"):
+        (tree / "one").mkdir(exist_ok=True)
+        shutil.copy(tree / "first/x.txt", tree / "one" / name)
+    (tree / "two").mkdir()
+    shutil.copy(tree / "first/x.txt", tree / "two/d")
+    assert of(shown(run, "t/one", "t/two", "--no-store"), "kind", "a", "b") == [
+        ("same", f"t/one/{name}", "t/two/d") for name in "abc"
+    ]
+    assert of(shown(run, "t/two", "t/one", "--no-store"), "kind", "a", "b") == [
+        ("same", "t/two/d", f"t/one/{name}") for name in "abc"
+    ]
+
+
+def test_folders_of_an_archive_are_shown(run, tree):
+    shutil.make_archive(str(tree / "packed"), "zip", tree / "first")
+    (tree / "first/x.txt").unlink()
+    run("index", "t", "--archives")
+    found = shown(run, "t/first", "t/packed.zip")
+    assert of(found, "kind", "a", "b")[0] == ("only b", None, "t/packed.zip/x.txt")
+    assert {row["same"] for row in found[1:]} == {"bytes"}
+    notes = shown(run, "t/first/notes", "t/packed.zip/notes")
+    assert of(notes, "kind") == [("same",)] * 4
+
+
+def test_folders_that_cannot_be_compared(run, tree):
+    run("index", "t")
+    for a, b, what in (
+        ("t", "t/first", "one of t and t/first is below the other"),
+        ("t/first", "t/first", "one of t/first and t/first is below the other"),
+    ):
+        assert what in run("show", a, b, code=2).err
+    (tree / "empty").mkdir()
+    assert "there is no document below t/empty" in run("show", "t/empty", "t/first", code=2).err
+    assert "has no meaning with folders" in run("show", "t/first", "t/other", "--words", code=2).err
+    assert "t is a folder" in run("show", "t", "t/first/x.txt", code=2).err
 
 
 def folders_of(*names, cwd):

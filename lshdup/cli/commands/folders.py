@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from lshdup.cli.output import Piece
     from lshdup.documents.document_list import DocumentList
     from lshdup.matching.folders import FolderPairs
-    from lshdup.workspace.folders import Folders
+    from lshdup.workspace.folders.finding import Folders
 
 
 @list_columns("folders")
@@ -82,7 +82,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     with open_session(ctx, options) as session:
         console = session.console
         collection, found = find_groups(session, options, rule)
-        from lshdup.workspace.folders import compare_folders
+        from lshdup.workspace.folders.finding import compare_folders
 
         least, documents = options["containment"], collection.documents
         folders, pairs = compare_folders(collection, found.clusters, least)

@@ -24,7 +24,6 @@ from lshdup.documents.readers.lines import (
     read_parsed,
 )
 from lshdup.documents.records import (
-    BLANK_LINE,
     RecordError,
     RecordFields,
     RecordList,
@@ -36,6 +35,7 @@ from lshdup.documents.records import (
 from lshdup.params import LONGEST
 from lshdup.skipped import Reason
 from lshdup.utils.messages import count_of
+from lshdup.utils.parts import PART
 
 #: The first with which the columns are there is the delimiter.
 _DELIMITERS = ",;\t|"
@@ -179,7 +179,7 @@ def _parser(header: _Header) -> Parse:
         name = cells[header.id].encode("latin-1") if header.id >= 0 else b""
         if header.id >= 0 and not name:
             raise RecordError(Reason.NO_ID, "its id is an empty string")
-        return name, BLANK_LINE.join([cells[at] for at in header.text]).encode("latin-1")
+        return name, PART.join([cells[at].encode("latin-1") for at in header.text])
 
     return parse
 

@@ -6,9 +6,10 @@ parser reads those that it refuses, and says what is wrong with them. What msgsp
 parser takes too: a test holds both to the same texts.
 """
 
+import codecs
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter
@@ -21,7 +22,6 @@ from numpy.typing import NDArray
 from lshdup.documents.files import Buffer
 from lshdup.documents.readers.lines import SPACES, Parse, find_lines, list_parsed, read_parsed
 from lshdup.documents.records import (
-    BLANK_LINE,
     RecordError,
     RecordFields,
     RecordList,
@@ -31,6 +31,7 @@ from lshdup.documents.records import (
     split_fields,
 )
 from lshdup.skipped import Reason
+from lshdup.utils.parts import PART
 
 _MISSING = object()
 
@@ -42,6 +43,7 @@ class _Number(str):
 
 
 _DECODER = json.JSONDecoder(parse_int=_Number)
+_RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def list_records(file: int, fields: RecordFields, longest: int) -> RecordList:
@@ -104,6 +106,41 @@ def parse_record(line: bytes, fields: RecordFields) -> tuple[bytes, bytes] | Non
     return _parser(fields)(line) if line.strip(SPACES) else None
 
 
+def find_values(line: bytes, names: Sequence[str]) -> list[tuple[int, int, bytes] | None] | None:
+    r"""Return where the values of fields stand in a line: first byte, the byte behind the last one,
+    and the text; None for null. Return None if no strict parser reads the line.
+
+    names : of fields that are texts or null; of a field in a field with dots, as `_value` has them.
+
+    >>> find_values(b'{"n": 1, "text": "\u00e9"}', ["text"])
+    [(17, 25, b'\xc3\xa9')]
+    """
+    start = len(codecs.BOM_UTF8) if line.startswith(codecs.BOM_UTF8) else 0
+    found: list[tuple[int, int, bytes] | None] = []
+    for name in names:
+        raw, path = line[start:], [name]
+        try:
+            values = _RAW.decode(raw)
+            if name not in values:
+                path = name.split(".")
+            at = start
+            for part in path:
+                values = _RAW.decode(raw)
+                at += _place_in(raw, values[part])
+                raw = bytes(values[part])
+            text = msgspec.json.decode(raw, type=str | None)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError, KeyError):
+            return None
+        found.append(None if text is None else (at, at + len(raw), text.encode()))
+    return found
+
+
+def _place_in(whole: bytes, part: msgspec.Raw) -> int:
+    """Return where a value begins in the bytes that it is a view of."""
+    begin = np.frombuffer(part, np.uint8).ctypes.data
+    return int(begin - np.frombuffer(whole, np.uint8).ctypes.data)
+
+
 # --- one record -----------------------------------------------------------------------------------
 
 
@@ -128,16 +165,18 @@ def _parser(fields: RecordFields) -> Parse:
             return _parse_by_python(line, fields)
         if name is None:
             return _parse_by_python(line, fields)
-        return name, text_of(values).encode()
+        return name, text_of(values)
 
     text_of = _joined(texts)
     return parse
 
 
-def _joined(names: list[str]) -> Callable[[Any], str]:
+def _joined(names: list[str]) -> Callable[[Any], bytes]:
     """Return what makes the text of an object with these attributes."""
     values_of: Callable[[Any], Any] = attrgetter(*names)
-    return values_of if len(names) == 1 else lambda values: BLANK_LINE.join(values_of(values))
+    if len(names) == 1:
+        return lambda values: values_of(values).encode()
+    return lambda values: PART.join([value.encode() for value in values_of(values)])
 
 
 def _plain_id(raw: bytes) -> bytes | None:
@@ -190,7 +229,7 @@ def _fields(values: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _text_of(values: dict[str, Any], names: str) -> bytes:
-    """Return the text: of several fields those that are not null, with blank lines between."""
+    """Return the text: of several fields those that are not null, as parts."""
     found = []
     for field in split_fields(names):
         value = _value(values, field)
@@ -201,7 +240,7 @@ def _text_of(values: dict[str, Any], names: str) -> bytes:
         found += [] if value is None else [_utf8(value, field)]
     if not found:
         raise RecordError(Reason.NO_TEXT, f"{names!r} is null")
-    return BLANK_LINE.encode().join(found)
+    return PART.join(found)
 
 
 def _id_of(values: dict[str, Any], field: str) -> bytes:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from lshdup.documents.files import Buffer
 from lshdup.documents.records import (
-    BLANK_LINE,
     RecordError,
     RecordList,
     SkippedRecord,
@@ -29,6 +28,7 @@ from lshdup.kernels import copying
 from lshdup.kernels.helpers import PADDING
 from lshdup.skipped import Reason
 from lshdup.utils.arrow import Texts, texts_of
+from lshdup.utils.parts import PART
 from lshdup.utils.ragged import StringTable, offsets_of
 
 #: A slab has about so many bytes of text, and at most so many rows.
@@ -372,6 +372,6 @@ def _decode(
                 left -= len(batch)
                 if left < 0:
                     break
-                yield [texts_of(batch, ways, BLANK_LINE) for ways in columns]
+                yield [texts_of(batch, ways, PART) for ways in columns]
             if left:
                 raise RecordError(Reason.DAMAGED, "a row group has not as many rows as it says")

@@ -27,6 +27,7 @@ from lshdup.errors import InputError
 from lshdup.frozen import dataclass
 from lshdup.params import ClusterParams, ShingleParams, SketchParams
 from lshdup.utils.messages import count_of, decimal, printable
+from lshdup.utils.parts import visible_text
 from lshdup.workspace.lookup import NamedDocument, look_up, merge_shingle_params, of_documents
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 _DEFINE = (*(field.name for field in fields(ShingleParams)), "templates", "ignore_common")
 
 
-@list_columns("show", "show-group", "show-shingles")
+@list_columns("show", "show-group", "show-folders", "show-shingles")
 @click.command(
     "show",
     cls=Command,
@@ -113,6 +114,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     alone are not marked then. [-removed-] and {+added+} are words of A and of B only; [~moved~] and
     {~moved~} stand elsewhere in the other. On a terminal, colours say it.
 
+    Of two folders, show the documents that are in one only, have changed, or are the same, also
+    under another path. They are of the store, or else are read now.
+
     With --format tsv, csv, json or jsonl: the differences as data (json: with all that is known of
     the two).
     """
@@ -121,9 +125,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         refuse(ctx, ("header",), "without --shingles, -0, or --format tsv or csv")
     if options["shingles"]:
         refuse(ctx, ("layout", "context", "by_lines", "measure"), "with --shingles")
-    else:
-        refuse(ctx, ("max_rows",), "without --shingles")
     if options["b"] is None:
+        refuse(ctx, ("max_rows",), "with one document")
         refuse(ctx, ("layout", "context", "by_lines", "shingles", "measure"), "with one document")
         refuse(ctx, _DEFINE, "with one document, whose group is that of the last run")
         ClusterParams(prefer=options["prefer"])  # is checked before anything is loaded
@@ -131,12 +134,20 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             from lshdup.cli.commands.show.group import show_group
 
             return show_group(session, options, target)
-    refuse(ctx, ("threshold", "keep", "prefer"), "with two documents")
+    refuse(ctx, ("keep", "prefer"), "with two documents")
     if options["a"] == options["b"] == b"-":
         message = "A and B are both standard input"
         raise InputError(message, "name a file for one of them")
     with open_session(ctx, options) as session:
+        from lshdup.cli.commands.show.folders import are_folders, show_folders
+
         last = session.load_last_collection()
+        if are_folders(last, (options["a"], options["b"])):
+            refuse(ctx, ("layout", "context", "by_lines", "shingles", "measure"), "with folders")
+            return show_folders(session, options, target, last)
+        refuse(ctx, ("threshold",), "with two documents")
+        if not options["shingles"]:
+            refuse(ctx, ("max_rows",), "without --shingles")
         named = [look_up(options[name], last) for name in "ab"]
         stored = of_documents(last, named)
         if stored is not None:
@@ -352,6 +363,8 @@ def _picture(
         by_lines = have_same_lines(comparison.a, comparison.b, comparison.changes)
     if len(comparison.changes) == 1 and comparison.similarity == 1.0:
         is_equal, unseen = a.text.utf8 == b.text.utf8, UNSEEN.get(params.tokens, "case or layout")
+        if visible_text(a.text.utf8) == visible_text(b.text.utf8):
+            unseen = "what is attached"
         same = f"they differ in no {noun}, only in {unseen}"
         yield "what was read of the two texts is equal" if is_equal else same
         if is_equal or not by_lines:
