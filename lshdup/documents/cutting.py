@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.readers.jsonlines import find_values
-from lshdup.documents.records import BLANK_LINE, Kind, split_fields
+from lshdup.documents.records import Kind, split_fields
 from lshdup.documents.rewriting import check_target, rewrite
 from lshdup.errors import ParameterError
+from lshdup.utils.parts import BLANK_LINE
 
 I64 = NDArray[np.int64]
 
