@@ -108,7 +108,7 @@ def _read_and_find(
             assert there.sets is not None
             sequences = _joined(spool, sequences, there.sets)
             there = there.with_unfiltered_sets(None)
-        with winnowed(sequences, params.least, folder, request.jobs, run.progress) as anchors:
+        with winnowed(sequences, params, folder, request.jobs, run.progress) as anchors:
             passages = find_passages(
                 sequences, anchors, params, folder,
                 split=split, jobs=request.jobs, memory=memory or default_limit(),
