@@ -36,7 +36,7 @@ class Libraries(BuildHookInterface[Any]):
 
     def dependencies(self) -> list[str]:
         """Return what the build needs: LLVM, and a linker if this machine has none."""
-        if not _PREBUILT:
+        if not _PREBUILT or self.target_name != "wheel":
             return []
         compiler = self.metadata.hatch.config["metadata"]["hooks"]["custom"]["compiler"]
         return [*compiler, *([] if linking.find_linker() else ["ziglang"])]
@@ -44,6 +44,11 @@ class Libraries(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if not _PREBUILT:
             return
+        if self.target_name != "wheel":
+            self.app.abort(
+                "LSHDUP_PREBUILT: only a wheel holds machine code; build the source "
+                "distribution without it"
+            )
         if version == "editable":
             self.app.abort("LSHDUP_PREBUILT: an editable installation compiles its own kernels")
         self._folder = tempfile.TemporaryDirectory()

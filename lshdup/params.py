@@ -341,12 +341,12 @@ class ClusterParams(_Params):
     linkage : "representative": every member is similar enough to the document that is kept;
         "single": chains of pairs connect.
     keep : one of KEEP; empty: "first" if all documents are records, otherwise "shortest-path".
-        shortest-path: whole files before parts; the path with the fewest components, then no ending
-        of a backup, then the shortest last component in characters; of one file the first record.
-        first: as documents were named, whole files before parts, and within a file. central: the
-        largest sum of similarities to all documents of the cluster. longest, shortest: most or
-        fewest shingles. newest, oldest: time of the file. path-order: byte order of the names. Ties
-        go to the first name in byte order; of "central", to the default rule.
+        shortest-path: the path with the fewest components, then no ending of a backup, then the
+        shortest last component in characters; of one file the first record. first: as documents
+        were named, whole files before parts, and within a file. central: the largest sum of
+        similarities to all documents of the cluster. longest, shortest: most or fewest shingles.
+        newest, oldest: time of the file. path-order: byte order of the names. Ties go to the first
+        name in byte order; of "central", to the default rule. Whole files come before parts.
     prefer : folders and patterns that come before `keep`, the strongest first.
     max_bucket : as for pairs.
     """

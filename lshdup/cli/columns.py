@@ -52,6 +52,14 @@ def _one_of(*values: str) -> Type:
     return Type(words, str, values)
 
 
+#: What start and end count bytes of.
+_OFFSETS = Type(
+    "bytes of what start and end are: `bytes`, the document as it is stored; `field`, the text "
+    "field of a row; `text`, the text that was extracted (of a page the visible one), as UTF-8",
+    str,
+    ("bytes", "field", "text"),
+)
+
 _PAIR = {"a": NAME, "b": NAME, "similarity": SHARE}
 _SHARES = {"containment": SHARE, "similarity": SHARE}
 _SIZES = {"a_shingles": COUNT, "b_shingles": COUNT}
@@ -78,6 +86,12 @@ LISTINGS: dict[str, dict[str, Type]] = {
     "folders": {"a": NAME, "b": NAME, "similarity": SHARE, "containment": SHARE,
                 "a_documents": COUNT, "b_documents": COUNT, "shared_documents": COUNT,
                 "shared_bytes": COUNT},
+    "passages": {"passage": COUNT, "tokens": COUNT, "places": COUNT, "documents": COUNT,
+                 "text": _or_empty(TEXT), "document": NAME, "start": _or_empty(COUNT),
+                 "end": _or_empty(COUNT), "token_start": COUNT, "token_end": COUNT,
+                 "offsets": _OFFSETS},
+    "passages-spans": {"document": NAME, "start": _or_empty(COUNT), "end": _or_empty(COUNT),
+                       "offsets": _OFFSETS},
     "query": {"name": NAME, "similarity": SHARE, "same": SAME, "query": NAME},
     "query-containment": {"name": NAME} | _SHARES | {"shingles": COUNT} | _RELATION
                          | {"same": SAME, "query": NAME},
@@ -127,6 +141,7 @@ COMMANDS = {
     "pairs-histogram": "pairs --histogram",
     "clusters-names": "clusters --emit keep, drop",
     "query-containment": "query --measure containment",
+    "passages-spans": "passages --emit spans",
     "shingle": "shingle --show",
     "show-folders": "show FOLDER_A FOLDER_B",
     "show-group": "show NAME",
@@ -140,6 +155,7 @@ COMMANDS = {
 _NOTES = {
     "pairs-containment": "relation with --against",
     "pairs-histogram": "the last three unless --examples 0",
+    "passages": "text in the first row of each; whole in json and jsonl",
     "query": "query if several DOC are asked for, or in json",
     "query-containment": "query likewise",
     "shingle": "removed if --template or --ignore-common is in force",

@@ -128,6 +128,10 @@ def _explain(error: Exception) -> LshdupError:
     if isinstance(error, MemoryError):
         hint = "use fewer --perms, or fewer documents at a time"
         return LshdupError(f"not enough memory: {error}", hint)
+    # Python says in words alone that a thread cannot be started.
+    if isinstance(error, BlockingIOError) or "can't start new thread" in error.args:
+        hint = "raise the limit, as `ulimit -u` shows it, or end some; --jobs 1 needs the fewest"
+        return LshdupError("no further thread or process can be started here", hint)
     if isinstance(error, OSError):  # that no stage handles: a full disk under stdout, for instance
         where = f": {error.filename}" if error.filename else ""
         return LshdupError(f"{error.strerror or error}{where}")

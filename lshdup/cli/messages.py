@@ -28,16 +28,21 @@ _BUCKETS_NAMED = 3
 
 
 def say_collection(
-    session: "Session", collection: "Collection", least: int = 2, side: str = ""
+    session: "Session",
+    collection: "Collection",
+    least: int = 2,
+    side: str = "",
+    unit: str = "shingle",
 ) -> None:
     """Say how many documents, shingles and signatures there are, and which files were skipped.
 
     least : documents with shingles that the command needs; with fewer, a warning says why.
     side : " of DOCS" or the like where a command compares two collections.
+    unit : what the sizes of the collection count.
     """
     console, n = session.console, len(collection.documents)
     documents = _last_run(collection) if collection.read is None else count_of(n, "document")
-    line = f"{documents} -> {count_of(int(collection.sizes.sum()), 'shingle')}"
+    line = f"{documents} -> {count_of(int(collection.sizes.sum()), unit)}"
     if collection.sketch is not None:
         line += f" -> signatures: {collection.sketch.scheme}, K = {collection.sketch.perms}"
     unread = n + len(collection.skipped) - (collection.read or 0)

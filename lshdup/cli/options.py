@@ -83,6 +83,18 @@ check_files_option = plain_option(
     "--check-files", is_flag=True, help="Without DOCS: leave out what was deleted or changed."
 )
 
+#: How a document becomes a text, and a text becomes tokens.
+text_options = _stack(
+    option("--keep-case", is_flag=True, help="No case folding."),
+    option("--no-normalize", is_flag=True, help="No Unicode normalization (NFKC)."),
+    option("--encoding", default="", metavar="NAME",
+           show_default="UTF-8, byte-order marks, else detected",
+           help="Read every document as this."),
+    option("--mail-headers", is_flag=True, help="All headers of mails."),
+    option("--mail-quotes", type=click.Choice(params.MAIL_QUOTES), default=_SHINGLE.mail_quotes,
+           metavar="keep|drop", help="Of mails: quotes and signatures."),
+)  # fmt: skip
+
 shingle_options = _stack(
     option("--tokens", type=click.Choice(params.TOKENS), default=_SHINGLE.tokens,
            help="What a shingle is made of: words; symbols (words and every other visible mark, "
@@ -93,14 +105,7 @@ shingle_options = _stack(
            help="Tokens in a shingle. More: stricter; fewer: short texts compare better."),
     option("--bag", is_flag=True, help="Count repeats: the j-th occurrence of a shingle is an "
                                        "element of its own."),
-    option("--keep-case", is_flag=True, help="No case folding."),
-    option("--no-normalize", is_flag=True, help="No Unicode normalization (NFKC)."),
-    option("--encoding", default="", metavar="NAME",
-           show_default="UTF-8, byte-order marks, else detected",
-           help="Read every document as this."),
-    option("--mail-headers", is_flag=True, help="All headers of mails."),
-    option("--mail-quotes", type=click.Choice(params.MAIL_QUOTES), default=_SHINGLE.mail_quotes,
-           metavar="keep|drop", help="Of mails: quotes and signatures."),
+    text_options,
     option("--hash", type=click.Choice(params.HASHES), default=_SHINGLE.hash,
            help="Of shingles: 64 bits, or, of characters only, a 32-bit polynomial."),
     option("--template", "templates", multiple=True, type=click.Path(path_type=bytes),

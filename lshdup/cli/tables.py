@@ -130,6 +130,29 @@ def groups(rows: Iterable[Row], width: int | None, color: bool) -> Iterator[str]
                 yield _bold(start + line) if color and row[1] != "drop" else start + line
 
 
+def passages(rows: Iterable[Row], width: int | None, color: bool) -> Iterator[str]:
+    """Yield the listing of `passages` as blocks: a passage each, its first words, its places.
+
+    rows : cells of the columns of `passages`.
+    width, color : as for `table`.
+    """
+    for number, group in groupby(rows, itemgetter(0)):
+        places = list(group)
+        _, tokens, count, documents, text, *_ = places[0]
+        yield from [] if number == "1" else [""]
+        head = f"passage {number}: {tokens} tokens, {count} places in {documents} "
+        head += "document" if documents == "1" else "documents"
+        yield from map(_bold, fold_cell(head, width)) if color and width else [head]
+        room = max(_LEAST, width - 2) if width else 1 << 30
+        cells = [text] if text else []
+        for *_, name, start, end, _, _, offsets in places:
+            of = "" if offsets == "bytes" else f" of the {offsets}"
+            cells.append(f"{name}: bytes {start or '?'} to {end or '?'}{of}")
+        more = int(count.replace(",", "")) - len(places)
+        cells += [f"… and {more:,} more"] if more else []
+        yield from (f"  {line}" for cell in cells for line in fold_cell(cell, room))
+
+
 def common_folder(names: Sequence[str]) -> str:
     """Return the folder that all names are below, with its slash; "" if there is none.
 

@@ -32,8 +32,8 @@ class Preference:
     """The order in which documents are preferred to be kept.
 
     order : int64 array of shape (n,), all documents, the most preferred first.
-    level : int64 array of shape (n,), for each document the number of the first pattern of
-        `--prefer` that matches it, or their number; smaller comes before all else.
+    level : int64 array of shape (n,); smaller comes before the rule: the first pattern of
+        `--prefer` that matches, then whole files before parts of files.
     keep : the rule of `ClusterParams.keep` that was applied.
     unused : a line for each pattern that matches no document.
     """
@@ -50,7 +50,8 @@ def preference(
     params: ClusterParams,
     arguments: Sequence[bytes] = (),
 ) -> Preference:
-    """Return the order of documents by `--prefer`, then `--keep`, then their place in the list.
+    """Return the order of documents by `--prefer`, then whole files before parts of files (but
+    where "first" goes by the order of DOCS), then `--keep`, then their place in the list.
 
     The rule "central" orders as the default rule does; `matching.centres` chooses after it.
 
@@ -63,6 +64,8 @@ def preference(
     level, unused = _levels(documents, params.prefer)
     default = default_keep(documents)
     keep = params.keep or default
+    if keep != "first" and documents.locations is not None:
+        level = 2 * level + _are_parts(documents.locations)
     keys = _keys(documents, sizes, default if keep == "central" else keep, arguments)
     order = np.lexsort((np.arange(len(documents)), *reversed(keys), level))
     return Preference(order, level, keep, unused)
@@ -93,7 +96,7 @@ def _keys(
             members = np.flatnonzero(inside)
             for key, of_member in zip(keys, rank_paths(documents.names.take(members)), strict=True):
                 key[members] = of_member
-        return [_are_parts(locations), *keys, *_in_files(documents)]
+        return [*keys, *_in_files(documents)]
     if keep == "path-order":
         return []
     by = sizes if keep in ("longest", "shortest") else documents.mtimes

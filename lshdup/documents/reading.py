@@ -170,6 +170,9 @@ def _read_parts(
             good = np.delete(np.arange(len(run)), list(failed))
             mine, starts, lengths = mine[good], starts[good], lengths[good]
         names = [b""] * len(mine) if is_list or kind.is_text else documents.names.strings_at(mine)
+        if kind == Kind.WARC and len(mine):
+            begins = documents.locations.starts[mine]
+            names = documents.record_files.declare(path, kind, begins, names)
         made.append(
             TextBatch(
                 mine,

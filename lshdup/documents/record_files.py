@@ -168,6 +168,16 @@ class RecordFiles:
                 texts = (*read_spans(file, starts, lengths, buffer), lengths, {})
             return texts
 
+    def declare(
+        self, path: bytes, kind: Kind, starts: NDArray[np.int64], names: list[bytes]
+    ) -> list[bytes]:
+        """Return the names of members of an archive; of a crawl, as their media types say."""
+        if kind != Kind.WARC:
+            return names
+        with self.lines(path, kind) as file:
+            starts_and_names = zip(starts.tolist(), names, strict=True)
+            return [_reader(kind).declare(file, *each) for each in starts_and_names]
+
     @contextmanager
     def lines(self, path: bytes, kind: Kind = Kind.JSON) -> Iterator[int]:
         """Yield the descriptor of a file of lines or of an archive, unpacked if it is compressed.

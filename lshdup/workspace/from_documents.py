@@ -86,22 +86,25 @@ def collect_signatures(run: RunContext, request: Request) -> Collection:
     if run.store is not None:
         kinds = ("shingles", "signatures") if is_slow and spool is None else ("signatures",)
         _save(run, collection, kinds, journal)
-        if request.check_content:
-            _drop_other_sets(run, collection)
+        _drop_useless_sets(run, collection, request.check_content)
     if journal is not None:
         journal.remove()
     return collection
 
 
-def _drop_other_sets(run: RunContext, collection: Collection) -> None:
-    """Drop stored sets that are not those of a collection whose content was checked.
+def _drop_useless_sets(run: RunContext, collection: Collection, is_checked: bool) -> None:
+    """Drop stored sets that spare no later run the reading of a document.
 
-    By size and time they would count as those of documents that were changed behind their back.
+    is_checked : whether the content of the collection was checked. By size and time, other sets
+        would count as those of documents that were changed behind their back.
     """
     assert run.store is not None
-    with suppress(ArtifactError):  # A damaged artifact is made anew, and that is said then.
-        stored = run.store.load_collection("shingles", verify=False)
-        if stored is not None and stored.identity != collection.unfiltered_identity:
+    with suppress(ArtifactError, IndexError):  # A damaged artifact is made anew, and said then.
+        stored = run.store.load_collection("shingles", here=True, verify=False)
+        if stored is None or stored.identity == collection.unfiltered_identity:
+            return
+        serves = stored.shingle == collection.shingle and not is_checked
+        if not serves or not count_known(stored, collection.documents):
             run.store.drop("shingles")
 
 

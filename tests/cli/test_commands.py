@@ -16,8 +16,8 @@ from tests.conftest import ROOT
 from tests.running import in_terminal
 
 COMMANDS = (
-    "shingle", "signatures", "index", "query", "pairs", "clusters", "folders", "show", "report",
-    "accuracy", "timing", "curve",
+    "shingle", "signatures", "index", "query", "pairs", "clusters", "folders", "passages", "show",
+    "report", "accuracy", "timing", "curve",
 )  # fmt: skip
 
 

@@ -59,6 +59,8 @@ COMMANDS = {
     "clusters-against": ["clusters", "d", "--against", "d/one.txt", "-t", "0.5", "--no-store"],
     "clusters-names": ["clusters", "d", "-t", "0.5", "--emit", "drop"],
     "folders": ["folders", "e", "--no-store", "--containment", "0.6"],
+    "passages": ["passages", "d", "--least", "4", "--no-store"],
+    "passages-spans": ["passages", "d", "--least", "4", "--emit", "spans", "--no-store"],
     "query": ["query", "one.txt", "two words.txt", "-t", "0.5"],
     "query-containment": [
         "query",
@@ -297,11 +299,13 @@ def test_listings_for_eyes(columns, corpus, tmp_path):
     """Tables and groups of real names, with colours and without, whole and cut."""
     prepare = run_many([(["index", "sample_corpus", "-t", "0.6"], None)], tmp_path)
     assert prepare[0][0] == 0
+    licences = ["passages", "sample_corpus/licences", "--no-store"]
     commands = {
         "pairs": ["pairs", "-t", "0.6", "--max-rows", "12"],
         "clusters": ["clusters", "-t", "0.6", "--max-rows", "40"],
         "columns": ["clusters", "-t", "0.6", "--max-rows", "5", "--header"],
         "group": ["show", "BSD-2-Clause.txt", "-t", "0.6"],
+        "passages": [*licences, "--least", "100", "--max-rows", "20"],
     }
     for name, command in commands.items():
         for color in ("--color", "--no-color"):

@@ -230,3 +230,32 @@ def test_split_leaves_files_without_such_a_line_alone(tmp_path):
     (tmp_path / "c").write_bytes(b"-- \none\n-- \ntwo")
     names = [os.fsencode(tmp_path / name) for name in ("a", "b", "c:1", "c:2")]
     assert sorted(listed(tmp_path, split="^-- $")[0]) == names
+
+
+def test_the_media_type_of_a_response_says_whether_it_is_a_page(tmp_path, run):
+    """As browsers take it; without one, name and content decide as of any file."""
+    page, words = b"<html><body><p>some words</body></html>", b"<div>some <i>words</i> of it</div>"
+    records = []
+    for uri, media, body in [
+        ("http://x/a.html", "text/plain", page),
+        ("http://x/b", "Text/HTML; charset=utf-8", words),
+        ("http://x/c", "application/xhtml+xml", words),
+        ("http://x/d", "application/x-own", page),
+        ("http://x/e", "application/x-own", words),
+        ("http://x/f.html", "application/x-own", words),
+    ]:
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: {media}\r\n\r\n".encode()
+        records.append(record("response", uri, head + body))
+    plain = record("conversion", "http://x/g", page)
+    records.append(plain.replace(b"WARC-Date", b"Content-Type: text/plain\r\nWARC-Date"))
+    records.append(record("response", "http://x/h", b"HTTP/1.1 200 OK\r\nServer: y\r\n\r\n" + page))
+    (tmp_path / "x.warc").write_bytes(b"".join(records))
+    (tmp_path / "two").write_text("some words")
+    (tmp_path / "four").write_text("some words of it")
+    (tmp_path / "tags").write_text("html body p some words body html")
+    rows = run("pairs", "x.warc", "two", "four", "tags", "-k", "1", "-t", "1", "--exact").rows
+    near = {b.removeprefix("x.warc/http://x/"): a for a, b, *_ in rows if "/" not in a}
+    assert near == {
+        "a.html": "tags", "g": "tags", "d": "two", "h": "two", "b": "four", "c": "four",
+        "f.html": "four",
+    }  # fmt: skip

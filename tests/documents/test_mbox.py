@@ -2,6 +2,7 @@
 
 import json
 import mailbox
+import os
 import random
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from lshdup.documents.readers import mbox
 from lshdup.documents.records import RecordFields
+from lshdup.params import KEEP
 from lshdup.utils.mailbox import bare_mail, find_mails, starts_mailbox
 from tests.documents.test_archives import write_zip
 
@@ -150,6 +152,20 @@ def test_names_that_are_no_files_are_counted(run, here):
     parts = [name for name in result.lines if not (here / name).is_file()]
     assert {"z.zip/n", "boxed/inbox:1"} <= set(parts)
     assert f"{len(parts)} names are of parts of files" in result.err
+
+
+@pytest.mark.parametrize("keep", ["", *KEEP])
+def test_whole_files_are_kept_before_their_copies_in_archives(run, here, keep):
+    """Also where the archive is newer, or first in byte order, or what it holds is longer."""
+    (here / "z").write_bytes(mail(0, body(0)))
+    write_zip(here / "a.zip", [("m", mail(0, body(0))), ("l", mail(0, body(0) + " one more"))])
+    os.utime(here / "z", (1e9, 1e9 + (keep == "oldest") * 2e9))
+    options = ["clusters", "z", "a.zip", "--no-store", *(["--keep", keep] if keep else [])]
+    result = run(*options, "--emit", "drop").ok()
+    assert sorted(result.lines) == ["a.zip/l", "a.zip/m"]
+    assert ("whole files before parts of files" in result.err) == (keep != "first")
+    result = run(*options, "--emit", "drop", "--prefer", "a.zip/m").ok()
+    assert sorted(result.lines) == ["a.zip/l", "z"]
 
 
 def test_shingles_of_a_mailbox_are_kept(run, here):

@@ -187,3 +187,23 @@ def test_sets_of_before_a_hidden_change_are_not_reused(run, tmp_path):
     assert run("pairs", "a", "b", "--check-content").rows == []
     run("shingle", "a", "b")
     assert run("pairs", "--exact").rows == []
+
+
+def test_sets_that_serve_no_more_are_removed(run, tmp_path):
+    """Of other parameters, or of documents that are all gone; those that still serve stay."""
+    sets = tmp_path / "st/shingles.npz"
+    for folder in ("d", "e"):
+        (tmp_path / folder).mkdir()
+        for i in range(3):
+            (tmp_path / folder / f"{i}").write_text(f"{folder} some words of a text number {i}")
+    run("shingle", "d", "--store", "st")
+    (tmp_path / "d/3").write_text("one more")
+    run("index", "d", "--store", "st")
+    assert sets.exists()
+    assert "1 document read, 3 unchanged" in run("index", "d", "--perms", "64", "--store", "st").err
+    run("index", "e", "--store", "st", "--replace-store")
+    assert not sets.exists()
+    run("shingle", "e", "--store", "st")
+    run("index", "e", "--store", "st", "-k", "2")
+    assert not sets.exists()
+    assert run("pairs", "--store", "st", "-t", "0.1").rows

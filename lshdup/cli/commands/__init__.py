@@ -10,6 +10,7 @@ COMMANDS = {
     "pairs": "pairs.command",
     "clusters": "clusters",
     "folders": "folders",
+    "passages": "passages.command",
     "show": "show.command",
     "report": "report",
     "accuracy": "accuracy",

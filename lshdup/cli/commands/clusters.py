@@ -254,9 +254,14 @@ def _rows(answer: _Answer, clusters: "ClusterListing") -> "Iterator[Piece]":
 
 def _describe_rule(rule: ClusterParams, documents: "DocumentList") -> str:
     """Return which document of a group is kept."""
+    import numpy as np
+
     from lshdup.documents.preference import default_keep
 
-    parts = [params.KEEP[rule.keep or default_keep(documents)]]
+    keep = rule.keep or default_keep(documents)
+    parts = [params.KEEP[keep]]
+    if keep != "first" and 0 < documents.count_parts(np.arange(len(documents))) < len(documents):
+        parts = [f"whole files before parts of files, then {params.KEEP[keep]}"]
     if rule.prefer:
         parts.append(f"preferring {join_names(rule.prefer)}")
     if rule.linkage != _DEFAULT.linkage:

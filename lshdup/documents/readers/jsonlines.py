@@ -6,9 +6,10 @@ parser reads those that it refuses, and says what is wrong with them. What msgsp
 parser takes too: a test holds both to the same texts.
 """
 
+import codecs
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter
@@ -42,6 +43,7 @@ class _Number(str):
 
 
 _DECODER = json.JSONDecoder(parse_int=_Number)
+_RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def list_records(file: int, fields: RecordFields, longest: int) -> RecordList:
@@ -102,6 +104,41 @@ def parse_record(line: bytes, fields: RecordFields) -> tuple[bytes, bytes] | Non
     Raises RecordError.
     """
     return _parser(fields)(line) if line.strip(SPACES) else None
+
+
+def find_values(line: bytes, names: Sequence[str]) -> list[tuple[int, int, bytes] | None] | None:
+    r"""Return where the values of fields stand in a line: first byte, the byte behind the last one,
+    and the text; None for null. Return None if no strict parser reads the line.
+
+    names : of fields that are texts or null; of a field in a field with dots, as `_value` has them.
+
+    >>> find_values(b'{"n": 1, "text": "\u00e9"}', ["text"])
+    [(17, 25, b'\xc3\xa9')]
+    """
+    start = len(codecs.BOM_UTF8) if line.startswith(codecs.BOM_UTF8) else 0
+    found: list[tuple[int, int, bytes] | None] = []
+    for name in names:
+        raw, path = line[start:], [name]
+        try:
+            values = _RAW.decode(raw)
+            if name not in values:
+                path = name.split(".")
+            at = start
+            for part in path:
+                values = _RAW.decode(raw)
+                at += _place_in(raw, values[part])
+                raw = bytes(values[part])
+            text = msgspec.json.decode(raw, type=str | None)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError, KeyError):
+            return None
+        found.append(None if text is None else (at, at + len(raw), text.encode()))
+    return found
+
+
+def _place_in(whole: bytes, part: msgspec.Raw) -> int:
+    """Return where a value begins in the bytes that it is a view of."""
+    begin = np.frombuffer(part, np.uint8).ctypes.data
+    return int(begin - np.frombuffer(whole, np.uint8).ctypes.data)
 
 
 # --- one record -----------------------------------------------------------------------------------

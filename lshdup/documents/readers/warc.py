@@ -11,15 +11,20 @@ import zlib
 from lshdup.documents.readers.members import Members
 from lshdup.documents.records import RecordError, RecordFields, RecordList
 from lshdup.skipped import Reason
+from lshdup.utils import pages
 
 #: A record's header has at most so many bytes.
 _LONGEST_HEADER = 1 << 16
+
+#: Media types of pages, and of what is plain text even if it looks like a page.
+_PAGES, _PLAIN = {b"text/html", b"application/xhtml+xml"}, {b"text/plain"}
 
 _DOCUMENTS = {b"response", b"resource", b"conversion"}
 _HEXADECIMAL = re.compile(rb"[0-9A-Fa-f]{1,15}")
 _HEADER_END = re.compile(rb"\r?\n\r?\n")
 _FIELD = re.compile(
-    rb"(?im)^(warc-type|warc-target-uri|content-length|content-encoding|transfer-encoding)"
+    rb"(?im)^(warc-type|warc-target-uri|content-length|content-type|content-encoding|"
+    rb"transfer-encoding)"
     rb"[ \t]*:(.*)$"
 )
 
@@ -78,6 +83,17 @@ def read_member(record: bytes, longest: int) -> bytes:
     if encoding == b"br" and not _is_utf8(body):  # Many crawlers unpack the body, keep the field.
         raise RecordError(Reason.FORMAT, "a response packed by brotli")
     return body  # gzip and zstd are unpacked like a packed file
+
+
+def declare(file: int, start: int, name: bytes) -> bytes:
+    """Return the name of a record of an open file as `pages.is_html` takes it: what is a page, and
+    what is none, is said by the media type of the response or the record, where there is one.
+    """
+    header, content = _split(os.pread(file, _LONGEST_HEADER, start))
+    if content.startswith(b"HTTP/"):
+        header, _ = _split(content)
+    media = _fields(header).get(b"content-type", b"").partition(b";")[0].strip().lower()
+    return pages.declared(name, media in _PAGES) if media in _PAGES | _PLAIN else name
 
 
 def _fields(header: bytes) -> dict[bytes, bytes]:

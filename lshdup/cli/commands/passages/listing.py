@@ -1,0 +1,147 @@
+"""Rows of passages: where they stand, their text, and the spans that can be cut."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lshdup.cli.output import PIECE_ROWS
+from lshdup.cli.printing import DocumentNames
+from lshdup.cli.session import Session
+from lshdup.matching.passages import Passages
+from lshdup.report.places import SCOPES, Places, locate_places
+from lshdup.report.repeats import TokenRuns, count_documents
+from lshdup.utils.messages import count_of
+from lshdup.utils.ragged import ranges
+from lshdup.workspace.passages import PassagesFound
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from lshdup.cli.output import Piece
+
+#: Places of a passage in the layout for people, and characters of its text where it is not whole.
+PLACES, _CHARACTERS = 5, 100
+
+#: Places that are located together: first as many as a terminal shows, then by the memory.
+_FIRST, _AT_ONCE = 1 << 12, 1 << 22
+
+
+class PassageListing:
+    """The rows of passages, located when they are needed.
+
+    passages : the passages of `found` that are listed.
+    """
+
+    def __init__(self, session: Session, found: PassagesFound, passages: Passages) -> None:
+        sides = [found.here, *([found.there] if found.there is not None else [])]
+        self._lists = [each.documents for each in sides]
+        self._session, self._shingle, self._passages = session, found.here.shingle, passages
+        self._names = DocumentNames(sum(map(len, self._lists)), self._typed_names)
+        self._lost = 0
+
+    def _typed_names(self, documents: "NDArray[np.int64]") -> list[bytes]:
+        split = len(self._lists[0])
+        here, there = documents[documents < split], documents[documents >= split] - split
+        names = self._lists[0].typed_names(here)
+        return names + (self._lists[1].typed_names(there) if len(there) else [])
+
+    def locate(self, runs: TokenRuns, texts: "NDArray[np.bool_]", *, whole: bool = True) -> Places:
+        """Locate runs of tokens; see `locate_places`. whole : their texts are not shortened."""
+        session = self._session
+        places = locate_places(
+            self._lists,
+            self._shingle,
+            runs.documents,
+            runs.first,
+            runs.sizes,
+            texts,
+            None if whole else 4 * _CHARACTERS + 4,
+            session.request.jobs,
+            session.console.progress,
+        )
+        self._lost += int((places.starts < 0).sum())
+        return places
+
+    def rows(self, *, whole: bool, most: int | None = None) -> "Iterator[Piece]":
+        """Yield the columns of `passages`.
+
+        whole : whether texts are whole; else they are the first words.
+        most : places of a passage that are listed; None: all.
+        """
+        passages = self._passages
+        shown = passages.places if most is None else np.minimum(passages.places, most)
+        rows, numbers = ranges(passages.starts[:-1], shown), np.repeat(np.arange(len(shown)), shown)
+        documents = count_documents(passages)
+        cuts = [0, *range(_FIRST, len(rows), _AT_ONCE), len(rows)]
+        for start, end in pairwise(cuts):
+            some, of = rows[start:end], numbers[start:end]
+            runs = TokenRuns(passages.documents[some], passages.first[some], passages.tokens[of])
+            leads = some == passages.starts[of]
+            places = self.locate(runs, leads, whole=whole)
+            if not whole:
+                places.texts.update((at, _first_words(each)) for at, each in places.texts.items())
+            for first in range(0, len(some), PIECE_ROWS):
+                part = slice(first, first + PIECE_ROWS)
+                yield [
+                    (of[part] + 1).tolist(),
+                    runs.sizes[part].tolist(),
+                    passages.places[of[part]].tolist(),
+                    documents[of[part]].tolist(),
+                    [places.texts.get(at) for at in range(first, first + len(some[part]))],
+                    self._names.of(runs.documents[part]).tolist(),
+                    *_offsets(places, part),
+                    runs.first[part].tolist(),
+                    (runs.first + runs.sizes)[part].tolist(),
+                    [SCOPES[each] for each in places.scopes[part].tolist()],
+                ]
+
+    def spans(self, runs: TokenRuns) -> "Iterator[Piece]":
+        """Yield the columns of `passages-spans`."""
+        for start in range(0, len(runs), _AT_ONCE):
+            some = runs.take(slice(start, start + _AT_ONCE))
+            places = self.locate(some, np.zeros(len(some), bool))
+            for first in range(0, len(some), PIECE_ROWS):
+                part = slice(first, first + PIECE_ROWS)
+                yield [
+                    self._names.of(some.documents[part]).tolist(),
+                    *_offsets(places, part),
+                    [SCOPES[each] for each in places.scopes[part].tolist()],
+                ]
+
+    def template(self) -> Iterator[bytes]:
+        """Yield the text of each passage, with blank lines between."""
+        passages = self._passages
+        for start in range(0, len(passages), _FIRST):
+            part = slice(start, start + _FIRST)
+            leads = passages.starts[:-1][part]
+            runs = TokenRuns(
+                passages.documents[leads], passages.first[leads], passages.tokens[part]
+            )
+            texts = self.locate(runs, np.ones(len(leads), bool)).texts
+            for at in range(len(leads)):
+                if at in texts:
+                    yield f"{texts[at]}\n\n".encode()
+
+    def warn_of_lost(self) -> None:
+        """Warn of places in documents that could not be read again."""
+        if self._lost:
+            self._session.console.warn(
+                f"{count_of(self._lost, 'place')} could not be located: documents changed or "
+                "vanished since; run the command again with DOCS"
+            )
+
+
+def _offsets(places: Places, part: slice) -> "Iterator[list[int | None]]":
+    for column in (places.starts, places.ends):
+        yield [each if each >= 0 else None for each in column[part].tolist()]
+
+
+def _first_words(text: str) -> str:
+    """Return the beginning of a text in one line."""
+    line = " ".join(text.split())
+    if len(line) <= _CHARACTERS:
+        return line
+    line = line[:_CHARACTERS]
+    return f"{line.rpartition(' ')[0] or line} …"

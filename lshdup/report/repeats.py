@@ -1,0 +1,76 @@
+"""What passages amount to: the documents of each, and the tokens that are repeats."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.frozen import dataclass
+from lshdup.matching.passages import Passages
+from lshdup.utils.ragged import ranges
+
+
+@dataclass(frozen=True)
+class TokenRuns:
+    """Runs of tokens of documents, ascending; no two of them touch.
+
+    documents, first, sizes : int64 arrays of shape (n,), document, first token, and tokens.
+    """
+
+    documents: NDArray[np.int64]
+    first: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    def take(self, rows: slice) -> "TokenRuns":
+        """Return some of the runs."""
+        return TokenRuns(self.documents[rows], self.first[rows], self.sizes[rows])
+
+
+def count_documents(passages: Passages) -> NDArray[np.int64]:
+    """Return the number of documents with each passage: int64 array of shape (p,)."""
+    changes = np.ones(len(passages.documents), np.int64)
+    changes[1:] = np.diff(passages.documents) != 0
+    changes[passages.starts[:-1]] = 1  # The places of a passage are in order, and it has one.
+    return np.add.reduceat(changes, passages.starts[:-1]) if len(passages) else changes
+
+
+def find_repeats(
+    passages: Passages, preference: NDArray[np.int64], split: int | None = None
+) -> TokenRuns:
+    """Return the tokens of all places but one of each passage.
+
+    The place that is none is in the most preferred document, the first there. Every token of a
+    repeat stands, as part of the same passage, in a place that comes before it in this order.
+
+    preference : int64 array, all documents, the most preferred first.
+    split : number of the first document of the other side, which nothing is cut from; all places
+        before it are repeats then. None: there is one side.
+
+    >>> passages = Passages(*map(np.array, ([9, 5], [0, 2, 5], [0, 1, 0, 1, 2], [4, 0, 8, 4, 7])))
+    >>> runs = find_repeats(passages, np.arange(3))
+    >>> runs.documents.tolist(), runs.first.tolist(), runs.sizes.tolist()
+    ([1, 2], [0, 7], [9, 5])
+    """
+    places = passages.places
+    if split is None:
+        rank = np.empty(len(preference), np.int64)
+        rank[preference] = np.arange(len(preference))
+        number = np.repeat(np.arange(len(passages)), places)
+        rows = np.lexsort((passages.first, rank[passages.documents], number))
+        rows = rows[ranges(passages.starts[:-1] + 1, places - 1)]
+        tokens = np.repeat(passages.tokens, places - 1)
+    else:
+        rows = np.flatnonzero(passages.documents < split)
+        tokens = np.repeat(passages.tokens, places)[rows]
+    documents, first = passages.documents[rows], passages.first[rows]
+    order = np.lexsort((first, documents))
+    documents, first, last = documents[order], first[order], (first + tokens)[order]
+    if not len(rows):
+        return TokenRuns(documents, first, last)
+    # On one line, with room between documents, overlapping runs are those that begin too early.
+    rank = np.cumsum(np.diff(documents, prepend=documents[0]) != 0) * (int(last.max()) + 1)
+    reached = np.maximum.accumulate(last + rank)
+    begins = np.flatnonzero(np.append(True, (first + rank)[1:] > reached[:-1]))
+    ends = reached[np.append(begins[1:], len(rows)) - 1] - rank[begins]
+    return TokenRuns(documents[begins], first[begins], ends - first[begins])

@@ -1,0 +1,220 @@
+"""`lshdup passages` as a person runs it: where passages stand, and what is cut."""
+
+import codecs
+import gzip
+import json
+import os
+import random
+import re
+
+import pytest
+
+from lshdup.params import ShingleParams
+from lshdup.shingling.inspection import list_tokens
+
+PASSAGE = (
+    "Größe ist nicht alles, aber „ohne sie“ ist manches nichts — sagte der alte Mann am Meer zu "
+    "seiner Frau, die ihn, wie so oft, nicht hörte."
+)
+MARKED = PASSAGE.replace("ö", "o\u0308")  # composed before it is compared
+
+
+def filling(seed, n=30):
+    draw = random.Random(seed)
+    return " ".join(f"wörd{draw.randrange(1000, 9999)}" for _ in range(n))
+
+
+def tokens_of(text):
+    return list_tokens(text.encode(), ShingleParams())[0]
+
+
+def passages(run, *arguments, **more):
+    """The rows of `passages` as objects."""
+    result = run("passages", *arguments, "--format", "jsonl", **more)
+    return [json.loads(line) for line in result.lines]
+
+
+@pytest.fixture
+def texts(tmp_path):
+    """A passage in documents of every encoding, at another place in each."""
+    (tmp_path / "d").mkdir()
+    stored = {}
+    for at, (name, bom, codec) in enumerate(
+        [
+            ("a-utf8", b"", "utf-8"),
+            ("b-bom", codecs.BOM_UTF8, "utf-8"),
+            ("c-utf16", codecs.BOM_UTF16_LE, "utf-16-le"),
+            ("d-utf16be", codecs.BOM_UTF16_BE, "utf-16-be"),
+            ("e-utf32", codecs.BOM_UTF32_LE, "utf-32-le"),
+            ("f-western", b"", "cp1252"),
+            ("g-marks", b"", "utf-8"),
+        ]
+    ):
+        passage = MARKED if name == "g-marks" else PASSAGE
+        before = filling(at, 3 + at)
+        text = f"{before}: {passage}\n{filling(at + 100)}"
+        (tmp_path / "d" / name).write_bytes(bom + text.encode(codec))
+        stored[f"d/{name}"] = codec
+    page = f"<html><body><p>{filling(50)}</p><p>{PASSAGE.replace('ß', '&szlig;')}</p></body></html>"
+    (tmp_path / "d/h.html").write_text(page)
+    (tmp_path / "d/i.gz").write_bytes(gzip.compress(f"{filling(51)} {PASSAGE}".encode(), mtime=0))
+    return tmp_path, stored
+
+
+def test_offsets_are_those_of_the_document_as_it_is_stored(run, texts):
+    folder, stored = texts
+    rows = passages(run, "d", "--least", "20")
+    assert {row["passage"] for row in rows} == {1}
+    assert {(row["tokens"], row["places"], row["documents"]) for row in rows} == {(26, 9, 9)}
+    wanted = tokens_of(PASSAGE)
+    for row in rows[:7]:
+        data = (folder / row["document"]).read_bytes()[row["start"] : row["end"]]
+        text = data.decode(stored[row["document"]])
+        assert tokens_of(text) == wanted
+        assert text[0] == "G"
+        assert text.endswith("rte")
+    assert [row["offsets"] for row in rows] == ["bytes"] * 7 + ["text"] * 2
+    assert [row["document"] for row in rows] == [*stored, "d/h.html", "d/i.gz"]
+    at = [row["token_end"] - row["token_start"] for row in rows]
+    assert at == [26] * 9
+    assert [row["token_start"] for row in rows[:7]] == list(range(3, 10))
+    assert rows[0]["text"] == PASSAGE[:-1]
+    assert [row["text"] for row in rows[1:]] == [None] * 8
+    packed = gzip.decompress((folder / "d/i.gz").read_bytes())
+    assert tokens_of(packed[rows[8]["start"] : rows[8]["end"]].decode()) == wanted
+
+
+def test_first_words_and_the_same_at_any_number_of_jobs(run, texts):
+    one, two = (run("passages", "d", "--least", "20", "-j", jobs, "--no-store") for jobs in "12")
+    assert one.out == two.out
+    assert one.rows[0][4] == PASSAGE[:97] + " …"
+    assert "1 passage of 20 tokens or more, in 9 places" in one.err
+
+
+def test_what_remains_without_the_spans_repeats_nothing(run, tmp_path):
+    """Cut from the files as the offsets say; of each passage one place is left."""
+    (tmp_path / "d").mkdir()
+    draw = random.Random(5)
+    pieces = [filling(seed, draw.randrange(20, 40)) for seed in range(12)]
+    for number in range(8):
+        parts = [filling(1000 + number, 25), *draw.sample(pieces, 4), filling(2000 + number, 25)]
+        (tmp_path / "d" / f"{number}.txt").write_text("\n".join(parts), encoding="utf-16")
+    before = run("passages", "d", "--least", "15").err
+    assert re.search(r"[1-9]\d* passages of 15 tokens or more", before)
+    spans = [json.loads(line) for line in run("passages", "--least", "15", "--emit", "spans").lines]
+    assert spans == sorted(spans, key=lambda each: (each["document"], each["start"]))
+    seen = set()
+    for name in sorted(os.listdir(tmp_path / "d")):
+        path = tmp_path / "d" / name
+        data = path.read_bytes()
+        seen |= set(tokens_of(data.decode("utf-16")))
+        for each in reversed(spans):
+            if each["document"] == f"d/{name}":
+                data = data[: each["start"]] + data[each["end"] :]
+        path.write_bytes(data)
+    assert run("passages", "d", "--least", "15").out == b""
+    left = [tokens_of(path.read_text("utf-16")) for path in (tmp_path / "d").iterdir()]
+    assert {token for each in left for token in each} == seen
+
+
+def test_the_place_that_stays_is_where_clusters_would_keep(run, tmp_path):
+    (tmp_path / "d").mkdir()
+    for name in ("a", "b", "c"):
+        (tmp_path / "d" / name).write_text(f"{filling(name)} {PASSAGE} {filling(name * 2)}")
+
+    def cut(*more):
+        lines = run("passages", "d", "--least", "20", "--emit", "spans", *more).lines
+        return [json.loads(line)["document"] for line in lines]
+
+    assert cut() == ["d/b", "d/c"]
+    assert cut("--prefer", "c") == ["d/a", "d/b"]
+    refused = run("passages", "d", "--keep", "newest", code=2).err
+    assert "--keep has no meaning without --emit spans or --write" in refused
+    assert (
+        "--keep central" in run("passages", "d", "--emit", "spans", "--keep", "central", code=2).err
+    )
+
+
+def test_against_finds_what_stands_in_both_and_cuts_it_here(run, tmp_path):
+    for folder, name, text in (
+        ("train", "a", f"{filling(1)} {PASSAGE} {filling(2)}"),
+        ("train", "b", f"{filling(3)} {filling(99, 40)}"),
+        ("train", "c", f"{filling(4)} {filling(99, 40)}"),
+        ("test", "q", f"{PASSAGE} {filling(5)}"),
+    ):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / name).write_text(text)
+    rows = passages(run, "train", "--against", "test", "--least", "20")
+    assert [row["document"] for row in rows] == ["train/a", "test/q"]
+    result = run("passages", "train", "--against", "test", "--least", "20", "--emit", "spans")
+    spans = [json.loads(line) for line in result.lines]
+    assert [each["document"] for each in spans] == ["train/a"]
+    assert "of all tokens are in OTHER too" in result.err
+    run("passages", "train", "--against", "test", "--least", "20", "--check", code=1)
+    run("passages", "test", "--least", "20", "--check", "--no-store", code=0)
+
+
+def test_rows_are_written_without_repeats(run, tmp_path):
+    rows = [
+        {"id": 1, "text": f"{filling(1)} {PASSAGE} {filling(2)}", "n": 1.5},
+        {"id": 2, "text": f"{filling(3)} {PASSAGE} {filling(4)}"},
+        {"id": 3, "text": f"<html><body><p>{PASSAGE}</p></body></html>"},
+        *({"id": 4 + i, "text": filling(200 + i)} for i in range(8)),
+        {"id": 12, "text": PASSAGE},
+    ]
+    source = tmp_path / "r.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    result = run("passages", "r.jsonl", "--least", "20", "--write", "out.jsonl", "--no-store")
+    assert result.out == b""
+    assert "out.jsonl is written" in result.err
+    size = 2 * len(PASSAGE[:-1].encode())
+    assert f"cut: 52 tokens, {size} bytes, from 2 rows" in result.err
+    assert "1 row with repeats is not cut: its text is a page" in result.err
+    lines = source.read_text().splitlines()
+    written = (tmp_path / "out.jsonl").read_text().splitlines()
+    rows[1]["text"] = rows[1]["text"].replace(PASSAGE[:-1], "")
+    rows[11]["text"] = "."
+    assert list(map(json.loads, written)) == rows
+    assert [a == b for a, b in zip(lines, written, strict=True)].count(False) == 2
+    again = run("passages", "out.jsonl", "--least", "20", "--no-store")
+    assert [row[5] for row in again.rows] == ["out.jsonl:1", "out.jsonl:3"]
+    (tmp_path / "a.txt").write_text(PASSAGE)
+    refused = run("passages", "r.jsonl", "a.txt", "--write", "o.jsonl", code=2).err
+    assert "not all documents are rows" in refused
+
+
+def test_a_template_is_taken_by_other_commands(run, tmp_path):
+    (tmp_path / "d").mkdir()
+    for number in range(5):
+        (tmp_path / "d" / f"{number}").write_text(f"{PASSAGE} {filling(number, 12)}")
+    (tmp_path / "d" / "5").write_text(f"{filling(9, 60)} {filling(3, 12)}")
+    run("passages", "d", "--least", "20", "--documents", "5", "--emit", "template", "-o", "t.txt")
+    assert (tmp_path / "t.txt").read_text() == PASSAGE[:-1] + "\n\n"
+    assert len(run("pairs", "d", "-t", "0.3").rows) == 10
+    assert run("pairs", "d", "-t", "0.3", "--template", "t.txt").rows == []
+    nothing = run("passages", "d", "--least", "20", "--documents", "6", "--emit", "template")
+    assert nothing.out == b""
+    refused = run("passages", "d", "--emit", "template", "--format", "csv", code=2).err
+    assert "--format has no meaning with --emit template" in refused
+
+
+def test_a_second_run_reads_nothing_and_says_what_vanished(run, texts):
+    folder, _ = texts
+    first = run("passages", "d", "--least", "20")
+    again = run("passages", "d", "--least", "20")
+    assert (again.out, "0 documents read, 9 unchanged" in again.err) == (first.out, True)
+    (folder / "d/a-utf8").unlink()
+    (folder / "d/b-bom").write_text("another text")
+    stale = run("passages", "--least", "20")
+    assert "2 documents of this answer changed or vanished" in stale.err
+    assert "2 places could not be located" in stale.err
+    assert stale.rows[0][6:8] == ["", ""]
+    assert stale.out.splitlines()[2:] == first.out.splitlines()[2:]
+
+
+def test_what_means_nothing_is_refused(run, tmp_path):
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/a").write_text(PASSAGE)
+    assert "--min-tokens has no meaning" in run("passages", "d", "--min-tokens", "3", code=2).err
+    assert "'ids' is not one of" in run("passages", "d", "--tokens", "ids", code=2).err
+    assert "not in the range" in run("passages", "d", "--least", "1", code=2).err
