@@ -23,6 +23,7 @@ ORDER = (
     "peers-all",
     "recall",
     "exact",
+    "containment",
     "passages",
     "kinds",
     "stages",

@@ -28,7 +28,7 @@ _UNITS: list[tuple[tuple[str, ...], Callable[[float], str]]] = [
     ),
     (("ratio", "ratio of again", "lshdup is faster"), lambda x: f"{_significant(x)} ×"),
     (("recall", "precision", "error"), lambda x: f"{x:.4f}"),
-    (("memory", "query memory", "store", "size"), _bytes),
+    (("memory", "query memory", "planned", "store", "size"), _bytes),
     (("µs a document", "ms a file", "µs a pair", "µs a set"), _significant),
     (("MB/s", "bytes a pair", "bytes a document"), lambda x: f"{x:,.0f}"),
 ]

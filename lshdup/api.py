@@ -20,12 +20,14 @@ from lshdup.documents.document_list import DocumentList
 from lshdup.documents.finding import find_documents
 from lshdup.documents.preference import preference
 from lshdup.errors import InputError, ParameterError
-from lshdup.lsh import band_plan, candidates
-from lshdup.lsh import band_table as banding
+from lshdup.lsh import band_plan
+from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.lsh.signatures import estimate
+from lshdup.lsh.tables import LSH as LSH
 from lshdup.matching.clusters import list_clusters
+from lshdup.matching.measures import containment, find_containing
 from lshdup.matching.similarity import jaccard
-from lshdup.params import BandParams, ClusterParams, Params, ShingleParams, SketchParams
+from lshdup.params import BandParams, ClusterParams, PairParams, Params, ShingleParams, SketchParams
 from lshdup.shingling.shingler import Shingler
 from lshdup.utils.parallel import count_processors
 from lshdup.utils.ragged import RaggedSets, StringTable, distinct
@@ -142,6 +144,14 @@ class MinHash:
         pair = np.array([self._rows[first]]), np.array([self._rows[second]])
         return float(jaccard(self.sets, *pair)[0])
 
+    def exact_containment(self, first: str, second: str) -> float:
+        """Return |A ∩ B| / min(|A|, |B|) of two shingle sets; 0 if one is empty.
+
+        Raise KeyError for an unknown name.
+        """
+        pair = np.array([self._rows[first]]), np.array([self._rows[second]])
+        return float(containment(self.sets, *pair)[0].real)
+
     def minhash_sig(self, doc: str) -> NDArray[np.uint32]:
         """Return a signature: uint32 array of shape (K,). Raise KeyError for an unknown name."""
         signature: NDArray[np.uint32] = self.signatures[self._rows[doc]].copy()
@@ -163,63 +173,6 @@ class MinHash:
         return np.ascontiguousarray(self.signatures.T)
 
 
-class LSH:
-    """Banded hash tables over a signature matrix.
-
-    Parameters
-    ----------
-    minhash_matrix : uint32 array of shape (K, n_docs), one signature a column, for instance
-        `MinHash.minhash_matrix()`.
-    doc_names : n_docs names, in the order of the columns.
-    bands : b; each has K // b rows. More bands: more recall, more candidates, larger tables.
-    buckets : number of buckets that the 64-bit keys of a band are folded into (R1: the smallest
-        prime >= n_docs); 0: whole keys.
-
-    Errors: ParameterError if shapes do not fit or there are more bands than rows.
-
-    >>> matrix = np.array([[1, 1, 7], [2, 2, 8], [3, 9, 9], [4, 9, 9]], np.uint32)
-    >>> LSH(matrix, ["a", "b", "c"], bands=2).near_duplicates_of("b")
-    ['a', 'c']
-
-    """
-
-    def __init__(
-        self,
-        minhash_matrix: NDArray[np.uint32],
-        doc_names: Iterable[str],
-        bands: int,
-        *,
-        buckets: int = 0,
-    ) -> None:
-        self._names = list(doc_names)
-        self._rows = {name: row for row, name in enumerate(self._names)}
-        matrix = np.asarray(minhash_matrix, np.uint32)
-        if matrix.ndim != 2 or matrix.shape[1] != len(self._names):
-            message = (
-                f"a matrix of shape {matrix.shape} does not fit {len(self._names)} names: one"
-                " column a document is needed"
-            )
-            raise ParameterError(message, "give minhash.minhash_matrix() and minhash.all_docs()")
-        perms = matrix.shape[0]
-        if not 1 <= bands <= perms:
-            message = f"{bands} bands of {perms} rows: there must be 1 to {perms}"
-            raise ParameterError(message, "use fewer bands or more permutations")
-        self.plan = band_plan.BandPlan(bands, perms // bands, 1.0, 0.0, buckets)
-        signatures = np.ascontiguousarray(matrix.T)
-        # A column of 2^32 - 1 is a document without tokens: it has no near-duplicates.
-        members = np.flatnonzero((signatures != 0xFFFFFFFF).any(axis=1))
-        self._table = banding.build_band_table(signatures, members, self.plan)
-        self._members = members
-
-    def near_duplicates_of(self, doc: str) -> list[str]:
-        """Return the other documents in the buckets of a document, in the order of the columns."""
-        row = self._rows[doc]
-        if row not in self._members:
-            return []
-        near = candidates.candidates_of(self._table, np.ascontiguousarray(self._table.keys[:, row]))
-        return [self._names[other] for other in near.tolist() if other != row]
-
-
 class NearDuplicates:
     """Near-duplicates in a collection, verified.
 
@@ -229,6 +182,8 @@ class NearDuplicates:
     threshold : smallest similarity of near-duplicates.
     num_bands : bands of the table; None: as few as keep the promised recall (`plan_bands`).
     recall : smallest chance to find a pair of exactly the threshold.
+    measure : "jaccard", or "containment", the share of the smaller set that is in the larger one.
+        That is exact: `num_bands` and `recall` mean nothing, and there are no clusters.
 
     >>> texts = {"a": "one two three four five", "c": "one two three four six", "d": "no"}
     >>> texts["b"] = texts["a"]
@@ -239,6 +194,9 @@ class NearDuplicates:
     [('a', 'b', 1.0), ('a', 'c', 0.5), ('c', 'b', 0.5)]
     >>> found.clusters()
     [[('a', 1.0), ('b', 1.0), ('c', 0.5)]]
+    >>> texts = {"whole": "one two three four five six seven", "part": "three four five six"}
+    >>> NearDuplicates(texts, measure="containment").pairs()
+    [('part', 'whole', 1.0)]
 
     """
 
@@ -250,53 +208,77 @@ class NearDuplicates:
         threshold: float = 0.8,
         *,
         recall: float = 0.99,
+        measure: str = PairParams().measure,
         **options: Unpack[Options],
     ) -> None:
+        pairs = PairParams(measure=measure)
         bands = BandParams(threshold, recall, bands=num_bands or 0)
-        self.plan = band_plan.plan_bands(num_permutations, bands)
-        self.threshold = threshold
-        params = replace(_params(num_permutations, options), bands=bands)
+        is_banded = measure == "jaccard"
+        self.plan = band_plan.plan_bands(num_permutations, bands) if is_banded else None
+        self.threshold, self._jobs = threshold, _jobs(options)
+        params = replace(_params(num_permutations, options), bands=bands, pairs=pairs)
         self._named = [os.fsencode(documents)] if isinstance(documents, str | os.PathLike) else []
         in_one_pass = not _is_filtered(options) and params.sketch.scheme != "linear"
         source = (in_one_pass and self._named) or _collect(documents, params, options)
-        self._answer = pipeline.find_near_duplicates(source, params, jobs=_jobs(options))
+        self._answer = pipeline.find_near_duplicates(source, params, jobs=self._jobs)
         _refuse_nothing(documents, self._answer.collection)
         self.minhash = MinHash.of_collection(self._answer.collection)
 
     def of(self, doc: str) -> list[tuple[str, float]]:
         """Return (name, exact similarity) of the near-duplicates, most similar first.
 
+        Of containment: of the documents that are inside the document, or that it is inside of.
         Raise KeyError for an unknown name.
         """
         row, index = self.minhash.row(doc), self._answer.index
-        sets = self.minhash.sets
-        keys = np.ascontiguousarray(index.table.keys[:, row])
+        collection, sets = self.minhash.collection, self.minhash.sets
         if not len(sets[row]):
             return []
-        near = pipeline.find_neighbours(
-            index, sets.take, self.threshold, keys=keys, shingles=sets[row], itself=row
-        )
+        if index is None:
+            near = find_containing(
+                sets[row],
+                find_exact_duplicates(collection.fingerprints),
+                collection.sizes,
+                sets.take,
+                self.threshold,
+                itself=row,
+                jobs=self._jobs,
+            )
+        else:
+            keys = np.ascontiguousarray(index.table.keys[:, row])
+            near = pipeline.find_neighbours(
+                index, sets.take, self.threshold, keys=keys, shingles=sets[row], itself=row
+            )
         names = self.minhash.all_docs()
+        scores = near.similarity.real.tolist()
         return [
             (names[other], score)
-            for other, score in zip(near.documents.tolist(), near.similarity.tolist(), strict=True)
+            for other, score in zip(near.documents.tolist(), scores, strict=True)
         ]
 
     def pairs(self) -> list[tuple[str, str, float]]:
-        """Return (name, name, exact similarity) of all pairs, in the order of `lshdup pairs`."""
+        """Return (name, name, exact similarity) of all pairs, in the order of `lshdup pairs`.
+
+        Of containment, the first document is inside the second one.
+        """
         names = self.minhash.all_docs()
         return [
             (names[left], names[right], score)
-            for piece in self._answer.pairs.pieces()
-            for left, right, score in zip(*(each.tolist() for each in piece), strict=True)
+            for *pair, scores in self._answer.pairs.pieces()
+            for left, right, score in zip(
+                *(each.tolist() for each in (*pair, scores.real)), strict=True
+            )
         ]
 
     def clusters(self) -> list[list[tuple[str, float]]]:
         """Return the clusters of two or more, the largest first, as `lshdup clusters` does.
 
         Each is a list of (name, exact similarity to the first), which is kept: of files the one
-        with the shortest path, of texts the first.
+        with the shortest path, of texts the first. Raise ParameterError for containment.
         """
+        if self._answer.index is None:
+            message = "containment makes no clusters: all pages that hold one template would chain"
+            raise ParameterError(message, 'make them with measure="jaccard"')
         collection, keep = self.minhash.collection, "" if self._named else "path-order"
         params = ClusterParams(keep=keep)
         order = preference(collection.documents, collection.sizes, params, self._named)

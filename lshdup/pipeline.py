@@ -59,13 +59,13 @@ class DuplicatesFound:
     """The near-duplicate pairs of a collection.
 
     collection : documents, with their sets and signatures.
-    index : band table over one of all exact duplicates.
+    index : band table over one of all exact duplicates; None for containment.
     found : verified pairs of the documents in the index.
     pairs : pairs of all documents, in output order.
     """
 
     collection: Collection
-    index: Index
+    index: Index | None
     found: PairsFound
     pairs: ExpandedPairs
 
@@ -106,6 +106,13 @@ def find_near_duplicates(
             documents, params.shingle, params.sketch, jobs=jobs, keep=EVERY_SET, progress=progress
         )
     assert collection.sets is not None
+    if params.pairs.measure == "containment":
+        copies, t = find_exact_duplicates(collection.fingerprints), params.bands.threshold
+        found = find_pairs_exactly(
+            collection, collection.sets, copies, t, jobs, progress, params.pairs.measure
+        )
+        pairs = expand_copies(found.pairs, copies, sizes=collection.sizes)
+        return DuplicatesFound(collection, None, found, pairs)
     index = build_index(collection, params.bands, jobs)
     _, pieces = candidate_pairs(index.table, params.pairs.max_bucket)
     found = verify(

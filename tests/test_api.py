@@ -110,6 +110,25 @@ def test_folders_give_what_the_command_line_gives(run, monkeypatch):
         assert found.of(name) == expected
 
 
+def test_containment_is_that_of_the_command_line(run, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    options = {"threshold": 0.3, "measure": "containment"}
+    found = lshdup.NearDuplicates("sample_corpus/licences", **options)
+    asked = ["sample_corpus/licences", "-t", "0.3", "--measure", "containment", "--no-store"]
+    rows = run("pairs", *asked, cwd=ROOT).rows
+    assert found.pairs() == [(a, b, float(share)) for a, b, share, *_ in rows]
+    mit = "sample_corpus/licences/MIT.txt"
+    near = [({a, b} - {mit}, float(share)) for a, b, share, *_ in rows if mit in (a, b)]
+    assert sorted(({name}, share) for name, share in found.of(mit)) == sorted(near)
+    for name, share in found.of(mit):
+        assert found.minhash.exact_containment(name, mit) == share
+    with pytest.raises(ParameterError, match="containment makes no clusters"):
+        found.clusters()
+    with pytest.raises(ParameterError, match="must be one of jaccard, containment"):
+        lshdup.NearDuplicates(TEXTS, measure="overlap")
+    assert lshdup.NearDuplicates(TEXTS, measure="containment").of("empty") == []
+
+
 def test_the_linear_scheme_of_a_folder(tmp_path):
     for name, text in TEXTS.items():
         (tmp_path / name).write_text(text)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from benchmarks.sections import (
     budgets,
+    containment,
     exact,
     first,
     hot,
@@ -31,6 +32,7 @@ SECTIONS: dict[str, Callable[[Bench], list[Table]]] = {
     "peers": peers.section,
     "recall": recall.section,
     "exact": exact.section,
+    "containment": containment.section,
     "passages": passages.section,
     "kinds": kinds.section,
     "stages": stages.section,

@@ -21,7 +21,8 @@ from lshdup.collection.collection import (
 )
 from lshdup.collection.set_keeper import SetKeeper, SetsAgain
 from lshdup.documents.document_list import DocumentList
-from lshdup.documents.expansion import expand_mailboxes
+from lshdup.documents.expansion import expand_records
+from lshdup.documents.records import Kind
 from lshdup.frozen import dataclass
 from lshdup.lsh.signatures import Allocate, Sketcher, in_memory, make_signatures
 from lshdup.params import ShingleParams, SketchParams
@@ -122,7 +123,8 @@ def collect(
     if isinstance(keep, Spool):
         keep.restart()
     skipped: list[SkippedFile] = []
-    expanded = expand_mailboxes(documents, sorted(mailboxes), skipped.append)
+    names = (documents.names[index] for index in mailboxes)
+    expanded = expand_records(documents, dict.fromkeys(names, Kind.MBOX), skipped.append)
     whole = collect(
         expanded, shingle, sketch, shingle_filter=shingle_filter, jobs=jobs,
         previous=_all_of(collected, expanded), keep=keep, allocate=allocate, progress=progress,

@@ -13,7 +13,7 @@ from lshdup.documents.readers.jsonlines import find_values
 from lshdup.documents.records import Kind, split_fields
 from lshdup.documents.rewriting import check_target, rewrite
 from lshdup.errors import ParameterError
-from lshdup.utils.parts import BLANK_LINE
+from lshdup.utils.parts import PART
 
 I64 = NDArray[np.int64]
 
@@ -99,7 +99,7 @@ def cut_texts(
 ) -> list[bytes | None]:
     r"""Return the fields of a text without some parts of it.
 
-    texts : fields, of which those that are not None make the text, with blank lines between.
+    texts : fields, of which those that are not None make the text, with borders between.
     parts : first byte in the text, and the byte behind the last one; ascending.
 
     >>> cut_texts([b"one two", None, b"three four"], [(4, 14), (15, 16)])
@@ -117,7 +117,7 @@ def cut_texts(
                 kept.append(text[at : max(start - begin, 0)])
                 at = end - begin
         made.append(b"".join([*kept, text[at:]]))
-        begin += len(text) + len(BLANK_LINE)
+        begin += len(text) + len(PART)
     return made
 
 

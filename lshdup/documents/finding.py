@@ -28,10 +28,10 @@ from lshdup.documents.records import (
     is_archive,
 )
 from lshdup.params import DocumentParams
-from lshdup.skipped import Reason, Skipped
+from lshdup.skipped import Reason, Skipped, SkippedFile
 from lshdup.utils import pages
 from lshdup.utils.compression import bare_name
-from lshdup.utils.mailbox import is_mailbox
+from lshdup.utils.mailbox import is_mailbox_file
 from lshdup.utils.messages import count_of
 from lshdup.utils.ragged import StringTable
 
@@ -77,22 +77,21 @@ def find_documents(
     files = finder.find(arguments)
     if id_lists:
         return list_lines(files, on_skipped)
-    opened = RecordFiles(
-        None if store is None else Path(os.fsdecode(store)),
-        RecordFields.of(params),
-        params.max_bytes,
-    )
+    folder = None if store is None else Path(os.fsdecode(store))
+    opened = RecordFiles(folder, RecordFields.of(params), params.max_bytes)
     if any(each is not None and each.kind == Kind.MBOX for each in known_records.values()):
-        stamps = zip(files.names, files.sizes.tolist(), files.mtimes.tolist(), strict=True)
-        for stamp in stamps:
+        for stamp in zip(files.names, files.sizes.tolist(), files.mtimes.tolist(), strict=True):
             known = known_records.get(stamp)
-            is_mailbox = known is not None and known.kind == Kind.MBOX
-            if is_mailbox and finder.records.get(stamp[0], Kind.SPLIT) == Kind.SPLIT:
+            was_mailbox = known is not None and known.kind == Kind.MBOX
+            if was_mailbox and finder.records.get(stamp[0], Kind.SPLIT) == Kind.SPLIT:
                 finder.records[stamp[0]] = Kind.MBOX
+    found = replace(files, record_files=opened)
     if finder.records:
-        found = expand_records(files, finder.records, opened, known_records, on_skipped)
-    else:
-        found = replace(files, record_files=opened)
+        skipped: list[SkippedFile] = []
+        found = expand_records(found, finder.records, skipped.append, known_records)
+        found = replace(found, skipped_records=tuple(each for each in skipped if each.record))
+        for each in skipped:
+            on_skipped(each.skipped)
     if params.split and not (
         found.locations is not None and (found.locations.kinds == Kind.SPLIT).any()
     ):
@@ -202,7 +201,7 @@ class Finder:
                 self._has_records(name)
         keep = stats.sizes >= 0
         for at in np.flatnonzero(stats.sizes > params.max_bytes).tolist():
-            if names[at] not in self.records and is_mailbox(names[at]) and not self.id_lists:
+            if names[at] not in self.records and is_mailbox_file(names[at]) and not self.id_lists:
                 self.records[names[at]] = Kind.MBOX
             elif names[at] not in self.records:
                 keep[at] = False

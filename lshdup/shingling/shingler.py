@@ -29,7 +29,8 @@ from lshdup.text.decoding import (
     find_mails,
     may_need_decoding,
 )
-from lshdup.text.mail import MailRules, is_mailbox
+from lshdup.text.mail import MailRules
+from lshdup.utils.mailbox import is_mailbox
 from lshdup.utils.ragged import RaggedSets, ranges
 
 #: The kernel's rule for each kind of tokens.

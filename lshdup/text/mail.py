@@ -100,11 +100,6 @@ def is_mail(data: bytes, name: bytes = b"") -> bool:
     return is_named and fields[0].count(b"\n") > 1 and _MIME.search(fields[0]) is not None
 
 
-def is_mailbox(data: bytes) -> bool:
-    """Return whether a file is a mailbox (mbox) of more than one mail."""
-    return starts_mailbox(data) and next(find_mails(data), 0) > 0
-
-
 # --- read ---------------------------------------------------------------------------------------
 
 

@@ -26,12 +26,14 @@ def find_offsets(data: bytes, text: Text, places: NDArray[np.int64]) -> NDArray[
     Returns an int64 array of the same shape.
     Cost: a step of Python for each byte in an encoding of several bytes a character, as Shift_JIS.
     """
-    if text.page or text.office or text.packed or PART in text.utf8:
+    if text.page or text.office or text.packed:
         return None
     codec = codecs.lookup(text.codec)
     is_utf8 = codec.name.startswith("utf-8")
     if data.endswith(text.utf8) and (is_utf8 or len(data) == len(text.utf8)):
         return places + (len(data) - len(text.utf8))  # behind a byte-order mark
+    if PART in text.utf8:  # Fields of a row, which are decoded one by one.
+        return None
     points = code_points(text.utf8.decode("utf-8"))
     end = len(data)
     if is_utf8:

@@ -57,7 +57,12 @@ def starts_mailbox(data: bytes) -> bool:
     return data.startswith(_FROM) and _separates(data, 0, after_empty=True)
 
 
-def is_mailbox(path: bytes) -> bool:
+def is_mailbox(data: bytes) -> bool:
+    """Return whether a file is a mailbox (mbox) of more than one mail."""
+    return starts_mailbox(data) and next(find_mails(data), 0) > 0
+
+
+def is_mailbox_file(path: bytes) -> bool:
     """Return whether a file begins as a mailbox does; for files that are not read as a whole."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123 (bytes path)

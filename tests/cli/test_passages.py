@@ -183,6 +183,22 @@ def test_rows_are_written_without_repeats(run, tmp_path):
     assert "not all documents are rows" in refused
 
 
+def test_several_fields_are_cut_each_in_its_place(run, tmp_path):
+    words = PASSAGE.split()
+    rows = [
+        {"title": f"{filling(1)} {PASSAGE}", "body": filling(2), "n": 1},
+        {"title": "\ufeffNews", "body": f"{PASSAGE} {filling(3)}", "n": 2},
+        {"title": " ".join(words[:9]), "body": " ".join(words[9:]), "n": 3},
+    ]
+    (tmp_path / "r.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    command = ["passages", "r.jsonl", "--text-field", "title,body", "--least", "20", "--no-store"]
+    run(*command, "--write", "out.jsonl")
+    rows[1]["body"] = f". {filling(3)}"
+    rows[2] |= {"title": "", "body": "."}
+    written = (tmp_path / "out.jsonl").read_text().splitlines()
+    assert list(map(json.loads, written)) == rows
+
+
 def test_a_template_is_taken_by_other_commands(run, tmp_path):
     (tmp_path / "d").mkdir()
     for number in range(5):

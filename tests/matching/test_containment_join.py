@@ -1,5 +1,7 @@
 """The exact join by containment against brute force."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -101,3 +103,20 @@ def test_memory_grows_with_the_sets_only():
     assert 8 * 900_000 < planned_memory(sizes, 0.8) < planned_memory(sizes, 0.5)
     assert planned_memory(sizes, 0.8) < planned_memory(sizes, 0.8, jobs=4)
     assert planned_memory(np.zeros(0, np.int64), 0.8) > 0
+
+
+@pytest.mark.parametrize(("n", "size"), [(1000, 900), (100_000, 3)])
+@pytest.mark.parametrize("threshold", [0.1, 0.8])
+def test_the_plan_holds(n, size, threshold):
+    """All elements are in several sets, so that all of a prefix is kept."""
+    sets = RaggedSets.from_sizes(
+        np.tile(np.arange(n * size // 4, dtype=np.uint64), 4), np.full(n, size)
+    )
+    needed = planned_memory(sets.sizes, threshold, 2) - sets.values.nbytes
+    tracemalloc.start()
+    pairs = containment_pairs(sets, np.arange(n), threshold, 2)
+    found = sum(len(piece[0]) for piece in pairs)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found == n // 4 * 6
+    assert needed / 4 < peak <= needed

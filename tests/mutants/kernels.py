@@ -3,6 +3,7 @@
 from tests.mutants import Mutant
 
 BANDS, PAIRS = "tests/lsh/test_bands.py", "tests/matching/test_similarity.py"
+INSIDE = "tests/matching/test_containment_join.py"
 GROUPS = "tests/matching/test_clusters.py::test_groups_where_documents_may_follow_several_leaders"
 
 MUTANTS = [
@@ -197,6 +198,35 @@ MUTANTS = [
         "counters[slot] += np.uint16(counters[slot] != _MOST)",
         "counters[slot] += np.uint16(1)",
         "tests/shingling/test_shingle_filter.py::test_more_documents_than_a_counter_can_count",
+    ),
+    # --- the join by containment ---
+    Mutant(
+        "containment: a set that shares just enough of its prefix is no candidate",
+        "lshdup/kernels/joins/containment_join.py",
+        "hits[y] + outside[y] >= least_size",
+        "hits[y] + outside[y] > least_size",
+        INSIDE,
+    ),
+    Mutant(
+        "containment: gives up where it would just be reached",
+        "lshdup/kernels/joins/containment_join.py",
+        "if rest < 0:",
+        "if rest <= 0:",
+        INSIDE,
+    ),
+    Mutant(
+        "containment: 0 is in every set",
+        "lshdup/kernels/joins/containment_join.py",
+        "table[at] == element and (element != _0 or holder[0] == _0)",
+        "table[at] == element",
+        INSIDE,
+    ),
+    Mutant(
+        "containment: a full output loses a pair",
+        "lshdup/kernels/joins/containment_join.py",
+        "state[0], state[1] = h, i\n",
+        "state[0], state[1] = h, i + 1\n",
+        INSIDE,
     ),
     # --- similarities ---
     Mutant(

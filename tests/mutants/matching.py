@@ -140,4 +140,25 @@ MUTANTS = [
         "centre = members[winners[np.searchsorted(winners, first + counts) - 1]]",
         f"{CENTRES} -k largest_sum",
     ),
+    Mutant(
+        "containment: of equal sets only one measure is 1",
+        "lshdup/matching/copies.py",
+        "one = 1.0 + 1.0j if",
+        "one = 1.0 if",
+        "tests/matching/test_measures.py -k exact_duplicates",
+    ),
+    Mutant(
+        "containment: a document of many copies is inside later ones only",
+        "lshdup/matching/copies.py",
+        "np.where(self.differ_in_size(own, other), self.starts[other], places)",
+        "places",
+        "tests/matching/test_measures.py -k all_documents",
+    ),
+    Mutant(
+        "containment: a query looks at the first block of documents only",
+        "lshdup/matching/measures.py",
+        "        done += len(block)\n",
+        "        done += 0\n",
+        "tests/matching/test_measures.py -k one_document",
+    ),
 ]

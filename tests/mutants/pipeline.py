@@ -7,23 +7,23 @@ QUERY = "tests/cli/test_commands.py -k 'query or exactly_at'"
 MUTANTS = [
     Mutant(
         "query: a document is its own neighbour",
-        "lshdup/pipeline.py",
-        "    answer = answer[answer != itself]\n",
+        "lshdup/matching/results.py",
+        "        answer = answer[answer != itself]\n",
         "",
         QUERY,
     ),
     Mutant(
         "query: equal similarities are in any order",
-        "lshdup/pipeline.py",
-        "order = np.lexsort((answer, -score))",
-        "order = np.lexsort((-answer, -score))",
+        "lshdup/matching/results.py",
+        "order = np.lexsort((answer, -scores))",
+        "order = np.lexsort((-answer, -scores))",
         QUERY,
     ),
     Mutant(
         "query: a neighbour at the threshold is none",
         "lshdup/pipeline.py",
-        "    keep = score >= threshold\n    near, score",
-        "    keep = score > threshold\n    near, score",
+        "    keep = score >= threshold\n    return Neighbours",
+        "    keep = score > threshold\n    return Neighbours",
         QUERY,
     ),
     Mutant(
@@ -98,7 +98,7 @@ MUTANTS = [
     ),
     Mutant(
         "api: empty columns share a bucket",
-        "lshdup/api.py",
+        "lshdup/lsh/tables.py",
         "(signatures != 0xFFFFFFFF).any(axis=1)",
         "(signatures >= 0).any(axis=1)",
         "tests/test_api.py",

@@ -20,8 +20,9 @@ from lshdup.skipped import Reason
 from lshdup.text import html, mail
 from lshdup.text import office_processes as processes
 from lshdup.text.decoding import decode
-from lshdup.text.mail import MailRules, is_mail, is_mailbox, read_mail
+from lshdup.text.mail import MailRules, is_mail, read_mail
 from lshdup.utils import mailbox
+from lshdup.utils.mailbox import is_mailbox
 from lshdup.utils.parts import PART, SEAL, split_parts, visible_text
 from tests.conftest import ROOT
 
