@@ -23,6 +23,9 @@ templates against unmatched histogram step examples plot prefer write same archi
 #: Options that the exact join ignores: it uses neither signatures nor bands.
 _NOT_EXACT = "scheme perms seed recall bands rows buckets verify max_bucket".split()
 
+#: Options that --measure containment ignores, which joins sets or samples of them.
+_NOT_CONTAINED = "scheme perms bands rows buckets verify max_bucket".split()
+
 #: Options that --same ignores: it compares fingerprints of whole documents. A threshold is taken
 #: and ignored, as every two documents that are the same reach it.
 _NOT_WITH_SAME = """
@@ -55,12 +58,16 @@ def refuse(ctx: click.Context, names: Iterable[str], where: str) -> None:
 def refuse_with_exact(ctx: click.Context) -> None:
     """Raise ParameterError if an option was typed that the exact join, if it runs, ignores."""
     measure = ctx.params.get("measure")
-    if not ctx.params.get("exact") and measure != "containment":
-        return
-    join = "--exact" if ctx.params.get("exact") else f"--measure {measure}"
-    refuse(ctx, _NOT_EXACT, f"with {join}")
-    if not ctx.params.get("against"):  # Signatures are kept then.
-        refuse(ctx, ("replace_store",), f"with {join}, which keeps nothing in the store")
+    if measure != "containment":
+        refuse(ctx, ("memory",), "without --measure containment")
+    if ctx.params.get("exact"):
+        refuse(ctx, (*_NOT_EXACT, "memory"), "with --exact")
+        if not ctx.params.get("against"):  # Signatures are kept then.
+            refuse(ctx, ("replace_store",), "with --exact, which keeps nothing in the store")
+    elif measure == "containment":
+        refuse(ctx, _NOT_CONTAINED, f"with --measure {measure}")
+        if ctx.params.get("against"):
+            refuse(ctx, ("seed", "recall", "memory"), "with --against, whose sets are all joined")
 
 
 def refuse_with_containment(ctx: click.Context) -> None:

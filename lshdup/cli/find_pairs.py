@@ -6,8 +6,8 @@ from lshdup.cli.console import Console
 from lshdup.cli.messages import say_buckets, say_collection, say_index, say_pairs
 from lshdup.cli.session import Session
 from lshdup.frozen import dataclass
-from lshdup.params import PairParams
-from lshdup.utils.messages import count_of
+from lshdup.params import BandParams, PairParams
+from lshdup.utils.messages import chance, count_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lshdup.lsh.band_plan import BandPlan
     from lshdup.matching.copies import ExpandedPairs
     from lshdup.matching.pairs import Pairs
+    from lshdup.workspace.containment.joining import JoinPlan
 
 
 #: A document of fewer tokens lies inside others by accident.
@@ -52,18 +53,26 @@ def find_pairs(session: Session, options: dict[str, Any]) -> PairsListed:
     from lshdup.lsh.candidates import find_exact_duplicates
     from lshdup.matching.results import NO_PAIRS_FOUND
     from lshdup.pipeline import expand_copies, find_pairs_exactly
+    from lshdup.workspace.containment.joining import plan_join
 
     console, workspace, request = session.console, session.workspace, session.request
     measure = options.get("measure", PairParams().measure)
-    if options["exact"] or measure == "containment":
+    if options["exact"]:
         plan, threshold = None, options["threshold"]
         collection, sets = workspace.load_or_collect_sets(request)
         say_collection(session, collection)
         duplicate_of = find_exact_duplicates(collection.fingerprints)
         if measure == "containment":
-            say_plan(console, collection.sizes, threshold, request.jobs)
+            say_plan(console, plan_join(collection.sizes, BandParams(threshold), jobs=request.jobs))
         found = find_pairs_exactly(
             collection, sets, duplicate_of, threshold, request.jobs, console.progress, measure
+        )
+    elif measure == "containment":
+        plan, threshold = None, options["threshold"]
+        collection, sampled = workspace.collect_to_join(request)
+        say_collection(session, collection)
+        duplicate_of, found = workspace.find_contained_pairs(
+            collection, sampled, request, lambda join: say_plan(console, join)
         )
     elif options.get("same"):
         plan, threshold = None, 1.0
@@ -91,15 +100,42 @@ def find_pairs(session: Session, options: dict[str, Any]) -> PairsListed:
     return PairsListed(collection, found.pairs, duplicate_of, pairs, threshold, plan, measure)
 
 
-def say_plan(console: Console, sizes: "NDArray[np.int64]", threshold: float, jobs: int) -> None:
-    """Say before the work how much memory the exact join by containment takes.
+def say_plan(console: Console, plan: "JoinPlan") -> None:
+    """Say before the work how pairs of containment are found, and which of them may be missed."""
+    needed, memory = (f"{size / (1 << 20):,.0f} MB" for size in (plan.needed, plan.memory))
+    samples = plan.samples
+    if samples is None:
+        console.say(f"all sets are joined exactly, in at most {needed} of memory")
+        return
+    if samples.floor == 1:
+        console.say(
+            f"the exact join would take {needed} of memory, more than --memory, {memory}: samples"
+            f" of 1 shingle in {samples.rate} are joined"
+        )
+    else:
+        console.say(
+            f"too many documents share {samples.floor - 1} of these shingles by accident: pairs"
+            f" have {samples.floor} or more in common"
+        )
+    say_promise(console, plan)
 
-    sizes : int64 array of shape (n,), shingles of each document.
-    """
-    from lshdup.matching.containment_join import planned_memory
 
-    planned = planned_memory(sizes, threshold, jobs)
-    console.say(f"all sets are joined exactly, in at most {planned / (1 << 20):,.0f} MB of memory")
+def say_promise(console: Console, plan: "JoinPlan") -> None:
+    """Say which pairs of containment are missed by samples."""
+    samples, small = plan.samples, plan.count_small()
+    assert samples is not None
+    t, least = samples.threshold, samples.promised_from
+    line = (
+        f"chance to miss a pair of containment {t:g}: {chance(samples.miss(least))} if the smaller"
+        f" document has {count_of(least, 'shingle')}, less if it has more"
+    )
+    if small:
+        size = max(1, least // 2)
+        line += (
+            f"; {count_of(small, 'document')} with fewer, {chance(samples.miss(size))} with"
+            f" {size:,}: --exact finds all"
+        )
+    console.say(line)
 
 
 def advise_min_tokens(

@@ -175,8 +175,8 @@ memory_option = option(
     "--memory",
     type=Size(least=LEAST_LIMIT),
     metavar="BYTES",
-    show_default="a quarter of the machine's",
-    help="Most memory to plan for, beside what every run takes: bytes, or like 2GB.",
+    show_default="a quarter of it",
+    help="Most memory to plan for, like 2GB.",
 )
 
 

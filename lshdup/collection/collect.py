@@ -3,6 +3,7 @@
 Unchanged documents are reused from a previous run.
 """
 
+from collections.abc import Callable
 from dataclasses import field, replace
 from typing import Protocol
 
@@ -32,6 +33,10 @@ from lshdup.skipped import Reason, Skipped, SkippedFile
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, StringTable
 from lshdup.utils.scratch import Spool
+
+#: Called on any thread with sets, in no order of elements, and their fingerprints, which are valid
+#: until it returns.
+OnSets = Callable[[RaggedSets, NDArray[np.uint64]], None]
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,7 @@ def collect(
     progress: Progress = no_progress,
     checkpoint: Checkpoint | None = None,
     in_order: bool = False,
+    on_sets: OnSets | None = None,
 ) -> Collection:
     """Read documents, make their shingle sets and, if `sketch` is given, their signatures.
 
@@ -83,6 +89,7 @@ def collect(
     allocate : makes the array of the signatures.
     checkpoint : receives finished batches when it is due.
     in_order : keep sequences of tokens in the place of sets, as `Shingler` makes them.
+    on_sets : receives the filtered sets of documents that are read.
 
     A file that turns out to be a mailbox becomes its mails, in a second pass over them.
 
@@ -102,9 +109,13 @@ def collect(
     finished: list[tuple[ShingleBatch, SetsAgain | None]] = []
     done, mailboxes = 0, list[int]()
     workers = Workers(shingle, jobs, in_order=in_order)
-    batches = process_batches(
-        documents, todo, workers, rows.sketcher, keeper.keep_copy, shingle_filter
-    )
+
+    def keep_copy(made: ShingleBatch, sets: RaggedSets, prints: NDArray[np.uint64]) -> RaggedSets:
+        if on_sets is not None:
+            on_sets(sets, prints)
+        return keeper.keep_copy(made, sets, prints)
+
+    batches = process_batches(documents, todo, workers, rows.sketcher, keep_copy, shingle_filter)
     for batch in batches:
         rows.fill(batch)
         sets = keeper.add(batch.made.indices, batch.made.sets)
@@ -128,7 +139,7 @@ def collect(
     whole = collect(
         expanded, shingle, sketch, shingle_filter=shingle_filter, jobs=jobs,
         previous=_all_of(collected, expanded), keep=keep, allocate=allocate, progress=progress,
-        checkpoint=checkpoint, in_order=in_order,
+        checkpoint=checkpoint, in_order=in_order, on_sets=on_sets,
     )  # fmt: skip
     every = sorted([*whole.skipped, *skipped], key=lambda each: each.skipped.name)
     read = (whole.read or 0) + len(todo) - len(mailboxes)

@@ -45,7 +45,8 @@ class SampleRecall:
 def sample_recall(
     experiment: Experiment, pairs: Pairs, plan: SamplePlan, seed: int
 ) -> Iterator[SampleRecall]:
-    """Yield a result for each bin from the threshold to 1, and for all bins, by size of sets.
+    """Yield a result for each bin from the threshold to 1, and for all bins; then for the pairs of
+    sets that are too small for the promise, if there are any.
 
     The found pairs are those that `lshdup pairs --measure containment` finds with these samples.
 
@@ -64,8 +65,10 @@ def sample_recall(
     promised = plan.promised_from
     edges = make_bins(plan.threshold)
     bins = np.searchsorted(edges[1:-1], share, side="right")
-    for first, last in ((promised, largest), (1, promised - 1)):
+    for first, last in ((promised, max(promised, largest)), (1, promised - 1)):
         own = (sizes >= first) & (sizes <= last)
+        if first < promised and not own.any():
+            return
         columns = [
             np.bincount(bins[own], weights, len(edges) - 1)
             for weights in (np.ones(own.sum()), is_found[own], chance[own])

@@ -30,20 +30,26 @@ class SamplePlan:
 
     rate : one element in so many is kept, a power of two.
     threshold, recall : a pair of this containment is to be met with this chance.
+    floor : candidates have at least so many common elements; a sample for which the recall allows
+        fewer ones makes none. More: fewer accidental candidates, and the promise is for larger
+        sets.
     """
 
     rate: int
     threshold: float
     recall: float
+    floor: int = 1
 
     @cached_property
     def least(self) -> NDArray[np.int64]:
         """The least number of common elements that make candidates of samples of n elements.
 
-        int64 array over n, the size of the smaller sample; at least 1.
+        int64 array over n, the size of the smaller sample; at least 1, and n + 1 if none is enough.
 
         >>> SamplePlan(16, 0.8, 0.99).least[:13].tolist()
         [1, 1, 1, 1, 1, 1, 2, 3, 3, 4, 4, 5, 6]
+        >>> SamplePlan(16, 0.8, 0.99, floor=3).least[:13].tolist()
+        [1, 2, 3, 4, 5, 6, 7, 3, 3, 4, 4, 5, 6]
         """
         return self._law[0]
 
@@ -57,7 +63,7 @@ class SamplePlan:
         least, fewer = np.ones(_LARGEST + 1, np.int64), np.ones(_LARGEST + 1)
         if c >= 1.0:
             least[1:], fewer[1:] = np.arange(1, _LARGEST + 1), 0.0
-            return least, fewer
+            return self._with_floor(least, fewer)
         # at : the largest number of common elements that is too few. The chance of it, and of it
         # or fewer, follow from those of the sample that is smaller by one.
         at, chance, below = 0, 1.0, 1.0
@@ -69,23 +75,20 @@ class SamplePlan:
                 at, chance, below = at + 1, more, below + more
                 more = chance * (n - at) / (at + 1) * c / (1.0 - c)
             least[n], fewer[n] = at + 1, below
-        return least, fewer
+        return self._with_floor(least, fewer)
+
+    def _with_floor(
+        self, least: NDArray[np.int64], fewer: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Let no sample be met whose least number of common elements is below the floor."""
+        is_unmet = least < self.floor
+        return np.where(is_unmet, np.arange(len(least)) + 1, least), np.where(is_unmet, 1.0, fewer)
 
     def least_common(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return `least` for samples of any size: int64 array."""
         within = np.minimum(sizes, _LARGEST)
         least: NDArray[np.int64] = self.least[within] * sizes // np.maximum(within, 1)
         return np.maximum(least, 1)
-
-    @property
-    def share(self) -> float:
-        """A share of the smaller sample that all candidates have in common, less than any does.
-
-        >>> SamplePlan(16, 0.8, 0.99).share < 0.2
-        True
-        """
-        n = np.arange(1, _LARGEST + 1)
-        return float((self.least[1:] / n).min()) * (1 - 1e-12)
 
     def miss(self, size: int) -> float:
         """Return the chance to miss a pair at the threshold whose smaller set has `size` elements.

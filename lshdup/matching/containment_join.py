@@ -23,8 +23,8 @@ from lshdup.utils.ragged import RaggedSets
 #: Bits that mark the elements of lists, for each element.
 _BITS = 16
 
-#: Share of a set by which its prefix is longer than it must be.
-_SLACK = 1 / 32
+#: One in so many of the common elements that a set needs makes its prefix longer.
+_SLACK = 25
 
 #: (inside, holder, containment, similarity) of pairs: two uint32 and two float64 arrays.
 Insides = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64], NDArray[np.float64]]
@@ -37,6 +37,7 @@ def containment_pairs(
     jobs: int = 1,
     split: int | None = None,
     on_progress: Callable[[int, int], None] = lambda done, n: None,
+    least: NDArray[np.int64] | None = None,
 ) -> Iterator[Insides]:
     """Yield all pairs of the sets `members` with |A ∩ B| / |A| >= threshold, |A| <= |B|.
 
@@ -47,6 +48,8 @@ def containment_pairs(
     split : if set, only pairs of two sides, one below `split` and one not; common elements within
         a side then cost nothing.
     on_progress : called with the number of sets compared, and of all.
+    least : int64 array over all sets, from 1: in place of the threshold, the number of elements of
+        each that a larger set must have.
 
     Yields pieces of (inside, holder, containment, similarity), in any order; at most
     `prefix_index.PIECE` pairs each.
@@ -55,7 +58,11 @@ def containment_pairs(
     step for each rare element of a set that a larger one has. Memory: `planned_memory`.
     """
     order = prefix_index.order_by_size(sets, members)
-    prefixes = prefix_index.choose_prefixes(sets, order, _loosened(threshold), jobs)
+    if least is None:
+        shared = prefix_index.least_sizes(sets.sizes[order], threshold)
+    else:
+        shared = least[order]
+    prefixes = prefix_index.choose_prefixes(sets, order, _loosened(shared), jobs)
     outside = prefixes.sizes - prefixes.single - prefixes.kept
     turns = [
         (prefixes._replace(kept=prefixes.kept * indexed), np.flatnonzero(probing))
@@ -70,7 +77,7 @@ def containment_pairs(
         before += len(holders)
         postings = prefix_index.write_postings(indexed, 0.0, jobs)
         for x, y, containment, similarity in _probe(
-            sets, order, holders, postings, outside, threshold, jobs, report
+            sets, order, holders, postings, outside, shared, jobs, report
         ):
             yield order[x].astype(np.uint32), order[y].astype(np.uint32), containment, similarity
 
@@ -81,10 +88,11 @@ def planned_memory(sizes: NDArray[np.int64], threshold: float, jobs: int = 1) ->
     sizes : int64 array of shape (n,), of the sets that are compared.
 
     >>> planned_memory(np.full(100_000, 900), 0.8) >> 20
-    1271
+    1393
     """
     n, total, largest = len(sizes), int(sizes.sum()), int(sizes.max(initial=0))
-    prefixes = int(prefix_index.room_of_prefixes(sizes, _loosened(threshold)).sum())
+    shared = _loosened(prefix_index.least_sizes(sizes, threshold))
+    prefixes = int((sizes - shared + 1).sum())
     columns = 24 * prefix_index.PIECE
     counting = 2 * total + jobs * 4 * largest
     # A list for each element of a prefix, its element, its holder, and its marks.
@@ -92,9 +100,9 @@ def planned_memory(sizes: NDArray[np.int64], threshold: float, jobs: int = 1) ->
     return 8 * total + 48 * n + 8 * prefixes + max(counting, probing)
 
 
-def _loosened(threshold: float) -> float:
-    """Return a lower threshold, above 0, whose prefixes are longer."""
-    return threshold - min(_SLACK, threshold / 2)
+def _loosened(least: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return lower numbers of common elements, from 1, whose prefixes are longer."""
+    return np.maximum(least - np.minimum(least // _SLACK, least // 2), 1)
 
 
 def _probe(
@@ -103,7 +111,7 @@ def _probe(
     holders: NDArray[np.int64],
     postings: Postings,
     outside: NDArray[np.int64],
-    threshold: float,
+    least: NDArray[np.int64],
     jobs: int,
     on_progress: Callable[[int, int], None],
 ) -> Iterator[Insides]:
@@ -123,7 +131,7 @@ def _probe(
             local.ranks = np.empty((2, room), np.uint32)
             local.shares = np.empty((2, room), np.float64)
         written = containment_join.containment_join(
-            sets.values, sets.offsets, order, threshold, postings, marks, holders, state, last,
+            sets.values, sets.offsets, order, least, postings, marks, holders, state, last,
             outside, local.hits, local.met, local.own, local.table, *local.ranks, *local.shares,
         )  # fmt: skip
         x, y = local.ranks[:, :written].copy()

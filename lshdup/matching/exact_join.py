@@ -52,7 +52,8 @@ def exact_pairs(
     t = 0.8, 4 times near 0. And 12 bytes a set, and three pieces, for each thread.
     """
     order = prefix_index.order_by_size(sets, members)
-    prefixes = prefix_index.choose_prefixes(sets, order, threshold, jobs)
+    least = prefix_index.least_sizes(sets.sizes[order], threshold)
+    prefixes = prefix_index.choose_prefixes(sets, order, least, jobs)
     turns = list(prefix_index.sides(order, split))
     for turn, (indexed, probing) in enumerate(turns):
 

@@ -42,9 +42,13 @@ def order_by_size(sets: RaggedSets, members: NDArray[np.int64]) -> NDArray[np.in
 
 
 def choose_prefixes(
-    sets: RaggedSets, order: NDArray[np.int64], threshold: float, jobs: int
+    sets: RaggedSets, order: NDArray[np.int64], least: NDArray[np.int64], jobs: int
 ) -> Prefixes:
-    """Return the prefix of each set: as many elements as a similar set must share one of."""
+    """Return the prefix of each set: as many elements as a similar set must share one of.
+
+    least : int64 array of shape (m,), by rank, the least number of elements that a similar set must
+        share, from 1.
+    """
     sizes = sets.sizes[order]
     largest = int(sizes.max(initial=0))
     # One counter for each element. With more, fewer elements would look less rare than they are,
@@ -57,7 +61,7 @@ def choose_prefixes(
         )
 
     run_parts(jobs, count)
-    starts = offsets_of(room_of_prefixes(sizes, threshold))
+    starts = offsets_of(sizes - least + 1)
     prefixes = Prefixes(
         sizes,
         starts[:-1],
@@ -69,7 +73,7 @@ def choose_prefixes(
     def choose(part: slice) -> None:
         rarity, tally = np.empty(largest, np.uint8), np.empty(257, np.int64)
         kernels.rarest_elements(
-            sets.values, sets.offsets, order, threshold, counters, rarity, tally, part.start,
+            sets.values, sets.offsets, order, least, counters, rarity, tally, part.start,
             part.stop, prefixes,
         )  # fmt: skip
 
@@ -77,11 +81,18 @@ def choose_prefixes(
     return prefixes
 
 
-def room_of_prefixes(sizes: NDArray[np.int64], threshold: float) -> NDArray[np.int64]:
-    """Return how many elements the prefixes of sets of these sizes may have: int64 array."""
-    # At least two more than needed, because of rounding.
-    room: NDArray[np.int64] = sizes - np.floor(threshold * sizes).astype(np.int64) + 2
-    return np.minimum(sizes, room)
+def least_sizes(sizes: NDArray[np.int64], threshold: float) -> NDArray[np.int64]:
+    """Return the least share of sets of these sizes, in elements, that reaches the threshold.
+
+    The loop makes the result exact for the rounded division of doubles.
+
+    >>> least_sizes(np.array([1, 5, 9, 100]), 0.8).tolist()
+    [1, 4, 8, 80]
+    """
+    least: NDArray[np.int64] = np.maximum(np.floor(threshold * sizes).astype(np.int64) - 1, 0)
+    while (is_less := least / np.maximum(sizes, 1) < threshold).any():
+        least += is_less
+    return least
 
 
 def write_postings(prefixes: Prefixes, threshold: float, jobs: int) -> Postings:

@@ -20,29 +20,40 @@ from lshdup.matching.similarity import score_pairs
 from lshdup.utils.ragged import RaggedSets, SetSource
 
 
+class TooManyError(Exception):
+    """There are more candidate pairs than wanted."""
+
+
 def candidate_pairs(
     samples: RaggedSets,
     members: NDArray[np.int64],
     plan: SamplePlan,
     jobs: int = 1,
     on_progress: Callable[[int, int], None] = lambda done, n: None,
+    most: int = 1 << 62,
 ) -> Iterator[PairArrays]:
     """Yield the candidate pairs of documents, each once: (left, right), uint32, left < right.
 
     Documents that candidate pairs connect come together, so that few of them are read twice.
 
     samples : those of the documents `members`, ascending int64 array of shape (m,).
+    most : raises TooManyError, before the first pair, for more pairs.
 
     Memory: 8 bytes a pair, and what the join takes.
     """
     keys = [np.zeros(0, np.uint64)]
     found = containment_pairs(
-        samples, np.arange(len(samples)), plan.share, jobs, on_progress=on_progress
+        samples,
+        np.arange(len(samples)),
+        plan.threshold,
+        jobs,
+        on_progress=on_progress,
+        least=plan.least_common(samples.sizes),
     )
-    for inside, holder, share, _ in found:
-        size = samples.sizes[inside]
-        keep = np.rint(share * size) >= plan.least_common(size)
-        keys.append(pack_pairs(holder[keep], inside[keep]))
+    for inside, holder, *_ in found:
+        keys.append(pack_pairs(holder, inside))
+        if sum(map(len, keys)) > most:
+            raise TooManyError
     every = np.concatenate(keys)
     every.sort()
     holder, inside = unpack_pairs(every)

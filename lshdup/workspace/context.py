@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.collection.collect import OnSets
 from lshdup.documents.document_list import typed_name
 from lshdup.documents.records import by_number
 from lshdup.errors import ArtifactError, ParameterError
@@ -61,6 +62,7 @@ class RunContext:
         self.skipped, self.progress = skipped, progress
         self._above = above
         self._said: set[str] = set()
+        self.on_sets: OnSets | None = None  #: notified of the sets of documents that are read
 
     def say_once(self, line: str) -> None:
         """Say a line that several steps would say."""

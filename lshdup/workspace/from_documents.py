@@ -56,12 +56,12 @@ def collect_sets(
     return _collect(run, request, documents, shingle, None, keep)
 
 
-def collect_signatures(run: RunContext, request: Request) -> Collection:
+def collect_signatures(run: RunContext, request: Request, memory: int = 0) -> Collection:
     """Collect and save the signatures of the documents that a request names.
 
-    Sets are kept for verification only where reading a document again is slow, and are saved only
-    if a reader of office formats made many of them, or archives would be unpacked again. Without a
-    store nothing is saved.
+    Sets are kept if they fit into `memory` bytes, and for verification where reading a document
+    again is slow; they are saved only if a reader of office formats made many of them, or archives
+    would be unpacked again. Without a store nothing is saved.
     """
     shingle = merge_params(ShingleParams, request.given)
     wanted = read_filter_request(run, request, shingle)
@@ -78,7 +78,8 @@ def collect_signatures(run: RunContext, request: Request) -> Collection:
     # about seven bytes and makes a shingle of eight.
     in_spool = documents.has_parquet and documents.spans.sum() > SET_BYTES
     spool = open_optional_spool(documents.record_files.folder) if in_spool else None
-    keep: Spool | int = spool or (SET_BYTES // 2 if is_slow or documents.has_parquet else 0)
+    in_memory = max(memory, SET_BYTES // 2 if is_slow or documents.has_parquet else 0)
+    keep: Spool | int = spool or in_memory
     with spool or nullcontext():
         collection = _collect(
             run, request, documents, shingle, sketch, keep, shingle_filter, journal
@@ -292,6 +293,7 @@ def _collect(
         allocate=run.room,
         progress=run.progress,
         checkpoint=journal,
+        on_sets=run.on_sets,
     )
     run.report_skipped(collection.skipped, request.documents)
     return collection

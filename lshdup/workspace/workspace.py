@@ -5,7 +5,11 @@ DOCS continues from the store; stale artifacts are rebuilt, and said. The module
 the work.
 """
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 import numpy as np
+from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import build_filter, filter_collection
@@ -23,6 +27,10 @@ from lshdup.workspace.context import RunContext
 from lshdup.workspace.filter_request import read_filter_request
 from lshdup.workspace.index import IndexedCollection
 from lshdup.workspace.request import Request, merge_params
+
+if TYPE_CHECKING:
+    from lshdup.workspace.containment.joining import JoinPlan
+    from lshdup.workspace.containment.samples import SampleCollector
 
 
 class Workspace(RunContext):
@@ -106,6 +114,31 @@ class Workspace(RunContext):
         threshold = merge_params(BandParams, request.given).threshold
         return clustering.cluster_exactly(self, collection, sets, threshold, params, request)
 
+    def collect_to_join(self, request: Request) -> tuple[Collection, "SampleCollector"]:
+        """`lshdup pairs --measure containment` begins: the collection, and samples of its sets."""
+        from lshdup.workspace.containment import joining  # Imported here to keep `query` fast.
+
+        sampled = joining.new_collector(merge_params(BandParams, request.given), request)
+        self.on_sets = sampled.add
+        try:
+            # Sets are in memory twice while they are gathered.
+            return self.load_or_collect_signatures(request, request.memory // 2), sampled
+        finally:
+            self.on_sets = None
+
+    def find_contained_pairs(
+        self,
+        collection: Collection,
+        sampled: "SampleCollector",
+        request: Request,
+        on_plan: Callable[["JoinPlan"], None],
+    ) -> tuple[NDArray[np.int64], PairsFound]:
+        """`lshdup pairs --measure containment`: `duplicate_of`, and the pairs of a collection."""
+        from lshdup.workspace.containment import joining  # Imported here to keep `query` fast.
+
+        params = merge_params(BandParams, request.given)
+        return joining.find_contained_pairs(self, collection, sampled, params, request, on_plan)
+
     # --- inputs of the exact join, of --against and of the experiments ----------------------------
 
     def load_or_collect_sets(self, request: Request) -> tuple[Collection, RaggedSets]:
@@ -125,11 +158,14 @@ class Workspace(RunContext):
         assert collection.sets is not None
         return collection, collection.sets
 
-    def load_or_collect_signatures(self, request: Request) -> Collection:
-        """Return a collection with signatures, and with its sets if they are kept anywhere."""
+    def load_or_collect_signatures(self, request: Request, memory: int = 0) -> Collection:
+        """Return a collection with signatures, and with its sets if they are kept anywhere.
+
+        memory : bytes of sets of documents that are read now that may be kept.
+        """
         if request.documents:
             with self.locking(create=True):
-                collection = from_documents.collect_signatures(self, request)
+                collection = from_documents.collect_signatures(self, request, memory)
         else:
             collection = from_store.load_or_sketch_signatures(
                 self, request, verify=True, save=False

@@ -186,3 +186,65 @@ def test_groups_are_never_made_by_containment(run):
     told = run("clusters", LICENCES, *MEASURE, code=2)
     assert "there is no option --measure" in told.err
     assert "would chain" in told.err
+
+
+# --- by samples, where the sets exceed --memory ---
+
+LITTLE = ["--memory", "16MB"]
+
+
+def test_samples_find_the_same_and_say_what_they_may_miss(run):
+    exact = run("pairs", LICENCES, *MEASURE, "--exact", "--no-store")
+    assert "none missed" in exact.err
+    sampled = [run("pairs", LICENCES, *MEASURE, *LITTLE, f"-j{jobs}") for jobs in (1, 2, 4)]
+    assert [each.out for each in sampled] == [exact.out] * 3
+    assert "more than --memory, 16 MB: samples of 1 shingle in 8 are joined" in sampled[0].err
+    said = "chance to miss a pair of containment 0.8: 1 % if the smaller document has 45 shingles"
+    assert said in sampled[0].err
+    assert "none missed" not in sampled[0].err
+    assert "samples are taken from samples.npz" in sampled[1].err
+    assert run("pairs", *MEASURE, *LITTLE).out == exact.out
+    strict = run("pairs", *MEASURE, *LITTLE, "--recall", "0.9999")
+    assert strict.out == exact.out
+    assert "samples of 1 shingle in 4" in strict.err
+    assert "samples are taken" not in strict.err
+
+
+def test_small_documents_that_may_be_missed_are_counted(run, tmp_path):
+    folder = tmp_path / "d"
+    folder.mkdir()
+    for name, words in {"a": (0, 900), "b": (100, 122), "c": (300, 500)}.items():
+        (folder / f"{name}.txt").write_text(text(*words))
+    err = run("pairs", "d", *MEASURE, *LITTLE).err
+    assert "; 1 document with fewer, 9.9 % with 22: --exact finds all" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--memory", "1GB"], "--memory has no meaning without --measure containment"),
+        ([*MEASURE, "--exact", "--memory", "1GB"], "--memory has no meaning with --exact"),
+        ([*MEASURE, "--against", "d", "--memory", "1GB"], "--memory has no meaning with --against"),
+        ([*MEASURE, "--bands", "3"], "--bands has no meaning with --measure containment"),
+        ([*MEASURE, "--memory", "3MB"], "'3MB' is less than 16MB"),
+    ],
+)
+def test_options_that_samples_do_not_use_are_refused(run, tmp_path, options, said):
+    (tmp_path / "d").mkdir()
+    assert said in run("pairs", "d", *options, code=2).err
+
+
+def test_the_recall_of_samples_is_at_least_what_was_promised(run):
+    asked = ["accuracy", LICENCES, "--no-store", "--found", *MEASURE, "-t", "0.5"]
+    rows = [json.loads(line) for line in run(*asked, "--format", "jsonl").lines]
+    whole = rows[5]
+    assert (whole["rate"], whole["containment_from"], whole["containment_to"]) == (4, 0.5, 1.0)
+    assert whole["pairs"] == sum(row["pairs"] for row in rows[:5]) > 300
+    for row in filter(lambda row: row["pairs"], rows[:6]):
+        assert row["share_high"] >= 0.99
+        assert row["share_low"] - 0.01 <= row["expected"] <= row["share_high"] + 0.01
+    assert "with --measure containment" in run(*asked, "--perms", "64", code=2).err
+    assert (
+        "--measure has no meaning without --found"
+        in run("accuracy", LICENCES, *MEASURE, code=2).err
+    )

@@ -6,8 +6,8 @@ needs no registration):
     Mutant(
         "pairs: the threshold is exclusive",     # a name that no other one has
         "lshdup/matching/similarity.py",         # the file that the fault is put into
-        "keep = score >= threshold",             # text that stands exactly once in the file
-        "keep = score > threshold",              # the text that takes its place
+        "keep = similarity >= threshold",             # text that stands exactly once in the file
+        "keep = similarity > threshold",              # the text that takes its place
         "tests/matching/test_similarity.py -k exactly_at",  # tests that must fail: files, nodes, -k
     )
 

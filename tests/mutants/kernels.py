@@ -152,9 +152,9 @@ MUTANTS = [
     ),
     Mutant(
         "exact join: a prefix too short for a pair at the threshold",
-        "lshdup/kernels/joins/prefixes.py",
-        "    while size / a < threshold:",
-        "    while size / a <= threshold:",
+        "lshdup/matching/prefix_index.py",
+        "least / np.maximum(sizes, 1) < threshold",
+        "least / np.maximum(sizes, 1) <= threshold",
         PAIRS,
     ),
     Mutant(

@@ -24,8 +24,8 @@ MUTANTS = [
     Mutant(
         "verify: the threshold is exclusive",
         "lshdup/matching/similarity.py",
-        "keep = score >= threshold",
-        "keep = score > threshold",
+        "keep = similarity >= threshold",
+        "keep = similarity > threshold",
         f"{THRESHOLD} -k bands",
     ),
     Mutant(

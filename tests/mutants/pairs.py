@@ -22,8 +22,8 @@ MUTANTS = [
     Mutant(
         "verification: pairs at the threshold are dropped",
         "lshdup/matching/similarity.py",
-        "keep = score >= threshold",
-        "keep = score > threshold",
+        "keep = similarity >= threshold",
+        "keep = similarity > threshold",
         "tests/matching/test_similarity.py",
     ),
     Mutant(

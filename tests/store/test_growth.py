@@ -12,7 +12,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, multiple, rule
 
-from lshdup.params import ClusterParams, DocumentParams, PairParams
+from lshdup.params import BandParams, ClusterParams, DocumentParams, PairParams
+from lshdup.workspace.containment.joining import find_contained_pairs
 from lshdup.workspace.folders.finding import compare_folders
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
@@ -60,6 +61,17 @@ def folders_of(store):
     documents = indexed.collection.documents
     names = [folders.typed_names(documents, each) for each in (pairs.inside, pairs.holder)]
     return names, [getattr(pairs, name).tolist() for name in pairs.__dataclass_fields__]
+
+
+def contained_of(store):
+    """`lshdup pairs d --measure containment --store STORE`, by samples."""
+    request = Request((b"d",), DocumentParams(), {"threshold": 0.6}, 2)
+    workspace = Workspace(Path(store))
+    collection, sampled = workspace.collect_to_join(request)
+    _, found = find_contained_pairs(
+        workspace, collection, sampled, BandParams(0.6), request, sample=True
+    )
+    return [column.tolist() for column in found.pairs.part(0, len(found.pairs))]
 
 
 class Growth(RuleBasedStateMachine):
@@ -135,12 +147,15 @@ class Growth(RuleBasedStateMachine):
     def run(self):
         check = self.hidden_change
         self.hidden_change = False
-        answers = [pairs_of("store", check), folders_of("store")]
-        assert answers == [pairs_of("fresh"), folders_of("fresh")]
+        answers = [pairs_of("store", check), folders_of("store"), contained_of("store")]
+        assert answers == [pairs_of("fresh"), folders_of("fresh"), contained_of("fresh")]
         for store in ("store", "fresh"):
             request = Request((b"d",), DocumentParams(), {}, 2)
             Workspace(Path(store)).make_shingles(request)
-        for kind in ("shingles", "signatures", "bands", "pairs"):
+        kinds = ["shingles", "signatures", "bands", "pairs"]
+        if Path("fresh/samples.npz").exists():  # There was a document to sample.
+            kinds.append("samples")
+        for kind in kinds:
             assert (
                 Path(f"store/{kind}.npz").read_bytes() == Path(f"fresh/{kind}.npz").read_bytes()
             ), kind

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup.cli.commands.timing import list_sketches, run_experiment
-from lshdup.cli.conflicts import is_set
+from lshdup.cli.conflicts import is_set, refuse
+from lshdup.cli.find_pairs import say_promise
 from lshdup.cli.help import Command, plain_option
 from lshdup.cli.messages import say_contract
 from lshdup.cli.options import (
     documents_options,
     list_columns,
+    measure_option,
+    memory_option,
     output_options,
     plot_option,
     run_options,
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from lshdup.collection.collection import Collection
     from lshdup.evaluation.accuracy import Accuracy, BandAccuracy, BandRecall
     from lshdup.evaluation.experiment import Experiment
+    from lshdup.evaluation.sample_recall import SampleRecall
     from lshdup.lsh.band_plan import BandPlan
 
 
@@ -49,7 +53,7 @@ class _Buckets(ParamType[str | int]):
         return int(value)
 
 
-@list_columns("accuracy", "accuracy-bands", "accuracy-found")
+@list_columns("accuracy", "accuracy-bands", "accuracy-found", "accuracy-containment")
 @click.command(
     "accuracy",
     cls=Command,
@@ -59,6 +63,7 @@ Examples:
   lshdup accuracy sample_corpus --perms 100,400 --epsilon 0.05,0.1 --runs 3
   lshdup accuracy sample_corpus --perms 120 --bands 10,20,40 --threshold 0.7 --sample 50
   lshdup accuracy sample_corpus --found --threshold 0.7
+  lshdup accuracy sample_corpus --found --measure containment --threshold 0.7
 """,
 )
 @documents_options
@@ -76,6 +81,7 @@ Examples:
 @plain_option("--found", is_flag=True,
               help="Measure what share of all true pairs the bands find: planned ones, or "
                    "--bands.")  # fmt: skip
+@measure_option
 @plain_option("-t", "--threshold", type=Share(), metavar="T", default=0.9,
               help="With --bands, --found: similarity of near-duplicates.")  # fmt: skip
 @plain_option("--recall", type=Share(), metavar="P", default=BandParams().recall,
@@ -90,6 +96,7 @@ Examples:
                    "prime from the number of documents.")  # fmt: skip
 @plain_option("--seed", type=int, default=SketchParams().seed, help="The first of the seeds.")
 @plot_option
+@memory_option
 @run_options
 @output_options
 @click.pass_context
@@ -105,7 +112,10 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
     With --found: all pairs from the threshold on, by the exact join, and the share of them that the
     bands of `lshdup pairs` find, with a 95 % interval, in each bin of similarity (the last line: in
-    all), beside what the S-curve expects. Exact copies are counted once.
+    all), beside what the S-curve expects. Exact copies are counted once. With --measure
+    containment: the share of them that the samples of `lshdup pairs` find, which it takes where the
+    sets exceed --memory; pairs whose smaller document has fewer shingles than the promise is for
+    have lines of their own.
     """
     bands, found = options["bands"], options["found"]
     if not options["perms"]:
@@ -114,6 +124,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         )
     sketches = list_sketches(options)
     _check_use(ctx, bands, options["perms"])
+    if options["measure"] == "containment":
+        return run_experiment(ctx, options, sketches, _measure_samples, "")
     if found and not bands:
         _plan_bands(options, 0)  # Raises before any work starts if no plan keeps the recall.
     measure = _measure_recall if found else _measure_bands if bands else _measure_estimates
@@ -130,7 +142,11 @@ _USE = {
     "threshold": ("bands", "found"),
     "buckets": ("bands", "found"),
     "recall": ("found",),
+    "measure": ("found",),
 }
+
+#: Options of bands and signatures, which pairs of containment do not come from.
+_NOT_CONTAINED = ("schemes", "perms", "bands", "buckets")
 
 
 def _check_use(ctx: click.Context, bands: tuple[int, ...] | None, perms: tuple[int, ...]) -> None:
@@ -145,6 +161,10 @@ def _check_use(ctx: click.Context, bands: tuple[int, ...] | None, perms: tuple[i
             )
             message = f"--{name} has no meaning {where}"
             raise ParameterError(message, "leave one of them out")
+    if ctx.params["measure"] == "containment":
+        refuse(ctx, _NOT_CONTAINED, "with --measure containment")
+    else:
+        refuse(ctx, ("memory",), "without --measure containment")
     if mode == "found" and ctx.params["plot"] is not None:
         message = "--plot draws no figure of --found"
         raise ParameterError(message, "leave one of them out")
@@ -220,6 +240,33 @@ def _measure_recall(
     )
     plans = {k: [plan for plan, _ in each] for k, each in planned.items()}
     return band_recall(experiment, pairs, plans)
+
+
+def _measure_samples(
+    session: Session, collection: "Collection", experiment: "Experiment", options: dict[str, Any]
+) -> "Iterable[SampleRecall]":
+    from lshdup.evaluation.sample_recall import sample_recall
+    from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
+    from lshdup.pipeline import find_pairs_exactly
+    from lshdup.workspace.containment.joining import plan_join
+
+    console, request, threshold = session.console, session.request, options["threshold"]
+    duplicate_of = find_exact_duplicates(collection.fingerprints)
+    sizes = collection.sizes[documents_to_compare(duplicate_of, collection.sizes)]
+    params = BandParams(threshold, options["recall"])
+    plan = plan_join(sizes, params, request.memory, request.jobs, sample=True)
+    assert plan.samples is not None
+    console.say(f"samples of 1 shingle in {plan.samples.rate}")
+    say_promise(console, plan)
+    pairs = find_pairs_exactly(
+        collection, experiment.sets, duplicate_of, threshold, experiment.jobs, console.progress,
+        "containment",
+    ).pairs  # fmt: skip
+    console.say(
+        f"{count_of(len(pairs), 'pair')} of containment {threshold:g} or more, by the exact "
+        f"join{console.duration_of('candidates')}"
+    )
+    return sample_recall(experiment, pairs, plan.samples, options["seed"])
 
 
 def _count_buckets(buckets: str | int | None, experiment: "Experiment") -> int:

@@ -86,9 +86,9 @@ def list_sketches(options: dict[str, Any]) -> list[SketchParams]:
 
 
 #: Parameters of experiments: a session knows nothing of them, and the store is never asked.
-_MEASURED = (
-    "schemes perms seed runs epsilon bands found threshold recall sample queries buckets".split()
-)
+_MEASURED = """
+schemes perms seed runs epsilon bands found threshold recall sample queries buckets measure
+""".split()
 
 
 def run_experiment(

@@ -8,7 +8,7 @@ import numpy as np
 
 from lshdup.kernels.helpers import F64, I64, U32, U64, inlined
 from lshdup.kernels.jit import kernel
-from lshdup.kernels.joins.prefixes import Postings, least_size, slot_of
+from lshdup.kernels.joins.prefixes import Postings, slot_of
 
 _0, _1, _2, _6, _63, _64 = (np.uint64(i) for i in (0, 1, 2, 6, 63, 64))
 
@@ -73,7 +73,7 @@ def containment_join(
     values: U64,
     offsets: I64,
     order: I64,
-    threshold: float,
+    least_sizes: I64,
     postings: Postings,
     marks: U64,
     holders: I64,
@@ -93,6 +93,7 @@ def containment_join(
 
     The caller repeats the call until state[0] is last; a call ends when the output is full.
 
+    least_sizes : by rank, the least number of elements that a larger set must share.
     postings : of the prefixes of the sets that may be inside.
     marks : of `mark_elements`, of the elements of the lists.
     state : number in `holders`, and of its candidates that are done.
@@ -134,9 +135,8 @@ def containment_join(
         candidates = 0
         for i in range(near):
             y = np.int64(met[i])
-            size = offsets[order[y] + 1] - offsets[order[y]]
             met[candidates] = y
-            candidates += np.int64(hits[y] + outside[y] >= least_size(size, threshold))
+            candidates += np.int64(hits[y] + outside[y] >= least_sizes[y])
             hits[y] = 0
         if state[1] < candidates:
             slots = _slots_for(len(holder))
@@ -147,9 +147,8 @@ def containment_join(
                 return written
             y = np.int64(met[i])
             inside = values[offsets[order[y]] : offsets[order[y] + 1]]
-            least = least_size(len(inside), threshold)
-            common = _overlap(inside, holder, table, slots, least)
-            if common >= least:
+            common = _overlap(inside, holder, table, slots, least_sizes[y])
+            if common >= least_sizes[y]:
                 left[written] = y
                 right[written] = x
                 containment[written] = common / len(inside)

@@ -73,15 +73,6 @@ def least_overlap(a: int, b: int, threshold: float) -> int:
     return least
 
 
-@inlined
-def least_size(a: int, threshold: float) -> int:
-    """Return the smallest size of a set that can be similar enough to one of size a."""
-    size = max(0, np.int64(np.floor(threshold * a)) - 1)
-    while size / a < threshold:
-        size += 1
-    return size
-
-
 @kernel
 def count_elements(
     values: U64, offsets: I64, order: I64, part: int, parts: int, own: U32, counters: U16
@@ -125,7 +116,7 @@ def rarest_elements(
     values: U64,
     offsets: I64,
     order: I64,
-    threshold: float,
+    least_sizes: I64,
     counters: U16,
     rarity: U8,
     tally: I64,
@@ -138,13 +129,14 @@ def rarest_elements(
     The prefix of a set is its rarest elements, as many as a similar set must share one of. All
     sets order their elements by (rarity of the counter, value).
 
+    least_sizes : by rank, the least number of elements that a similar set must share, from 1.
     rarity, tally : scratch, as long as the largest set, and of 257.
     """
     slots = np.uint64(len(counters))
     for rank in range(first, last):
         begin = np.uint64(offsets[order[rank]])
         size = np.uint64(offsets[order[rank] + 1]) - begin
-        length = np.int64(size) - least_size(np.int64(size), threshold) + 1
+        length = np.int64(size) - least_sizes[rank] + 1
         # In natural text, elements that no other set has often fill the whole prefix. A loop
         # without dependencies finds out soon, because its cache misses overlap.
         alone = 0

@@ -2,7 +2,8 @@
 by samples of the sets.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,21 +11,31 @@ from numpy.typing import NDArray
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import set_source
 from lshdup.frozen import dataclass
-from lshdup.lsh.candidates import CandidateCounter, documents_to_compare, find_exact_duplicates
+from lshdup.lsh.candidates import (
+    CandidateCounter,
+    PairArrays,
+    documents_to_compare,
+    find_exact_duplicates,
+)
 from lshdup.lsh.sample_plan import SamplePlan, plan_samples
 from lshdup.matching import sampled_join
 from lshdup.matching.containment_join import planned_memory
 from lshdup.matching.measures import join_sets
-from lshdup.matching.pairs import Pairs, gather_pairs
+from lshdup.matching.pairs import gather_pairs, pack_pairs
 from lshdup.matching.results import PairsFound
 from lshdup.params import BandParams, SketchParams
-from lshdup.workspace.containment.samples import load_or_make_samples
+from lshdup.utils.ragged import RaggedSets
+from lshdup.workspace.containment.samples import SampleCollector, load_or_make_samples
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.request import Request, merge_params
 
-#: Sets of so few elements may be missed: rates that keep enough of them cost more than the exact
-#: join.
+#: Elements of the smallest sets for which the recall is promised. A rate that keeps enough of
+#: smaller sets would make nearly the exact join; a larger rate makes many accidental candidates.
 SMALL = 64
+
+#: More candidate pairs than this, and than so many for each document, are taken for accidents of
+#: small samples: more common elements are asked for, at most so many.
+_FEW, _CANDIDATES, _LARGEST_FLOOR = 1 << 20, 32, 8
 
 #: Bytes that an element of a sample takes, gathered and joined.
 _BYTES = 48
@@ -52,12 +63,17 @@ class JoinPlan:
 
 
 def plan_join(
-    sizes: NDArray[np.int64], params: BandParams, memory: int, jobs: int, *, sample: bool = False
+    sizes: NDArray[np.int64],
+    params: BandParams,
+    memory: int = 1 << 62,
+    jobs: int = 1,
+    *,
+    sample: bool = False,
 ) -> JoinPlan:
     """Return how sets are joined: exactly if that fits into memory, else by samples.
 
-    The rate of samples is the largest that keeps the promised recall for the smallest set, but for
-    those below SMALL, or the smallest that fits into memory.
+    The rate of samples is the largest that keeps the promised recall for sets of SMALL elements, or
+    the smallest one that fits into memory.
 
     sizes : int64 array of shape (m,), elements of the sets.
     sample : take samples in any case.
@@ -69,13 +85,20 @@ def plan_join(
     rate = 1
     while _BYTES * int(sizes.sum()) > rate * memory:
         rate *= 2
-    smallest = max(SMALL, int(sizes.min())) if len(sizes) else SMALL
-    return JoinPlan(sizes, needed, memory, plan_samples(smallest, threshold, recall, rate))
+    return JoinPlan(sizes, needed, memory, plan_samples(SMALL, threshold, recall, rate))
+
+
+def new_collector(params: BandParams, request: Request) -> SampleCollector:
+    """Return the collector of samples while documents are read, at the rate of `plan_join`."""
+    rate = plan_samples(SMALL, params.threshold, params.recall).rate
+    seed = merge_params(SketchParams, request.given).seed
+    return SampleCollector(rate, seed, request.memory // 4)
 
 
 def find_contained_pairs(
     run: RunContext,
     collection: Collection,
+    sampled: SampleCollector,
     params: BandParams,
     request: Request,
     on_plan: Callable[[JoinPlan], None] = lambda _: None,
@@ -88,12 +111,14 @@ def find_contained_pairs(
     ----------
     run : state of the run.
     collection : documents, and their sets if memory or the store holds them.
+    sampled : samples of the documents that this run has read.
     params : threshold and recall.
-    request : threads, memory, and the seed of the samples.
+    request : threads and memory.
     on_plan : notified of the plan, before the work.
     sample : take samples, even if the sets fit into memory.
 
     """
+    request.accept(collection.documents, True)
     duplicate_of = find_exact_duplicates(collection.fingerprints)
     members = documents_to_compare(duplicate_of, collection.sizes)
     plan = plan_join(collection.sizes[members], params, request.memory, request.jobs, sample=sample)
@@ -104,25 +129,51 @@ def find_contained_pairs(
         run.progress("candidates", done, n)
 
     if plan.samples is None:
+        sets, rows = collection.sets, members
+        if sets is None:
+            sets, rows = source(members), np.arange(len(members))
         pairs = join_sets(
-            source(members),
-            np.arange(len(members)),
-            params.threshold,
-            "containment",
-            request.jobs,
-            on_progress=report,
+            sets, rows, params.threshold, "containment", request.jobs, on_progress=report
         )
-        left, right = members[pairs.left], members[pairs.right]
-        return duplicate_of, PairsFound(Pairs.of(left, right, pairs.similarity), -1)
-    seed = merge_params(SketchParams, request.given).seed
-    samples = load_or_make_samples(run, collection, members, plan.samples.rate, seed, source)
+        if collection.sets is None:  # The order stays.
+            keys = pack_pairs(members[pairs.left], members[pairs.right])
+            pairs = replace(pairs, keys=keys)
+        return duplicate_of, PairsFound(pairs, -1)
+    samples = load_or_make_samples(run, collection, members, plan.samples.rate, sampled, source)
     run.progress("candidates", 0, 0)
     counter = CandidateCounter()
-    pieces = counter.count(
-        sampled_join.candidate_pairs(samples, members, plan.samples, request.jobs, report)
-    )
+    found = _find_candidates(samples, members, plan, request.jobs, report, on_plan)
+    pieces = counter.count(found)
     verified = sampled_join.verify_containment(
         pieces, collection.sizes, source, params.threshold, request.jobs
     )
     pairs = gather_pairs(verified)
+    # Without any pair, NumPy would take the scores for real ones.
+    pairs = replace(pairs, values=pairs.values.astype(np.complex128))
     return duplicate_of, PairsFound(pairs, counter.pairs)
+
+
+def _find_candidates(
+    samples: RaggedSets,
+    members: NDArray[np.int64],
+    plan: JoinPlan,
+    jobs: int,
+    on_progress: Callable[[int, int], None],
+    on_plan: Callable[[JoinPlan], None],
+) -> Iterator[PairArrays]:
+    """Yield candidate pairs, with the smallest floor that keeps accidental ones few.
+
+    on_plan : notified of a plan with a larger floor, which promises less.
+    """
+    assert plan.samples is not None
+    most = max(_FEW, _CANDIDATES * len(members))
+    while True:
+        try:
+            is_last = plan.samples.floor == _LARGEST_FLOOR
+            yield from sampled_join.candidate_pairs(
+                samples, members, plan.samples, jobs, on_progress, 1 << 62 if is_last else most
+            )
+            return
+        except sampled_join.TooManyError:
+            plan = replace(plan, samples=replace(plan.samples, floor=plan.samples.floor + 1))
+            on_plan(plan)

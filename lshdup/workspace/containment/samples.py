@@ -18,8 +18,34 @@ from lshdup.workspace.context import RunContext
 #: Bytes of sets that are read at a time.
 _BYTES_AT_ONCE = 24 << 20
 
+#: Samples, and the fingerprints of their sets.
+Part = tuple[NDArray[np.uint64], RaggedSets]
+
 #: Seconds of work after which it is saved; then after twice as many, and so on.
 _PATIENCE = 10.0
+
+
+class SampleCollector:
+    """The samples of the sets of documents while these are read, unless they exceed the room.
+
+    rate, seed : of the samples. room : bytes.
+    """
+
+    def __init__(self, rate: int, seed: int, room: int) -> None:
+        self.rate, self.seed = rate, seed
+        self.parts: list[Part] = []
+        self._room = room
+
+    def add(self, sets: RaggedSets, prints: NDArray[np.uint64]) -> None:
+        """Keep the samples of some sets. For any thread."""
+        if self._room < 0:
+            return
+        part = prints.copy(), sample_sets(sets, self.rate, self.seed).copy().sort()
+        self._room -= part[1].values.nbytes
+        if self._room < 0:
+            self.parts.clear()
+        else:
+            self.parts.append(part)
 
 
 def load_or_make_samples(
@@ -27,26 +53,32 @@ def load_or_make_samples(
     collection: Collection,
     members: NDArray[np.int64],
     rate: int,
-    seed: int,
+    collected: SampleCollector,
     source: SetSource,
 ) -> RaggedSets:
-    """Return the samples of the sets of documents; only those that are not stored are made.
+    """Return the samples of the sets of documents; documents are read for missing ones only.
 
     They are saved, also now and then in a long run: a killed one is resumed by the next.
 
     members : int64 array of shape (m,), documents whose sets differ.
-    rate, seed : of the samples; those stored with a smaller rate serve too.
+    rate : of the samples; those stored with a smaller rate serve too.
+    collected : samples of documents that this run has read.
     source : gives shingle sets; the set of a document that cannot be read again is empty, and so is
         its sample.
     """
-    prints = collection.fingerprints[members]
-    stored = _load(run, collection, rate, seed)
+    prints, seed = collection.fingerprints[members], collected.seed
+    stored = _load(run, collection, min(rate, collected.rate), seed)
     wanted = np.flatnonzero(np.isin(stored.prints, prints))
-    missing = np.flatnonzero(~np.isin(prints, stored.prints))
     if len(wanted):
         run.say(f"{count_of(len(wanted), 'sample is', 'samples are')} taken from samples.npz")
-    is_changed = len(missing) > 0 or len(wanted) < len(stored.prints)
     parts = [(stored.prints[wanted], stored.samples.take(wanted))]
+    if collected.rate == stored.rate:
+        new = _gather(collected.parts, stored.rate, seed)
+        rows = np.flatnonzero(np.isin(new.prints, prints) & ~np.isin(new.prints, stored.prints))
+        parts.append((new.prints[rows], new.samples.take(rows)))
+    known = np.concatenate([part for part, _ in parts])
+    missing = np.flatnonzero(~np.isin(prints, known))
+    is_changed = len(missing) > 0 or len(known) > len(wanted) or len(wanted) < len(stored.prints)
     done, patience, started = 0, _PATIENCE, time.monotonic()
     for some in _in_reading_order(collection, members, missing):
         run.progress("samples", done, len(missing))
@@ -86,12 +118,11 @@ def _save(run: RunContext, collection: Collection, stored: StoredSamples) -> Non
     run.keep("samples.npz", lambda store: save_samples(store, collection.shingle, stored))
 
 
-def _gather(
-    parts: list[tuple[NDArray[np.uint64], RaggedSets]], rate: int, seed: int
-) -> StoredSamples:
-    """Return samples by the fingerprints of their sets, given in any order."""
-    prints = np.concatenate([part for part, _ in parts])
-    order = np.argsort(prints)
+def _gather(parts: list[Part], rate: int, seed: int) -> StoredSamples:
+    """Return samples by the fingerprints of their sets, given in any order, those of copies too."""
+    prints = np.concatenate([np.zeros(0, np.uint64), *(part for part, _ in parts)])
+    order = np.argsort(prints, kind="stable")
+    order = order[np.diff(prints[order], prepend=~prints[order[:1]]) != 0]
     samples = RaggedSets.concatenate([part for _, part in parts]).take(order)
     return StoredSamples(prints[order], samples, rate, seed)
 

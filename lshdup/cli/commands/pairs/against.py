@@ -156,8 +156,10 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
 def _say_plan(session: Session, both: "Against", params: PairParams) -> None:
     """Say before the work what the join by containment takes."""
     if params.measure == "containment":
-        sizes, threshold = both.sides.sizes, both.params.threshold
-        say_plan(session.console, sizes, threshold, session.request.jobs)
+        from lshdup.workspace.containment.joining import plan_join
+
+        plan = plan_join(both.sides.sizes, both.params, jobs=session.request.jobs)
+        say_plan(session.console, plan)
 
 
 def _verified(_left: Any, _right: Any, similarity: Any, estimated: Any) -> "list[list[Cell]]":

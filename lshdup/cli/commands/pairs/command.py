@@ -15,6 +15,7 @@ from lshdup.cli.options import (
     check_option,
     engine_options,
     list_columns,
+    memory_option,
     option,
     output_options,
     pair_options,
@@ -50,6 +51,7 @@ Examples:
 )
 @table_options
 @pair_options
+@memory_option
 @same_option
 @against_option("Only pairs of DOCS with documents of OTHER (they may be gone)")
 @plain_option(

@@ -1,0 +1,43 @@
+"""Faults of samples of sets, and of what is found and promised by them."""
+
+from tests.mutants import Mutant
+
+LAW, STORE = "tests/lsh/test_samples.py", "tests/workspace/test_containment.py"
+
+MUTANTS = [
+    Mutant(
+        "samples: one hash too many is kept",
+        "lshdup/kernels/samples.py",
+        "mix64(values[i] ^ salt) < limit",
+        "mix64(values[i] ^ salt) < limit + limit",
+        LAW,
+    ),
+    Mutant(
+        "samples: one common element more is needed",
+        "lshdup/lsh/sample_plan.py",
+        "least[n], fewer[n] = at + 1, below",
+        "least[n], fewer[n] = min(at + 2, n), below",
+        LAW,
+    ),
+    Mutant(
+        "samples: those of removed documents stay",
+        "lshdup/workspace/containment/samples.py",
+        "wanted = np.flatnonzero(np.isin(stored.prints, prints))",
+        "wanted = np.arange(len(stored.prints))",
+        STORE,
+    ),
+    Mutant(
+        "samples: of another rate are used",
+        "lshdup/store/samples_io.py",
+        "len(whole.values) != len(values)",
+        "len(whole.values) > len(values)",
+        STORE,
+    ),
+    Mutant(
+        "samples: candidates are not verified",
+        "lshdup/matching/sampled_join.py",
+        "keep = scores.real >= threshold",
+        "keep = scores.real >= 0",
+        STORE,
+    ),
+]
