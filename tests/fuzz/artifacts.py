@@ -28,7 +28,7 @@ from lshdup.store.checksums import block_checksums
 from tests.fuzz import Tally
 from tests.fuzz.html import PATIENCE, impatient
 
-KINDS = ("shingles", "signatures", "bands", "pairs", "clusters")
+KINDS = ("shingles", "signatures", "bands", "pairs", "clusters", "samples")
 TOKENS = ("word", "ids")
 INTEGERS = (
     0,
@@ -77,14 +77,17 @@ NPY = (
 )  # fmt: skip
 FIELDS = (0, 1, 8, 0xFFFF, 0xFFFE, 1 << 15)
 
+#: Too little memory for the exact join: samples are joined.
+SAMPLED = ["pairs", "--measure", "containment", "--memory", "16MB"]
+
 COMMANDS = {
     "word": (
         ["pairs"], ["query", "d3"], ["pairs"], ["query", "a0.txt"], ["pairs", "--exact"], ["index"], ["signatures", "--perms", "64"],
         ["pairs", "docs"], ["pairs", "--threshold", "0.9", "--verify", "estimate"], ["shingle", "--show", "a1.txt"], ["query", "new.txt"],
         ["clusters"], ["clusters", "docs", "--emit", "drop"], ["clusters", "--linkage", "single", "--keep", "shortest"],
-        ["pairs", "--collapse-copies", "--max-bucket", "2"], ["index", "docs", "--threshold", "0.7"], ["accuracy", "--found", "--perms", "32"],
+        ["pairs", "--collapse-copies", "--max-bucket", "2"], ["index", "docs", "--threshold", "0.7"], ["accuracy", "--found", "--perms", "32"], SAMPLED,
     ),
-    "ids": (["pairs"], ["query", "d3"], ["clusters"], ["pairs", "--exact"], ["pairs", "--tokens", "ids", "ids.txt"], ["signatures", "--perms", "64"], ["query", "new.txt"]),
+    "ids": (["pairs"], ["query", "d3"], ["clusters"], ["pairs", "--exact"], ["pairs", "--tokens", "ids", "ids.txt"], ["signatures", "--perms", "64"], ["query", "new.txt"], SAMPLED),
 }  # fmt: skip
 
 
@@ -115,7 +118,8 @@ def make_folder(folder):
                 [command, documents, "--tokens", tokens, "--store", tokens], patience=300
             )  # kernels may have to be compiled
             assert outcome.startswith("answer"), outcome
-        assert run(["clusters", "--store", tokens], patience=300).startswith("answer")
+        for command in (["clusters"], SAMPLED):
+            assert run([*command, "--store", tokens], patience=300).startswith("answer")
         files[tokens] = {kind: Path(tokens, f"{kind}.npz").read_bytes() for kind in KINDS}
     return files
 
@@ -458,11 +462,8 @@ class Artifacts:
         for _ in range(size):
             tokens, kind = rng.choice(("word", "word", "ids")), rng.choice(KINDS)
             data, forged = mutated(rng, self.files, tokens, kind)
-            first = (
-                ["clusters"]
-                if kind == "clusters"
-                else COMMANDS[tokens][rng.randrange(2) if kind != "pairs" else 0]
-            )
+            usual = COMMANDS[tokens][rng.randrange(2) if kind != "pairs" else 0]
+            first = {"clusters": ["clusters"], "samples": SAMPLED}.get(kind, usual)
             commands = [rng.choice((first, rng.choice(COMMANDS[tokens])))]
             self.tried(tally, tokens, kind, data, forged, commands, checked=rng.randrange(2) == 0)
         return tally

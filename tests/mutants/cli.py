@@ -41,7 +41,7 @@ MUTANTS = [
     Mutant(
         "clusters --check ends with 0",
         "lshdup/cli/commands/clusters.py",
-        "exit_code_of(result.clusters.count)",
+        "exit_code_of(answer.result.clusters.count)",
         "exit_code_of(0)",
         "tests/cli/test_gates.py -k 'check_answers and clusters'",
     ),
