@@ -113,8 +113,8 @@ def _alternative(kept: LocatedText, variant: Variant, around: int) -> Alternativ
     start, end = variant.start, variant.end
     before = extract_passage(kept, max(0, start - around), start)
     after = extract_passage(kept, end, min(len(kept.starts), end + around))
-    passage = _shorten(extract_passage(kept, start, end), _LONGEST_VARIANT)
-    text = _shorten(variant.text, _LONGEST_VARIANT)
+    passage = shorten(extract_passage(kept, start, end), _LONGEST_VARIANT)
+    text = shorten(variant.text, _LONGEST_VARIANT)
     return (*map(escape, (before, passage, after, text)), list(variant.members))  # type: ignore[return-value]
 
 
@@ -133,7 +133,7 @@ def _find_segments(
         for kind, a_start, a_end, b_start, b_end in hunk:
             is_of_b = kind in (ADDED, MOVED_HERE)
             text = extract_passage(*((b, b_start, b_end) if is_of_b else (a, a_start, a_end)))
-            text = _shorten(text, _LONGEST_STRETCH)
+            text = shorten(text, _LONGEST_STRETCH)
             yield _SEGMENTS[kind], escape(text)
             room -= len(text)
             if room < 0:
@@ -141,7 +141,8 @@ def _find_segments(
                 return
 
 
-def _shorten(text: str, most: int) -> str:
+def shorten(text: str, most: int) -> str:
+    """Return the beginning and the end of a text of more characters."""
     return text if len(text) <= most else f"{text[: most // 2]} … {text[-most // 2 :]}"
 
 

@@ -4,6 +4,7 @@ used.
 
 import base64
 import json
+import os
 import random
 import re
 import shlex
@@ -691,6 +692,29 @@ def test_the_page_groups_as_clusters_does(chromium, run, corpus, tmp_path):
     assert chromium.get_log("browser") == []
     chromium.save_screenshot(str(tmp_path / "report.png"))
     assert (tmp_path / "report.png").stat().st_size > 20_000
+
+
+def test_passages_of_the_corpus_stand_in_the_page(chromium, run, tmp_path):
+    (tmp_path / "d").mkdir()
+    passage = " ".join(f"</script><b>word{i}</b>" for i in range(60))
+    for name in HOSTILE[:8]:
+        name = name.replace(b"/", b"-")
+        with open(os.path.join(os.fsencode(tmp_path), b"d", name), "w") as file:
+            file.write(f"{len(name)} words of its own: {passage}; and {len(name) + 1} more")
+    arguments = ["report", "d", "-t", "0.9", "-q"]
+    assert b'"recurring":' not in run(*arguments).out
+    page = run(*arguments, "--passages-of-corpus").out
+    again = run(*arguments, "--passages-of-corpus", "--no-store").out
+    assert again.replace(b" --no-store", b"") == page
+    opened(chromium, tmp_path, page)
+    (row, *_) = texts(chromium, "#recurring-list > li")
+    assert row.startswith("8 ×")
+    click(chromium, "#recurring-list .toggle")
+    assert passage.removeprefix("</")[:200] in texts(chromium, "#recurring-list .passages")[0]
+    assert len(texts(chromium, "#recurring-list .inside .name")) == 8
+    assert not texts(chromium, "#recurring-list b, #recurring-list script, #recurring-list img")
+    assert "owned" not in chromium.title
+    assert chromium.get_log("browser") == []
 
 
 def test_the_command_line_in_the_page_makes_its_groups(run, corpus):

@@ -26,8 +26,8 @@ from lshdup.cli.options import (
 from lshdup.cli.output import Target
 from lshdup.cli.session import Session, open_session
 from lshdup.errors import InputError, ParameterError
-from lshdup.params import KEEP, ClusterParams
-from lshdup.utils.messages import count_of, quote_command
+from lshdup.params import KEEP, ClusterParams, PassageParams
+from lshdup.utils.messages import count_of, printable, quote_command
 from lshdup.version import __version__
 from lshdup.workspace.lookup import NamedDocument
 
@@ -46,6 +46,9 @@ _STEP = 0.005
 
 #: Bytes of a page that no option makes larger, and pairs whose passages are in it.
 _PAGE_BYTES, _PASSAGES = 7_800_000, 5_000
+
+#: Passages that recur in the page, places of each, and characters.
+_RECURRING, _PLACES, _LONGEST = 200, 20, 2_000
 
 #: Most bytes of a document whose passages are in the page; `lshdup show` takes seconds for more.
 _MOST_BYTES = 1 << 20
@@ -74,6 +77,11 @@ Examples:
         show_default="5,000, as far as they fit into 8 MB",
         help="Show where N pairs differ: the members of groups and the one that is kept, then the "
              "least similar pairs.")  # fmt: skip
+@plain_option(
+    "--passages-of-corpus",
+    is_flag=True,
+    help="Also the passages that recur anywhere, as `lshdup passages` finds them.",
+)
 @check_files_option
 @run_options
 @plain_option("-o", "--output", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE",
@@ -146,6 +154,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             collection.prints.compare,
         )
         data["folders"] = collect_folders(session, answer, order)
+        if options["passages_of_corpus"]:
+            data["recurring"] = _find_recurring(session)
         room = _PAGE_BYTES - len(html.render_page(data))
         passages = _find_passages(session, answer, selection, order, options["passages"], room)
         html.add_passages(data, passages, selection, duplicate_of)
@@ -155,6 +165,35 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             console.say(line)
         console.say(f"the page has {len(page):,} bytes")
         return console.exit_code
+
+
+def _find_recurring(session: Session) -> dict[str, Any]:
+    """Return the passages that recur in all documents, and places of each, as the page has them."""
+    import numpy as np
+
+    from lshdup.cli.commands.passages.listing import PassageListing
+    from lshdup.report.passages import escape, shorten
+    from lshdup.workspace.context import RunContext
+    from lshdup.workspace.passages import load_or_find_passages
+
+    request, store = session.request, session.workspace.store
+    # What is said of the documents has been said.
+    run = RunContext(
+        store.folder if store is not None else None,
+        progress=session.console.progress,
+        secret=request.given.get("secret", b""),
+    )
+    params = PassageParams()
+    found = load_or_find_passages(run, request, params, (), request.memory)
+    top = found.passages.take(np.arange(min(_RECURRING, len(found.passages))))
+    listed: list[list[Any]] = []
+    for piece in PassageListing(session, found, top).rows(whole=True, most=_PLACES):
+        for _, tokens, places, documents, text, name, *where, _, _, of in zip(*piece, strict=True):
+            if text is not None:
+                listed.append([tokens, places, documents, escape(shorten(text, _LONGEST)), []])
+            if listed:
+                listed[-1][-1].append([printable(name), *where, of])
+    return {"count": len(found.passages), "least": params.least, "listed": listed}
 
 
 def _refuse_page_as_document(names: tuple[bytes, ...], path: Path) -> None:

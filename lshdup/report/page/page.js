@@ -250,6 +250,24 @@ function drawPair(pair) {
     () => element("div", { className: "inside" }, passagesOf(pairs.left[pair.at], pairs.right[pair.at])));
 }
 
+/** Where a passage stands: its document, and its bytes there. */
+function placeRow([name, start, end, of]) {
+  const where = start === null ? "" : `bytes ${number.format(start)} to ${number.format(end)}${of === "bytes" ? "" : ` of the ${of}`}`;
+  return plainRow("", element("bdi", { className: "name", textContent: name }), where);
+}
+
+/** The passages that stand in several places of all documents, whatever the threshold is. */
+function drawRecurring({ count, least, listed }) {
+  $("recurring").hidden = false;
+  $("recurring-count").textContent = `${plural(count, "passage")} of ${number.format(least)} tokens or more, the most repeated first`
+    + `${listed.length < count ? `; ${number.format(listed.length)} of them are here` : ""}.`;
+  appendSome($("recurring-list"), listed.map(([tokens, places, held, text, where]) => () => openable(`${number.format(places)} ×`,
+    element("span", { className: "text", textContent: text.replace(/\s+/g, " ").slice(0, 120) }), `${plural(tokens, "token")}, ${plural(held, "document")}`,
+    () => element("div", {}, element("div", { className: "passages", tabIndex: 0, textContent: text }),
+      appendSome(element("ul", { className: "inside" }), [...where.map((place) => () => placeRow(place)),
+        ...(places > where.length ? [() => plainRow("", element("span", { className: "note", textContent: `and ${number.format(places - where.length)} more` }), "")] : [])])))));
+}
+
 function drawMore() {
   const draw = state.view === "groups" ? drawGroup : drawPair;
   const some = state.found.slice(state.drawn, state.drawn + ROWS);
@@ -519,6 +537,7 @@ for (const [name, value] of [...data.parameters, ...(data.skipped || []).map(([r
   $("parameters").append(element("dt", { textContent: name }), element("dd", { textContent: value }));
 }
 if (data.missing) $("parameters").append(element("dt", { textContent: "passages" }), element("dd", { textContent: data.missing }));
+if (data.recurring) drawRecurring(data.recurring);
 Object.assign($("threshold"), { min: 0, max: LAST, step: 1 });
 setTheme(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
 drawHistogram();
