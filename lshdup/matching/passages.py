@@ -135,6 +135,7 @@ def find_passages(
         longest = _longest(
             _in_parts(jobs, lambda *part: _compare(grouped, rare, params.max_documents, *part))
         )
+        release_pages(grouped.tokens)
         progress("passages", 1, 3)
         extended = _joined(_in_parts(jobs, lambda *part: _extend(grouped, common, *part)))
         progress("passages", 2, 3)
