@@ -370,10 +370,12 @@ class PassageParams(_Params):
 
     least : tokens of the shortest passage.
     max_documents : a sequence in more places than this is common: it is not compared in pairs.
+    gap : most tokens in a row that may differ between the places of a passage; 0: verbatim.
     """
 
     least: int = 50
     max_documents: int = 100
+    gap: int = 0
 
     def __post_init__(self) -> None:
         _check(
@@ -384,6 +386,7 @@ class PassageParams(_Params):
             1 <= self.max_documents <= MAX_COMMON,
             f"--max-documents is {self.max_documents}; it must be from 1 to {MAX_COMMON}",
         )
+        _check(self.gap >= 0, f"--gap is {self.gap}; it must be at least 0")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,18 @@ cost a test for Python's negative indices at every access. Reference in the test
 import numpy as np
 
 from lshdup.kernels.blocks import ALONE, BLOCK_ENTRIES, JOIN, SEPARATE, take_blocks
-from lshdup.kernels.helpers import I32, I64, PADDING, U8, U32, U64, inlined, load64
+from lshdup.kernels.helpers import (
+    I32,
+    I64,
+    PADDING,
+    U8,
+    U32,
+    U64,
+    count_trailing_zeros,
+    inlined,
+    load64,
+    within,
+)
 from lshdup.kernels.jit import kernel
 
 # Beside those of blocks.py, the effects of a code point on the open token.
@@ -325,12 +336,13 @@ def find_border(document: U8, start: int, borders: int) -> int:
     length = len(document)
     at = start if borders else length
     while at < length:
-        word = load64(document, at)
-        if (~word - _LOW_BITS) & word & _HIGH_BITS:
-            for i in range(at, min(at + 8, length - 1)):
-                if document[i] == 0xFF and document[i + 1] < borders:
-                    return i
-        at += 8
+        found = within(document, at, 0, 0xFF, 1)
+        while found:
+            i = at + count_trailing_zeros(found)
+            found &= found - _ONE
+            if i + 1 < length and document[i + 1] < borders:
+                return i
+        at += 64
     return length
 
 

@@ -15,6 +15,12 @@ agree. What it is extended to is a passage, with all its places, if it has `leas
 tokens. Runs are found by other anchors, and pass over common ones. One template with a hundred
 thousand fillings is one passage, and so is a word that a text repeats a million times.
 
+*Gaps.* With a gap, places are equal but for some tokens: in the place of runs there are chains, of
+runs of at least a gram each, a run at most `gap` tokens behind the one before it in both places.
+The passage is what stands at one of its longest places; its other places are those with a chain
+from its first token to its last one, so all have as many tokens. A chain is found by a run of nine
+tokens or more that is not common.
+
 With two sides (--against), runs have a place on either side, and so have all passages.
 """
 
@@ -123,7 +129,7 @@ def find_passages(
     """
     border = -1 if split is None else int(sequences.offsets[split])
     with Spool(folder) as spool:
-        grouped = _group(sequences, anchors, spool, params.least, border, memory, progress)
+        grouped = _group(sequences, anchors, spool, params, border, memory, progress)
         is_common = grouped.sizes > params.max_documents
         rare, common = np.flatnonzero(~is_common)[:-1], np.flatnonzero(is_common)
         longest = _longest(
@@ -134,7 +140,7 @@ def find_passages(
         progress("passages", 2, 3)
         listed = [
             _list_places(grouped, longest, params.max_documents),
-            _list_places(grouped, extended, len(anchors)),
+            _list_places(grouped._replace(gap=0), extended, len(anchors)),
         ]
         progress("passages", 3, 3)
         lengths, counts, places = map(np.concatenate, zip(*listed, strict=True))
@@ -145,7 +151,7 @@ def _group(
     sequences: RaggedSets,
     anchors: Anchors,
     spool: Spool,
-    least: int,
+    params: PassageParams,
     border: int,
     memory: int,
     progress: Progress,
@@ -185,7 +191,7 @@ def _group(
     return Grouped(
         np.ascontiguousarray(sequences.values), np.ascontiguousarray(sequences.offsets),
         anchors.positions, anchors.hashes, members, starts, all_sizes, group_of,
-        anchors.gram, anchors.window, least, border,
+        anchors.gram, anchors.window, params.least, border, params.gap,
     )  # fmt: skip
 
 
@@ -252,10 +258,11 @@ def _list_places(
     """Return the length and the number of places of the sequence of each run, and all places."""
     done, state = np.zeros(len(runs[0]), np.uint8), np.zeros(1, np.int64)
     room = max(_AT_ONCE, int(grouped.sizes.max(initial=0)))
-    lengths, counts, places = (np.empty(size, np.int64) for size in (_AT_ONCE, _AT_ONCE, room))
+    candidates = np.empty(room, np.uint64)
+    lengths, counts, places = (np.empty(size, np.int64) for size in (_AT_ONCE, _AT_ONCE, 2 * room))
     parts = []
     while state[0] < len(runs[0]):
-        found = list_places(grouped, *runs, rare, done, state, lengths, counts, places)
+        found = list_places(grouped, *runs, rare, done, state, candidates, lengths, counts, places)
         total = int(counts[:found].sum())
         parts.append((lengths[:found].copy(), counts[:found].copy(), places[:total].copy()))
     none = np.zeros(0, np.int64)

@@ -69,7 +69,7 @@ def collect_data(
     `raw` has the bytes of names that are not what `name` shows, `same` how much a document is the
     same as the first of its kind. `kinds` has for each representative the documents with its
     shingle set, the most preferred first; the first `grouped` of them have groups. `moves` and
-    `pairs` have columns of positions in `kinds`.
+    `pairs` have columns of positions in `kinds`. `folders` has no pairs of folders yet.
     """
     kinds = selection.kinds
     position = _number_kinds(selection, duplicate_of)
@@ -110,6 +110,7 @@ def collect_data(
             "left": position[pairs.left].tolist(),
             "right": position[pairs.right].tolist(),
         },
+        "folders": {"count": 0, "least": 1, "pairs": []},
     }
 
 

@@ -10,12 +10,16 @@ from numpy.typing import NDArray
 
 from lshdup.kernels.passages.anchors import select_anchors
 from lshdup.matching.passages import Anchors
+from lshdup.params import PassageParams
 from lshdup.utils.parallel import Progress, no_progress, run_in_parts
 from lshdup.utils.ragged import RaggedSets
 from lshdup.utils.scratch import Spool, release_pages
 
 #: Tokens whose anchors a thread selects at a time, or one document of more.
 _TOKENS_AT_ONCE = 1 << 20
+
+#: With a gap, a run of so many tokens has an anchor: nine of ten words, if every tenth is changed.
+SHORTEST_RUN = 9
 
 #: Hashes and positions of the anchors of some documents.
 _Part = tuple[NDArray[np.uint64], NDArray[np.int64]]
@@ -35,22 +39,22 @@ def plan_grams(least: int) -> tuple[int, int]:
 @contextmanager
 def winnowed(
     sequences: RaggedSets,
-    least: int,
+    params: PassageParams,
     folder: Path | None,
     jobs: int = 1,
     progress: Progress = no_progress,
 ) -> Iterator[Anchors]:
     """Select the anchors of sequences of tokens, and keep them in temporary files.
 
-    Two places with the same `least` tokens have an anchor at the same distance in both
-    (`kernels.passages.anchors`).
+    Two places with the same tokens have an anchor at the same distance in both, if they have
+    `params.least` tokens, or with a gap SHORTEST_RUN (`kernels.passages.anchors`).
 
     folder : where the files are; None: where the system has temporary files.
 
     Determinism: the same at any number of jobs. Cost: linear, 16 bytes an anchor; on average there
     are 2 in least / 2 + 1 tokens, and one a token where a text repeats itself all the time.
     """
-    gram, window = plan_grams(least)
+    gram, window = plan_grams(min(params.least, SHORTEST_RUN) if params.gap else params.least)
     offsets = np.ascontiguousarray(sequences.offsets)
     with ExitStack() as stack:
         hashes, positions = (stack.enter_context(Spool(folder)) for _ in range(2))

@@ -72,8 +72,8 @@ class _Loaded(NamedTuple):
 
 class Store:
     """A folder with at most one artifact of each kind: `shingles.npz`, `signatures.npz`,
-    `bands.npz`, `pairs.npz`, `clusters.npz`, `passages.npz`; and the `.lock` of the run that
-    writes.
+    `bands.npz`, `pairs.npz`, `clusters.npz`, `samples.npz`, `passages.npz`; and the `.lock` of
+    the run that writes.
 
     secret : the hash key, if one was set; artifacts hold its name only.
     """

@@ -180,8 +180,13 @@ def _save(
         _save(run, collection, kinds, None)
 
 
-def find_named(run: RunContext, request: Request, shingle: ShingleParams) -> DocumentList:
-    """Find the documents that a request names."""
+def find_named(
+    run: RunContext, request: Request, shingle: ShingleParams, *, replaces: bool = True
+) -> DocumentList:
+    """Find the documents that a request names.
+
+    replaces : whether the run replaces the collection of the store, which must be the same one.
+    """
     run.progress("documents", 0, 0)
     documents = find_documents(
         request.documents,
@@ -197,7 +202,8 @@ def find_named(run: RunContext, request: Request, shingle: ShingleParams) -> Doc
     docs = summarize_docs(map(typed_name, request.documents))
     documents = replace(documents, docs=docs)
     request.accept(documents, False)
-    _check_store(run, request, shingle)
+    if replaces:
+        _check_store(run, request, shingle)
     run.progress("documents", 0, len(documents))
     return documents
 

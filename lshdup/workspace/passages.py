@@ -108,7 +108,7 @@ def _read_and_find(
             assert there.sets is not None
             sequences = _joined(spool, sequences, there.sets)
             there = there.with_unfiltered_sets(None)
-        with winnowed(sequences, params.least, folder, request.jobs, run.progress) as anchors:
+        with winnowed(sequences, params, folder, request.jobs, run.progress) as anchors:
             passages = find_passages(
                 sequences, anchors, params, folder,
                 split=split, jobs=request.jobs, memory=memory or default_limit(),
@@ -121,7 +121,7 @@ def _find_documents(run: RunContext, request: Request) -> tuple[DocumentList, Sh
     """Return the documents that a request names, or those of the last run, and their definition."""
     if request.documents:
         shingle = _with_order(merge_params(ShingleParams, request.given))
-        return find_named(run, request, shingle), shingle
+        return find_named(run, request, shingle, replaces=False), shingle
     last = _load_last(run)
     if last is None:
         message = "no documents were named, and there is no collection to continue with"
@@ -137,7 +137,7 @@ def _with_order(shingle: ShingleParams) -> ShingleParams:
     if shingle.tokens == "ids":
         message = "ids have no order, so there are no passages of ids"
         raise ParameterError(message, "leave --tokens ids out")
-    return replace(shingle, bag=False, min_tokens=0)
+    return replace(shingle, k=0, bag=False, min_tokens=0)  # of shingles, which there are none of
 
 
 def _load_last(run: RunContext) -> Collection | None:
@@ -186,7 +186,7 @@ def _find_others(
     wanted = replace(
         request, documents=tuple(others), files=files, accept=lambda _list, _read: None
     )
-    return find_named(reader, wanted, shingle)
+    return find_named(reader, wanted, shingle, replaces=False)
 
 
 def _folder(run: RunContext) -> Path | None:

@@ -234,3 +234,18 @@ def test_what_means_nothing_is_refused(run, tmp_path):
     assert "--min-tokens has no meaning" in run("passages", "d", "--min-tokens", "3", code=2).err
     assert "'ids' is not one of" in run("passages", "d", "--tokens", "ids", code=2).err
     assert "not in the range" in run("passages", "d", "--least", "1", code=2).err
+    refused = run("passages", "d", "--gap", "3", "--emit", "spans", code=2).err
+    assert "--gap cannot be combined with --emit spans" in refused
+
+
+def test_with_a_gap_places_may_differ_in_some_words(run, tmp_path):
+    words = [f"w{i}" for i in range(60)]
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/a").write_text(" ".join(["one", *words]))
+    (tmp_path / "d/b").write_text(" ".join([*words[:25], "two", "three", *words[27:], "four"]))
+    assert passages(run, "d", "--no-store") == []
+    rows = passages(run, "d", "--no-store", "--gap", "2")
+    assert [(row["document"], row["token_start"], row["token_end"]) for row in rows] == [
+        ("d/a", 1, 61),
+        ("d/b", 0, 60),
+    ]

@@ -1,5 +1,7 @@
 """Passages against the obvious: every pair of places compared, every occurrence looked for."""
 
+import itertools
+import re
 from collections import deque
 
 import numpy as np
@@ -18,11 +20,11 @@ def sequences_of(documents):
     return RaggedSets.from_sizes(values, np.array([len(each) for each in documents], np.int64))
 
 
-def found_passages(documents, least, split=None, *, jobs=1, memory=1 << 30, common=1000):
+def found_passages(documents, least, split=None, *, jobs=1, memory=1 << 30, common=1000, gap=0):
     """Passages as the engine finds them: (tokens, [(document, first token), …])."""
     sequences = sequences_of(documents)
-    params = PassageParams(least=least, max_documents=common)
-    with winnowed(sequences, least, None, jobs) as anchors:
+    params = PassageParams(least, common, gap)
+    with winnowed(sequences, params, None, jobs) as anchors:
         found = find_passages(
             sequences, anchors, params, None, split=split, jobs=jobs, memory=memory
         )
@@ -99,7 +101,8 @@ pieces = st.lists(st.tuples(st.integers(0, 24), st.integers(1, 25), st.integers(
 def texts(draw):
     """Documents of few tokens, or that quote one text."""
     if draw(st.booleans()):
-        return draw(st.lists(st.lists(tokens, max_size=35), min_size=1, max_size=4))
+        few = st.integers(0, draw(st.integers(0, 3)))
+        return draw(st.lists(st.lists(few, max_size=35), min_size=1, max_size=4))
     quoted = [100 + i % 23 for i in range(50)]
     return [
         [token for start, size, own in each for token in (*quoted[start : start + size], own)]
@@ -133,7 +136,7 @@ def test_places_are_true_and_complete_whatever_is_common(documents, least, commo
 def test_anchors_are_the_smallest_of_windows(document, least):
     sequences = sequences_of([[7], document])
     gram, _ = plan_grams(least)
-    with winnowed(sequences, least, None) as anchors:
+    with winnowed(sequences, PassageParams(least), None) as anchors:
         positions, hashes = anchors.positions.tolist(), anchors.hashes.tolist()
     chosen = [tuple(document[p - 1 : p - 1 + gram]) for p in positions]
     known = dict(zip(chosen, hashes, strict=True))
@@ -151,6 +154,18 @@ def test_one_template_is_one_passage(jobs):
     ]
     found = found_passages(documents, 50, jobs=jobs)
     assert found == [(60, [(n, 31) for n in range(2000)])]
+
+
+def test_a_rare_run_in_a_common_one_is_found_with_it():
+    """Two letters of a form, filled alike: the form and their filling are one passage of theirs."""
+    form = list(range(1000, 1200))
+    documents = [[*form[:100], *range(10 * n, 10 * n + 9), *form[100:]] for n in range(2000, 2030)]
+    documents[7] = documents[3]
+    found = found_passages(documents, 50, common=5)
+    assert (209, [(3, 0), (7, 0)]) in found
+    assert (100, [(n, 0) for n in range(30)]) in found
+    assert (100, [(n, 109) for n in range(30)]) in found
+    assert len(found) == 3
 
 
 def test_equal_documents_are_one_passage():
@@ -186,3 +201,48 @@ def test_near_copies_have_few_passages_though_each_differs():
         for d, i in places:
             covered[d, i : i + size] = True
     assert covered.mean() > 0.6
+
+
+def is_chain(a, b, gram, gap):
+    """Whether equal tokens of two sequences are in runs that leave gaps of at most `gap`."""
+    same = "".join("1" if x == y else "0" for x, y in zip(a, b, strict=True))
+    runs = [run for run in re.finditer("1+", same) if run.end() - run.start() >= gram]
+    if not runs or runs[0].start() or runs[-1].end() < len(same):
+        return False
+    return all(after.start() - run.end() <= gap for run, after in itertools.pairwise(runs))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data(), st.integers(1, 9))
+def test_places_of_a_passage_with_gaps_differ_in_gaps_only(data, gap):
+    chance = data.draw(st.randoms(use_true_random=False))
+    text = [chance.randrange(9) for _ in range(120)]
+    documents = []
+    for n in range(4):
+        start = chance.randrange(60)
+        copy = text[start : start + chance.randrange(20, 60)]
+        for i in range(len(copy)):
+            if chance.random() < 0.1:
+                copy[i] = 100 + n
+        documents.append(copy)
+    found = found_passages(documents, 20, gap=gap)
+    for size, places in found:
+        assert size >= 20
+        sequences = [tuple(documents[d][i : i + size]) for d, i in places]
+        # The passage is that of one of its places.
+        assert any(all(is_chain(a, b, 5, gap) for b in sequences) for a in sequences)
+    verbatim = found_passages(documents, 20)
+    for size, places in verbatim:
+        for d, i in places:
+            assert any(
+                d == e and j <= i and i + size <= j + m for m, others in found for e, j in others
+            )
+
+
+def test_a_passage_of_which_every_tenth_token_is_changed_is_found_with_a_gap():
+    text = list(range(1000, 1300))
+    changed = [token if i % 10 != 9 else 10_000 + i for i, token in enumerate(text)]
+    documents = [[1, 2, *text, 3], [4, *changed, 5], [6, 7, 8, *text[50:150], 9]]
+    places = [(0, 2), (1, 1)]
+    assert found_passages(documents, 50, gap=1) == [(299, places), (100, [(0, 52), (2, 3)])]
+    assert found_passages(documents, 50) == [(100, [(0, 52), (2, 3)])]

@@ -4,6 +4,7 @@ from tests.mutants import Mutant
 
 CLUSTERS = "tests/matching/test_clusters.py"
 CENTRES = "tests/matching/test_centres.py"
+PASSAGES = "tests/matching/test_passages.py"
 THRESHOLD = "tests/matching/test_at_threshold.py"
 
 MUTANTS = [
@@ -139,6 +140,27 @@ MUTANTS = [
         "centre = members[winners[np.searchsorted(winners, first)]]",
         "centre = members[winners[np.searchsorted(winners, first + counts) - 1]]",
         f"{CENTRES} -k largest_sum",
+    ),
+    Mutant(
+        "passages: a place is listed by an anchor that another place need not have",
+        "lshdup/kernels/passages/places.py",
+        "    first = _selected(grouped, anchor, start)\n",
+        "    first = anchor\n",
+        f"{PASSAGES} -k all_pairs",
+    ),
+    Mutant(
+        "passages: a run is dropped though the group before is common",
+        "lshdup/kernels/passages/runs.py",
+        "grouped.group_of[j] == group and grouped.sizes[group] <= rare",
+        "grouped.group_of[j] == group",
+        f"{PASSAGES} -k rare_run_in_a_common_one",
+    ),
+    Mutant(
+        "passages: places may overlap",
+        "lshdup/kernels/passages/places.py",
+        "free = start + length",
+        "free = start + 1",
+        f"{PASSAGES} -k word_repeated",
     ),
     Mutant(
         "containment: of equal sets only one measure is 1",

@@ -8,6 +8,7 @@ import os
 import random
 import re
 import shlex
+import shutil
 import time
 from collections import defaultdict
 from html.parser import HTMLParser
@@ -861,3 +862,37 @@ def test_ids_and_folders_of_nothing_make_a_page_too(run, tmp_path):
     assert (
         known_of(run("report").out)["skipped"] is None
     )  # what an earlier run left out is not known any more
+
+
+def test_folders_are_those_of_the_command_and_open(chromium, run, tmp_path):
+    """Pairs as `lshdup folders` prints them, and what `show` says of each; names do nothing."""
+    one, two = tmp_path / "t/<b>one", tmp_path / "t/two/deep"
+    for number in range(12):
+        words = [f"{word}of{number}" for word in range(60)]
+        (one / f"in {number % 3}").mkdir(parents=True, exist_ok=True)
+        (one / f"in {number % 3}" / f"{number}.txt").write_text(" ".join(words))
+    shutil.copytree(one, two)
+    (one / "in 0/0.txt").unlink()
+    (two / "in 1/1.txt").write_text("all is new in this one")
+    (two / "in 1/4.txt").write_text((two / "in 1/4.txt").read_text() + " and more")
+    (two / "in 2/2.txt").rename(two / "<i>moved")
+    run("report", "t", "-t", "0.5", "-o", "report.html")
+    page = (tmp_path / "report.html").read_bytes()
+    (pair,) = known_of(page)["folders"]["pairs"]
+    ((a, b, *numbers),) = run("folders", "t", "-t", "0.5").rows
+    assert [pair["a"], pair["b"]] == [a, b]
+    assert numbers == [str(pair[key]) for key in ("similarity", "containment")] + list(
+        map(str, [*pair["documents"], pair["shared"], pair["bytes"]])
+    )
+    shown = [json.loads(line) for line in run("show", a, b, "-t", "0.5", "--format", "jsonl").lines]
+    kinds = [row["kind"] for row in shown]
+    assert {kind: n for kind, (n, _) in pair["lists"].items()} == {
+        kind: kinds.count(kind) for kind in kinds
+    }
+    opened(chromium, tmp_path, page)
+    click(chromium, "#folders > summary")
+    click(chromium, "#folders li summary")
+    listed = texts(chromium, "#folders li li .name")
+    assert len(listed) == sum(kind != "same" for kind in kinds)
+    assert texts(chromium, "#folders li summary .name") == [f"A {a}", f"B {b}"]
+    assert chromium.get_log("browser") == []

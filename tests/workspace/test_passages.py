@@ -99,6 +99,16 @@ def test_documents_of_another_step_are_continued_with(quotes):
         find(store="none")
 
 
+def test_the_collection_of_the_store_stays_what_it_is(quotes):
+    request = Request((b"e",), DocumentParams(), {"k": 5}, 2)
+    Workspace(Path("store")).make_signatures(request)
+    before = Path("store/signatures.npz").read_bytes()
+    said = []
+    assert listed(find(b"d", said=said)) == EXPECTED
+    assert said == []
+    assert Path("store/signatures.npz").read_bytes() == before
+
+
 def test_against_lists_what_stands_on_both_sides(quotes):
     places = [("d/a.txt", 25), ("d/b.txt", 10), ("e/x.txt", 7)]
     assert listed(find(b"d", others=(b"e",))) == [(53, places)]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lshdup.cli.commands.report_folders import collect_folders
 from lshdup.cli.conflicts import is_typed, refuse_with_exact
 from lshdup.cli.find_pairs import PairsListed, find_pairs
 from lshdup.cli.help import Command, plain_option
@@ -90,7 +91,7 @@ Examples:
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Make one HTML page of the near-duplicates: a histogram whose threshold can be moved, the
-    groups, the pairs, and where they differ.
+    groups, the pairs, and where they differ; and the folders that hold nearly the same.
 
     The page is whole in itself: it loads nothing, from a file or a server, and shows what stands in
     documents without obeying it. Its groups are those of `lshdup clusters` at the threshold that is
@@ -152,6 +153,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             facts,
             collection.prints.compare,
         )
+        data["folders"] = collect_folders(session, answer, order)
         if options["passages_of_corpus"]:
             data["recurring"] = _find_recurring(session)
         room = _PAGE_BYTES - len(html.render_page(data))

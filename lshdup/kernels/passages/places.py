@@ -5,9 +5,10 @@ Reference: `obvious_passages` in tests/matching/test_passages.py.
 
 import numpy as np
 
-from lshdup.kernels.helpers import I64, U8, inlined
+from lshdup.kernels.helpers import I64, U8, U64, inlined
 from lshdup.kernels.jit import kernel
-from lshdup.kernels.passages.runs import Grouped, document_of
+from lshdup.kernels.ordering import heap_sort, unique_values
+from lshdup.kernels.passages.runs import Grouped, chain_right, document_of
 
 
 @inlined
@@ -48,6 +49,41 @@ def _rarest_anchor(grouped: Grouped, anchor: int, start: int, length: int) -> in
     return best
 
 
+@inlined
+def _candidates(grouped: Grouped, chosen: int, first: int, length: int, rare: int, out: U64) -> int:
+    """Write where places of a sequence may begin, in order; return how many.
+
+    Without gaps, the members of one group tell. With gaps, a place may have any of the anchors.
+    """
+    n = 0
+    lowest, highest = chosen, chosen
+    if grouped.gap > 0:
+        while lowest > 0 and grouped.positions[lowest - 1] >= first:
+            lowest -= 1
+        while (
+            highest + 1 < len(grouped.positions)
+            and grouped.positions[highest + 1] <= first + length - grouped.gram
+        ):
+            highest += 1
+    for anchor in range(lowest, highest + 1):
+        group = grouped.group_of[anchor]
+        size = grouped.sizes[group]
+        if grouped.gap > 0 and (size > rare or n + size > len(out)):
+            continue
+        before = grouped.positions[anchor] - first
+        for i in range(grouped.starts[group], grouped.starts[group] + size):
+            position = grouped.positions[grouped.members[i]]
+            d = document_of(grouped.offsets, position)
+            start = position - before
+            if grouped.offsets[d] <= start and start + length <= grouped.offsets[d + 1]:
+                out[n] = start
+                n += 1
+        if lowest < highest and n > 1:
+            heap_sort(out, 0, n)
+            n = unique_values(out, n)
+    return n
+
+
 @kernel
 def list_places(
     grouped: Grouped,
@@ -57,6 +93,7 @@ def list_places(
     rare: int,
     done: U8,
     state: I64,
+    candidates: U64,
     lengths: I64,
     counts: I64,
     places: I64,
@@ -69,8 +106,9 @@ def list_places(
         the tokens beside them select.
     done : of each run, whether its sequence was written.
     state : the next run, which the call sets when the output is full.
+    candidates : scratch, for more anchors than the largest group has.
     lengths, counts : of the sequences. places : their first tokens, sequence by sequence, with
-        room for more places than the largest group.
+        room for more places than candidates.
 
     Returns the number of sequences.
     """
@@ -84,27 +122,16 @@ def list_places(
         group = grouped.group_of[chosen]
         if grouped.sizes[group] > rare:
             continue
-        if written + grouped.sizes[group] > len(places) or found == len(lengths):
+        if written + len(candidates) > len(places) or found == len(lengths):
             state[0] = run
             return found
-        before = grouped.positions[chosen] - first
         free = np.int64(-1)
         count = 0
         here = False
         there = False
-        for i in range(grouped.starts[group], grouped.starts[group] + grouped.sizes[group]):
-            anchor = grouped.positions[grouped.members[i]]
-            start = anchor - before
-            d = document_of(grouped.offsets, anchor)
-            if start < grouped.offsets[d] or start + length > grouped.offsets[d + 1]:
-                continue
-            n = 0
-            while (
-                n < length
-                and grouped.tokens[np.uint64(start + n)] == grouped.tokens[np.uint64(first + n)]
-            ):
-                n += 1
-            if n < length:
+        for i in range(_candidates(grouped, chosen, first, length, rare, candidates)):
+            start = np.int64(candidates[i])
+            if chain_right(grouped, first, start, length) < length:
                 continue
             low, high = 0, len(run_starts)
             while low < high:

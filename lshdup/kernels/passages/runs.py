@@ -24,6 +24,7 @@ class Grouped(NamedTuple):
     gram, window : tokens of a gram, and grams of a window, as for `select_anchors`.
     least : tokens of the shortest sequence to look for.
     split : sequences need a place below this position and one from it on; -1: any two places.
+    gap : most tokens that may differ between two runs of `gram` tokens or more; 0: none may.
     """
 
     tokens: U64
@@ -38,6 +39,7 @@ class Grouped(NamedTuple):
     window: int
     least: int
     split: int
+    gap: int
 
 
 @inlined
@@ -64,26 +66,65 @@ def _common_right(tokens: U64, p: int, q: int, most: int) -> int:
 
 
 @inlined
-def _common_left(grouped: Grouped, rare: int, a: int, b: int, most: int) -> int:
-    """Return how many tokens agree before two anchors, at most `most`.
+def chain_right(grouped: Grouped, p: int, q: int, most: int) -> int:
+    """Return the tokens of a chain of runs from two positions on, at most `most`.
 
-    Return -1 if two earlier anchors of a rare group lie there: they find the same run.
+    The first run begins there, and has at least a gram of tokens; else there is no chain. Every
+    other run has too, and begins at most `gap` tokens behind the last one.
+    """
+    n = _common_right(grouped.tokens, p, q, most)
+    if n < grouped.gram:
+        return 0
+    skip = 1
+    while skip <= grouped.gap and n + skip < most:
+        run = _common_right(grouped.tokens, p + n + skip, q + n + skip, most - n - skip)
+        if run >= grouped.gram:
+            n += skip + run
+            skip = 1
+        else:
+            skip += run + 1
+    return n
+
+
+@inlined
+def _chain_left(grouped: Grouped, rare: int, a: int, b: int, most: int) -> int:
+    """Return the tokens of a chain of runs before two anchors, which are in its last run.
+
+    Return -1 if two earlier anchors of a rare group are in the chain: they find the same one.
+
+    most : tokens to look at.
     """
     tokens, positions = grouped.tokens, grouped.positions
     p, q = positions[a], positions[b]
     n = 0
     i, j = a - 1, b - 1
-    while n < most and tokens[np.uint64(p - n - 1)] == tokens[np.uint64(q - n - 1)]:
-        n += 1
-        while i >= 0 and positions[i] > p - n:
-            i -= 1
-        while j >= 0 and positions[j] > q - n:
-            j -= 1
-        if i >= 0 and j >= 0 and positions[i] == p - n and positions[j] == q - n:
-            group = grouped.group_of[i]
-            if grouped.group_of[j] == group and grouped.sizes[group] <= rare:
-                return -1
-    return n
+    while True:
+        while n < most and tokens[np.uint64(p - n - 1)] == tokens[np.uint64(q - n - 1)]:
+            n += 1
+            while i >= 0 and positions[i] > p - n:
+                i -= 1
+            while j >= 0 and positions[j] > q - n:
+                j -= 1
+            if i >= 0 and j >= 0 and positions[i] == p - n and positions[j] == q - n:
+                group = grouped.group_of[i]
+                if grouped.group_of[j] == group and grouped.sizes[group] <= rare:
+                    return -1
+        skip = 1
+        run = 0
+        while skip <= grouped.gap and n + skip < most:
+            run = 0
+            while (
+                n + skip + run < most
+                and tokens[np.uint64(p - n - skip - run - 1)]
+                == tokens[np.uint64(q - n - skip - run - 1)]
+            ):
+                run += 1
+            if run >= grouped.gram:
+                break
+            skip += run + 1
+        if run < grouped.gram or skip > grouped.gap or n + skip >= most:
+            return n
+        n += skip
 
 
 @kernel
@@ -102,8 +143,9 @@ def compare_in_pairs(
 ) -> int:
     """Write the maximal common runs of the members of rare groups, a run for each of its places.
 
-    A run that lies within another one, at the same place and found by the same group, is left out.
-    Two places of one document that overlap are none.
+    With a gap, they are chains of runs (`chain_right`). A run that lies within another one, at the
+    same place and found by the same group, is left out. Two places of one document that overlap are
+    none.
 
     groups : groups to look at, from number state[0] on, which the call sets.
     rare : the largest size of a rare group.
@@ -134,17 +176,10 @@ def compare_in_pairs(
                 before = after = 0
                 if grouped.split < 0 or p < grouped.split <= q:
                     most = min(ends[i] - p, ends[j] - q)
-                    after = _common_right(grouped.tokens, p, q, grouped.gram)
-                    if after == grouped.gram:
+                    after = chain_right(grouped, p, q, most)
+                    if after:
                         room = min(p - begins[i], q - begins[j])
-                        before = _common_left(grouped, rare, a, b, room)
-                        if before >= 0:
-                            after += _common_right(
-                                grouped.tokens,
-                                p + grouped.gram,
-                                q + grouped.gram,
-                                most - grouped.gram,
-                            )
+                        before = _chain_left(grouped, rare, a, b, room)
                     if (
                         before < 0
                         or before + after < grouped.least

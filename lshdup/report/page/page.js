@@ -486,6 +486,37 @@ new IntersectionObserver((seen) => {
   if (seen.some((each) => each.isIntersecting)) drawMore();
 }, { rootMargin: "800px" }).observe($("more"));
 
+// --- folders: pairs at the lowest threshold, and what is in one of the two only ---------------------------------------------
+
+const LISTS = [["only a", "only in A"], ["only b", "only in B"], ["changed", "changed"], ["same", "the same"]];
+
+function folderLists(pair) {
+  if (!pair.lists) return [element("p", { className: "note", textContent: "`lshdup show A B` lists what is in one of the two only." })];
+  return LISTS.flatMap(([kind, title]) => {
+    const [count, rows] = pair.lists[kind] || [0, []];
+    const list = element("ul", {}, ...rows.map(([a, b, similarity]) => element("li", {},
+      ...(kind === "changed" ? [element("span", { className: "score", textContent: scoreText(similarity) }), " "] : []),
+      element("span", { className: "name", textContent: a && b && a !== b ? `${a} → ${b}` : a || b }))));
+    const more = kind !== "same" && count > rows.length ? `, the first ${number.format(rows.length)} of them:` : "";
+    return [element("p", { textContent: `${title}: ${number.format(count)}${more}` }), list];
+  });
+}
+
+function drawFolders({ count, least, pairs }) {
+  $("folders").hidden = !pairs.length;
+  const listed = count > pairs.length ? `, the largest ${number.format(pairs.length)} are listed` : "";
+  $("folders-note").textContent = `${number.format(count)} ${count === 1 ? "pair" : "pairs"}${listed}: B holds ${least} or more of the bytes of A, `
+    + `in documents of similarity ${LOWEST} or more`;
+  $("folders").querySelector("ol").append(...pairs.map((pair) => {
+    const [a, b] = pair.documents;
+    return element("li", {}, element("details", {}, element("summary", {},
+      element("span", { className: "name", textContent: `A ${pair.a}` }), element("span", { className: "name", textContent: `B ${pair.b}` }),
+      element("span", { className: "note", textContent: `similarity ${scoreText(pair.similarity)}, ${scoreText(pair.containment)} of A is in B: `
+        + `${number.format(pair.shared)} of ${plural(a, "document")}, ${plural(pair.bytes, "byte")}; B has ${number.format(b)}` })),
+    ...folderLists(pair)));
+  }));
+}
+
 // --- begin ------------------------------------------------------------------------------------------------------------------
 
 document.title = `Near-duplicates: ${data.what}`;
@@ -510,6 +541,7 @@ if (data.recurring) drawRecurring(data.recurring);
 Object.assign($("threshold"), { min: 0, max: LAST, step: 1 });
 setTheme(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
 drawHistogram();
+drawFolders(data.folders);
 setView("groups");
 setStep(0);
 document.documentElement.dataset.ready = "yes";

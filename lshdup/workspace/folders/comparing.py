@@ -13,6 +13,7 @@ from lshdup.lsh.candidates import PairArrays
 from lshdup.matching import similarity
 from lshdup.matching.pairs import pack_pairs
 from lshdup.utils.ragged import SetSource, distinct
+from lshdup.workspace.folders.finding import FolderContent
 
 _I64 = NDArray[np.int64]
 
@@ -21,18 +22,6 @@ _MOST_PARTNERS = 100
 
 #: The kinds of rows, in output order.
 ONLY_A, ONLY_B, CHANGED, SAME = "only a", "only b", "changed", "same"
-
-
-@dataclass(frozen=True)
-class FolderContent:
-    """The documents below a folder.
-
-    documents : ascending int64 array.
-    paths : their names below the folder.
-    """
-
-    documents: _I64
-    paths: list[bytes]
 
 
 @dataclass(frozen=True)

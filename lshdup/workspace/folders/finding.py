@@ -18,6 +18,18 @@ _DOWN = b"/"
 
 
 @dataclass(frozen=True)
+class FolderContent:
+    """The documents below a folder.
+
+    documents : ascending int64 array.
+    paths : their names below the folder.
+    """
+
+    documents: NDArray[np.int64]
+    paths: list[bytes]
+
+
+@dataclass(frozen=True)
 class Folders:
     """The m folders above some documents, each before those below it.
 
@@ -46,6 +58,14 @@ class Folders:
             head = typed[: len(typed) - rest]
             names.append(head[:-1] or head or b".")
         return names
+
+    def content(self, documents: DocumentList, folder: int) -> FolderContent:
+        """Return the documents below a folder."""
+        ends = self.tree.ends
+        found = np.flatnonzero((self.of_documents >= folder) & (self.of_documents < ends[folder]))
+        head = documents.names[self.examples[folder]][: self.cuts[folder]]
+        names = documents.names.strings_at(found)
+        return FolderContent(found, [name.removeprefix(head) for name in names])
 
 
 def find_folders(documents: DocumentList) -> Folders:

@@ -60,6 +60,8 @@ Examples:
 @replace_store_option
 @option("--least", type=click.IntRange(2), default=_DEFAULT.least, metavar="N",
         help="Tokens of the shortest passage.")  # fmt: skip
+@option("--gap", type=click.IntRange(0), default=_DEFAULT.gap, metavar="N",
+        help="Places may differ in up to N tokens in a row; 0: word for word.")  # fmt: skip
 @option("--documents", "in_documents", type=click.IntRange(1), default=1, metavar="N",
         help="Only passages that are in at least N documents.")  # fmt: skip
 @option("--max-documents", type=click.IntRange(1), default=_DEFAULT.max_documents, metavar="N",
@@ -103,6 +105,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         refuse(ctx, _OF_LISTINGS, "with --emit template")
     if options["emit"] == "spans" and not options["nul"]:
         options["format_"] = options["format_"] or "jsonl"
+    if options["gap"] and (options["emit"] == "spans" or options["write"] is not None):
+        message = "--gap cannot be combined with --emit spans or --write, which cut equal places"
+        raise ParameterError(message, "leave --gap out")
     if options["emit"] != "spans" and options["write"] is None:
         refuse(ctx, ("keep", "prefer"), "without --emit spans or --write")
     refuse(ctx, ("min_tokens",), "where no passage is shorter than --least")
@@ -113,7 +118,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         message = "--keep central is a rule for groups, and passages have none"
         raise ParameterError(message, "use another --keep")
     rule = ClusterParams(keep=options["keep"] or "", prefer=options["prefer"])
-    wanted = PassageParams(options["least"], options["max_documents"])
+    wanted = PassageParams(options["least"], options["max_documents"], options["gap"])
     with open_session(ctx, options, partial(_check_write, options["write"])) as session:
         from lshdup.cli.commands.passages.listing import PassageListing
         from lshdup.documents.preference import preference

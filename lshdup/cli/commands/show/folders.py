@@ -18,7 +18,8 @@ from lshdup.utils.messages import count_of, decimal, printable
 if TYPE_CHECKING:
     from lshdup.collection.collection import Collection
     from lshdup.utils.json_cells import Cell
-    from lshdup.workspace.folders.comparing import Difference, FolderContent
+    from lshdup.workspace.folders.comparing import Difference
+    from lshdup.workspace.folders.finding import FolderContent
     from lshdup.workspace.workspace import Workspace
 
 #: Lines of a section on a terminal, unless --max-rows says otherwise.
