@@ -338,7 +338,7 @@ def find_border(document: U8, start: int, borders: int) -> int:
     while at < length:
         found = within(document, at, 0, 0xFF, 1)
         while found:
-            i = at + count_trailing_zeros(found)
+            i = at + np.int64(count_trailing_zeros(found))
             found &= found - _ONE
             if i + 1 < length and document[i + 1] < borders:
                 return i
