@@ -60,7 +60,7 @@ def _compare(table: Table, done: dict[str, list[Run]], aim: str) -> None:
 
 
 def _beside_library(bench: Bench) -> Table:
-    n = bench.peer_documents // 5
+    n = bench.peer_documents // 2
     table = Table(f"The same by a query of SetSimilaritySearch for each of {n:,} files.")
     if not installed("SetSimilaritySearch"):
         table.add(what="SetSimilaritySearch: not installed")
