@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -129,6 +130,11 @@ def list_shingles(text: bytes, params: ShingleParams) -> Iterator[tuple[int, str
                 yield element, printed, between.join(tokens[at : at + params.k])
 
 
+@lru_cache(8)
+def _keeping_case(params: ShingleParams) -> ShingleParams:
+    return replace(params, keep_case=True)
+
+
 def _cut(text: bytes, params: ShingleParams) -> _Part:
     """Cut a part of a text into tokens. Raise InputError if it is too long.
 
@@ -146,7 +152,7 @@ def _cut(text: bytes, params: ShingleParams) -> _Part:
         return _Part(located, ids, np.frombuffer(joined, np.uint8), edges)
     table = char_table(params.tokens, params.normalize, params.keep_case)
     hashing = shingle_hash(params)
-    for form in (None, replace(params, keep_case=True), params):
+    for form in (None, _keeping_case(params), params):
         spelling = text if form is None else normal_form(text, form)
         if spelling is None or len(spelling) > LONGEST:
             raise too_long_error(text)

@@ -110,4 +110,11 @@ MUTANTS = [
         "bom = 0",
         "tests/documents/test_delimited.py -k byte_order",
     ),
+    Mutant(
+        "cutting: a field begins where the one before it ends",
+        "lshdup/documents/cutting.py",
+        "begin += len(text) + len(PART)",
+        "begin += len(text)",
+        "tests/documents/test_cutting.py",
+    ),
 ]

@@ -143,4 +143,18 @@ MUTANTS = [
         "if self.attached:",
         "tests/text/test_mail.py -k attached",
     ),
+    Mutant(
+        "passages: the place in the least preferred document stays",
+        "lshdup/report/repeats.py",
+        "rank[preference] = np.arange(len(preference))",
+        "rank[preference] = -np.arange(len(preference))",
+        "tests/report/test_repeats.py",
+    ),
+    Mutant(
+        "passages: a run of tokens ends before its last token",
+        "lshdup/report/places.py",
+        "(first + sizes)[there] - 1",
+        "(first + sizes)[there] - 2",
+        "tests/cli/test_passages.py -k offsets_are",
+    ),
 ]
