@@ -22,6 +22,9 @@ from lshdup.utils.ragged import offsets_of
 #: step at which a text is searched for them.
 _FLOOD, _STEP = 64, 8
 
+#: White space, which nothing composes with.
+_SPACES = code_points("".join(filter(str.isspace, map(chr, range(0x3001)))))
+
 #: Characters that are normalised together.
 _PIECE = 1 << 20
 
@@ -73,7 +76,7 @@ def align_normal_form(
     """Return where each segment of a text begins in the text, and where its normal form does.
 
     A segment is the least that can be normalised alone: a character with the marks that may compose
-    with it. The last numbers are the lengths.
+    with it; white space has none. The last numbers are the lengths.
 
     text : valid UTF-8.
     Returns two int64 arrays of shape (n_segments + 1,), in bytes.
@@ -83,6 +86,7 @@ def align_normal_form(
     leaning = "".join(chain.from_iterable(_leaning_characters())) if params.normalize else ""
     begins = ~np.isin(points, code_points(leaning))
     begins[:1] = True
+    begins[1:] |= np.isin(points[:-1], _SPACES)
     first = np.flatnonzero(begins)
     sizes = np.diff(first, append=len(points))
     forms = np.empty(len(first), np.int64)

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     short_help="folders that hold nearly the same documents",
     epilog="""\b
 Examples:
-  lshdup folders sample_corpus --threshold 0.7
-  lshdup folders sample_corpus --containment 0.3 --format jsonl
+  lshdup folders sample_corpus --threshold 0.5 --containment 1%
+  lshdup index sample_corpus && lshdup folders -t 0.3 --containment 0.01 --format jsonl
 """,
 )
 @table_options

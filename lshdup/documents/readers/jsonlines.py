@@ -112,7 +112,7 @@ def find_values(line: bytes, names: Sequence[str]) -> list[tuple[int, int, bytes
 
     names : of fields that are texts or null; of a field in a field with dots, as `_value` has them.
 
-    >>> find_values(b'{"n": 1, "text": "\u00e9"}', ["text"])
+    >>> find_values(rb'{"n": 1, "text": "\u00e9"}', ["text"])
     [(17, 25, b'\xc3\xa9')]
     """
     start = len(codecs.BOM_UTF8) if line.startswith(codecs.BOM_UTF8) else 0
