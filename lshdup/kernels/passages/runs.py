@@ -322,6 +322,9 @@ def extend_together(
     Returns the number of sequences.
     """
     found = 0
+    # With a gap, grams are much shorter than passages: places that are apart as grams only would
+    # ask for more places of passages than a text that repeats itself has.
+    shortest = grouped.least if grouped.gap > 0 else grouped.gram
     for at in range(len(groups)):
         start, n = grouped.starts[groups[at]], grouped.sizes[groups[at]]
         if _is_carried(grouped, start, n):
@@ -336,7 +339,7 @@ def extend_together(
             ends[i] = grouped.offsets[d + 1]
             if p >= free:
                 all_apart += 1
-                free = p + grouped.gram
+                free = p + shortest
         needed = max(2, (all_apart + 1) // 2)
         before = after = 0
         is_right = True
