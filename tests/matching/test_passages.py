@@ -173,6 +173,17 @@ def test_equal_documents_are_one_passage():
     assert found_passages(documents, 50) == [(300, [(n, 0) for n in range(1500)])]
 
 
+def test_long_copies_take_time_in_proportion():
+    """Two copies of a book: from each of its anchors to its end would take minutes."""
+    book = RaggedSets.from_sizes(
+        np.tile(np.arange(4_000_000, dtype=np.uint64), 2), np.array([4_000_000] * 2)
+    )
+    params = PassageParams()
+    with winnowed(book, params, None) as anchors:
+        found = find_passages(book, anchors, params, None)
+    assert (found.tokens.tolist(), found.first.tolist()) == ([4_000_000], [0, 0])
+
+
 def test_a_word_repeated_is_one_passage():
     [(size, places)] = found_passages([[5] * 100_000], 50)
     assert 50 <= size < 53  # Places of two grams of 26, without overlaps, are half of those of one.

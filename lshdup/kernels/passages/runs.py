@@ -175,13 +175,13 @@ def compare_in_pairs(
                 q = grouped.positions[b]
                 before = after = 0
                 if grouped.split < 0 or p < grouped.split <= q:
-                    most = min(ends[i] - p, ends[j] - q)
-                    after = chain_right(grouped, p, q, most)
-                    if after:
-                        room = min(p - begins[i], q - begins[j])
-                        before = _chain_left(grouped, rare, a, b, room)
+                    # On the left first: that ends at an earlier anchor, so a long run is read once.
+                    room = min(p - begins[i], q - begins[j])
+                    before = _chain_left(grouped, rare, a, b, room)
+                    if before >= 0:
+                        after = chain_right(grouped, p, q, min(ends[i] - p, ends[j] - q))
                     if (
-                        before < 0
+                        after == 0
                         or before + after < grouped.least
                         or (begins[i] == begins[j] and before + after > q - p)
                     ):
