@@ -29,7 +29,7 @@ def check_cutting(documents: DocumentList, target: Path, *, read: bool = True) -
 
 def write_cut(
     documents: DocumentList, cut: I64, starts: I64, ends: I64, target: Path
-) -> tuple[list[Path], int]:
+) -> tuple[list[Path], set[int]]:
     """Write the files of the documents without parts of their texts.
 
     Errors: as of `rewriting.write_without`.
@@ -41,8 +41,8 @@ def write_cut(
         last one of each part, in the text of a record; ascending.
     target : as of `write_without`.
 
-    Returns the paths written, and how many rows could not be cut: rows of JSON with values that no
-    strict parser reads, and fields within a column of Parquet.
+    Returns the paths written, and the documents that could not be cut: rows of JSON with values
+    that no strict parser reads, and fields within a column of Parquet.
 
     """
     changed = np.unique(cut)
@@ -76,22 +76,23 @@ def write_cut(
             uncut.update(which.tolist())
             return table
         places = [table.column_names.index(name) for name in names]
-        taken = [table.column(place).take(rows).to_pylist() for place in places]
+        columns = [table.column(place) for place in places]
+        columns = [column.cast(_plain_type(column.type)) for column in columns]
+        taken = [column.take(rows).to_pylist() for column in columns]
         made = [
             cut_texts([_utf8(each) for each in row], parts_of(document))
             for row, document in zip(zip(*taken, strict=True), which.tolist(), strict=True)
         ]
         mask = np.zeros(len(table), bool)
         mask[rows] = True
-        for place, texts in zip(places, zip(*made, strict=True), strict=True):
-            column = table.column(place)
-            kind = getattr(column.type, "value_type", column.type)  # of a dictionary
-            new = pa.array(texts, pa.binary()).cast(kind)
-            replaced = pc.replace_with_mask(column.cast(kind), mask, new).cast(column.type)
-            table = table.set_column(place, table.schema.field(place), replaced)
+        for place, column, texts in zip(places, columns, zip(*made, strict=True), strict=True):
+            new = pa.array(texts, pa.large_binary()).cast(column.type)
+            field = table.schema.field(place)
+            replaced = pc.replace_with_mask(column, mask, new).cast(field.type)
+            table = table.set_column(place, field, replaced)
         return table
 
-    return rewrite(documents, changed, target, change_line, change_rows), len(uncut)
+    return rewrite(documents, changed, target, change_line, change_rows), uncut
 
 
 def cut_texts(
@@ -119,6 +120,17 @@ def cut_texts(
         made.append(b"".join([*kept, text[at:]]))
         begin += len(text) + len(PART)
     return made
+
+
+def _plain_type(kind: Any) -> Any:
+    """Return the type of the texts of a column: of a dictionary that of its values; of a view,
+    which pyarrow takes no rows of, texts of any length.
+    """
+    import pyarrow as pa
+
+    kind = getattr(kind, "value_type", kind)
+    views = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    return views.get(kind, kind)
 
 
 def _as_json(text: bytes, ascii_only: bool) -> bytes:

@@ -32,7 +32,11 @@ _MIME = re.compile(rb"(?im)^(?:mime-version|content-type|content-transfer-encodi
 #: Bytes in which the header of a mail must end, or go on to the last byte, for it to be known.
 HEADER_WINDOW = 16 << 20
 
-_CHARSET = re.compile(r"(?i)\bcharset\*?\s*=\s*[\"']?\s*([^\"';\s]+)")
+#: The charset that a Content-Type field names, perhaps as RFC 2231 has it; or any quoted string,
+#: in which none is looked for.
+_CHARSET = re.compile(
+    r"""(?i)(?<![-\w])charset\*?\s*=\s*["']?\s*(?:[-\w]*'[-\w]*')?([^"';\s]+)|"[^"]*\""""
+)
 #: Encodings without a byte above 127, or that mails use and browsers do not.
 _SEVEN_BITS = {"utf-7", "hz", "iso2022_jp", "iso2022_jp_2", "iso2022_jp_3", "iso2022_kr"}
 _ONLY_IN_MAIL = {*_SEVEN_BITS, "utf-8", "utf-16", "utf-16-le", "utf-16-be", "utf-32"}
@@ -234,9 +238,9 @@ def _words(value: str) -> str:
 def _media_type(value: str) -> tuple[str, str]:
     """Return the media type that a Content-Type field names, and the charset or ""."""
     kind = value.partition(";")[0].split()
-    found = _CHARSET.search(value[:_LONGEST_FIELD])
+    found = (match[1] for match in _CHARSET.finditer(value[:_LONGEST_FIELD]) if match[1])
     is_type = len(kind) > 0 and kind[0].count("/") == 1
-    return kind[0].lower() if is_type else "text/plain", found[1] if found else ""
+    return kind[0].lower() if is_type else "text/plain", next(found, "")
 
 
 def _untransferred(body: bytes, transfer: str) -> bytes:
@@ -255,7 +259,8 @@ def _untransferred(body: bytes, transfer: str) -> bytes:
 def _decode(data: bytes, charset: str) -> str:
     """Return bytes as text, by the charset if it fits, else as UTF-8, else as windows-1252."""
     codec = _look_up(charset) if charset else ""
-    if data.isascii() and codec not in _SEVEN_BITS:
+    is_wide = codec.startswith(("utf-16", "utf-32")) and b"\0" in data
+    if data.isascii() and codec not in _SEVEN_BITS and not is_wide:
         return data.decode("ascii")
     for each in dict.fromkeys((codec or "utf-8", "utf-8")):
         try:

@@ -11,6 +11,7 @@ import pytest
 
 from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import list_tokens
+from tests.conftest import require
 
 PASSAGE = (
     "Größe ist nicht alles, aber „ohne sie“ ist manches nichts — sagte der alte Mann am Meer zu "
@@ -181,6 +182,35 @@ def test_rows_are_written_without_repeats(run, tmp_path):
     (tmp_path / "a.txt").write_text(PASSAGE)
     refused = run("passages", "r.jsonl", "a.txt", "--write", "o.jsonl", code=2).err
     assert "not all documents are rows" in refused
+
+
+def test_rows_that_are_not_cut_do_not_count_as_cut(run, tmp_path):
+    pa = require("parquet", "pyarrow")
+    pq = require("parquet", "pyarrow.parquet")
+    pq.write_table(pa.table({"m": [{"text": PASSAGE}] * 2}), tmp_path / "r.parquet")
+    command = ["passages", "r.parquet", "--text-field", "m.text", "--least", "20", "--no-store"]
+    said = run(*command, "--write", "out.parquet").err
+    assert "cut: 0 tokens, 0 bytes, from 0 rows" in said
+    assert "1 row with repeats is not cut" in said
+
+
+def test_no_character_is_cut_that_is_also_of_another_word(run, tmp_path):
+    """The words of ½ are 1 and 2: the first is no repeat, and stays with the whole character."""
+    words = filling(1)
+    texts = [f"2 {words} 1", f"a ½ {words} b", f"c2 {words} ½d"]
+    for name, text in zip("abc", texts, strict=True):
+        (tmp_path / name).write_text(text)
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps({"text": each}) + "\n" for each in texts))
+    for command in (["a", "b"], ["a", "c"]):
+        [span] = run("passages", *command, "--least", "20", "--emit", "spans").lines
+        each = json.loads(span)
+        data = (tmp_path / command[1]).read_bytes()
+        left = (data[: each["start"]] + data[each["end"] :]).decode()
+        assert "½" in left
+        assert words.split()[3] not in left
+    run("passages", "r.jsonl", "--least", "20", "--write", "out.jsonl", "--no-store")
+    lines = (tmp_path / "out.jsonl").read_text().splitlines()
+    assert [json.loads(line)["text"] for line in lines] == [texts[0], "a ½ b", "c2 ½d"]
 
 
 def test_several_fields_are_cut_each_in_its_place(run, tmp_path):

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import time
 from collections import deque
 
 import numpy as np
@@ -183,6 +184,14 @@ def test_a_sentence_repeated_is_one_passage_of_many_places():
     found = found_passages([list(range(30)) * 1000], 50, common=100)
     assert len(found) < 5
     assert all(50 <= size <= 60 and len(places) >= 499 for size, places in found)
+
+
+def test_a_long_text_and_its_copy_are_compared_once():
+    """The passage is extended from one of its anchors, not from each to the end of the text."""
+    text = np.random.default_rng(3).integers(0, 1 << 63, 500_000, dtype=np.uint64).tolist()
+    start = time.perf_counter()
+    assert found_passages([[1, *text], [2, *text]], 50) == [(500_000, [(0, 1), (1, 1)])]
+    assert time.perf_counter() - start < 6
 
 
 def test_near_copies_have_few_passages_though_each_differs():

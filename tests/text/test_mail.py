@@ -1,5 +1,6 @@
 """Mails: recognised by content, the text that a person reads in them, and mails that are not."""
 
+import base64
 import contextlib
 import email
 import email.header
@@ -171,8 +172,6 @@ def test_charsets_and_transfer_encodings_are_decoded(charset, transfer):
         return
     data = text.encode(charset)
     if transfer == "base64":
-        import base64
-
         data = base64.encodebytes(data)
     elif transfer == "quoted-printable":
         import quopri
@@ -220,6 +219,31 @@ def test_charsets_that_do_not_exist_or_do_not_fit():
     ]:
         head = f"Content-Type: text/plain; charset={charset}\n\n".encode()
         assert text_of(HEAD + head + data).split("\n", 2)[2] == expected
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        "charset*=us-ascii''koi8-r",
+        "charset*=\"utf-8'en'koi8-r\"",
+        "x-charset=utf-8; charset=koi8-r",
+        'name="a; charset=big5"; charset="koi8-r"',
+        'name="unfinished; charset=koi8-r',
+        "charset=; charset=koi8-r",
+    ],
+)
+def test_the_charset_is_that_of_the_parameter(parameters):
+    head = f"Content-Type: text/plain; {parameters}\n\n".encode()
+    for data in (HEAD + head, HEAD + b"Content-Type: multipart/mixed; boundary=x\n\n--x\n" + head):
+        assert text_of(data + "Привет".encode("koi8-r")).split()[-1] == "Привет"
+
+
+@pytest.mark.parametrize("charset", ["utf-16le", "utf-16be", "utf-32"])
+def test_letters_of_two_bytes_are_read_though_each_is_ascii(charset):
+    data = base64.encodebytes("hello".encode(charset.replace("32", "32le")))
+    head = f"Content-Type: text/plain; charset={charset}\nContent-Transfer-Encoding: base64\n\n"
+    assert words(HEAD + head.encode() + data) == ["a", "question", "hello"]
+    assert words(HEAD + head.encode() + b"aGVsbG8=") == ["a", "question", "hello"]
 
 
 def test_of_two_versions_the_plain_one_is_read():

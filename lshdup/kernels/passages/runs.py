@@ -175,11 +175,13 @@ def compare_in_pairs(
                 q = grouped.positions[b]
                 before = after = 0
                 if grouped.split < 0 or p < grouped.split <= q:
+                    # The left side first: a run is extended to its right once, not at each anchor.
                     most = min(ends[i] - p, ends[j] - q)
-                    after = chain_right(grouped, p, q, most)
-                    if after:
+                    if chain_right(grouped, p, q, min(most, grouped.gram)):
                         room = min(p - begins[i], q - begins[j])
                         before = _chain_left(grouped, rare, a, b, room)
+                        if before >= 0:
+                            after = chain_right(grouped, p, q, most)
                     if (
                         before < 0
                         or before + after < grouped.least

@@ -203,18 +203,19 @@ def _write(
     from lshdup.report.places import SCOPES
 
     console = session.console
-    places = listing.locate(repeats, np.zeros(len(repeats), bool))
+    places = listing.locate_to_cut(repeats)
     can = (places.scopes == SCOPES.index("field")) & (places.starts >= 0)
     starts, ends = places.starts[can], places.ends[can]
     paths, uncut = write_cut(found.here.documents, repeats.documents[can], starts, ends, path)
     for each in paths:
         console.say(f"{each} is written")
-    rows = len(np.unique(repeats.documents[can])) - uncut
+    is_cut = can & ~np.isin(repeats.documents, list(uncut))
+    rows = len(np.unique(repeats.documents[is_cut]))
     console.say(
-        f"cut: {count_of(int(repeats.sizes[can].sum()), 'token')}, "
-        f"{int((ends - starts).sum()):,} bytes, from {count_of(rows, 'row')}"
+        f"cut: {count_of(int(repeats.sizes[is_cut].sum()), 'token')}, "
+        f"{int((places.ends - places.starts)[is_cut].sum()):,} bytes, from {count_of(rows, 'row')}"
     )
-    left = len(np.unique(repeats.documents[~can])) + uncut
+    left = len(np.unique(repeats.documents[~is_cut]))
     if left:
         one = "row with repeats is not cut: its text is a page"
         more = "rows with repeats are not cut: their texts are pages"

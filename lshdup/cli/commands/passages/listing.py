@@ -47,7 +47,18 @@ class PassageListing:
         names = self._lists[0].typed_names(here)
         return names + (self._lists[1].typed_names(there) if len(there) else [])
 
-    def locate(self, runs: TokenRuns, texts: "NDArray[np.bool_]", *, whole: bool = True) -> Places:
+    def locate_to_cut(self, runs: TokenRuns) -> Places:
+        """Locate runs of tokens to cut; see `locate_places`."""
+        return self._locate(runs, np.zeros(len(runs), bool), whole=True, to_cut=True)
+
+    def _locate(
+        self,
+        runs: TokenRuns,
+        texts: "NDArray[np.bool_]",
+        *,
+        whole: bool = True,
+        to_cut: bool = False,
+    ) -> Places:
         """Locate runs of tokens; see `locate_places`. whole : their texts are not shortened."""
         session = self._session
         places = locate_places(
@@ -60,6 +71,7 @@ class PassageListing:
             None if whole else 4 * _CHARACTERS + 4,
             session.request.jobs,
             session.console.progress,
+            to_cut=to_cut,
         )
         self._lost += int((places.starts < 0).sum())
         return places
@@ -79,7 +91,7 @@ class PassageListing:
             some, of = rows[start:end], numbers[start:end]
             runs = TokenRuns(passages.documents[some], passages.first[some], passages.tokens[of])
             leads = some == passages.starts[of]
-            places = self.locate(runs, leads, whole=whole)
+            places = self._locate(runs, leads, whole=whole)
             if not whole:
                 places.texts.update((at, _first_words(each)) for at, each in places.texts.items())
             for first in range(0, len(some), PIECE_ROWS):
@@ -101,7 +113,7 @@ class PassageListing:
         """Yield the columns of `passages-spans`."""
         for start in range(0, len(runs), _AT_ONCE):
             some = runs.take(slice(start, start + _AT_ONCE))
-            places = self.locate(some, np.zeros(len(some), bool))
+            places = self.locate_to_cut(some)
             for first in range(0, len(some), PIECE_ROWS):
                 part = slice(first, first + PIECE_ROWS)
                 yield [
@@ -119,7 +131,7 @@ class PassageListing:
             runs = TokenRuns(
                 passages.documents[leads], passages.first[leads], passages.tokens[part]
             )
-            texts = self.locate(runs, np.ones(len(leads), bool)).texts
+            texts = self._locate(runs, np.ones(len(leads), bool)).texts
             for at in range(len(leads)):
                 if at in texts:
                     yield f"{texts[at]}\n\n".encode()
