@@ -119,6 +119,7 @@ _REMEDIES = {
 
 
 def say_if_nothing(session: "Session", collection: "Collection", least: int) -> None:
+    """Say why fewer documents than `least` have shingles, if they are fewer."""
     documents = session.request.documents
     # A command without DOCS has seen no files: the store says which ones were skipped.
     skipped = (
