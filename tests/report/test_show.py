@@ -175,6 +175,8 @@ def test_the_heaviest_chain_is_that_of_trying_all(given_):
     st.integers(1, 4),
     st.integers(2, 6),
 )
+@example([*range(10)], [*range(3, 10), 0, 1, 2], 3, 3)
+@example([0, 0, 0, 0, 1, 1], [0, 1, 1, 0, 0], 1, 2)
 def test_any_two_rows(a, b, passage, moved):
     """Changes are true. What has moved are passages that were removed and were added, and each has
     tokens that have moved: all but those that overlap the same passage.
