@@ -36,7 +36,8 @@ def say_collection(
 ) -> None:
     """Say how many documents, shingles and signatures there are, and which files were skipped.
 
-    least : documents with shingles that the command needs; with fewer, a warning says why.
+    least : documents with shingles that the command needs; with fewer, a warning says why. 0: the
+        command finds out by itself whether there is something to compare.
     side : " of DOCS" or the like where a command compares two collections.
     unit : what the sizes of the collection count.
     """
@@ -66,7 +67,8 @@ def say_collection(
     if collection.read is None and console.is_verbose:
         _say_skipped_before(console, collection)
     say_skipped(console, console.skipped_counts, side)
-    _warn_if_nothing(session, collection, least)
+    if least:
+        say_if_nothing(session, collection, least)
 
 
 def say_index(session: "Session", indexed: "IndexedCollection", least: int = 2) -> None:
@@ -116,7 +118,8 @@ _REMEDIES = {
 }
 
 
-def _warn_if_nothing(session: "Session", collection: "Collection", least: int) -> None:
+def say_if_nothing(session: "Session", collection: "Collection", least: int) -> None:
+    """Say why fewer documents than `least` have shingles, if they are fewer."""
     documents = session.request.documents
     # A command without DOCS has seen no files: the store says which ones were skipped.
     skipped = (

@@ -35,6 +35,10 @@ class FolderTree:
             ends[above[folder]] = max(ends[above[folder]], ends[folder])
         return cls(parents, np.array(ends, np.int64), np.array(depths, np.int64))
 
+    def has_branches(self) -> bool:
+        """Return whether there are two folders of which neither is above the other."""
+        return int((self.ends == np.arange(1, len(self.ends) + 1)).sum()) > 1
+
     def holds(self, upper: _I64, lower: _I64) -> NDArray[np.bool_]:
         """Return whether `upper` is a folder above `lower`, or the same: bool array."""
         is_above: NDArray[np.bool_] = (upper <= lower) & (lower < self.ends[upper])

@@ -23,8 +23,8 @@ from lshdup.utils.ragged import distinct, offsets_of, ranges
 
 _I64 = NDArray[np.int64]
 
-#: Entries of folders that are looked at together.
-_AT_ONCE = 1 << 22
+#: Entries of folders that are looked at together; and pairs of folders.
+_AT_ONCE, _PAIRS_AT_ONCE = 1 << 22, 1 << 18
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
@@ -154,10 +154,10 @@ class _Contents:
         folders = folders[np.argsort(self.tree.depths[folders], kind="stable")]
         sizes = self._starts[self.tree.ends[folders]] - self._starts[folders]
         levels = np.flatnonzero(np.diff(self.tree.depths[folders])) + 1
-        for start, end in _pieces(sizes, levels):
-            yield self._holders_of_prefix(folders[start:end], threshold)
+        for start, end in _pieces(sizes, _AT_ONCE, levels):
+            yield from self._holders_of_prefix(folders[start:end], threshold)
 
-    def _holders_of_prefix(self, folders: _I64, threshold: float) -> tuple[_I64, _I64]:
+    def _holders_of_prefix(self, folders: _I64, threshold: float) -> Iterator[tuple[_I64, _I64]]:
         row, entry = self._entries(folders)
         group, at = self._group[entry], folders[row]
         first, last = (span[group] for span in self._span)
@@ -172,11 +172,16 @@ class _Contents:
         prefix = before <= spare[row] + 1  # a byte too many, because of rounding
         row, group = row[prefix], group[prefix]
         lengths = self._lists[group + 1] - self._lists[group]
-        inside = np.repeat(folders[row], lengths)
-        place = self._folder[self._places[ranges(self._lists[group], lengths)]]
-        apart = ~self.tree.holds(inside, place) & ~self.tree.holds(place, inside)
-        keys = distinct(inside[apart] * len(self.tree.parents) + place[apart])[0]
-        return keys // len(self.tree.parents), keys % len(self.tree.parents)
+        # A group may be in very many folders: those of some rows together.
+        starts = np.searchsorted(row, np.arange(len(folders) + 1))
+        for first, last in _pieces(np.diff(offsets_of(lengths)[starts]), _PAIRS_AT_ONCE):
+            part = slice(starts[first], starts[last])
+            inside = np.repeat(folders[row[part]], lengths[part])
+            at = self._places[ranges(self._lists[group[part]], lengths[part])]
+            place = self._folder[at]
+            apart = ~self.tree.holds(inside, place) & ~self.tree.holds(place, inside)
+            keys = distinct(inside[apart] * len(self.tree.parents) + place[apart])[0]
+            yield keys // len(self.tree.parents), keys % len(self.tree.parents)
 
     def _entries(self, folders: _I64) -> tuple[_I64, _I64]:
         """Return (row of `folders`, entry): of each group below a folder its first entry."""
@@ -197,7 +202,7 @@ class _Contents:
         """Return the bytes of the groups below both folders: int64 array."""
         out = np.zeros(len(inside), np.int64)
         sizes = self._starts[self.tree.ends[inside]] - self._starts[inside]
-        for start, end in _pieces(sizes):
+        for start, end in _pieces(sizes, _AT_ONCE):
             row, entry = self._entries(inside[start:end])
             both = self._is_below(self._group[entry], holder[start:end][row])
             weights = self._weight[entry[both]]
@@ -212,7 +217,7 @@ class _Contents:
         inside, holder, shared = inside[order], holder[order], shared[order]
         documents = np.zeros(len(inside), np.int64)
         starts, ends = self._starts[inside], self._starts[self.tree.ends[inside]]
-        for first, last in _pieces(ends - starts):
+        for first, last in _pieces(ends - starts, _AT_ONCE):
             sizes = (ends - starts)[first:last]
             row = np.repeat(np.arange(last - first), sizes)
             entry = ranges(starts[first:last], sizes)
@@ -229,7 +234,8 @@ class _Matches:
 
     def __init__(self, tree: FolderTree, inside: _I64, holder: _I64, shared: _I64) -> None:
         self._tree, self._parts = tree, [(inside, holder, shared)]
-        self._keys = np.sort(self._pack(inside, holder))
+        # Ascending keys, each array at least twice as long as the next one: few are sorted again.
+        self._keys = [np.sort(self._pack(inside, holder))]
 
     def _pack(self, a: _I64, b: _I64) -> NDArray[np.uint64]:
         keys = np.minimum(a, b) * len(self._tree.parents) + np.maximum(a, b)
@@ -240,14 +246,19 @@ class _Matches:
         """Add more pairs."""
         if len(inside):
             self._parts.append((inside, holder, shared))
-            self._keys = np.sort(np.concatenate([self._keys, self._pack(inside, holder)]))
+            self._keys.append(np.sort(self._pack(inside, holder)))
+            while len(self._keys) > 1 and len(self._keys[-2]) < 2 * len(self._keys[-1]):
+                keys = np.concatenate([self._keys.pop(), self._keys.pop()])
+                keys.sort()
+                self._keys.append(keys)
 
     def cover(self, a: _I64, b: _I64) -> NDArray[np.bool_]:
         """Return whether a folder above a, or a itself, is paired with b: bool array."""
         covered = np.zeros(len(a), bool)
         open_, at = np.arange(len(a)), a.copy()
         while len(open_):
-            met = contains(self._keys, self._pack(at, b[open_]))
+            pairs = self._pack(at, b[open_])
+            met = np.any([contains(keys, pairs) for keys in self._keys], axis=0)
             covered[open_[met]] = True
             at = self._tree.parents[at]
             going = ~met & (at >= 0)
@@ -262,6 +273,14 @@ class _Matches:
         own = contents.is_first[holder] | (contents.sets[holder] == contents.sets[inside])
         inside, holder, shared = inside[own], holder[own], shared[own]
         hidden = np.zeros(len(inside), bool)
+        for start in range(0, len(inside), _PAIRS_AT_ONCE):
+            part = slice(start, start + _PAIRS_AT_ONCE)
+            hidden[part] = self._hide(inside[part], holder[part])
+        return inside[~hidden], holder[~hidden], shared[~hidden]
+
+    def _hide(self, inside: _I64, holder: _I64) -> NDArray[np.bool_]:
+        """Return which pairs are below another one: bool array."""
+        hidden = np.zeros(len(inside), bool)
         open_, upper = np.arange(len(inside)), holder.copy()
         while len(open_):  # the holder and the folders above it, as far as they are apart
             is_itself = upper == holder[open_]
@@ -273,7 +292,7 @@ class _Matches:
             going = ~hidden[open_] & (upper >= 0)
             going[going] = ~self._tree.holds(upper[going], inside[open_[going]])
             open_, upper = open_[going], upper[going]
-        return inside[~hidden], holder[~hidden], shared[~hidden]
+        return hidden
 
 
 def _tight(
@@ -324,13 +343,13 @@ def _tight(
     return inside, holder, shared
 
 
-def _pieces(sizes: _I64, cuts: _I64 | None = None) -> Iterator[tuple[int, int]]:
-    """Yield runs of rows of about _AT_ONCE entries; a run ends at each cut."""
+def _pieces(sizes: _I64, most: int, cuts: _I64 | None = None) -> Iterator[tuple[int, int]]:
+    """Yield runs of rows of at most so many entries, or of one row; a run ends at each cut."""
     sums, start = offsets_of(sizes), 0
     stops = [*([] if cuts is None else cuts.tolist()), len(sizes)]
     for stop in stops:
         while start < stop:
-            end = int(np.searchsorted(sums, sums[start] + _AT_ONCE, side="right")) - 1
+            end = int(np.searchsorted(sums, sums[start] + most, side="right")) - 1
             end = min(max(end, start + 1), stop)
             yield start, end
             start = end

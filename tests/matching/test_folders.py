@@ -1,6 +1,7 @@
 """Pairs of folders: against the definition, written out over sets, and against planted trees."""
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -113,7 +114,26 @@ def test_as_defined(parents, documents, weights, threshold, at_once):
     patch = pytest.MonkeyPatch()
     with patch.context() as patched:
         patched.setattr(folders, "_AT_ONCE", at_once)
+        patched.setattr(folders, "_PAIRS_AT_ONCE", at_once)
         check(parents, folder_of, group_of, weights, threshold)
+
+
+def test_memory_for_folders_with_one_large_document_in_common():
+    """Each of m folders is inside each other one: memory is in proportion to the answer."""
+    m = 700
+    tree = FolderTree.of(np.array([-1] + [0] * m, np.int64))
+    own = np.arange(1, m + 1)
+    weights = np.array([10_000] + [100 + number for number in range(m)], np.int64)
+    tracemalloc.start()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(folders, "_PAIRS_AT_ONCE", 1 << 12)
+        found = find_folder_pairs(
+            tree, np.tile(own, 2), np.concatenate([np.zeros(m, np.int64), own]), weights, 0.8
+        )
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(found) == m * (m - 1) // 2
+    assert peak < 300 * len(found)
 
 
 @settings(max_examples=100, deadline=None)

@@ -176,7 +176,7 @@ def test_the_rate_serves_small_documents_unless_memory_needs_a_larger_one():
     sizes = np.full(10_000, 1000)
     params, enough = BandParams(T), 1 << 40
     assert plan_join(sizes, params, enough, 2).samples is None
-    exact = plan_join(sizes, params, enough, 2).needed
+    exact = plan_join(sizes, params, enough, 1).needed
     assert plan_join(sizes, params, exact - 1, 2).samples is not None
     assert plan_join(sizes, params, enough, 2, sample=True).count_small() == 0
     sizes[0] = 1  # Of very small documents the program says that they may be missed.
@@ -186,6 +186,18 @@ def test_the_rate_serves_small_documents_unless_memory_needs_a_larger_one():
     assert tight.samples.rate == 32
     assert tight.count_small() == np.count_nonzero(sizes < tight.samples.promised_from)
     assert plan_join(np.zeros(0, np.int64), params, 16 << 20, 2).count_small() == 0
+
+
+def test_the_choice_of_the_join_does_not_depend_on_threads():
+    """With memory for the exact join on two threads, it runs on two of four."""
+    sizes, params = np.full(10_000, 1000), BandParams(T)
+    needed = [plan_join(sizes, params, jobs=jobs).needed for jobs in (1, 2, 3)]
+    assert needed == sorted(set(needed))
+    plans = [plan_join(sizes, params, needed[1], jobs) for jobs in (1, 2, 3, 4)]
+    assert [(plan.samples, plan.jobs) for plan in plans] == [(None, jobs) for jobs in (1, 2, 2, 2)]
+    assert [plan.needed for plan in plans] == [needed[0], *[needed[1]] * 3]
+    few = [plan_join(sizes, params, needed[0] - 1, jobs).samples for jobs in (1, 4)]
+    assert few[0] == few[1] is not None
 
 
 def test_accidental_candidates_are_ruled_out_by_more_common_elements(monkeypatch):

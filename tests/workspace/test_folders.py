@@ -252,3 +252,26 @@ def test_folders_above_names(tmp_path, monkeypatch):
     above = folders_of(tmp_path / "a", "5", cwd=tmp_path / "w")
     assert above == {".": None, f"{tmp_path}/a": None, f"{tmp_path}/a/b/c": f"{tmp_path}/a",
                      f"{tmp_path}/a/d": f"{tmp_path}/a"}  # fmt: skip
+
+
+def test_check_of_folders_that_cannot_be_compared(run, tree, tmp_path):
+    """Nothing is compared where no two folders are beside each other, however many documents."""
+    for flat in ("t/first/letters", "t/first/notes/0"):
+        err = run("folders", flat, "--no-store", "--check", "-q", code=2).err
+        assert "nothing was checked" in err
+        assert "no two folders beside each other\n  name more folders\n" in err
+    warned = run("folders", "t/first/letters", "--no-store", "-q", code=0).err
+    assert warned.startswith("lshdup: warning: nothing to compare: 5 documents, but no two folders")
+    (tmp_path / "none").mkdir()
+    err = run("folders", "none", "--no-store", "--check", "-q", code=2).err
+    assert "there is no file in none" in err
+
+
+def test_documents_without_tokens_are_compared(run, tmp_path):
+    for name in ("a/x", "b/x"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("... !!")
+    answer = run("folders", "a", "b", "--no-store", "--check", "-q", code=1)
+    assert answer.rows == [["a", "b", "1.0", "1.0", "1", "1", "1", "6"]]
+    assert answer.err == ""
+    assert run("show", "a", "b", "--no-store", "-q").err == ""

@@ -14,21 +14,24 @@ if TYPE_CHECKING:
 
 
 def find_groups(
-    session: Session, options: dict[str, Any], rule: ClusterParams
+    session: Session, options: dict[str, Any], rule: ClusterParams, least: int = 2
 ) -> "tuple[Collection, ClustersFound]":
-    """Find the groups that the options request, and say on stderr what was done."""
+    """Find the groups that the options request, and say on stderr what was done.
+
+    least : of `say_collection`.
+    """
     workspace, request = session.workspace, session.request
     if options["exact"]:
         collection, sets = workspace.load_or_collect_sets(request)
-        say_collection(session, collection)
+        say_collection(session, collection, least)
         return collection, workspace.find_clusters_exactly(collection, sets, rule, request)
     if options["same"]:
         collection = workspace.load_or_collect_signatures(request)
-        say_collection(session, collection)
+        say_collection(session, collection, least)
         return collection, workspace.find_same(collection, options["same"], rule, request)
     indexed = workspace.load_or_build_index(request, save=False)
     collection = indexed.collection
-    say_index(session, indexed)
+    say_index(session, indexed, least)
     found = workspace.find_clusters(indexed, rule, request)
     names = collection.documents.names.strings_at
     say_buckets(session.console, found.buckets, names, rule.max_bucket, indexed.index.table)

@@ -9,7 +9,7 @@ from lshdup.cli.columns import column_names
 from lshdup.cli.commands.find_groups import find_groups
 from lshdup.cli.conflicts import refuse_with_exact, refuse_with_same
 from lshdup.cli.help import Command
-from lshdup.cli.messages import describe_likeness
+from lshdup.cli.messages import describe_likeness, say_if_nothing
 from lshdup.cli.options import (
     check_files_option,
     check_option,
@@ -81,11 +81,20 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     rule = ClusterParams(max_bucket=options["max_bucket"] or 0)
     with open_session(ctx, options) as session:
         console = session.console
-        collection, found = find_groups(session, options, rule)
+        collection, found = find_groups(session, options, rule, least=0)
         from lshdup.workspace.folders.finding import compare_folders
 
         least, documents = options["containment"], collection.documents
         folders, pairs = compare_folders(collection, found.clusters, least)
+        if not len(documents):
+            say_if_nothing(session, collection, 2)
+        elif not folders.tree.has_branches():
+            # Documents without tokens are compared too, by their bytes.
+            console.report_nothing(
+                "nothing to compare",
+                f"{count_of(len(documents), 'document')}, but no two folders beside each other",
+                "name more folders",
+            )
         likeness = describe_likeness(options["threshold"], options["same"])
         console.say(
             f"{count_of(len(pairs), 'pair')} of {count_of(len(folders.examples) - 1, 'folder')}: "

@@ -46,15 +46,18 @@ class JoinPlan:
     """How the pairs of containment of a collection are found.
 
     sizes : int64 array of shape (m,), elements of the compared sets.
-    needed : bytes that the exact join would take.
+    needed : bytes that the exact join would take, on `jobs` threads.
     memory : bytes that may be planned for.
     samples : rate and promise of the samples; None for the exact join.
+    jobs : threads: as many as the exact join has memory for, so that neither the choice of the join
+        nor the answer depends on the threads that are there.
     """
 
     sizes: NDArray[np.int64]
     needed: int
     memory: int
     samples: SamplePlan | None
+    jobs: int = 1
 
     def count_small(self) -> int:
         """Return the number of sets that are too small for the promise of the samples."""
@@ -76,16 +79,19 @@ def plan_join(
     the smallest one that fits into memory.
 
     sizes : int64 array of shape (m,), elements of the sets.
+    jobs : most threads.
     sample : take samples in any case.
     """
     threshold, recall = params.threshold, params.recall
-    needed = planned_memory(sizes, threshold, jobs)
+    needed = planned_memory(sizes, threshold)
     if needed <= memory and not sample:
-        return JoinPlan(sizes, needed, memory, None)
+        while (more := planned_memory(sizes, threshold, jobs)) > memory:
+            jobs -= 1
+        return JoinPlan(sizes, more, memory, None, jobs)
     rate = 1
     while _BYTES * int(sizes.sum()) > rate * memory:
         rate *= 2
-    return JoinPlan(sizes, needed, memory, plan_samples(SMALL, threshold, recall, rate))
+    return JoinPlan(sizes, needed, memory, plan_samples(SMALL, threshold, recall, rate), jobs)
 
 
 def new_collector(params: BandParams, request: Request) -> SampleCollector:
@@ -133,7 +139,7 @@ def find_contained_pairs(
         if sets is None:
             sets, rows = source(members), np.arange(len(members))
         pairs = join_sets(
-            sets, rows, params.threshold, "containment", request.jobs, on_progress=report
+            sets, rows, params.threshold, "containment", plan.jobs, on_progress=report
         )
         if collection.sets is None:  # The order stays.
             keys = pack_pairs(members[pairs.left], members[pairs.right])

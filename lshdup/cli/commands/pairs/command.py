@@ -57,7 +57,7 @@ Examples:
 @plain_option(
     "--unmatched",
     is_flag=True,
-    help="Instead of the pairs: the documents of DOCS that are in none.",
+    help="Instead of the pairs: the documents of DOCS that are in none, nor in OTHER.",
 )
 @option(
     "--histogram",

@@ -59,7 +59,7 @@ def show_folders(
     if held:
         say_last_run(console, collection)
     else:
-        say_collection(session, collection, 1)
+        say_collection(session, collection, 0)
     contents = [find_below(word, collection.documents) for word in words]
     for word, content in zip(words, contents, strict=True):
         if not len(content.documents):
