@@ -14,6 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.kernels import differences as kernels
+from lshdup.matching.passages import find_passages
+from lshdup.params import MAX_COMMON, PassageParams
+from lshdup.shingling.winnowing import winnowed
+from lshdup.utils.ragged import RaggedSets, ranges
 
 ALIKE, REMOVED, ADDED = "alike", "removed", "added"
 MOVED_AWAY, MOVED_HERE = "moved away", "moved here"
@@ -70,7 +74,8 @@ def find_changes(
 
     a, b : uint64 arrays, equal where tokens are.
     passage : tokens of an anchor.
-    moved : the fewest tokens in a row that have moved if they are removed here and added there.
+    moved : the fewest tokens in a row that have moved if they are removed here and added there, at
+        least 2.
     least : the fewest tokens in a row that are alike wherever they stand; default: `moved`. Shorter
         runs between long changes are taken for coincidences.
     Cost: n log n; a few seconds at worst for two texts of 10 MB.
@@ -244,34 +249,23 @@ def _find_moved(
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return which tokens of a, and which of b, are in passages that have moved.
 
-    A passage of `size` tokens has moved if it is removed in one place and added in another.
+    A passage of `size` tokens or more has moved if it is removed in one place and added in another.
+    Where a passage overlaps itself, as in a list of equal words, the first one counts.
     """
-    changed_a, changed_b = np.ones(len(a), bool), np.ones(len(b), bool)
-    for block in blocks:
-        changed_a[block.a : block.a + block.size] = False
-        changed_b[block.b : block.b + block.size] = False
-    values_a, at_a = _changed_windows(a, changed_a, size)
-    values_b, at_b = _changed_windows(b, changed_b, size)
-    away, here = at_a[np.isin(values_a, values_b)], at_b[np.isin(values_b, values_a)]
-    return _cover(away, size, len(a)), _cover(here, size, len(b))
-
-
-def _changed_windows(tokens: U64, changed: NDArray[np.bool_], size: int) -> tuple[U64, I64]:
-    """Return the hashes of passages whose tokens are all changed, and their positions."""
-    values = windows(tokens, size)
-    before = np.concatenate([[0], np.cumsum(changed)])
-    if not len(values):
-        return values, np.zeros(0, np.int64)
-    at = np.flatnonzero(before[size:] - before[:-size] == size)
-    return values[at], at
-
-
-def _cover(starts: I64, size: int, n: int) -> NDArray[np.bool_]:
-    """Return which of n tokens are in a passage that begins at one of `starts`."""
-    edges = np.zeros(n + 1, np.int64)
-    edges[starts] += 1
-    edges[starts + size] -= 1
-    return np.cumsum(edges[:n]) > 0
+    moved = np.zeros(len(a) + len(b), bool)
+    gaps = list(pairwise([_Block(0, 0, 0), *blocks, _Block(len(a), len(b), 0)]))
+    removed = [(x.a + x.size, y.a) for x, y in gaps if y.a - x.a - x.size >= size]
+    added = [(x.b + x.size, y.b) for x, y in gaps if y.b - x.b - x.size >= size]
+    if removed and added:
+        starts, ends = np.concatenate([removed, np.array(added) + len(a)]).T
+        tokens = np.concatenate([a, b])[ranges(starts, ends - starts)]
+        changed = RaggedSets.from_sizes(tokens, ends - starts)
+        params = PassageParams(size, MAX_COMMON)
+        with winnowed(changed, params, None) as anchors:
+            found = find_passages(changed, anchors, params, None, split=len(removed))
+        lengths = np.repeat(found.tokens, found.places)
+        moved[ranges(starts[found.documents] + found.first, lengths)] = True
+    return moved[: len(a)], moved[len(a) :]
 
 
 def _runs(flags: NDArray[np.bool_], start: int, end: int) -> Iterator[tuple[int, int, bool]]:

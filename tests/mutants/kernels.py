@@ -460,6 +460,13 @@ MUTANTS = [
         "            if best[at] == 0:",
         "tests/report/test_show.py",
     ),
+    Mutant(
+        "differences: an added passage of the least tokens has not moved",
+        "lshdup/report/token_diff.py",
+        "if y.b - x.b - x.size >= size]",
+        "if y.b - x.b - x.size > size]",
+        "tests/report/test_show.py -k any_two_rows",
+    ),
     # --- compiled code ---
     Mutant(
         "kernel cache: the processor is not in its key",

@@ -173,10 +173,42 @@ def test_the_heaviest_chain_is_that_of_trying_all(given_):
     st.lists(st.integers(0, 5), max_size=40),
     st.lists(st.integers(0, 5), max_size=40),
     st.integers(1, 4),
-    st.integers(1, 6),
+    st.integers(2, 6),
 )
+@example([*range(10)], [*range(3, 10), 0, 1, 2], 3, 3)
+@example([0, 0, 0, 0, 1, 1], [0, 1, 1, 0, 0], 1, 2)
 def test_any_two_rows(a, b, passage, moved):
-    valid(row(a), row(b), find_changes(row(a), row(b), passage, moved))
+    """Changes are true. What has moved are passages that were removed and were added, and each has
+    tokens that have moved: all but those that overlap the same passage.
+    """
+    changes = find_changes(row(a), row(b), passage, moved)
+    valid(row(a), row(b), changes)
+    (away, marked_away), (here, marked_here) = (
+        (
+            {
+                at: tuple(values[at : at + moved])
+                for start, end in _changed(changes, side)
+                for at in range(start, end - moved + 1)
+            },
+            {at for c in changes if c.kind == kind for at in range(c[side], c[side + 1])},
+        )
+        for values, kind, side in ((a, MOVED_AWAY, 1), (b, MOVED_HERE, 3))
+    )
+    both = {*away.values()} & {*here.values()}
+    for passages, marked in ((away, marked_away), (here, marked_here)):
+        common = [set(range(at, at + moved)) for at, each in passages.items() if each in both]
+        assert marked <= set().union(*common)
+        assert all(marked & each for each in common)
+
+
+def _changed(changes, side):
+    """Start and end of the stretches of a text between those that are alike."""
+    cuts = [0]
+    for change in changes:
+        if change.kind == ALIKE:
+            cuts += change[side : side + 2]
+    end = max((change[side + 1] for change in changes), default=0)
+    return list(zip(cuts[::2], [*cuts[1::2], end], strict=True))
 
 
 @settings(deadline=None)
