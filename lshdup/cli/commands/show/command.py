@@ -139,12 +139,13 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         message = "A and B are both standard input"
         raise InputError(message, "name a file for one of them")
     with open_session(ctx, options) as session:
-        from lshdup.cli.commands.show.folders import are_folders, show_folders
+        from lshdup.cli.commands.show.folders import are_folders, refuse_one_folder, show_folders
 
         last = session.load_last_collection()
         if are_folders(last, (options["a"], options["b"])):
             refuse(ctx, ("layout", "context", "by_lines", "shingles", "measure"), "with folders")
             return show_folders(session, options, target, last)
+        refuse_one_folder((options["a"], options["b"]))
         refuse(ctx, ("threshold",), "with two documents")
         if not options["shingles"]:
             refuse(ctx, ("max_rows",), "without --shingles")

@@ -31,6 +31,17 @@ def are_folders(last: "Collection | None", words: Sequence[bytes]) -> bool:
     return all(map(os.path.isdir, words)) or (b"-" not in words and _holds(last, words))
 
 
+def refuse_one_folder(words: Sequence[bytes]) -> None:
+    """Raise InputError if one of two words is a folder here and the other is none."""
+    folders = [word for word in words if os.path.isdir(word)]
+    others = [word for word in words if word not in folders]
+    if folders and others:
+        is_there = others[0] == b"-" or os.path.exists(others[0])  # noqa: PTH110 (bytes path)
+        fate = "none" if is_there else "no folder here, nor one of the last run"
+        message = f"{printable(folders[0])} is a folder, and {printable(others[0])} is {fate}"
+        raise InputError(message, "name two documents, or two folders that hold some")
+
+
 def _holds(last: "Collection | None", words: Sequence[bytes]) -> bool:
     """Return whether the last run had documents below all these folders."""
     from lshdup.workspace.folders.comparing import find_below
