@@ -107,13 +107,15 @@ def test_json_lines_are_cut_and_nothing_else(tmp_path, ending):
 def test_parquet_is_cut(tmp_path, kind):
     pa = require("parquet", "pyarrow")
     pq = require("parquet", "pyarrow.parquet")
-    if kind == "string_view" and not hasattr(pa, kind):
-        pytest.skip("this pyarrow has no views")
     kinds = {"string": pa.string(), "large_string": pa.large_string(), "binary": pa.binary(),
              "dictionary": pa.dictionary(pa.int32(), pa.string()),
-             "string_view": getattr(pa, "string_view", pa.string)()}  # fmt: skip
+             "string_view": pa.string_view()}  # fmt: skip
     texts = [f"row {i} é same" if i % 5 else None for i in range(40)]
-    column = pa.array(texts, pa.string()).cast(kinds[kind])
+    try:
+        column = pa.array(texts, pa.string()).cast(kinds[kind])
+    except pa.ArrowNotImplementedError:  # The lowest version allowed makes no views.
+        assert kind == "string_view" and int(pa.__version__.partition(".")[0]) < 20
+        pytest.skip("this pyarrow makes no views")
     table = pa.table({"n": range(40), "text": column, "x": ["y"] * 40})
     table = table.replace_schema_metadata({"made": "here"})
     source, target = tmp_path / "r.parquet", tmp_path / "out.parquet"
