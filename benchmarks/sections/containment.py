@@ -1,12 +1,12 @@
 """Which documents are inside others: beside the exact join by similarity, and a library."""
 
-import sys
 from functools import partial
 
 import numpy as np
 
-from benchmarks.measure import Run, interleaved, peak, ratio, recall, run, seconds
-from benchmarks.sections.bench import Bench, installed
+from benchmarks.measure import Run, interleaved, peak, ratio, seconds
+from benchmarks.sections.bench import Bench
+from benchmarks.sections.exact import compare_with_library
 from benchmarks.tables import Table
 from lshdup.matching.containment_join import planned_memory
 from lshdup.utils.parallel import count_processors
@@ -62,30 +62,10 @@ def _compare(table: Table, done: dict[str, list[Run]], aim: str) -> None:
 def _beside_library(bench: Bench) -> Table:
     n = bench.peer_documents // 2
     table = Table(f"The same by a query of SetSimilaritySearch for each of {n:,} files.")
-    if not installed("SetSimilaritySearch"):
-        table.add(what="SetSimilaritySearch: not installed")
-        return table
-    module = "benchmarks.peers.with_setsimilaritysearch"
-    script = (sys.executable, "-m", module, bench.corpus("natural", n), THRESHOLD, "containment")
-    done = interleaved(
-        bench.few,
-        {
-            "`pairs --measure containment`": partial(_pairs, bench, n, *CONTAINMENT, "--exact"),
-            "SetSimilaritySearch": partial(run, *script, cwd=bench.home, keep=True),
-        },
-    )
-    ours = done["`pairs --measure containment`"]
-    for name, runs in done.items():
-        table.add(
-            what=name,
-            seconds=seconds(runs),
-            lshdup_is_faster=None if runs is ours else ratio(runs, ours),
-            pairs=runs[0].lines,
-            recall=recall(runs[0].pairs, ours[0].pairs),
-            memory=peak(runs),
-            aim=None if runs is ours else "30 ×",
-        )
-    return table
+    name = "`pairs --measure containment`"
+    ours = partial(_pairs, bench, n, *CONTAINMENT, "--exact")
+    arguments = (bench.corpus("natural", n), THRESHOLD, "containment")
+    return compare_with_library(bench, table, name, ours, arguments, aim="30 ×")
 
 
 def _memory(bench: Bench) -> Table:
@@ -114,7 +94,7 @@ def _samples(bench: Bench) -> Table:
     )
     # Too little for the exact join, which takes 14 KB a file. With less than 5 KB a file, samples
     # would be smaller, and small documents be missed.
-    small = (*CONTAINMENT, "--memory", f"{6 * n // 1000}M")
+    small = (*CONTAINMENT, "--memory", f"{max(16, 6 * n // 1000)}M")
     _compare(
         table,
         interleaved(

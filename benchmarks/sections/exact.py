@@ -1,11 +1,12 @@
 """The exact join beside the bands, and beside the best-known library for it."""
 
 import sys
+from collections.abc import Callable
 from functools import partial
 
-from benchmarks.measure import interleaved, peak, ratio, recall, run, seconds
+from benchmarks.measure import Run, interleaved, peak, ratio, recall, run, seconds
 from benchmarks.sections.bench import Bench, installed
-from benchmarks.tables import Table
+from benchmarks.tables import Cell, Table
 
 
 def section(bench: Bench) -> list[Table]:
@@ -45,28 +46,41 @@ def _beside_library(bench: Bench) -> Table:
         "The same answer by SetSimilaritySearch, which is Python and takes long: "
         f"{n:,} files, threshold 0.9."
     )
+    folder = bench.corpus("natural", n)
+    options = ("-q", "--exact", "--no-store", "--threshold", "0.9")
+    ours = partial(bench.lshdup, "pairs", folder, *options, keep=True)
+    return compare_with_library(bench, table, "`pairs --exact`", ours, (folder, "0.9"))
+
+
+def compare_with_library(
+    bench: Bench,
+    table: Table,
+    name: str,
+    work: Callable[[], Run],
+    arguments: tuple[str, ...],
+    aim: str | None = None,
+) -> Table:
+    """Add a row for our work, called `name`, and one for SetSimilaritySearch beside it.
+
+    arguments : of the script with the library: folder, threshold, and perhaps the measure.
+    """
     if not installed("SetSimilaritySearch"):
         table.add(what="SetSimilaritySearch: not installed")
         return table
-    folder = bench.corpus("natural", n)
-    script = (sys.executable, "-m", "benchmarks.peers.with_setsimilaritysearch", folder, "0.9")
-    done = interleaved(
-        bench.few,
-        {
-            "`pairs --exact`": lambda: bench.lshdup(
-                "pairs", folder, "-q", "--exact", "--no-store", "--threshold", "0.9", keep=True
-            ),
-            "SetSimilaritySearch": lambda: run(*script, cwd=bench.home, keep=True),
-        },
-    )
-    ours = done["`pairs --exact`"]
-    for name, runs in done.items():
-        table.add(
-            what=name,
-            seconds=seconds(runs),
-            lshdup_is_faster=None if runs is ours else ratio(runs, ours),
-            pairs=runs[0].lines,
-            recall=recall(runs[0].pairs, ours[0].pairs),
-            memory=peak(runs),
-        )
+    script = (sys.executable, "-m", "benchmarks.peers.with_setsimilaritysearch", *arguments)
+    library = partial(run, *script, cwd=bench.home, keep=True)
+    done = interleaved(bench.few, {name: work, "SetSimilaritySearch": library})
+    ours = done[name]
+    for what, runs in done.items():
+        row: dict[str, Cell] = {
+            "what": what,
+            "seconds": seconds(runs),
+            "lshdup_is_faster": None if runs is ours else ratio(runs, ours),
+            "pairs": runs[0].lines,
+            "recall": recall(runs[0].pairs, ours[0].pairs),
+            "memory": peak(runs),
+        }
+        if aim is not None:
+            row["aim"] = None if runs is ours else aim
+        table.add(**row)
     return table
