@@ -21,6 +21,7 @@ from lshdup.lsh.candidates import PairArrays
 from lshdup.matching import similarity
 from lshdup.matching.clusters import Clusters
 from lshdup.matching.similarity import BLOCK_BYTES
+from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import SetSource, offsets_of
 
@@ -45,6 +46,8 @@ def cluster_buckets(
     jobs: int = 1,
     on_buckets: Callable[[Buckets], None] = lambda _: None,
     progress: Callable[[int, int], None] = lambda _, __: None,
+    on_documents: Callable[[NDArray[np.int64]], None] = lambda _: None,
+    arrays: Arrays = IN_MEMORY,
 ) -> tuple[Clusters, Buckets, int]:
     """Return the clusters, the buckets, and the number of similarities computed.
 
@@ -55,6 +58,8 @@ def cluster_buckets(
     max_bucket : larger buckets are skipped; 0: none.
     on_buckets : called with the buckets before the work.
     progress : called with the number of documents done, and of all.
+    on_documents : called with the documents that share a bucket, ascending, before the work.
+    arrays : makes the arrays of these documents.
 
     Determinism: the clusters are those of `cluster_pairs` for the pairs of the same buckets, at any
     number of jobs. Cost: a step a document and band, and a comparison with each leader before it
@@ -62,11 +67,12 @@ def cluster_buckets(
     is fetched once, unless the leaders of a component exceed HELD_BYTES. Memory: HELD_BYTES, a
     block of sets, and 8 bytes a band for each document that shares a bucket.
     """
-    shared = SharedBuckets.of(table, max_bucket, jobs=jobs)
+    shared = SharedBuckets.of(table, max_bucket, jobs=jobs, arrays=arrays)
     on_buckets(shared.counts)
-    components = Components.of(shared, ordered)
+    components = Components.of(shared, ordered, arrays)
+    on_documents(np.sort(components.documents).astype(np.int64))
     search = _LeaderSearch(
-        components, sizes[components.documents], source, threshold, jobs, progress
+        components, sizes[components.documents], source, threshold, jobs, progress, arrays
     )
     search.run()
     compared, leader, score = search.compared, search.leader, search.similarity
@@ -136,6 +142,7 @@ class _LeaderSearch:
         threshold: float,
         jobs: int,
         progress: Callable[[int, int], None],
+        arrays: Arrays,
     ) -> None:
         m = len(components.documents)
         self.leader = np.full(m, _NONE, np.uint32)
@@ -146,9 +153,9 @@ class _LeaderSearch:
         self._sets = _SetsInMemory(components.documents, source)
         self._threshold, self._jobs, self._progress = threshold, jobs, progress
         # The leaders of each bucket, as linked lists: see `kernels.assign_leaders`.
-        self._heads = np.full(components.count, _NONE, np.uint32)
-        self._tails = np.empty(components.count, np.uint32)
-        self._following = np.empty_like(components.bucket)
+        self._heads = arrays.full(components.count, _NONE, np.uint32)
+        self._tails = arrays.empty(components.count, np.uint32)
+        self._following = arrays.empty(components.bucket.shape, np.uint32)
 
     def run(self) -> None:
         """Search component by component: as many at a time as make a block, or one larger one."""

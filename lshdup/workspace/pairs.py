@@ -2,7 +2,7 @@
 
 import os
 
-from lshdup.collection.set_source import set_source
+from lshdup.collection.set_source import expecting, set_source
 from lshdup.lsh.buckets import Buckets
 from lshdup.lsh.candidates import candidate_pairs
 from lshdup.matching.results import PairsFound
@@ -45,23 +45,28 @@ def load_or_find_pairs(
                 _save(run, indexed, params, found)
         return found
     run.progress("candidates", 0, 0)
+    skipped: list[Skipped] = []
+    source = set_source(collection, jobs, skipped.append, arrays=run.arrays)
+    is_new = earlier is None and params.verify == "exact"
     buckets, pieces = candidate_pairs(
         index.table,
         params.max_bucket,
         lambda done, n: run.progress("candidates", done, n),
         jobs=jobs,
+        on_documents=expecting(source) if is_new else lambda _: None,
+        arrays=run.arrays,
     )
     say_large_bucket(run, indexed, buckets)
-    skipped: list[Skipped] = []
     found = verify(
         pieces,
         collection,
-        set_source(collection, jobs, skipped.append),
+        source,
         bands.threshold,
         method=params.verify,
         earlier=earlier,
         buckets=buckets,
         jobs=jobs,
+        arrays=run.arrays,
     )
     for each in skipped:
         run.skipped(each)

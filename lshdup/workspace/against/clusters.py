@@ -18,7 +18,7 @@ from lshdup.matching.centres import Comparisons
 from lshdup.matching.clusters import Clusters
 from lshdup.matching.results import ClustersFound
 from lshdup.params import ClusterParams
-from lshdup.pipeline import build_index, find_clusters, find_clusters_exactly, find_same_clusters
+from lshdup.pipeline import build_index, find_clusters, find_clusters_exactly
 from lshdup.skipped import Skipped
 from lshdup.utils.messages import count_of
 from lshdup.workspace.against.loading import Against
