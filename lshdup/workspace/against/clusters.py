@@ -24,7 +24,12 @@ from lshdup.utils.messages import count_of
 from lshdup.workspace.against.loading import Against
 from lshdup.workspace.against.partners import Partners
 from lshdup.workspace.against.sides import Side, Sides
-from lshdup.workspace.clustering import drop_changed, order_documents, say_comparisons
+from lshdup.workspace.clustering import (
+    drop_changed,
+    find_same_clusters,
+    order_documents,
+    say_comparisons,
+)
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.index import IndexedCollection
 from lshdup.workspace.pairs import say_large_bucket
