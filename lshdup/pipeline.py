@@ -19,9 +19,8 @@ from lshdup.documents.finding import find_documents
 from lshdup.documents.preference import Preference
 from lshdup.frozen import dataclass
 from lshdup.lsh import band_plan, band_table, candidates
+from lshdup.lsh.buckets import NO_BUCKETS, Buckets
 from lshdup.lsh.candidates import (
-    NO_BUCKETS,
-    Buckets,
     PairArrays,
     candidate_pairs,
     documents_to_compare,
@@ -46,8 +45,9 @@ EVERY_SET = 1 << 62
 KERNELS = (
     "files.stat_files", "copying.copy_runs.uint8", "files.read_files",
     "sequences.byte_fingerprints", "text.inspect", "shingles.shingle_batch", "sketch.fast_sketch",
-    "ordering.order_by_key", "banding.band_keys", "banding.join_buckets", "union_find.find_roots",
-    "banding.find_partners", "banding.bucket_pairs", "sets.possible_pairs", "sets.block_end",
+    "ordering.order_by_key", "banding.band_keys", "banding.shared_buckets", "banding.join_buckets",
+    "union_find.find_roots", "banding.number_buckets", "banding.link_partners",
+    "banding.bucket_pairs", "sets.possible_pairs", "sets.block_end",
     "copying.copy_runs.uint64", "ordering.sort_sets", "sets.pair_jaccard",
 )  # fmt: skip
 
@@ -114,7 +114,7 @@ def find_near_duplicates(
         pairs = expand_copies(found.pairs, copies, sizes=collection.sizes)
         return DuplicatesFound(collection, None, found, pairs)
     index = build_index(collection, params.bands, jobs)
-    _, pieces = candidate_pairs(index.table, params.pairs.max_bucket)
+    _, pieces = candidate_pairs(index.table, params.pairs.max_bucket, jobs=jobs)
     found = verify(
         pieces,
         collection,

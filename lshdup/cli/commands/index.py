@@ -30,7 +30,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     and above it. Without DOCS, the table is made from signatures.npz.
     """
     with open_session(ctx, options) as session:
-        from lshdup.lsh.candidates import Buckets, largest_buckets
+        from lshdup.lsh.buckets import Buckets
+        from lshdup.lsh.candidates import largest_buckets
 
         indexed = session.workspace.load_or_build_index(session.request)
         say_index(session, indexed, 1)
