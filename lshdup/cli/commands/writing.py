@@ -11,14 +11,14 @@ import click
 from lshdup.cli.columns import REMOVED
 from lshdup.cli.conflicts import refuse
 from lshdup.cli.console import Console
-from lshdup.cli.output import PIECE_ROWS, Target, format_of
+from lshdup.cli.output.target import PIECE_ROWS, Target, format_of
 from lshdup.cli.printing import print_pieces
 from lshdup.errors import ParameterError
 from lshdup.utils.atomic import check_writable
 from lshdup.utils.messages import chance, count_of
 
 if TYPE_CHECKING:
-    from lshdup.cli.output import Piece
+    from lshdup.cli.output.target import Piece
     from lshdup.documents.document_list import DocumentList
     from lshdup.matching.clusters import Clusters
     from lshdup.utils.json_cells import Cell
