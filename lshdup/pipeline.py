@@ -32,6 +32,7 @@ from lshdup.matching.copies import ExpandedPairs, expand_pairs
 from lshdup.matching.pairs import Columns, Pairs, gather_pairs
 from lshdup.matching.results import ClustersFound, Index, Neighbours, PairsFound, StoredPairs
 from lshdup.params import BandParams, ClusterParams, PairParams, Params
+from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, SetSource, distinct
 
@@ -116,18 +117,18 @@ def find_near_duplicates(
     index = build_index(collection, params.bands, jobs)
     _, pieces = candidate_pairs(index.table, params.pairs.max_bucket, jobs=jobs)
     found = verify(
-        pieces,
-        collection,
-        collection.sets.take,
-        params.bands.threshold,
-        method=params.pairs.verify,
-        jobs=jobs,
-    )
+        pieces, collection, collection.sets.take, params.bands.threshold,
+        method=params.pairs.verify, jobs=jobs,
+    )  # fmt: skip
     return DuplicatesFound(collection, index, found, expand_copies(found.pairs, index.duplicate_of))
 
 
-def build_index(collection: Collection, params: BandParams, jobs: int = 1) -> Index:
+def build_index(
+    collection: Collection, params: BandParams, jobs: int = 1, arrays: Arrays = IN_MEMORY
+) -> Index:
     """Plan the bands and build the band table of a collection with signatures.
+
+    arrays : makes the arrays of the table.
 
     Errors: ParameterError if no plan keeps the promised recall.
     """
@@ -135,7 +136,7 @@ def build_index(collection: Collection, params: BandParams, jobs: int = 1) -> In
     plan = band_plan.plan_bands(signatures.shape[1], params)
     duplicate_of = find_exact_duplicates(collection.fingerprints)
     members = documents_to_compare(duplicate_of, collection.sizes)
-    table = band_table.build_band_table(signatures, members, plan, jobs)
+    table = band_table.build_band_table(signatures, members, plan, jobs, arrays)
     return Index(plan, table, duplicate_of)
 
 
