@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from lshdup.params import BandParams
     from lshdup.workspace.index import IndexedCollection
 
+#: The threshold of the histogram that is suggested where there is no pair.
+LOW_THRESHOLD = 0.5
+
 #: Largest buckets that -v names.
 _BUCKETS_NAMED = 3
 
@@ -33,27 +36,40 @@ def say_collection(
     least: int = 2,
     side: str = "",
     unit: str = "shingle",
+    *,
+    whole: bool = False,
 ) -> None:
-    """Say how many documents, shingles and signatures there are, and which files were skipped.
+    """Say how many documents there are, and which files were skipped.
 
     least : documents with shingles that the command needs; with fewer, a warning says why. 0: the
         command finds out by itself whether there is something to compare.
     side : " of DOCS" or the like where a command compares two collections.
     unit : what the sizes of the collection count.
+    whole : say what was made of the documents too, as -v does.
     """
+    from lshdup.documents.arguments import describe_docs
+
     console, n = session.console, len(collection.documents)
-    documents = _last_run(collection) if collection.read is None else count_of(n, "document")
-    line = f"{documents} -> {count_of(int(collection.sizes.sum()), unit)}"
-    if collection.sketch is not None:
+    whole = whole or console.is_verbose
+    line = _last_run(collection) if collection.read is None else count_of(n, "document")
+    if collection.read is not None and not whole:
+        line += describe_docs(collection.documents.typed_docs())
+    if whole:
+        line += f" -> {count_of(int(collection.sizes.sum()), unit)}"
+    if whole and collection.sketch is not None:
         line += f" -> signatures: {collection.sketch.scheme}, K = {collection.sketch.perms}"
     unread = n + len(collection.skipped) - (collection.read or 0)
     if collection.read is not None and unread > 0:
         line += f"; {count_of(collection.read, 'document')} read, {unread:,} unchanged"
-    console.say(line + console.duration_of("documents"))
+    duration = console.duration_of("documents")
     empty, small = collection.unfiltered_sizes == 0, collection.has_few_tokens()
-    _say_empty(console, collection, empty & ~small, "without tokens", "no tokens")
     few = f"fewer than {count_of(collection.shingle.min_tokens, 'token')}"
-    _say_empty(console, collection, small, f"with {few}", few)
+    console.say(
+        f"{line}{duration * whole}{_describe_empty(empty & ~small, 'without tokens')}"
+        f"{_describe_empty(small, f'with {few}')}"
+    )
+    _name_empty(console, collection, empty & ~small, "no tokens")
+    _name_empty(console, collection, small, few)
     _say_filter(console, collection)
     # A run that reads no document repeats nothing about documents without -v.
     if collection.read is not None or console.is_verbose:
@@ -71,10 +87,12 @@ def say_collection(
         say_if_nothing(session, collection, least)
 
 
-def say_index(session: "Session", indexed: "IndexedCollection", least: int = 2) -> None:
+def say_index(
+    session: "Session", indexed: "IndexedCollection", least: int = 2, *, whole: bool = False
+) -> None:
     """Say what `say_collection` does, and what the bands promise."""
-    say_collection(session, indexed.collection, least)
-    say_contract(session.console, indexed.plan, indexed.params)
+    say_collection(session, indexed.collection, least, whole=whole)
+    say_contract(session.console, indexed.plan, indexed.params, whole=whole)
 
 
 def say_skipped(console: Console, counts: Counter[str], side: str = "") -> None:
@@ -227,18 +245,18 @@ def _say_skipped_before(console: Console, collection: "Collection") -> None:
         )
 
 
-def _say_empty(
-    console: Console, collection: "Collection", empty: "NDArray[np.bool_]", what: str, why: str
+def _describe_empty(empty: "NDArray[np.bool_]", what: str) -> str:
+    """Return how many documents have an empty set and are not compared, behind a semicolon."""
+    count = count_of(int(empty.sum()), "document")
+    return f"; {count} {what}: near nothing, not compared (-v names them)" if empty.any() else ""
+
+
+def _name_empty(
+    console: Console, collection: "Collection", empty: "NDArray[np.bool_]", why: str
 ) -> None:
-    """Say how many documents have an empty set, and are not compared."""
-    indices = empty.nonzero()[0]
-    if len(indices):
-        console.say(
-            f"{count_of(len(indices), 'document')} {what}: near nothing, not compared (-v names "
-            "them)"
-        )
-        for name in collection.documents.typed_names(indices) if console.is_verbose else ():
-            console.detail(f"{printable(name)}: {why}")
+    """Name with -v the documents that have an empty set."""
+    for name in collection.documents.typed_names(empty.nonzero()[0]) if console.is_verbose else ():
+        console.detail(f"{printable(name)}: {why}")
 
 
 def _say_filter(console: Console, collection: "Collection") -> None:
@@ -257,24 +275,27 @@ def _say_filter(console: Console, collection: "Collection") -> None:
         parts.append(f"{len(shingle_filter.common):,} of more than {many}")
     before = int(unfiltered.sum())
     share = 1 - int(collection.sizes.sum()) / before if before else 0.0
-    console.say(f"removed shingles: {' and '.join(parts)}, {chance(share)} of all in the documents")
-    _say_empty(
-        console,
-        collection,
-        (collection.sizes == 0) & (unfiltered > 0),
-        "with only common shingles",
-        "only common shingles",
-    )
-
-
-def say_contract(console: Console, plan: "BandPlan", params: "BandParams") -> None:
-    """Say how many bands and rows there are, and the chances to miss a pair."""
-    steps = [min(1.0, round(params.threshold + step, 4)) for step in (0.0, 0.02, 0.05)]
-    misses = ", ".join(f"{s:g}: {chance(plan.miss(s))}" for s in dict.fromkeys(steps))
-    shape = f"{count_of(plan.bands, 'band')} of {count_of(plan.rows, 'row')}"
+    empty = (collection.sizes == 0) & (unfiltered > 0)
     console.say(
-        f"{shape}, chance to miss a pair of similarity {misses}{console.duration_of('bands')}"
+        f"removed shingles: {' and '.join(parts)}, {chance(share)} of all in the documents"
+        f"{_describe_empty(empty, 'with only common shingles')}"
     )
+    _name_empty(console, collection, empty, "only common shingles")
+
+
+def say_contract(
+    console: Console, plan: "BandPlan", params: "BandParams", *, whole: bool = False
+) -> None:
+    """Say the chances to miss a pair. whole : and how many bands and rows there are, as -v does."""
+    steps = [min(1.0, round(params.threshold + step, 4)) for step in (0.0, 0.02, 0.05)]
+    misses = [f"{s:g}: {chance(plan.miss(s))}" for s in dict.fromkeys(steps)]
+    duration = console.duration_of("bands")
+    if whole or console.is_verbose:
+        shape = f"{count_of(plan.bands, 'band')} of {count_of(plan.rows, 'row')}, "
+        console.say(f"{shape}chance to miss a pair of similarity {', '.join(misses)}{duration}")
+    else:
+        ends = ", ".join(misses[:: len(misses) - 1 or 1])
+        console.say(f"chance to miss a pair of similarity {ends}; --exact misses none")
     recall = 1.0 - plan.miss(params.threshold)
     if recall < params.recall:
         remedy = "" if params.bands or params.rows else "; choose --bands and --rows"
@@ -341,6 +362,8 @@ def say_pairs(
     different: int,
     same: str | None = None,
     measure: str = "jaccard",
+    *,
+    whole: bool = False,
 ) -> None:
     """Say how many pairs were found, and how long that took.
 
@@ -348,13 +371,23 @@ def say_pairs(
     different : number of pairs before their exact duplicates were added. Of exact duplicates one
         is compared, so that there may be more pairs than candidates.
     same, measure : the values of --same and --measure.
+    whole : say how many pairs were compared too, as -v does.
     """
-    line = "" if candidates is None else f"{count_of(candidates, 'candidate pair')} -> "
-    if different != pairs and same is None:
-        line = f"copies compared once: {line}{count_of(different, 'pair')}; with all copies "
+    line, duration = "", console.duration_of("candidates")
+    whole = whole or console.is_verbose
+    if whole:
+        line = "" if candidates is None else f"{count_of(candidates, 'candidate pair')} -> "
+        if different != pairs and same is None:
+            line = f"copies compared once: {line}{count_of(different, 'pair')}; with all copies "
     line += f"{count_of(pairs, 'pair')} {describe_likeness(threshold, same, measure)}"
     line += ", none missed" if candidates is None else ""
-    console.say(f"{line}{console.duration_of('candidates')}; {console.seconds:.2f} s in all")
+    line += duration * whole
+    console.summarize(f"{line}; {console.seconds:.2f} s in all")
+    if not pairs and same is None and measure == "jaccard" and threshold > LOW_THRESHOLD:
+        console.summarize(
+            f"with --histogram --threshold {LOW_THRESHOLD:g}, `lshdup pairs` counts the pairs below"
+            " that"
+        )
 
 
 def describe_likeness(threshold: float, same: str | None, measure: str = "jaccard") -> str:

@@ -33,7 +33,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         from lshdup.lsh.candidates import Buckets, largest_buckets
 
         indexed = session.workspace.load_or_build_index(session.request)
-        say_index(session, indexed, 1)
+        say_index(session, indexed, 1, whole=True)
         for size, first in largest_buckets(indexed.index.table, 1):
             session.workspace.say_large_bucket(indexed, Buckets(size, first))
         names = indexed.collection.documents.names.strings_at

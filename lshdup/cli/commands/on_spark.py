@@ -53,7 +53,8 @@ def pairs(ctx: click.Context, options: dict[str, Any]) -> int:
         verified = comparison.tiles.found()
         # A task that ran again for a lost executor counts again; then copies cannot be told.
         different = min(verified["pairs"], total)
-        say_pairs(console, total, comparison.recipe.threshold, verified["candidates"], different)
+        threshold = comparison.recipe.threshold
+        say_pairs(console, total, threshold, verified["candidates"], different, whole=True)
         if table is not None:
             columns = column_names("pairs")[:3]  # Workers make no fingerprints of texts.
             target = make_target(options)
@@ -191,7 +192,7 @@ def _comparison(
                     has_rows=documents.has_rows,
                     min_tokens=recipe.shingle.min_tokens,
                 )
-                say_contract(console, recipe.plan, band)
+                say_contract(console, recipe.plan, band, whole=True)
                 console.progress("buckets", 0, 0)
                 yield console, comparison, answer
 

@@ -61,8 +61,8 @@ _TOO_LONG = "a document has more than 1 MiB of text, for which there is `lshdup 
     short_help="one HTML page to look through what was found",
     epilog="""\b
 Examples:
-  lshdup report sample_corpus --threshold 0.6 -o report.html && wc -c report.html
-  lshdup index sample_corpus && lshdup report --threshold 0.9 > near.html && ls -l near.html
+  lshdup report sample_corpus -t 0.6 -o report.html && wc -c report.html
+  lshdup index sample_corpus && lshdup report > near.html && ls -l near.html
 """,
 )
 @table_options

@@ -105,11 +105,12 @@ def print_unmatched(session: Session, options: dict[str, Any], target: "Target")
     likeness = describe_likeness(both.params.threshold, options["same"], params.measure)
     is_exact = options["exact"] or params.measure == "containment"
     bare = int((both.here.sizes[alone] == 0).sum())
-    console.say(
+    duration = console.duration_of("candidates") if console.is_verbose else ""
+    console.summarize(
         f"{len(alone):,} of {count_of(len(documents), 'document')} of DOCS with no document "
         f"{likeness} in OTHER{f', {bare:,} of them not compared' if bare else ''}"
         f"{', none missed' if is_exact else ''}"
-        f"{console.duration_of('candidates')}; {console.seconds:.2f} s in all"
+        f"{duration}; {console.seconds:.2f} s in all"
     )
     warn_of_changes(session, documents, alone)
     _warn_of_changes_there(console, both, distinct(partners.there[partners.there >= 0])[0])

@@ -186,7 +186,8 @@ def _say(
         places = count_of(len(passages.documents), "place")
         what = "repeats" if found.there is None else "in OTHER too"
         line += f", in {places}; {chance(repeated / total)} of all tokens are {what}"
-    console.say(f"{line}{console.duration_of('passages')}; {console.seconds:.2f} s in all")
+    duration = console.duration_of("passages") if console.is_verbose else ""
+    console.summarize(f"{line}{duration}; {console.seconds:.2f} s in all")
 
 
 def _write(
