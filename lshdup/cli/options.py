@@ -10,7 +10,7 @@ import click
 from lshdup import params
 from lshdup.cli.columns import describe
 from lshdup.cli.help import F, plain_option
-from lshdup.cli.output import FORMATS
+from lshdup.cli.output.target import FORMATS
 from lshdup.cli.types import Level, Lines, Listed, Pattern, Share, Size
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
 from lshdup.utils.memory import LEAST_LIMIT

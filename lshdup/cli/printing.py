@@ -8,7 +8,7 @@ import click
 
 from lshdup.cli.conflicts import is_typed
 from lshdup.cli.console import Console
-from lshdup.cli.output import PIECE_ROWS, Layout, Piece, Target, cut_pieces, format_of
+from lshdup.cli.output.target import PIECE_ROWS, Layout, Piece, Target, cut_pieces, format_of
 from lshdup.errors import ParameterError
 from lshdup.utils.json_cells import Cell
 
@@ -81,7 +81,7 @@ def print_pieces(
 
 def group_layout(target: Target) -> Layout | None:
     """Return the layout of `clusters` for people, unless --header asks for a table of columns."""
-    from lshdup.cli.tables import groups
+    from lshdup.cli.output.tables import groups
 
     return None if target.header else groups
 

@@ -19,7 +19,7 @@ from rich.cells import cell_len
 from lshdup.cli.columns import LISTINGS, column_names, describe
 from lshdup.cli.commands import COMMANDS
 from lshdup.cli.main import lshdup
-from lshdup.cli.tables import table
+from lshdup.cli.output.tables import table
 from lshdup.utils.messages import chance, decimal
 from tests import office
 from tests.conftest import ROOT, ZSTD

@@ -9,8 +9,8 @@ import re
 import pytest
 
 from lshdup.cli.columns import COMPARISON, COUNT, DOCUMENT, LISTINGS, OPTIONAL, SHARE
-from lshdup.cli.output import FORMATS, Target
-from lshdup.cli.tables import table
+from lshdup.cli.output.tables import table
+from lshdup.cli.output.target import FORMATS, Target
 from tests import golden
 from tests.running import run_many
 

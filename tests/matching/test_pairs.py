@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup.cli.output import FORMATS, Target
+from lshdup.cli.output.target import FORMATS, Target
 from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.matching import copies
 from lshdup.matching.copies import expand_pairs

@@ -110,7 +110,7 @@ MUTANTS = [
     ),
     Mutant(
         "a table waits for all its rows",
-        "lshdup/cli/tables.py",
+        "lshdup/cli/output/tables.py",
         "islice(rows, _PART)",
         "islice(rows, None)",
         "tests/cli/test_output.py -k 'begins or grow'",

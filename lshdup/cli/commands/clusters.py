@@ -29,7 +29,7 @@ from lshdup.cli.options import (
     same_option,
     table_options,
 )
-from lshdup.cli.output import PIECE_ROWS, Target
+from lshdup.cli.output.target import PIECE_ROWS, Target
 from lshdup.cli.printing import (
     DocumentNames,
     group_layout,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.cli.output import Piece
+    from lshdup.cli.output.target import Piece
     from lshdup.documents.document_list import DocumentList
     from lshdup.matching.clusters import ClusterListing
     from lshdup.matching.results import ClustersFound

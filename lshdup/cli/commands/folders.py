@@ -22,7 +22,7 @@ from lshdup.cli.options import (
     same_option,
     table_options,
 )
-from lshdup.cli.output import PIECE_ROWS
+from lshdup.cli.output.target import PIECE_ROWS
 from lshdup.cli.printing import make_target, print_pieces
 from lshdup.cli.session import open_session
 from lshdup.cli.types import Share
@@ -30,7 +30,7 @@ from lshdup.params import ClusterParams
 from lshdup.utils.messages import count_of
 
 if TYPE_CHECKING:
-    from lshdup.cli.output import Piece
+    from lshdup.cli.output.target import Piece
     from lshdup.documents.document_list import DocumentList
     from lshdup.matching.folders import FolderPairs
     from lshdup.workspace.folders.finding import Folders

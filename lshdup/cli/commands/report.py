@@ -23,7 +23,7 @@ from lshdup.cli.options import (
     run_options,
     table_options,
 )
-from lshdup.cli.output import Target
+from lshdup.cli.output.target import Target
 from lshdup.cli.session import Session, open_session
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import KEEP, ClusterParams, PassageParams

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.cli.output import Target
+    from lshdup.cli.output.target import Target
     from lshdup.utils.json_cells import Cell
     from lshdup.workspace.against.loading import Against
     from lshdup.workspace.against.partners import Partners

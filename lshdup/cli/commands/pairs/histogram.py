@@ -10,7 +10,7 @@ from lshdup.cli.session import Session
 
 if TYPE_CHECKING:
     from lshdup.cli.find_pairs import PairsListed
-    from lshdup.cli.output import Target
+    from lshdup.cli.output.target import Target
     from lshdup.documents.document_list import DocumentList
     from lshdup.evaluation.histogram import Step
     from lshdup.utils.json_cells import Cell

@@ -33,7 +33,7 @@ from lshdup.utils.messages import chance, count_of
 
 if TYPE_CHECKING:
     from lshdup.cli.commands.passages.listing import PassageListing
-    from lshdup.cli.output import Layout, Target
+    from lshdup.cli.output.target import Layout, Target
     from lshdup.documents.document_list import DocumentList
     from lshdup.matching.passages import Passages
     from lshdup.report.repeats import TokenRuns
@@ -240,7 +240,7 @@ def _print(
         print_pieces(console, target, columns, listing.spans(repeats), len(repeats))
         return
     from lshdup.cli.commands.passages.listing import PLACES
-    from lshdup.cli.tables import passages as layout
+    from lshdup.cli.output.tables import passages as layout
 
     lines: Layout | None = None if target.header else layout
     most = PLACES if target.style == "table" and not target.header else None

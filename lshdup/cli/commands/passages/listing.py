@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lshdup.cli.output import PIECE_ROWS
+from lshdup.cli.output.target import PIECE_ROWS
 from lshdup.cli.printing import DocumentNames
 from lshdup.cli.session import Session
 from lshdup.matching.passages import Passages
@@ -19,7 +19,7 @@ from lshdup.workspace.passages import PassagesFound
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lshdup.cli.output import Piece
+    from lshdup.cli.output.target import Piece
 
 #: Places of a passage in the layout for people, and characters of its text where it is not whole.
 PLACES, _CHARACTERS = 5, 100

@@ -31,7 +31,7 @@ from lshdup.utils.parts import visible_text
 from lshdup.workspace.lookup import NamedDocument, look_up, merge_shingle_params, of_documents
 
 if TYPE_CHECKING:
-    from lshdup.cli.output import Target
+    from lshdup.cli.output.target import Target
     from lshdup.collection.collection import Collection
     from lshdup.report.comparison import Comparison
     from lshdup.shingling.shingle_filter import ShingleFilter

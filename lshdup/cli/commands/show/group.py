@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from lshdup.cli.columns import column_names
 from lshdup.cli.messages import say_last_run
-from lshdup.cli.output import Target
+from lshdup.cli.output.target import Target
 from lshdup.cli.printing import print_rows
 from lshdup.cli.session import Session
 from lshdup.errors import InputError
@@ -111,7 +111,7 @@ def _picture(
     """Yield the lines for people: the members, then each passage with its variants."""
     from rich.text import Text
 
-    from lshdup.cli.tables import common_folder, fold_cell, groups
+    from lshdup.cli.output.tables import common_folder, fold_cell, groups
     from lshdup.report.comparison import extract_passage
     from lshdup.report.terminal import MARKS, STYLES, fold_line, to_ansi
     from lshdup.report.token_diff import ADDED, REMOVED
