@@ -73,7 +73,9 @@ class _Group(click.Group):
     epilog="Exit codes: 0 done; 1 something was found (only with --check); 2 usage, error, input "
     "that could not be read, or with --check nothing was compared; 130 interrupted.",
 )
-@click.version_option(__version__, "-V", "--version", prog_name="lshdup", message="%(prog)s %(version)s")
+@click.version_option(
+    __version__, "-V", "--version", prog_name="lshdup", message="%(prog)s %(version)s"
+)
 def lshdup() -> None:
     """Find near-duplicate documents in folders.
 

@@ -51,7 +51,9 @@ def format_short_help(ctx: click.Context) -> str:
     if records:
         with formatter.section("Options"):
             formatter.write_dl(records[:_MOST], OPTION_CELLS)
-    examples = re.findall(r"^ *(lshdup .+)$", (command.epilog or "").partition("Examples:")[2], re.M)
+    examples = re.findall(
+        r"^ *(lshdup .+)$", (command.epilog or "").partition("Examples:")[2], re.M
+    )
     with formatter.section("Examples"):
         formatter.write("".join(f"  {line}\n" for line in examples[:_EXAMPLES]))
     count = len(by_name) - 2  # without -h and --help

@@ -11,8 +11,8 @@ import click
 from lshdup.cli.commands.timing import list_sketches, run_experiment
 from lshdup.cli.conflicts import is_set, refuse
 from lshdup.cli.find_pairs import say_promise
+from lshdup.cli.findings import say_contract
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.messages import say_contract
 from lshdup.cli.options import (
     documents_options,
     list_columns,

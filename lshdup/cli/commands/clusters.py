@@ -12,8 +12,8 @@ from lshdup.cli.columns import column_names
 from lshdup.cli.commands.find_groups import find_groups
 from lshdup.cli.conflicts import is_set, refuse_with_exact, refuse_with_same, runs_on_spark
 from lshdup.cli.console import Console
+from lshdup.cli.findings import describe_likeness
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.messages import describe_likeness
 from lshdup.cli.options import (
     against_option,
     check_files_option,
@@ -291,7 +291,8 @@ def _say_groups(console: Console, answer: _Answer, likeness: str, took: str, rul
     near = int((groups.representative[dropped] >= len(documents)).sum())
     console.summarize(f"kept: {rule}{'; all documents of OTHER' if answer.others else ''}")
     console.summarize(
-        f"{groups_and_all}; keep {count_of(len(kept), 'document')}, {len(kept) - n + others:,} alone; "
+        f"{groups_and_all}; "
+        f"keep {count_of(len(kept), 'document')}, {len(kept) - n + others:,} alone; "
         f"drop {len(dropped):,}, {int(result.copies.sum()):,} of them copies, "
         f"{f'{near:,} near documents of OTHER, ' if answer.others else ''}"
         f"{int(documents.spans[dropped].sum()):,} bytes{seconds}"

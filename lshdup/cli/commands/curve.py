@@ -8,8 +8,8 @@ import click
 from lshdup.cli.columns import column_names
 from lshdup.cli.conflicts import is_set
 from lshdup.cli.console import Console
+from lshdup.cli.findings import say_contract
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.messages import say_contract
 from lshdup.cli.options import (
     list_columns,
     output_options,

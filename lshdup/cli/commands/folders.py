@@ -8,8 +8,9 @@ import click
 from lshdup.cli.columns import column_names
 from lshdup.cli.commands.find_groups import find_groups
 from lshdup.cli.conflicts import refuse_with_exact, refuse_with_same
+from lshdup.cli.findings import describe_likeness
 from lshdup.cli.help import Command
-from lshdup.cli.messages import describe_likeness, say_if_nothing
+from lshdup.cli.messages import say_if_nothing
 from lshdup.cli.options import (
     check_files_option,
     check_option,

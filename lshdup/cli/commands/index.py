@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
+from lshdup.cli.findings import say_index, say_largest
 from lshdup.cli.help import Command
-from lshdup.cli.messages import say_index, say_largest
 from lshdup.cli.options import run_options, table_options
 from lshdup.cli.session import open_session
 

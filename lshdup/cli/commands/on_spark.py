@@ -9,14 +9,8 @@ import click
 
 from lshdup.cli.columns import column_names
 from lshdup.cli.console import Console
-from lshdup.cli.messages import (
-    say_buckets,
-    say_contract,
-    say_guesses,
-    say_pairs,
-    say_skipped,
-    warn_if_nothing,
-)
+from lshdup.cli.findings import say_buckets, say_contract, say_pairs
+from lshdup.cli.messages import say_guesses, say_skipped, warn_if_nothing
 from lshdup.cli.printing import group_layout, make_target, print_pieces, print_rows
 from lshdup.cli.session import read_parameters, resume_collecting
 from lshdup.errors import ParameterError

@@ -12,8 +12,8 @@ import click
 from lshdup.cli.commands.report_folders import collect_folders
 from lshdup.cli.conflicts import is_typed, refuse_with_exact
 from lshdup.cli.find_pairs import PairsListed, find_pairs
+from lshdup.cli.findings import warn_of_changes
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.messages import warn_of_changes
 from lshdup.cli.options import (
     check_files_option,
     exact_option,

@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Any
 from lshdup.cli.columns import column_names
 from lshdup.cli.console import Console
 from lshdup.cli.find_pairs import advise_min_tokens, say_plan
-from lshdup.cli.messages import (
+from lshdup.cli.findings import (
     describe_likeness,
     say_buckets,
-    say_collection,
     say_contract,
     say_pairs,
-    say_skipped,
     warn_of_changes,
 )
+from lshdup.cli.messages import say_collection, say_skipped
 from lshdup.cli.printing import (
     DocumentNames,
     containments,

@@ -7,8 +7,8 @@ import click
 from lshdup.cli.columns import column_names
 from lshdup.cli.conflicts import refuse, refuse_with_exact, refuse_with_same, runs_on_spark
 from lshdup.cli.find_pairs import find_pairs
+from lshdup.cli.findings import warn_of_changes
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.messages import warn_of_changes
 from lshdup.cli.options import (
     against_option,
     check_files_option,

@@ -9,8 +9,9 @@ import click
 from lshdup import params
 from lshdup.cli.columns import column_names
 from lshdup.cli.conflicts import is_set, refuse
+from lshdup.cli.findings import warn_of_changes
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.messages import say_collection, say_skipped, warn_of_changes
+from lshdup.cli.messages import say_collection, say_skipped
 from lshdup.cli.options import (
     check_files_option,
     check_option,
