@@ -87,10 +87,11 @@ def _map_side(bench: Bench) -> Table:
     from lshdup.documents import finding
     from lshdup.lsh import band_table
     from lshdup.params import DocumentParams
-    from lshdup.spark import inputs, worker_sets
     from lshdup.spark import session as spark_session
+    from lshdup.spark.files import inputs
     from lshdup.spark.recipe import make_recipe
     from lshdup.spark.sources import map_documents
+    from lshdup.spark.workers import sets as worker_sets
 
     folder = parquet(bench, "natural", bench.documents, lambda _: "natural")
     files = DocumentParams(text_field="text", id_field="id")

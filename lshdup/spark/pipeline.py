@@ -2,8 +2,8 @@
 one machine.
 
 Read `Comparison` first: its members follow the six calls of `pipeline.find_near_duplicates`.
-Workers use the shingler, sketcher, keys and similarity of the local engine (`worker_sets`,
-`worker_pairs`). This module says which rows meet where.
+Workers use the shingler, sketcher, keys and similarity of the local engine (`workers.sets`,
+`workers.pairs`). This module says which rows meet where.
 """
 
 from dataclasses import dataclass
@@ -14,11 +14,12 @@ from lshdup.errors import InputError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.spark import functions as f
 from lshdup.spark import tiles as spark_tiles
-from lshdup.spark import worker_pairs, worker_sets
 from lshdup.spark.caching import byte_slice, cache, sift
 from lshdup.spark.recipe import Recipe, make_recipe
 from lshdup.spark.sources import Source, id_and_text, map_documents
 from lshdup.spark.tiles import Tiles
+from lshdup.spark.workers import pairs as worker_pairs
+from lshdup.spark.workers import sets as worker_sets
 from lshdup.utils.messages import count_of
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class Comparison:
 
     @cached_property
     def sketches(self) -> "DataFrame":
-        """The stage `collect`: `worker_sets.SKETCHES`, a row for each document."""
+        """The stage `collect`: `workers.sets.SKETCHES`, a row for each document."""
         work = partial(worker_sets.sketch_rows, self.recipe)
         return cache(map_documents(self.sources, work, worker_sets.SKETCHES))
 

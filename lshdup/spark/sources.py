@@ -9,7 +9,7 @@ from lshdup.errors import InputError
 from lshdup.params import LONGEST
 from lshdup.spark import functions as f
 from lshdup.spark.caching import sift
-from lshdup.spark.worker_documents import DOCUMENTS, Batches
+from lshdup.spark.workers.documents import DOCUMENTS, Batches
 from lshdup.utils.messages import join_names
 from lshdup.utils.parts import PART
 
@@ -22,7 +22,7 @@ class Source:
     """Rows of input, and the function by which a worker reads documents from them.
 
     rows : a DataFrame; if it has a column `id`, each row is one document.
-    read : function from batches of the rows to batches of `worker_documents.DOCUMENTS`; None if
+    read : function from batches of the rows to batches of `workers.documents.DOCUMENTS`; None if
         the rows are documents, with the columns `id` and `text` and any others of DOCUMENTS.
     """
 

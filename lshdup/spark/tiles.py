@@ -9,11 +9,11 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from lshdup.spark import functions as f
-from lshdup.spark import worker_pairs
 from lshdup.spark.caching import cache
 from lshdup.spark.recipe import Recipe
 from lshdup.spark.sources import Source, map_documents, select_documents
-from lshdup.spark.worker_sets import SETS, set_rows
+from lshdup.spark.workers import pairs as worker_pairs
+from lshdup.spark.workers.sets import SETS, set_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation
@@ -95,7 +95,7 @@ def with_counts(rows: "DataFrame", counts: "DataFrame") -> "DataFrame":
 class Tiles:
     """Rows that make candidate pairs in their tiles, and the pairs that are verified.
 
-    rows : `worker_pairs.TILES`, cached until `close`, like `bucket_counts`.
+    rows : `workers.pairs.TILES`, cached until `close`, like `bucket_counts`.
     sources : the documents, whose sets are made again.
     """
 
@@ -119,7 +119,7 @@ class Tiles:
 
     @cached_property
     def verified(self) -> "DataFrame":
-        """Pairs at or above the threshold, and counts of candidates: `worker_pairs.PAIRS_FOUND`."""
+        """Pairs at or above the threshold, and counts of candidates: `PAIRS_FOUND` of workers."""
         sets = sets_of(self.sources, self.rows, self.counts[1], self.recipe)
         return verify(self.rows, sets, self.recipe).observe(
             self._observed, f.sum("candidates").alias("candidates"), f.count("a").alias("pairs")
@@ -159,9 +159,9 @@ def sets_of(
 
 
 def verify(rows: "DataFrame", sets: "DataFrame", recipe: Recipe) -> "DataFrame":
-    """Return the verified pairs of tiles, `worker_pairs.PAIRS_FOUND`; workers raise for lost sets.
+    """Return the verified pairs of tiles, `workers.pairs.PAIRS_FOUND`; workers raise for lost sets.
 
-    rows : `worker_pairs.TILES`.
+    rows : `workers.pairs.TILES`.
     sets : of their documents (`sets_of`).
     """
     joined = rows.join(sets, "id").select("bucket", "tile", "side", "id", "before", "set")

@@ -246,7 +246,7 @@ def test_bad_rows_are_said_and_the_rest_is_compared(run, here):
 def test_workers_of_spark_read_the_same_rows(here):
     pa = require("spark", "pyarrow")
     from lshdup.documents.records import Kind
-    from lshdup.spark.worker_documents import read_pieces
+    from lshdup.spark.workers.documents import read_pieces
 
     Path("a.csv").write_bytes(written(table(1, 2)) + b"n3,x\n,y,z\n")
     pieces = pa.record_batch(

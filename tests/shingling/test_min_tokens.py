@@ -138,7 +138,7 @@ def test_the_class_interface(folder):
 def test_workers_of_spark_say_which_documents_are_small():
     pa = require("spark", "pyarrow")
     from lshdup.spark.recipe import make_recipe
-    from lshdup.spark.worker_sets import sketch_rows
+    from lshdup.spark.workers.sets import sketch_rows
 
     recipe = make_recipe(ShingleParams(min_tokens=4))
     documents = pa.record_batch({"id": [b"a", b"b", b"c"], "text": [LARGE, SMALL, ""]})

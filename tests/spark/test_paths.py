@@ -16,7 +16,7 @@ from lshdup.documents.readers.lines import count_lines, lines_between
 from lshdup.documents.records import Kind, RecordFields
 from lshdup.errors import ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
-from lshdup.spark import paths
+from lshdup.spark.files import paths
 from tests.conftest import require
 
 
@@ -114,7 +114,7 @@ def documents_of(batches):
 
 
 def read(tmp_path, *rows, max_bytes=50):
-    from lshdup.spark import worker_documents as worker
+    from lshdup.spark.workers import documents as worker
 
     batches = iter([batch_of(worker.PIECES, *rows)])
     fields = RecordFields("body", "key")
@@ -123,7 +123,7 @@ def read(tmp_path, *rows, max_bytes=50):
 
 def test_files(tmp_path):
     """Files as documents, also one that has changed its size or is gone."""
-    from lshdup.spark import worker_documents as worker
+    from lshdup.spark.workers import documents as worker
 
     (tmp_path / "f.html").write_text("<p>")
     (tmp_path / "g").write_text("longer now")
@@ -188,8 +188,9 @@ def test_pieces_of_files(tmp_path):
 def test_rows_that_spark_has_read():
     """Files have their typed names, also in later details; --max-bytes is of the record."""
     pa = require("spark", "pyarrow")
-    from lshdup.spark import worker_documents, worker_sets
     from lshdup.spark.recipe import make_recipe
+    from lshdup.spark.workers import documents as worker_documents
+    from lshdup.spark.workers import sets as worker_sets
 
     lines = [
         b'{"key": "a", "body": "x"}',
@@ -234,7 +235,7 @@ def test_rows_that_spark_has_read():
 def test_json_lines_of_any_name(run, tmp_path):
     """What a worker writes is what `--format jsonl` prints."""
     pa = require("spark", "pyarrow")
-    from lshdup.spark import outputs
+    from lshdup.spark.files import outputs
 
     names = [b"\xff.txt", "ü\n\u2028.txt".encode()]
     for name in names:

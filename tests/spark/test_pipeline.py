@@ -26,12 +26,13 @@ import pytest
 
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, DocumentParams, PairParams, ShingleParams, SketchParams
-from lshdup.spark import caching, inputs
+from lshdup.spark import caching
 from lshdup.spark import clusters as spark_clusters
 from lshdup.spark import pipeline as spark_pipeline
 from lshdup.spark import session as spark_session
 from lshdup.spark import tiles as spark_tiles
 from lshdup.spark.errors import one_line
+from lshdup.spark.files import inputs
 from lshdup.spark.recipe import make_recipe
 from lshdup.spark.sources import id_and_text
 from tests.conftest import DATA, ROOT, require
@@ -799,7 +800,7 @@ def test_a_failed_write_leaves_no_folder(session, tmp_path):
     """Or the next try would find it. The folder of another program stays."""
     from pyspark.sql import functions as f
 
-    from lshdup.spark import outputs
+    from lshdup.spark.files import outputs
 
     failing = session.range(3).select(
         f.raise_error(f.lit("an error of a task")).cast("binary").alias("a")

@@ -349,14 +349,14 @@ def slow(tmp_path_factory):
         (folder / "docs" / f"{i}.txt").write_text("the same few words in every file")
     # It is on the path of workers, who make the same of the name of a function.
     (folder / "slowly.py").write_text(
-        "import os, time\nfrom lshdup.spark import worker_sets\nmade = worker_sets.sketch_rows\n"
+        "import os, time\nfrom lshdup.spark.workers import sets\nmade = sets.sketch_rows\n"
         "def sketch_rows(recipe, batches):\n    time.sleep(float(os.environ['SLOWLY']))\n"
         "    yield from made(recipe, batches)\n"
     )
     started = []
     script = (
-        "import slowly\nfrom lshdup.cli import main as cli\nfrom lshdup.spark import worker_sets\n"
-        "worker_sets.sketch_rows = slowly.sketch_rows\ncli.PROGRAM()"
+        "import slowly\nfrom lshdup.cli import main as cli\nfrom lshdup.spark.workers import sets\n"
+        "sets.sketch_rows = slowly.sketch_rows\ncli.PROGRAM()"
     )
 
     def start(seconds, *options, program="program", terminal=False):

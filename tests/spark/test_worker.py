@@ -15,8 +15,11 @@ from lshdup.errors import InputError
 from lshdup.kernels import tiles
 from lshdup.params import DocumentParams
 from lshdup.skipped import Reason
-from lshdup.spark import caching, worker_documents, worker_pairs, worker_sets
+from lshdup.spark import caching
 from lshdup.spark.recipe import make_recipe
+from lshdup.spark.workers import documents as worker_documents
+from lshdup.spark.workers import pairs as worker_pairs
+from lshdup.spark.workers import sets as worker_sets
 from tests.conftest import ROOT, require
 
 NO_KEY = np.frombuffer(worker_pairs.NO_KEY, "<u8")[0]
@@ -342,7 +345,7 @@ def test_without_java_or_pyspark(run, tmp_path):
 def test_a_mailbox_that_is_too_large_ends_no_run(tmp_path, monkeypatch):
     """The local engine takes its mails; here it is one document, which is skipped."""
     require("spark", "pyarrow")
-    from lshdup.spark import inputs
+    from lshdup.spark.files import inputs
 
     mails = b"From a Thu Aug 22 12:36:23 2002\nFrom: a@b.c\nTo: d\n\nsome words\n\n" * 20
     (tmp_path / "box").write_bytes(mails)

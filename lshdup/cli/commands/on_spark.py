@@ -15,7 +15,7 @@ from lshdup.cli.printing import group_layout, make_target, print_pieces, print_r
 from lshdup.cli.session import read_parameters, resume_collecting
 from lshdup.errors import ParameterError
 from lshdup.params import KEEP, BandParams, PairParams, ShingleParams, SketchParams
-from lshdup.spark.paths import check_output, format_of, has_scheme
+from lshdup.spark.files.paths import check_output, format_of, has_scheme
 from lshdup.utils.messages import count_of, printable
 from lshdup.workspace.request import merge_params
 
@@ -36,7 +36,7 @@ def pairs(ctx: click.Context, options: dict[str, Any]) -> int:
         from pyspark.sql import Observation
         from pyspark.sql import functions as f
 
-        from lshdup.spark.outputs import ordered_pairs
+        from lshdup.spark.files.outputs import ordered_pairs
 
         _say_buckets(console, comparison, comparison.tiles)
         console.progress("candidates", 0, 0)
@@ -88,7 +88,7 @@ def _clusters(
     from pyspark.sql import functions as f
 
     from lshdup.spark.clusters import Clusters
-    from lshdup.spark.outputs import ordered_clusters
+    from lshdup.spark.files.outputs import ordered_clusters
 
     emit, threshold = options["emit"], comparison.recipe.threshold
     with Clusters(comparison, options["keep"]) as found:
@@ -142,7 +142,7 @@ def _comparison(
         from lshdup.spark.errors import one_line
 
         spark_session.check_packages()
-        from lshdup.spark import inputs
+        from lshdup.spark.files import inputs
         from lshdup.spark.pipeline import Comparison
         from lshdup.spark.recipe import make_recipe
 
@@ -256,7 +256,7 @@ def _say_buckets(console: Console, comparison: "Comparison", tiles: "Tiles") -> 
     limit = comparison.max_bucket
     if not (limit or console.is_verbose):
         return
-    from lshdup.lsh.candidates import Buckets
+    from lshdup.lsh.buckets import Buckets
 
     largest, example, skipped, sets, candidates = comparison.bucket_counts()
     buckets = Buckets(largest, 0, skipped, sets, candidates)
@@ -303,7 +303,7 @@ class Destination:
         """Let Spark write the answer; or return it as an Arrow table."""
         if not self.is_written:
             return answer.toArrow()
-        from lshdup.spark.outputs import write
+        from lshdup.spark.files.outputs import write
 
         overwrite, self._begun = self._begun, True
         ids = comparison.sketches.where("reason is null")

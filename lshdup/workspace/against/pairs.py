@@ -71,7 +71,7 @@ def find_cross_pairs(
     members = documents_to_compare(duplicate_of, sides.sizes)
     table = sort_keys(sides.build_band_keys(plan, jobs), members, jobs)
     buckets, pieces = candidate_pairs(
-        table, params.max_bucket, lambda done, n: progress("candidates", done, n), sides.split
+        table, params.max_bucket, lambda done, n: progress("candidates", done, n), sides.split, jobs
     )
     verifier = Verifier(sides, duplicate_of, threshold, params.verify == "estimate", jobs)
     counter = CandidateCounter()

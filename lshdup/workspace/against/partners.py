@@ -11,13 +11,8 @@ from numpy.typing import NDArray
 from lshdup.frozen import dataclass
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import sort_keys
-from lshdup.lsh.candidates import (
-    NO_BUCKETS,
-    Buckets,
-    PairArrays,
-    candidate_pairs,
-    documents_to_compare,
-)
+from lshdup.lsh.buckets import NO_BUCKETS, Buckets
+from lshdup.lsh.candidates import PairArrays, candidate_pairs, documents_to_compare
 from lshdup.matching.measures import join_sets
 from lshdup.matching.pairs import contains, pack_pairs
 from lshdup.params import PairParams
@@ -67,7 +62,7 @@ def find_partners(
     members = documents_to_compare(duplicate_of, sides.sizes)
     table = sort_keys(sides.build_band_keys(plan, jobs), members[is_open[members]], jobs)
     buckets, pieces = candidate_pairs(
-        table, params.max_bucket, lambda done, n: progress("candidates", done, n), sides.split
+        table, params.max_bucket, lambda done, n: progress("candidates", done, n), sides.split, jobs
     )
     verifier = Verifier(sides, duplicate_of, threshold, params.verify == "estimate", jobs)
     for left, right, score in verifier.verify(best.pass_open(pieces)):

@@ -22,7 +22,7 @@ from lshdup.lsh.signatures import Sketcher
 from lshdup.shingling.shingler import ShingleBatch, Shingler
 from lshdup.skipped import Reason
 from lshdup.spark.recipe import Recipe
-from lshdup.spark.worker_documents import Batches
+from lshdup.spark.workers.documents import Batches
 from lshdup.utils.arrow import as_binary, batch_of, content
 from lshdup.utils.messages import count_of
 

@@ -15,8 +15,8 @@ from lshdup.errors import InputError
 from lshdup.kernels import tiles
 from lshdup.matching import similarity
 from lshdup.spark.recipe import Recipe
-from lshdup.spark.worker_documents import Batches
-from lshdup.spark.worker_sets import ARROW_BYTES, SET_BYTES, shown_id
+from lshdup.spark.workers.documents import Batches
+from lshdup.spark.workers.sets import ARROW_BYTES, SET_BYTES, shown_id
 from lshdup.utils.arrow import batch_of, ragged
 from lshdup.utils.ragged import RaggedSets
 

@@ -23,10 +23,10 @@ from lshdup.errors import InputError, ParameterError
 from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
 from lshdup.skipped import Reason, Skipped
 from lshdup.spark import functions as f
-from lshdup.spark import paths as spark_paths
-from lshdup.spark import worker_documents
+from lshdup.spark.files import paths as spark_paths
 from lshdup.spark.sources import Source, id_and_text
-from lshdup.spark.worker_documents import Batches
+from lshdup.spark.workers import documents as worker_documents
+from lshdup.spark.workers.documents import Batches
 from lshdup.utils.compression import HEAD, is_packed
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from lshdup.matching.pairs import Pairs
 from lshdup.spark import functions as f
-from lshdup.spark import paths
+from lshdup.spark.files import paths
 from lshdup.spark.interrupts import unfinished, wait_for_tasks
 from lshdup.utils.arrow import as_binary
 from lshdup.utils.json_cells import json_line

@@ -1,0 +1,1 @@
+"""What Spark's workers do with Arrow record batches: nothing here knows Spark."""
