@@ -13,8 +13,8 @@ from lshdup.cli.commands import writing
 from lshdup.cli.commands.find_groups import find_groups
 from lshdup.cli.conflicts import is_set, refuse_with_exact, refuse_with_same, runs_on_spark
 from lshdup.cli.console import Console
+from lshdup.cli.findings import describe_likeness
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.messages import describe_likeness
 from lshdup.cli.options import (
     against_option,
     check_files_option,
@@ -65,8 +65,9 @@ _DEFAULT = ClusterParams()
     short_help="groups of near-duplicates, and which of each to keep",
     epilog="""\b
 Examples:
-  lshdup clusters sample_corpus --prefer '*.txt' --emit drop -0 | xargs -0 -r ls -l
-  lshdup clusters sample_corpus/udhr --against sample_corpus/licences --threshold 0.6
+  lshdup clusters sample_corpus --prefer '*.txt'
+  lshdup clusters sample_corpus --emit drop -0 | xargs -0 -r ls -l
+  lshdup clusters sample_corpus/udhr --against sample_corpus/licences -t 0.6
 """,
 )
 @table_options
@@ -125,7 +126,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     with open_session(ctx, options, partial(writing.check_documents, options)) as session:
         console = session.console
         answer = (_find_against if options["against"] else _find)(session, options, rule)
-        took = console.duration_of("groups")
+        took = console.duration_of("groups") if console.is_verbose else ""
         described = _describe_rule(rule, answer.documents)
         likeness = describe_likeness(options["threshold"], options["same"])
         _say_groups(console, answer, likeness, took, described)
@@ -267,20 +268,28 @@ def _say_groups(console: Console, answer: _Answer, likeness: str, took: str, rul
     if result.compared >= 0:
         console.detail(f"{result.compared:,} similarities of candidates looked at")
     if not len(dropped):
-        console.say(f"no groups {likeness}: {count_of(len(kept), 'document')} alone{seconds}")
+        console.summarize(f"no groups {likeness}: {count_of(len(kept), 'document')} alone{seconds}")
         return
     sizes, n = groups.sizes, groups.count
     largest = (sizes == sizes.max()).nonzero()[0][:1]
-    console.say(
-        f"{count_of(n, 'group')} {likeness} with "
-        f"{count_of(n + len(dropped), 'document')}; "
-        f"the largest has {int(sizes[largest[0]]):,}, with {printable(answer.typed(largest)[0])}"
+    console.detail(
+        f"the largest group has {count_of(int(sizes[largest[0]]), 'document')}, with"
+        f" {printable(answer.typed(largest)[0])}"
     )
+<<<<<<< HEAD
     has_others = len(answer.sides) > 1
     others = int((sizes[len(documents) :] > 1).sum())
     near = int((groups.representative[dropped] >= len(documents)).sum())
     console.say(f"kept: {rule}{'; all documents of OTHER' if has_others else ''}")
     console.say(
+=======
+    groups_and_all = f"{count_of(n, 'group')} {likeness} with {n + len(dropped):,} documents"
+    others = int((sizes[len(documents) :] > 1).sum())
+    near = int((groups.representative[dropped] >= len(documents)).sum())
+    console.summarize(f"kept: {rule}{'; all documents of OTHER' if answer.others else ''}")
+    console.summarize(
+        f"{groups_and_all}; "
+>>>>>>> main
         f"keep {count_of(len(kept), 'document')}, {len(kept) - n + others:,} alone; "
         f"drop {len(dropped):,}, {int(result.copies.sum()):,} of them copies, "
         f"{f'{near:,} near documents of OTHER, ' if has_others else ''}"
