@@ -276,20 +276,13 @@ def _say_groups(console: Console, answer: _Answer, likeness: str, took: str, rul
         f"the largest group has {count_of(int(sizes[largest[0]]), 'document')}, with"
         f" {printable(answer.typed(largest)[0])}"
     )
-<<<<<<< HEAD
+    groups_and_all = f"{count_of(n, 'group')} {likeness} with {n + len(dropped):,} documents"
     has_others = len(answer.sides) > 1
     others = int((sizes[len(documents) :] > 1).sum())
     near = int((groups.representative[dropped] >= len(documents)).sum())
-    console.say(f"kept: {rule}{'; all documents of OTHER' if has_others else ''}")
-    console.say(
-=======
-    groups_and_all = f"{count_of(n, 'group')} {likeness} with {n + len(dropped):,} documents"
-    others = int((sizes[len(documents) :] > 1).sum())
-    near = int((groups.representative[dropped] >= len(documents)).sum())
-    console.summarize(f"kept: {rule}{'; all documents of OTHER' if answer.others else ''}")
+    console.summarize(f"kept: {rule}{'; all documents of OTHER' if has_others else ''}")
     console.summarize(
         f"{groups_and_all}; "
->>>>>>> main
         f"keep {count_of(len(kept), 'document')}, {len(kept) - n + others:,} alone; "
         f"drop {len(dropped):,}, {int(result.copies.sum()):,} of them copies, "
         f"{f'{near:,} near documents of OTHER, ' if has_others else ''}"
