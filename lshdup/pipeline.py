@@ -38,6 +38,7 @@ from lshdup.utils.ragged import RaggedSets, SetSource, distinct
 
 if TYPE_CHECKING:
     from lshdup.matching.centres import Comparisons
+    from lshdup.utils.checkpoint import StageCheckpoint
 
 #: Bytes of shingle sets that may be kept in memory: all of them.
 EVERY_SET = 1 << 62
@@ -151,6 +152,7 @@ def verify(
     buckets: Buckets = NO_BUCKETS,
     jobs: int = 1,
     arrays: Arrays = IN_MEMORY,
+    resumed: similarity.ResumedPairs | None = None,
 ) -> PairsFound:
     """Verify candidate pairs: return the pairs whose similarity is at least the threshold.
 
@@ -166,6 +168,7 @@ def verify(
     buckets : buckets of the candidates, which the result passes on.
     jobs : threads.
     arrays : makes the arrays of pairs.
+    resumed : pairs that an interrupted run has verified.
 
     """
     counter = candidates.CandidateCounter()
@@ -180,6 +183,10 @@ def verify(
         verified = chain(
             similarity.verify(pieces, collection.sizes, source, threshold, jobs), known
         )
+    elif resumed is not None:
+        pieces = resumed.candidates(pieces)
+        verified = similarity.verify(pieces, collection.sizes, source, threshold, jobs)
+        verified = resumed.verified(verified)
     else:
         verified = similarity.verify(pieces, collection.sizes, source, threshold, jobs)
     pairs = gather_pairs(verified, arrays).at_least(threshold)
@@ -265,6 +272,7 @@ def find_clusters(
     on_central: Callable[["Comparisons"], None] = lambda _: None,
     on_documents: Callable[[NDArray[np.int64]], None] = lambda _: None,
     arrays: Arrays = IN_MEMORY,
+    checkpoint: "StageCheckpoint | None" = None,
 ) -> ClustersFound:
     """Cluster all documents that have shingles, by the exact similarities of their candidates.
 
@@ -283,6 +291,7 @@ def find_clusters(
         before the work.
     on_documents : called with the documents that share a bucket, ascending, before the work.
     arrays : makes the arrays of these documents.
+    checkpoint : keeps the groups that are found, and has those of an interrupted run.
 
     """
     from lshdup.matching import centres, clusters, leaders  # Imported here to keep `query` fast.
@@ -312,7 +321,7 @@ def find_clusters(
         groups, buckets, compared = leaders.cluster_buckets(
             index.table, ordered, sizes, watch, threshold, linkage=linkage,
             max_bucket=params.max_bucket, jobs=jobs, on_buckets=on_buckets, progress=advance,
-            on_documents=on_documents, arrays=arrays,
+            on_documents=on_documents, arrays=arrays, checkpoint=checkpoint,
         )  # fmt: skip
     if preference.keep == "central":
         best = clusters.choose_representatives(duplicate_of, order)

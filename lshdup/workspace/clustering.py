@@ -53,7 +53,19 @@ def load_or_find_clusters(
         elif not indexed.from_documents and earlier.has_verified_all(bands.threshold):
             known = load_or_find_pairs(run, indexed, pair_params, request.jobs)
     if found is None:
-        source = set_source(collection, request.jobs, run.skipped, arrays=run.arrays)
+        journal = run.stage_journal(
+            "clusters",
+            lambda store: results_io.describe_clusters(
+                store, collection, index, bands, params, order.order
+            ),
+        )
+
+        def skip(each: Skipped) -> None:
+            run.skipped(each)
+            if journal is not None:
+                journal.stop()
+
+        source = set_source(collection, request.jobs, skip, arrays=run.arrays)
         found = find_clusters(
             collection,
             index,
@@ -68,7 +80,10 @@ def load_or_find_clusters(
             on_central=partial(say_comparisons, run, collection.documents),
             on_documents=expecting(source),
             arrays=run.arrays,
+            checkpoint=journal,
         )
+        if journal is not None:
+            journal.close()
         complete = found
         if not len(found.lost):
             run.keep(
@@ -77,6 +92,8 @@ def load_or_find_clusters(
                     store, collection, index, bands, params, order.order, complete
                 ),
             )
+        if journal is not None:
+            journal.remove()
     return drop_changed(found, collection.documents, run.skipped)
 
 

@@ -6,10 +6,12 @@ from lshdup.collection.set_source import expecting, set_source
 from lshdup.lsh.buckets import Buckets
 from lshdup.lsh.candidates import candidate_pairs
 from lshdup.matching.results import PairsFound
+from lshdup.matching.similarity import ResumedPairs
 from lshdup.params import PairParams
 from lshdup.pipeline import verify
 from lshdup.skipped import Skipped
 from lshdup.store import results_io
+from lshdup.utils.messages import count_of
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.index import IndexedCollection
 
@@ -45,9 +47,26 @@ def load_or_find_pairs(
                 _save(run, indexed, params, found)
         return found
     run.progress("candidates", 0, 0)
-    skipped: list[Skipped] = []
-    source = set_source(collection, jobs, skipped.append, arrays=run.arrays)
     is_new = earlier is None and params.verify == "exact"
+    journal = resumed = None
+    if is_new:
+        journal = run.stage_journal(
+            "pairs",
+            lambda store: results_io.describe_pairs(store, collection, index, bands, params),
+        )
+    if journal is not None:
+        resumed = ResumedPairs(journal, len(collection.documents))
+        if resumed.done:
+            done = count_of(resumed.done, "candidate pair")
+            run.say(f"resumed: {done} of an interrupted run verified already")
+    skipped: list[Skipped] = []
+
+    def skip(each: Skipped) -> None:
+        skipped.append(each)
+        if journal is not None:
+            journal.stop()
+
+    source = set_source(collection, jobs, skip, arrays=run.arrays)
     buckets, pieces = candidate_pairs(
         index.table,
         params.max_bucket,
@@ -67,7 +86,10 @@ def load_or_find_pairs(
         buckets=buckets,
         jobs=jobs,
         arrays=run.arrays,
+        resumed=resumed,
     )
+    if journal is not None:
+        journal.close()
     for each in skipped:
         run.skipped(each)
     # Without DOCS, pairs of a lower threshold are not replaced: they spare later runs more work.
@@ -75,6 +97,8 @@ def load_or_find_pairs(
         indexed.from_documents or earlier is None or not earlier.has_verified_all(bands.threshold)
     ):
         _save(run, indexed, params, found)
+    if journal is not None:
+        journal.remove()
     return found
 
 
