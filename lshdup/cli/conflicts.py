@@ -66,8 +66,6 @@ def refuse_with_exact(ctx: click.Context) -> None:
             refuse(ctx, ("replace_store",), "with --exact, which keeps nothing in the store")
     elif measure == "containment":
         refuse(ctx, _NOT_CONTAINED, f"with --measure {measure}")
-        if ctx.params.get("against"):
-            refuse(ctx, ("seed", "recall", "memory"), "with --against, whose sets are all joined")
 
 
 def refuse_with_containment(ctx: click.Context) -> None:
