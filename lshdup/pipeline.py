@@ -19,9 +19,8 @@ from lshdup.documents.finding import find_documents
 from lshdup.documents.preference import Preference
 from lshdup.frozen import dataclass
 from lshdup.lsh import band_plan, band_table, candidates
+from lshdup.lsh.buckets import NO_BUCKETS, Buckets
 from lshdup.lsh.candidates import (
-    NO_BUCKETS,
-    Buckets,
     PairArrays,
     candidate_pairs,
     documents_to_compare,
@@ -33,6 +32,7 @@ from lshdup.matching.copies import ExpandedPairs, expand_pairs
 from lshdup.matching.pairs import Columns, Pairs, gather_pairs
 from lshdup.matching.results import ClustersFound, Index, Neighbours, PairsFound, StoredPairs
 from lshdup.params import BandParams, ClusterParams, PairParams, Params
+from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, SetSource, distinct
 
@@ -46,8 +46,9 @@ EVERY_SET = 1 << 62
 KERNELS = (
     "files.stat_files", "copying.copy_runs.uint8", "files.read_files",
     "sequences.byte_fingerprints", "text.inspect", "shingles.shingle_batch", "sketch.fast_sketch",
-    "ordering.order_by_key", "banding.band_keys", "banding.join_buckets", "union_find.find_roots",
-    "banding.find_partners", "banding.bucket_pairs", "sets.possible_pairs", "sets.block_end",
+    "ordering.order_by_key", "banding.band_keys", "banding.shared_buckets", "banding.join_buckets",
+    "union_find.find_roots", "banding.number_buckets", "banding.link_partners",
+    "banding.bucket_pairs", "sets.possible_pairs", "sets.block_end",
     "copying.copy_runs.uint64", "ordering.sort_sets", "sets.pair_jaccard",
 )  # fmt: skip
 
@@ -114,20 +115,20 @@ def find_near_duplicates(
         pairs = expand_copies(found.pairs, copies, sizes=collection.sizes)
         return DuplicatesFound(collection, None, found, pairs)
     index = build_index(collection, params.bands, jobs)
-    _, pieces = candidate_pairs(index.table, params.pairs.max_bucket)
+    _, pieces = candidate_pairs(index.table, params.pairs.max_bucket, jobs=jobs)
     found = verify(
-        pieces,
-        collection,
-        collection.sets.take,
-        params.bands.threshold,
-        method=params.pairs.verify,
-        jobs=jobs,
-    )
+        pieces, collection, collection.sets.take, params.bands.threshold,
+        method=params.pairs.verify, jobs=jobs,
+    )  # fmt: skip
     return DuplicatesFound(collection, index, found, expand_copies(found.pairs, index.duplicate_of))
 
 
-def build_index(collection: Collection, params: BandParams, jobs: int = 1) -> Index:
+def build_index(
+    collection: Collection, params: BandParams, jobs: int = 1, arrays: Arrays = IN_MEMORY
+) -> Index:
     """Plan the bands and build the band table of a collection with signatures.
+
+    arrays : makes the arrays of the table.
 
     Errors: ParameterError if no plan keeps the promised recall.
     """
@@ -135,7 +136,7 @@ def build_index(collection: Collection, params: BandParams, jobs: int = 1) -> In
     plan = band_plan.plan_bands(signatures.shape[1], params)
     duplicate_of = find_exact_duplicates(collection.fingerprints)
     members = documents_to_compare(duplicate_of, collection.sizes)
-    table = band_table.build_band_table(signatures, members, plan, jobs)
+    table = band_table.build_band_table(signatures, members, plan, jobs, arrays)
     return Index(plan, table, duplicate_of)
 
 

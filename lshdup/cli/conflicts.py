@@ -16,8 +16,9 @@ id_field archives split check_content replace_store
 
 #: Options that Spark ignores: it keeps nothing for the next run, and has its own threads.
 _NOT_ON_SPARK = """
-exact verify measure store no_store replace_store check_content check_files jobs ignore_common
-templates against unmatched histogram step examples plot prefer write same archives split
+exact verify measure store no_store replace_store check_content check_files jobs memory
+ignore_common templates against unmatched histogram step examples plot prefer write same archives
+split
 """.split()
 
 #: Options that the exact join ignores: it uses neither signatures nor bands.
@@ -57,15 +58,12 @@ def refuse(ctx: click.Context, names: Iterable[str], where: str) -> None:
 
 def refuse_with_exact(ctx: click.Context) -> None:
     """Raise ParameterError if an option was typed that the exact join, if it runs, ignores."""
-    measure = ctx.params.get("measure")
-    if measure != "containment":
-        refuse(ctx, ("memory",), "without --measure containment")
     if ctx.params.get("exact"):
         refuse(ctx, (*_NOT_EXACT, "memory"), "with --exact")
         if not ctx.params.get("against"):  # Signatures are kept then.
             refuse(ctx, ("replace_store",), "with --exact, which keeps nothing in the store")
-    elif measure == "containment":
-        refuse(ctx, _NOT_CONTAINED, f"with --measure {measure}")
+    elif ctx.params.get("measure") == "containment":
+        refuse(ctx, _NOT_CONTAINED, "with --measure containment")
 
 
 def refuse_with_containment(ctx: click.Context) -> None:

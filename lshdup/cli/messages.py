@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lshdup.documents.document_list import DocumentList
     from lshdup.lsh.band_plan import BandPlan
     from lshdup.lsh.band_table import BandTable
-    from lshdup.lsh.candidates import Buckets
+    from lshdup.lsh.buckets import Buckets
     from lshdup.params import BandParams
     from lshdup.workspace.index import IndexedCollection
 

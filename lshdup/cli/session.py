@@ -110,6 +110,7 @@ def open_session(
             warn=console.warn,
             detail=console.detail,
             above=above,
+            memory=options.get("memory") or 0,
         )
         if above not in (None, Path(DEFAULT_STORE)) and not documents and workspace.store:
             console.say(f"the store is {above}")

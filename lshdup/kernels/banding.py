@@ -10,8 +10,8 @@ from lshdup.kernels.helpers import I64, U8, U32, U64, U32Matrix, U64Matrix, inli
 from lshdup.kernels.jit import kernel
 from lshdup.kernels.union_find import join_run
 
-#: In `partners_from`: the document has no partner in its bucket.
-NO_PARTNER = 0xFFFFFFFF
+#: In place of the number of a bucket, or of a position: none.
+NO_BUCKET = 0xFFFFFFFF
 #: In place of `split`: pairs of all documents are wanted, not only those across two sides.
 NO_SPLIT = -1
 
@@ -72,18 +72,24 @@ def _border(order: U32, start: int, end: int, split: int) -> int:
 
 
 @kernel
-def join_buckets(
-    keys: U64, order: U32, split: int, limit: int, parent: U32, skipped: U8, tally: I64
-) -> None:
-    """Join the documents of each bucket of one band in the forest `parent`.
+def shared_buckets(
+    keys: U64, order: U32, split: int, limit: int, members: U32, ends: U32, tally: I64
+) -> int:
+    """Fill `members` with the buckets of one band that have pairs; return the number of buckets.
 
     keys, order : of one band.
     split : if not NO_SPLIT, buckets count only if they have documents below and from it on, and
         only their pairs across.
-    limit : if not 0, larger buckets join nothing and their documents are marked in `skipped`.
-    tally : size and smallest document of the largest bucket so far; number of skipped buckets,
-        and of their pairs.
+    limit : if not 0, larger buckets are skipped. Their members are written behind all others, as
+        far as there is room, which is tally[4] documents.
+    members, ends : the documents of the buckets, and where each bucket ends in them: arrays of the
+        length of `order`, and of half of it.
+    tally : size and smallest document of the largest bucket; number of skipped buckets, of their
+        pairs, and of their documents.
     """
+    count = n = 0
+    last = len(members)
+    tally[:] = 0
     start = 0
     while start < len(order):
         end = bucket_end(keys, order, start)
@@ -95,59 +101,87 @@ def join_buckets(
         if (pairs > 0 or split == NO_SPLIT) and size > tally[0]:
             tally[0] = size
             tally[1] = order[start]
-        if pairs > 0:
-            if limit and size > limit:
-                tally[2] += 1
-                tally[3] += pairs
-                for p in range(start, end):
-                    skipped[order[p]] = 1
-            else:
-                join_run(parent, order, start, end)
+        if pairs > 0 and limit and size > limit:
+            tally[2] += 1
+            tally[3] += pairs
+            tally[4] += size
+            for p in range(start, end):
+                last -= 1
+                members[last] = order[p]
+        elif pairs > 0:
+            for p in range(start, end):
+                members[n] = order[p]
+                n += 1
+            ends[count] = n
+            count += 1
         start = end
+    return count
 
 
 @kernel
-def find_partners(
-    keys: U64, order: U32, split: int, limit: int, row_of: U32, band: int, partners_from: U32Matrix
-) -> None:
-    """Set partners_from[row_of[d], band] to where in `order` the partners of d begin.
+def join_buckets(members: U32, ends: U32, parent: U32) -> None:
+    """Join the documents of each bucket in the forest `parent`. members, ends : of one band."""
+    start = 0
+    for i in range(len(ends)):
+        join_run(parent, members, start, np.int64(ends[i]))
+        start = np.int64(ends[i])
 
-    Partners are the later documents of the bucket; with a split, for documents below it, those
-    from it on. Documents without partners, or in a bucket of more than `limit` (0: any size),
-    keep NO_PARTNER.
+
+@kernel
+def number_buckets(
+    members: U32, ends: U32, position: U32, band: int, first: int, bucket: U32Matrix
+) -> None:
+    """Set bucket[position[d], band] to the number of the bucket of each of its members d.
+
+    members, ends : of one band. position : NO_BUCKET for documents that are passed over.
+    first : number of the first bucket of the band.
     """
     start = 0
-    while start < len(order):
-        end = bucket_end(keys, order, start)
-        if not limit or end - start <= limit:
-            if split == NO_SPLIT:
-                for p in range(start, end - 1):
-                    partners_from[row_of[order[p]], band] = p + 1
-            else:
-                border = _border(order, start, end, split)
-                if border < end:
-                    for p in range(start, border):
-                        partners_from[row_of[order[p]], band] = border
-        start = end
+    for i in range(len(ends)):
+        for p in range(start, np.int64(ends[i])):
+            row = position[members[p]]
+            if row != NO_BUCKET:
+                bucket[row, band] = first + i
+        start = np.int64(ends[i])
 
 
 @inlined
-def _in_earlier_band(
-    keys: U64, partners_from: U32, row: int, band: int, a: np.uint32, b: np.uint32
-) -> bool:
+def share_earlier(bucket: U32Matrix, band: int, a: int, b: int) -> bool:
+    """Return whether two positions share a bucket of an earlier band."""
     for earlier in range(band):
-        # a < b: if a has partners in the bucket, b is one of them.
-        if partners_from[row, earlier] != NO_PARTNER and keys[earlier, a] == keys[earlier, b]:
+        if bucket[a, earlier] != NO_BUCKET and bucket[a, earlier] == bucket[b, earlier]:
             return True
     return False
 
 
 @kernel
+def link_partners(
+    documents: U32, bucket: U32Matrix, split: int, heads: U32, following: U32Matrix
+) -> None:
+    """Set following[i, band] to the position of the first partner of documents[i] in its bucket.
+
+    Partners are the later positions of the bucket, linked in ascending order; with a split, the
+    documents from it on.
+
+    documents : ascending within what buckets connect. bucket : of `number_buckets`, of them.
+    heads : NO_BUCKET for each bucket, which is overwritten.
+    """
+    for i in range(len(documents) - 1, -1, -1):
+        for band in range(bucket.shape[1]):
+            own = bucket[i, band]
+            following[i, band] = NO_BUCKET
+            if own != NO_BUCKET:
+                following[i, band] = heads[own]
+                if split == NO_SPLIT or documents[i] >= split:
+                    heads[own] = i
+
+
+@kernel
 def bucket_pairs(
-    keys: U64Matrix,
-    order: U32Matrix,
     documents: U32,
-    partners_from: U32Matrix,
+    bucket: U32Matrix,
+    following: U32Matrix,
+    split: int,
     state: I64,
     left: U32,
     right: U32,
@@ -156,37 +190,28 @@ def bucket_pairs(
 
     A pair belongs to the first band in which it agrees, so no set of seen pairs is needed.
 
-    documents : in the order in which their pairs are wanted.
-    partners_from : of `find_partners`, a row for each of the documents.
-    state : (row, band, place in order) where the last call stopped because the output was full;
+    documents, bucket, split : as of `link_partners`. following : of `link_partners`.
+    state : (position, band, partner or 0) where the last call stopped because the output was full;
         when all is done, state[0] is the number of documents.
     """
     n = 0
-    room = len(left)
-    bands, m = order.shape
-    row, band, p = state[0], state[1], state[2]
-    while row < len(documents):
-        a = documents[row]
-        while band < bands:
-            if p == 0:  # No document has its partners at place 0.
-                p = np.int64(partners_from[row, band])
-            if p != NO_PARTNER:
-                key = keys[band, a]
-                while p < m:
-                    b = order[band, p]
-                    if keys[band, b] != key:
-                        break
-                    if n == room:
-                        state[0], state[1], state[2] = row, band, p
+    i, band, partner = state[0], state[1], state[2]
+    while i < len(documents):
+        while band < bucket.shape[1] and (split == NO_SPLIT or documents[i] < split):
+            if partner == 0:  # No document has its first partner at position 0.
+                partner = np.int64(following[i, band])
+            while partner != NO_BUCKET:
+                if not share_earlier(bucket, band, i, partner):
+                    if n == len(left):
+                        state[0], state[1], state[2] = i, band, partner
                         return n
-                    if not _in_earlier_band(keys, partners_from, row, band, a, b):
-                        left[n] = a
-                        right[n] = b
-                        n += 1
-                    p += 1
+                    left[n] = documents[i]
+                    right[n] = documents[partner]
+                    n += 1
+                partner = np.int64(following[partner, band])
             band += 1
-            p = 0
-        row += 1
+            partner = 0
+        i += 1
         band = 0
-    state[0], state[1], state[2] = row, band, p
+    state[0], state[1], state[2] = i, band, partner
     return n

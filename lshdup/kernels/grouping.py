@@ -8,44 +8,14 @@ first leader that is similar enough. Reference in the tests: `obvious_groups` an
 
 import numpy as np
 
-from lshdup.kernels.banding import bucket_end
-from lshdup.kernels.helpers import F64, I64, U8, U32, U64, U32Matrix, inlined
+from lshdup.kernels.banding import NO_BUCKET, share_earlier
+from lshdup.kernels.helpers import F64, I64, U8, U32, U64, U32Matrix
 from lshdup.kernels.jit import kernel
 from lshdup.kernels.sets import jaccard_of, sizes_allow
 from lshdup.kernels.union_find import find_root
 
 #: In place of a bucket, a position or a leader: none.
-NONE = 0xFFFFFFFF
-
-
-@kernel
-def number_buckets(
-    keys: U64, order: U32, limit: int, position: U32, band: int, first: int, bucket: U32Matrix
-) -> int:
-    """Number the buckets of one band from `first` on; return the number after the last.
-
-    Sets bucket[position[d], band] for every document d, but for documents of position NONE and
-    for buckets of one document or, if `limit` is not 0, of more than `limit`.
-    """
-    start = 0
-    while start < len(order):
-        end = bucket_end(keys, order, start)
-        if end - start > 1 and not (limit and end - start > limit):
-            for p in range(start, end):
-                if position[order[p]] != NONE:
-                    bucket[position[order[p]], band] = first
-            first += 1
-        start = end
-    return first
-
-
-@inlined
-def _share_earlier(bucket: U32, band: int, a: int, b: int) -> bool:
-    """Return whether two positions share a bucket of an earlier band."""
-    for earlier in range(band):
-        if bucket[a, earlier] != NONE and bucket[a, earlier] == bucket[b, earlier]:
-            return True
-    return False
+NONE = NO_BUCKET
 
 
 @kernel
@@ -71,7 +41,7 @@ def assign_leaders(
     positions : ascending; those that have a leader are passed over.
     since : leaders before this position are not compared.
     add : whether a position without a leader becomes one.
-    bucket : of `number_buckets`.
+    bucket : of `banding.number_buckets`.
     heads, tails, following : the leaders of each bucket as a list in ascending order: from
         heads[bucket] to tails[bucket] by following[position, band].
     leader, similarity : the result.
@@ -95,7 +65,7 @@ def assign_leaders(
                 if (
                     at >= since
                     and sizes_allow(size, sizes[at], threshold)
-                    and not _share_earlier(bucket, band, at, v)
+                    and not share_earlier(bucket, band, at, v)
                 ):
                     compared += 1
                     other = values[starts[at] : starts[at] + sizes[at]]
@@ -207,7 +177,7 @@ def unconnected_pairs(
             if find_root(parent, b) == root:
                 j = run_ends[j]
                 continue
-            if not (leader[a] == a and leader[b] == b) and not _share_earlier(bucket, band, a, b):
+            if not (leader[a] == a and leader[b] == b) and not share_earlier(bucket, band, a, b):
                 if n == len(left):
                     state[0], state[1] = i, j
                     return n

@@ -232,6 +232,11 @@ def tokens_by_table(
             )
             if i > begin:
                 last_class = np.uint8(0)
+            if locate:  # Bytes of a block stay where they are.
+                for byte in range(i - begin):
+                    at = o - (i - begin) + byte
+                    origins[_TWO * at] = begin + byte
+                    origins[_TWO * at + _ONE] = begin + byte + _ONE
             if i < begin + _FEW:
                 resume = i + _SOME
             if i >= length:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from lshdup.kernels import banding as kernels
 from lshdup.kernels import ordering
 from lshdup.lsh.band_plan import BandPlan
+from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.parallel import run_in_parts
 
 
@@ -111,7 +112,9 @@ class StoredBandTable(BandTable):
         return band_keys(self._signatures[document : document + 1], self._plan)[:, 0]
 
 
-def band_keys(signatures: NDArray[np.uint32], plan: BandPlan, jobs: int = 1) -> NDArray[np.uint64]:
+def band_keys(
+    signatures: NDArray[np.uint32], plan: BandPlan, jobs: int = 1, arrays: Arrays = IN_MEMORY
+) -> NDArray[np.uint64]:
     """Return the key of every signature in every band.
 
     Equal rows in two bands make different keys (R3: a separate bucket array per band).
@@ -120,7 +123,7 @@ def band_keys(signatures: NDArray[np.uint32], plan: BandPlan, jobs: int = 1) -> 
 
     Returns a uint64 array of shape (bands, n).
     """
-    keys = np.empty((plan.bands, len(signatures)), np.uint64)
+    keys: NDArray[np.uint64] = arrays.empty((plan.bands, len(signatures)), np.uint64)
     buckets = np.uint64(plan.buckets)
     run_in_parts(
         len(signatures),
@@ -131,22 +134,29 @@ def band_keys(signatures: NDArray[np.uint32], plan: BandPlan, jobs: int = 1) -> 
 
 
 def build_band_table(
-    signatures: NDArray[np.uint32], members: NDArray[np.int64], plan: BandPlan, jobs: int = 1
+    signatures: NDArray[np.uint32],
+    members: NDArray[np.int64],
+    plan: BandPlan,
+    jobs: int = 1,
+    arrays: Arrays = IN_MEMORY,
 ) -> BandTable:
     """Return the band table of signatures.
 
     signatures : uint32 array of shape (n, K).
     members : ascending int64 array of shape (m,), the documents in buckets; others have keys only.
+    arrays : makes the arrays of the table.
 
     Cost: one pass over the signatures, and one over the keys of each band. Memory: 8 n + 4 m bytes
     a band, and 16 m bytes a thread.
     """
-    return sort_keys(band_keys(signatures, plan, jobs), members, jobs)
+    return sort_keys(band_keys(signatures, plan, jobs, arrays), members, jobs, arrays)
 
 
-def sort_keys(keys: NDArray[np.uint64], members: NDArray[np.int64], jobs: int = 1) -> BandTable:
+def sort_keys(
+    keys: NDArray[np.uint64], members: NDArray[np.int64], jobs: int = 1, arrays: Arrays = IN_MEMORY
+) -> BandTable:
     """Return the band table of keys, a uint64 array of shape (bands, n)."""
-    order = np.empty((len(keys), len(members)), np.uint32)
+    order: NDArray[np.uint32] = arrays.empty((len(keys), len(members)), np.uint32)
 
     def sort(bands: slice) -> None:
         counts = np.empty(2 * len(members) + 2, np.uint32)

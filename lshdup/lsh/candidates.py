@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.errors import ArtifactError
-from lshdup.frozen import dataclass
 from lshdup.kernels import banding as kernels
-from lshdup.kernels import ordering, union_find
+from lshdup.kernels import ordering
 from lshdup.lsh.band_table import BandTable
+from lshdup.lsh.buckets import Buckets, Components, SharedBuckets
 from lshdup.utils.ragged import distinct
 
 #: (left, right) of pairs of documents: uint32 arrays of equal length.
@@ -21,6 +21,9 @@ PairArrays = tuple[NDArray[np.uint32], NDArray[np.uint32]]
 
 #: Candidate pairs are yielded in pieces of at most this many, 8 bytes each.
 PIECE = 1 << 20
+
+#: Documents whose buckets are looked at together, unless a component is larger.
+_BLOCK = 1 << 14
 
 
 class CandidateCounter:
@@ -33,27 +36,6 @@ class CandidateCounter:
         for left, right in pieces:
             self.pairs += len(left)
             yield left, right
-
-
-@dataclass(frozen=True)
-class Buckets:
-    """The largest bucket of a band table, and the buckets skipped for their size.
-
-    largest : number of documents in the largest bucket.
-    example : the first of them.
-    skipped : number of buckets above the limit.
-    documents : number of documents in at least one skipped bucket.
-    pairs : number of pairs in skipped buckets, once for each bucket; other bands may meet them.
-    """
-
-    largest: int = 0
-    example: int = 0
-    skipped: int = 0
-    documents: int = 0
-    pairs: int = 0
-
-
-NO_BUCKETS = Buckets()
 
 
 def find_exact_duplicates(fingerprints: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -98,12 +80,13 @@ def candidate_pairs(
     max_bucket: int = 0,
     on_progress: Callable[[int, int], None] = lambda done, n: None,
     split: int = kernels.NO_SPLIT,
+    jobs: int = 1,
 ) -> tuple[Buckets, Iterator[PairArrays]]:
     """Return the buckets, and an iterator over all pairs that share a bucket, each once.
 
-    Pairs come cluster by cluster, a cluster being the documents that buckets connect, and within
-    one by left document. A stage that fetches data for each document thus finds documents that
-    belong together close together.
+    Pairs come component by component, a component being the documents that buckets connect, and
+    within one by left document. A stage that fetches data for each document thus finds documents
+    that belong together close together.
 
     max_bucket : larger buckets are skipped; 0: none.
     on_progress : called with each piece: documents looked up, of how many.
@@ -112,58 +95,35 @@ def candidate_pairs(
 
     Yields pieces of (left, right), uint32 arrays, left < right.
 
-    Cost: one step a pair and common band, two a document and band. Memory: one piece, 5 bytes a
-    document of the collection, and 4 bytes a band for each document that shares a bucket.
+    Cost: one step a pair and common band, two a document and band. Memory: one piece, 9 bytes a
+    document of the collection, and 8 bytes a band for each document that shares a bucket.
     """
-    buckets, root = connect_buckets(table, max_bucket, split)
-    return buckets, _pieces(table, max_bucket, root, on_progress, split)
-
-
-def connect_buckets(
-    table: BandTable, max_bucket: int = 0, split: int = kernels.NO_SPLIT
-) -> tuple[Buckets, NDArray[np.uint32]]:
-    """Return the buckets, and for each document the smallest one that buckets connect it with.
-
-    max_bucket : larger buckets are skipped; 0: none.
-    split : if set, only buckets with documents below and from it on count.
-
-    The second is a uint32 array of shape (n,).
-    """
-    n = table.keys.shape[1]
-    parent = np.arange(n, dtype=np.uint32)
-    skipped = np.zeros(n, np.uint8)
-    tally = np.zeros(4, np.int64)
-    for keys, order in zip(table.keys, table.order, strict=True):
-        kernels.join_buckets(keys, order, split, max_bucket, parent, skipped, tally)
-    union_find.find_roots(parent)
-    largest, example, buckets, pairs = tally.tolist()
-    return Buckets(largest, example, buckets, int(skipped.sum()), pairs), parent
+    shared = SharedBuckets.of(table, max_bucket, split, jobs)
+    return shared.counts, _pieces(Components.of(shared), on_progress, split)
 
 
 def _pieces(
-    table: BandTable,
-    max_bucket: int,
-    root: NDArray[np.uint32],
-    on_progress: Callable[[int, int], None],
-    split: int,
+    components: Components, on_progress: Callable[[int, int], None], split: int
 ) -> Iterator[PairArrays]:
-    lefts = root if split == kernels.NO_SPLIT else root[:split]
-    connected = np.flatnonzero(np.bincount(root, minlength=len(root))[lefts] > 1).astype(np.uint32)
-    documents = connected[np.argsort(root[connected], kind="stable")]
-    row_of = np.zeros(len(root), np.uint32)
-    row_of[documents] = np.arange(len(documents), dtype=np.uint32)
-    partners_from = np.full((len(documents), len(table.keys)), kernels.NO_PARTNER, np.uint32)
-    for band, (keys, order) in enumerate(zip(table.keys, table.order, strict=True)):
-        kernels.find_partners(keys, order, split, max_bucket, row_of, band, partners_from)
+    heads = np.full(components.count, kernels.NO_BUCKET, np.uint32)
     left, right = np.empty(PIECE, np.uint32), np.empty(PIECE, np.uint32)
-    state = np.zeros(3, np.int64)
-    while state[0] < len(documents):
-        n = kernels.bucket_pairs(
-            table.keys, table.order, documents, partners_from, state, left, right
-        )
-        on_progress(int(state[0]), len(documents))
-        if n:
-            yield left[:n].copy(), right[:n].copy()
+    n = 0
+    for block in components.blocks(_BLOCK):
+        documents, bucket = components.documents[block], components.bucket[block]
+        following = np.empty_like(bucket)
+        kernels.link_partners(documents, bucket, split, heads, following)
+        state = np.zeros(3, np.int64)
+        while state[0] < len(documents):
+            n += kernels.bucket_pairs(
+                documents, bucket, following, split, state, left[n:], right[n:]
+            )
+            if state[0] < len(documents):
+                on_progress(block.start + int(state[0]), len(components.documents))
+                yield left[:n].copy(), right[:n].copy()
+                n = 0
+    on_progress(len(components.documents), len(components.documents))
+    if n:
+        yield left[:n].copy(), right[:n].copy()
 
 
 def largest_buckets(table: BandTable, wanted: int) -> list[tuple[int, int]]:

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.frozen import dataclass
 from lshdup.kernels import grouping as kernels
 from lshdup.kernels import union_find
 from lshdup.lsh.band_table import BandTable
-from lshdup.lsh.candidates import Buckets, PairArrays, connect_buckets
+from lshdup.lsh.buckets import Buckets, Components, SharedBuckets
+from lshdup.lsh.candidates import PairArrays
 from lshdup.matching import similarity
 from lshdup.matching.clusters import Clusters
 from lshdup.matching.similarity import BLOCK_BYTES
@@ -62,10 +62,9 @@ def cluster_buckets(
     is fetched once, unless the leaders of a component exceed HELD_BYTES. Memory: HELD_BYTES, a
     block of sets, and 8 bytes a band for each document that shares a bucket.
     """
-    n = table.keys.shape[1]
-    buckets, root = connect_buckets(table, max_bucket)
-    on_buckets(buckets)
-    components = _Components.of(table, ordered, root, max_bucket)
+    shared = SharedBuckets.of(table, max_bucket, jobs=jobs)
+    on_buckets(shared.counts)
+    components = Components.of(shared, ordered)
     search = _LeaderSearch(
         components, sizes[components.documents], source, threshold, jobs, progress
     )
@@ -77,56 +76,17 @@ def cluster_buckets(
         # The similarity to a root is known where it is the leader that was found.
         score = np.where(parent == leader, score, np.nan)
         leader = parent
-    clusters = Clusters.empty(n)
+    clusters = Clusters.empty(len(sizes))
     clusters.assign(ordered, ordered, 1.0)
-    clusters.assign(components.documents, components.documents[leader], score)
-    return clusters, buckets, compared
-
-
-@dataclass(frozen=True)
-class _Components:
-    """Documents that share a bucket, by *position*: by component, and within it by preference.
-
-    documents : int64 array of shape (m,), by position.
-    edges : int64 array of shape (components + 1,), the positions where components begin.
-    bucket : uint32 array of shape (m, bands), number of the bucket of each position, or _NONE.
-    count : number of buckets.
-    """
-
-    documents: NDArray[np.int64]
-    edges: NDArray[np.int64]
-    bucket: NDArray[np.uint32]
-    count: int
-
-    @classmethod
-    def of(
-        cls, table: BandTable, ordered: NDArray[np.int64], root: NDArray[np.uint32], max_bucket: int
-    ) -> "_Components":
-        """Arrange documents in order of preference. root : of `connect_buckets`."""
-        bands, n = table.keys.shape
-        roots = root[ordered]
-        shares = np.bincount(roots, minlength=n)[roots] > 1
-        documents, roots = ordered[shares], roots[shares]
-        order = np.argsort(roots, kind="stable")
-        documents, roots = documents[order], roots[order]
-        edges = np.zeros(1, np.int64)
-        if len(roots):
-            edges = np.flatnonzero(np.concatenate([[True], roots[1:] != roots[:-1], [True]]))
-        position = np.full(n, _NONE, np.uint32)
-        position[documents] = np.arange(len(documents), dtype=np.uint32)
-        bucket = np.full((len(documents), bands), _NONE, np.uint32)
-        count = 0
-        for band in range(bands):
-            count = kernels.number_buckets(
-                table.keys[band], table.order[band], max_bucket, position, band, count, bucket
-            )
-        return cls(documents, edges, bucket, count)
+    documents = components.documents.astype(np.int64)
+    clusters.assign(documents, documents[leader], score)
+    return clusters, shared.counts, compared
 
 
 class _SetsInMemory:
     """Sets by position: that of position p is values[starts[p]:starts[p] + sizes[p]]."""
 
-    def __init__(self, documents: NDArray[np.int64], source: SetSource) -> None:
+    def __init__(self, documents: NDArray[np.uint32], source: SetSource) -> None:
         self.values = np.empty(0, np.uint64)
         self.starts = np.zeros(len(documents), np.int64)
         self.sizes = np.zeros(len(documents), np.int64)
@@ -135,7 +95,7 @@ class _SetsInMemory:
 
     def fetch(self, positions: NDArray[np.uint32], used: int) -> None:
         """Fetch the sets of positions behind the first `used` values."""
-        documents = self._documents[positions]
+        documents = self._documents[positions].astype(np.int64)
         order = np.argsort(documents)
         sets = self._source(documents[order])
         end = used + len(sets.values)
@@ -170,7 +130,7 @@ class _LeaderSearch:
 
     def __init__(
         self,
-        components: _Components,
+        components: Components,
         sizes: NDArray[np.int64],
         source: SetSource,
         threshold: float,
@@ -286,7 +246,7 @@ class _LeaderSearch:
 
 
 def _connect_clusters(
-    components: _Components,
+    components: Components,
     parent: NDArray[np.uint32],
     leader: NDArray[np.uint32],
     sizes: NDArray[np.int64],
@@ -301,7 +261,7 @@ def _connect_clusters(
     """
     position = np.zeros(len(sizes), np.uint32)
     position[components.documents] = np.arange(len(leader), dtype=np.uint32)
-    documents = components.documents.astype(np.uint32)
+    documents = components.documents
     compared = 0
 
     def pieces() -> Iterator[PairArrays]:
@@ -318,7 +278,7 @@ def _connect_clusters(
 
 
 def _unconnected_pairs(
-    components: _Components, leader: NDArray[np.uint32], parent: NDArray[np.uint32]
+    components: Components, leader: NDArray[np.uint32], parent: NDArray[np.uint32]
 ) -> Iterator[PairArrays]:
     """Yield pairs of positions that share a bucket and are not connected yet.
 

@@ -11,7 +11,8 @@ from lshdup.frozen import dataclass
 from lshdup.kernels import banding
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import BandTable
-from lshdup.lsh.candidates import NO_BUCKETS, Buckets, PairArrays
+from lshdup.lsh.buckets import NO_BUCKETS, Buckets
+from lshdup.lsh.candidates import PairArrays
 from lshdup.matching.pairs import Columns, Pairs, Scores, gather_pairs, pack_pairs
 from lshdup.params import BandParams, PairParams
 

@@ -1,21 +1,25 @@
 """Where runs of tokens stand in documents: token numbers -> bytes, and the text there."""
 
+import threading
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.document_list import DocumentList
+from lshdup.documents.files import Buffer
 from lshdup.documents.reading import TextBatch, batches, read_batch
 from lshdup.errors import InputError
 from lshdup.frozen import dataclass
 from lshdup.params import FormatLimits, ShingleParams
 from lshdup.shingling.inspection import locate_tokens
+from lshdup.shingling.run_locator import RunLocator
 from lshdup.text.decoding import Text, decode, decode_mails, decode_record
 from lshdup.text.mail import MailRules, is_mail
 from lshdup.text.offsets import find_offsets
 from lshdup.utils.parallel import Progress, no_progress
-from lshdup.utils.ragged import distinct, offsets_of
+from lshdup.utils.ragged import distinct, offsets_of, ranges
 
 I64 = NDArray[np.int64]
 
@@ -38,6 +42,19 @@ class Places:
     ends: I64
     scopes: NDArray[np.uint8]
     texts: dict[int, str]
+
+
+class _Runs(NamedTuple):
+    """Runs of tokens of documents: their numbers, and columns as of `locate_places`."""
+
+    numbers: I64
+    first: I64
+    sizes: I64
+    texts: NDArray[np.bool_]
+
+    def take(self, some: slice) -> "_Runs":
+        """Return some of the runs."""
+        return _Runs(self.numbers[some], self.first[some], self.sizes[some], self.texts[some])
 
 
 def locate_places(
@@ -81,18 +98,23 @@ def locate_places(
     )
     order = np.argsort(documents, kind="stable")
     numbers, counts = distinct(documents)
-    ends = offsets_of(counts)
+    cuts = offsets_of(counts)[:-1]
     bases = offsets_of(np.array([len(each) for each in lists], np.int64))
+    own = threading.local()
 
     def work(task: tuple[int, I64]) -> int:
         side, indices = task
-        batch = read_batch(lists[side], indices)
+        if not hasattr(own, "locator"):
+            own.locator, own.buffer = RunLocator(params), Buffer()
+        batch = read_batch(lists[side], indices, own.buffer)
+        at = np.searchsorted(numbers, bases[side] + batch.indices)
+        mine, bounds = order[ranges(cuts[at], counts[at])], offsets_of(counts[at])
+        runs = _Runs(mine, first[mine], sizes[mine], texts[mine])
+        is_plain = _place_plain(found, own.locator, batch, runs, bounds, most, to_cut)
         scope = SCOPES.index("field" if batch.is_text else "bytes")
-        for at, raw, text in _decode_batch(batch, params, lists[side].formats):
-            number = np.searchsorted(numbers, bases[side] + batch.indices[at])
-            mine = order[ends[number] : ends[number + 1]]
-            runs = mine, first[mine], sizes[mine]
-            _place(found, *runs, texts[mine], most, raw, text, scope, params, to_cut)
+        for each, raw, text in _decode_batch(batch, ~is_plain, params, lists[side].formats):
+            some = runs.take(slice(bounds[each], bounds[each + 1]))
+            _place(found, some, most, raw, text, scope, params, to_cut)
         return len(indices)
 
     tasks = [
@@ -116,15 +138,14 @@ def _of_side(numbers: I64, bases: I64, side: int) -> I64:
 
 
 def _decode_batch(
-    batch: TextBatch, params: ShingleParams, limits: FormatLimits
+    batch: TextBatch, wanted: NDArray[np.bool_], params: ShingleParams, limits: FormatLimits
 ) -> Iterator[tuple[int, bytes, Text]]:
-    """Yield position, bytes and text of the documents of a batch."""
+    """Yield position, bytes and text of some documents of a batch."""
     mails: dict[int, bytes] = {}
     rules = MailRules.of(params)
-    for at, (start, length) in enumerate(
-        zip(batch.starts.tolist(), batch.lengths.tolist(), strict=True)
-    ):
-        raw, name = batch.text[start : start + length].tobytes(), batch.names[at]
+    for at in np.flatnonzero(wanted).tolist():
+        start, name = batch.starts[at], batch.names[at]
+        raw = batch.text[start : start + batch.lengths[at]].tobytes()
         if batch.is_text:
             yield at, raw, decode_record(raw, params.encoding)
         elif is_mail(raw, name):
@@ -137,12 +158,36 @@ def _decode_batch(
         yield at, raw, text
 
 
+def _place_plain(
+    found: Places,
+    locator: RunLocator,
+    batch: TextBatch,
+    runs: _Runs,
+    bounds: I64,
+    most: int | None,
+    to_cut: bool,
+) -> NDArray[np.bool_]:
+    """Locate the runs of the documents of a batch that are plain text; return which ones are.
+
+    bounds : the runs of document d are bounds[d] … bounds[d + 1] - 1.
+    """
+    mine = runs.numbers
+    starts, ends, is_plain = locator.locate(batch, bounds, runs.first, runs.sizes, alone=to_cut)
+    found.starts[mine], found.ends[mine] = starts, ends
+    found.scopes[mine[starts >= 0]] = SCOPES.index("field" if batch.is_text else "bytes")
+    wanted = np.flatnonzero(runs.texts & (starts >= 0))
+    if most is not None:
+        ends = np.minimum(ends, starts + most)
+    base = batch.starts[np.searchsorted(bounds, wanted, side="right") - 1]
+    spans = zip(mine[wanted], base + starts[wanted], base + ends[wanted], strict=True)
+    for at, start, end in spans:
+        found.texts[int(at)] = batch.text[start:end].tobytes().decode("utf-8", "ignore")
+    return is_plain
+
+
 def _place(
     found: Places,
-    mine: I64,
-    first: I64,
-    sizes: I64,
-    texts: NDArray[np.bool_],
+    runs: _Runs,
     most: int | None,
     raw: bytes,
     text: Text,
@@ -155,14 +200,15 @@ def _place(
         located = locate_tokens(text.utf8, params)
     except InputError:  # It has grown beyond the longest text.
         return
-    there = first + sizes <= len(located.starts)
-    mine, first, last = mine[there], first[there], (first + sizes)[there] - 1
+    there = runs.first + runs.sizes <= len(located.starts)
+    mine, first = runs.numbers[there], runs.first[there]
+    last = first + runs.sizes[there] - 1
     starts, ends = located.starts[first], located.ends[last]
     if to_cut:
         starts = np.maximum(starts, np.append(0, located.ends)[first])
         ends = np.minimum(ends, np.append(located.starts, len(located.text))[last + 1])
         ends = np.maximum(starts, ends)
-    for at in np.flatnonzero(texts[there]).tolist():
+    for at in np.flatnonzero(runs.texts[there]).tolist():
         end = ends[at] if most is None else min(ends[at], starts[at] + most)
         found.texts[int(mine[at])] = located.text[starts[at] : end].decode("utf-8", "ignore")
     offsets = find_offsets(raw, text, np.concatenate([starts, ends]))

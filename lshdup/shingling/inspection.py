@@ -17,8 +17,9 @@ from lshdup.params import LONGEST, ShingleParams
 from lshdup.shingling.char_table import char_table
 from lshdup.shingling.hashing import shingle_hash
 from lshdup.shingling.normalization import align_normal_form, normal_form
+from lshdup.shingling.plain_texts import TOKEN_RULES
 from lshdup.shingling.scratch_arrays import ScratchArrays
-from lshdup.shingling.shingler import TOKEN_RULES, Shingler, too_long_error
+from lshdup.shingling.shingler import Shingler, too_long_error
 from lshdup.utils.parts import BLANK_LINE, split_parts
 
 

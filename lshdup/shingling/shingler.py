@@ -15,32 +15,16 @@ from lshdup.kernels import shingles as kernels
 from lshdup.kernels import text as text_kernels
 from lshdup.kernels.sequences import byte_fingerprints
 from lshdup.params import DEFAULT_FORMATS, LONGEST, FormatLimits, ShingleParams
-from lshdup.shingling.char_table import NO_TABLE, CharTable, char_table
+from lshdup.shingling.char_table import CharTable, char_table
 from lshdup.shingling.hashing import shingle_hash
 from lshdup.shingling.normalization import normal_form
+from lshdup.shingling.plain_texts import TOKEN_RULES, are_in_blocks, find_table, inspect_texts
 from lshdup.shingling.scratch_arrays import ScratchArrays
 from lshdup.skipped import Reason
-from lshdup.text.decoding import (
-    MAIL,
-    Text,
-    decode,
-    decode_mails,
-    decode_record,
-    find_mails,
-    may_need_decoding,
-)
+from lshdup.text.decoding import MAIL, Text, decode, decode_mails, decode_record
 from lshdup.text.mail import MailRules
 from lshdup.utils.mailbox import is_mailbox
 from lshdup.utils.ragged import RaggedSets, ranges
-
-#: The kernel's rule for each kind of tokens.
-TOKEN_RULES = {
-    "word": text_kernels.RULE_PLAIN,
-    "char": text_kernels.RULE_PLAIN,
-    "terms": text_kernels.RULE_TERMS,
-    "ids": text_kernels.RULE_IDS,
-    "symbols": text_kernels.RULE_SYMBOLS,
-}
 
 #: Decoded texts are shingled together up to so many bytes; a text of more bytes than the second
 #: number is shingled while no other thread shingles such a text.
@@ -135,7 +119,7 @@ class Shingler:
         self.params = params
         self._in_order = in_order
         self._hash = shingle_hash(params)
-        self._in_blocks = params.tokens in ("word", "symbols")
+        self._in_blocks = are_in_blocks(params)
         self._scratch = ScratchArrays(1 << 16)
         self._values = np.empty(0, np.uint64)
 
@@ -157,16 +141,7 @@ class Shingler:
             not_ids = Reason.NOT_IDS, "ids are integers from 0 to 2^64 - 1"
             skipped = [*batch.skipped, *((at, *not_ids) for at in batch.indices[bad].tolist())]
             return _drop(made.in_batch(batch, byte_prints, skipped), bad)
-        flags = np.zeros(count, np.uint8)
-        text_kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
-        special, mails = np.ones(count, bool), np.zeros(count, bool)
-        if batch.is_text:
-            flags &= ~np.uint8(text_kernels.HAS_NUL)  # A border between parts has one.
-        if not self.params.encoding or batch.is_text:
-            special = may_need_decoding(batch.names, batch.text, batch.starts, batch.lengths, flags)
-        if not batch.is_text:
-            mails = find_mails(batch.names, batch.text, batch.starts, batch.lengths, flags)
-            special |= mails
+        flags, special, mails = inspect_texts(batch, self.params)
         # An empty text costs nothing and has an empty set.
         lengths = np.where(special, 0, batch.lengths)
         made, outcomes = self._run(replace(batch, lengths=lengths), flags, int(batch.is_text))
@@ -298,11 +273,7 @@ class Shingler:
         """
         params = self.params
         if table is None:
-            has_high = bool((flags & text_kernels.HAS_HIGH).any())
-            needed = params.tokens != "ids" and (not self._in_blocks or has_high)
-            table = NO_TABLE
-            if needed:
-                table = char_table(params.tokens, params.normalize, params.keep_case)
+            table = find_table(params, flags)
         room = int(batch.lengths.sum()) + 1
         longest = int(batch.lengths.max(initial=0))
         if longest > self._scratch.room:

@@ -13,7 +13,7 @@ from lshdup.collection.collection import Collection
 from lshdup.errors import ArtifactError
 from lshdup.lsh import band_plan
 from lshdup.lsh.band_table import StoredBandTable
-from lshdup.lsh.candidates import Buckets
+from lshdup.lsh.buckets import Buckets
 from lshdup.matching.pairs import Pairs
 from lshdup.matching.results import ClustersFound, Index, PairsFound, StoredPairs
 from lshdup.params import BandParams, ClusterParams, PairParams

@@ -7,10 +7,10 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from lshdup.errors import ArtifactError, InputError
 from lshdup.utils.atomic import PREFIX, SUFFIX
@@ -20,6 +20,7 @@ from lshdup.utils.ragged import RaggedSets
 CHUNK = 64 << 20
 
 _OTHER_STORE = "name another store with --store DIR"
+_MORE_ROOM = "name a store with more room with --store DIR, or a folder with TMPDIR"
 
 
 class NoRoomError(InputError):
@@ -46,19 +47,21 @@ def _explained(
         raise kind(message, hint) from None
 
 
-def mapped_signatures(folder: Path, shape: tuple[int, int]) -> NDArray[np.uint32]:
-    """Return a uint32 array in a temporary file, for signatures that may exceed memory.
+def mapped_array(folder: Path | None, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """Return an array of zeros in a temporary file, for what may exceed memory.
 
     The system writes pages to the file when it needs their memory. Raises ArtifactError if the
     disk has no room.
+
+    folder : where the file is; None, or a folder that cannot be written: the system's.
     """
-    size = 4 * math.prod(shape)
-    message = f"{folder} has no room for {size:,} bytes of signatures"
-    hint = f"{_OTHER_STORE}, or use fewer --perms"
-    with _explained(message, hint), temporary_file(folder) as file:
+    size = np.dtype(dtype).itemsize * math.prod(shape)
+    folder = _usable(folder)
+    message = f"{folder or tempfile.gettempdir()} has no room for {size:,} bytes"
+    with _explained(message, _MORE_ROOM), temporary_file(folder) as file:
         # Allocated now: a mapped file that meets a full disk later kills the process.
         _allocate(file, size)
-        return np.memmap(file, np.uint32, "r+", shape=shape)
+        return np.asarray(np.memmap(file, dtype, "r+", shape=shape))
 
 
 def _allocate(file: IO[bytes], size: int) -> None:
@@ -135,8 +138,8 @@ class Spool:
         return _explained(f"{folder} has no room for the shingle sets")
 
 
-def release_pages(values: NDArray[np.uint64]) -> None:
-    """Let go of the memory of the mapped values of a spool, which are in its file all the same."""
+def release_pages(values: NDArray[Any]) -> None:
+    """Let go of the memory of a mapped array, which is in its file all the same."""
     base: object = values
     while isinstance(base, np.ndarray):
         base = base.base
@@ -180,6 +183,6 @@ def _usable(folder: Path | None) -> Path | None:
 def _unpacking(path: bytes, folder: Path | None) -> contextlib.AbstractContextManager[None]:
     return _explained(
         f"{os.fsdecode(path)!r} cannot be unpacked in {folder or tempfile.gettempdir()}",
-        "name a store with more room with --store DIR, or a folder with TMPDIR",
+        _MORE_ROOM,
         NoRoomError,
     )

@@ -12,15 +12,12 @@ from lshdup.collection.collect import OnSets
 from lshdup.documents.document_list import typed_name
 from lshdup.documents.records import by_number
 from lshdup.errors import ArtifactError, ParameterError
-from lshdup.lsh.signatures import in_memory
 from lshdup.skipped import Reason, Skipped, SkippedFile
 from lshdup.store.store import Store
+from lshdup.utils.arrays import Arrays
 from lshdup.utils.compression import PIP, is_lacking
+from lshdup.utils.memory import default_limit
 from lshdup.utils.parallel import Progress, no_progress
-from lshdup.utils.scratch import mapped_signatures
-
-#: Signatures of more bytes than this are in a file during the run, if there is a store.
-MOST_IN_MEMORY = 256 << 20
 
 
 class RunContext:
@@ -38,6 +35,7 @@ class RunContext:
     warn : notified of a probable mistake; default: `say`.
     detail : notified of a line that is printed with -v only.
     above : store that commands without DOCS use here until this folder has one of its own.
+    memory : bytes that the arrays of the run plan for; 0: a share of the machine's.
 
     """
 
@@ -54,6 +52,7 @@ class RunContext:
         warn: Callable[[str], None] | None = None,
         detail: Callable[[str], None] = lambda _: None,
         above: Path | None = None,
+        memory: int = 0,
     ) -> None:
         self.store = Store(folder, secret) if folder is not None else None
         self.apart = folder or apart
@@ -61,6 +60,8 @@ class RunContext:
         self.say, self.warn, self.detail = say, warn or say, detail
         self.skipped, self.progress = skipped, progress
         self._above = above
+        #: Makes arrays of a run that may exceed memory; their files are in the store.
+        self.arrays = Arrays(memory or default_limit(), lambda: None if read_only else folder)
         self._said: set[str] = set()
         self.on_sets: OnSets | None = None  #: notified of the sets of documents that are read
 
@@ -113,6 +114,4 @@ class RunContext:
 
     def room(self, shape: tuple[int, int]) -> NDArray[np.uint32]:
         """Return an array for signatures: in memory, or if they are many in a file of the store."""
-        if self.store is None or self.read_only or 4 * shape[0] * shape[1] <= MOST_IN_MEMORY:
-            return in_memory(shape)
-        return mapped_signatures(self.store.folder, shape)
+        return self.arrays.empty(shape, np.uint32)

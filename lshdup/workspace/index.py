@@ -113,7 +113,7 @@ def load_or_build_index(
                     f"bands rebuilt from signatures.npz, as the stored ones were planned for"
                     f" {index.plan.threshold:g}; `lshdup index` with the same options keeps them"
                 )
-            index = build_index(collection, params, request.jobs)
+            index = build_index(collection, params, request.jobs, run.arrays)
         if save and run.store is not None and (stored is None or stored[1] != params):
             results_io.save_index(run.store, collection, index, params)
         return IndexedCollection(collection, index, params, plan, bool(request.documents), earlier)

@@ -3,7 +3,8 @@
 import os
 
 from lshdup.collection.set_source import set_source
-from lshdup.lsh.candidates import Buckets, candidate_pairs
+from lshdup.lsh.buckets import Buckets
+from lshdup.lsh.candidates import candidate_pairs
 from lshdup.matching.results import PairsFound
 from lshdup.params import PairParams
 from lshdup.pipeline import verify
@@ -45,7 +46,10 @@ def load_or_find_pairs(
         return found
     run.progress("candidates", 0, 0)
     buckets, pieces = candidate_pairs(
-        index.table, params.max_bucket, lambda done, n: run.progress("candidates", done, n)
+        index.table,
+        params.max_bucket,
+        lambda done, n: run.progress("candidates", done, n),
+        jobs=jobs,
     )
     say_large_bucket(run, indexed, buckets)
     skipped: list[Skipped] = []

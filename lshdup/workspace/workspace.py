@@ -15,7 +15,7 @@ from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import build_filter, filter_collection
 from lshdup.collection.set_source import set_source
 from lshdup.errors import RERUN, ArtifactError, InputError
-from lshdup.lsh.candidates import Buckets
+from lshdup.lsh.buckets import Buckets
 from lshdup.matching.results import ClustersFound, PairsFound
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams
 from lshdup.pipeline import EVERY_SET

@@ -260,9 +260,7 @@ def test_small_documents_that_may_be_missed_are_counted(run, tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--memory", "1GB"], "--memory has no meaning without --measure containment"),
         ([*MEASURE, "--exact", "--memory", "1GB"], "--memory has no meaning with --exact"),
-        (["--against", "d", "--memory", "1GB"], "--memory has no meaning without --measure"),
         ([*MEASURE, "--bands", "3"], "--bands has no meaning with --measure containment"),
         ([*MEASURE, "--memory", "3MB"], "'3MB' is less than 16MB"),
     ],

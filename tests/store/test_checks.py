@@ -20,7 +20,7 @@ from lshdup.store.collection_io import would_save_the_same
 from lshdup.store.store import Store
 from lshdup.utils.atomic import replace_file
 from lshdup.utils.ragged import StringTable
-from lshdup.utils.scratch import mapped_signatures
+from lshdup.utils.scratch import mapped_array
 
 
 def collection_of(names, **changes):
@@ -157,7 +157,7 @@ def test_the_folder_is_synced_after_a_file_was_replaced(tmp_path, monkeypatch):
 def test_signatures_are_mapped_where_the_system_cannot_allocate(tmp_path, monkeypatch):
     """macOS has no `posix_fallocate`; the room is taken all the same, before the work."""
     monkeypatch.delattr(os, "posix_fallocate")
-    mapped = mapped_signatures(tmp_path, (1000, 300))
+    mapped = mapped_array(tmp_path, (1000, 300), np.uint32)
     assert mapped.shape == (1000, 300)
     assert not mapped.any()
     mapped[:] = 7

@@ -20,7 +20,7 @@ import lshdup.collection.set_source
 import lshdup.documents.reading
 import lshdup.store.journal
 import lshdup.store.npz
-import lshdup.workspace.context
+import lshdup.utils.arrays
 import lshdup.workspace.from_documents
 from lshdup import pipeline
 from lshdup.errors import ArtifactError, InputError
@@ -552,7 +552,7 @@ def test_a_full_disk_leaves_old_artifacts_whole(here, monkeypatch, small_batches
     or the new one.
     """
     if on_disk:
-        monkeypatch.setattr(lshdup.workspace.context, "MOST_IN_MEMORY", 0)
+        monkeypatch.setattr(lshdup.utils.arrays, "MOST_IN_MEMORY", 0)
     old, new = before_and_after(step, "new", "old")
     largest = max(map(len, new.values()))
     failed = 0
@@ -583,7 +583,7 @@ def test_a_full_file_system_leaves_old_artifacts_whole(
     run, here, monkeypatch, small_batches, small_disk, step
 ):
     """The same on a disk that is really full, more or less."""
-    monkeypatch.setattr(lshdup.workspace.context, "MOST_IN_MEMORY", 0)
+    monkeypatch.setattr(lshdup.utils.arrays, "MOST_IN_MEMORY", 0)
     old, new = before_and_after(step, "disk/store", "saved")
     refused = 0
     for pages in [0, 1, 2, 3, 4, *range(5, 100, 4)]:

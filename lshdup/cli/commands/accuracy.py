@@ -257,7 +257,7 @@ def _measure_samples(
     plan = plan_join(sizes, params, request.memory, request.jobs, sample=True)
     assert plan.samples is not None
     console.say(f"samples of 1 shingle in {plan.samples.rate}")
-    say_promise(console, plan)
+    say_promise(console, plan.samples, plan.count_small())
     pairs = find_pairs_exactly(
         collection, experiment.sets, duplicate_of, threshold, experiment.jobs, console.progress,
         "containment",

@@ -23,6 +23,7 @@ from lshdup.cli.options import (
     keep_options,
     list_columns,
     max_bucket_option,
+    memory_option,
     option,
     output_options,
     run_options,
@@ -87,6 +88,7 @@ Examples:
 @check_option("groups")
 @check_files_option
 @engine_options
+@memory_option
 @run_options
 @output_options
 @click.pass_context

@@ -6,7 +6,7 @@ import click
 
 from lshdup.cli.help import Command
 from lshdup.cli.messages import say_index, say_largest
-from lshdup.cli.options import run_options, table_options
+from lshdup.cli.options import memory_option, run_options, table_options
 from lshdup.cli.session import open_session
 
 
@@ -21,6 +21,7 @@ Examples:
 """,
 )
 @table_options
+@memory_option
 @run_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
@@ -30,7 +31,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     and above it. Without DOCS, the table is made from signatures.npz.
     """
     with open_session(ctx, options) as session:
-        from lshdup.lsh.candidates import Buckets, largest_buckets
+        from lshdup.lsh.buckets import Buckets
+        from lshdup.lsh.candidates import largest_buckets
 
         indexed = session.workspace.load_or_build_index(session.request)
         say_index(session, indexed, 1)

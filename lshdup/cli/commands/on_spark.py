@@ -261,7 +261,7 @@ def _say_buckets(console: Console, comparison: "Comparison", tiles: "Tiles") -> 
     limit = comparison.max_bucket
     if not (limit or console.is_verbose):
         return
-    from lshdup.lsh.candidates import Buckets
+    from lshdup.lsh.buckets import Buckets
 
     largest, example, skipped, sets, candidates = comparison.bucket_counts()
     buckets = Buckets(largest, 0, skipped, sets, candidates)

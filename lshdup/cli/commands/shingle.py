@@ -14,6 +14,7 @@ from lshdup.cli.messages import say_collection, say_last_run
 from lshdup.cli.options import (
     documents_options,
     list_columns,
+    memory_option,
     output_options,
     replace_store_option,
     run_options,
@@ -56,6 +57,7 @@ Examples:
     help="Print the shingles of this file, document of the store, or - (standard input): hash and "
     "text. Writes nothing.",
 )
+@memory_option
 @run_options
 @output_options
 @click.pass_context

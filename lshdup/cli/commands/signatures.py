@@ -8,6 +8,7 @@ from lshdup.cli.help import Command
 from lshdup.cli.messages import say_collection
 from lshdup.cli.options import (
     documents_options,
+    memory_option,
     replace_store_option,
     run_options,
     shingle_options,
@@ -30,6 +31,7 @@ Examples:
 @replace_store_option
 @shingle_options
 @sketch_options
+@memory_option
 @run_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:

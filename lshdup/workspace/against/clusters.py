@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import set_source
 from lshdup.documents.preference import Preference
-from lshdup.lsh.candidates import NO_BUCKETS, Buckets, find_exact_duplicates
+from lshdup.lsh.buckets import NO_BUCKETS, Buckets
+from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.matching.centres import Comparisons
 from lshdup.matching.clusters import Clusters
 from lshdup.matching.results import ClustersFound

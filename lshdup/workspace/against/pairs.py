@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from lshdup.frozen import dataclass
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import sort_keys
+from lshdup.lsh.buckets import Buckets
 from lshdup.lsh.candidates import (
-    Buckets,
     CandidateCounter,
     PairArrays,
     candidate_pairs,
@@ -93,7 +93,7 @@ def find_candidates(
     progress("candidates", 0, 0)
     table = sort_keys(sides.build_band_keys(plan, jobs), members, jobs)
     return candidate_pairs(
-        table, params.max_bucket, lambda done, n: progress("candidates", done, n), sides.split
+        table, params.max_bucket, lambda done, n: progress("candidates", done, n), sides.split, jobs
     )
 
 

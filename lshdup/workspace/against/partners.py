@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from lshdup.frozen import dataclass
 from lshdup.lsh.band_plan import BandPlan
-from lshdup.lsh.candidates import NO_BUCKETS, Buckets, PairArrays, documents_to_compare
+from lshdup.lsh.buckets import NO_BUCKETS, Buckets
+from lshdup.lsh.candidates import PairArrays, documents_to_compare
 from lshdup.matching.pairs import contains, pack_pairs
 from lshdup.params import PairParams
 from lshdup.utils.parallel import Progress, no_progress

@@ -17,7 +17,14 @@ from lshdup.lsh.candidates import (
     documents_to_compare,
     find_exact_duplicates,
 )
-from lshdup.lsh.sample_plan import SamplePlan, plan_samples
+from lshdup.lsh.sample_plan import (
+    CANDIDATES_EACH,
+    FEW_CANDIDATES,
+    LARGEST_FLOOR,
+    SMALL,
+    SamplePlan,
+    plan_samples,
+)
 from lshdup.matching import sampled_join
 from lshdup.matching.containment_join import planned_memory
 from lshdup.matching.measures import join_sets
@@ -29,14 +36,6 @@ from lshdup.utils.ragged import RaggedSets, SetSource
 from lshdup.workspace.containment.samples import SampleCollector, load_or_make_samples
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.request import Request, merge_params
-
-#: Elements of the smallest sets for which the recall is promised. A rate that keeps enough of
-#: smaller sets would make nearly the exact join; a larger rate makes many accidental candidates.
-SMALL = 64
-
-#: More candidate pairs than this, and than so many for each document, are taken for accidents of
-#: small samples: more common elements are asked for, at most so many.
-_FEW, _CANDIDATES, _LARGEST_FLOOR = 1 << 20, 32, 8
 
 #: Bytes that an element of a sample takes, gathered and joined.
 _BYTES = 48
@@ -226,10 +225,10 @@ def _find_candidates(
     on_plan : notified of a plan with a larger floor, which promises less.
     """
     assert plan.samples is not None
-    most = max(_FEW, _CANDIDATES * len(members))
+    most = max(FEW_CANDIDATES, CANDIDATES_EACH * len(members))
     while True:
         try:
-            is_last = plan.samples.floor == _LARGEST_FLOOR
+            is_last = plan.samples.floor == LARGEST_FLOOR
             limit = 1 << 62 if is_last else most
             yield from sampled_join.candidate_pairs(
                 samples, members, plan.samples, jobs, on_progress, limit, split

@@ -1,0 +1,150 @@
+"""Band table -> its buckets of two or more documents, and the documents that they connect.
+
+Most documents share no bucket. What comes after the table needs the others only, so the keys of the
+table are looked at once, one band after the other.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.frozen import dataclass
+from lshdup.kernels import banding as kernels
+from lshdup.kernels import union_find
+from lshdup.lsh.band_table import BandTable
+from lshdup.utils.parallel import run_in_parts
+from lshdup.utils.ragged import offsets_of
+
+
+@dataclass(frozen=True)
+class Buckets:
+    """The largest bucket of a band table, and the buckets skipped for their size.
+
+    largest : number of documents in the largest bucket.
+    example : the first of them.
+    skipped : number of buckets above the limit.
+    documents : number of documents in at least one skipped bucket.
+    pairs : number of pairs in skipped buckets, once for each bucket; other bands may meet them.
+    """
+
+    largest: int = 0
+    example: int = 0
+    skipped: int = 0
+    documents: int = 0
+    pairs: int = 0
+
+
+NO_BUCKETS = Buckets()
+
+
+@dataclass(frozen=True)
+class SharedBuckets:
+    """The buckets of n documents that have pairs.
+
+    counts : the largest bucket, and the skipped ones.
+    members, ends : for each band the documents of its buckets, bucket by bucket, and where each
+        bucket ends in them: uint32 arrays.
+    root : uint32 array of shape (n,), for each document the smallest one that buckets connect it
+        with.
+    """
+
+    counts: Buckets
+    members: list[NDArray[np.uint32]]
+    ends: list[NDArray[np.uint32]]
+    root: NDArray[np.uint32]
+
+    @classmethod
+    def of(
+        cls, table: BandTable, max_bucket: int = 0, split: int = kernels.NO_SPLIT, jobs: int = 1
+    ) -> "SharedBuckets":
+        """Return the buckets of a table.
+
+        max_bucket : larger buckets are skipped; 0: none.
+        split : if set, only buckets with documents below and from it on count.
+
+        Cost: a step a document and band. Memory: 6 bytes a document of the table and thread, 4 to
+        6 bytes a document and shared bucket.
+        """
+        bands, m = table.order.shape
+        members: list[NDArray[np.uint32]] = [np.zeros(0, np.uint32)] * bands
+        ends = members.copy()
+        tallies = np.zeros((bands, 5), np.int64)
+        skipped = np.zeros(table.documents if max_bucket else 0, bool)
+
+        def look(part: slice) -> None:
+            room, stops = np.empty(m, np.uint32), np.empty(m // 2, np.uint32)
+            for band in range(part.start, part.stop):
+                tally = tallies[band]
+                n = kernels.shared_buckets(
+                    table.keys[band], table.order[band], split, max_bucket, room, stops, tally
+                )
+                ends[band] = stops[:n].copy()
+                members[band] = room[: int(stops[n - 1]) if n else 0].copy()
+                skipped[room[m - int(tally[4]) :]] = True
+
+        run_in_parts(bands, jobs, look, least=1)
+        largest, example = tallies[tallies[:, 0].argmax(), :2].tolist() if bands else (0, 0)
+        _, _, buckets, pairs, _ = tallies.sum(axis=0).tolist()
+        root = np.arange(table.documents, dtype=np.uint32)
+        for each, stops in zip(members, ends, strict=True):
+            kernels.join_buckets(each, stops, root)
+        union_find.find_roots(root)
+        counts = Buckets(largest, example, buckets, int(np.count_nonzero(skipped)), pairs)
+        return cls(counts, members, ends, root)
+
+
+@dataclass(frozen=True)
+class Components:
+    """Documents that share a bucket, by *position*: component by component.
+
+    A component is the documents that buckets connect.
+
+    documents : uint32 array of shape (m,), by position.
+    edges : int64 array of shape (components + 1,), the positions where components begin.
+    bucket : uint32 array of shape (m, bands), number of the bucket of each position, or NO_BUCKET.
+    count : number of buckets.
+    """
+
+    documents: NDArray[np.uint32]
+    edges: NDArray[np.int64]
+    bucket: NDArray[np.uint32]
+    count: int
+
+    @classmethod
+    def of(cls, shared: SharedBuckets, ordered: NDArray[np.int64] | None = None) -> "Components":
+        """Arrange the documents of buckets.
+
+        ordered : int64 array, the documents to arrange, as they come within a component; None: all,
+            ascending.
+        """
+        root = shared.root
+        n = len(root)
+        shares = np.zeros(n, bool)
+        for each in shared.members:
+            shares[each] = True
+        if ordered is None:
+            documents = np.flatnonzero(shares).astype(np.uint32)
+        else:
+            documents = ordered[shares[ordered]].astype(np.uint32)
+        roots = root[documents]
+        order = np.argsort(roots, kind="stable")
+        documents, roots = documents[order], roots[order]
+        edges = np.zeros(1, np.int64)
+        if len(roots):
+            edges = np.flatnonzero(np.concatenate([[True], roots[1:] != roots[:-1], [True]]))
+        position = np.full(n, kernels.NO_BUCKET, np.uint32)
+        position[documents] = np.arange(len(documents), dtype=np.uint32)
+        bucket = np.full((len(documents), len(shared.members)), kernels.NO_BUCKET, np.uint32)
+        starts = offsets_of(np.array([len(each) for each in shared.ends], np.int64)).tolist()
+        for band, (each, ends) in enumerate(zip(shared.members, shared.ends, strict=True)):
+            kernels.number_buckets(each, ends, position, band, starts[band], bucket)
+        return cls(documents, edges, bucket, starts[-1])
+
+    def blocks(self, most: int) -> Iterator[slice]:
+        """Yield the positions of components of `most` documents together, or of a larger one."""
+        at, edges = 0, self.edges
+        while at < len(edges) - 1:
+            to = max(at + 1, int(np.searchsorted(edges, edges[at] + most, side="right")) - 1)
+            yield slice(int(edges[at]), int(edges[to]))
+            at = to

@@ -1,0 +1,50 @@
+"""Runs of tokens of plain texts are located as `locate_tokens` locates those of one text."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lshdup.documents.reading import TextBatch
+from lshdup.params import ShingleParams
+from lshdup.shingling.inspection import locate_tokens
+from lshdup.shingling.run_locator import RunLocator
+
+letters = st.sampled_from("aBz ,.\n_'ßÉé½ĳ日本กฺﬁ\u0301\u00ad\u2028İ😀")
+texts = st.lists(st.one_of(st.text(letters, max_size=90), st.text(max_size=20)), max_size=5)
+params = st.builds(
+    ShingleParams,
+    tokens=st.sampled_from(["word", "symbols", "char", "terms"]),
+    keep_case=st.booleans(),
+    normalize=st.booleans(),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(texts, params, st.booleans(), st.randoms(use_true_random=False))
+def test_runs_are_where_their_tokens_are(documents, params, alone, chance):
+    utf8 = [each.encode() for each in documents]
+    located = [locate_tokens(each, params) for each in utf8]
+    runs = [
+        sorted(
+            (first, chance.randrange(1, len(each.starts) - first + 2))
+            for first in (chance.randrange(len(each.starts) + 1) for _ in range(3))
+        )
+        for each in located
+    ]
+    first, sizes = np.array([run for each in runs for run in each], np.int64).reshape(-1, 2).T
+    bounds = 3 * np.arange(len(runs) + 1)
+    begins, ends, is_plain = RunLocator(params).locate(
+        TextBatch.of(range(len(utf8)), utf8), bounds, first.copy(), sizes.copy(), alone=alone
+    )
+    for d, each in enumerate(located):
+        for i, (at, size) in enumerate(runs[d]):
+            expected = (-1, -1)
+            if is_plain[d] and at + size <= len(each.starts):
+                begin, end = each.starts[at], each.ends[at + size - 1]
+                if alone:
+                    begin = max([begin, *each.ends[at - 1 : at]] if at else [begin])
+                    end = max(begin, min([end, *each.starts[at + size : at + size + 1]]))
+                expected = begin, end
+            assert (begins[3 * d + i], ends[3 * d + i]) == expected
+    if not any(set(each) - set("aBz ,._") for each in documents):
+        assert is_plain.all()
