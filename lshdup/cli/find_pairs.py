@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from lshdup.cli.console import Console
-from lshdup.cli.messages import say_buckets, say_collection, say_index, say_pairs
+from lshdup.cli.findings import say_buckets, say_index, say_pairs
+from lshdup.cli.messages import say_collection
 from lshdup.cli.session import Session
 from lshdup.frozen import dataclass
 from lshdup.params import BandParams, PairParams, ShingleParams

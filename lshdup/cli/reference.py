@@ -20,6 +20,14 @@ places; new ones come last. `--header` prints the names. Made by `python -m lshd
 
 """
 
+_REMOVED_HEAD = """## clusters --removed
+
+A row for each row that `--write` leaves out: `id`, or FILE:ROW without ids; `kept`, the one that is
+kept instead, and their similarity; the file of each. The ending of the file says the format, else
+it is jsonl.
+
+"""
+
 _SHOW_HEAD = """## show --format json
 
 One object: `a` and `b`, each with `name` to `packed`; then `similarity` to `removed_b`; `shingle`,
@@ -74,6 +82,7 @@ def _columns() -> Iterator[str]:
             f"{columns.describe(listing)}.\n\n"
         )
         yield _table("column", _words(types | columns.OPTIONAL.get(listing, {})))
+    yield _REMOVED_HEAD + _table("column", _words(columns.REMOVED))
     yield _SHOW_HEAD
     yield _table("key", _words(columns.DOCUMENT | columns.COMPARISON))
 

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 from lshdup.cli.columns import column_names
 from lshdup.cli.console import Console
 from lshdup.cli.find_pairs import advise_min_tokens, say_plan
-from lshdup.cli.messages import (
+from lshdup.cli.findings import (
     describe_likeness,
     say_buckets,
-    say_collection,
     say_contract,
     say_pairs,
-    say_skipped,
     warn_of_changes,
 )
+from lshdup.cli.messages import say_collection, say_skipped
 from lshdup.cli.printing import (
     DocumentNames,
     containments,
@@ -107,11 +106,12 @@ def print_unmatched(session: Session, options: dict[str, Any], target: "Target")
     _say_estimates(session, both, matched, partners.by_estimate)
     likeness = describe_likeness(both.params.threshold, options["same"], params.measure)
     bare = int((both.here.sizes[alone] == 0).sum())
-    console.say(
+    duration = console.duration_of("candidates") if console.is_verbose else ""
+    console.summarize(
         f"{len(alone):,} of {count_of(len(documents), 'document')} of DOCS with no document "
         f"{likeness} in OTHER{f', {bare:,} of them not compared' if bare else ''}"
         f"{', none missed' if partners.is_exact else ''}"
-        f"{console.duration_of('candidates')}; {console.seconds:.2f} s in all"
+        f"{duration}; {console.seconds:.2f} s in all"
     )
     warn_of_changes(session, documents, alone)
     _warn_of_changes_there(console, both, distinct(partners.there[partners.there >= 0])[0])
