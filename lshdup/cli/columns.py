@@ -183,6 +183,9 @@ DOCUMENT = {
     "packed": _one_of("gzip", "zstd", ""),
 }
 
+#: The columns of `clusters --removed`: what goes, and what is kept instead.
+REMOVED = {"id": NAME, "kept": NAME, "similarity": SHARE, "file": NAME, "kept_file": NAME}
+
 #: The numbers of `show --format json`, which prints one object.
 COMPARISON = {
     "similarity": SHARE,

@@ -35,6 +35,14 @@ _COLUMNS_HEAD = f"""# Columns of listings
 Every listing prints its columns in this order, in every format. Columns keep their names, types and
 places; new ones come last. `--header` prints the names. {_MADE}"""
 
+_REMOVED_HEAD = """## clusters --removed
+
+A row for each row that `--write` leaves out: `id`, or FILE:ROW without ids; `kept`, the one that is
+kept instead, and their similarity; the file of each. The ending of the file says the format, else
+it is jsonl.
+
+"""
+
 _SHOW_HEAD = """## show --format json
 
 One object: `a` and `b`, each with `name` to `packed`; then `similarity` to `removed_b`; `shingle`,
@@ -170,6 +178,7 @@ def _columns() -> Iterator[str]:
         command = f"`lshdup {columns.COMMANDS.get(listing, listing)}`"
         yield f"## {listing}\n\n{command}{f' ({note})' if note else ''}\n\n"
         yield _words(types | columns.OPTIONAL.get(listing, {}))
+    yield _REMOVED_HEAD + _words(columns.REMOVED)
     yield _SHOW_HEAD
     yield _words(columns.DOCUMENT | columns.COMPARISON)
 
