@@ -66,6 +66,7 @@ class Console:
         self._errors_named = 0
         # Skipped records that are not printed yet, by file and cause: the first, and how many more.
         self._records: dict[tuple[bytes, Reason, str], list[Any]] = {}
+        self._summary: list[str] = []
         self._printed_causes: set[tuple[bytes, Reason, str]] = set()
         self.skipped_counts: Counter[str] = Counter()
         self.other_skipped_counts: Counter[str] = Counter()
@@ -87,6 +88,15 @@ class Console:
     ) -> None:
         self._close_bar()
         self._print_records()
+        for text in self._summary:
+            self.say(text)
+
+    def summarize(self, text: str) -> None:
+        """Print a line about the answer as `say` does; on a terminal, below the listing."""
+        if sys.stdout is not None and sys.stdout.isatty():
+            self._summary.append(text)
+        else:
+            self.say(text)
 
     def say(self, text: str) -> None:
         """Print a line unless --quiet is set."""

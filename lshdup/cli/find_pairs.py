@@ -3,10 +3,11 @@
 from typing import TYPE_CHECKING, Any
 
 from lshdup.cli.console import Console
-from lshdup.cli.messages import say_buckets, say_collection, say_index, say_pairs
+from lshdup.cli.findings import say_buckets, say_index, say_pairs
+from lshdup.cli.messages import say_collection
 from lshdup.cli.session import Session
 from lshdup.frozen import dataclass
-from lshdup.params import BandParams, PairParams
+from lshdup.params import BandParams, PairParams, ShingleParams
 from lshdup.utils.messages import chance, count_of
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from lshdup.collection.collection import Collection
     from lshdup.lsh.band_plan import BandPlan
+    from lshdup.lsh.sample_plan import SamplePlan
     from lshdup.matching.copies import ExpandedPairs
     from lshdup.matching.pairs import Pairs
     from lshdup.workspace.containment.joining import JoinPlan
@@ -112,18 +114,22 @@ def say_plan(console: Console, plan: "JoinPlan") -> None:
             f"the exact join would take {needed} of memory, more than --memory, {memory}: samples"
             f" of 1 shingle in {samples.rate} are joined"
         )
-    else:
+    say_promise(console, samples, plan.count_small())
+
+
+def say_promise(
+    console: Console, samples: "SamplePlan", small: int, exact: str = "--exact"
+) -> None:
+    """Say which pairs of containment are missed by samples.
+
+    small : number of sets that are too small for the promise.
+    exact : what to type for all pairs.
+    """
+    if samples.floor > 1:
         console.say(
             f"too many documents share {samples.floor - 1} of these shingles by accident: pairs"
             f" have {samples.floor} or more in common"
         )
-    say_promise(console, plan)
-
-
-def say_promise(console: Console, plan: "JoinPlan") -> None:
-    """Say which pairs of containment are missed by samples."""
-    samples, small = plan.samples, plan.count_small()
-    assert samples is not None
     t, least = samples.threshold, samples.promised_from
     line = (
         f"chance to miss a pair of containment {t:g}: {chance(samples.miss(least))} if the smaller"
@@ -133,7 +139,7 @@ def say_promise(console: Console, plan: "JoinPlan") -> None:
         size = max(1, least // 2)
         line += (
             f"; {count_of(small, 'document')} with fewer, {chance(samples.miss(size))} with"
-            f" {size:,}: --exact finds all"
+            f" {size:,}: {exact} finds all"
         )
     console.say(line)
 
@@ -149,13 +155,26 @@ def advise_min_tokens(
     import numpy as np
 
     shingle = collections[0].shingle
-    # A document of n tokens has at most n - k + 1 shingles.
-    most = _FEW_TOKENS - shingle.k
-    is_short = np.concatenate([each.unfiltered_sizes for each in collections]) <= most
+    sizes = np.concatenate([each.unfiltered_sizes for each in collections])
+    is_short = sizes <= most_shingles_of_few_tokens(shingle)
     short = int((is_short[pairs.left] | is_short[pairs.right]).sum())
-    if 2 * short > len(pairs) and shingle.min_tokens < _FEW_TOKENS:
+    say_short(console, short, len(pairs), shingle)
+
+
+def most_shingles_of_few_tokens(shingle: ShingleParams) -> int:
+    """Return the largest number of shingles of a document that lies inside others by accident."""
+    # A document of n tokens has at most n - k + 1 shingles.
+    return _FEW_TOKENS - shingle.k
+
+
+def say_short(console: Console, short: int, pairs: int, shingle: ShingleParams) -> None:
+    """Suggest --min-tokens if most pairs have a very short document.
+
+    short : number of pairs that do.
+    """
+    if 2 * short > pairs and shingle.min_tokens < _FEW_TOKENS:
         console.say(
-            f"{short:,} of {count_of(len(pairs), 'pair')} have a document of fewer than "
+            f"{short:,} of {count_of(pairs, 'pair')} have a document of fewer than "
             f"{_FEW_TOKENS} tokens, which lies inside many others; --min-tokens {_FEW_TOKENS} "
             "leaves such documents out"
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lshdup.cli.conflicts import is_typed
+from lshdup.cli.short_help import OPTION_CELLS, short_help_option
 from lshdup.errors import RERUN, LshdupError, ParameterError
 from lshdup.utils.messages import quote_command
 
@@ -18,26 +19,22 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 #: Options that several commands share, by heading of the help. All others are a command's own.
 OPTION_GROUPS = {
+    "Output": ("format_", "header", "max_rows", "nul", "output", "plot"),
     "Documents": (
         "files_from", "files0_from", "include", "exclude", "gitignore", "max_depth", "hidden",
         "follow", "encoding", "mail_headers", "mail_quotes", "text_field", "id_field", "archives",
-        "split", "min_tokens", "max_bytes", "format_seconds", "format_memory", "check_content",
-        "check_files",
+        "split", "min_tokens", "max_bytes", "check_content", "check_files",
     ),
-    "Shingles": ("tokens", "k", "bag", "keep_case", "no_normalize", "hash", "hash_key", "templates",
-                 "ignore_common"),
-    "Signatures and bands": (
-        "scheme", "schemes", "perms", "seed", "recall", "bands", "rows", "buckets", "max_bucket",
-        "verify", "exact",
+    "Running": ("store", "no_store", "replace_store", "jobs", "memory", "verbose", "quiet",
+                "progress", "color"),
+    "Shingles": ("tokens", "k", "bag", "keep_case", "no_normalize", "templates", "ignore_common"),
+    "Signatures and bands": ("schemes", "perms", "recall", "bands", "rows", "max_bucket", "exact"),
+    "Rarely needed": (
+        "engine", "master", "spark_conf", "format_seconds", "format_memory", "verify", "hash",
+        "hash_key", "scheme", "seed", "buckets",
     ),
-    "Output": ("format_", "header", "max_rows", "nul", "output", "plot"),
-    "Running": ("store", "no_store", "replace_store", "engine", "master", "spark_conf", "jobs",
-                "memory", "verbose", "quiet", "progress", "color"),
 }  # fmt: skip
 _GROUP_OF = {name: title for title, names in OPTION_GROUPS.items() for name in names}
-
-#: Cells of the column of options in the help; a longer option has a line of its own.
-_OPTION_CELLS = 24
 
 
 @contextlib.contextmanager
@@ -60,6 +57,11 @@ def name_variables(ctx: click.Context, parameters: list[click.Parameter]) -> Ite
 
 class Command(click.Command):
     """A command whose help shows the options in groups, and that knows words of other programs."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.context_settings.setdefault("help_option_names", ["--help"])
+        self.params.append(short_help_option())
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         while True:
@@ -89,11 +91,11 @@ class Command(click.Command):
             if record is not None and not isinstance(parameter, click.Argument):
                 title = _GROUP_OF.get(parameter.name or "", "Options")
                 # Padded, so that all groups have the same columns.
-                groups[title].append((record[0].ljust(_OPTION_CELLS), record[1]))
+                groups[title].append((record[0].ljust(OPTION_CELLS), record[1]))
         for title, records in groups.items():
             if records:
                 with formatter.section(title):
-                    formatter.write_dl(records, _OPTION_CELLS)
+                    formatter.write_dl(records, OPTION_CELLS)
 
 
 def _with_documents(ctx: click.Context) -> str:

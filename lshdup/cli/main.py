@@ -22,7 +22,7 @@ from lshdup.version import __version__
 
 
 class _Group(click.Group):
-    """The commands in the order of the data flow, not of the alphabet."""
+    """The commands in the order of `COMMANDS`, not of the alphabet."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; a reader that leaves is no error (Click would exit with 1)."""
@@ -34,7 +34,9 @@ class _Group(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         words = list(args)
-        if args[1:] and args[0] in ("-h", "--help") and args[1] in COMMANDS:
+        if args[:1] == ["help"]:
+            args = ["--help", *args[1:]]
+        if args[1:] and args[0] in ("-h", "--help"):
             args = [args[1], args[0]]  # as git does
         try:
             return super().parse_args(ctx, args)
@@ -71,7 +73,9 @@ class _Group(click.Group):
     epilog="Exit codes: 0 done; 1 something was found (only with --check); 2 usage, error, input "
     "that could not be read, or with --check nothing was compared; 130 interrupted.",
 )
-@click.version_option(__version__, prog_name="lshdup", message="%(prog)s %(version)s")
+@click.version_option(
+    __version__, "-V", "--version", prog_name="lshdup", message="%(prog)s %(version)s"
+)
 def lshdup() -> None:
     """Find near-duplicate documents in folders.
 

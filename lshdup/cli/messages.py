@@ -1,7 +1,6 @@
-"""Lines on stderr about a run: its documents, what was skipped, its bands, buckets and pairs."""
+"""Lines on stderr about a collection: its documents, and what was skipped."""
 
 from collections import Counter
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lshdup.cli.console import Console
@@ -16,15 +15,6 @@ if TYPE_CHECKING:
 
     from lshdup.cli.session import Session
     from lshdup.collection.collection import Collection
-    from lshdup.documents.document_list import DocumentList
-    from lshdup.lsh.band_plan import BandPlan
-    from lshdup.lsh.band_table import BandTable
-    from lshdup.lsh.buckets import Buckets
-    from lshdup.params import BandParams
-    from lshdup.workspace.index import IndexedCollection
-
-#: Largest buckets that -v names.
-_BUCKETS_NAMED = 3
 
 
 def say_collection(
@@ -33,27 +23,40 @@ def say_collection(
     least: int = 2,
     side: str = "",
     unit: str = "shingle",
+    *,
+    whole: bool = False,
 ) -> None:
-    """Say how many documents, shingles and signatures there are, and which files were skipped.
+    """Say how many documents there are, and which files were skipped.
 
     least : documents with shingles that the command needs; with fewer, a warning says why. 0: the
         command finds out by itself whether there is something to compare.
     side : " of DOCS" or the like where a command compares two collections.
     unit : what the sizes of the collection count.
+    whole : say what was made of the documents too, as -v does.
     """
+    from lshdup.documents.arguments import describe_docs
+
     console, n = session.console, len(collection.documents)
-    documents = _last_run(collection) if collection.read is None else count_of(n, "document")
-    line = f"{documents} -> {count_of(int(collection.sizes.sum()), unit)}"
-    if collection.sketch is not None:
+    whole = whole or console.is_verbose
+    line = _last_run(collection) if collection.read is None else count_of(n, "document")
+    if collection.read is not None and not whole:
+        line += describe_docs(collection.documents.typed_docs())
+    if whole:
+        line += f" -> {count_of(int(collection.sizes.sum()), unit)}"
+    if whole and collection.sketch is not None:
         line += f" -> signatures: {collection.sketch.scheme}, K = {collection.sketch.perms}"
     unread = n + len(collection.skipped) - (collection.read or 0)
     if collection.read is not None and unread > 0:
         line += f"; {count_of(collection.read, 'document')} read, {unread:,} unchanged"
-    console.say(line + console.duration_of("documents"))
+    duration = console.duration_of("documents")
     empty, small = collection.unfiltered_sizes == 0, collection.has_few_tokens()
-    _say_empty(console, collection, empty & ~small, "without tokens", "no tokens")
     few = f"fewer than {count_of(collection.shingle.min_tokens, 'token')}"
-    _say_empty(console, collection, small, f"with {few}", few)
+    console.say(
+        f"{line}{duration * whole}{_describe_empty(empty & ~small, 'without tokens')}"
+        f"{_describe_empty(small, f'with {few}')}"
+    )
+    _name_empty(console, collection, empty & ~small, "no tokens")
+    _name_empty(console, collection, small, few)
     _say_filter(console, collection)
     # A run that reads no document repeats nothing about documents without -v.
     if collection.read is not None or console.is_verbose:
@@ -69,12 +72,6 @@ def say_collection(
     say_skipped(console, console.skipped_counts, side)
     if least:
         say_if_nothing(session, collection, least)
-
-
-def say_index(session: "Session", indexed: "IndexedCollection", least: int = 2) -> None:
-    """Say what `say_collection` does, and what the bands promise."""
-    say_collection(session, indexed.collection, least)
-    say_contract(session.console, indexed.plan, indexed.params)
 
 
 def say_skipped(console: Console, counts: Counter[str], side: str = "") -> None:
@@ -227,18 +224,18 @@ def _say_skipped_before(console: Console, collection: "Collection") -> None:
         )
 
 
-def _say_empty(
-    console: Console, collection: "Collection", empty: "NDArray[np.bool_]", what: str, why: str
+def _describe_empty(empty: "NDArray[np.bool_]", what: str) -> str:
+    """Return how many documents have an empty set and are not compared, behind a semicolon."""
+    count = count_of(int(empty.sum()), "document")
+    return f"; {count} {what}: near nothing, not compared (-v names them)" if empty.any() else ""
+
+
+def _name_empty(
+    console: Console, collection: "Collection", empty: "NDArray[np.bool_]", why: str
 ) -> None:
-    """Say how many documents have an empty set, and are not compared."""
-    indices = empty.nonzero()[0]
-    if len(indices):
-        console.say(
-            f"{count_of(len(indices), 'document')} {what}: near nothing, not compared (-v names "
-            "them)"
-        )
-        for name in collection.documents.typed_names(indices) if console.is_verbose else ():
-            console.detail(f"{printable(name)}: {why}")
+    """Name with -v the documents that have an empty set."""
+    for name in collection.documents.typed_names(empty.nonzero()[0]) if console.is_verbose else ():
+        console.detail(f"{printable(name)}: {why}")
 
 
 def _say_filter(console: Console, collection: "Collection") -> None:
@@ -257,127 +254,9 @@ def _say_filter(console: Console, collection: "Collection") -> None:
         parts.append(f"{len(shingle_filter.common):,} of more than {many}")
     before = int(unfiltered.sum())
     share = 1 - int(collection.sizes.sum()) / before if before else 0.0
-    console.say(f"removed shingles: {' and '.join(parts)}, {chance(share)} of all in the documents")
-    _say_empty(
-        console,
-        collection,
-        (collection.sizes == 0) & (unfiltered > 0),
-        "with only common shingles",
-        "only common shingles",
-    )
-
-
-def say_contract(console: Console, plan: "BandPlan", params: "BandParams") -> None:
-    """Say how many bands and rows there are, and the chances to miss a pair."""
-    steps = [min(1.0, round(params.threshold + step, 4)) for step in (0.0, 0.02, 0.05)]
-    misses = ", ".join(f"{s:g}: {chance(plan.miss(s))}" for s in dict.fromkeys(steps))
-    shape = f"{count_of(plan.bands, 'band')} of {count_of(plan.rows, 'row')}"
+    empty = (collection.sizes == 0) & (unfiltered > 0)
     console.say(
-        f"{shape}, chance to miss a pair of similarity {misses}{console.duration_of('bands')}"
+        f"removed shingles: {' and '.join(parts)}, {chance(share)} of all in the documents"
+        f"{_describe_empty(empty, 'with only common shingles')}"
     )
-    recall = 1.0 - plan.miss(params.threshold)
-    if recall < params.recall:
-        remedy = "" if params.bands or params.rows else "; choose --bands and --rows"
-        console.warn(
-            f"a pair of similarity {params.threshold:g} is found with chance "
-            f"{chance(recall, below=params.recall)}, "
-            f"less than --recall {params.recall:g}{remedy}"
-        )
-
-
-def say_largest(
-    console: Console, table: "BandTable", names: "Callable[[NDArray[np.int64]], list[bytes]]"
-) -> None:
-    """Say with -v which buckets are largest, with an example of each."""
-    import numpy as np
-
-    from lshdup.lsh.candidates import largest_buckets
-
-    if not console.is_verbose:
-        return
-    for rank, (size, first) in enumerate(largest_buckets(table, _BUCKETS_NAMED)):
-        if rank and size == 1:
-            break
-        name = printable(names(np.array([first]))[0])
-        console.detail(
-            f"{'then one of' if rank else 'the largest bucket:'}"
-            f" {count_of(size, 'document')}, with {name}"
-        )
-
-
-def say_buckets(
-    console: Console,
-    buckets: "Buckets",
-    names: "Callable[[NDArray[np.int64]], list[bytes]]",
-    limit: int,
-    table: "BandTable | None" = None,
-) -> None:
-    """Warn of buckets that --max-bucket skipped.
-
-    names : returns the names of an int64 array of documents.
-    limit : value of --max-bucket.
-    table : band table whose largest buckets are named with -v if none was skipped.
-    """
-    if not buckets.skipped:
-        if buckets.largest and table is not None:
-            say_largest(console, table, names)
-        return
-    import numpy as np
-
-    name = printable(names(np.array([buckets.example]))[0])
-    console.warn(
-        f"--max-bucket {limit} left out {count_of(buckets.skipped, 'bucket')} with "
-        f"{count_of(buckets.documents, 'document')}: up to "
-        f"{count_of(buckets.pairs, 'pair')} not looked at, which the chances above do not count; "
-        f"the largest has {count_of(buckets.largest, 'document')}, with {name}"
-    )
-
-
-def say_pairs(
-    console: Console,
-    pairs: int,
-    threshold: float,
-    candidates: int | None,
-    different: int,
-    same: str | None = None,
-    measure: str = "jaccard",
-) -> None:
-    """Say how many pairs were found, and how long that took.
-
-    candidates : number of pairs that were compared; None for the exact join.
-    different : number of pairs before their exact duplicates were added. Of exact duplicates one
-        is compared, so that there may be more pairs than candidates.
-    same, measure : the values of --same and --measure.
-    """
-    line = "" if candidates is None else f"{count_of(candidates, 'candidate pair')} -> "
-    if different != pairs and same is None:
-        line = f"copies compared once: {line}{count_of(different, 'pair')}; with all copies "
-    line += f"{count_of(pairs, 'pair')} {describe_likeness(threshold, same, measure)}"
-    line += ", none missed" if candidates is None else ""
-    console.say(f"{line}{console.duration_of('candidates')}; {console.seconds:.2f} s in all")
-
-
-def describe_likeness(threshold: float, same: str | None, measure: str = "jaccard") -> str:
-    """Return what pairs and groups have in common: a similarity, or what --same asks for."""
-    likeness = "similarity" if measure == "jaccard" else measure
-    return f"of the same {same}" if same else f"of {likeness} {threshold:g} or more"
-
-
-def warn_of_changes(
-    session: "Session", documents: "DocumentList", named: "NDArray[np.int64]"
-) -> None:
-    """Warn before an answer from the store alone of its documents that were deleted or changed.
-
-    named : int64 array, the documents of the answer.
-    """
-    request, console = session.request, session.console
-    if request.documents or request.check_files:
-        return
-    changed = documents.changed(named)
-    if len(changed):
-        console.warn(
-            f"{count_of(len(changed), 'document')} of this answer changed or vanished since the "
-            "last run; --check-files leaves such documents out, and DOCS are read again"
-        )
-        for name in documents.typed_names(changed) if console.is_verbose else ():
-            console.detail(f"{printable(name)}: deleted or changed since the last run")
+    _name_empty(console, collection, empty, "only common shingles")

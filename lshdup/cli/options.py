@@ -43,15 +43,15 @@ documents_options = _stack(
            help="Names of documents or folders, one a line; - is standard input."),
     plain_option("--files0-from", metavar="FILE",
                  type=click.Path(readable=False, allow_dash=True, path_type=bytes),
-                 help="The same with NUL between names, as of `find -print0`."),
+                 help="The same with NUL, as of `find -print0`."),
     option("--include", multiple=True, metavar="GLOB",
            help="Only files that match, by name, path or folder, as in .gitignore; repeatable."),
     option("--exclude", multiple=True, metavar="GLOB",
-           help="No files and folders that match; repeatable."),
+           help="Nothing that matches; repeatable."),
     option("--gitignore", is_flag=True, help="Use .gitignore files."),
     option("--max-depth", type=click.IntRange(1), metavar="N", show_default="any",
            help="1: only files directly in DOCS; 2: also one folder down."),
-    option("--hidden", is_flag=True, help="Also files and folders whose name begins with a dot."),
+    option("--hidden", is_flag=True, help="Also names that begin with a dot."),
     option("-L", "--follow", is_flag=True, help="Follow symbolic links."),
     option("--format-seconds", type=float, default=_FORMATS.seconds, metavar="S",
            help="Most seconds to read an office document."),
@@ -72,7 +72,7 @@ documents_options = _stack(
     option("--split", type=Pattern(), default="", metavar="REGEX", show_default="no",
            help="A new document begins at each line that matches."),
     option("--check-content", is_flag=True,
-           help="Read unchanged documents again too."),
+           help="Read all documents again."),
 )  # fmt: skip
 
 replace_store_option = plain_option(
@@ -239,7 +239,7 @@ keep_options = _stack(
 )  # fmt: skip
 
 talk_options = _stack(
-    option("-q", "--quiet", is_flag=True, help="Only errors and warnings on stderr."),
+    option("-q", "--quiet", is_flag=True, help="Only errors and warnings."),
     option("--color/--no-color", default=None,
            help="Colour.  [default: on a terminal, unless NO_COLOR is set]"),
 )  # fmt: skip
@@ -255,7 +255,7 @@ store_options = _stack(
                 "see commands."),
     option("-j", "--jobs", type=click.IntRange(1), show_default="all processors", help="Threads."),
     option("-v", "--verbose", count=True, type=Level(), show_default=False,
-           help="Name every file that is skipped, and why; -vv also what patterns skip."),
+           help="Name what is skipped, and why; -vv also what patterns skip."),
     option("--progress/--no-progress", default=None,
            help="Show progress.  [default: on a terminal]"),
     talk_options,
@@ -263,7 +263,7 @@ store_options = _stack(
 
 run_options = _stack(
     store_options,
-    option("--no-store", is_flag=True, help="Write no artifacts and use none."),
+    option("--no-store", is_flag=True, help="Neither write nor use artifacts."),
 )  # fmt: skip
 
 engine_options = _stack(
@@ -277,8 +277,8 @@ engine_options = _stack(
 
 output_options = _stack(
     option("--format", "format_", type=click.Choice(FORMATS),
-           show_default="by the ending of -o; else table on a terminal, tsv elsewhere",
-           help="A spreadsheet takes a name in csv that begins with =, +, - or @ for a formula."),
+           show_default="of -o; else table on a terminal, tsv elsewhere",
+           help="How it is written; a csv name with =, +, - or @ is a formula to spreadsheets."),
     option("--header/--no-header", default=None,
            help="Names of the columns in the first line.  [default: in tables and csv]"),
     option("--max-rows", type=click.IntRange(0), metavar="N",

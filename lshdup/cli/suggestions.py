@@ -64,11 +64,6 @@ def unknown_command(words: list[str]) -> ParameterError:
     words : the command line behind `lshdup`, from that word on.
     """
     word, *rest = words
-    if word == "help":
-        wanted = [rest[0]] if rest and rest[0] in COMMANDS else []
-        return ParameterError(
-            "'help' is no command", f"run {quote_command('lshdup', *wanted, '--help')}"
-        )
     exists = os.path.lexists(word)
     question = did_you_mean(
         _OTHER_WORDS.get(word.casefold(), word),

@@ -23,6 +23,14 @@ _LARGEST = 1 << 14
 #: The coarsest rate.
 _MOST = 1 << 20
 
+#: Elements of the smallest sets for which the recall is promised. A rate that keeps enough of
+#: smaller sets would make nearly the exact join; a larger rate makes many accidental candidates.
+SMALL = 64
+
+#: More candidate pairs than this, and than so many for each document, are taken for accidents of
+#: small samples: a larger floor is taken, at most this one.
+FEW_CANDIDATES, CANDIDATES_EACH, LARGEST_FLOOR = 1 << 20, 32, 8
+
 
 @dataclass(frozen=True)
 class SamplePlan:

@@ -16,9 +16,9 @@ def test_the_funnel(run, corpus):
     """Documents -> shingles -> signatures -> bands -> candidates -> pairs, with how many and how
     long.
     """
-    first = run("pairs", "sample_corpus", "-t", "0.9").err
+    first = run("pairs", "sample_corpus", "-v", "-t", "0.9").err
     assert re.search(
-        rf"^lshdup: 121 documents -> [\d,]+ shingles -> signatures: fast, K = 128{SECONDS}$",
+        rf"^lshdup: 121 documents -> [\d,]+ shingles -> signatures: fast, K = 128{SECONDS}; 1 doc",
         first,
         re.M,
     )
@@ -30,11 +30,11 @@ def test_the_funnel(run, corpus):
     kinds = r"copies compared once: \d+ candidate pairs -> 12 pairs; with all copies 22 pairs"
     found = rf"^lshdup: {kinds} of similarity 0\.9 or more{SECONDS}{SECONDS} in all$"
     assert re.search(found, first, re.M)
-    again = run("pairs", "-t", "0.9").err  # nothing was made: nothing took time
+    again = run("pairs", "-v", "-t", "0.9").err  # nothing was made: nothing took time
     assert len(re.findall(SECONDS, again)) == 1
     assert re.search(
         rf"none missed{SECONDS}{SECONDS} in all$",
-        run("pairs", "sample_corpus", "--exact").err,
+        run("pairs", "sample_corpus", "-v", "--exact").err,
         re.M,
     )
     assert run("pairs", "-t", "0.9", "-q").err == ""
@@ -101,20 +101,25 @@ def test_long_stages_tell_how_far_they_are(monkeypatch, corpus, tmp_path):
 
 
 def test_the_funnel_of_groups_and_of_two_sides(run, corpus):
-    groups = run("clusters", "sample_corpus", "-t", "0.9").err
-    assert re.search(
-        rf"^lshdup: keep \d+ documents, .* bytes{SECONDS}{SECONDS} in all$", groups, re.M
-    )
+    groups = run("clusters", "sample_corpus", "-v", "-t", "0.9").err
+    assert re.search(rf"; keep \d+ documents, .* bytes{SECONDS}{SECONDS} in all$", groups, re.M)
     assert re.search(
         rf" bytes{SECONDS}{SECONDS} in all$",
-        run("clusters", "sample_corpus", "-t", "0.9", "--exact").err,
+        run("clusters", "sample_corpus", "-v", "-t", "0.9", "--exact").err,
         re.M,
     )
-    again = run("clusters", "-t", "0.9").err  # they are kept
+    again = run("clusters", "-v", "-t", "0.9").err  # they are kept
     assert len(re.findall(SECONDS, again)) == 1
     for more in ([], ["--exact"]):
         two = run(
-            "pairs", "sample_corpus/udhr", "--against", "sample_corpus/licences", "-t", "0.6", *more
+            "pairs",
+            "sample_corpus/udhr",
+            "--against",
+            "sample_corpus/licences",
+            "-v",
+            "-t",
+            "0.6",
+            *more,
         ).err
         assert re.search(
             rf"pairs? of similarity 0\.6 or more(, none missed)?{SECONDS}{SECONDS} in all$",

@@ -18,7 +18,7 @@ from lshdup.cli.console import Console, use_color
 from lshdup.cli.help import OPTION_GROUPS
 from lshdup.documents.finding import find_documents
 from lshdup.documents.records import field_names, no_field
-from lshdup.documents.rewriting import check_target
+from lshdup.documents.rewriting.targets import check_target
 from lshdup.errors import LshdupError, ParameterError
 from lshdup.params import DocumentParams
 from lshdup.skipped import Reason, Skipped
@@ -191,8 +191,7 @@ def test_words_that_are_no_command(here):
             "'data' is no command",
             "`lshdup --help` lists the commands; if it is a folder: `lshdup pairs data`",
         ),
-        ("help",): ("'help' is no command", "run `lshdup --help`"),
-        ("help", "pairs"): ("'help' is no command", "run `lshdup pairs --help`"),
+        ("help", "pair"): ("'pair' is no command", "did you mean `lshdup pairs --help`?"),
         ("docs",): ("'docs' is a folder, and no command is before it", "run `lshdup pairs docs`"),
         ("./docs", "-t", "0.9"): (
             "'./docs' is a folder, and no command is before it",
@@ -548,7 +547,7 @@ def test_help_is_grouped_and_fits(here):
     pages = {
         command: out.decode()
         for command, (_, out, _) in zip(
-            COMMANDS, run_many([([c, "-h"], 80) for c in COMMANDS], here), strict=True
+            COMMANDS, run_many([([c, "--help"], 80) for c in COMMANDS], here), strict=True
         )
     }
     for command, page in pages.items():
@@ -613,7 +612,7 @@ def test_what_is_continued_is_said_and_what_would_be_replaced_is_refused(here):
     runs = {
         "pairs docs": "",
         "pairs new": refused.format("3 documents in docs"),
-        "pairs": "the last run: 3 documents in docs (--tokens word -k 3) -> ",
+        "pairs -v": "the last run: 3 documents in docs (--tokens word -k 3) -> ",
         "query docs/0.txt": "lshdup: the last run: 3 documents in docs (--tokens word -k 3)\n",
         "pairs new --no-store": "",
         "pairs new --store elsewhere": "",
@@ -817,13 +816,19 @@ def test_what_click_says_is_said_as_all_else(here):
 
 
 def test_help_before_a_command_is_that_of_the_command(here):
-    (before, after, word), (of_all,) = (
-        [out for _, out, _ in run_many([(each, None) for each in some], here)]
-        for some in ([["-h", "pairs"], ["pairs", "-h"], ["--help", "pairs", "docs"]], [["-h"]])
+    lines = (
+        ["-h", "pairs"], ["pairs", "-h"], ["--help", "pairs", "docs"], ["pairs", "--help"],
+        ["help", "pairs"], ["-h"], ["help"],
+    )  # fmt: skip
+    before, after, *words, of_all, word = (
+        out for _, out, _ in run_many([(each, None) for each in lines], here)
     )
-    assert before == after == word
-    assert before != of_all
-    assert b"lshdup pairs [OPTIONS]" in before
+    assert before == after
+    assert words[0] == words[1] == words[2]
+    assert of_all == word
+    assert len({before, words[0], word}) == 3
+    assert before.startswith(b"Usage: lshdup pairs [OPTIONS]")
+    assert words[0].startswith(b"Usage: lshdup pairs [OPTIONS]")
 
 
 def test_a_variable_is_named_where_the_value_is_from_there(here):
@@ -944,7 +949,10 @@ def test_more_rows_than_are_named_are_rows(capsys):
 def test_copies_are_said_to_be_compared_once(here):
     Path("docs/again.txt").write_text(f"{TEXT} 1")
     apart, joined = said(
-        here, ["pairs", "docs", "-t", "0.99"], ["pairs", "docs", "-t", "0.99", "--exact"], code=None
+        here,
+        ["pairs", "docs", "-v", "-t", "0.99"],
+        ["pairs", "docs", "-v", "-t", "0.99", "--exact"],
+        code=None,
     )
     assert re.search(
         r"copies compared once: \d+ candidate pairs? -> 0 pairs; with all copies 1 pair "

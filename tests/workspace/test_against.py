@@ -207,7 +207,7 @@ def test_a_stored_index_is_only_read_and_gives_the_parameters(run, two_sides):
         path: (path.stat().st_mtime_ns, path.read_bytes()) for path in Path("archive").iterdir()
     }
     os.chmod("archive", 0o555)
-    adopted = run("pairs", "new", "--against", "archive", "-t", "0.6", "--recall", "0.99999")
+    adopted = run("pairs", "new", "-v", "--against", "archive", "-t", "0.6", "--recall", "0.99999")
     assert "K = 256" in adopted.err
     assert printed(adopted) != expected
     assert printed(adopted) == printed(

@@ -204,9 +204,9 @@ def test_accidental_candidates_are_ruled_out_by_more_common_elements(monkeypatch
     """What is promised then is less, and is said again."""
     write_insides("d", 10)
     found, plans = contained(), []
-    monkeypatch.setattr(joining, "_FEW", 9)
-    monkeypatch.setattr(joining, "_CANDIDATES", 0)
-    monkeypatch.setattr(joining, "_LARGEST_FLOOR", 3)
+    monkeypatch.setattr(joining, "FEW_CANDIDATES", 9)
+    monkeypatch.setattr(joining, "CANDIDATES_EACH", 0)
+    monkeypatch.setattr(joining, "LARGEST_FLOOR", 3)
     request = Request((b"d",), DocumentParams(), {"threshold": T}, 2)
     run = Workspace(None)
     collection, sampled = run.collect_to_join(request)

@@ -11,8 +11,8 @@ import click
 from lshdup.cli.commands.timing import list_sketches, run_experiment
 from lshdup.cli.conflicts import is_set, refuse
 from lshdup.cli.find_pairs import say_promise
+from lshdup.cli.findings import say_contract
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.messages import say_contract
 from lshdup.cli.options import (
     documents_options,
     list_columns,
@@ -61,7 +61,7 @@ class _Buckets(ParamType[str | int]):
     epilog="""\b
 Examples:
   lshdup accuracy sample_corpus --perms 100,400 --epsilon 0.05,0.1 --runs 3
-  lshdup accuracy sample_corpus --perms 120 --bands 10,20,40 --threshold 0.7 --sample 50
+  lshdup accuracy sample_corpus --perms 120 --bands 10,20 -t 0.7 --sample 50
   lshdup accuracy sample_corpus --found --threshold 0.7
   lshdup accuracy sample_corpus --found --measure containment --threshold 0.7
 """,
@@ -229,7 +229,7 @@ def _measure_recall(
     console, threshold = session.console, options["threshold"]
     planned = _plan_bands(options, _count_buckets(options["buckets"], experiment))
     for plan, params in chain.from_iterable(planned.values()):
-        say_contract(console, plan, params)
+        say_contract(console, plan, params, whole=True)
     duplicate_of = find_exact_duplicates(collection.fingerprints)
     pairs = find_pairs_exactly(
         collection, experiment.sets, duplicate_of, threshold, experiment.jobs, console.progress
@@ -257,7 +257,7 @@ def _measure_samples(
     plan = plan_join(sizes, params, request.memory, request.jobs, sample=True)
     assert plan.samples is not None
     console.say(f"samples of 1 shingle in {plan.samples.rate}")
-    say_promise(console, plan)
+    say_promise(console, plan.samples, plan.count_small())
     pairs = find_pairs_exactly(
         collection, experiment.sets, duplicate_of, threshold, experiment.jobs, console.progress,
         "containment",

@@ -8,8 +8,8 @@ import click
 from lshdup.cli.columns import column_names
 from lshdup.cli.conflicts import is_set
 from lshdup.cli.console import Console
+from lshdup.cli.findings import say_contract
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.messages import say_contract
 from lshdup.cli.options import (
     list_columns,
     output_options,
@@ -70,7 +70,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
     plan = plan_bands(perms, params)
     b, r = plan.bands, plan.rows
-    say_contract(console, plan, params)
+    say_contract(console, plan, params, whole=True)
     half, estimate = half_point(b, r), half_point_estimate(b, r)
     console.say(f"the chance is 1/2 at {half:.4f}; (1/b)^(1/r) = {estimate:.4f}")
     if options["every"]:

@@ -4,7 +4,8 @@ documents. No command of its own.
 
 from typing import TYPE_CHECKING, Any
 
-from lshdup.cli.messages import say_buckets, say_collection, say_index
+from lshdup.cli.findings import say_buckets, say_index
+from lshdup.cli.messages import say_collection
 from lshdup.cli.session import Session
 from lshdup.params import ClusterParams
 

@@ -8,8 +8,9 @@ import click
 from lshdup.cli.columns import column_names
 from lshdup.cli.commands.find_groups import find_groups
 from lshdup.cli.conflicts import refuse_with_exact, refuse_with_same
+from lshdup.cli.findings import describe_likeness
 from lshdup.cli.help import Command
-from lshdup.cli.messages import describe_likeness, say_if_nothing
+from lshdup.cli.messages import say_if_nothing
 from lshdup.cli.options import (
     check_files_option,
     check_option,
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     epilog="""\b
 Examples:
   lshdup folders sample_corpus --threshold 0.5 --containment 1%
-  lshdup index sample_corpus && lshdup folders -t 0.3 --containment 0.01 --format jsonl
+  lshdup index sample_corpus && lshdup folders -t 0.3 --containment 0.01
 """,
 )
 @table_options
@@ -96,7 +97,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
                 "name more folders",
             )
         likeness = describe_likeness(options["threshold"], options["same"])
-        console.say(
+        console.summarize(
             f"{count_of(len(pairs), 'pair')} of {count_of(len(folders.examples) - 1, 'folder')}: "
             f"one holds {least:.12g} or more of the other, in documents {likeness}; "
             f"{console.seconds:.2f} s in all"

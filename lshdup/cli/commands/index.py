@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
+from lshdup.cli.findings import say_index, say_largest
 from lshdup.cli.help import Command
-from lshdup.cli.messages import say_index, say_largest
 from lshdup.cli.options import memory_option, run_options, table_options
 from lshdup.cli.session import open_session
 
@@ -35,7 +35,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         from lshdup.lsh.candidates import largest_buckets
 
         indexed = session.workspace.load_or_build_index(session.request)
-        say_index(session, indexed, 1)
+        say_index(session, indexed, 1, whole=True)
         for size, first in largest_buckets(indexed.index.table, 1):
             session.workspace.say_large_bucket(indexed, Buckets(size, first))
         names = indexed.collection.documents.names.strings_at

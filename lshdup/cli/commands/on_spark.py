@@ -9,14 +9,8 @@ import click
 
 from lshdup.cli.columns import column_names
 from lshdup.cli.console import Console
-from lshdup.cli.messages import (
-    say_buckets,
-    say_contract,
-    say_guesses,
-    say_pairs,
-    say_skipped,
-    warn_if_nothing,
-)
+from lshdup.cli.findings import say_buckets, say_contract, say_pairs
+from lshdup.cli.messages import say_guesses, say_skipped, warn_if_nothing
 from lshdup.cli.printing import group_layout, make_target, print_pieces, print_rows
 from lshdup.cli.session import read_parameters, resume_collecting
 from lshdup.errors import ParameterError
@@ -53,7 +47,8 @@ def pairs(ctx: click.Context, options: dict[str, Any]) -> int:
         verified = comparison.tiles.found()
         # A task that ran again for a lost executor counts again; then copies cannot be told.
         different = min(verified["pairs"], total)
-        say_pairs(console, total, comparison.recipe.threshold, verified["candidates"], different)
+        threshold = comparison.recipe.threshold
+        say_pairs(console, total, threshold, verified["candidates"], different, whole=True)
         if table is not None:
             columns = column_names("pairs")[:3]  # Workers make no fingerprints of texts.
             target = make_target(options)
@@ -191,7 +186,7 @@ def _comparison(
                     has_rows=documents.has_rows,
                     min_tokens=recipe.shingle.min_tokens,
                 )
-                say_contract(console, recipe.plan, band)
+                say_contract(console, recipe.plan, band, whole=True)
                 console.progress("buckets", 0, 0)
                 yield console, comparison, answer
 

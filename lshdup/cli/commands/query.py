@@ -10,8 +10,9 @@ from lshdup.cli.columns import column_names
 from lshdup.cli.completion import complete_document
 from lshdup.cli.conflicts import refuse_with_containment
 from lshdup.cli.console import Console
+from lshdup.cli.findings import say_contract, warn_of_changes
 from lshdup.cli.help import Command
-from lshdup.cli.messages import say_contract, say_last_run, warn_of_changes
+from lshdup.cli.messages import say_last_run
 from lshdup.cli.options import (
     band_options,
     check_files_option,

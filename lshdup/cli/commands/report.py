@@ -12,8 +12,8 @@ import click
 from lshdup.cli.commands.report_folders import collect_folders
 from lshdup.cli.conflicts import is_typed, refuse_with_exact
 from lshdup.cli.find_pairs import PairsListed, find_pairs
+from lshdup.cli.findings import warn_of_changes
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.messages import warn_of_changes
 from lshdup.cli.options import (
     check_files_option,
     exact_option,
@@ -61,8 +61,8 @@ _TOO_LONG = "a document has more than 1 MiB of text, for which there is `lshdup 
     short_help="one HTML page to look through what was found",
     epilog="""\b
 Examples:
-  lshdup report sample_corpus --threshold 0.6 -o report.html && wc -c report.html
-  lshdup index sample_corpus && lshdup report --threshold 0.9 > near.html && ls -l near.html
+  lshdup report sample_corpus -t 0.6 -o report.html && wc -c report.html
+  lshdup index sample_corpus && lshdup report > near.html && ls -l near.html
 """,
 )
 @table_options

@@ -88,7 +88,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             print_rows(session.console, target, columns, _rows(text, params, shingle_filter))
             return session.console.exit_code
         collection = session.workspace.make_shingles(session.request)
-        say_collection(session, collection, 1)
+        say_collection(session, collection, 1, whole=True)
         if collection.shingle_filter is not None:
             session.console.say(
                 "shingles.npz keeps the whole sets: give --template and --ignore-common to "

@@ -42,5 +42,5 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     """
     with open_session(ctx, options) as session:
         collection = session.workspace.make_signatures(session.request)
-        say_collection(session, collection, 1)
+        say_collection(session, collection, 1, whole=True)
         return session.console.exit_code

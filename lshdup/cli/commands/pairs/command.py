@@ -7,8 +7,8 @@ import click
 from lshdup.cli.columns import column_names
 from lshdup.cli.conflicts import refuse, refuse_with_exact, refuse_with_same, runs_on_spark
 from lshdup.cli.find_pairs import find_pairs
+from lshdup.cli.findings import warn_of_changes
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.messages import warn_of_changes
 from lshdup.cli.options import (
     against_option,
     check_files_option,
@@ -44,9 +44,9 @@ from lshdup.cli.types import Share
     epilog="""\b
 Examples:
   lshdup pairs sample_corpus --threshold 0.9
-  lshdup pairs sample_corpus --threshold 0.5 --histogram && lshdup pairs --threshold 0.8
+  lshdup pairs sample_corpus --threshold 0.5 --histogram
   lshdup pairs sample_corpus --measure containment
-  lshdup pairs sample_corpus/udhr --against sample_corpus/licences --threshold 0.6
+  lshdup pairs sample_corpus/udhr --against sample_corpus/licences -t 0.6
 """,
 )
 @table_options
@@ -95,8 +95,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     DOCS and b of OTHER; verified is exact, or estimate where a document of OTHER is gone.
 
     With --measure containment, a is inside b; with --against too, relation says which is inside.
-    With --engine spark, DOCS are on any path that Apache Spark reads, and -o OUT.parquet or
-    OUT.jsonl is a folder that it writes; other answers go through this machine.
+    With --engine spark, OUT.parquet and OUT.jsonl of -o are folders that Spark writes.
     """
     if runs_on_spark(ctx, options):
         from lshdup.cli.commands import on_spark

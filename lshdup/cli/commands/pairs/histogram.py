@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lshdup.cli.columns import column_names
-from lshdup.cli.messages import warn_of_changes
+from lshdup.cli.findings import warn_of_changes
 from lshdup.cli.printing import print_rows
 from lshdup.cli.session import Session
 

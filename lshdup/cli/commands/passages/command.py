@@ -9,8 +9,9 @@ import click
 from lshdup import params
 from lshdup.cli.columns import column_names
 from lshdup.cli.conflicts import is_set, refuse
+from lshdup.cli.findings import warn_of_changes
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.messages import say_collection, say_skipped, warn_of_changes
+from lshdup.cli.messages import say_collection, say_skipped
 from lshdup.cli.options import (
     check_files_option,
     check_option,
@@ -147,7 +148,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 def _check_write(path: Path | None, documents: "DocumentList", read: bool) -> None:
     """Raise before the work if --write cannot be carried out, as far as is known then."""
     if path is not None:
-        from lshdup.documents.cutting import check_cutting
+        from lshdup.documents.rewriting.cutting import check_cutting
 
         check_cutting(documents, path, read=read)
 
@@ -187,7 +188,8 @@ def _say(
         places = count_of(len(passages.documents), "place")
         what = "repeats" if found.there is None else "in OTHER too"
         line += f", in {places}; {chance(repeated / total)} of all tokens are {what}"
-    console.say(f"{line}{console.duration_of('passages')}; {console.seconds:.2f} s in all")
+    duration = console.duration_of("passages") if console.is_verbose else ""
+    console.summarize(f"{line}{duration}; {console.seconds:.2f} s in all")
 
 
 def _write(
@@ -200,7 +202,7 @@ def _write(
     """Write the rows without repeats, and say how much was cut."""
     import numpy as np
 
-    from lshdup.documents.cutting import write_cut
+    from lshdup.documents.rewriting.cutting import write_cut
     from lshdup.report.places import SCOPES
 
     console = session.console

@@ -51,7 +51,7 @@ _DEFINE = (*(field.name for field in fields(ShingleParams)), "templates", "ignor
     epilog="""\b
 Examples:
   lshdup show sample_corpus/licences/ISC.txt sample_corpus/licences/MIT.txt
-  lshdup show sample_corpus/udhr/deu_1901.html sample_corpus/udhr/deu_1996.html --context 4
+  lshdup index sample_corpus && lshdup show MIT.txt
 """,
 )
 @click.argument(
