@@ -17,8 +17,8 @@ id_field archives split check_content replace_store
 #: Options that Spark ignores: it keeps nothing for the next run, and has its own threads.
 _NOT_ON_SPARK = """
 exact verify measure store no_store replace_store check_content check_files jobs memory
-ignore_common templates against unmatched histogram step examples plot prefer write same archives
-split
+ignore_common templates against unmatched histogram step examples plot prefer write removed same
+archives split
 """.split()
 
 #: Options that the exact join ignores: it uses neither signatures nor bands.
@@ -64,8 +64,6 @@ def refuse_with_exact(ctx: click.Context) -> None:
             refuse(ctx, ("replace_store",), "with --exact, which keeps nothing in the store")
     elif ctx.params.get("measure") == "containment":
         refuse(ctx, _NOT_CONTAINED, "with --measure containment")
-        if ctx.params.get("against"):
-            refuse(ctx, ("seed", "recall", "memory"), "with --against, whose sets are all joined")
 
 
 def refuse_with_containment(ctx: click.Context) -> None:

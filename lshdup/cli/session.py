@@ -89,7 +89,7 @@ def open_session(
         resume_collecting()
         output = options.get("output")
         if output is not None:
-            from lshdup.documents.rewriting import refuse_file
+            from lshdup.documents.rewriting.targets import refuse_file
 
             refuse_file(Path(output), filter(None, map(options.get, ("a", "b", "show"))))
             refuse_file(Path(output), options.get("docs", ()))
@@ -146,7 +146,7 @@ def _accept(
 
 def _refuse_output(output: str | Path | None, documents: "DocumentList") -> None:
     if output is not None:
-        from lshdup.documents.rewriting import refuse_document
+        from lshdup.documents.rewriting.targets import refuse_document
 
         refuse_document(Path(output), documents)
 

@@ -121,6 +121,11 @@ class Collection:
         """The number of shingles of each document before shingles were removed."""
         return self.columns.get("whole_sizes", self.sizes)
 
+    def count_skipped_records(self) -> int:
+        """Return the number of records that are no documents, as for their text."""
+        skipped = (*self.skipped, *self.documents.skipped_records)
+        return sum(each.record is not None for each in skipped)
+
     def has_few_tokens(self) -> NDArray[np.bool_]:
         """Return which documents have tokens, but too few to be compared: shape (n,)."""
         if not self.shingle.min_tokens or "text_prints" not in self.columns:

@@ -18,7 +18,7 @@ from lshdup.cli.console import Console, use_color
 from lshdup.cli.help import OPTION_GROUPS
 from lshdup.documents.finding import find_documents
 from lshdup.documents.records import field_names, no_field
-from lshdup.documents.rewriting import check_target
+from lshdup.documents.rewriting.targets import check_target
 from lshdup.errors import LshdupError, ParameterError
 from lshdup.params import DocumentParams
 from lshdup.skipped import Reason, Skipped

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup.documents.cutting import check_cutting, cut_texts, write_cut
 from lshdup.documents.finding import find_documents
 from lshdup.documents.readers.jsonlines import find_values
+from lshdup.documents.rewriting.cutting import check_cutting, cut_texts, write_cut
 from lshdup.errors import ParameterError
 from lshdup.params import DocumentParams
 from tests.conftest import require

@@ -2,10 +2,13 @@
 never touched.
 """
 
+import bz2
 import gzip
 import json
+import lzma
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lshdup.documents.finding import find_documents
-from lshdup.documents.rewriting import write_without
+from lshdup.documents.rewriting.rewrite import rewrite, write_without
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import DocumentParams
 from tests.conftest import ZSTD, require
@@ -145,9 +148,16 @@ def table_of(n):
 
 @settings(quick, max_examples=25)
 @given(
-    st.integers(0, 40), st.integers(1, 12), st.data(), st.sampled_from(["snappy", "zstd", "none"])
+    st.integers(0, 40),
+    st.integers(1, 12),
+    st.data(),
+    st.sampled_from(["snappy", "zstd", "none"]),
+    st.booleans(),
 )
-def test_parquet_keeps_every_value(tmp_path, n, group, data, codec):
+def test_parquet_keeps_every_value(tmp_path, monkeypatch, n, group, data, codec, in_parts):
+    monkeypatch.setattr(
+        "lshdup.documents.rewriting.rewrite._PART_BYTES", 1000 if in_parts else 1 << 20
+    )
     source, target = tmp_path / "a.parquet", tmp_path / "b.parquet"
     table = table_of(n)
     pq.write_table(table, source, row_group_size=group, compression=codec)
@@ -198,6 +208,70 @@ def test_old_times_and_names_of_elements(tmp_path):
         "ZSTD",
     ]
     assert new.read().equals(table.slice(1))
+
+
+def test_a_large_row_group_is_never_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("lshdup.documents.rewriting.rewrite._PART_BYTES", 1 << 20)
+    rng = np.random.default_rng(1)
+    texts = [rng.integers(97, 123, 2000).astype(np.uint8).tobytes().decode() for _ in range(10_000)]
+    table = pa.table({"text": texts, "n": range(10_000)})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=10_000, use_dictionary=False)
+    documents = listed(tmp_path / "a.parquet")
+    order = np.argsort(documents.locations.starts)
+    before, seen, reported = pa.total_allocated_bytes(), [], []
+
+    def drop_even(table, rows, which):
+        assert documents.locations.starts[which].tolist() == table["n"].take(rows).to_pylist()
+        seen.append(pa.total_allocated_bytes() - before)
+        return table.filter(pa.compute.equal(pa.compute.bit_wise_and(table["n"], 1), 1))
+
+    def report(*each):
+        reported.append(each)
+
+    rewrite(documents, order[::2], tmp_path / "b.parquet", None, drop_even, report)
+    assert pq.read_table(tmp_path / "b.parquet")["text"].to_pylist() == texts[1::2]
+    assert len(seen) == 20
+    assert max(seen) < 6 << 20  # of 20 MB: a part, the one before, and what the reader holds
+    size = (tmp_path / "a.parquet").stat().st_size
+    assert reported[-1] == ("write", size, size)
+    assert sorted(reported) == reported
+
+
+def test_only_a_folder_of_that_name_is_made(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text":"a"}\n{"text":"b"}\n')
+    documents = listed(tmp_path / "a.jsonl")
+    for _ in range(2):  # the folder is there the second time
+        assert write_without(documents, np.array([0]), f"{tmp_path}/out/") == [
+            tmp_path / "out/a.jsonl"
+        ]
+        assert (tmp_path / "out/a.jsonl").read_text() == '{"text":"b"}\n'
+    with pytest.raises(ParameterError, match="is no folder"):
+        write_without(documents, np.array([0]), f"{tmp_path}/out/a.jsonl/")
+
+
+@pytest.mark.parametrize(("ending", "pack"), [(".xz", lzma.compress), (".bz2", bz2.compress)])
+def test_what_is_packed_in_ways_that_are_not_written(tmp_path, ending, pack):
+    source = tmp_path / f"a.jsonl{ending}"
+    source.write_bytes(pack(b'{"text":"a"}\n{"text":"b"}\n'))
+    documents = listed(source)
+    assert write_without(documents, np.array([0]), f"{tmp_path}/out/") == [tmp_path / "out/a.jsonl"]
+    assert (tmp_path / "out/a.jsonl").read_text() == '{"text":"b"}\n'
+    with pytest.raises(ParameterError, match="read only"):
+        write_without(documents, np.array([0]), tmp_path / f"b.jsonl{ending}")
+
+
+def test_what_has_no_room_is_not_begun(tmp_path, monkeypatch):
+    (tmp_path / "a.jsonl").write_text('{"text":"a"}\n' * 10)
+    documents = listed(tmp_path / "a.jsonl")
+    free = 13 * 8 - 1
+    monkeypatch.setattr(
+        "lshdup.documents.rewriting.targets.shutil.disk_usage", lambda _: SimpleNamespace(free=free)
+    )
+    with pytest.raises(InputError, match=r"take about 104 bytes, and its disk has 103 left"):
+        write_without(documents, np.arange(2), f"{tmp_path}/out/")
+    assert not (tmp_path / "out").exists()
+    write_without(documents, np.arange(3), f"{tmp_path}/out/")  # one row less
+    write_without(documents, np.arange(2), tmp_path / "b.jsonl.gz")  # nobody knows before
 
 
 def test_several_files_go_to_a_folder(tmp_path):
@@ -254,7 +328,7 @@ def test_a_file_that_changes_while_it_is_read_replaces_nothing(tmp_path, monkeyp
     source.write_text('{"text":"a"}\n{"text":"b"}\n')
     target.write_text("old")
     documents = listed(source)
-    from lshdup.documents import rewriting
+    from lshdup.documents.rewriting import rewrite as rewriting
 
     def chunks(file, real=rewriting.chunks):
         yield from real(file)

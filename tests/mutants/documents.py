@@ -112,7 +112,7 @@ MUTANTS = [
     ),
     Mutant(
         "cutting: a field begins where the one before it ends",
-        "lshdup/documents/cutting.py",
+        "lshdup/documents/rewriting/cutting.py",
         "begin += len(text) + len(PART)",
         "begin += len(text)",
         "tests/documents/test_cutting.py",

@@ -9,6 +9,7 @@ import click
 
 from lshdup import params
 from lshdup.cli.columns import column_names
+from lshdup.cli.commands import writing
 from lshdup.cli.commands.find_groups import find_groups
 from lshdup.cli.conflicts import is_set, refuse_with_exact, refuse_with_same, runs_on_spark
 from lshdup.cli.console import Console
@@ -42,7 +43,6 @@ from lshdup.cli.session import Session, open_session
 from lshdup.errors import ParameterError
 from lshdup.frozen import dataclass
 from lshdup.params import ClusterParams, PairParams
-from lshdup.utils.atomic import check_writable
 from lshdup.utils.messages import count_of, join_names, printable
 
 if TYPE_CHECKING:
@@ -82,10 +82,11 @@ Examples:
 @plain_option("--emit", type=click.Choice(("all", "keep", "drop")), default="all",
               help="Groups of two or more with all that is known; or names only: what stays, also "
                    "what is alone; what may go.")  # fmt: skip
-@plain_option("--write", type=click.Path(path_type=Path), metavar="FILE",
-              help="Write the JSON Lines, CSV or Parquet file (several: into folder FILE) without "
-                   "the rows that may go, all else as it is. Prints groups only with "
-                   "--emit.")  # fmt: skip
+@plain_option("--write", type=click.Path(path_type=str), metavar="FILE|DIR/",
+              help="Write the JSON Lines, CSV or Parquet files without the rows that may go, all "
+                   "else as it is. Prints groups only with --emit.")  # fmt: skip
+@plain_option("--removed", type=click.Path(path_type=Path), metavar="FILE",
+              help="List there what --write leaves out.")  # fmt: skip
 @check_option("groups")
 @check_files_option
 @engine_options
@@ -112,8 +113,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
         return on_spark.clusters(ctx, options)
     target = make_target(options)
-    if options["write"] is not None:
-        check_writable(options["write"])
+    writing.check_outputs(ctx, options)
     refuse_with_exact(ctx)
     refuse_with_same(ctx, options["same"])
     rule = ClusterParams(
@@ -123,7 +123,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         message = "--linkage single cannot be combined with --against"
         hint = "leave it out: chains would drop what is near no document of OTHER"
         raise ParameterError(message, hint)
-    with open_session(ctx, options, partial(_check_write, options["write"])) as session:
+    with open_session(ctx, options, partial(writing.check_documents, options)) as session:
         console = session.console
         answer = (_find_against if options["against"] else _find)(session, options, rule)
         took = console.duration_of("groups") if console.is_verbose else ""
@@ -131,7 +131,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         likeness = describe_likeness(options["threshold"], options["same"])
         _say_groups(console, answer, likeness, took, described)
         if options["write"] is not None:
-            _write(console, answer, options["write"])
+            clusters = answer.result.clusters
+            writing.write(console, options, clusters, answer.sides, answer.uncompared)
         if options["write"] is None or is_set(ctx, "emit"):
             _print(console, target, answer, options["emit"])
         return console.exit_code_of(answer.result.clusters.count)
@@ -142,17 +143,22 @@ class _Answer:
     """Groups of documents.
 
     result : the groups; documents of OTHER are behind those of DOCS.
-    documents : DOCS.
+    sides : DOCS, and the documents of OTHER if there are some.
+    uncompared : rows of DOCS that are no documents.
     prints : fingerprints of all documents in the groups.
     typed : returns the names of an ascending int64 array of them.
-    others : whether there are documents of OTHER.
     """
 
     result: "ClustersFound"
-    documents: "DocumentList"
+    sides: "tuple[DocumentList, ...]"
+    uncompared: int
     prints: "Prints"
     typed: "Callable[[NDArray[np.int64]], list[bytes]]"
-    others: bool = False
+
+    @property
+    def documents(self) -> "DocumentList":
+        """DOCS."""
+        return self.sides[0]
 
     @property
     def kept(self) -> "NDArray[np.int64]":
@@ -165,7 +171,8 @@ def _find(session: Session, options: dict[str, Any], rule: ClusterParams) -> _An
     """Find groups of DOCS, and say how."""
     collection, result = find_groups(session, options, rule)
     documents = collection.documents
-    return _Answer(result, documents, collection.prints, documents.typed_names)
+    rows = collection.count_skipped_records()
+    return _Answer(result, (documents,), rows, collection.prints, documents.typed_names)
 
 
 def _find_against(session: Session, options: dict[str, Any], rule: ClusterParams) -> _Answer:
@@ -175,11 +182,7 @@ def _find_against(session: Session, options: dict[str, Any], rule: ClusterParams
 
     console, request = session.console, session.request
     both = open_sides(session, options)
-    if options["write"] is not None:
-        from lshdup.documents.rewriting import check_target, refuse_document
-
-        for path in check_target(both.here.documents, options["write"])[1]:
-            refuse_document(path, both.there.documents, "--write")
+    writing.check_others(options, both.here.documents, both.there.documents)
     shared = both.sides.find_shared()
     if len(shared):
         console.say(f"{count_of(len(shared), 'document')} of DOCS in OTHER too: always kept")
@@ -191,24 +194,9 @@ def _find_against(session: Session, options: dict[str, Any], rule: ClusterParams
         session.workspace, both, partners, shared, rule, request,
         same=options["same"], exact=options["exact"],
     )  # fmt: skip
-    sides = both.sides
-    return _Answer(result, both.here.documents, sides.prints, sides.names, others=True)
-
-
-def _check_write(path: Path | None, documents: "DocumentList", read: bool) -> None:
-    """Raise before the work if --write cannot be carried out, as far as is known then."""
-    if path is not None:
-        from lshdup.documents.rewriting import check_target
-
-        check_target(documents, path, read=read)
-
-
-def _write(console: Console, answer: _Answer, path: Path) -> None:
-    from lshdup.documents.rewriting import write_without
-
-    dropped = answer.result.clusters.dropped
-    for each in write_without(answer.documents, dropped, path):
-        console.say(f"{each} is written")
+    sides, rows = both.sides, both.here.count_skipped_records()
+    documents = both.here.documents, both.there.documents
+    return _Answer(result, documents, rows, sides.prints, sides.names)
 
 
 def _print(console: Console, target: Target, answer: _Answer, what: str) -> None:
@@ -289,13 +277,14 @@ def _say_groups(console: Console, answer: _Answer, likeness: str, took: str, rul
         f" {printable(answer.typed(largest)[0])}"
     )
     groups_and_all = f"{count_of(n, 'group')} {likeness} with {n + len(dropped):,} documents"
+    has_others = len(answer.sides) > 1
     others = int((sizes[len(documents) :] > 1).sum())
     near = int((groups.representative[dropped] >= len(documents)).sum())
-    console.summarize(f"kept: {rule}{'; all documents of OTHER' if answer.others else ''}")
+    console.summarize(f"kept: {rule}{'; all documents of OTHER' if has_others else ''}")
     console.summarize(
         f"{groups_and_all}; "
         f"keep {count_of(len(kept), 'document')}, {len(kept) - n + others:,} alone; "
         f"drop {len(dropped):,}, {int(result.copies.sum()):,} of them copies, "
-        f"{f'{near:,} near documents of OTHER, ' if answer.others else ''}"
+        f"{f'{near:,} near documents of OTHER, ' if has_others else ''}"
         f"{int(documents.spans[dropped].sum()):,} bytes{seconds}"
     )

@@ -41,7 +41,7 @@ Piece = Sequence[Sequence[Cell]]
 Layout = Callable[[Iterable[Sequence[str]], int | None, bool], Iterator[str]]
 
 
-def format_of(path: Path) -> str:
+def format_of(path: Path, option: str = "-o") -> str:
     """Return the format that a file's ending names, or "" if it names none.
 
     Errors: ParameterError for the ending of a format that is not written.
@@ -51,12 +51,9 @@ def format_of(path: Path) -> str:
     """
     ending = path.suffix.lower()
     if ending in _OTHER_ENDINGS:
-        message = f"-o {path}: {ending} is not written here"
-        raise ParameterError(
-            message,
-            f"name a file that ends with {', '.join(_ENDINGS)}, or say with --format what it is to "
-            "hold",
-        )
+        message = f"{option} {path}: {ending} is not written here"
+        other = ", or say with --format what it is to hold" if option == "-o" else ""
+        raise ParameterError(message, f"name a file that ends with {', '.join(_ENDINGS)}{other}")
     return _ENDINGS.get(ending, "")
 
 

@@ -258,7 +258,8 @@ def open_parquet(path: bytes) -> Iterator[tuple[Any, Any, Any]]:
     """
     pa, pq = _import_pyarrow()
     with _reporting_damage(), pa.OSFile(path) as handle:
-        yield pa, pq, pq.ParquetFile(handle)
+        # Without pre-buffering, a large row group is not read whole.
+        yield pa, pq, pq.ParquetFile(handle, pre_buffer=False, buffer_size=1 << 20)
 
 
 def _import_pyarrow() -> tuple[Any, Any]:

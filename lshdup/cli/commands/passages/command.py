@@ -147,7 +147,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 def _check_write(path: Path | None, documents: "DocumentList", read: bool) -> None:
     """Raise before the work if --write cannot be carried out, as far as is known then."""
     if path is not None:
-        from lshdup.documents.cutting import check_cutting
+        from lshdup.documents.rewriting.cutting import check_cutting
 
         check_cutting(documents, path, read=read)
 
@@ -201,7 +201,7 @@ def _write(
     """Write the rows without repeats, and say how much was cut."""
     import numpy as np
 
-    from lshdup.documents.cutting import write_cut
+    from lshdup.documents.rewriting.cutting import write_cut
     from lshdup.report.places import SCOPES
 
     console = session.console

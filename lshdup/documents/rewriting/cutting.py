@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.readers.jsonlines import find_values
 from lshdup.documents.records import Kind, split_fields
-from lshdup.documents.rewriting import check_target, rewrite
+from lshdup.documents.rewriting.rewrite import rewrite
+from lshdup.documents.rewriting.targets import check_target
 from lshdup.errors import ParameterError
 from lshdup.utils.parts import PART
 

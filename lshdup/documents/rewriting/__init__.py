@@ -1,0 +1,1 @@
+"""Files of records written anew: without some records, or with other texts."""

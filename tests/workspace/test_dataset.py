@@ -1,0 +1,260 @@
+"""A whole set of training data thinned: `clusters TRAIN --against OLD --write DIR/ --removed FILE`,
+beside brute force; killed at any step; on a full disk.
+"""
+
+import csv
+import gzip
+import json
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.conftest import require
+from tests.running import clean_environment
+
+pa = require("parquet", "pyarrow")
+pq = require("parquet", "pyarrow.parquet")
+
+FILES = ("a.parquet", "b.jsonl", "c.csv", "d.jsonl.gz")
+COMMAND = ("clusters", "train", "--text-field", "text", "--id-field", "id", "--no-store")
+COMMAND += ("--recall", "0.99999", "--perms", "256", "--against", "old.jsonl", "--against")
+COMMAND += ("old.parquet", "--write", "clean/", "--removed", "removed.jsonl")
+
+
+def made_rows():
+    """Originals of 60 words in rows of four files, each with copies in which up to two words are
+    changed; and 30 old rows near some of them.
+    """
+    rng = np.random.default_rng(5)
+    originals = [[f"w{word}" for word in rng.integers(0, 5000, 60)] for _ in range(120)]
+
+    def near(number, most):
+        words = list(originals[number])
+        for at in rng.integers(0, 60, int(rng.integers(0, most))):
+            words[at] = f"new{int(rng.integers(5000))}"
+        return " ".join(words)
+
+    numbers = rng.permutation(np.repeat(np.arange(120), 3))
+    rows = [{"id": f"r{at:03}", "text": near(number, 3)} for at, number in enumerate(numbers)]
+    for at in (5, 100, 200, 300):
+        rows[at]["text"] = "" if at < 300 else "!"
+    old = [{"id": f"r{at:03}", "text": near(at, 3)} for at in range(0, 60, 2)]
+    return rows, old
+
+
+def write(path, rows):
+    if path.suffix == ".parquet":
+        table = pa.Table.from_pylist([{"n": at, **row} for at, row in enumerate(rows)])
+        pq.write_table(table, path, row_group_size=13, compression="none")
+    elif path.suffix == ".csv":
+        with path.open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["text", "id"])
+            writer.writerows([row["text"], row["id"]] for row in rows)
+    else:
+        lines = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+        path.write_bytes(gzip.compress(lines) if path.suffix == ".gz" else lines)
+
+
+def read(path):
+    """[(id, text)] of the rows of a file."""
+    if path.suffix == ".parquet":
+        rows = pq.read_table(path).to_pylist()
+    elif path.suffix == ".csv":
+        with path.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+    else:
+        lines = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        rows = map(json.loads, lines.splitlines())
+    return [(row["id"], row["text"]) for row in rows]
+
+
+@pytest.fixture
+def dataset(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows, old = made_rows()
+    Path("train").mkdir()
+    for at, name in enumerate(FILES):
+        write(Path("train", name), rows[90 * at : 90 * (at + 1)])
+    write(Path("old.jsonl"), old[:12])
+    write(Path("old.parquet"), old[12:])
+    return tmp_path
+
+
+def shingles(text):
+    words = re.findall(r"\w+", text)
+    return frozenset(zip(words, words[1:], words[2:], strict=False))
+
+
+def jaccard(a, b):
+    return len(a & b) / len(a | b)
+
+
+def thinned(rows, old, threshold=0.8):
+    """By brute force: the rows that go, and what each of these may be kept for."""
+    kept, gone = [], {}
+    old = [(name, shingles(text)) for name, text in old]
+    sets = [(name, shingles(text)) for name, text in rows]
+    for name, mine in sets:
+        if not mine:
+            continue
+        near = {("old", other) for other, each in old if jaccard(mine, each) >= threshold}
+        if near:
+            gone[name] = near
+            continue
+        near = [other for other, each in kept if jaccard(mine, each) >= threshold]
+        if near:
+            gone[name] = {("train", near[0])}
+        else:
+            kept.append((name, mine))
+    return gone
+
+
+def snapshot():
+    return {str(path): path.read_bytes() for path in sorted(Path().rglob("*")) if path.is_file()}
+
+
+def test_it_is_what_brute_force_says(dataset, run):
+    before = snapshot()
+    trained = {name: read(Path("train", name)) for name in FILES}
+    rows = [row for each in trained.values() for row in each]
+    old = read(Path("old.jsonl")) + read(Path("old.parquet"))
+    gone = thinned(rows, old)
+    assert len(gone) > 150
+    result = run(*COMMAND)
+    assert not result.out
+    removed = [json.loads(line) for line in Path("removed.jsonl").read_text().splitlines()]
+    assert {row["id"] for row in removed} == set(gone)
+    texts, old_texts = dict(rows), dict(old)
+    file_of = {row[0]: f"train/{name}" for name, each in trained.items() for row in each}
+    for row in removed:
+        is_old = row["kept_file"].startswith("old.")
+        assert ("old" if is_old else "train", row["kept"]) in gone[row["id"]]
+        kept = (old_texts if is_old else texts)[row["kept"]]
+        exact = jaccard(*map(shingles, (texts[row["id"]], kept)))
+        assert row["similarity"] == exact >= 0.8
+        assert row["file"] == file_of[row["id"]]
+        if not is_old:
+            assert row["kept_file"] == file_of[row["kept"]]
+    for name, each in trained.items():
+        assert read(Path("clean", name)) == [row for row in each if row[0] not in gone]
+    schemas = [pq.read_schema(Path(folder, FILES[0])) for folder in ("train", "clean")]
+    assert schemas[0].equals(schemas[1], check_metadata=True)
+    after = snapshot()
+    assert {name: after[name] for name in before} == before
+    sizes = [
+        sum(len(data) for name, data in after.items() if name.startswith(folder))
+        for folder in ("clean/", "train/")
+    ]
+    share = f"{100 * len(gone) / len(rows):.0f} %"
+    summary = (
+        f"{len(rows)} rows: {len(rows) - len(gone)} kept (4 of them not compared), {len(gone)} "
+        f"dropped ({share}); {sizes[0]:,} of {sizes[1]:,} bytes"
+    )
+    assert f"lshdup: {summary}" in result.err
+    assert f"lshdup: removed.jsonl lists {len(gone)} removed rows" in result.err
+
+
+KILLED = """
+import os, signal, sys
+steps = int(sys.argv.pop(1))
+real = os.fsync
+
+def fsync(descriptor):
+    global steps
+    real(descriptor)
+    steps -= 1
+    if steps == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+os.fsync = fsync
+from lshdup.cli.main import main
+main()
+"""
+
+
+def test_killed_between_any_two_steps(dataset, run):
+    """What is there is whole; nothing is gone that no list names; and the next run is as if nothing
+    had been.
+    """
+    run(*COMMAND, "-q")
+    whole = snapshot()
+    # A file is synced before it takes its name, and its folder after: five files, ten steps.
+    for step in (1, 3, 6):
+        for path in [Path("removed.jsonl"), *Path("clean").iterdir()]:
+            path.unlink(missing_ok=True)
+        process = subprocess.run(
+            [sys.executable, "-c", KILLED, str(step), *COMMAND, "-q"],
+            check=False,
+            env=clean_environment(),
+        )
+        assert process.returncode == -signal.SIGKILL
+        left = {name: data for name, data in snapshot().items() if ".lshdup-" not in name}
+        assert left.items() <= whole.items()
+        assert len(left) == len(whole) - 5 + step // 2
+        assert "removed.jsonl" in left or not any(name.startswith("clean/") for name in left)
+    run(*COMMAND, "-q")
+    assert {name: data for name, data in snapshot().items() if ".lshdup-" not in name} == whole
+
+
+FULL = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)),) * 2)
+from lshdup.cli.main import main
+main()
+"""
+
+
+#: Bytes of the largest file that can be written: none of these, or the list of removed rows.
+ROOMS = 1000, 23_000
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_full_disk(dataset, room):
+    """An error says which file is not written; an older one of that name stays, and no part of
+    another is left.
+    """
+    Path("clean").mkdir()
+    Path("clean/a.parquet").write_bytes(b"older")
+    before = snapshot()
+    process = subprocess.run(
+        [sys.executable, "-c", FULL, str(room), *COMMAND],
+        check=False,
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert process.returncode == 2, process.stderr
+    assert "Traceback" not in process.stderr
+    assert "File too large" in process.stderr
+    after = snapshot()
+    assert ("removed.jsonl" in after) == (room == ROOMS[1])  # It comes first, and is smaller.
+    after.pop("removed.jsonl", None)
+    assert after == before
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--removed", "r.jsonl"), "--removed has no meaning without --write"),
+        (("--write", "c/", "--removed", "train/b.jsonl"), "is one of the documents"),
+        (("--write", "c/", "--removed", "old.jsonl"), "is one of the documents"),
+        (("--write", "c/", "--removed", "c/b.jsonl"), "--write and --removed are both c/b.jsonl"),
+        (("--write", "c/", "--removed", "r.parquet"), ".parquet is not written here"),
+        (("--write", "c/", "--removed", "x", "-o", "x"), "-o and --removed are both x"),
+        (("--write", "train/"), "is one of the files that are read"),
+        (("--write", "none/here/"), "none/here cannot be written"),
+    ],
+)
+def test_what_is_refused(dataset, run, options, said):
+    before = snapshot()
+    given = COMMAND[: COMMAND.index("--write")]
+    if "c/b.jsonl" in options:
+        Path("c").mkdir()
+    assert said in run(*given, *options, code=2).err
+    assert snapshot() == before
