@@ -57,8 +57,8 @@ def load_or_find_pairs(
     if journal is not None:
         resumed = ResumedPairs(journal, len(collection.documents))
         if resumed.done:
-            done = count_of(resumed.done, "candidate pair")
-            run.say(f"resumed: {done} of an interrupted run verified already")
+            what = ("pair of an interrupted run is", "pairs of an interrupted run are")
+            run.say(f"resumed: {count_of(resumed.done, *what)} not compared again")
     skipped: list[Skipped] = []
 
     def skip(each: Skipped) -> None:
