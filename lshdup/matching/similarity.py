@@ -23,7 +23,7 @@ BLOCK_BYTES = 12 << 20
 CACHE_BYTES = 1 << 20
 
 #: Verified pairs that wait for their part of a journal at most, before it is due.
-_MOST_WAITING = 4 * RUN
+_MOST_WAITING = RUN
 
 #: Pairs in one piece of `all_pairs`, 8 bytes each.
 PAIRS_AT_ONCE = 1 << 23
