@@ -33,7 +33,7 @@ from lshdup.utils.messages import count_of
 if TYPE_CHECKING:
     from lshdup.cli.output.target import Piece
     from lshdup.documents.document_list import DocumentList
-    from lshdup.matching.folders import FolderPairs
+    from lshdup.matching.folders.contents import FolderPairs
     from lshdup.workspace.folders.finding import Folders
 
 
