@@ -212,6 +212,13 @@ MUTANTS = [
         "tests/matching/test_folders.py",
     ),
     Mutant(
+        "folders: a holder that is listed beside another one ends the search for more",
+        "lshdup/matching/folders/pairs.py",
+        "has_holder[inside[contents.is_first[holder]]] = True",
+        "has_holder[inside] = True",
+        "tests/matching/test_folders.py",
+    ),
+    Mutant(
         "folders: bytes of a group count once for each folder it is in",
         "lshdup/matching/folders/contents.py",
         "self.total = tree.sum_below(sum_of(folder, weight) - sum_of(meeting, weight[after]))",
