@@ -14,6 +14,7 @@ from lshdup.documents.document_list import DocumentList
 from lshdup.documents.locations import Locations
 from lshdup.documents.records import Kind, RecordError, RecordList, name_records
 from lshdup.skipped import Reason, RecordLocation, Skipped, SkippedFile
+from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.ragged import StringTable
 from lshdup.utils.scratch import NoRoomError
 
@@ -35,6 +36,7 @@ def expand_records(
     files: Mapping[bytes, Kind],
     on_skipped: Callable[[SkippedFile], None],
     known_records: KnownRecords = MappingProxyType({}),
+    arrays: Arrays = IN_MEMORY,
 ) -> DocumentList:
     """Replace files by their records.
 
@@ -47,6 +49,7 @@ def expand_records(
     files : kinds of the files with records, by their names.
     on_skipped : notified of files and records that are no documents; the latter have locations.
     known_records : of earlier runs; such files are not read.
+    arrays : makes the arrays of the list.
 
     """
     place = documents.locations or Locations.of_files(documents.names, documents.sizes)
@@ -92,12 +95,14 @@ def expand_records(
         replaced.append(index)
     others = np.delete(np.arange(len(documents)), replaced)
     whole, lists = documents.names.take(others), [piece.records for piece in pieces]
-    names = StringTable.concatenate([whole, *(piece.names for piece in pieces)])
-    source = np.concatenate([others, *(np.full(len(each.names), each.number) for each in pieces)])
-    file_of = place.file[source]
-    numbers = np.concatenate([place.numbers[others], *(each.numbers for each in lists)])
-    starts = np.concatenate([place.starts[others], *(each.starts for each in lists)])
-    lengths = np.concatenate([place.lengths[others], *(each.lengths for each in lists)])
+    names = StringTable.concatenate([whole, *(piece.names for piece in pieces)], arrays)
+    of_files = np.array([piece.number for piece in pieces], np.int64)
+    counts = [len(piece.names) for piece in pieces]
+    source = arrays.concatenate([others, np.repeat(of_files, counts)])
+    file_of = arrays.take(place.file, source)
+    numbers = arrays.concatenate([place.numbers[others], *(each.numbers for each in lists)])
+    starts = arrays.concatenate([place.starts[others], *(each.starts for each in lists)])
+    lengths = arrays.concatenate([place.lengths[others], *(each.lengths for each in lists)])
     numbered = all(each.names is None for each in lists)
     order = _order_of_blocks(whole, pieces) if numbered else None
     if order is None:
@@ -105,12 +110,17 @@ def expand_records(
         for index, each in repeated:
             location = (int(column[index]) for column in (numbers, starts, lengths))
             skip(int(source[index]), each, *location)
+    lists.clear()
+    pieces.clear()  # Their memory is free before the arrays in order are made.
+    locations = Locations(place.paths, kinds, file_of, starts, lengths, numbers)
+    del file_of, starts, lengths, numbers
+    locations, source = locations.take(order, arrays), arrays.take(source, order)
     return replace(
         documents,
-        names=names.take(order),
-        sizes=documents.sizes[source[order]],
-        mtimes=documents.mtimes[source[order]],
-        locations=Locations(place.paths, kinds, file_of, starts, lengths, numbers).take(order),
+        names=names.take(order, arrays),
+        sizes=arrays.take(documents.sizes, source),
+        mtimes=arrays.take(documents.mtimes, source),
+        locations=locations,
     )
 
 

@@ -17,6 +17,7 @@ from lshdup.store.collection_io import collection_arrays, filter_arrays, read_co
 from lshdup.store.members import DAMAGED
 from lshdup.store.npz import Artifact, full_header, load, write
 from lshdup.store.store import Store
+from lshdup.utils.arrays import Arrays
 from lshdup.utils.atomic import JOURNAL, note_kept
 
 #: Seconds after which a run is long: the batches finished by then are written, and all later ones.
@@ -55,12 +56,17 @@ class Journal:
         self._last_number = 0  #: of a part, of this run or of the run that it resumes
         self._is_open = self._failed = False
 
-    def load_finished(self) -> Collection | None:
-        """Return the documents that an interrupted run with the same parameters has finished."""
+    def load_finished(self, arrays: Arrays) -> Collection | None:
+        """Return the documents that an interrupted run with the same parameters has finished.
+
+        arrays : makes its arrays.
+        """
         loaded, parts = self._load_parts(), []
         while some := list(islice(loaded, _MAPPED_PARTS)):
-            parts.append(join_collections(some))
-        return join_collections(parts) if parts else None
+            parts.append(join_collections(some, arrays))
+        if len(parts) == 1:
+            return parts[0]
+        return join_collections(parts, arrays) if parts else None
 
     def _load_parts(self) -> Iterator[Collection]:
         paths = sorted(each for each in self._folder.glob("*.npz") if each.stem.isdecimal())

@@ -5,9 +5,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from lshdup.collection.collect import OnSets
 from lshdup.documents.document_list import typed_name
 from lshdup.documents.records import by_number
@@ -111,7 +108,3 @@ class RunContext:
                 save(store)
         except ArtifactError as error:
             self.say(f"{name} is not kept: {error.message}")
-
-    def room(self, shape: tuple[int, int]) -> NDArray[np.uint32]:
-        """Return an array for signatures: in memory, or if they are many in a file of the store."""
-        return self.arrays.empty(shape, np.uint32)

@@ -8,6 +8,7 @@ import pytest
 
 from lshdup.errors import ArtifactError
 from lshdup.utils.arrays import MOST_IN_MEMORY, Arrays
+from lshdup.utils.ragged import StringTable
 
 MB = 1 << 20
 
@@ -46,10 +47,24 @@ def test_a_disk_without_room_is_said_with_what_helps(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("lshdup.utils.scratch._allocate", full)
+    monkeypatch.setattr("lshdup.utils.temporary._allocate", full)
     for folder in (tmp_path, None, tmp_path / "missing"):
         with pytest.raises(ArtifactError, match=f"{MB + 1:,} bytes: No space left") as raised:
             Arrays(0, lambda folder=folder: folder).empty(MB + 1, np.uint8)
         where = tmp_path if folder == tmp_path else tempfile.gettempdir()
         assert raised.value.message.startswith(f"{where} has no room")
         assert "TMPDIR" in raised.value.hint
+
+
+def test_strings_taken_in_pieces_are_those_taken_at_once(monkeypatch, tmp_path):
+    table = StringTable.from_strings(b"x" * (i % 7) + b"%d" % i for i in range(1000))
+    indices = np.random.default_rng(0).integers(0, 1000, 700)
+    whole = list(table.take(indices))
+    monkeypatch.setattr("lshdup.utils.ragged.ROWS_AT_ONCE", 64)
+    monkeypatch.setattr("lshdup.utils.arrays._SMALL", 100)
+    arrays = Arrays(0, lambda: tmp_path)
+    pieces = table.take(indices, arrays)
+    assert is_mapped(pieces.blob)
+    assert list(pieces) == whole == [table[i] for i in indices.tolist()]
+    again = StringTable.concatenate([pieces, table, StringTable.from_strings([])], arrays)
+    assert list(again) == [*whole, *table]
