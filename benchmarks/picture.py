@@ -1,4 +1,4 @@
-"""The terminal picture of the README, benchmarks/figures/terminal.svg.
+"""The terminal picture of the README, docs/figures/terminal.svg.
 
 `python -m benchmarks.picture` writes it.
 """
@@ -14,7 +14,7 @@ from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
 ROOT = Path(__file__).parent.parent
-PICTURE = ROOT / "benchmarks/figures/terminal.svg"
+PICTURE = ROOT / "docs/figures/terminal.svg"
 COLUMNS = 100
 
 #: Command lines, and how many lines of each answer are shown.

@@ -12,7 +12,7 @@ from lshdup.frozen import dataclass
 class Type:
     """The type of a column's cells.
 
-    words : what docs/columns.md calls the type.
+    words : what docs/reference/columns.md calls the type.
     cell : the Python type of a cell.
     values : the only cells; empty if any cell of this type may be.
     nullable : whether a cell may be empty, null in JSON.
@@ -28,7 +28,7 @@ NAME, TEXT = Type("name", str), Type("text", str)
 COUNT, NUMBER, SHARE = Type("count", int), Type("number", float), Type("share", float)
 FLAG = Type("`yes` or `no`; in JSON true or false", bool)
 
-#: The meaning of the types, for docs/columns.md.
+#: The meaning of the types, for docs/reference/columns.md.
 TYPES = {
     NAME: "a path or an id. In JSON, a byte that is not UTF-8 is a lone surrogate, U+DC80 to "
     "U+DCFF, as of `os.fsdecode`",

@@ -64,8 +64,6 @@ def refuse_with_exact(ctx: click.Context) -> None:
             refuse(ctx, ("replace_store",), "with --exact, which keeps nothing in the store")
     elif ctx.params.get("measure") == "containment":
         refuse(ctx, _NOT_CONTAINED, "with --measure containment")
-        if ctx.params.get("against"):
-            refuse(ctx, ("seed", "recall", "memory"), "with --against, whose sets are all joined")
 
 
 def refuse_with_containment(ctx: click.Context) -> None:

@@ -1,24 +1,39 @@
-"""The generated pages of docs/: `python -m lshdup.cli.reference` writes both, from the commands."""
+"""The generated pages of docs/reference: `python -m lshdup.cli.reference` writes them."""
 
-from collections.abc import Iterator, Mapping
+import inspect
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import click
 
 from lshdup.cli import columns
 from lshdup.cli.commands import COMMANDS
+from lshdup.cli.help import OPTION_GROUPS
 from lshdup.cli.main import lshdup
 
-DOCS = Path(__file__).parent.parent.parent / "docs"
+DOCS = Path(__file__).parent.parent.parent / "docs/reference"
 
-_WIDTH = 110
+_MADE = "Made by `python -m lshdup.cli.reference`.\n\n"
 
-_COLUMNS_HEAD = """# Columns of listings
+_COMMANDS_HEAD = f"""# Commands
 
-Every listing prints its columns in this order, in every format. Columns keep their names, types and
-places; new ones come last. `--header` prints the names. Made by `python -m lshdup.cli.reference`.
+The commands of `lshdup`, with the options of each. Options that several commands share are on
+[a page of their own](options.md); [columns](columns.md) describes what is printed.
+{_MADE}{" ".join((lshdup.epilog or "").split())}
 
 """
+
+_OPTIONS_HEAD = f"""# Shared options
+
+Options of several commands; [commands](commands.md) says which command takes which. In brackets
+stand the environment variable and the default. {_MADE}"""
+
+_COLUMNS_HEAD = f"""# Columns of listings
+
+Every listing prints its columns in this order, in every format. Columns keep their names, types and
+places; new ones come last. `--header` prints the names. {_MADE}"""
 
 _REMOVED_HEAD = """## clusters --removed
 
@@ -35,10 +50,27 @@ the parameters of the shingles; and `differences`, the rows of `show`.
 
 """
 
+#: An option and what the help says of it.
+_Record = tuple[str, str]
+#: Commands and their options by heading, then by name.
+_Records = dict[str, dict[str, dict[str, _Record]]]
+
 
 def make_pages() -> dict[str, str]:
     """Return the generated pages by name of the file."""
-    return {"cli.md": "\n".join(_commands()), "columns.md": "".join(_columns())}
+    contexts = {context.info_name or "": context for context in _contexts()}
+    records = {name: _records(context) for name, context in contexts.items()}
+    shared = _shared(records)
+    pages = {
+        "commands.md": _COMMANDS_HEAD
+        + "".join(_command(context, records[name], shared) for name, context in contexts.items()),
+        "options.md": _OPTIONS_HEAD
+        + "".join(
+            f"## {title}\n\n{_bullets(options.values())}\n" for title, options in shared.items()
+        ),
+        "columns.md": "".join(_columns()),
+    }
+    return {name: page.rstrip("\n") + "\n" for name, page in pages.items()}
 
 
 def write() -> None:
@@ -48,52 +80,111 @@ def write() -> None:
         (DOCS / name).write_text(page, "utf-8")
 
 
-def _commands() -> Iterator[str]:
-    yield "# The command line\n"
-    yield (
-        "What `--help` says of every command, with the variables of its options; made by "
-        "`python -m lshdup.cli.reference`.\n"
-    )
-    for name, context in _contexts():
-        yield f"## {name}\n\n```text\n{context.get_help()}\n```\n"
-
-
-def _contexts() -> Iterator[tuple[str, click.Context]]:
-    settings = {
-        "terminal_width": _WIDTH,
-        "max_content_width": _WIDTH,
-        "help_option_names": ["-h", "--help"],
-    }
-    top = click.Context(lshdup, info_name="lshdup", **settings)  # type: ignore[arg-type]
-    yield "lshdup", top
+def _contexts() -> Iterator[click.Context]:
+    top = click.Context(lshdup, info_name="lshdup", help_option_names=["-h", "--help"])
     for name in COMMANDS:
         command = lshdup.get_command(top, name)
         assert command is not None
-        context = click.Context(command, info_name=name, parent=top, **settings)  # type: ignore[arg-type]
-        yield f"lshdup {name}", context
+        yield click.Context(command, info_name=name, parent=top)
+
+
+def _records(context: click.Context) -> dict[str, dict[str, _Record]]:
+    """Return the options of a command by heading ("" for its own), then by name."""
+    group_of = {name: title for title, names in OPTION_GROUPS.items() for name in names}
+    records: dict[str, dict[str, _Record]] = {}
+    for option in context.command.get_params(context):
+        record = option.get_help_record(context)
+        if record is not None and isinstance(option, click.Option) and option.opts[0] != "-h":
+            title = group_of.get(option.name or "", "")
+            words = re.sub(r"\s+", " ", record[1])
+            records.setdefault(title, {})[option.name or ""] = record[0].strip(), words
+    return records
+
+
+def _shared(commands: _Records) -> dict[str, dict[str, _Record]]:
+    """Return what most commands say of each option under a shared heading."""
+    shared: dict[str, dict[str, _Record]] = {}
+    for title, names in OPTION_GROUPS.items():
+        for name in names:
+            said = Counter(
+                each[title][name] for each in commands.values() if name in each.get(title, ())
+            )
+            if said:
+                shared.setdefault(title, {})[name] = said.most_common(1)[0][0]
+    return shared
+
+
+def _command(
+    context: click.Context,
+    records: dict[str, dict[str, _Record]],
+    shared: dict[str, dict[str, _Record]],
+) -> str:
+    """Return the section of a command: usage, description, options, examples."""
+    command = context.command
+    usage = " ".join(command.collect_usage_pieces(context))
+    own = list(records.get("", {}).values())
+    lines = []
+    for title, options in shared.items():
+        has = records.get(title, {})
+        own += [record for name, record in has.items() if record != options[name]]
+        same = [name for name, record in has.items() if record == options[name]]
+        missing = [name for name in options if name not in has]
+        if same:
+            link = f"[{title}](options.md#{title.lower().replace(' ', '-')})"
+            names = missing if len(missing) < len(same) else same
+            words = ", ".join(f"`{_long(options[name][0])}`" for name in names)
+            lines.append(
+                link + (f" {'without' if names is missing else '–'} {words}" if words else "")
+            )
+    page = f"## lshdup {context.info_name}\n\n`lshdup {context.info_name} {usage}`\n\n"
+    page += _paragraphs(command.help or "") + _bullets(own)
+    if lines:
+        page += f"\nShared: {'; '.join(lines)}.\n"
+    listings = re.findall(r"^  ([a-z-]+)  ", (command.epilog or "").partition("Examples:")[0], re.M)
+    if listings:
+        page += (
+            "\nPrints: " + ", ".join(f"[{each}](columns.md#{each})" for each in listings) + ".\n"
+        )
+    examples = (command.epilog or "").partition("Examples:\n")[2]
+    return page + f"\n```text\n{inspect.cleandoc(examples)}\n```\n\n"
+
+
+def _long(option: str) -> str:
+    """Return the long name of an option."""
+    return next(word for word in re.split(r"[ ,/]+", option) if word.startswith("--"))
+
+
+def _paragraphs(text: str) -> str:
+    """Return the description of a command as Markdown."""
+    parts = inspect.cleandoc(text.partition("\f")[0]).split("\n\n")
+    return "".join(f"{_escape(part)}\n\n" for part in parts)
+
+
+def _bullets(records: Iterable[_Record]) -> str:
+    return "".join(f"- `{option}`: {_escape(words)}\n" for option, words in records)
+
+
+def _escape(words: str) -> str:
+    """Return words without the marks that mean something in Markdown."""
+    return words.replace("*", r"\*")
 
 
 def _columns() -> Iterator[str]:
     yield _COLUMNS_HEAD
-    yield _table("type", {each.words: meaning for each, meaning in columns.TYPES.items()})
+    rows = "".join(f"| {each.words} | {meaning} |\n" for each, meaning in columns.TYPES.items())
+    yield f"| type | is |\n|---|---|\n{rows}\n"
     for listing, types in columns.LISTINGS.items():
-        yield (
-            f"## {listing}\n\n`lshdup {columns.COMMANDS.get(listing, listing)}`: "
-            f"{columns.describe(listing)}.\n\n"
-        )
-        yield _table("column", _words(types | columns.OPTIONAL.get(listing, {})))
-    yield _REMOVED_HEAD + _table("column", _words(columns.REMOVED))
+        note = columns.describe(listing).partition(" (")[2].removesuffix(")")
+        command = f"`lshdup {columns.COMMANDS.get(listing, listing)}`"
+        yield f"## {listing}\n\n{command}{f' ({note})' if note else ''}\n\n"
+        yield _words(types | columns.OPTIONAL.get(listing, {}))
+    yield _REMOVED_HEAD + _words(columns.REMOVED)
     yield _SHOW_HEAD
-    yield _table("key", _words(columns.DOCUMENT | columns.COMPARISON))
+    yield _words(columns.DOCUMENT | columns.COMPARISON)
 
 
-def _words(types: Mapping[str, columns.Type]) -> dict[str, str]:
-    return {f"`{name}`": each.words for name, each in types.items()}
-
-
-def _table(head: str, rows: Mapping[str, str]) -> str:
-    lines = "".join(f"| {name} | {meaning} |\n" for name, meaning in rows.items())
-    return f"| {head} | is |\n|---|---|\n{lines}\n"
+def _words(types: Mapping[str, columns.Type]) -> str:
+    return " · ".join(f"`{name}`: {each.words}" for name, each in types.items()) + "\n\n"
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ def candidate_pairs(
     jobs: int = 1,
     on_progress: Callable[[int, int], None] = lambda done, n: None,
     most: int = 1 << 62,
+    split: int | None = None,
 ) -> Iterator[PairArrays]:
     """Yield the candidate pairs of documents, each once: (left, right), uint32, left < right.
 
@@ -38,6 +39,7 @@ def candidate_pairs(
 
     samples : those of the documents `members`, ascending int64 array of shape (m,).
     most : raises TooManyError, before the first pair, for more pairs.
+    split : if set, only pairs of two sides: rows of `samples` below `split`, and others.
 
     Memory: 8 bytes a pair, and what the join takes.
     """
@@ -47,7 +49,8 @@ def candidate_pairs(
         np.arange(len(samples)),
         plan.threshold,
         jobs,
-        on_progress=on_progress,
+        split,
+        on_progress,
         least=plan.least_common(samples.sizes),
     )
     for inside, holder, *_ in found:

@@ -122,7 +122,10 @@ class Workspace(RunContext):
         self.on_sets = sampled.add
         try:
             # Sets are in memory twice while they are gathered.
-            return self.load_or_collect_signatures(request, request.memory // 2), sampled
+            collection = self.load_or_collect_signatures(request, request.memory // 2)
+            assert collection.sketch is not None
+            sampled.seed = collection.sketch.seed  # That of the store, if nothing was read.
+            return collection, sampled
         finally:
             self.on_sets = None
 

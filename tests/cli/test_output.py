@@ -1,5 +1,5 @@
 """Every listing × every format × terminal or pipe, as it was looked at; and the columns and types
-that docs/columns.md promises.
+that docs/reference/columns.md promises.
 """
 
 import json
@@ -14,8 +14,8 @@ from lshdup.cli.output.target import FORMATS, Target
 from tests import golden
 from tests.running import run_many
 
-#: Each listing of docs/columns.md, and a command line that prints it. A new listing is one more
-#: line, and a golden file.
+#: Each listing of docs/reference/columns.md, and a command line that prints it. A new listing is
+#: one more line, and a golden file.
 COMMANDS = {
     "pairs": ["pairs", "d", "-t", "0.5"],
     "pairs-against": ["pairs", "d/one.txt", "d/x", "--against", "d", "-t", "0.5", "--no-store"],

@@ -7,14 +7,25 @@ from lshdup.cli.commands import COMMANDS
 from lshdup.cli.reference import DOCS, make_pages
 
 
-@pytest.mark.parametrize("name", make_pages())
+@pytest.mark.parametrize("name", ["commands.md", "options.md", "columns.md"])
 def test_a_page_is_up_to_date(name):
     """`python -m lshdup.cli.reference` writes it again."""
     assert (DOCS / name).read_text("utf-8") == make_pages()[name]
 
 
-def test_every_command_and_listing_has_its_place():
+def test_every_command_option_and_listing_has_its_place():
+    pages = make_pages()
     for command in COMMANDS:
-        assert f"## lshdup {command}\n" in make_pages()["cli.md"]
+        assert f"## lshdup {command}\n" in pages["commands.md"]
+    for option in ("--threshold", "--against", "--keep", "--perms", "--hash-key", "--memory"):
+        assert option in pages["commands.md"] + pages["options.md"]
     for listing in LISTINGS:
-        assert f"## {listing}\n" in make_pages()["columns.md"]
+        assert f"## {listing}\n" in pages["columns.md"]
+
+
+def test_an_option_is_described_once():
+    """What commands share is on the page of options alone; it is as long as a page may be."""
+    pages = make_pages()
+    assert pages["options.md"].count("`--hash-key KEY`") == 1
+    assert "`--hash-key KEY`" not in pages["commands.md"]
+    assert pages["commands.md"].count("\n") <= 420

@@ -34,6 +34,13 @@ MUTANTS = [
         STORE,
     ),
     Mutant(
+        "samples: those across two sides are candidates within one",
+        "lshdup/matching/sampled_join.py",
+        "        split,\n        on_progress,",
+        "        None,\n        on_progress,",
+        "tests/cli/test_containment.py -k two_sides",
+    ),
+    Mutant(
         "samples: candidates are not verified",
         "lshdup/matching/sampled_join.py",
         "keep = scores.real >= threshold",

@@ -7,7 +7,8 @@ gone), or one collection of folders and files, which is read each time.
 import os
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -33,11 +34,13 @@ from lshdup.workspace.against.pairs import (
 )
 from lshdup.workspace.against.partners import (
     Partners,
+    choose_partners,
     find_partners,
-    find_partners_exactly,
     find_same_partners,
 )
 from lshdup.workspace.against.sides import Side, Sides
+from lshdup.workspace.containment.joining import JoinInput, JoinPlan, join_contained
+from lshdup.workspace.containment.samples import load_or_make_samples
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.from_documents import describe_other_collection
 from lshdup.workspace.request import Request, check_conflict, merge_params
@@ -84,20 +87,33 @@ class Against:
             self.sides, self.plan(), self.params.threshold, params, jobs=jobs, progress=progress
         )
 
-    def find_pairs_exactly(
-        self, jobs: int, progress: Progress = no_progress, measure: str = PairParams().measure
-    ) -> CrossPairs:
+    def find_pairs_exactly(self, jobs: int, progress: Progress = no_progress) -> CrossPairs:
         """Find all pairs, none missed. Raise InputError if a shingle set is unavailable."""
-        sets = self.load_all_sets(measure)
-        return find_cross_pairs_exactly(
-            self.sides, sets, self.params.threshold, jobs, progress, measure
-        )
+        sets = self._load_sets("jaccard", np.arange(len(self.sides.sizes)))
+        return find_cross_pairs_exactly(self.sides, sets, self.params.threshold, jobs, progress)
 
-    def load_all_sets(self, measure: str) -> RaggedSets:
-        """Load the sets of all documents. Raise InputError if one is unavailable."""
-        sizes = self.sides.sizes
-        sets = self.sides.sets(np.arange(len(sizes)))
-        lost = np.flatnonzero(sets.sizes != sizes)
+    def find_contained_pairs(
+        self,
+        request: Request,
+        progress: Progress = no_progress,
+        on_plan: Callable[[JoinPlan], None] = lambda _: None,
+        *,
+        sample: bool = False,
+    ) -> CrossPairs:
+        """Find the pairs of containment, as `join_contained`.
+
+        Raise InputError if a shingle set that is compared is unavailable.
+        """
+        sides, duplicate_of = self.sides, self.sides.find_exact_duplicates()
+        source = partial(self._load_sets, "containment")
+        given = JoinInput(duplicate_of, sides.sizes, source, sides.sample, sides.split)
+        found = join_contained(given, self.params, request, progress, on_plan, sample=sample)
+        return CrossPairs(found, duplicate_of, np.zeros(0, np.uint64))
+
+    def _load_sets(self, measure: str, documents: NDArray[np.int64]) -> RaggedSets:
+        """Load the sets of documents (ascending). Raise InputError if one is unavailable."""
+        sets = self.sides.sets(documents)
+        lost = documents[sets.sizes != self.sides.sizes[documents]]
         if len(lost):
             name = os.fsdecode(self.sides.names(lost[:1])[0])
             gone = count_of(len(lost), "document is", "documents are")
@@ -128,11 +144,9 @@ class Against:
         """Find partners that are the same in text, or in bytes as well."""
         return find_same_partners(self.sides, same)
 
-    def find_partners_exactly(self, measure: str, jobs: int, progress: Progress) -> Partners:
-        """Find partners, none missed. Raise InputError if a shingle set is unavailable."""
-        sets = self.load_all_sets(measure)
-        threshold = self.params.threshold
-        return find_partners_exactly(self.sides, sets, threshold, measure, jobs, progress)
+    def choose_partners(self, across: CrossPairs) -> Partners:
+        """Return the nearest partner of each document of DOCS among pairs that were all found."""
+        return choose_partners(self.sides, across)
 
     def expand_copies(self, pairs: CrossPairs, *, collapse: bool) -> ExpandedCrossPairs:
         """Expand to pairs of all documents."""
@@ -153,6 +167,7 @@ def load_sides(
     skipped_there: Callable[[Skipped], None] = lambda _: None,
     *,
     bands: bool = True,
+    samples: bool = False,
 ) -> Against:
     """Read or load both sides.
 
@@ -165,7 +180,8 @@ def load_sides(
     skipped : notified of each file of DOCS that is not compared.
     progress : notified (stage, steps done, steps in all).
     skipped_there : notified of each file of OTHER that is not compared.
-    bands : whether bands find the pairs: neither the exact join nor --same needs them.
+    bands : whether bands find the pairs: neither joins nor --same need them.
+    samples : whether samples are joined if the sets exceed memory.
 
     Errors: ParameterError or ArtifactError, which name the difference, if the sides cannot be
     compared.
@@ -178,7 +194,7 @@ def load_sides(
         # Names are checked before the work.
         check_named(others, "--against ", "name a folder or a file, or the store of an earlier run")
     else:
-        there = _load_store(other, request, say, fates)
+        there = _load_store(other, request, say, fates, samples=samples)
         request.accept_other(there.documents)
         request = _adopt_params(request, other, there.collection)
     beside = store
@@ -204,13 +220,12 @@ def load_sides(
     params = merge_params(BandParams, request.given)
     if request.documents and bands:  # A promise that cannot be kept is refused before the work.
         plan_bands(merge_params(SketchParams, request.given).perms, params)
-    collection = workspace.load_or_collect_signatures(request)
-    here = Side(collection, workspace.set_source(collection, request.jobs))
-    assert collection.sketch is not None
+    here = _load_side(workspace, request, samples=samples)
+    collection = here.collection
     if there is None:
         say(_advise_index(others))
         reader = Workspace(None, say, skipped_there, progress, secret, apart=store)
-        there = _read_other(reader, request, others, collection)
+        there = _read_other(reader, request, others, collection, samples=samples)
     if not are_same_filters(collection.shingle_filter, there.collection.shingle_filter):
         message = (
             f"from the sets of DOCS and of {other or _listed(others)} not the same shingles were"
@@ -239,8 +254,31 @@ def _select_store(others: tuple[bytes, ...]) -> Path | None:
     return Path(os.fsdecode(stores[0]))
 
 
+def _load_side(workspace: Workspace, request: Request, *, samples: bool) -> Side:
+    """Load or collect a side, with samples of the documents that are read if these may be joined.
+
+    samples : as of `load_sides`.
+    """
+    if not samples:
+        collection = workspace.load_or_collect_signatures(request)
+        return Side(collection, workspace.set_source(collection, request.jobs))
+    # The memory is that of both sides.
+    collection, sampled = workspace.collect_to_join(replace(request, memory=request.memory // 2))
+    source = workspace.set_source(collection, request.jobs)
+
+    def sample(members: NDArray[np.int64], rate: int) -> RaggedSets:
+        return load_or_make_samples(workspace, collection, members, rate, sampled, source)
+
+    return Side(collection, source, sample)
+
+
 def _load_store(
-    folder: Path, request: Request, say: Callable[[str], None], fates: Counter[str]
+    folder: Path,
+    request: Request,
+    say: Callable[[str], None],
+    fates: Counter[str],
+    *,
+    samples: bool,
 ) -> Side:
     """Load what a store holds; it is only read."""
 
@@ -251,13 +289,16 @@ def _load_store(
     workspace = Workspace(
         folder, lambda text: say(f"{folder}: {text}"), count, secret=secret, read_only=True
     )
-    stored = Request((), DocumentParams(), {}, request.jobs, is_other=True)
+    names = {each.name for each in fields(BandParams)}
+    given = {name: value for name, value in request.given.items() if name in names}
+    stored = Request(
+        (), DocumentParams(), given, request.jobs, is_other=True, memory=request.memory
+    )
     try:
-        collection = workspace.load_or_collect_signatures(stored)
+        return _load_side(workspace, stored, samples=samples)
     except ArtifactError as error:
         error.hint = error.hint.replace(RERUN, f"run `lshdup index OTHER --store {folder}`")
         raise
-    return Side(collection, workspace.set_source(collection, request.jobs))
 
 
 def _adopt_params(request: Request, folder: Path, stored: Collection) -> Request:
@@ -271,7 +312,12 @@ def _adopt_params(request: Request, folder: Path, stored: Collection) -> Request
 
 
 def _read_other(
-    reader: Workspace, request: Request, others: tuple[bytes, ...], here: Collection
+    reader: Workspace,
+    request: Request,
+    others: tuple[bytes, ...],
+    here: Collection,
+    *,
+    samples: bool,
 ) -> Side:
     """Read OTHER with the parameters of DOCS, but without their patterns."""
     assert here.sketch is not None
@@ -284,8 +330,7 @@ def _read_other(
         given=given,
         accept=lambda documents, _read: request.accept_other(documents),
     )
-    collection = reader.load_or_collect_signatures(wanted)
-    return Side(collection, reader.set_source(collection, request.jobs))
+    return _load_side(reader, wanted, samples=samples)
 
 
 def _advise_index(others: tuple[bytes, ...]) -> str:

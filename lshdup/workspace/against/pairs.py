@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from lshdup.frozen import dataclass
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import sort_keys
+from lshdup.lsh.buckets import Buckets
 from lshdup.lsh.candidates import (
     CandidateCounter,
     PairArrays,
@@ -66,13 +67,9 @@ def find_cross_pairs(
     Similarities are exact as long as the sets of both documents are available. Where the set of a
     document there is not, signatures decide; equal fingerprints mean equal sets.
     """
-    progress("candidates", 0, 0)
     duplicate_of = sides.find_exact_duplicates()
     members = documents_to_compare(duplicate_of, sides.sizes)
-    table = sort_keys(sides.build_band_keys(plan, jobs), members, jobs)
-    buckets, pieces = candidate_pairs(
-        table, params.max_bucket, lambda done, n: progress("candidates", done, n), sides.split, jobs
-    )
+    buckets, pieces = find_candidates(sides, members, plan, params, jobs, progress)
     verifier = Verifier(sides, duplicate_of, threshold, params.verify == "estimate", jobs)
     counter = CandidateCounter()
     pairs = gather_pairs(verifier.verify(counter.count(pieces)))
@@ -81,18 +78,33 @@ def find_cross_pairs(
     return CrossPairs(found, duplicate_of, estimated, verifier.by_estimate)
 
 
+def find_candidates(
+    sides: Sides,
+    members: NDArray[np.int64],
+    plan: BandPlan,
+    params: PairParams,
+    jobs: int,
+    progress: Progress,
+) -> tuple[Buckets, Iterator[PairArrays]]:
+    """Return the buckets of one band table over both sides, and their candidate pairs across.
+
+    members : ascending int64 array, the documents in the table.
+    """
+    progress("candidates", 0, 0)
+    table = sort_keys(sides.build_band_keys(plan, jobs), members, jobs)
+    return candidate_pairs(
+        table, params.max_bucket, lambda done, n: progress("candidates", done, n), sides.split, jobs
+    )
+
+
 def find_cross_pairs_exactly(
     sides: Sides,
     sets: RaggedSets,
     threshold: float,
     jobs: int = 1,
     progress: Progress = no_progress,
-    measure: str = PairParams().measure,
 ) -> CrossPairs:
-    """Find all pairs across the sides, none missed, by the prefix-filter join.
-
-    measure : one of MEASURES.
-    """
+    """Find all pairs across the sides, none missed, by the prefix-filter join."""
     progress("candidates", 0, 0)
     duplicate_of = sides.find_exact_duplicates()
     members = documents_to_compare(duplicate_of, sides.sizes)
@@ -100,7 +112,7 @@ def find_cross_pairs_exactly(
         sets,
         members,
         threshold,
-        measure,
+        "jaccard",
         jobs,
         sides.split,
         lambda done, n: progress("candidates", done, n),

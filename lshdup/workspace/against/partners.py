@@ -10,14 +10,12 @@ from numpy.typing import NDArray
 
 from lshdup.frozen import dataclass
 from lshdup.lsh.band_plan import BandPlan
-from lshdup.lsh.band_table import sort_keys
 from lshdup.lsh.buckets import NO_BUCKETS, Buckets
-from lshdup.lsh.candidates import PairArrays, candidate_pairs, documents_to_compare
-from lshdup.matching.measures import join_sets
+from lshdup.lsh.candidates import PairArrays, documents_to_compare
 from lshdup.matching.pairs import contains, pack_pairs
 from lshdup.params import PairParams
 from lshdup.utils.parallel import Progress, no_progress
-from lshdup.utils.ragged import RaggedSets
+from lshdup.workspace.against.pairs import CrossPairs, find_candidates
 from lshdup.workspace.against.sides import Sides
 from lshdup.workspace.against.verifying import Verifier
 
@@ -31,6 +29,7 @@ class Partners:
     estimated : bool array of shape (split,), whether the similarity is an estimate.
     by_estimate : number of candidates that were decided by an estimate, rejected ones too.
     buckets : buckets of the table.
+    is_exact : whether no partner was missed.
     """
 
     there: NDArray[np.int64]
@@ -38,6 +37,7 @@ class Partners:
     estimated: NDArray[np.bool_]
     by_estimate: int = 0
     buckets: Buckets = NO_BUCKETS
+    is_exact: bool = False
 
 
 def find_partners(
@@ -54,16 +54,13 @@ def find_partners(
     A document is compared until a partner is found, so that documents of one template cost a
     comparison each and no list of their pairs is made.
     """
-    progress("candidates", 0, 0)
     duplicate_of = sides.find_exact_duplicates()
     best = _Best(sides)
     best.add_same(sides.fingerprints)
     is_open = np.append(best.right < 0, np.ones(len(duplicate_of) - sides.split, bool))
     members = documents_to_compare(duplicate_of, sides.sizes)
-    table = sort_keys(sides.build_band_keys(plan, jobs), members[is_open[members]], jobs)
-    buckets, pieces = candidate_pairs(
-        table, params.max_bucket, lambda done, n: progress("candidates", done, n), sides.split, jobs
-    )
+    members = members[is_open[members]]
+    buckets, pieces = find_candidates(sides, members, plan, params, jobs, progress)
     verifier = Verifier(sides, duplicate_of, threshold, params.verify == "estimate", jobs)
     for left, right, score in verifier.verify(best.pass_open(pieces)):
         best.add(left, right, score)
@@ -74,33 +71,13 @@ def find_partners(
     return replace(found, by_estimate=verifier.by_estimate, buckets=buckets)
 
 
-def find_partners_exactly(
-    sides: Sides,
-    sets: RaggedSets,
-    threshold: float,
-    measure: str,
-    jobs: int,
-    progress: Progress = no_progress,
-) -> Partners:
-    """Find the nearest partner of each document of DOCS by all pairs, none missed.
-
-    measure : one of MEASURES.
-    """
-    progress("candidates", 0, 0)
-    duplicate_of = sides.find_exact_duplicates()
+def choose_partners(sides: Sides, across: CrossPairs) -> Partners:
+    """Return the nearest partner of each document of DOCS among all pairs across the sides."""
     best = _Best(sides)
     best.add_same(sides.fingerprints)
-    pairs = join_sets(
-        sets,
-        documents_to_compare(duplicate_of, sides.sizes),
-        threshold,
-        measure,
-        jobs,
-        sides.split,
-        lambda done, n: progress("candidates", done, n),
-    )
+    pairs = across.found.pairs
     best.add(pairs.left, pairs.right, pairs.similarity.real)
-    return best.finish(duplicate_of)
+    return replace(best.finish(across.duplicate_of), is_exact=across.found.candidates < 0)
 
 
 def find_same_partners(sides: Sides, same: str) -> Partners:

@@ -1,7 +1,7 @@
 """Two sides under one numbering: documents of DOCS from 0 on, documents of OTHER behind them."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +18,15 @@ from lshdup.utils.ragged import RaggedSets, SetSource, distinct
 
 @dataclass(frozen=True)
 class Side:
-    """A collection with signatures, and the function that gives its shingle sets.
+    """A collection with signatures, and the functions that give shingle sets of documents
+    (ascending int64 array), and their samples at a rate if samples may be joined.
 
     The set of a document that cannot be read any more is empty.
     """
 
     collection: Collection
     source: SetSource
+    sample: Callable[[NDArray[np.int64], int], RaggedSets] | None = None
 
     @property
     def documents(self) -> DocumentList:
@@ -152,6 +154,14 @@ class Sides:
         """Return the shingle sets of documents (ascending int64 array)."""
         here, there = self.separate(documents)
         return RaggedSets.concatenate([self.here.source(here), self.there.source(there)])
+
+    def sample(self, documents: NDArray[np.int64], rate: int) -> RaggedSets:
+        """Return samples of the shingle sets of documents (ascending int64 array)."""
+        assert self.here.sample is not None
+        assert self.there.sample is not None
+        here, there = self.separate(documents)
+        parts = [self.here.sample(here, rate), self.there.sample(there, rate)]
+        return RaggedSets.concatenate(parts)
 
 
 def _resolve(paths: Iterable[bytes]) -> Iterator[bytes]:

@@ -1,5 +1,5 @@
-"""The pairs of containment of a collection: by the exact join where the sets fit into memory, else
-by samples of the sets.
+"""The pairs of containment of a collection, or of two: by the exact join where the sets fit into
+memory, else by samples of the sets.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,10 +28,11 @@ from lshdup.lsh.sample_plan import (
 from lshdup.matching import sampled_join
 from lshdup.matching.containment_join import planned_memory
 from lshdup.matching.measures import join_sets
-from lshdup.matching.pairs import gather_pairs, pack_pairs
+from lshdup.matching.pairs import Columns, gather_pairs, pack_pairs
 from lshdup.matching.results import PairsFound
 from lshdup.params import BandParams, SketchParams
-from lshdup.utils.ragged import RaggedSets
+from lshdup.utils.parallel import Progress
+from lshdup.utils.ragged import RaggedSets, SetSource
 from lshdup.workspace.containment.samples import SampleCollector, load_or_make_samples
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.request import Request, merge_params
@@ -62,6 +63,26 @@ class JoinPlan:
         """Return the number of sets that are too small for the promise of the samples."""
         least = self.samples.promised_from if self.samples is not None else 0
         return int(np.count_nonzero(self.sizes < least))
+
+
+@dataclass(frozen=True)
+class JoinInput:
+    """Documents to join: those of a collection, or of two sides.
+
+    duplicate_of, sizes : int64 arrays of shape (n,), of `find_exact_duplicates`, and the number of
+        shingles of each document.
+    source : gives shingle sets.
+    sample : returns the samples of documents (ascending int64 array) at a rate.
+    split : number of the first document of the second side; None for one collection.
+    sets : all sets, if they are in memory.
+    """
+
+    duplicate_of: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    source: SetSource
+    sample: Callable[[NDArray[np.int64], int], RaggedSets]
+    split: int | None = None
+    sets: RaggedSets | None = None
 
 
 def plan_join(
@@ -117,45 +138,77 @@ def find_contained_pairs(
     run : state of the run.
     collection : documents, and their sets if memory or the store holds them.
     sampled : samples of the documents that this run has read.
-    params : threshold and recall.
-    request : threads and memory.
-    on_plan : notified of the plan, before the work.
-    sample : take samples, even if the sets fit into memory.
+    params, request, on_plan, sample : of `join_contained`.
 
     """
     request.accept(collection.documents, True)
     duplicate_of = find_exact_duplicates(collection.fingerprints)
-    members = documents_to_compare(duplicate_of, collection.sizes)
-    plan = plan_join(collection.sizes[members], params, request.memory, request.jobs, sample=sample)
-    on_plan(plan)
     source = set_source(collection, request.jobs, run.skipped, run.progress)
 
+    def sample_of(members: NDArray[np.int64], rate: int) -> RaggedSets:
+        return load_or_make_samples(run, collection, members, rate, sampled, source)
+
+    given = JoinInput(duplicate_of, collection.sizes, source, sample_of, sets=collection.sets)
+    found = join_contained(given, params, request, run.progress, on_plan, sample=sample)
+    return duplicate_of, found
+
+
+def join_contained(
+    given: JoinInput,
+    params: BandParams,
+    request: Request,
+    progress: Progress,
+    on_plan: Callable[[JoinPlan], None] = lambda _: None,
+    *,
+    sample: bool = False,
+) -> PairsFound:
+    """Return the pairs of containment of the documents that represent others.
+
+    Pairs are (inside, holder); across two sides, (left, right) with left < split <= right.
+
+    Parameters
+    ----------
+    given : the documents.
+    params : threshold and recall.
+    request : threads and memory.
+    progress : notified (stage, steps done, steps in all).
+    on_plan : notified of the plan, before the work.
+    sample : take samples, even if the sets fit into memory.
+
+    """
+    members = documents_to_compare(given.duplicate_of, given.sizes)
+    plan = plan_join(given.sizes[members], params, request.memory, request.jobs, sample=sample)
+    on_plan(plan)
+    first_right = None if given.split is None else int(np.searchsorted(members, given.split))
+
     def report(done: int, n: int) -> None:
-        run.progress("candidates", done, n)
+        progress("candidates", done, n)
 
     if plan.samples is None:
-        sets, rows = collection.sets, members
+        sets, rows, split = given.sets, members, given.split
         if sets is None:
-            sets, rows = source(members), np.arange(len(members))
-        pairs = join_sets(
-            sets, rows, params.threshold, "containment", plan.jobs, on_progress=report
-        )
-        if collection.sets is None:  # The order stays.
-            keys = pack_pairs(members[pairs.left], members[pairs.right])
-            pairs = replace(pairs, keys=keys)
-        return duplicate_of, PairsFound(pairs, -1)
-    samples = load_or_make_samples(run, collection, members, plan.samples.rate, sampled, source)
-    run.progress("candidates", 0, 0)
+            sets, rows, split = given.source(members), np.arange(len(members)), first_right
+        pairs = join_sets(sets, rows, params.threshold, "containment", plan.jobs, split, report)
+        if given.sets is None:  # The order stays.
+            pairs = replace(pairs, keys=pack_pairs(members[pairs.left], members[pairs.right]))
+        return PairsFound(pairs, -1)
+    samples = given.sample(members, plan.samples.rate)
+    progress("candidates", 0, 0)
     counter = CandidateCounter()
-    found = _find_candidates(samples, members, plan, request.jobs, report, on_plan)
-    pieces = counter.count(found)
+    found = _find_candidates(samples, members, plan, request.jobs, first_right, report, on_plan)
     verified = sampled_join.verify_containment(
-        pieces, collection.sizes, source, params.threshold, request.jobs
+        counter.count(found), given.sizes, given.source, params.threshold, request.jobs
     )
-    pairs = gather_pairs(verified)
+    pairs = gather_pairs(verified if given.split is None else map(_in_order, verified))
     # Without any pair, NumPy would take the scores for real ones.
     pairs = replace(pairs, values=pairs.values.astype(np.complex128))
-    return duplicate_of, PairsFound(pairs, counter.pairs)
+    return PairsFound(pairs, counter.pairs)
+
+
+def _in_order(pairs: Columns) -> Columns:
+    """Return pairs with the lower number first."""
+    left, right, scores = pairs
+    return np.minimum(left, right), np.maximum(left, right), scores
 
 
 def _find_candidates(
@@ -163,6 +216,7 @@ def _find_candidates(
     members: NDArray[np.int64],
     plan: JoinPlan,
     jobs: int,
+    split: int | None,
     on_progress: Callable[[int, int], None],
     on_plan: Callable[[JoinPlan], None],
 ) -> Iterator[PairArrays]:
@@ -175,8 +229,9 @@ def _find_candidates(
     while True:
         try:
             is_last = plan.samples.floor == LARGEST_FLOOR
+            limit = 1 << 62 if is_last else most
             yield from sampled_join.candidate_pairs(
-                samples, members, plan.samples, jobs, on_progress, 1 << 62 if is_last else most
+                samples, members, plan.samples, jobs, on_progress, limit, split
             )
             return
         except sampled_join.TooManyError:

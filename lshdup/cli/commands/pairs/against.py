@@ -1,6 +1,8 @@
 """`lshdup pairs --against`: the pairs of DOCS with OTHER, or what of DOCS is in none."""
 
 import math
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lshdup.cli.columns import column_names
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from lshdup.cli.output.target import Target
     from lshdup.utils.json_cells import Cell
     from lshdup.workspace.against.loading import Against
+    from lshdup.workspace.against.pairs import CrossPairs
     from lshdup.workspace.against.partners import Partners
 
 
@@ -52,6 +55,7 @@ def open_sides(session: Session, options: dict[str, Any]) -> "Against":
         console.progress,
         console.report_skipped_of_other,
         bands=not is_exact and options["same"] is None,
+        samples=is_exact and not options["exact"],
     )
     say_collection(session, both.here, 1, " of DOCS")
     where = f"stored in {both.store}" if both.store is not None else "of OTHER"
@@ -80,8 +84,7 @@ def find_partners(
     if options["same"] is not None:
         return both.find_same_partners(options["same"])
     if options["exact"] or params.measure == "containment":
-        _say_plan(session, both, params)
-        return both.find_partners_exactly(params.measure, jobs, console.progress)
+        return both.choose_partners(_join(session, both, options, params.measure))
     say_contract(console, both.plan(), both.params)
     partners = both.find_partners(params, jobs, console.progress)
     say_buckets(console, partners.buckets, both.sides.names, params.max_bucket)
@@ -102,13 +105,12 @@ def print_unmatched(session: Session, options: dict[str, Any], target: "Target")
     matched = f"{count_of(int(partners.estimated.sum()), 'document')} of DOCS near OTHER"
     _say_estimates(session, both, matched, partners.by_estimate)
     likeness = describe_likeness(both.params.threshold, options["same"], params.measure)
-    is_exact = options["exact"] or params.measure == "containment"
     bare = int((both.here.sizes[alone] == 0).sum())
     duration = console.duration_of("candidates") if console.is_verbose else ""
     console.summarize(
         f"{len(alone):,} of {count_of(len(documents), 'document')} of DOCS with no document "
         f"{likeness} in OTHER{f', {bare:,} of them not compared' if bare else ''}"
-        f"{', none missed' if is_exact else ''}"
+        f"{', none missed' if partners.is_exact else ''}"
         f"{duration}; {console.seconds:.2f} s in all"
     )
     warn_of_changes(session, documents, alone)
@@ -127,8 +129,7 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
     if same is not None:
         across = both.find_same(same)
     elif options["exact"] or measure == "containment":
-        _say_plan(session, both, params)
-        across = both.find_pairs_exactly(jobs, console.progress, measure)
+        across = _join(session, both, options, measure)
     else:
         say_contract(console, both.plan(), both.params)
         across = both.find_pairs(params, jobs, console.progress)
@@ -153,13 +154,16 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
     return console.exit_code_of(len(pairs))
 
 
-def _say_plan(session: Session, both: "Against", params: PairParams) -> None:
-    """Say before the work what the join by containment takes."""
-    if params.measure == "containment":
-        from lshdup.workspace.containment.joining import plan_join
+def _join(session: Session, both: "Against", options: dict[str, Any], measure: str) -> "CrossPairs":
+    """Find pairs by a join of all sets, or of samples of them; say before what it takes."""
+    from lshdup.pipeline import EVERY_SET
 
-        plan = plan_join(both.sides.sizes, both.params, jobs=session.request.jobs)
-        say_plan(session.console, plan)
+    console, request = session.console, session.request
+    if measure != "containment":
+        return both.find_pairs_exactly(request.jobs, console.progress)
+    if options["exact"]:
+        request = replace(request, memory=EVERY_SET)
+    return both.find_contained_pairs(request, console.progress, partial(say_plan, console))
 
 
 def _verified(_left: Any, _right: Any, similarity: Any, estimated: Any) -> "list[list[Cell]]":

@@ -1,0 +1,157 @@
+"""README and the pages of docs/ say what is so: examples run, what they show is what is printed,
+links lead somewhere, and pages are short.
+
+In `sh` blocks each line is a command that prints something. In `console` blocks `$ ` begins a
+command and its output follows; a line … stands for any number of lines. `python` blocks are run,
+`text` blocks are not. All blocks of a page are run in order, in one folder with `sample_corpus`.
+"""
+
+import re
+import unicodedata
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.running import shell
+
+PAGES = {
+    str(path.relative_to(ROOT)): path.read_text("utf-8")
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+}
+
+#: Pages that `lshdup.cli.reference` makes.
+GENERATED = {f"docs/reference/{name}.md" for name in ("commands", "options", "columns")}
+
+#: Words that are not used here, and the field's words for them.
+WORDS = {
+    "made anew": "rebuilt",
+    "as good as not there": "ignored",
+    "nameless file": "temporary file",
+    "near nothing": "has no near-duplicates",
+    "has no meaning with": "cannot be combined with",
+    "first copies": "exact duplicates and their representative",
+    "left out": "skipped",
+    "rows of files": "records",
+    "gives up": "stops keeping",
+    "whatever": "any",
+    "nobody": "no one: name the part that does not",
+}
+
+
+def blocks(page, kinds="sh|console|python"):
+    return re.findall(rf"^```({kinds})\n(.*?)^```$", PAGES[page], re.DOTALL | re.MULTILINE)
+
+
+def prose(page):
+    """The page without examples, code and addresses."""
+    text = re.sub(r"^```.*?^```$", "", PAGES[page], flags=re.DOTALL | re.MULTILINE)
+    return re.sub(r"\]\([^)]*\)|`[^`]*`|^    .*$", "", text, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)])
+def test_examples_run(page, corpus, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for kind, block in blocks(page):
+        if kind == "python":
+            exec(compile(block, page, "exec"), names)
+        elif kind == "console":
+            for example in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+                command, *shown = example.splitlines()
+                printed = ran(command, tmp_path).decode().splitlines()
+                assert is_shown(steady(printed), steady(shown)), (command, printed)
+        else:
+            for line in block.splitlines():
+                if not line.startswith("python3 -m venv"):  # the set-up commands: CI runs these
+                    assert ran(line, tmp_path) or line.startswith("lshdup index"), line
+
+
+def ran(line, folder):
+    process = shell(line, folder)
+    assert process.returncode == 0, (line, process.stderr)
+    return process.stdout
+
+
+def steady(lines):
+    """The lines without what a clock says."""
+    return [re.sub(r"\d+\.\d\d s\b", "# s", line) for line in lines]
+
+
+def is_shown(printed, shown):
+    """Whether the lines that a page shows are what was printed; … stands for any lines."""
+    pattern = "\n".join(".*" if line == "…" else re.escape(line) for line in shown)
+    return re.fullmatch(pattern, "\n".join(printed), re.DOTALL) is not None
+
+
+def test_there_are_examples():
+    """What runs the examples finds them."""
+    found = [kind for page in PAGES for kind, _ in blocks(page)]
+    assert found.count("sh") + found.count("console") >= 20
+    assert "python" in found
+
+
+def test_the_picture_is_what_is_printed():
+    """`python -m benchmarks.picture` draws it anew; it is small, and fetches nothing."""
+    from benchmarks.picture import PICTURE, TYPED, picture
+
+    drawn = PICTURE.read_text("utf-8")
+    assert drawn == picture()
+    assert len(drawn) < 20_000
+    assert not re.search(r"https?://(?!www\.w3\.org/|www\.textualize\.io)", drawn)
+    assert all("lshdup" in line for line, _ in TYPED)
+
+
+def anchors(page):
+    """The anchors of the headings of a page, as mkdocs and forges make them."""
+    text = re.sub(r"^```.*?^```$", "", PAGES[page], flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    plain = [
+        unicodedata.normalize("NFKD", each).encode("ascii", "ignore").decode() for each in headings
+    ]
+    return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", each).strip().lower()) for each in plain}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    folder = (ROOT / page).parent
+    for link in re.findall(r"\]\(([^)\s]+)\)", PAGES[page]):
+        if re.match(r"https?:|mailto:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (folder / path).resolve() if path else ROOT / page
+        assert target.is_file(), link
+        if page.startswith("docs/"):
+            assert target.is_relative_to(ROOT / "docs"), f"the site has no {link}"
+        if anchor:
+            assert anchor in anchors(str(target.relative_to(ROOT))), link
+
+
+def test_every_page_has_its_place_in_the_site():
+    listed = re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert sorted(f"docs/{each}" for each in listed) == sorted(set(PAGES) - {"README.md"})
+
+
+@pytest.mark.parametrize("page", sorted(set(PAGES) - GENERATED - {"README.md"}))
+def test_a_page_is_short_and_has_one_title(page):
+    assert PAGES[page].count("\n") <= 250
+    text = re.sub(r"^```.*?^```$", "", PAGES[page], flags=re.DOTALL | re.MULTILINE)
+    assert len(re.findall(r"^# ", text, re.MULTILINE)) == 1
+
+
+@pytest.mark.parametrize("page", sorted(set(PAGES) - GENERATED - {"README.md"}))
+def test_one_word_for_one_thing(page):
+    text = " ".join(prose(page).lower().split())
+    assert {old: new for old, new in WORDS.items() if old in text} == {}
+
+
+def test_set_up_commands():
+    commands = [
+        line
+        for _, block in blocks("README.md", "sh")
+        for line in block.splitlines()
+        if line.startswith("python3 -m venv")
+    ]
+    assert len(commands) == 2
+    assert "lshdup pairs sample_corpus --threshold 0.9" in commands[0]
+    assert "pytest" in commands[1]
+    assert "README.md" in (ROOT / ".ci/run").read_text()
