@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lshdup.errors import ArtifactError, InputError
 from lshdup.utils.ragged import RaggedSets
+from lshdup.utils.system import pwrite, release
 from lshdup.utils.temporary import MORE_ROOM, explained, temporary_file, usable_folder
 
 #: Bytes that are written at a time.
@@ -91,8 +92,8 @@ def release_pages(values: NDArray[Any]) -> None:
     base: object = values
     while isinstance(base, np.ndarray):
         base = base.base
-    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-        base.madvise(mmap.MADV_DONTNEED)
+    if isinstance(base, mmap.mmap):
+        release(base)
 
 
 def open_optional_spool(folder: Path | None) -> Spool | None:
@@ -119,7 +120,7 @@ def write_scratch(
     written = 0
     with _unpacking(path, folder):
         while written < len(data):
-            written += os.pwrite(file.fileno(), data[written:], at + written)
+            written += pwrite(file.fileno(), data[written:], at + written)
 
 
 def _unpacking(path: bytes, folder: Path | None) -> contextlib.AbstractContextManager[None]:

@@ -13,12 +13,10 @@ from numpy.typing import DTypeLike, NDArray
 
 from lshdup.errors import ArtifactError, InputError
 from lshdup.utils.atomic import PREFIX, SUFFIX
+from lshdup.utils.system import allocate
 
 #: What helps where a disk is full.
 MORE_ROOM = "name a store with more room with --store DIR, or a folder with TMPDIR"
-
-#: Zeros that are written at a time.
-_ZEROS = 64 << 20
 
 
 def usable_folder(folder: Path | None) -> Path | None:
@@ -62,15 +60,5 @@ def mapped_array(folder: Path | None, shape: tuple[int, ...], dtype: DTypeLike) 
     message = f"{folder or tempfile.gettempdir()} has no room for {size:,} bytes"
     with explained(message, MORE_ROOM), temporary_file(folder) as file:
         # Allocated now: a mapped file that meets a full disk later kills the process.
-        _allocate(file, size)
+        allocate(file, size)
         return np.asarray(np.memmap(file, dtype, "r+", shape=shape))
-
-
-def _allocate(file: IO[bytes], size: int) -> None:
-    """Take the room for a file, by writing zeros where the system has no call for it."""
-    if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(file.fileno(), 0, size)
-        return
-    for start in range(0, size, _ZEROS):
-        file.write(bytes(min(_ZEROS, size - start)))
-    file.flush()
