@@ -46,7 +46,7 @@ class Spool:
     def append(self, values: NDArray[np.uint64]) -> None:
         """Write values behind those that are there."""
         with self._reporting():
-            self._file.write(values.tobytes())
+            self._file.write(np.ascontiguousarray(values).data)
 
     def values(self) -> NDArray[np.uint64]:
         """Return all values, mapped; valid until the spool is closed and the array is dropped."""
