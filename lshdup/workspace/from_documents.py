@@ -289,19 +289,13 @@ def _collect(
     previous = None
     if not request.check_content:
         previous = _load_previous(run, request, documents, shingle, sketch, shingle_filter, journal)
+    if sketch is not None and (previous is None or (previous.rows < 0).any()):
+        run.expect_signatures(documents, sketch.perms)
     collection = collect(
-        documents,
-        shingle,
-        sketch,
-        shingle_filter=shingle_filter,
-        jobs=request.jobs,
-        previous=previous,
-        keep=keep,
-        arrays=run.arrays,
-        progress=run.progress,
-        checkpoint=journal,
+        documents, shingle, sketch, shingle_filter=shingle_filter, jobs=request.jobs,
+        previous=previous, keep=keep, arrays=run.arrays, progress=run.progress, checkpoint=journal,
         on_sets=run.on_sets,
-    )
+    )  # fmt: skip
     run.report_skipped(collection.skipped, request.documents)
     return collection
 
