@@ -23,12 +23,16 @@ KnownRecords = Mapping[tuple[bytes, int, int], RecordList | None]
 
 
 class _Piece(NamedTuple):
-    """The records of one file with their names; `number` is that of the file as a document."""
+    """The records of one file with their names; `number` is that of the file as a document.
+
+    order : the byte order of names that are numbered; empty for others.
+    """
 
     names: StringTable
     path: bytes
     number: int
     records: RecordList
+    order: NDArray[np.int64]
 
 
 def expand_records(
@@ -83,8 +87,11 @@ def expand_records(
                 for number, reason, detail, name in records.skipped:
                     name = name or b"%s:%d" % (path, number)
                     skip(index, Skipped(name, reason, detail), number)
-                names = records.names or name_records(path, records.numbers)[0]
-                pieces.append(_Piece(names, path, index, records))
+                if records.names is not None:
+                    mine, in_order = records.names, np.zeros(0, np.int64)
+                else:
+                    mine, in_order = name_records(path, records.numbers, arrays)
+                pieces.append(_Piece(mine, path, index, records, in_order))
             elif size <= documents.max_bytes:
                 continue
             else:
@@ -142,7 +149,7 @@ def _order_of_blocks(others: StringTable, pieces: list[_Piece]) -> NDArray[np.in
         if (last and key.startswith(last)) or (cut < len(names) and names[cut].startswith(key)):
             return None
         first, piece = places[key]
-        blocks += [np.arange(before, cut), first + name_records(key[:-1], piece.records.numbers)[1]]
+        blocks += [np.arange(before, cut), first + piece.order]
         before, last = cut, key
     return np.concatenate([*blocks, np.arange(before, len(names))])
 
@@ -154,18 +161,31 @@ def _order_of_names(
 
     Of equal names a whole file is the first, then the order is that of files and numbers.
     """
-    every = list(names)
-    order = np.lexsort((numbers, file, numbers > 0)).tolist()
-    order.sort(key=every.__getitem__)
-    again = [at for at in range(1, len(order)) if every[order[at]] == every[order[at - 1]]]
-    first, repeated = -1, []
-    for at in again:
-        if first < 0 or every[order[at]] != every[first]:
-            first = order[at - 1]
-        here, there = (_place(paths, file, numbers, index) for index in (order[at], first))
-        detail = f"{here}; the first is {there}"
-        repeated.append((order[at], Skipped(every[order[at]], Reason.REPEATED, detail)))
-    return np.delete(np.array(order, np.int64), again), repeated
+    order = np.lexsort((numbers, file, numbers > 0))
+    keys = names.eight_bytes()[order]
+    by_key = np.argsort(keys, kind="stable")
+    order, keys = order[by_key], keys[by_key]
+    del by_key
+    again: list[int] = []
+    repeated = []
+    # Names that agree in the bytes of the key are one run, and few: only they become objects.
+    agree = np.concatenate([[False], keys[1:] == keys[:-1], [False]])
+    changes = np.flatnonzero(agree[1:] != agree[:-1]).tolist()
+    for start, end in zip(changes[::2], changes[1::2], strict=True):
+        run = slice(start, end + 1)
+        every = dict(zip(order[run].tolist(), names.strings_at(order[run]), strict=True))
+        mine = sorted(every, key=every.__getitem__)
+        order[run] = mine
+        first = mine[0]
+        for at, index in enumerate(mine[1:], start + 1):
+            if every[index] != every[first]:
+                first = index
+                continue
+            here, there = (_place(paths, file, numbers, each) for each in (index, first))
+            detail = f"{here}; the first is {there}"
+            repeated.append((index, Skipped(every[index], Reason.REPEATED, detail)))
+            again.append(at)
+    return np.delete(order, again) if again else order, repeated
 
 
 def _place(

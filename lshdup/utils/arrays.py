@@ -47,7 +47,13 @@ class Arrays:
         return self._make(shape, dtype, np.zeros)
 
     def concatenate(self, parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-        """Return arrays one after the other. Raises ArtifactError if the disk has no room."""
+        """Return arrays one after the other: of one that is not empty, no copy.
+
+        Raises ArtifactError if the disk has no room.
+        """
+        filled = [part for part in parts if len(part)]
+        if len(filled) == 1:
+            return filled[0]
         shape = (sum(map(len, parts)), *parts[0].shape[1:])
         return np.concatenate(parts, out=self.empty(shape, np.result_type(*parts)))
 

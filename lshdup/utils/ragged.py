@@ -134,6 +134,26 @@ class StringTable:
             at += len(table)
         return cls(arrays.concatenate([table.blob for table in tables]), offsets)
 
+    def eight_bytes(self) -> NDArray[np.uint64]:
+        """Return a key of each string, which is smaller only for strings that come first.
+
+        It has eight bytes behind those that all strings begin with. Strings may share a key.
+        Returns a uint64 array of shape (n,).
+        """
+        n = len(self)
+        starts, sizes = np.asarray(self.offsets[:-1]), self.sizes
+        shared = 0
+        while n and sizes.min() > shared and (each := self.blob[starts + shared])[0] == each.max():
+            if each.min() != each[0]:
+                break
+            shared += 1
+        keys = np.zeros(n, np.uint64)
+        for at in range(shared, shared + 8):
+            there = sizes > at
+            keys <<= np.uint64(8)
+            keys[there] |= self.blob[starts[there] + at]
+        return keys
+
     def strings_at(self, indices: NDArray[np.int64]) -> list[bytes]:
         """Return the strings at `indices`, as objects."""
         return list(self.take(indices))

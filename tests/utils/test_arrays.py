@@ -68,3 +68,14 @@ def test_strings_taken_in_pieces_are_those_taken_at_once(monkeypatch, tmp_path):
     assert list(pieces) == whole == [table[i] for i in indices.tolist()]
     again = StringTable.concatenate([pieces, table, StringTable.from_strings([])], arrays)
     assert list(again) == [*whole, *table]
+
+
+@pytest.mark.parametrize("shared", [b"", b"abc", b"twelve/bytes"])
+def test_a_smaller_key_of_a_string_means_that_it_comes_first(shared):
+    rng = np.random.default_rng(5)
+    letters = [b"", b"\0", b"a", b"b", b"\xff"]
+    every = [shared + b"".join(letters[i] for i in rng.integers(0, 5, 12)) for _ in range(300)]
+    keys = StringTable.from_strings(every).eight_bytes().tolist()
+    assert len(set(keys)) > 100
+    ranked = sorted(range(300), key=lambda at: (keys[at], every[at]))
+    assert [every[at] for at in ranked] == sorted(every)
