@@ -78,7 +78,7 @@ def vocabulary(script: str) -> Vocabulary:
 
 
 @functools.cache
-def _zipf(size: int) -> NDArray[np.int32]:
+def zipf(size: int) -> NDArray[np.int32]:
     """Return the rank for each 20-bit number: k with a chance of about 1 / k, Zipf's law.
 
     Integers only, which every machine rounds alike.
@@ -94,7 +94,7 @@ def _ranks(
     rng: np.random.Generator, shape: int | tuple[int, ...], size: int = VOCABULARY
 ) -> NDArray[np.int32]:
     """Return ranks below `size`, low ones often."""
-    ranks: NDArray[np.int32] = _zipf(size)[rng.integers(0, 1 << 20, shape, np.int32)]
+    ranks: NDArray[np.int32] = zipf(size)[rng.integers(0, 1 << 20, shape, np.int32)]
     return ranks
 
 

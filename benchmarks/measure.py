@@ -34,6 +34,8 @@ class Run:
     lines : lines of the answer.
     pairs : pairs in the answer, if requested.
     cpu : seconds of processor time, of the processes it started too.
+    memory, mapped : peaks of bytes of anonymous memory, and of mapped files, if they were sampled.
+    disk : most bytes of the file system that were taken meanwhile, if that was sampled.
     """
 
     seconds: float
@@ -41,6 +43,9 @@ class Run:
     lines: int = 0
     pairs: frozenset[NamePair] = frozenset()
     cpu: float = 0.0
+    memory: int = 0
+    mapped: int = 0
+    disk: int = 0
 
 
 def run(
@@ -49,11 +54,13 @@ def run(
     keep: bool = False,
     package: Path = ROOT,
     environment: Mapping[str, str] | None = None,
+    samples: int = 0,
 ) -> Run:
     """Run a command that must succeed.
 
     keep : read the answer, lines `name TAB name ...`, as pairs.
     package : the folder that lshdup is imported from.
+    samples : how often a second its memory and the disk are looked at.
     """
     env = {name: value for name, value in os.environ.items() if not name.startswith("LSHDUP_")}
     env |= {
@@ -65,9 +72,12 @@ def run(
         result, out, err = (Path(temporary) / name for name in ("result", "out", "err"))
         launcher = [sys.executable, "-I", "-S", str(ROOT / "benchmarks" / "launcher.py")]
         subprocess.run(
-            [*launcher, *map(str, (result, out, err)), *command], cwd=cwd, env=env, check=True
+            [*launcher, *map(str, (result, out, err, samples)), *command],
+            cwd=cwd,
+            env=env,
+            check=True,
         )
-        seconds, peak, code, cpu = result.read_text().split()
+        seconds, peak, code, cpu, *sampled = result.read_text().split()
         if int(code):
             raise CommandFailedError(
                 f"{' '.join(command)}: exit code {code}: {err.read_text(errors='replace')[-2000:]}"
@@ -80,7 +90,7 @@ def run(
             with out.open("rb") as file:
                 while part := file.read(1 << 22):
                     lines += part.count(b"\n")
-    return Run(float(seconds), int(peak), lines, pairs, float(cpu))
+    return Run(float(seconds), int(peak), lines, pairs, float(cpu), *map(int, sampled))
 
 
 def _pairs(answer: bytes) -> frozenset[NamePair]:

@@ -25,6 +25,7 @@ ORDER = (
     "exact",
     "containment",
     "passages",
+    "rows",
     "kinds",
     "stages",
     "hot",

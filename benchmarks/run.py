@@ -66,6 +66,11 @@ def versions() -> dict[str, str]:
     return found
 
 
+def _numbers(text: str) -> tuple[int, ...]:
+    """Return some numbers, without zeros, from a list with commas."""
+    return tuple(number for number in map(int, text.split(",")) if number)
+
+
 def options_of(arguments: list[str] | None) -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(
@@ -102,6 +107,18 @@ def options_of(arguments: list[str] | None) -> argparse.Namespace:
         action="store_true",
         help="also 1,000,000 files in the section `scale` (8 GB of disk)",
     )
+    for name, default, size in (
+        ("--rows", Bench.rows, "400 bytes"),
+        ("--long-rows", Bench.long_rows, "2 kB"),
+    ):
+        numbers = ",".join(map(str, default))
+        parser.add_argument(
+            name,
+            type=_numbers,
+            default=default,
+            metavar="N,N",
+            help=f"rows of {size} in the section `rows`, ascending, or 0 (default: {numbers})",
+        )
     parser.add_argument(
         "--folder",
         type=Path,
@@ -162,6 +179,8 @@ def main(arguments: list[str] | None = None) -> None:
             options.runs,
             options.million,
             options.seed,
+            options.rows,
+            options.long_rows,
         )
         print(
             ", ".join(f"{name} {version}" for name, version in versions().items()),

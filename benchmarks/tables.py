@@ -28,9 +28,13 @@ _UNITS: list[tuple[tuple[str, ...], Callable[[float], str]]] = [
     ),
     (("ratio", "ratio of again", "lshdup is faster"), lambda x: f"{_significant(x)} ×"),
     (("recall", "precision", "error"), lambda x: f"{x:.4f}"),
-    (("memory", "query memory", "planned", "store", "size"), _bytes),
-    (("µs a document", "ms a file", "µs a pair", "µs a set"), _significant),
-    (("MB/s", "bytes a pair", "bytes a document"), lambda x: f"{x:,.0f}"),
+    (("memory", "query memory", "mapped", "planned", "store", "disk", "size"), _bytes),
+    (("µs a document", "ms a file", "µs a pair", "µs a set", "µs a row", "hours"), _significant),
+    (("CPU µs a row",), _significant),
+    (
+        ("MB/s", "bytes a pair", "bytes a document", "memory a row", "disk a row"),
+        lambda x: f"{x:,.0f}",
+    ),
 ]
 #: Column -> format of its numbers; other columns hold words or plain counts.
 FORMATS = {column: form for columns, form in _UNITS for column in columns}

@@ -369,7 +369,7 @@ class PassageParams(_Params):
     """Which passages are found (`matching.passages` has their definition).
 
     least : tokens of the shortest passage.
-    max_documents : a sequence in more places than this is common: it is not compared in pairs.
+    max_documents : what is in more documents, or in twice as many places, is extended together.
     gap : most tokens in a row that may differ between the places of a passage; 0: verbatim.
     """
 

@@ -6,12 +6,16 @@ import hashlib
 import json
 import sys
 
+import numpy as np
 import pytest
 
-from benchmarks import measure, report
+from benchmarks import measure, report, rows
 from benchmarks.corpora import KINDS, REPLACED, corpus, text_of
 from benchmarks.peers.texts import jaccard
 from benchmarks.tables import Table
+from tests.conftest import require
+
+pq = require("parquet", "pyarrow.parquet")
 
 
 def test_corpora_never_change():
@@ -35,7 +39,11 @@ def test_sizes(kind, low, high):
 
 
 def shingles(number):
-    words = text_of("natural", number).decode().lower().replace(".", " ").replace(",", " ").split()
+    return shingles_of(text_of("natural", number).decode())
+
+
+def shingles_of(text):
+    words = text.lower().replace(".", " ").replace(",", " ").split()
     return set(zip(words, words[1:], words[2:], strict=False))
 
 
@@ -63,6 +71,44 @@ def test_a_small_corpus_begins_a_large_one(tmp_path):
 def test_a_corpus_that_was_not_finished_is_made_anew(tmp_path):
     (tmp_path / "tiny-3" / "0000").mkdir(parents=True)
     assert len(list(corpus(tmp_path, "tiny", 3).rglob("*.txt"))) == 3
+
+
+def test_rows_never_change_and_begin_a_larger_corpus(tmp_path):
+    texts = rows.texts_of("short", np.array([0, 9, 1_234_567, 9_999_999])).to_pylist()
+    digest = hashlib.blake2b("\0".join(texts).encode(), digest_size=8).hexdigest()
+    assert digest == "1c3e831883be9a6e", "raise rows.VERSION, so that kept folders are made anew"
+    small, large = (rows.corpus(tmp_path, "short", n) for n in (30, 25_001))
+    read = [
+        [row for file in sorted(folder.iterdir()) for row in pq.read_table(file).to_pylist()]
+        for folder in (small, large)
+    ]
+    assert read[0] == read[1][:30]
+    assert [row["id"] for row in read[1]] == list(range(25_001))
+    assert 380 < sum(len(row["text"]) for row in read[1]) / 25_001 < 430
+
+
+def test_every_tenth_row_is_a_near_copy_of_known_similarity():
+    numbers = np.arange(9, 4000, 10)
+    sources = rows.sources_of(numbers)
+    assert (sources < numbers).all()
+    assert (sources % 10 != 9).all()
+    pairs = zip(
+        *(rows.texts_of("long", each).to_pylist() for each in (numbers, sources)), strict=True
+    )
+    expected = sorted((1 - p) ** 3 / (2 - (1 - p) ** 3) for p in REPLACED)
+    found = sorted(jaccard(*map(shingles_of, pair)) for pair in pairs)
+    assert abs(np.mean(found) - np.mean(expected)) < 0.03  # 4 · 0.15 / sqrt(400)
+    assert found[0] > expected[0] - 0.15
+    alone = [shingles_of(text) for text in rows.texts_of("long", np.arange(9)).to_pylist()]
+    assert max(jaccard(a, b) for at, a in enumerate(alone) for b in alone[:at]) < 0.05
+
+
+def test_memory_and_disk_are_sampled(tmp_path):
+    work = "import time; x = bytearray(b'x') * 50_000_000; time.sleep(0.3)"
+    ran = measure.run(sys.executable, "-c", work, cwd=tmp_path, samples=50)
+    assert 50e6 < ran.memory < 100e6
+    assert ran.mapped > 0
+    assert measure.run(sys.executable, "-c", "", cwd=tmp_path).memory == 0
 
 
 def test_runs_are_measured(tmp_path):

@@ -22,6 +22,8 @@ class Bench:
     runs: int = 5
     million: bool = False
     seed: int = 1
+    rows: tuple[int, ...] = (100_000, 1_000_000)
+    long_rows: tuple[int, ...] = (100_000,)
 
     @property
     def store(self) -> Path:
@@ -39,14 +41,14 @@ class Bench:
         self.md5sum(folder.name)
         return folder.name
 
-    def lshdup(self, *arguments: str, keep: bool = False) -> Run:
+    def lshdup(self, *arguments: str, keep: bool = False, samples: int = 0) -> Run:
         """Run lshdup once."""
-        return run(*LSHDUP, *arguments, cwd=self.home, keep=keep)
+        return run(*LSHDUP, *arguments, cwd=self.home, keep=keep, samples=samples)
 
-    def fresh(self, *arguments: str, keep: bool = False) -> Run:
+    def fresh(self, *arguments: str, keep: bool = False, samples: int = 0) -> Run:
         """Run lshdup once without a store."""
         self.forget()
-        return self.lshdup(*arguments, keep=keep)
+        return self.lshdup(*arguments, keep=keep, samples=samples)
 
     def forget(self) -> None:
         """Remove the store."""

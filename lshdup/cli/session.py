@@ -28,6 +28,7 @@ from lshdup.params import (
     SketchParams,
 )
 from lshdup.utils.messages import printable
+from lshdup.utils.system import is_waiting_pipe, with_slashes
 from lshdup.workspace.request import Request, merge_params
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ def read_parameters(
         refuse(ctx, ("check_files",), "with DOCS, which are looked at again")
     elif "docs" in options:
         refuse_without_documents(ctx)
-        if _is_waiting_pipe():
+        if is_waiting_pipe(0):
             console.say(
                 "standard input is not read; --files-from - reads names of documents from it"
             )
@@ -236,7 +237,7 @@ def _named_documents(options: dict[str, Any]) -> tuple[bytes, ...]:
         option, source, _ = lists[0]
         message = f"{option} {printable(source)} names no documents"
         raise InputError(message, f"name DOCS, or leave {option} out to continue from the store")
-    return documents + names
+    return tuple(map(with_slashes, documents + names))
 
 
 def _read_list(option: str, source: bytes, separator: bytes) -> list[bytes]:
@@ -254,19 +255,3 @@ def _read_list(option: str, source: bytes, separator: bytes) -> list[bytes]:
         hint = f"a list with NUL, as `find -print0` writes it, is read by --files0-from {where}"
         raise InputError(message, hint)
     return [name for name in data.split(separator) if name]
-
-
-def _is_waiting_pipe() -> bool:
-    """Return whether standard input is a pipe with data, or with an open writer."""
-    import select
-    import stat
-
-    try:
-        if not stat.S_ISFIFO(os.fstat(0).st_mode):
-            return False
-        poll = select.poll()
-        poll.register(0, select.POLLIN)
-        events = dict(poll.poll(0)).get(0, 0)
-    except (OSError, ValueError):
-        return False
-    return bool(events & select.POLLIN) or not events

@@ -20,6 +20,7 @@ from lshdup.collection.collection import (
     Unfiltered,
     current_reader,
 )
+from lshdup.collection.sequence_keeper import SequenceKeeper
 from lshdup.collection.set_keeper import SetKeeper, SetsAgain
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.expansion import expand_records
@@ -74,11 +75,10 @@ def collect(
     shingle_filter: ShingleFilter | None = None,
     jobs: int = 1,
     previous: Previous | None = None,
-    keep: Spool | int = 0,
+    keep: Spool | int | SequenceKeeper = 0,
     allocate: Allocate = in_memory,
     progress: Progress = no_progress,
     checkpoint: Checkpoint | None = None,
-    in_order: bool = False,
     on_sets: OnSets | None = None,
 ) -> Collection:
     """Read documents, make their shingle sets and, if `sketch` is given, their signatures.
@@ -88,7 +88,6 @@ def collect(
         them in memory if they fit into so many bytes.
     allocate : makes the array of the signatures.
     checkpoint : receives finished batches when it is due.
-    in_order : keep sequences of tokens in the place of sets, as `Shingler` makes them.
     on_sets : receives the filtered sets of documents that are read.
 
     A file that turns out to be a mailbox becomes its mails, in a second pass over them.
@@ -101,14 +100,14 @@ def collect(
         if unchanged is not None:
             return replace(unchanged, shingle=shingle)
     rows = _Rows(documents, shingle, sketch, shingle_filter, allocate)
-    keeper = SetKeeper(keep, in_order=in_order)
+    keeper = keep if isinstance(keep, SequenceKeeper) else SetKeeper(keep)
     if previous is not None:
         rows.reuse(previous)
         keeper.reuse(previous.collection.unfiltered_sets, rows.known, previous.rows)
     todo = np.flatnonzero(rows.is_document & ~rows.known)
     finished: list[tuple[ShingleBatch, SetsAgain | None]] = []
     done, mailboxes = 0, list[int]()
-    workers = Workers(shingle, jobs, in_order=in_order)
+    workers = Workers(shingle, jobs, in_order=isinstance(keeper, SequenceKeeper))
 
     def keep_copy(made: ShingleBatch, sets: RaggedSets, prints: NDArray[np.uint64]) -> RaggedSets:
         if on_sets is not None:
@@ -139,7 +138,7 @@ def collect(
     whole = collect(
         expanded, shingle, sketch, shingle_filter=shingle_filter, jobs=jobs,
         previous=_all_of(collected, expanded), keep=keep, allocate=allocate, progress=progress,
-        checkpoint=checkpoint, in_order=in_order, on_sets=on_sets,
+        checkpoint=checkpoint, on_sets=on_sets,
     )  # fmt: skip
     every = sorted([*whole.skipped, *skipped], key=lambda each: each.skipped.name)
     read = (whole.read or 0) + len(todo) - len(mailboxes)
@@ -168,7 +167,10 @@ def sketch_collection(
 
 
 def unchanged_collection(
-    documents: DocumentList, sketch: SketchParams | None, previous: Previous, keep: Spool | int
+    documents: DocumentList,
+    sketch: SketchParams | None,
+    previous: Previous,
+    keep: Spool | int | SequenceKeeper,
 ) -> Collection | None:
     """Return the previous collection if no document was added, changed or removed since, else None.
 

@@ -22,11 +22,9 @@ class SetKeeper:
     """Collect the sets of a run in document order, in a spool or in memory.
 
     Stops keeping them once they exceed the memory limit. keep : a spool, or the limit in bytes.
-    in_order : keep sequences, as of `Shingler`, which are not sorted.
     """
 
-    def __init__(self, keep: Spool | int, *, in_order: bool = False) -> None:
-        self._in_order = in_order
+    def __init__(self, keep: Spool | int) -> None:
         self._spool = keep if isinstance(keep, Spool) else None
         self._room = keep if isinstance(keep, int) else 1 << 62
         self._parts: list[RaggedSets] | None = [] if self._room else None
@@ -42,8 +40,7 @@ class SetKeeper:
         """
         if self._parts is None:
             return NO_SETS
-        copy = made.sets.copy()
-        return copy if self._in_order else copy.sort()
+        return made.sets.copy().sort()
 
     def reuse(
         self, sets: RaggedSets | None, known: NDArray[np.bool_], rows: NDArray[np.int64]

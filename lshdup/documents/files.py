@@ -15,6 +15,7 @@ from lshdup.kernels.helpers import PADDING
 from lshdup.skipped import Reason
 from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import StringTable, offsets_of
+from lshdup.utils.system import READ, pread_into
 
 #: The kernels know Linux's statx(2) and its record; elsewhere Python reads the same values.
 KERNELS_KNOW_THE_SYSTEM = (
@@ -26,9 +27,6 @@ LARGE = 16 << 20
 
 #: Parts of a file with fewer bytes between them are read at once.
 _GAP = 1 << 14
-
-# Not blocking: a file that has become a pipe since it was listed must not hold the run up.
-_OPEN = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 @dataclass(frozen=True)
@@ -130,7 +128,7 @@ def read_files(
     text = (buffer or Buffer()).room(int(offsets[-1]) + PADDING)
     if KERNELS_KNOW_THE_SYSTEM and n:
         kernels.read_files(
-            paths.blob, paths.offsets, _path_room(paths), _OPEN, text, starts, expected, outcomes
+            paths.blob, paths.offsets, _path_room(paths), READ, text, starts, expected, outcomes
         )
     text[offsets[-1] :] = 0
     failed: dict[int, OSError] = {}
@@ -176,7 +174,7 @@ def read_spans(
     for number, first in enumerate(firsts.tolist()):
         place, start, end = int(starts[first]), int(offsets[number]), int(offsets[number + 1])
         while start < end:
-            got = os.preadv(file, [text[start:end].data], place)
+            got = pread_into(file, text[start:end].data, place)
             if not got:
                 raise RecordError(Reason.CHANGED, "its file has become shorter")
             place, start = place + got, start + got
@@ -191,7 +189,7 @@ def _path_room(paths: StringTable) -> NDArray[np.uint8]:
 
 
 def _read(path: bytes, most: int) -> bytes:
-    descriptor = os.open(path, _OPEN)
+    descriptor = os.open(path, READ)
     try:
         parts, size = [], 0
         while size <= most and (data := os.read(descriptor, 1 << 20)):

@@ -36,6 +36,7 @@ from lshdup.utils.compression import (
     unpack_to,
 )
 from lshdup.utils.ragged import StringTable
+from lshdup.utils.system import pread
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -185,7 +186,7 @@ class RecordFiles:
         Raises as `list_records` does.
         """
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123 (bytes path)
-            head = os.pread(file.fileno(), HEAD, 0)
+            head = pread(file.fileno(), HEAD, 0)
             if not is_packed(head):
                 yield file.fileno()
                 return

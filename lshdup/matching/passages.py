@@ -9,11 +9,12 @@ and what recurs as a part of longer passages only is no passage of its own.
 
 *Common sequences.* Comparing all pairs of a million places would take forever, and a list of all
 the ways in which they differ would help nobody. An anchor (`shingling.winnowing`) whose gram stands
-at more than `max_documents` anchors is common, and finds no runs. Instead its gram is extended by a
-token on its right or else on its left as long as half of its places, overlapping ones not counted,
-agree. What it is extended to is a passage, with all its places, if it has `least`
-tokens. Runs are found by other anchors, and pass over common ones. One template with a hundred
-thousand fillings is one passage, and so is a word that a text repeats a million times.
+in more than `max_documents` documents, or at more than twice as many anchors, is common, and finds
+no runs. Instead its gram is extended by a token on its right or else on its left as long as half of
+its places, overlapping ones not counted, agree. What it is extended to is a passage, with all its
+places, if it has `least` tokens. Runs are found by other anchors, and pass over common ones. One
+template with a hundred thousand fillings is one passage, and so is a word that a text repeats a
+million times.
 
 *Gaps.* With a gap, places are equal but for some tokens: in the place of runs there are chains, of
 runs of at least a gram each, a run at most `gap` tokens behind the one before it in both places.
@@ -35,15 +36,20 @@ from lshdup.kernels.ordering import order_by_key
 from lshdup.kernels.passages.places import list_places
 from lshdup.kernels.passages.runs import Grouped, compare_in_pairs, extend_together
 from lshdup.params import PassageParams
+from lshdup.utils.arrays import Arrays
 from lshdup.utils.parallel import Progress, no_progress, run_parts
 from lshdup.utils.ragged import RaggedSets, offsets_of, ranges
 from lshdup.utils.scratch import Spool, release_pages
 
-#: Bytes that the sort of one anchor takes, and what a run takes until it is a passage.
-_SORT_BYTES = 48
+#: Bytes that the sort of one anchor takes, and the most that the sort of a part takes.
+_SORT_BYTES, _MOST_TO_SORT = 48, 128 << 20
 
-#: Places, and runs, that a kernel writes at a time.
-_AT_ONCE = 1 << 18
+#: Places, and runs, that a kernel writes at a time; groups, and passages, that it looks at until
+#: the pages of tokens that it has seen are let go of.
+_AT_ONCE, _GROUPS_AT_ONCE = 1 << 18, 1 << 9
+
+#: Spreads the keys of the sort: hashes of anchors are small, being the smallest of their windows.
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,8 @@ class Passages:
 class Anchors:
     """Anchors of sequences that stand one after the other, in their order.
 
+    Those whose gram is at no other anchor may be missing.
+
     hashes : uint64 array of shape (a,), of the gram at each anchor.
     positions : int64 array of shape (a,), of the first token of the gram in all sequences.
     gram, window : tokens of a gram, and grams of a window.
@@ -109,6 +117,7 @@ def find_passages(
     params: PassageParams,
     folder: Path | None,
     *,
+    documents: NDArray[np.int64] | None = None,
     split: int | None = None,
     jobs: int = 1,
     memory: int = 1 << 30,
@@ -119,33 +128,33 @@ def find_passages(
     sequences : the tokens of each document, in order and with repeats.
     anchors : of the sequences, so many that a passage of `params.least` tokens has one.
     folder : where temporary files are; None: where the system has them.
-    split : the first document of the other side; None: one side.
-    memory : bytes that the sort of the anchors may take; beside it, 4 bytes an anchor are held, and
-        the answer.
+    documents : int64 array, the document of each sequence; None: its number.
+    split : the first sequence of the other side; None: one side.
+    memory : bytes for the anchors that recur: to sort them, and 4 bytes for each. Beside it, the
+        answer is held.
 
     Determinism: the same at any number of jobs and with any memory.
     Cost: linear in the tokens and in tokens × places of the passages; rare anchors are compared
-    with fewer than `max_documents` others.
+    with fewer than 2 × `max_documents` others.
     """
     border = -1 if split is None else int(sequences.offsets[split])
     with Spool(folder) as spool:
         grouped = _group(sequences, anchors, spool, params, border, memory, progress)
-        is_common = grouped.sizes > params.max_documents
-        rare, common = np.flatnonzero(~is_common)[:-1], np.flatnonzero(is_common)
-        longest = _longest(
-            _in_parts(jobs, lambda *part: _compare(grouped, rare, params.max_documents, *part))
-        )
-        release_pages(grouped.tokens)
+        rare, common = np.flatnonzero(grouped.is_rare)[:-1], np.flatnonzero(grouped.is_rare == 0)
+        # Neighbours are compared with the same texts: in this order few pages are in use.
+        rare = rare[np.argsort(grouped.members[grouped.starts[rare]])]
+        longest = _longest(_in_parts(jobs, lambda *part: _compare(grouped, rare, *part)))
         progress("passages", 1, 3)
         extended = _joined(_in_parts(jobs, lambda *part: _extend(grouped, common, *part)))
+        release_pages(grouped.tokens)
         progress("passages", 2, 3)
         listed = [
-            _list_places(grouped, longest, params.max_documents),
-            _list_places(grouped._replace(gap=0), extended, len(anchors)),
+            _list_places(grouped, longest, only_rare=True),
+            _list_places(grouped._replace(gap=0), extended, only_rare=False),
         ]
         progress("passages", 3, 3)
         lengths, counts, places = map(np.concatenate, zip(*listed, strict=True))
-        return _in_order(lengths, counts, places, grouped.offsets)
+        return _in_order(lengths, counts, places, grouped.offsets, documents)
 
 
 def _group(
@@ -160,20 +169,20 @@ def _group(
     """Group the anchors by their hashes: sort the hashes in parts that fit into memory."""
     n = len(anchors)
     bits = 0
-    while bits < 12 and (_SORT_BYTES * n) >> bits > memory:
+    while bits < 12 and (_SORT_BYTES * n) >> bits > min(memory, _MOST_TO_SORT):
         bits += 1
     sizes: list[NDArray[np.int64]] = []
     for part in range(1 << bits):
         mine = np.arange(n)
         if bits:
-            leading = np.uint64(64 - bits)
+            trailing = np.uint64((1 << bits) - 1)
             pieces = range(0, n, _AT_ONCE)
-            masks = (anchors.hashes[at : at + _AT_ONCE] >> leading == part for at in pieces)
+            masks = (anchors.hashes[at : at + _AT_ONCE] & trailing == part for at in pieces)
             found = [at + np.flatnonzero(mask) for at, mask in zip(pieces, masks, strict=True)]
             mine = np.concatenate(found)
+        keys = (anchors.hashes[mine] if bits else anchors.hashes) * _SPREAD
         hashes, order = np.empty(len(mine), np.uint64), np.empty(len(mine), np.uint32)
         slots = np.empty((1 << max(len(mine) - 1, 0).bit_length()) + 1, np.uint32)
-        keys = np.ascontiguousarray(anchors.hashes[mine] if bits else anchors.hashes)
         order_by_key(keys, np.arange(len(mine)), slots, hashes, order)
         cuts = np.flatnonzero(np.diff(hashes)) + 1
         counts = np.diff(cuts, prepend=0, append=len(mine))
@@ -183,16 +192,21 @@ def _group(
         progress("anchors sorted", part + 1, 1 << bits)
     all_sizes = np.append(np.concatenate(sizes), 0)
     members = spool.values().view(np.int64)
-    group_of = np.full(n, len(all_sizes) - 1, np.uint32)
+    group_of = Arrays(memory).empty(n, np.uint32)
+    group_of[:] = len(all_sizes) - 1
     starts = offsets_of(all_sizes)[:-1]
     for start in range(0, len(members), _AT_ONCE):
         some = np.arange(start, min(start + _AT_ONCE, len(members)))
         group_of[members[some]] = np.searchsorted(starts[:-1], some, side="right") - 1
-    release_pages(anchors.hashes)  # Most are not read again.
+    is_rare = all_sizes <= 2 * params.max_documents
+    for group in np.flatnonzero(is_rare & (all_sizes > params.max_documents)).tolist():
+        places = anchors.positions[members[starts[group] : starts[group] + all_sizes[group]]]
+        holders = np.searchsorted(sequences.offsets, places, side="right")
+        is_rare[group] = len(np.unique(holders)) <= params.max_documents
     return Grouped(
         np.ascontiguousarray(sequences.values), np.ascontiguousarray(sequences.offsets),
         anchors.positions, anchors.hashes, members, starts, all_sizes, group_of,
-        anchors.gram, anchors.window, params.least, border, params.gap,
+        is_rare.view(np.uint8), anchors.gram, anchors.window, params.least, border, params.gap,
     )  # fmt: skip
 
 
@@ -207,21 +221,22 @@ def _in_parts(jobs: int, work: Callable[[int, int], Iterator[_Runs]]) -> list[_R
     return [each for part in made for each in part]
 
 
-def _compare(
-    grouped: Grouped, rare: NDArray[np.int64], most: int, part: int, parts: int
-) -> Iterator[_Runs]:
-    """Yield the runs of every `parts`th rare group, of at most `most` anchors."""
+def _compare(grouped: Grouped, rare: NDArray[np.int64], part: int, parts: int) -> Iterator[_Runs]:
+    """Yield the runs of every `parts`th of some rare groups."""
+    groups = np.ascontiguousarray(rare[part::parts])
+    most = int(grouped.sizes[groups].max(initial=0))
     begins, ends = np.empty(most, np.int64), np.empty(most, np.int64)
     left, right = np.empty(most**2, np.int64), np.empty(most**2, np.int64)
-    state = np.zeros(1, np.int64)
-    groups = np.ascontiguousarray(rare[part::parts])
     room = max(_AT_ONCE, most**2)
     out = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
-    while state[0] < len(groups):
-        found = compare_in_pairs(grouped, groups, most, begins, ends, left, right, state, *out)
-        starts, lengths, anchors = (each[:found] for each in out)
-        # Most runs of neighbouring groups lie within others: few are kept.
-        yield _longest([(starts, lengths, anchors)])
+    for start in range(0, len(groups), _GROUPS_AT_ONCE):
+        some, state = groups[start : start + _GROUPS_AT_ONCE], np.zeros(1, np.int64)
+        while state[0] < len(some):
+            found = compare_in_pairs(grouped, some, begins, ends, left, right, state, *out)
+            starts, lengths, anchors = (each[:found] for each in out)
+            # Most runs of neighbouring groups lie within others: few are kept.
+            yield _longest([(starts, lengths, anchors)])
+        release_pages(grouped.tokens)
 
 
 def _extend(grouped: Grouped, common: NDArray[np.int64], part: int, parts: int) -> Iterator[_Runs]:
@@ -254,18 +269,22 @@ def _longest(runs: list[_Runs]) -> _Runs:
 
 
 def _list_places(
-    grouped: Grouped, runs: _Runs, rare: int
+    grouped: Grouped, runs: _Runs, *, only_rare: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Return the length and the number of places of the sequence of each run, and all places."""
     done, state = np.zeros(len(runs[0]), np.uint8), np.zeros(1, np.int64)
     room = max(_AT_ONCE, int(grouped.sizes.max(initial=0)))
     candidates = np.empty(room, np.uint64)
-    lengths, counts, places = (np.empty(size, np.int64) for size in (_AT_ONCE, _AT_ONCE, 2 * room))
+    sizes = _GROUPS_AT_ONCE, _GROUPS_AT_ONCE, 2 * room
+    lengths, counts, places = (np.empty(size, np.int64) for size in sizes)
     parts = []
     while state[0] < len(runs[0]):
-        found = list_places(grouped, *runs, rare, done, state, candidates, lengths, counts, places)
+        found = list_places(
+            grouped, *runs, only_rare, done, state, candidates, lengths, counts, places
+        )
         total = int(counts[:found].sum())
         parts.append((lengths[:found].copy(), counts[:found].copy(), places[:total].copy()))
+        release_pages(grouped.tokens)
     none = np.zeros(0, np.int64)
     columns = zip(*parts, strict=True) if parts else ((), (), ())
     lengths, counts, places = (np.concatenate([none, *each]) for each in columns)
@@ -277,8 +296,20 @@ def _in_order(
     counts: NDArray[np.int64],
     places: NDArray[np.int64],
     offsets: NDArray[np.int64],
+    numbers: NDArray[np.int64] | None,
 ) -> Passages:
-    """Return passages in the order of `Passages`, each once."""
+    """Return passages in the order of `Passages`, each once.
+
+    numbers : int64 array, the document of each sequence; None: its number.
+    """
+    if numbers is not None:  # Put the sequences in the order of their documents.
+        held = np.searchsorted(offsets, places, side="right") - 1
+        order = np.argsort(numbers, kind="stable")
+        moved = np.empty_like(offsets)
+        moved[order] = offsets_of(np.diff(offsets)[order])[:-1]
+        places += (moved[:-1] - offsets[:-1])[held]
+        places = places[np.lexsort((places, np.repeat(np.arange(len(counts)), counts)))]
+        offsets = offsets_of(np.diff(offsets)[order])
     starts = offsets_of(counts)[:-1]
     order = np.lexsort((-lengths, places[starts], -lengths * (counts - 1)))
     keys = np.stack([places[starts[order]], lengths[order]])

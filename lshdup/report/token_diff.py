@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lshdup.kernels import differences as kernels
 from lshdup.matching.passages import find_passages
 from lshdup.params import MAX_COMMON, PassageParams
-from lshdup.shingling.winnowing import winnowed
+from lshdup.shingling.winnowing import find_anchors
 from lshdup.utils.ragged import RaggedSets, ranges
 
 ALIKE, REMOVED, ADDED = "alike", "removed", "added"
@@ -261,8 +261,8 @@ def _find_moved(
         tokens = np.concatenate([a, b])[ranges(starts, ends - starts)]
         changed = RaggedSets.from_sizes(tokens, ends - starts)
         params = PassageParams(size, MAX_COMMON)
-        with winnowed(changed, params, None) as anchors:
-            found = find_passages(changed, anchors, params, None, split=len(removed))
+        anchors = find_anchors(changed, params)
+        found = find_passages(changed, anchors, params, None, split=len(removed))
         lengths = np.repeat(found.tokens, found.places)
         moved[ranges(starts[found.documents] + found.first, lengths)] = True
     return moved[: len(a)], moved[len(a) :]

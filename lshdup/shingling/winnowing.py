@@ -1,28 +1,26 @@
 """Anchors: the positions by which equal passages are found, chosen by the tokens around them."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from itertools import pairwise
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.kernels.passages.anchors import select_anchors
+from lshdup.kernels.passages.anchors import keep_marked, mark_hashes, select_anchors
 from lshdup.matching.passages import Anchors
 from lshdup.params import PassageParams
-from lshdup.utils.parallel import Progress, no_progress, run_in_parts
 from lshdup.utils.ragged import RaggedSets
 from lshdup.utils.scratch import Spool, release_pages
-
-#: Tokens whose anchors a thread selects at a time, or one document of more.
-_TOKENS_AT_ONCE = 1 << 20
 
 #: With a gap, a run of so many tokens has an anchor: nine of ten words, if every tenth is changed.
 SHORTEST_RUN = 9
 
-#: Hashes and positions of the anchors of some documents.
-_Part = tuple[NDArray[np.uint64], NDArray[np.int64]]
+#: Anchors that are read from a file at a time.
+_AT_ONCE = 1 << 18
+
+#: Bits for each anchor that is expected, and the fewest.
+_BITS, _FEWEST_BITS = 4, 1 << 16
 
 
 def plan_grams(least: int) -> tuple[int, int]:
@@ -36,71 +34,86 @@ def plan_grams(least: int) -> tuple[int, int]:
     return least // 2 + 1, least - least // 2
 
 
-@contextmanager
-def winnowed(
-    sequences: RaggedSets,
-    params: PassageParams,
-    folder: Path | None,
-    jobs: int = 1,
-    progress: Progress = no_progress,
-) -> Iterator[Anchors]:
-    """Select the anchors of sequences of tokens, and keep them in temporary files.
+def plan_anchors(params: PassageParams) -> tuple[int, int]:
+    """Return tokens of a gram and grams of a window for these passages.
 
     Two places with the same tokens have an anchor at the same distance in both, if they have
     `params.least` tokens, or with a gap SHORTEST_RUN (`kernels.passages.anchors`).
+    """
+    return plan_grams(min(params.least, SHORTEST_RUN) if params.gap else params.least)
+
+
+def select(
+    sequences: RaggedSets, gram: int, window: int
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Return the hashes and the positions of the anchors of sequences of tokens.
+
+    Cost: linear; on average 2 in window + 1 tokens are anchors, and all tokens where a text repeats
+    itself all the time.
+    """
+    size, longest = len(sequences.values), int(sequences.sizes.max(initial=0))
+    hashes, positions = np.empty(size, np.uint64), np.empty(size, np.int64)
+    scratch = np.empty(longest + 1, np.uint64)
+    tokens, cuts = np.ascontiguousarray(sequences.values), np.ascontiguousarray(sequences.offsets)
+    found = select_anchors(tokens, cuts, 0, gram, window, scratch, hashes, positions)
+    return hashes[:found].copy(), positions[:found].copy()
+
+
+def find_anchors(sequences: RaggedSets, params: PassageParams) -> Anchors:
+    """Return all anchors of sequences of tokens, in memory."""
+    gram, window = plan_anchors(params)
+    return Anchors(*select(sequences, gram, window), gram, window)
+
+
+class AnchorSpool:
+    """Anchors in temporary files, of which those that recur are given back.
+
+    Which hashes recur is told by a bit of each, so that a few others are given back too.
 
     folder : where the files are; None: where the system has temporary files.
+    expected : about how many anchors there will be.
+    memory : bytes for the bits.
 
-    Determinism: the same at any number of jobs. Cost: linear, 16 bytes an anchor; on average there
-    are 2 in least / 2 + 1 tokens, and one a token where a text repeats itself all the time.
+    Disk: 16 bytes an anchor, and 16 for each that recurs.
     """
-    gram, window = plan_grams(min(params.least, SHORTEST_RUN) if params.gap else params.least)
-    offsets = np.ascontiguousarray(sequences.offsets)
-    with ExitStack() as stack:
-        hashes, positions = (stack.enter_context(Spool(folder)) for _ in range(2))
-        cuts = _cut_documents(offsets)
-        for at in range(0, len(cuts) - 1, 4 * jobs):
-            some = list(pairwise(cuts[at : at + 4 * jobs + 1]))
-            for part_hashes, part_positions in _on_threads(
-                lambda start, stop: _select(sequences, offsets[start : stop + 1], gram, window),
-                some,
-                jobs,
-            ):
-                hashes.append(part_hashes)
-                positions.append(part_positions.view(np.uint64))
-            release_pages(sequences.values)
-            progress("anchors", some[-1][1], len(offsets) - 1)
-        yield Anchors(hashes.values(), positions.values().view(np.int64), gram, window)
 
+    def __init__(
+        self, params: PassageParams, folder: Path | None, expected: int, memory: int = 1 << 28
+    ) -> None:
+        self.gram, self.window = plan_anchors(params)
+        self._folder, self._files = folder, ExitStack()
+        self._hashes, self._positions = self._open(), self._open()
+        bits = max(_BITS * expected, _FEWEST_BITS)
+        while bits > max(4 * memory, _FEWEST_BITS):
+            bits //= 2
+        words = 1 << (bits // 64 - 1).bit_length()
+        self._seen, self._again = np.zeros(words, np.uint64), np.zeros(words, np.uint64)
 
-def _cut_documents(offsets: NDArray[np.int64]) -> list[int]:
-    """Return the first documents of parts of about as many tokens, and the number of documents."""
-    cuts = [0]
-    while cuts[-1] < len(offsets) - 1:
-        end = np.searchsorted(offsets, offsets[cuts[-1]] + _TOKENS_AT_ONCE, side="right") - 1
-        cuts.append(max(int(end), cuts[-1] + 1))
-    return cuts
+    def _open(self) -> Spool:
+        return self._files.enter_context(Spool(self._folder))
 
+    def __enter__(self) -> Self:
+        return self
 
-def _on_threads(
-    work: Callable[[int, int], _Part], parts: list[tuple[int, int]], jobs: int
-) -> list[_Part]:
-    """Return work(start, stop) of all parts, in order."""
-    made: dict[int, _Part] = {}
+    def __exit__(self, *_: object) -> None:
+        self._files.close()
 
-    def run(some: slice) -> None:
-        for part in range(some.start, some.stop):
-            made[part] = work(*parts[part])
+    def add(self, hashes: NDArray[np.uint64], positions: NDArray[np.int64]) -> None:
+        """Keep anchors, whose positions are behind those of all earlier ones."""
+        mark_hashes(hashes, self._seen, self._again)
+        self._hashes.append(hashes)
+        self._positions.append(positions.view(np.uint64))
 
-    run_in_parts(len(parts), jobs, run, least=1)
-    return [made[part] for part in range(len(parts))]
-
-
-def _select(sequences: RaggedSets, mine: NDArray[np.int64], gram: int, window: int) -> _Part:
-    """Return the anchors of documents. mine : their offsets, and the end of the last one."""
-    size, longest = int(mine[-1] - mine[0]), int(np.diff(mine).max(initial=0))
-    hashes, positions = np.empty(size, np.uint64), np.empty(size, np.int64)
-    tokens = np.ascontiguousarray(sequences.values[mine[0] : mine[-1]])
-    scratch = np.empty(longest + 1, np.uint64)
-    found = select_anchors(tokens, mine, int(mine[0]), gram, window, scratch, hashes, positions)
-    return hashes[:found].copy(), positions[:found].copy()
+    def recurring(self) -> Anchors:
+        """Return the anchors whose hash recurs, mapped; valid until the files are closed."""
+        kept = self._open(), self._open()
+        room = np.empty(_AT_ONCE, np.uint64), np.empty(_AT_ONCE, np.uint64)
+        columns = self._hashes.values(), self._positions.values()
+        for start in range(0, len(columns[0]), _AT_ONCE):
+            hashes, positions = (each[start : start + _AT_ONCE] for each in columns)
+            found = keep_marked(hashes, positions, self._again, *room)
+            for spool, values, column in zip(kept, room, columns, strict=True):
+                spool.append(values[:found])
+                release_pages(column)
+        hashes, positions = (spool.values() for spool in kept)
+        return Anchors(hashes, positions.view(np.int64), self.gram, self.window)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lshdup.errors import ArtifactError
 from lshdup.store.npz import cannot_write
+from lshdup.utils.system import BINARY, hold, pread, pwrite
 
 
 @contextlib.contextmanager
@@ -21,13 +22,13 @@ def locked(path: Path, store: Path) -> Iterator[bool]:
     Raises ArtifactError if another run holds the lock.
     """
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | BINARY, 0o666)
     except OSError as error:
         raise cannot_write(path, error) from None
     try:
         held = _hold(descriptor, store)
         with contextlib.suppress(OSError):  # A full disk costs the number in a message.
-            os.ftruncate(descriptor, os.pwrite(descriptor, b"%d\n" % os.getpid(), 0))
+            os.ftruncate(descriptor, pwrite(descriptor, b"%d\n" % os.getpid(), 0))
         yield held
     finally:
         with contextlib.suppress(OSError):
@@ -36,18 +37,11 @@ def locked(path: Path, store: Path) -> Iterator[bool]:
 
 def _hold(descriptor: int, store: Path) -> bool:
     try:
-        import fcntl
-    except ImportError:  # This platform has no such locks.
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return hold(descriptor)
     except BlockingIOError:
         time.sleep(0.01)  # The other run may have begun just now, without its number.
-        number = os.pread(descriptor, 20, 0).partition(b"\n")[0].decode("ascii", "replace")
+        number = pread(descriptor, 20, 0).partition(b"\n")[0].decode("ascii", "replace")
         holder = f" (process {number})" if number.isdecimal() else ""
         message = f"another lshdup run{holder} is writing to {store}"
         hint = "wait until it is done, or use --store DIR or --no-store"
         raise ArtifactError(message, hint) from None
-    except OSError:  # This file system has no locks.
-        return False
-    return True

@@ -14,6 +14,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -25,6 +26,7 @@ from lshdup.frozen import dataclass
 from lshdup.store.checksums import Blocks, CheckedArray, block_checksums, block_count
 from lshdup.utils.atomic import replace_file
 from lshdup.utils.scratch import CHUNK
+from lshdup.utils.system import release
 from lshdup.version import __version__
 
 #: Increased whenever an older lshdup would misread a newer artifact.
@@ -165,7 +167,7 @@ def _load(
             unchecked.add(name)
         arrays[name] = _map_member(whole, info, verify=name not in unchecked)
         if not verify:  # Pages that were verified need not stay in memory.
-            whole.madvise(mmap.MADV_DONTNEED)
+            release(whole)
     header = json.loads(arrays.pop("header").tobytes())
     if not isinstance(header, dict) or not isinstance(header.get("format"), int):
         message = "it has no header"
@@ -188,14 +190,11 @@ def _load(
         message = f"{path} is damaged (a block of it has a wrong checksum)"
         raise ArtifactError(message, remedy)
 
-    def release() -> None:
-        whole.madvise(mmap.MADV_DONTNEED)
-
     at = 0
     for (name, array), count in zip(arrays.items(), counts, strict=True):
         if name in unchecked and array.size:
             data = array.reshape(-1).view(np.uint8).data
-            blocks = Blocks(data, checks[at : at + count], refuse, release)
+            blocks = Blocks(data, checks[at : at + count], refuse, partial(release, whole))
             arrays[name] = CheckedArray(array, blocks).as_array()
         at += count
     return Artifact(header, arrays)

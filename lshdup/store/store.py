@@ -21,6 +21,7 @@ from lshdup.store.collection_io import collection_arrays, read_collection, would
 from lshdup.store.lock import locked
 from lshdup.store.members import damage_explained, refuse_if
 from lshdup.utils.atomic import remove_temporary_files
+from lshdup.utils.system import BINARY, is_own, is_read_only
 
 #: The first line of a store's .gitignore, by which it is known, and the whole of it.
 _MARK = "# Made by lshdup."
@@ -48,7 +49,7 @@ def nearest_store() -> Path:
     for level, folder in enumerate([Path.cwd(), *Path.cwd().parents]):
         with contextlib.suppress(OSError):
             store = Path("../" * level) / DEFAULT_STORE
-            is_trusted = not level or os.getuid() in (0, store.stat().st_uid)
+            is_trusted = not level or is_own(store.stat())
             if is_trusted and Store(store).is_ours():
                 return store
         if folder.is_mount():
@@ -100,7 +101,9 @@ class Store:
                     )
                     raise ArtifactError(message, "name a new folder with --store DIR")
                 # Not truncated: a run that does the same must not find the mark empty.
-                descriptor = os.open(self.folder / ".gitignore", os.O_WRONLY | os.O_CREAT, 0o666)
+                descriptor = os.open(
+                    self.folder / ".gitignore", os.O_WRONLY | os.O_CREAT | BINARY, 0o666
+                )
                 try:
                     os.write(descriptor, _MARK_FILE)
                 finally:
@@ -108,8 +111,7 @@ class Store:
                 if is_new:  # A folder that was there may be in a backup for another reason.
                     (self.folder / "CACHEDIR.TAG").write_bytes(_CACHE_TAG)
             if not os.access(self.folder, os.W_OK | os.X_OK):
-                is_read_only = os.statvfs(self.folder).f_flag & os.ST_RDONLY
-                cause = errno.EROFS if is_read_only else errno.EACCES
+                cause = errno.EROFS if is_read_only(self.folder) else errno.EACCES
                 raise OSError(cause, os.strerror(cause))
         except OSError as error:
             message = f"the store {self.folder} cannot be written: {error.strerror}"

@@ -13,7 +13,6 @@ import functools
 import importlib.util
 import json
 import os
-import resource
 import select
 import signal
 import subprocess
@@ -22,12 +21,17 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lshdup.frozen import dataclass
 from lshdup.params import FormatLimits
 from lshdup.skipped import Reason
 from lshdup.text import office_worker
 from lshdup.text.mail import MailRules
+from lshdup.utils.system import can_bound_processes
+
+if TYPE_CHECKING:
+    import resource
 
 #: Version of `office_worker` and `office_cleanup`: incremented when their texts change.
 _OWN_VERSION = 2
@@ -76,6 +80,9 @@ def extract_all(documents: list[bytes], file_type: str, limits: FormatLimits) ->
     Errors: none are raised; whatever a file does to its worker becomes the reason.
     Cost: about 1 ms a document and 1 ms a page of a PDF, 0.1 ms a mail; 0.1 s to start a worker.
     """
+    if not can_bound_processes():
+        detail = "office documents and mails are read on Linux and macOS only"
+        return [OfficeText(reason=Reason.FORMAT, detail=detail)] * len(documents)
     of_mails = file_type.startswith(office_worker.MAIL)
     if not of_mails and not _has_reader():
         return [OfficeText(reason=Reason.NO_READER)] * len(documents)
@@ -161,6 +168,8 @@ class _Worker:
         self._received = bytearray()
         self._replies = select.poll()
         self._replies.register(self._stdout, select.POLLIN | select.POLLHUP)
+        import resource  # Windows has none; `extract_all` starts no worker there.
+
         self._own_peak = _peak_memory(resource.getrusage(resource.RUSAGE_SELF))
 
     def extract(self, documents: list[bytes], file_type: str) -> list[OfficeText]:
@@ -279,7 +288,7 @@ class _Worker:
                     stream.close()
 
 
-def _peak_memory(usage: resource.struct_rusage) -> int:
+def _peak_memory(usage: "resource.struct_rusage") -> int:
     """Return the peak memory of a process in bytes; 0 on systems that do not bound memory."""
     return usage.ru_maxrss * 1024 if sys.platform == "linux" else 0
 

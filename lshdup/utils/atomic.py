@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from lshdup.errors import InputError
+from lshdup.utils.system import BINARY, set_mode
 
 #: Names of temporary files begin and end like this; between are eight characters.
 PREFIX, SUFFIX = ".lshdup-", ".tmp"
@@ -44,11 +45,11 @@ def replace_file(path: Path) -> Iterator[BinaryIO]:
     temporary = path.with_name(f"{PREFIX}{os.urandom(4).hex()}{SUFFIX}")
     _temporary.add(temporary)  # Before the file exists, so that an interrupt always finds it.
     try:
-        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | BINARY, 0o600)
         with os.fdopen(descriptor, "w+b") as file:
             yield file
             file.flush()
-            os.fchmod(descriptor, mode)
+            set_mode(descriptor, mode)
             os.fsync(descriptor)
         temporary.replace(path)
         note_kept(FILES)

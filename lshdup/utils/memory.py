@@ -1,8 +1,9 @@
 """The memory that this process may use, and the share of it that a stage plans for by default."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
+
+from lshdup.utils.system import physical_memory
 
 #: The smallest limit: with less, work in pieces is mostly overhead.
 LEAST_LIMIT = 16 << 20
@@ -25,8 +26,7 @@ def machine_memory(groups: Path = _GROUPS, mount: Path = _MOUNT) -> int:
 
     groups, mount : list of the process's control groups, and the folder where they are shown.
     """
-    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min([physical, *_group_limits(groups, mount)])
+    return min([physical_memory(), *_group_limits(groups, mount)])
 
 
 def _group_limits(groups: Path, mount: Path) -> Iterator[int]:

@@ -15,6 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 from lshdup.errors import ArtifactError, InputError
 from lshdup.utils.atomic import PREFIX, SUFFIX
 from lshdup.utils.ragged import RaggedSets
+from lshdup.utils.system import allocate, pwrite, release
 
 #: Bytes that are written at a time.
 CHUNK = 64 << 20
@@ -60,18 +61,8 @@ def mapped_array(folder: Path | None, shape: tuple[int, ...], dtype: DTypeLike) 
     message = f"{folder or tempfile.gettempdir()} has no room for {size:,} bytes"
     with _explained(message, _MORE_ROOM), temporary_file(folder) as file:
         # Allocated now: a mapped file that meets a full disk later kills the process.
-        _allocate(file, size)
+        allocate(file, size)
         return np.asarray(np.memmap(file, dtype, "r+", shape=shape))
-
-
-def _allocate(file: IO[bytes], size: int) -> None:
-    """Take the room for a file, by writing zeros where the system has no call for it."""
-    if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(file.fileno(), 0, size)
-        return
-    for start in range(0, size, CHUNK):
-        file.write(bytes(min(CHUNK, size - start)))
-    file.flush()
 
 
 class Spool:
@@ -97,7 +88,7 @@ class Spool:
     def append(self, values: NDArray[np.uint64]) -> None:
         """Write values behind those that are there."""
         with self._reporting():
-            self._file.write(values.tobytes())
+            self._file.write(np.ascontiguousarray(values).data)
 
     def values(self) -> NDArray[np.uint64]:
         """Return all values, mapped; valid until the spool is closed and the array is dropped."""
@@ -143,8 +134,8 @@ def release_pages(values: NDArray[Any]) -> None:
     base: object = values
     while isinstance(base, np.ndarray):
         base = base.base
-    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-        base.madvise(mmap.MADV_DONTNEED)
+    if isinstance(base, mmap.mmap):
+        release(base)
 
 
 def open_optional_spool(folder: Path | None) -> Spool | None:
@@ -171,7 +162,7 @@ def write_scratch(
     written = 0
     with _unpacking(path, folder):
         while written < len(data):
-            written += os.pwrite(file.fileno(), data[written:], at + written)
+            written += pwrite(file.fileno(), data[written:], at + written)
 
 
 def _usable(folder: Path | None) -> Path | None:

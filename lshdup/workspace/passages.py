@@ -7,30 +7,29 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from lshdup.collection.collect import Previous, collect, unchanged_collection
 from lshdup.collection.collection import Collection
+from lshdup.collection.sequence_keeper import SequenceKeeper
 from lshdup.documents.document_list import DocumentList
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.frozen import dataclass
 from lshdup.matching.passages import Passages, find_passages
 from lshdup.params import PassageParams, ShingleParams
-from lshdup.shingling.winnowing import winnowed
+from lshdup.shingling.winnowing import plan_anchors
 from lshdup.store.passages_io import load_passages, save_passages
 from lshdup.store.store import Store
 from lshdup.utils.memory import default_limit
-from lshdup.utils.ragged import RaggedSets
-from lshdup.utils.scratch import CHUNK, Spool
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.from_documents import find_named
 from lshdup.workspace.from_store import leave_out_changed, load_last_collection
 from lshdup.workspace.request import Request, check_conflict, merge_params
 from lshdup.workspace.unchanged import find_still_skipped, find_unchanged
 
-#: Bytes of temporary files that a byte of text takes: a token of five bytes and a separator is one
-#: number of eight, and every tenth or so has an anchor of sixteen.
-_DISK_FACTOR = 1.6
+#: Bytes of text that a token takes, about, and its separator.
+_TOKEN_BYTES = {"word": 6, "terms": 6, "symbols": 5, "char": 1}
+
+#: Bytes of temporary files that an anchor takes, if all of them recur.
+_ANCHOR_BYTES = 40
 
 #: Temporary files of more bytes are said before the work.
 _MUCH_DISK = 1 << 30
@@ -78,7 +77,9 @@ def load_or_find_passages(
             request.accept(stored[0].documents, True)
             return PassagesFound(stored[2], stored[0])
         there = _find_others(run, request, others, shingle) if others else None
-        found = _read_and_find(run, request, params, documents, there, shingle, memory)
+        found = _read_and_find(
+            run, request, params, documents, there, shingle, memory or default_limit()
+        )
     if there is None:
         run.keep(
             "passages.npz", lambda store: save_passages(store, found.here, params, found.passages)
@@ -97,24 +98,17 @@ def _read_and_find(
 ) -> PassagesFound:
     """Read documents and those of the other side, and find their passages."""
     folder = _folder(run)
-    _plan_disk(run, folder, [documents, *([others] if others is not None else [])])
-    there, split = None, None
-    with Spool(folder) as spool, Spool(folder) as second:
-        here = _collect(run, request, documents, shingle, spool)
-        assert here.sets is not None
-        sequences = here.sets
-        if others is not None:
-            there, split = _collect(run, request, others, shingle, second), len(here.documents)
-            assert there.sets is not None
-            sequences = _joined(spool, sequences, there.sets)
-            there = there.with_unfiltered_sets(None)
-        with winnowed(sequences, params, folder, request.jobs, run.progress) as anchors:
-            passages = find_passages(
-                sequences, anchors, params, folder,
-                split=split, jobs=request.jobs, memory=memory or default_limit(),
-                progress=run.progress,
-            )  # fmt: skip
-    return PassagesFound(passages, here.with_unfiltered_sets(None), there)
+    lists = [documents, *([others] if others is not None else [])]
+    expected = _plan_disk(run, folder, lists, shingle, params)
+    with SequenceKeeper(params, folder, expected, memory) as keeper:
+        here, *there = (_collect(run, request, each, shingle, keeper) for each in lists)
+        sequences, anchors, numbers = keeper.results()
+        passages = find_passages(
+            sequences, anchors, params, folder,
+            documents=numbers, split=keeper.first_of(1) if there else None,
+            jobs=request.jobs, memory=memory, progress=run.progress,
+        )  # fmt: skip
+    return PassagesFound(passages, here, *there)
 
 
 def _find_documents(run: RunContext, request: Request) -> tuple[DocumentList, ShingleParams]:
@@ -194,9 +188,20 @@ def _folder(run: RunContext) -> Path | None:
     return run.store.folder if run.store is not None and run.store.is_held else None
 
 
-def _plan_disk(run: RunContext, folder: Path | None, lists: list[DocumentList]) -> None:
-    """Say how much disk the temporary files take. Raise ArtifactError if it is not free."""
-    planned = int(_DISK_FACTOR * sum(int(each.spans.sum()) for each in lists))
+def _plan_disk(
+    run: RunContext,
+    folder: Path | None,
+    lists: list[DocumentList],
+    shingle: ShingleParams,
+    params: PassageParams,
+) -> int:
+    """Say how much disk the temporary files take, and return about how many anchors there are.
+
+    Raise ArtifactError if the disk has no room.
+    """
+    tokens = sum(int(each.spans.sum()) for each in lists) / _TOKEN_BYTES[shingle.tokens]
+    anchors = int(2 * tokens / (plan_anchors(params)[1] + 1))
+    planned = int(8 * tokens + _ANCHOR_BYTES * anchors)
     place = folder or Path(tempfile.gettempdir())
     free = shutil.disk_usage(place).free
     line = f"temporary files of about {planned >> 20:,} MB in {place} ({free >> 20:,} MB are free)"
@@ -204,23 +209,19 @@ def _plan_disk(run: RunContext, folder: Path | None, lists: list[DocumentList]) 
         message = f"{place} has no room for {line}"
         raise ArtifactError(message, "name a store with more room with --store DIR")
     (run.say if planned > _MUCH_DISK else run.detail)(line)
+    return anchors
 
 
 def _collect(
-    run: RunContext, request: Request, documents: DocumentList, shingle: ShingleParams, spool: Spool
+    run: RunContext,
+    request: Request,
+    documents: DocumentList,
+    shingle: ShingleParams,
+    keeper: SequenceKeeper,
 ) -> Collection:
-    """Read documents; the sets of the collection are the sequences of their tokens, in a spool."""
-    collection = collect(
-        documents, shingle, jobs=request.jobs, keep=spool, progress=run.progress, in_order=True
-    )
+    """Read documents; the sizes of the collection are in tokens."""
+    jobs, progress = request.jobs, run.progress
+    collection = collect(documents, shingle, jobs=jobs, keep=keeper, progress=progress)
     run.report_skipped(collection.skipped, request.documents)
     request.accept(collection.documents, True)
     return collection
-
-
-def _joined(spool: Spool, here: RaggedSets, there: RaggedSets) -> RaggedSets:
-    """Write the sequences of the other side behind those of a spool, and return all."""
-    step = CHUNK // 8
-    for start in range(0, len(there.values), step):
-        spool.append(there.values[start : start + step])
-    return RaggedSets.from_sizes(spool.values(), np.concatenate([here.sizes, there.sizes]))

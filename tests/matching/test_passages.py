@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lshdup.matching.passages import find_passages
 from lshdup.params import PassageParams
-from lshdup.shingling.winnowing import plan_grams, winnowed
+from lshdup.shingling.winnowing import AnchorSpool, find_anchors, plan_grams, select
 from lshdup.utils.ragged import RaggedSets
 
 
@@ -25,7 +25,11 @@ def found_passages(documents, least, split=None, *, jobs=1, memory=1 << 30, comm
     """Passages as the engine finds them: (tokens, [(document, first token), …])."""
     sequences = sequences_of(documents)
     params = PassageParams(least, common, gap)
-    with winnowed(sequences, params, None, jobs) as anchors:
+    with AnchorSpool(params, None, 0) as spool:
+        for d, at in enumerate(sequences.offsets[:-1].tolist()):
+            hashes, positions = select(sequences.take(np.array([d])), spool.gram, spool.window)
+            spool.add(hashes, positions + at)
+        anchors = spool.recurring() if jobs > 1 else find_anchors(sequences, params)
         found = find_passages(
             sequences, anchors, params, None, split=split, jobs=jobs, memory=memory
         )
@@ -137,8 +141,8 @@ def test_places_are_true_and_complete_whatever_is_common(documents, least, commo
 def test_anchors_are_the_smallest_of_windows(document, least):
     sequences = sequences_of([[7], document])
     gram, _ = plan_grams(least)
-    with winnowed(sequences, PassageParams(least), None) as anchors:
-        positions, hashes = anchors.positions.tolist(), anchors.hashes.tolist()
+    anchors = find_anchors(sequences, PassageParams(least))
+    positions, hashes = anchors.positions.tolist(), anchors.hashes.tolist()
     chosen = [tuple(document[p - 1 : p - 1 + gram]) for p in positions]
     known = dict(zip(chosen, hashes, strict=True))
     grams = {tuple(document[t : t + gram]) for t in range(max(len(document) - gram + 1, 0))}
@@ -167,6 +171,34 @@ def test_a_rare_run_in_a_common_one_is_found_with_it():
     assert (100, [(n, 0) for n in range(30)]) in found
     assert (100, [(n, 109) for n in range(30)]) in found
     assert len(found) == 3
+
+
+def test_common_passages_at_one_distance_are_two():
+    """In each document other tokens stand between them, which are as many and have no anchor that
+    recurs.
+    """
+    documents = [
+        [*range(1000, 1060), *range(10**6 + 100 * n, 10**6 + 100 * n + 80), *range(1200, 1260)]
+        for n in range(3)
+    ]
+    places = [[(n, at) for n in range(3)] for at in (0, 140)]
+    assert found_passages(documents, 50, jobs=2, common=1) == [(60, each) for each in places]
+
+
+def test_what_few_documents_repeat_is_not_common():
+    """A passage is five times in three documents; at two places the three tokens before it are the
+    same, and no anchor of theirs.
+    """
+    text = [list(range(2500 + 100 * n, 2560 + 100 * n)) for n in range(6)]
+    documents = [
+        [*text[0], 7, 8, 9, *text[1], *text[2], *text[1]],
+        [*text[3], 7, 8, 9, *text[1], *text[4], *text[1]],
+        [*text[5], *text[1]],
+    ]
+    assert found_passages(documents, 50, common=3) == [
+        (60, [(0, 63), (0, 183), (1, 63), (1, 183), (2, 60)]),
+        (63, [(0, 60), (1, 60)]),
+    ]
 
 
 def test_equal_documents_are_one_passage():

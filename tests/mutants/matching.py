@@ -151,9 +151,30 @@ MUTANTS = [
     Mutant(
         "passages: a run is dropped though the group before is common",
         "lshdup/kernels/passages/runs.py",
-        "grouped.group_of[j] == group and grouped.sizes[group] <= rare",
+        "grouped.group_of[j] == group and grouped.is_rare[group]",
         "grouped.group_of[j] == group",
         f"{PASSAGES} -k rare_run_in_a_common_one",
+    ),
+    Mutant(
+        "passages: what stands behind other tokens is held to be of the passage before",
+        "lshdup/kernels/passages/runs.py",
+        "if distance > grouped.gram:",
+        "if distance > 1000 * grouped.gram:",
+        f"{PASSAGES} -k at_one_distance",
+    ),
+    Mutant(
+        "passages: what few documents repeat is common",
+        "lshdup/matching/passages.py",
+        "is_rare = all_sizes <= 2 * params.max_documents",
+        "is_rare = all_sizes <= params.max_documents",
+        f"{PASSAGES} -k few_documents_repeat",
+    ),
+    Mutant(
+        "passages: rows are numbered as they are read",
+        "lshdup/matching/passages.py",
+        "places += (moved[:-1] - offsets[:-1])[held]",
+        "places += 0",
+        "tests/workspace/test_passages.py -k rows_are_numbered",
     ),
     Mutant(
         "passages: places may overlap",

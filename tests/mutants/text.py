@@ -151,10 +151,17 @@ MUTANTS = [
         "tests/report/test_repeats.py",
     ),
     Mutant(
+        "passages: a run of plain text ends before its last token",
+        "lshdup/kernels/passages/locating.py",
+        "end = _end_of(edges, origins, after - 1)",
+        "end = _start_of(edges, origins, after - 1)",
+        "tests/shingling/test_run_locator.py",
+    ),
+    Mutant(
         "passages: a run of tokens ends before its last token",
         "lshdup/report/places.py",
-        "(first + sizes)[there] - 1",
-        "(first + sizes)[there] - 2",
+        "first + runs.sizes[there] - 1",
+        "first + runs.sizes[there] - 2",
         "tests/cli/test_passages.py -k offsets_are",
     ),
 ]

@@ -1,5 +1,6 @@
 """Passages of folders: kept between runs, against another side, planted and found again."""
 
+import json
 import random
 from pathlib import Path
 
@@ -188,3 +189,27 @@ def test_planted_passages_are_found_where_they_stand():
     assert {(size, tuple(places)) for size, places in found} == expected
     assert all(listed(find(b"d", store=None, jobs=jobs)) == found for jobs in (1, 4))
     assert np.all(np.diff([-size for size, _ in found]) >= 0)
+
+
+def test_a_file_that_turns_out_to_be_a_mailbox_gives_its_mails(quotes):
+    """Texts that were read before it is known stay with their documents."""
+    mail = "From a@b Thu Jan  1 00:00:00 2026\nFrom: a@b\nSubject: one\n\n{}\n\n"
+    Path("d/aa").write_text("".join(mail.format(" ".join(each)) for each in (quotes, ["other"])))
+    at = [("d/a.txt", 20), ("d/aa:1", 1), ("d/b.txt", 5)]
+    assert listed(find(b"d", store=None)) == [(60, at)]
+    assert listed(find(b"d")) == listed(find(b"d")) == [(60, at)]
+    found = listed(find(b"e", others=(b"d",), store=None))
+    assert found == [(53, [("e/x.txt", 7), *((name, first + 5) for name, first in at)])]
+
+
+def test_rows_are_numbered_as_documents_are_sorted():
+    """Rows are read in the order of their file, and 10 is before 2 in the order of names."""
+    chance = random.Random(4)
+    quote = words(chance, 60)
+    rows = [
+        {"text": " ".join([*words(chance, n), *(quote if n in (1, 9, 11) else ())])}
+        for n in range(12)
+    ]
+    Path("r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    at = [("r.jsonl:10", 9), ("r.jsonl:12", 11), ("r.jsonl:2", 1)]
+    assert listed(find(b"r.jsonl", store=None)) == [(60, at)]

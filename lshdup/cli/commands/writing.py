@@ -97,16 +97,18 @@ def write(
     if removed is not None:
         target = Target(format_of(removed, "--removed") or "jsonl", path=removed)
         print_pieces(console, target, tuple(REMOVED), _list_removed(clusters, sides))
-        console.say(f"{removed} lists {count_of(len(dropped), 'removed row')}")
+        console.summarize(f"{removed} lists {count_of(len(dropped), 'removed row')}")
     paths = write_without(documents, dropped, options["write"], console.progress)
     for path in paths[:_NAMED]:
-        console.say(f"{path} is written")
+        console.summarize(f"{path} is written")
     if len(paths) > _NAMED:
-        console.say(f"… and {count_of(len(paths) - _NAMED, 'more file')} in {options['write']}")
+        console.summarize(
+            f"… and {count_of(len(paths) - _NAMED, 'more file')} in {options['write']}"
+        )
     rows = len(documents) + uncompared
     size = sum(path.stat().st_size for path in paths)
     bare = int((clusters.representative[: len(documents)] < 0).sum()) + uncompared
-    console.say(
+    console.summarize(
         f"{count_of(rows, 'row')}: {rows - len(dropped):,} kept"
         f"{f' ({bare:,} of them not compared)' if bare else ''}, {len(dropped):,} dropped"
         f" ({chance(len(dropped) / max(rows, 1))}); {size:,} of {count_bytes(documents):,} bytes"

@@ -36,6 +36,7 @@ from lshdup.params import LONGEST
 from lshdup.skipped import Reason
 from lshdup.utils.messages import count_of
 from lshdup.utils.parts import PART
+from lshdup.utils.system import pread
 
 #: The first with which the columns are there is the delimiter.
 _DELIMITERS = ",;\t|"
@@ -113,7 +114,7 @@ def read_texts(
 def _read_header(file: int, fields: RecordFields) -> _Header:
     """Return the names of the columns. Raise RecordError if a column is missing, or there twice."""
     for most in _HEADER_BYTES:
-        head = os.pread(file, most, 0)
+        head = pread(file, most, 0)
         if head.startswith(_UTF16):
             raise RecordError(Reason.UNDECODABLE, "it is UTF-16; `iconv -t UTF-8` converts it")
         bom = len(codecs.BOM_UTF8) * head.startswith(codecs.BOM_UTF8)
@@ -226,7 +227,7 @@ def _find_rows(
         last = int(closing[at])
         size = int(ends[last] - starts[first])
         try:
-            row = os.pread(file, size, int(starts[first]))
+            row = pread(file, size, int(starts[first]))
             is_row = len(_split(row, header.delimiter)) == header.columns
         except RecordError:
             is_row = False

@@ -8,7 +8,6 @@ parser takes too: a test holds both to the same texts.
 
 import codecs
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -32,6 +31,7 @@ from lshdup.documents.records import (
 )
 from lshdup.skipped import Reason
 from lshdup.utils.parts import PART
+from lshdup.utils.system import pread
 
 _MISSING = object()
 
@@ -62,7 +62,7 @@ def list_records(file: int, fields: RecordFields, longest: int) -> RecordList:
     starts, lengths, suspects = find_lines(file)
     numbers, keep = np.arange(1, len(starts) + 1), (lengths > 0) & (lengths <= longest)
     for row in suspects[keep[suspects]].tolist():
-        keep[row] = bool(os.pread(file, int(lengths[row]), int(starts[row])).strip(SPACES))
+        keep[row] = bool(pread(file, int(lengths[row]), int(starts[row])).strip(SPACES))
     skipped = [
         SkippedRecord.too_large(row + 1, int(lengths[row]), longest)
         for row in np.flatnonzero(lengths > longest).tolist()

@@ -14,6 +14,7 @@ from lshdup.documents.files import Buffer, read_spans
 from lshdup.documents.records import RecordError, RecordList, SkippedRecord
 from lshdup.kernels.helpers import PADDING
 from lshdup.utils.ragged import StringTable
+from lshdup.utils.system import pread, pread_into
 
 #: Bytes read at a time to find the ends of lines, and to read records.
 _SCAN_BYTES, _READ_BYTES = 1 << 22, 1 << 22
@@ -34,7 +35,7 @@ def find_lines(file: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray
     block = np.empty(_SCAN_BYTES, np.uint8)
     starts, suspects, ends = [], [], []
     at, begins = 0, True  # whether a line begins where the next block does
-    while at < size and (got := os.preadv(file, [block[: size - at].data], at)):
+    while at < size and (got := pread_into(file, block[: size - at].data, at)):
         newlines = np.flatnonzero(block[:got] == _NEWLINE)
         first = np.concatenate([np.zeros(int(begins), np.int64), newlines + 1])
         begins = bool(len(first)) and int(first[-1]) == got
@@ -101,7 +102,7 @@ def lines_between(
             ended = line.endswith(b"\n")
             if not ended and size > longest:
                 size += _skip_line(lines)
-                ended = os.pread(file, 1, at + size - 1) == b"\n"
+                ended = pread(file, 1, at + size - 1) == b"\n"
             yield at, line[:-1] if line.endswith(b"\n") else line, size - ended
             at += size
 
@@ -118,7 +119,7 @@ def _skip_line(lines: BinaryIO) -> int:
 def count_lines(file: int, place: int) -> int:
     """Return how many lines of an open file (its descriptor) end before a byte."""
     found = at = 0
-    while at < place and (block := os.pread(file, min(_SCAN_BYTES, place - at), at)):
+    while at < place and (block := pread(file, min(_SCAN_BYTES, place - at), at)):
         found += block.count(b"\n")
         at += len(block)
     return found

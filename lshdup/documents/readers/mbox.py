@@ -12,6 +12,7 @@ from lshdup.kernels.helpers import PADDING
 from lshdup.skipped import Reason
 from lshdup.utils.mailbox import LOOKAHEAD, bare_mail, find_mails
 from lshdup.utils.ragged import StringTable
+from lshdup.utils.system import pread
 
 #: Bytes read at a time to find where mails begin, and the first bytes of a mail that hold its id.
 _SCAN_BYTES, _HEAD_BYTES = 1 << 22, 1 << 16
@@ -77,7 +78,7 @@ def _find_starts(file: int) -> NDArray[np.int64]:
     """Return where mails begin, and the end of the file: int64 array of n + 1 bytes."""
     size = os.fstat(file).st_size
     starts, at = [0], 0
-    while at < size and (data := os.pread(file, _SCAN_BYTES + LOOKAHEAD + 8, at)):
+    while at < size and (data := pread(file, _SCAN_BYTES + LOOKAHEAD + 8, at)):
         ended = at + len(data) >= size
         found = [at + place for place in find_mails(data, ended=ended)]
         starts += [place for place in found if place > starts[-1]]
@@ -87,6 +88,6 @@ def _find_starts(file: int) -> NDArray[np.int64]:
 
 
 def _message_id(file: int, start: int) -> bytes:
-    head = os.pread(file, _HEAD_BYTES, start).replace(b"\r\n", b"\n").partition(b"\n\n")[0]
+    head = pread(file, _HEAD_BYTES, start).replace(b"\r\n", b"\n").partition(b"\n\n")[0]
     found = _ID.search(head)
     return found[1] if found is not None else b""

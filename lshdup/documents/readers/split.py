@@ -9,6 +9,7 @@ from lshdup.documents.readers.lines import lines_between
 from lshdup.documents.records import RecordFields, RecordList, SkippedRecord
 from lshdup.skipped import Reason
 from lshdup.utils.pages import is_html
+from lshdup.utils.system import pread
 
 #: A file with a NUL in so many bytes at its beginning is no text in lines.
 _HEAD = 8192
@@ -29,7 +30,7 @@ def list_records(file: int, fields: RecordFields, longest: int) -> RecordList | 
     longest : documents of more bytes are skipped; of a longer line only the beginning is looked at.
 
     """
-    head = os.pread(file, _HEAD, 0)
+    head = pread(file, _HEAD, 0)
     if b"\0" in head or head.startswith(_WHOLE) or is_html(head, b""):
         return None
     matches = re.compile(os.fsencode(fields.split)).search
@@ -47,7 +48,7 @@ def list_records(file: int, fields: RecordFields, longest: int) -> RecordList | 
         SkippedRecord.too_large(row + 1, int(lengths[row]), longest)
         for row in np.flatnonzero(lengths > longest).tolist()
     ]
-    if os.pread(file, min(begins[0], _HEAD), 0).strip():
+    if pread(file, min(begins[0], _HEAD), 0).strip():
         skipped.insert(0, SkippedRecord(0, Reason.PREAMBLE))
     keep = np.flatnonzero(lengths <= longest)
     return RecordList(keep + 1, starts[keep], lengths[keep], None, skipped)

@@ -12,6 +12,7 @@ from lshdup.documents.readers.members import Members
 from lshdup.documents.records import RecordError, RecordFields, RecordList
 from lshdup.skipped import Reason
 from lshdup.utils import pages
+from lshdup.utils.system import pread
 
 #: A record's header has at most so many bytes.
 _LONGEST_HEADER = 1 << 16
@@ -43,7 +44,7 @@ def list_records(file: int, fields: RecordFields, longest: int) -> RecordList:
     members = Members(longest)
     at, number, size = 0, 0, os.fstat(file).st_size
     while at < size:
-        head = os.pread(file, _LONGEST_HEADER, at)
+        head = pread(file, _LONGEST_HEADER, at)
         blank = len(head) - len(head.lstrip(b"\r\n"))
         if blank == len(head):
             at += blank
@@ -89,7 +90,7 @@ def declare(file: int, start: int, name: bytes) -> bytes:
     """Return the name of a record of an open file as `pages.is_html` takes it: what is a page, and
     what is none, is said by the media type of the response or the record, where there is one.
     """
-    header, content = _split(os.pread(file, _LONGEST_HEADER, start))
+    header, content = _split(pread(file, _LONGEST_HEADER, start))
     if content.startswith(b"HTTP/"):
         header, _ = _split(content)
     media = _fields(header).get(b"content-type", b"").partition(b";")[0].strip().lower()

@@ -4,7 +4,6 @@ Expat finds the pages without building a tree: a dump of any size costs one pass
 A page is then read and parsed alone. Declarations of entities are refused.
 """
 
-import os
 from collections.abc import Callable
 from xml.parsers import expat
 
@@ -12,6 +11,7 @@ from lshdup.documents.readers.members import LONGEST_NAME, Members
 from lshdup.documents.records import RecordError, RecordFields, RecordList
 from lshdup.skipped import Reason
 from lshdup.utils.compression import CHUNK, PackedError, can_unpack, chunks
+from lshdup.utils.system import pread
 
 #: A dump says in its first bytes what it is.
 _ROOT, _HEAD = b"<mediawiki", 4096
@@ -63,13 +63,13 @@ def list_records(file: int, fields: RecordFields, longest: int) -> RecordList:
             parser.CharacterDataHandler = None
         elif name == "page":
             last = parser.CurrentByteIndex
-            stop = last + os.pread(file, 64, last).find(b">") + 1
+            stop = last + pread(file, 64, last).find(b">") + 1
             members.add(number, start, stop - start, "".join(title).encode())
 
     parser = _parser(begin, end)
     at = 0
     try:
-        while chunk := os.pread(file, CHUNK, at):
+        while chunk := pread(file, CHUNK, at):
             parser.Parse(chunk)
             at += len(chunk)
         parser.Parse(b"", True)

@@ -27,6 +27,7 @@ from lshdup.documents.records import RecordError, RecordFields, RecordList
 from lshdup.frozen import dataclass
 from lshdup.skipped import Reason
 from lshdup.utils.ragged import StringTable
+from lshdup.utils.system import pread
 
 #: Records of the format (APPNOTE.TXT 4.3): the end of the directory, what leads to the larger end
 #: of an archive with more members or bytes, this end, a directory's entry, and a member's header.
@@ -183,7 +184,7 @@ def _read_directory(archive: _Opened) -> _Directory:
     """Read the directory of an archive. Raises RecordError if it is damaged."""
     try:
         start, size, shift = _find_directory(archive)
-        return _parse_directory(os.pread(archive.file, size, start), start, shift)
+        return _parse_directory(pread(archive.file, size, start), start, shift)
     except (struct.error, ValueError, OverflowError) as error:
         raise RecordError(Reason.DAMAGED, f"its directory is damaged: {error}") from None
 
@@ -191,17 +192,17 @@ def _read_directory(archive: _Opened) -> _Directory:
 def _find_directory(archive: _Opened) -> tuple[int, int, int]:
     """Return where the directory begins, its bytes, and what stands before the archive."""
     behind = min(archive.size, _END.size + _LONGEST_FIELD)
-    tail = os.pread(archive.file, behind, archive.size - behind)
+    tail = pread(archive.file, behind, archive.size - behind)
     at = tail.rfind(b"PK\x05\x06")
     if at < 0:
         raise RecordError(Reason.DAMAGED, "no directory at its end: cut off?")
     end = archive.size - behind + at
     *_, size, offset, _ = _END.unpack_from(tail, at)
-    locator = os.pread(archive.file, _LOCATOR.size, max(end - _LOCATOR.size, 0))
+    locator = pread(archive.file, _LOCATOR.size, max(end - _LOCATOR.size, 0))
     if locator.startswith(b"PK\x06\x07"):
         _, _, there, _ = _LOCATOR.unpack(locator)
         for place in (there, end - _LOCATOR.size - _END_64.size):  # the second: shifted
-            larger = os.pread(archive.file, _END_64.size, place) if 0 <= place < end else b""
+            larger = pread(archive.file, _END_64.size, place) if 0 <= place < end else b""
             if larger.startswith(b"PK\x06\x06"):
                 *_, size, offset = _END_64.unpack(larger)
                 end = place

@@ -10,6 +10,7 @@ from lshdup.kernels.helpers import I64, U64, inlined, mix64
 from lshdup.kernels.jit import kernel
 
 GRAM_FACTOR = np.uint64(0x9FB21C651E98DF25)
+_ONE, _WORD, _BITS = np.uint64(1), np.uint64(6), np.uint64(63)
 
 
 @inlined
@@ -72,3 +73,34 @@ def select_anchors(
                 found += 1
                 last = best
     return found
+
+
+@kernel
+def mark_hashes(hashes: U64, seen: U64, again: U64) -> None:
+    """Set the bits of hashes in `seen`, and in `again` if they were set.
+
+    seen, again : bit sets of equal sizes, a power of two. The low bits of a hash tell its bit: the
+        high ones are small, as the hash is the smallest of a window.
+    """
+    most = np.uint64(64 * len(seen) - 1)
+    for i in range(len(hashes)):
+        bit = hashes[i] & most
+        mask = _ONE << (bit & _BITS)
+        word = seen[bit >> _WORD]
+        again[bit >> _WORD] |= word & mask
+        seen[bit >> _WORD] = word | mask
+
+
+@kernel
+def keep_marked(
+    hashes: U64, positions: U64, again: U64, out_hashes: U64, out_positions: U64
+) -> int:
+    """Write the anchors whose hashes have their bits in `again`; return how many."""
+    most = np.uint64(64 * len(again) - 1)
+    n = np.uint64(0)
+    for i in range(len(hashes)):
+        bit = hashes[i] & most
+        out_hashes[n] = hashes[i]
+        out_positions[n] = positions[i]
+        n += (again[bit >> _WORD] >> (bit & _BITS)) & _ONE
+    return np.int64(n)

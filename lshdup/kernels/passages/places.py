@@ -26,8 +26,16 @@ def _selected(grouped: Grouped, anchor: int, start: int) -> int:
 
 
 @inlined
+def _cost(grouped: Grouped, anchor: int) -> int:
+    """Return the number of anchors in the group of an anchor, with a penalty if it is common."""
+    group = grouped.group_of[anchor]
+    return int(grouped.sizes[group] + (0 if grouped.is_rare[group] else len(grouped.positions)))
+
+
+@inlined
 def _rarest_anchor(grouped: Grouped, anchor: int, start: int, length: int) -> int:
-    """Return the anchor of the smallest group of those that windows within a sequence select.
+    """Return the anchor of the smallest group of those that windows within a sequence select, of a
+    rare one if there is any.
 
     All places of the sequence have these anchors. Other anchors there may be selected by tokens
     that stand beside a place.
@@ -44,13 +52,13 @@ def _rarest_anchor(grouped: Grouped, anchor: int, start: int, length: int) -> in
     last = _selected(grouped, anchor, end - grouped.window)
     best = first
     for each in range(first, last + 1):
-        if grouped.sizes[grouped.group_of[each]] < grouped.sizes[grouped.group_of[best]]:
+        if _cost(grouped, each) < _cost(grouped, best):
             best = each
     return best
 
 
 @inlined
-def _candidates(grouped: Grouped, chosen: int, first: int, length: int, rare: int, out: U64) -> int:
+def _candidates(grouped: Grouped, chosen: int, first: int, length: int, out: U64) -> int:
     """Write where places of a sequence may begin, in order; return how many.
 
     Without gaps, the members of one group tell. With gaps, a place may have any of the anchors.
@@ -68,7 +76,7 @@ def _candidates(grouped: Grouped, chosen: int, first: int, length: int, rare: in
     for anchor in range(lowest, highest + 1):
         group = grouped.group_of[anchor]
         size = grouped.sizes[group]
-        if grouped.gap > 0 and (size > rare or n + size > len(out)):
+        if grouped.gap > 0 and (not grouped.is_rare[group] or n + size > len(out)):
             continue
         before = grouped.positions[anchor] - first
         for i in range(grouped.starts[group], grouped.starts[group] + size):
@@ -90,7 +98,7 @@ def list_places(
     run_starts: I64,
     run_lengths: I64,
     run_anchors: I64,
-    rare: int,
+    only_rare: bool,
     done: U8,
     state: I64,
     candidates: U64,
@@ -102,8 +110,8 @@ def list_places(
 
     run_starts, run_lengths, run_anchors : runs in the order of their starts; each contains the gram
         of its anchor.
-    rare : runs whose groups all have more anchors are left out: they were found by an anchor that
-        the tokens beside them select.
+    only_rare : leave out runs whose groups are all common: they were found by an anchor that the
+        tokens beside them select.
     done : of each run, whether its sequence was written.
     state : the next run, which the call sets when the output is full.
     candidates : scratch, for more anchors than the largest group has.
@@ -119,8 +127,7 @@ def list_places(
             continue
         first, length = run_starts[run], run_lengths[run]
         chosen = _rarest_anchor(grouped, run_anchors[run], first, length)
-        group = grouped.group_of[chosen]
-        if grouped.sizes[group] > rare:
+        if only_rare and not grouped.is_rare[grouped.group_of[chosen]]:
             continue
         if written + len(candidates) > len(places) or found == len(lengths):
             state[0] = run
@@ -129,7 +136,7 @@ def list_places(
         count = 0
         here = False
         there = False
-        for i in range(_candidates(grouped, chosen, first, length, rare, candidates)):
+        for i in range(_candidates(grouped, chosen, first, length, candidates)):
             start = np.int64(candidates[i])
             if chain_right(grouped, first, start, length) < length:
                 continue

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lshdup.kernels.helpers import I64, U32, U64, inlined
+from lshdup.kernels.helpers import I64, U8, U32, U64, inlined
 from lshdup.kernels.jit import kernel
 
 
@@ -21,6 +21,7 @@ class Grouped(NamedTuple):
     members, starts, sizes : the anchors of group g, in order, are those at starts[g] …
         starts[g] + sizes[g] - 1 of members; the last group is none, and is empty.
     group_of : of each anchor; the last group if it has none.
+    is_rare : of each group, whether its members are compared in pairs.
     gram, window : tokens of a gram, and grams of a window, as for `select_anchors`.
     least : tokens of the shortest sequence to look for.
     split : sequences need a place below this position and one from it on; -1: any two places.
@@ -35,6 +36,7 @@ class Grouped(NamedTuple):
     starts: I64
     sizes: I64
     group_of: U32
+    is_rare: U8
     gram: int
     window: int
     least: int
@@ -87,7 +89,7 @@ def chain_right(grouped: Grouped, p: int, q: int, most: int) -> int:
 
 
 @inlined
-def _chain_left(grouped: Grouped, rare: int, a: int, b: int, most: int) -> int:
+def _chain_left(grouped: Grouped, a: int, b: int, most: int) -> int:
     """Return the tokens of a chain of runs before two anchors, which are in its last run.
 
     Return -1 if two earlier anchors of a rare group are in the chain: they find the same one.
@@ -107,7 +109,7 @@ def _chain_left(grouped: Grouped, rare: int, a: int, b: int, most: int) -> int:
                 j -= 1
             if i >= 0 and j >= 0 and positions[i] == p - n and positions[j] == q - n:
                 group = grouped.group_of[i]
-                if grouped.group_of[j] == group and grouped.sizes[group] <= rare:
+                if grouped.group_of[j] == group and grouped.is_rare[group]:
                     return -1
         skip = 1
         run = 0
@@ -131,7 +133,6 @@ def _chain_left(grouped: Grouped, rare: int, a: int, b: int, most: int) -> int:
 def compare_in_pairs(
     grouped: Grouped,
     groups: I64,
-    rare: int,
     begins: I64,
     ends: I64,
     left: I64,
@@ -148,9 +149,9 @@ def compare_in_pairs(
     none.
 
     groups : groups to look at, from number state[0] on, which the call sets.
-    rare : the largest size of a rare group.
-    begins, ends, left, right : scratch, for `rare` values, the last two for their square.
-    out_start, out_length, out_anchor : with room for more than the square of `rare`.
+    begins, ends, left, right : scratch, for the members of the largest of these groups, the last
+        two for their square.
+    out_start, out_length, out_anchor : with room for more than that square.
 
     Returns the number of runs.
     """
@@ -179,7 +180,7 @@ def compare_in_pairs(
                     most = min(ends[i] - p, ends[j] - q)
                     if chain_right(grouped, p, q, min(most, grouped.gram)):
                         room = min(p - begins[i], q - begins[j])
-                        before = _chain_left(grouped, rare, a, b, room)
+                        before = _chain_left(grouped, a, b, room)
                         if before >= 0:
                             after = chain_right(grouped, p, q, most)
                     if (
@@ -225,6 +226,8 @@ def _is_carried(grouped: Grouped, start: int, n: int) -> bool:
     if first == 0 or grouped.sizes[group_of[first - 1]] != n:
         return False
     distance = positions[first] - positions[first - 1]
+    if distance > grouped.gram:  # There may be other tokens between them.
+        return False
     for i in range(n):
         a = members[start + i]
         if (

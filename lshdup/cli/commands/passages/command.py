@@ -66,8 +66,9 @@ Examples:
 @option("--documents", "in_documents", type=click.IntRange(1), default=1, metavar="N",
         help="Only passages that are in at least N documents.")  # fmt: skip
 @option("--max-documents", type=click.IntRange(1), default=_DEFAULT.max_documents, metavar="N",
-        help="What stands in more than N places is common: its places are not compared in pairs, "
-             "but extended together as long as most of them agree.")  # fmt: skip
+        help="What stands in more than N documents, or in twice as many places, is common: its "
+             "places are not compared in pairs, but extended together as long as most of them "
+             "agree.")  # fmt: skip
 @option("--against", multiple=True, type=click.Path(path_type=bytes), metavar="OTHER",
         help="Only passages with a place in DOCS and one in OTHER: a folder, a file, or the store "
              "of an earlier run; repeatable for folders and files.")  # fmt: skip

@@ -1,0 +1,117 @@
+"""The tokens of a run in their order, and their anchors, kept while batches finish."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.frozen import dataclass
+from lshdup.matching.passages import Anchors
+from lshdup.params import PassageParams
+from lshdup.shingling.shingler import ShingleBatch
+from lshdup.shingling.winnowing import AnchorSpool, select
+from lshdup.utils.ragged import RaggedSets
+from lshdup.utils.scratch import Spool
+
+_I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _Side:
+    """Sequences of one collection: the document of each, -1 for none, and the tokens of each."""
+
+    documents: _I64
+    sizes: _I64
+
+
+class SequenceKeeper:
+    """Sequences of tokens of one collection or of several, in temporary files, with their anchors.
+
+    In `collect` it stands in the place of a `SetKeeper`; the collection has no sets then. Sequences
+    stay in the order in which documents are read.
+
+    folder : where the files are; None: where the system has temporary files.
+    expected, memory : as for `AnchorSpool`.
+    """
+
+    def __init__(
+        self, params: PassageParams, folder: Path | None, expected: int, memory: int
+    ) -> None:
+        self._tokens = Spool(folder)
+        self._anchors = AnchorSpool(params, folder, expected, memory)
+        self._selected: dict[int, tuple[NDArray[np.uint64], _I64]] = {}
+        self._total = 0
+        self._indices, self._sizes = list[_I64](), list[_I64]()
+        self._sides: list[_Side] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._tokens, self._anchors:
+            pass
+
+    def keep_copy(
+        self, made: ShingleBatch, _filtered: RaggedSets, _fingerprints: NDArray[np.uint64]
+    ) -> RaggedSets:
+        """Return a copy of the sequences of a batch, whose anchors are kept. For any thread."""
+        copy = made.sets.copy()
+        if len(made.indices):
+            anchors = select(copy, self._anchors.gram, self._anchors.window)
+            self._selected[int(made.indices[0])] = anchors
+        return copy
+
+    def add(self, indices: _I64, sets: RaggedSets) -> None:
+        """Keep the sequences of some documents, for which `keep_copy` was called."""
+        if len(indices):
+            hashes, positions = self._selected.pop(int(indices[0]))
+            self._anchors.add(hashes, positions + self._total)
+            self._tokens.append(sets.values)
+            self._total += len(sets.values)
+            self._indices.append(indices)
+            self._sizes.append(sets.sizes)
+
+    def finish(self) -> None:
+        """Number the documents of a collection, and begin with the next one."""
+        none = np.zeros(0, np.int64)
+        indices, sizes = (np.concatenate([none, *each]) for each in (self._indices, self._sizes))
+        documents = np.searchsorted(np.sort(indices[indices >= 0]), indices)
+        self._sides.append(_Side(np.where(indices < 0, -1, documents), sizes))
+        self._indices, self._sizes = [], []
+
+    def reuse(self, _sets: object, known: NDArray[np.bool_], rows: _I64) -> None:
+        """Go on with the last collection: some of its documents are among those of a new list.
+
+        known : bool array over all documents of the list. rows : int64 array, the document of each.
+        """
+        side = self._sides.pop()
+        indices = np.full(len(side.documents) + 1, -1)  # The last one is no document.
+        indices[rows[known]] = np.flatnonzero(known)
+        self._indices, self._sizes = [indices[side.documents]], [side.sizes]
+
+    def first_of(self, collection: int) -> int:
+        """Return the first sequence of a collection, by its number."""
+        return sum(len(side.sizes) for side in self._sides[:collection])
+
+    def results(self) -> tuple[RaggedSets, Anchors, _I64]:
+        """Return all sequences, mapped, their anchors that recur, and the document of each.
+
+        Documents of a collection are behind those of the one before it. Sequences without anchors
+        may be of no document; their number is that of all documents.
+        """
+        sizes = np.concatenate([side.sizes for side in self._sides])
+        ends = np.cumsum([0, *(int((side.documents >= 0).sum()) for side in self._sides)])
+        sides = zip(self._sides, ends, strict=False)
+        documents = np.concatenate(
+            [np.where(each.documents < 0, ends[-1], each.documents + n) for each, n in sides]
+        )
+        sequences = RaggedSets.from_sizes(self._tokens.values(), sizes)
+        anchors = self._anchors.recurring()
+        if (documents == ends[-1]).any():
+            held = np.searchsorted(sequences.offsets, anchors.positions, side="right") - 1
+            mine = documents[held] < ends[-1]
+            hashes, positions = anchors.hashes[mine], anchors.positions[mine]
+            anchors = replace(anchors, hashes=hashes, positions=positions)
+        return sequences, anchors, documents

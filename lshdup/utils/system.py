@@ -1,0 +1,157 @@
+"""What not every system has: each call with what takes its place where it is missing.
+
+Linux has all of them; macOS has no `posix_fallocate`; Windows has none, changes line ends of files
+that are not opened as binary, and cannot replace a file that is open.
+"""
+
+import errno
+import importlib.util
+import mmap
+import os
+import stat
+import threading
+from typing import IO
+
+#: Flags of `os.open` for a file of bytes, which is not translated, and not inherited. To read, not
+#: blocking too: a file that has become a pipe since it was listed must not hold the run up.
+BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+READ = os.O_RDONLY | BINARY | getattr(os, "O_NONBLOCK", 0)
+
+#: Bytes of memory that are assumed where the system does not tell.
+_MEMORY = 8 << 30
+
+#: Bytes of zeros that are written at a time.
+_CHUNK = 64 << 20
+
+_moving = threading.Lock()  #: held while the position of a file is another one
+
+
+def pread(file: int, size: int, at: int) -> bytes:
+    """Read at most `size` bytes of a file from byte `at` on. Raises OSError."""
+    if hasattr(os, "pread"):
+        return os.pread(file, size, at)
+    with _moving:
+        os.lseek(file, at, os.SEEK_SET)
+        return os.read(file, size)
+
+
+def pread_into(file: int, buffer: memoryview, at: int) -> int:
+    """Read bytes of a file from byte `at` on into memory; return how many. Raises OSError."""
+    if hasattr(os, "preadv"):
+        return os.preadv(file, [buffer], at)
+    data = pread(file, len(buffer), at)
+    buffer[: len(data)] = data
+    return len(data)
+
+
+def pwrite(file: int, data: bytes | memoryview, at: int) -> int:
+    """Write bytes to a file from byte `at` on; return how many were written. Raises OSError."""
+    if hasattr(os, "pwrite"):
+        return os.pwrite(file, data, at)
+    with _moving:
+        os.lseek(file, at, os.SEEK_SET)
+        return os.write(file, data)
+
+
+def allocate(file: IO[bytes], size: int) -> None:
+    """Take the room of an empty file, by writing zeros where there is no call. Raises OSError."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, size)
+        return
+    for start in range(0, size, _CHUNK):
+        file.write(bytes(min(_CHUNK, size - start)))
+    file.flush()
+
+
+def release(mapped: mmap.mmap) -> None:
+    """Let go of the memory of a mapped file; where that cannot be said, the system decides."""
+    if hasattr(mapped, "madvise") and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def hold(descriptor: int) -> bool:
+    """Lock a file until it is closed; return whether this system and file system have locks.
+
+    Raises BlockingIOError if another process holds the lock.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return _hold_by_range(descriptor)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError:  # This file system has no locks.
+        return False
+    return True
+
+
+def _hold_by_range(descriptor: int) -> bool:
+    """Lock a byte far behind the end of a file, as Windows does."""
+    try:
+        import msvcrt
+    except ImportError:
+        return False
+    locking, mode = getattr(msvcrt, "locking"), getattr(msvcrt, "LK_NBLCK")  # noqa: B009
+    with _moving:
+        os.lseek(descriptor, 1 << 30, os.SEEK_SET)
+        try:
+            locking(descriptor, mode, 1)
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EDEADLK):
+                raise BlockingIOError(*error.args) from None
+            return False
+        finally:
+            os.lseek(descriptor, 0, os.SEEK_SET)
+    return True
+
+
+def set_mode(descriptor: int, mode: int) -> None:
+    """Give an open file its permissions, where files have them. Raises OSError."""
+    if hasattr(os, "fchmod"):
+        os.fchmod(descriptor, mode)
+
+
+def is_read_only(folder: os.PathLike[str]) -> bool:
+    """Return whether a folder is on a file system that cannot be written. Raises OSError."""
+    return hasattr(os, "statvfs") and bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+
+
+def is_own(status: os.stat_result) -> bool:
+    """Return whether a file is this user's, or this user is root, where files have owners."""
+    return not hasattr(os, "getuid") or os.getuid() in (0, status.st_uid)
+
+
+def is_waiting_pipe(descriptor: int) -> bool:
+    """Return whether a file is a pipe with data, or with an open writer, as far as can be told."""
+    import select
+
+    try:
+        if not hasattr(select, "poll") or not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+            return False
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        events = dict(poll.poll(0)).get(descriptor, 0)
+    except (OSError, ValueError):
+        return False
+    return bool(events & select.POLLIN) or not events
+
+
+def can_bound_processes() -> bool:
+    """Return whether the time and memory of other processes can be bounded: not on Windows."""
+    import select
+
+    return hasattr(select, "poll") and importlib.util.find_spec("resource") is not None
+
+
+def physical_memory() -> int:
+    """Return the bytes of memory of the machine; 8 GB where the system does not tell."""
+    if not hasattr(os, "sysconf"):
+        return _MEMORY
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def with_slashes(path: bytes) -> bytes:
+    """Return a path with / between its names, as all names of documents have it."""
+    return path if os.sep == "/" else path.replace(os.fsencode(os.sep), b"/")
