@@ -1,4 +1,4 @@
-"""Results -> benchmarks/README.md, between its two comments.
+"""Results -> benchmarks/README.md and docs/explanation/scale.md, between two comments of each.
 
 Usage: `python -m benchmarks.report [RESULTS.json] [README.md]`.
 """
@@ -14,6 +14,9 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results.json"
 BEGIN, END = "<!-- performance -->", "<!-- /performance -->"
 
+#: A page of the documentation that has the tables of one section, between comments of its name.
+PAGE, SECTION = ROOT / "docs/explanation/scale.md", "rows"
+
 #: Sections in the order of the README.
 ORDER = (
     "budgets",
@@ -25,6 +28,7 @@ ORDER = (
     "exact",
     "containment",
     "passages",
+    "folders",
     "rows",
     "kinds",
     "stages",
@@ -71,13 +75,31 @@ def _sentence(versions: dict[str, str]) -> str:
 
 def write_readme(results: Path = RESULTS, readme: Path = ROOT / "benchmarks/README.md") -> None:
     """Replace the text between the two comments. Raise ValueError if one is missing."""
-    before, begin, rest = readme.read_text("utf-8").partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        message = f"{readme}: {BEGIN} and {END} are not both there"
-        raise ValueError(message)
     text = performance(json.loads(results.read_text("utf-8")))
-    readme.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", "utf-8")
+    _replace_between(readme, BEGIN, END, text)
+
+
+def write_page(results: Path = RESULTS, page: Path = PAGE) -> None:
+    """Replace the tables of a page of the documentation, if their section was measured.
+
+    Raises as `write_readme` does.
+    """
+    section = json.loads(results.read_text("utf-8")).get(SECTION)
+    if section is None:
+        return
+    tables = [Table(**table).markdown() for table in section["tables"]]
+    text = "\n\n".join([_sentence(section["versions"]), *tables])
+    _replace_between(page, f"<!-- {SECTION} -->", f"<!-- /{SECTION} -->", f"\n{text}\n")
+
+
+def _replace_between(page: Path, first: str, last: str, text: str) -> None:
+    """Replace the text between two comments of a page. Raise ValueError if one is missing."""
+    before, begin, rest = page.read_text("utf-8").partition(first)
+    _, end, after = rest.partition(last)
+    if not (begin and end):
+        message = f"{page}: {first} and {last} are not both there"
+        raise ValueError(message)
+    page.write_text(f"{before}{first}\n{text}\n{last}{after}", "utf-8")
 
 
 if __name__ == "__main__":

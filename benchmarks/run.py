@@ -131,7 +131,8 @@ def options_of(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--readme",
         action="store_true",
-        help=f"results to {report.RESULTS.name} beside this file, and benchmarks/README.md from it",
+        help=f"results to {report.RESULTS.name} beside this file, and benchmarks/README.md and "
+        "docs/explanation/scale.md from it",
     )
     options = parser.parse_args(arguments)
     if unknown := set(options.only) - set(SECTIONS):
@@ -195,6 +196,7 @@ def main(arguments: list[str] | None = None) -> None:
         )
     if options.readme:
         report.write_readme(output)
+        report.write_page(output)
 
 
 if __name__ == "__main__":

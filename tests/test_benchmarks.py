@@ -176,6 +176,21 @@ def test_readme_section_is_made_from_results(tmp_path):
         report.write_readme(file, readme)
 
 
+def test_the_page_on_scale_is_made_from_results(tmp_path):
+    file, page = tmp_path / "results.json", tmp_path / "scale.md"
+    page.write_text("before\n<!-- rows -->\nold\n<!-- /rows -->\nafter\n")
+    for section in ({}, {"rows": results()["scale"]}):
+        file.write_text(json.dumps(section))
+        report.write_page(file, page)
+        text = page.read_text("utf-8")
+        assert ("old" in text) == (not section)
+        assert text.startswith("before\n<!-- rows -->\n")
+        assert text.endswith("\n<!-- /rows -->\nafter\n")
+    assert "\n\n**Cost.**\n\n| documents |" in text
+    text = report.PAGE.read_text("utf-8")
+    assert text.index("<!-- rows -->") < text.index("<!-- /rows -->")
+
+
 def test_readme_has_the_place():
     text = (report.ROOT / "benchmarks/README.md").read_text("utf-8")
     assert text.index(report.BEGIN) < text.index(report.END)

@@ -149,6 +149,7 @@ def _plan(
         "hours": (costs["seconds"] + more * slope["seconds"]) / 3600,
         "memory": costs["memory"] + more * slope["memory"],
         "disk": costs["disk"] + more * slope["disk"],
+        "rows in 1 TB": int(1e12 / slope["disk"]) // 1_000_000 * 1_000_000,
     }
 
 
