@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from lshdup.collection.collect import OnSets
 from lshdup.documents.document_list import DocumentList, typed_name
@@ -24,6 +25,9 @@ _MUCH = 2 << 30
 
 #: Bytes of a document in signatures.npz, beside its name and its signature.
 _COLUMN_BYTES = 96
+
+if TYPE_CHECKING:
+    from lshdup.store.journal import StageJournal
 
 
 class RunContext:
@@ -124,6 +128,19 @@ class RunContext:
                 yield
         else:
             yield
+
+    def stage_journal(
+        self, stage: str, describe: Callable[[Store], dict[str, Any]]
+    ) -> "StageJournal | None":
+        """Return the journal of a stage that an interrupted run goes on with, if there is a store.
+
+        describe : returns what the stage makes, and of what.
+        """
+        if self.store is None or self.read_only or not self.store.folder.is_dir():
+            return None
+        from lshdup.store.journal import StageJournal  # Imported here to keep `query` fast.
+
+        return StageJournal(self.store, stage, describe(self.store), self.say)
 
     def keep(self, name: str, save: Callable[[Store], None]) -> None:
         """Save an artifact that spares the next run work; say so if the store cannot be written."""
