@@ -225,4 +225,18 @@ MUTANTS = [
         "self.total = tree.sum_below(sum_of(folder, weight))",
         "tests/matching/test_folders.py",
     ),
+    Mutant(
+        "resumed: a candidate pair is verified twice",
+        "lshdup/matching/similarity.py",
+        "start = max(self.done - seen, 0)",
+        "start = max(self.done - seen - 1, 0)",
+        "tests/workspace/test_resuming.py",
+    ),
+    Mutant(
+        "resumed: leaders of an interrupted run are not filled in",
+        "lshdup/matching/leaders.py",
+        "self.leader[:done], self.similarity[:done] = leader, score",
+        "pass",
+        "tests/workspace/test_resuming.py",
+    ),
 ]

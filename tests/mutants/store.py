@@ -145,4 +145,11 @@ MUTANTS = [
         'if same == "byte":',
         f"{SAME} -k keys_are_equal",
     ),
+    Mutant(
+        "journal of a stage: a part behind a gap is used",
+        "lshdup/store/journal.py",
+        "if start == self._steps < end:",
+        "if self._steps < end:",
+        "tests/workspace/test_resuming.py",
+    ),
 ]
