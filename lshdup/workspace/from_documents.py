@@ -74,7 +74,8 @@ def collect_signatures(run: RunContext, request: Request, memory: int = 0) -> Co
     is_slow = expects_office_documents(documents.names) or (
         run.store is not None and documents.has_packed_members
     )
-    most = min(SET_BYTES // 2, run.arrays.limit // 16)  # They are in memory twice for a moment.
+    # They are there twice while they are put in order.
+    most = min(SET_BYTES, request.memory // 2) // 2
     # Few rows of Parquet are not decoded again. Of many, those that share a bucket are, which is
     # as fast as keeping the sets of all.
     are_kept = is_slow or (documents.has_parquet and documents.spans.sum() <= most // 8)
