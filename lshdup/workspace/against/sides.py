@@ -16,6 +16,22 @@ from lshdup.matching.sameness import Prints
 from lshdup.utils.ragged import RaggedSets, SetSource, distinct
 
 
+def files_of(documents: DocumentList) -> NDArray[np.int64]:
+    """Return the number of the file of each document: int64 array of shape (n,)."""
+    every = np.arange(len(documents))
+    numbers: NDArray[np.int64] = (
+        every if documents.locations is None else documents.locations.files_of(every)
+    )
+    return numbers
+
+
+def resolve_files(documents: DocumentList) -> list[tuple[bytes, int]]:
+    """Return the real path and the number of each file that documents are in."""
+    numbers = distinct(files_of(documents))[0].tolist()
+    at = documents.path if documents.locations is None else documents.file_path
+    return list(zip(_resolve(map(at, numbers)), numbers, strict=True))
+
+
 @dataclass(frozen=True)
 class Side:
     """A collection with signatures, and the functions that give shingle sets of documents
@@ -48,20 +64,6 @@ class Side:
                 strict=True,
             )
         ]
-
-    @property
-    def files(self) -> NDArray[np.int64]:
-        """int64 array of shape (n,): number of the file of each document."""
-        locations = self.documents.locations
-        every = np.arange(len(self.documents))
-        numbers: NDArray[np.int64] = every if locations is None else locations.files_of(every)
-        return numbers
-
-    def resolve_files(self) -> list[tuple[bytes, int]]:
-        """Return the real path and the number of each file that documents are in."""
-        numbers = distinct(self.files)[0].tolist()
-        at = self.documents.path if self.documents.locations is None else self.documents.file_path
-        return list(zip(_resolve(map(at, numbers)), numbers, strict=True))
 
     def find_existing(self, documents: NDArray[np.int64]) -> int:
         """Return the first of these documents whose file exists; -1 if none does."""
@@ -130,11 +132,12 @@ class Sides:
 
     def find_shared(self) -> NDArray[np.int64]:
         """Return the documents of DOCS that are documents of OTHER as well: int64 array."""
-        here, there = self.here.resolve_files(), self.there.resolve_files()
+        mine, theirs = self.here.documents, self.there.documents
+        here, there = resolve_files(mine), resolve_files(theirs)
         paths = {path for path, _ in here} & {path for path, _ in there}
-        mine = np.isin(self.here.files, [number for path, number in here if path in paths])
-        theirs = np.isin(self.there.files, [number for path, number in there if path in paths])
-        return self.match_paths(np.flatnonzero(mine), np.flatnonzero(theirs))[0]
+        left = np.isin(files_of(mine), [number for path, number in here if path in paths])
+        right = np.isin(files_of(theirs), [number for path, number in there if path in paths])
+        return self.match_paths(np.flatnonzero(left), np.flatnonzero(right))[0]
 
     def build_band_keys(self, plan: BandPlan, jobs: int) -> NDArray[np.uint64]:
         """Return the keys of all documents in all bands: uint64 array of shape (bands, n)."""
