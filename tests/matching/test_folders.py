@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup.matching import folders
-from lshdup.matching.folder_tree import FolderTree
-from lshdup.matching.folders import find_folder_pairs
+from lshdup.matching.folders import contents, pairs
+from lshdup.matching.folders.pairs import find_folder_pairs
+from lshdup.matching.folders.tree import FolderTree
 
 
 def by_definition(parents, folder_of, group_of, weights, threshold):
@@ -75,7 +75,8 @@ def by_definition(parents, folder_of, group_of, weights, threshold):
 
 
 def listed(found):
-    columns = (getattr(found, name).tolist() for name in found.__dataclass_fields__)
+    names = (name for name in found.__dataclass_fields__ if name != "common")
+    columns = (getattr(found, name).tolist() for name in names)
     return list(zip(*columns, strict=True))
 
 
@@ -113,8 +114,9 @@ def test_as_defined(parents, documents, weights, threshold, at_once):
     group_of = [group for _, group in documents]
     patch = pytest.MonkeyPatch()
     with patch.context() as patched:
-        patched.setattr(folders, "_AT_ONCE", at_once)
-        patched.setattr(folders, "_PAIRS_AT_ONCE", at_once)
+        patched.setattr(contents, "_AT_ONCE", at_once)
+        patched.setattr(contents, "_PAIRS_AT_ONCE", at_once)
+        patched.setattr(pairs, "_AT_ONCE", at_once)
         check(parents, folder_of, group_of, weights, threshold)
 
 
@@ -126,7 +128,9 @@ def test_memory_for_folders_with_one_large_document_in_common():
     weights = np.array([10_000] + [100 + number for number in range(m)], np.int64)
     tracemalloc.start()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(folders, "_PAIRS_AT_ONCE", 1 << 12)
+        patched.setattr(contents, "COMMON", m + 1)
+        patched.setattr(contents, "_PAIRS_AT_ONCE", 1 << 12)
+        patched.setattr(pairs, "_AT_ONCE", 1 << 12)
         found = find_folder_pairs(
             tree, np.tile(own, 2), np.concatenate([np.zeros(m, np.int64), own]), weights, 0.8
         )
@@ -152,3 +156,73 @@ def test_copies_of_trees_as_defined(shape, random, threshold):
                 group_of.append(group if random.random() < 0.95 else 25 + 25 * copy + group)
     weights = [random.randint(1, 50) for _ in range(150)]
     check(parents, folder_of, group_of, weights, threshold)
+
+
+def hold_one_in_common(own, large=10_000):
+    """Folders that hold one large document, and of other documents what `own` says: the arrays of
+    `find_folder_pairs`.
+    """
+    m = len(own)
+    groups = [0] * m + [group for each in own for group in each]
+    folder_of = [*range(1, m + 1), *(1 + i for i, each in enumerate(own) for _ in each)]
+    weights = np.full(max(groups) + 1, 10)
+    weights[0] = large
+    tree = FolderTree.of(np.array([-1] + [0] * m, np.int64))
+    return tree, np.array(folder_of), np.array(groups), weights
+
+
+def test_many_folders_with_one_large_document_are_each_inside_the_next():
+    """Not 50 million pairs. Pairs with a rarer document in common, and copies, are as ever."""
+    m = 10_000
+    own = [list(range(1 + 20 * i, 1 + 20 * i + i % 17)) for i in range(m)]
+    own[700] += own[33]
+    found = find_folder_pairs(*hold_one_in_common(own), 0.8)
+    pairs = list(zip(found.inside.tolist(), found.holder.tolist(), strict=True))
+    sizes = [0, *map(len, own)]
+    copies = [each for each in range(1, m + 1) if not sizes[each]]
+    assert [b for a, b in pairs if not sizes[b]] == copies[1:]
+    assert {a for a, b in pairs if not sizes[b]} == {copies[0]}
+    assert [b for a, b in pairs if a == 34] == [701]
+    larger = [(a, b) for a, b in pairs if sizes[b]]
+    assert all((sizes[a], a) < (sizes[b], b) for a, b in larger)
+    # One folder is the largest, and inside none.
+    assert len({a for a, _ in larger}) == len(larger) == m - len(copies)
+    assert found.common == 1
+    # With no more than 100 of them, every pair is listed.
+    few = find_folder_pairs(
+        *hold_one_in_common([each or [5000 + i] for i, each in enumerate(own[:100])]), 0.8
+    )
+    assert (len(few), few.common) == (100 * 99 // 2, 0)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    trees(),
+    st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 4)), max_size=40),
+    st.lists(st.integers(0, 9), min_size=8, max_size=8),
+    st.sampled_from([0.5, 0.8, 1.0]),
+)
+def test_folders_that_have_a_holder_have_one_where_documents_are_common(
+    parents, documents, weights, threshold
+):
+    """And each pair is one of folders of which one is inside the other."""
+    arrays = [number % len(parents) for number, _ in documents], [group for _, group in documents]
+    given = (*(np.array(each, np.int64) for each in (*arrays, weights)), threshold)
+    tree = FolderTree.of(np.array(parents, np.int64))
+    every = find_folder_pairs(tree, *given)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(contents, "COMMON", 1)
+        found = find_folder_pairs(tree, *given)
+    assert every.common == 0
+    assert (found.containment >= threshold).all()
+    assert len(found) <= len(every) or found.common
+
+    def covered(pairs, folder):
+        """Whether a folder, or one above it, is inside another one or holds the same."""
+        return any(
+            tree.holds(np.array([side]), np.array([folder]))[0]
+            for side in (*pairs.inside.tolist(), *pairs.holder.tolist())
+        )
+
+    for folder in every.inside.tolist():
+        assert covered(found, folder)

@@ -206,14 +206,21 @@ MUTANTS = [
     ),
     Mutant(
         "folders: a holder that is not the tightest counts",
-        "lshdup/matching/folders.py",
+        "lshdup/matching/folders/pairs.py",
         "counts &= (similarity >= best_below[at]) & (",
         "counts &= (similarity >= 0) & (",
         "tests/matching/test_folders.py",
     ),
     Mutant(
+        "folders: a holder that is listed beside another one ends the search for more",
+        "lshdup/matching/folders/pairs.py",
+        "has_holder[inside[contents.is_first[holder]]] = True",
+        "has_holder[inside] = True",
+        "tests/matching/test_folders.py",
+    ),
+    Mutant(
         "folders: bytes of a group count once for each folder it is in",
-        "lshdup/matching/folders.py",
+        "lshdup/matching/folders/contents.py",
         "self.total = tree.sum_below(sum_of(folder, weight) - sum_of(meeting, weight[after]))",
         "self.total = tree.sum_below(sum_of(folder, weight))",
         "tests/matching/test_folders.py",

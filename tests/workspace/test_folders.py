@@ -278,3 +278,23 @@ def test_documents_without_tokens_are_compared(run, tmp_path):
     assert answer.rows == [["a", "b", "1.0", "1.0", "1", "1", "1", "6"]]
     assert answer.err == ""
     assert run("show", "a", "b", "--no-store", "-q").err == ""
+
+
+def test_many_folders_with_one_document_in_common(run, tmp_path):
+    """Each is inside the next larger one; one that is inside a copy of it is listed as ever."""
+    common = text(3000)
+    for i in range(102):
+        (tmp_path / f"{i:03}").mkdir()
+        (tmp_path / f"{i:03}/common.txt").write_text(common)
+        (tmp_path / f"{i:03}/own.txt").write_text(text(3 + i))
+    found = run("folders", ".", "--format", "jsonl", "--no-store")
+    pairs = [json.loads(line) for line in found.lines]
+    assert len(pairs) == 101
+    assert len({row["a"] for row in pairs}) == 101
+    assert all(row["containment"] >= 0.8 for row in pairs)
+    assert "1 document is in more than 100 folders: folders that share nothing else" in found.err
+    shutil.rmtree(tmp_path / "000")
+    shutil.rmtree(tmp_path / "001")
+    found = run("folders", ".", "--no-store")
+    assert len(found.rows) == 100 * 99 // 2
+    assert "more than 100" not in found.err

@@ -33,7 +33,7 @@ from lshdup.utils.messages import count_of
 if TYPE_CHECKING:
     from lshdup.cli.output.target import Piece
     from lshdup.documents.document_list import DocumentList
-    from lshdup.matching.folders import FolderPairs
+    from lshdup.matching.folders.contents import FolderPairs
     from lshdup.workspace.folders.finding import Folders
 
 
@@ -70,8 +70,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
     Of a holder and its folders the most similar one is b. A pair is not listed if it follows from
     the folders above: if both are below, or are, two that are listed. Folders that hold the same
-    are listed once each, beside the first. A folder is never paired with one above it. The largest
-    shared bytes come first. `lshdup show A B` lists what is in one of two folders only.
+    are listed once each, beside the first; folders that share only documents which are in more than
+    100 folders once each, inside the next larger one. A folder is never paired with one above it.
+    The largest shared bytes come first. `lshdup show A B` lists what is in one of two folders only.
 
     Without DOCS, the documents of the last run are compared. Archives hold folders too.
     """
@@ -83,6 +84,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     with open_session(ctx, options) as session:
         console = session.console
         collection, found = find_groups(session, options, rule, least=0)
+        from lshdup.matching.folders.contents import COMMON
         from lshdup.workspace.folders.finding import compare_folders
 
         least, documents = options["containment"], collection.documents
@@ -102,6 +104,12 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             f"one holds {least:.12g} or more of the other, in documents {likeness}; "
             f"{console.seconds:.2f} s in all"
         )
+        if pairs.common:
+            console.say(
+                f"{count_of(pairs.common, 'document is', 'documents are')} in more than {COMMON} "
+                "folders: folders that share nothing else are listed once each, inside the next "
+                "larger one"
+            )
         rows = _rows(folders, pairs, documents)
         print_pieces(console, target, column_names("folders"), rows, len(pairs))
         return console.exit_code_of(len(pairs))

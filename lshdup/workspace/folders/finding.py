@@ -10,8 +10,9 @@ from lshdup.documents.document_list import DocumentList
 from lshdup.frozen import dataclass
 from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.matching.clusters import Clusters
-from lshdup.matching.folder_tree import FolderTree
-from lshdup.matching.folders import FolderPairs, find_folder_pairs
+from lshdup.matching.folders.contents import FolderPairs
+from lshdup.matching.folders.pairs import find_folder_pairs
+from lshdup.matching.folders.tree import FolderTree
 
 #: A step of a path that is no name: from .. to the current folder. No name has a slash.
 _DOWN = b"/"

@@ -1,10 +1,4 @@
-"""Groups of documents in a tree of folders -> pairs of folders that hold nearly the same.
-
-A folder is the set of the groups of the documents below it; a group weighs as many bytes as its
-representative. Folder A is inside B if B holds at least the share `threshold` of A's bytes. To have
-it, B must hold one of A's *prefix*: the rarest groups of A that weigh more than may be lacking, as
-in prefix_index.py. So only folders above documents of these groups are looked at, from the top
-down: a folder that does not hold A has no folder below it that does.
+"""What folders hold: the groups of the documents below them, and which folders may hold others.
 
 No set of a folder is ever made: entries (folder, group) are in the order of the tree, so the
 entries below a folder are a run of them, and a sum over a folder's different groups is a sum over
@@ -17,14 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.frozen import dataclass
-from lshdup.matching.folder_tree import FolderTree
-from lshdup.matching.pairs import contains
+from lshdup.matching.folders.tree import FolderTree
 from lshdup.utils.ragged import distinct, offsets_of, ranges
 
 _I64 = NDArray[np.int64]
 
 #: Entries of folders that are looked at together; and pairs of folders.
 _AT_ONCE, _PAIRS_AT_ONCE = 1 << 22, 1 << 18
+
+#: A group that is directly in more folders than this is *common*.
+COMMON = 100
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
@@ -39,6 +35,7 @@ class FolderPairs:
     inside_documents, holder_documents : int64 arrays of shape (n,), documents below each.
     shared_documents : int64 array of shape (n,), documents of `inside` whose group is in `holder`.
     shared_bytes : int64 array of shape (n,), bytes of the groups in both.
+    common : number of common groups by which more pairs could have been found.
     """
 
     inside: _I64
@@ -49,43 +46,13 @@ class FolderPairs:
     holder_documents: _I64
     shared_documents: _I64
     shared_bytes: _I64
+    common: int
 
     def __len__(self) -> int:
         return len(self.inside)
 
 
-def find_folder_pairs(
-    tree: FolderTree, folders: _I64, groups: _I64, weights: _I64, threshold: float
-) -> FolderPairs:
-    """Return the pairs of folders of which one is inside the other, as far as they say something.
-
-    Never paired: a folder and one above it. A pair counts if the holder is the *tightest*: no
-    folder below it holds the other one as well and is more similar to it. Of the pairs that count,
-    those are returned that are below no other one (a pair is below another one if each of its
-    folders is below, or is, one of the two). Of folders with equal sets the first one is compared,
-    and each other one is paired with the first (of those not above it): n copies make n - 1 pairs.
-
-    Parameters
-    ----------
-    tree : all folders.
-    folders : int64 array of shape (n,), folder that each document is directly in.
-    groups : int64 array of shape (n,), group of each document.
-    weights : int64 array, bytes of each group; less than 2^53 in all.
-    threshold : smallest containment, above 0.
-
-    Cost: a few sorts of the documents; then for each folder that others might hold, a step for each
-    document of its prefix, and for each document of it and folder that is compared with it.
-
-    """
-    contents = _Contents(tree, folders, groups, weights)
-    known = _Matches(tree, *contents.equal_pairs())
-    for candidates in contents.candidates(threshold):
-        known.add(*_tight(contents, candidates, known, threshold))
-    inside, holder, shared = known.listed(contents)
-    return contents.describe(inside, holder, shared)
-
-
-class _Contents:
+class Contents:
     """What is below each folder: entries (folder, group), without repeats, in this order.
 
     total : int64 array of shape (m,), bytes of the different groups below each folder.
@@ -138,15 +105,29 @@ class _Contents:
             - sum_of(whole, self._weight[first])
         )
         self._span = first, last
+        # Of each group, the folders that it is directly in, by their bytes; copies come last.
+        self._ranks = np.empty(m, np.int64)
+        self._ranks[np.lexsort((self.total, ~self.is_first))] = np.arange(m)
+        self._by_size_keys = self._group * m + self._ranks[self._folder]
+        order = np.argsort(self._by_size_keys)
+        self._by_size, self._by_size_keys = self._folder[order], self._by_size_keys[order]
         self._sorted = self._group[self._places] * len(self._group) + self._places
+        self._is_cut = np.zeros(len(self._lists) - 1, bool)  # groups with pairs not looked for
 
     def equal_pairs(self) -> tuple[_I64, _I64, _I64]:
         """Return each folder whose set one before it has: (that one, folder, bytes)."""
         folder = np.flatnonzero(~self.is_first & (self.total > 0))
         return self._earlier[folder], folder, self.total[folder]
 
-    def candidates(self, threshold: float) -> Iterator[tuple[_I64, _I64]]:
-        """Yield folders, and folders with a group of their prefix: upper folders come first."""
+    def candidates(
+        self, threshold: float, has_holder: NDArray[np.bool_]
+    ) -> Iterator[tuple[_I64, _I64]]:
+        """Yield folders, and folders with a group of their prefix: upper folders come first.
+
+        Of common groups come one folder, two, four, …, until the folder has a holder.
+
+        has_holder : bool array of shape (m,), which folders have one by now.
+        """
         with np.errstate(divide="ignore", invalid="ignore"):
             possible = (self._elsewhere / self.total >= threshold) & (self.total > 0)
         possible &= self.is_first
@@ -155,9 +136,11 @@ class _Contents:
         sizes = self._starts[self.tree.ends[folders]] - self._starts[folders]
         levels = np.flatnonzero(np.diff(self.tree.depths[folders])) + 1
         for start, end in _pieces(sizes, _AT_ONCE, levels):
-            yield from self._holders_of_prefix(folders[start:end], threshold)
+            yield from self._holders_of_prefix(folders[start:end], threshold, has_holder)
 
-    def _holders_of_prefix(self, folders: _I64, threshold: float) -> Iterator[tuple[_I64, _I64]]:
+    def _holders_of_prefix(
+        self, folders: _I64, threshold: float, has_holder: NDArray[np.bool_]
+    ) -> Iterator[tuple[_I64, _I64]]:
         row, entry = self._entries(folders)
         group, at = self._group[entry], folders[row]
         first, last = (span[group] for span in self._span)
@@ -170,18 +153,41 @@ class _Contents:
         before = sums[:-1] - sums[np.searchsorted(row, row)]
         spare = self._elsewhere[folders] - threshold * self.total[folders]
         prefix = before <= spare[row] + 1  # a byte too many, because of rounding
-        row, group = row[prefix], group[prefix]
+        inside, group = folders[row[prefix]], group[prefix]
         lengths = self._lists[group + 1] - self._lists[group]
-        # A group may be in very many folders: those of some rows together.
-        starts = np.searchsorted(row, np.arange(len(folders) + 1))
-        for first, last in _pieces(np.diff(offsets_of(lengths)[starts]), _PAIRS_AT_ONCE):
-            part = slice(starts[first], starts[last])
-            inside = np.repeat(folders[row[part]], lengths[part])
-            at = self._places[ranges(self._lists[group[part]], lengths[part])]
-            place = self._folder[at]
-            apart = ~self.tree.holds(inside, place) & ~self.tree.holds(place, inside)
-            keys = distinct(inside[apart] * len(self.tree.parents) + place[apart])[0]
-            yield keys // len(self.tree.parents), keys % len(self.tree.parents)
+        rare = lengths <= COMMON
+        yield from self._places_of(inside[rare], group[rare], 0, COMMON)
+        done, step, open_ = 0, 1, ~rare
+        while open_.any():
+            is_stopped = has_holder[inside]
+            self._is_cut[group[open_ & is_stopped]] = True
+            open_ &= ~is_stopped
+            yield from self._places_of(inside[open_], group[open_], done, step)
+            done, step = done + step, 2 * step
+            open_ &= lengths > done
+
+    def _places_of(
+        self, inside: _I64, group: _I64, done: int, most: int
+    ) -> Iterator[tuple[_I64, _I64]]:
+        """Yield folders `inside` with folders that their `group` is directly in: with at most so
+        many behind the first `done` ones, from the next larger folder on.
+        """
+        m = len(self.tree.parents)
+        begins, lengths = self._lists[group], self._lists[group + 1] - self._lists[group]
+        sizes = np.minimum(lengths - done, most)
+        # All of a folder come together, those of some folders at a time.
+        starts = np.flatnonzero(np.diff(inside, prepend=-1, append=-1))
+        for low, high in _pieces(np.diff(offsets_of(sizes)[starts]), _PAIRS_AT_ONCE):
+            part = slice(starts[low], starts[high])
+            row = np.repeat(np.arange(part.start, part.stop), sizes[part])
+            a, begin = inside[row], begins[row]
+            own = group[row] * m + self._ranks[a]
+            larger = np.searchsorted(self._by_size_keys, own, side="right") - begin
+            turn = larger + ranges(np.full(part.stop - part.start, done), sizes[part])
+            place = self._by_size[begin + turn % lengths[row]]
+            apart = ~self.tree.holds(a, place) & ~self.tree.holds(place, a)
+            keys = distinct(a[apart] * m + place[apart])[0]
+            yield keys // m, keys % m
 
     def _entries(self, folders: _I64) -> tuple[_I64, _I64]:
         """Return (row of `folders`, entry): of each group below a folder its first entry."""
@@ -226,121 +232,8 @@ class _Contents:
         return FolderPairs(
             inside, holder, similarity[order], containment[order],
             self._documents[inside], self._documents[holder], documents, shared,
+            int(self._is_cut.sum()),
         )  # fmt: skip
-
-
-class _Matches:
-    """Pairs of folders that count, each once: (inside, holder, bytes)."""
-
-    def __init__(self, tree: FolderTree, inside: _I64, holder: _I64, shared: _I64) -> None:
-        self._tree, self._parts = tree, [(inside, holder, shared)]
-        # Ascending keys, each array at least twice as long as the next one: few are sorted again.
-        self._keys = [np.sort(self._pack(inside, holder))]
-
-    def _pack(self, a: _I64, b: _I64) -> NDArray[np.uint64]:
-        keys = np.minimum(a, b) * len(self._tree.parents) + np.maximum(a, b)
-        packed: NDArray[np.uint64] = keys.astype(np.uint64)
-        return packed
-
-    def add(self, inside: _I64, holder: _I64, shared: _I64) -> None:
-        """Add more pairs."""
-        if len(inside):
-            self._parts.append((inside, holder, shared))
-            self._keys.append(np.sort(self._pack(inside, holder)))
-            while len(self._keys) > 1 and len(self._keys[-2]) < 2 * len(self._keys[-1]):
-                keys = np.concatenate([self._keys.pop(), self._keys.pop()])
-                keys.sort()
-                self._keys.append(keys)
-
-    def cover(self, a: _I64, b: _I64) -> NDArray[np.bool_]:
-        """Return whether a folder above a, or a itself, is paired with b: bool array."""
-        covered = np.zeros(len(a), bool)
-        open_, at = np.arange(len(a)), a.copy()
-        while len(open_):
-            pairs = self._pack(at, b[open_])
-            met = np.any([contains(keys, pairs) for keys in self._keys], axis=0)
-            covered[open_[met]] = True
-            at = self._tree.parents[at]
-            going = ~met & (at >= 0)
-            going[going] = ~self._tree.holds(at[going], b[open_[going]])
-            open_, at = open_[going], at[going]
-        return covered
-
-    def listed(self, contents: _Contents) -> tuple[_I64, _I64, _I64]:
-        """Return the pairs that are below no other one; of equal sets only the first as holder."""
-        columns = zip(*self._parts, strict=True)
-        inside, holder, shared = (np.concatenate(column) for column in columns)
-        own = contents.is_first[holder] | (contents.sets[holder] == contents.sets[inside])
-        inside, holder, shared = inside[own], holder[own], shared[own]
-        hidden = np.zeros(len(inside), bool)
-        for start in range(0, len(inside), _PAIRS_AT_ONCE):
-            part = slice(start, start + _PAIRS_AT_ONCE)
-            hidden[part] = self._hide(inside[part], holder[part])
-        return inside[~hidden], holder[~hidden], shared[~hidden]
-
-    def _hide(self, inside: _I64, holder: _I64) -> NDArray[np.bool_]:
-        """Return which pairs are below another one: bool array."""
-        hidden = np.zeros(len(inside), bool)
-        open_, upper = np.arange(len(inside)), holder.copy()
-        while len(open_):  # the holder and the folders above it, as far as they are apart
-            is_itself = upper == holder[open_]
-            start = np.where(is_itself, self._tree.parents[inside[open_]], inside[open_])
-            good = start >= 0
-            good[good] = ~self._tree.holds(start[good], upper[good])
-            hidden[open_[good]] |= self.cover(start[good], upper[good])
-            upper = self._tree.parents[upper]
-            going = ~hidden[open_] & (upper >= 0)
-            going[going] = ~self._tree.holds(upper[going], inside[open_[going]])
-            open_, upper = open_[going], upper[going]
-        return hidden
-
-
-def _tight(
-    contents: _Contents, candidates: tuple[_I64, _I64], known: _Matches, threshold: float
-) -> tuple[_I64, _I64, _I64]:
-    """Return the pairs that count among folders and the folders above their candidates.
-
-    candidates : (inside, place): folders, and a place that a holder must be above, or be.
-    """
-    tree, total = contents.tree, contents.total
-    inside, place = candidates
-    depth = tree.depths[tree.meet(inside, place)] + 1
-    parent = np.full(len(inside), -1, np.int64)  # the row of the pair above, in the step before
-    steps: list[tuple[_I64, _I64, _I64, _I64]] = []
-    while len(inside):
-        holder = tree.climb(place, depth)
-        keys = inside * len(tree.parents) + holder
-        order = np.argsort(keys, kind="stable")
-        is_first = np.diff(keys[order], prepend=-1) != 0
-        row = np.empty(len(keys), np.int64)
-        row[order] = np.cumsum(is_first) - 1
-        a, b, above = (each[order[is_first]] for each in (inside, holder, parent))
-        good = total[b] / total[a] >= threshold
-        if not steps:
-            good[good] = ~known.cover(a[good], b[good])
-        shared = np.zeros(len(a), np.int64)
-        shared[good] = contents.shared(a[good], b[good])
-        good &= shared / total[a] >= threshold
-        steps.append((a[good], b[good], shared[good], above[good]))
-        number = np.where(good, np.cumsum(good) - 1, -1)[row]
-        going = (number >= 0) & (holder != place)
-        inside, place, depth = inside[going], place[going], depth[going] + 1
-        parent = number[going]
-    best_below = [np.zeros(len(step[0])) for step in steps]
-    found = []
-    for at in reversed(range(len(steps))):
-        a, b, shared, above = steps[at]
-        similarity = shared / (total[a] + total[b] - shared)
-        counts = (total[a] < total[b]) | ((total[a] == total[b]) & (a < b))
-        counts &= (similarity >= best_below[at]) & (contents.sets[a] != contents.sets[b])
-        found.append((a[counts], b[counts], shared[counts]))
-        if at:
-            np.maximum.at(best_below[at - 1], above, np.maximum(similarity, best_below[at]))
-    if not found:
-        none = np.zeros(0, np.int64)
-        return none, none, none
-    inside, holder, shared = (np.concatenate(column) for column in zip(*found, strict=True))
-    return inside, holder, shared
 
 
 def _pieces(sizes: _I64, most: int, cuts: _I64 | None = None) -> Iterator[tuple[int, int]]:
