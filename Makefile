@@ -12,10 +12,11 @@ help:
 test: .venv ## the tests of every day, in about four minutes on two cores
 	$(python) -m pytest -n 3 --dist worksteal
 
-lint: .venv ## ruff and mypy
+lint: .venv ## ruff, mypy, codespell
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
+	.venv/bin/codespell README.md CHANGELOG.md docs
 
 pages: .venv ## the generated pages, and the site of the documentation in site/
 	$(python) -m lshdup.cli.reference

@@ -38,6 +38,7 @@ from lshdup.utils.ragged import RaggedSets, SetSource, distinct
 
 if TYPE_CHECKING:
     from lshdup.matching.centres import Comparisons
+    from lshdup.utils.checkpoint import StageCheckpoint
 
 #: Bytes of shingle sets that may be kept in memory: all of them.
 EVERY_SET = 1 << 62
@@ -150,6 +151,8 @@ def verify(
     earlier: StoredPairs | None = None,
     buckets: Buckets = NO_BUCKETS,
     jobs: int = 1,
+    arrays: Arrays = IN_MEMORY,
+    resumed: similarity.ResumedPairs | None = None,
 ) -> PairsFound:
     """Verify candidate pairs: return the pairs whose similarity is at least the threshold.
 
@@ -164,6 +167,8 @@ def verify(
         change the cost, never the answer.
     buckets : buckets of the candidates, which the result passes on.
     jobs : threads.
+    arrays : makes the arrays of pairs.
+    resumed : pairs that an interrupted run has verified.
 
     """
     counter = candidates.CandidateCounter()
@@ -178,9 +183,13 @@ def verify(
         verified = chain(
             similarity.verify(pieces, collection.sizes, source, threshold, jobs), known
         )
+    elif resumed is not None:
+        pieces = resumed.candidates(pieces)
+        verified = similarity.verify(pieces, collection.sizes, source, threshold, jobs)
+        verified = resumed.verified(verified)
     else:
         verified = similarity.verify(pieces, collection.sizes, source, threshold, jobs)
-    pairs = gather_pairs(verified).at_least(threshold)
+    pairs = gather_pairs(verified, arrays).at_least(threshold)
     return PairsFound(pairs, counter.pairs, buckets)
 
 
@@ -202,6 +211,7 @@ def expand_copies(
     *,
     collapse: bool = False,
     sizes: NDArray[np.int64] | None = None,
+    arrays: Arrays = IN_MEMORY,
 ) -> ExpandedPairs:
     """Expand pairs of indexed documents to pairs of all documents, in output order.
 
@@ -211,9 +221,10 @@ def expand_copies(
     duplicate_of : int64 array of shape (n,), the document that stands for each document.
     collapse : list each further exact duplicate once, beside the document that stands for it.
     sizes : of pairs of containment, shingles of each document: int64 array of shape (n,).
+    arrays : makes the arrays of pairs and of documents.
 
     """
-    return expand_pairs(pairs, duplicate_of, collapse=collapse, sizes=sizes)
+    return expand_pairs(pairs, duplicate_of, collapse=collapse, sizes=sizes, arrays=arrays)
 
 
 # --- variations: the exact join, clusters, one document against the index -------------------------
@@ -259,6 +270,9 @@ def find_clusters(
     progress: Progress = no_progress,
     on_buckets: Callable[[Buckets], None] = lambda _: None,
     on_central: Callable[["Comparisons"], None] = lambda _: None,
+    on_documents: Callable[[NDArray[np.int64]], None] = lambda _: None,
+    arrays: Arrays = IN_MEMORY,
+    checkpoint: "StageCheckpoint | None" = None,
 ) -> ClustersFound:
     """Cluster all documents that have shingles, by the exact similarities of their candidates.
 
@@ -275,6 +289,9 @@ def find_clusters(
     progress : notified (stage, steps done, steps in all).
     on_buckets, on_central : notified of the buckets, and of the comparisons for the rule "central",
         before the work.
+    on_documents : called with the documents that share a bucket, ascending, before the work.
+    arrays : makes the arrays of these documents.
+    checkpoint : keeps the groups that are found, and has those of an interrupted run.
 
     """
     from lshdup.matching import centres, clusters, leaders  # Imported here to keep `query` fast.
@@ -304,6 +321,7 @@ def find_clusters(
         groups, buckets, compared = leaders.cluster_buckets(
             index.table, ordered, sizes, watch, threshold, linkage=linkage,
             max_bucket=params.max_bucket, jobs=jobs, on_buckets=on_buckets, progress=advance,
+            on_documents=on_documents, arrays=arrays, checkpoint=checkpoint,
         )  # fmt: skip
     if preference.keep == "central":
         best = clusters.choose_representatives(duplicate_of, order)
@@ -341,26 +359,6 @@ def find_clusters_exactly(
         collection, None, sets.take, threshold, params, preference, known=found, jobs=jobs,
         progress=progress, on_central=on_central,
     )  # fmt: skip
-
-
-def find_same_clusters(
-    collection: Collection, same: str, preference: NDArray[np.int64]
-) -> ClustersFound:
-    """Group all documents that are the same in text, or in bytes as well.
-
-    same : "text" or "bytes".
-    preference : int64 array of shape (n,), all documents, the most preferred one first.
-
-    Cost: a sort of the documents. No shingle set is needed.
-    """
-    from lshdup.matching import clusters  # Imported here to keep `query` fast.
-
-    duplicate_of = collection.prints.find_duplicates(same, collection.sizes)
-    compared = np.asarray(collection.sizes) > 0
-    groups = clusters.Clusters(
-        np.where(compared, duplicate_of, -1), np.where(compared, 1.0, np.nan)
-    )
-    return ClustersFound(clusters.expand_clusters(groups, duplicate_of, preference), duplicate_of)
 
 
 def find_neighbours(

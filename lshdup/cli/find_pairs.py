@@ -93,7 +93,9 @@ def find_pairs(session: Session, options: dict[str, Any]) -> PairsListed:
         say_buckets(console, found.buckets, names, params.max_bucket, indexed.index.table)
     collapse = options.get("collapse_copies", False)
     sizes = collection.sizes if measure == "containment" else None
-    pairs = expand_copies(found.pairs, duplicate_of, collapse=collapse, sizes=sizes)
+    pairs = expand_copies(
+        found.pairs, duplicate_of, collapse=collapse, sizes=sizes, arrays=workspace.arrays
+    )
     candidates = found.candidates if found.candidates >= 0 else None
     same = options.get("same")
     say_pairs(console, len(pairs), threshold, candidates, len(found.pairs), same, measure)

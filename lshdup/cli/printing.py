@@ -92,8 +92,12 @@ def name_documents(chosen: "NDArray[np.int64]", documents: "DocumentList") -> "I
         yield (documents.typed_names(chosen[start : start + PIECE_ROWS]),)
 
 
+#: Names that are kept: more are made again for each piece that they are in.
+_MOST_NAMES = 1 << 20
+
+
 class DocumentNames:
-    """Names of n documents, each made once although a name is in many pairs.
+    """Names of n documents, each made once although a name is in many pairs, unless n is large.
 
     n : number of documents.
     typed : returns the names of an ascending int64 array of documents.
@@ -102,8 +106,9 @@ class DocumentNames:
     def __init__(self, n: int, typed: "Callable[[NDArray[np.int64]], list[bytes]]") -> None:
         import numpy as np
 
-        self._names: NDArray[Any] = np.empty(n, object)
-        self._known = np.zeros(n, bool)
+        kept = n if n <= _MOST_NAMES else 0
+        self._names: NDArray[Any] = np.empty(kept, object)
+        self._known = np.zeros(kept, bool)
         self._typed = typed
 
     def of(self, documents: "NDArray[np.integer]") -> "NDArray[Any]":
@@ -112,6 +117,11 @@ class DocumentNames:
 
         from lshdup.utils.ragged import distinct
 
+        if not len(self._known):
+            every = distinct(documents)[0].astype(np.int64)
+            names: NDArray[Any] = np.empty(len(every), object)
+            names[:] = self._typed(every)
+            return names[np.searchsorted(every, documents)]
         new = distinct(documents[~self._known[documents]])[0].astype(np.int64)
         for document, name in zip(new.tolist(), self._typed(new), strict=True):
             self._names[document] = name

@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from lshdup.collection.batches import Workers, process_batches
 from lshdup.collection.collection import Collection
-from lshdup.collection.set_keeper import SetKeeper
 from lshdup.documents.reading import runs
 from lshdup.errors import RERUN, ArtifactError
 from lshdup.matching.similarity import BLOCK_BYTES
@@ -15,11 +14,11 @@ from lshdup.params import LONGEST
 from lshdup.shingling.hashing import shingle_hash
 from lshdup.shingling.shingler import NO_SETS, ShingleBatch
 from lshdup.skipped import Reason, Skipped
+from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, SetSource
-from lshdup.utils.scratch import open_optional_spool
 
-#: Bytes of sets that are read at a time for a spool.
+#: Bytes of sets that are read at a time, of those that are read once.
 _BYTES_AT_ONCE = 24 << 20
 
 
@@ -28,6 +27,7 @@ def set_source(
     jobs: int,
     on_skipped: Callable[[Skipped], None],
     progress: Progress = no_progress,
+    arrays: Arrays = IN_MEMORY,
 ) -> SetSource:
     """Return a function that gives shingle sets to verify pairs with: the sets that the collection
     holds, or else the sets of the documents, read again.
@@ -35,6 +35,8 @@ def set_source(
     A document that cannot be read again, or whose set has changed, is reported once and has an
     empty set: its pairs are missing from the answer, rather than wrong in it. Raise ParameterError
     if the sets were made with a key that is missing.
+
+    arrays : makes room for sets that are read once, because they are expected (`expecting`).
     """
     shingle_hash(
         collection.shingle
@@ -45,11 +47,19 @@ def set_source(
     whole = collection.unfiltered_sets
     if whole is not None and shingle_filter is not None:
         return lambda wanted: shingle_filter.apply(whole.take(wanted))
-    return _SetReader(collection, jobs, on_skipped, progress)
+    return _SetReader(collection, jobs, on_skipped, progress, arrays)
+
+
+def expecting(source: SetSource) -> Callable[[NDArray[np.int64]], None]:
+    """Return the function that tells a source of `set_source` which documents will be wanted.
+
+    They are an ascending int64 array. It changes the cost, never the sets.
+    """
+    return source.expect if isinstance(source, _SetReader) else lambda _: None
 
 
 class _SetReader:
-    """Sets of the documents of a collection, read again each time, or once into a spool."""
+    """Sets of the documents of a collection, read again each time, or once if they are known."""
 
     def __init__(
         self,
@@ -57,23 +67,36 @@ class _SetReader:
         jobs: int,
         on_skipped: Callable[[Skipped], None],
         progress: Progress,
+        arrays: Arrays,
     ) -> None:
         self._collection, self._on_skipped, self._progress = collection, on_skipped, progress
         self._workers = Workers(collection.shingle, jobs)
         self._lost: dict[int, Skipped] = {}
         self._reported: set[int] = set()
-        self._decoded_before = collection.documents.record_files.decoded
-        self._spooled: RaggedSets | None = None
-        self._has_no_room = False
+        self._arrays = arrays
+        self._expected = np.zeros(0, np.int64)
+        self._place = np.zeros(0, np.uint32)
+        self._kept: RaggedSets | None = None
+
+    def expect(self, documents: NDArray[np.int64]) -> None:
+        """Set which documents will be wanted, if reading them apart would decode rows again.
+
+        A row of Parquet is decoded with all before it, so these rows are read in the order of the
+        files, once. documents : ascending.
+        """
+        if self._collection.documents.has_parquet:
+            self._expected = documents
 
     def __call__(self, wanted: NDArray[np.int64]) -> RaggedSets:
-        documents = self._collection.documents
-        decoded = documents.record_files.decoded - self._decoded_before
-        if decoded > len(documents) // 2 and self._spooled is None and not self._has_no_room:
-            # A record is decoded with all before it. Once half of all were, all are, into a spool.
-            self._spooled = _spool_sets(self._collection, self._read)
-            self._has_no_room = self._spooled is None
-        sets = self._read(wanted) if self._spooled is None else self._spooled.take(wanted)
+        expected = self._expected
+        if len(expected) and self._kept is None:
+            self._kept = self._read_once()
+            if self._kept is None:  # The disk has no room.
+                self._expected = expected[:0]
+        if self._kept is None:
+            sets = self._read(wanted)
+        else:
+            sets = self._kept.take(self._place[np.searchsorted(expected, wanted)].astype(np.int64))
         for index in sorted(set(wanted.tolist()) & self._lost.keys() - self._reported):
             self._reported.add(index)
             self._on_skipped(self._lost[index])
@@ -125,21 +148,26 @@ class _SetReader:
         values = sets.take(np.flatnonzero(same)).values
         return RaggedSets.from_sizes(values, np.where(same, sizes, 0))
 
+    def _read_once(self) -> RaggedSets | None:
+        """Return the expected sets in the order of the files; None if the disk has no room."""
+        documents, locations = self._expected, self._collection.documents.locations
+        assert locations is not None
+        order = np.concatenate(locations.reading_order(documents))
+        sizes = np.maximum(self._collection.sizes[order], 0)
+        try:
+            values = self._arrays.empty(int(sizes.sum()), np.uint64)
+        except ArtifactError:
+            return None
+        self._place = np.empty(len(documents), np.uint32)
+        end = 0
+        for some in runs(8 * sizes, len(order), _BYTES_AT_ONCE):
+            at = np.sort(np.searchsorted(documents, order[some]))
+            sets = self._read(documents[at])
+            values[end : end + len(sets.values)] = sets.values
+            end += len(sets.values)
+            self._place[at] = np.arange(some.start, some.stop)
+            sizes[some] = sets.sizes
+        return RaggedSets.from_sizes(values[:end], sizes)
+
     def _lose(self, index: int, reason: Reason, detail: str) -> None:
         self._lost[index] = Skipped(self._collection.documents.names[index], reason, detail)
-
-
-def _spool_sets(collection: Collection, read: SetSource) -> RaggedSets | None:
-    """Return all sets, read in the order of the files, and mapped; None if the disk has no room."""
-    locations = collection.documents.locations
-    spool = open_optional_spool(collection.documents.record_files.folder)
-    if spool is None or locations is None:
-        return None
-    with spool:
-        keeper = SetKeeper(spool)
-        for run in locations.reading_order(np.arange(len(collection.documents))):
-            for some in runs(8 * collection.sizes[run], len(run), _BYTES_AT_ONCE):
-                indices = np.sort(run[some])
-                if keeper.add(indices, read(indices)) is None:
-                    return None
-        return keeper.finish()

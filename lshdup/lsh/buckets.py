@@ -13,6 +13,7 @@ from lshdup.frozen import dataclass
 from lshdup.kernels import banding as kernels
 from lshdup.kernels import union_find
 from lshdup.lsh.band_table import BandTable
+from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import offsets_of
 
@@ -56,7 +57,12 @@ class SharedBuckets:
 
     @classmethod
     def of(
-        cls, table: BandTable, max_bucket: int = 0, split: int = kernels.NO_SPLIT, jobs: int = 1
+        cls,
+        table: BandTable,
+        max_bucket: int = 0,
+        split: int = kernels.NO_SPLIT,
+        jobs: int = 1,
+        arrays: Arrays = IN_MEMORY,
     ) -> "SharedBuckets":
         """Return the buckets of a table.
 
@@ -79,8 +85,8 @@ class SharedBuckets:
                 n = kernels.shared_buckets(
                     table.keys[band], table.order[band], split, max_bucket, room, stops, tally
                 )
-                ends[band] = stops[:n].copy()
-                members[band] = room[: int(stops[n - 1]) if n else 0].copy()
+                ends[band] = arrays.copy(stops[:n])
+                members[band] = arrays.copy(room[: int(stops[n - 1]) if n else 0])
                 skipped[room[m - int(tally[4]) :]] = True
 
         run_in_parts(bands, jobs, look, least=1)
@@ -112,7 +118,12 @@ class Components:
     count: int
 
     @classmethod
-    def of(cls, shared: SharedBuckets, ordered: NDArray[np.int64] | None = None) -> "Components":
+    def of(
+        cls,
+        shared: SharedBuckets,
+        ordered: NDArray[np.int64] | None = None,
+        arrays: Arrays = IN_MEMORY,
+    ) -> "Components":
         """Arrange the documents of buckets.
 
         ordered : int64 array, the documents to arrange, as they come within a component; None: all,
@@ -135,7 +146,8 @@ class Components:
             edges = np.flatnonzero(np.concatenate([[True], roots[1:] != roots[:-1], [True]]))
         position = np.full(n, kernels.NO_BUCKET, np.uint32)
         position[documents] = np.arange(len(documents), dtype=np.uint32)
-        bucket = np.full((len(documents), len(shared.members)), kernels.NO_BUCKET, np.uint32)
+        shape = len(documents), len(shared.members)
+        bucket = arrays.full(shape, kernels.NO_BUCKET, np.uint32)
         starts = offsets_of(np.array([len(each) for each in shared.ends], np.int64)).tolist()
         for band, (each, ends) in enumerate(zip(shared.members, shared.ends, strict=True)):
             kernels.number_buckets(each, ends, position, band, starts[band], bucket)

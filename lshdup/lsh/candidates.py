@@ -14,6 +14,7 @@ from lshdup.kernels import banding as kernels
 from lshdup.kernels import ordering
 from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.buckets import Buckets, Components, SharedBuckets
+from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.ragged import distinct
 
 #: (left, right) of pairs of documents: uint32 arrays of equal length.
@@ -81,6 +82,8 @@ def candidate_pairs(
     on_progress: Callable[[int, int], None] = lambda done, n: None,
     split: int = kernels.NO_SPLIT,
     jobs: int = 1,
+    on_documents: Callable[[NDArray[np.int64]], None] = lambda _: None,
+    arrays: Arrays = IN_MEMORY,
 ) -> tuple[Buckets, Iterator[PairArrays]]:
     """Return the buckets, and an iterator over all pairs that share a bucket, each once.
 
@@ -92,25 +95,29 @@ def candidate_pairs(
     on_progress : called with each piece: documents looked up, of how many.
     split : if set, only pairs of two sides: left < split <= right. Buckets of one side are not
         counted, and pairs within a side cost nothing.
+    on_documents : called with the documents that share a bucket, ascending, before any pair.
+    arrays : makes the arrays of the documents that share a bucket.
 
     Yields pieces of (left, right), uint32 arrays, left < right.
 
     Cost: one step a pair and common band, two a document and band. Memory: one piece, 9 bytes a
     document of the collection, and 8 bytes a band for each document that shares a bucket.
     """
-    shared = SharedBuckets.of(table, max_bucket, split, jobs)
-    return shared.counts, _pieces(Components.of(shared), on_progress, split)
+    shared = SharedBuckets.of(table, max_bucket, split, jobs, arrays)
+    components = Components.of(shared, arrays=arrays)
+    on_documents(np.sort(components.documents).astype(np.int64))
+    return shared.counts, _pieces(components, on_progress, split, arrays)
 
 
 def _pieces(
-    components: Components, on_progress: Callable[[int, int], None], split: int
+    components: Components, on_progress: Callable[[int, int], None], split: int, arrays: Arrays
 ) -> Iterator[PairArrays]:
-    heads = np.full(components.count, kernels.NO_BUCKET, np.uint32)
+    heads = arrays.full(components.count, kernels.NO_BUCKET, np.uint32)
     left, right = np.empty(PIECE, np.uint32), np.empty(PIECE, np.uint32)
     n = 0
     for block in components.blocks(_BLOCK):
         documents, bucket = components.documents[block], components.bucket[block]
-        following = np.empty_like(bucket)
+        following = arrays.empty(bucket.shape, np.uint32)
         kernels.link_partners(documents, bucket, split, heads, following)
         state = np.zeros(3, np.int64)
         while state[0] < len(documents):

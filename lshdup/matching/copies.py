@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from lshdup.frozen import dataclass
 from lshdup.lsh.candidates import PairArrays
 from lshdup.matching.pairs import Columns, Pairs, Scores, contains, pack_pairs, unpack_pairs
-from lshdup.utils.ragged import offsets_of, ranges
+from lshdup.utils.arrays import IN_MEMORY, Arrays
+from lshdup.utils.ragged import ranges
 
 #: Pairs are generated in pieces of about this many.
 PIECE = 1 << 18
@@ -145,6 +146,7 @@ def expand_pairs(
     across: PairArrays | None = None,
     collapse: bool = False,
     sizes: NDArray[np.int64] | None = None,
+    arrays: Arrays = IN_MEMORY,
 ) -> ExpandedPairs:
     """Return the pairs of all documents from pairs of one document a shingle set.
 
@@ -155,6 +157,7 @@ def expand_pairs(
         the first of the other side, m + n - 1 pairs instead of m n.
     sizes : int64 array of shape (n,), shingles of each document; for pairs of containment, of which
         the smaller set is left. None: the lower number is left.
+    arrays : makes the arrays of pairs and of documents.
     """
     copies = np.flatnonzero(duplicate_of != np.arange(len(duplicate_of)))
     if collapse or not len(copies):
@@ -165,25 +168,26 @@ def expand_pairs(
             beside = twin[duplicate_of]
             copies = copies[beside[copies] >= 0]
         low, high = np.minimum(copies, beside[copies]), np.maximum(copies, beside[copies])
-        pairs = _with_copies(pairs, pack_pairs(low, high))
+        pairs = _with_copies(pairs, pack_pairs(low, high), arrays)
         return ExpandedPairs(len(pairs), pairs, None)
-    classes, within = _Classes.of(duplicate_of, sizes), 0
+    classes, within = _Classes.of(duplicate_of, sizes, arrays), 0
     if across is None:
         several = np.flatnonzero(classes.sizes > 1)
         # The pair of a class with itself stands for the pairs within it.
-        pairs = _with_copies(pairs, pack_pairs(several, several))
+        pairs = _with_copies(pairs, pack_pairs(several, several), arrays)
         within = sum(n * (n - 1) // 2 - n * n for n in classes.sizes[several].tolist())
     return ExpandedPairs(classes.count_products(pairs) + within, pairs, classes)
 
 
-def _with_copies(pairs: Pairs, keys: NDArray[np.uint64]) -> Pairs:
+def _with_copies(pairs: Pairs, keys: NDArray[np.uint64], arrays: Arrays) -> Pairs:
     """Return the pairs, and the pairs of `keys`, which have equal sets."""
     if not len(keys):
         return pairs
     one = 1.0 + 1.0j if np.iscomplexobj(pairs.values) else 1.0
     # Estimates of different sets may be 1, too.
     ones = int(pairs.offsets[1]) if len(pairs) and pairs.values[0] == one else 0
-    merged = np.concatenate([keys, pairs.keys])
+    merged = arrays.empty(len(keys) + len(pairs), np.uint64)
+    merged[: len(keys)], merged[len(keys) :] = keys, pairs.keys
     merged[: len(keys) + ones].sort()
     values = pairs.values if ones else np.concatenate([[one], pairs.values])
     offsets = pairs.offsets[1:] if ones else pairs.offsets
@@ -208,15 +212,20 @@ class _Classes:
     set_sizes: NDArray[np.int64] | None
 
     @classmethod
-    def of(cls, duplicate_of: NDArray[np.int64], set_sizes: NDArray[np.int64] | None) -> "_Classes":
-        sizes = np.bincount(duplicate_of, minlength=len(duplicate_of))
-        return cls(
-            duplicate_of,
-            np.sort(pack_pairs(duplicate_of, np.arange(len(duplicate_of)))),
-            sizes,
-            offsets_of(sizes)[:-1],
-            set_sizes,
-        )
+    def of(
+        cls, duplicate_of: NDArray[np.int64], set_sizes: NDArray[np.int64] | None, arrays: Arrays
+    ) -> "_Classes":
+        n = len(duplicate_of)
+        keys, sizes, starts = (arrays.empty(n, kind) for kind in (np.uint64, np.int64, np.int64))
+        sizes[:] = 0
+        for start in range(0, n, PIECE):
+            part = slice(start, min(start + PIECE, n))
+            keys[part] = pack_pairs(duplicate_of[part], np.arange(part.start, part.stop))
+            np.add.at(sizes, duplicate_of[part], 1)
+        keys.sort()
+        np.cumsum(sizes, out=starts)
+        starts -= sizes
+        return cls(duplicate_of, keys, sizes, starts, set_sizes)
 
     def products(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Return the product of the sizes of two classes, for each of their pairs."""

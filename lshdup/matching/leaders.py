@@ -21,6 +21,8 @@ from lshdup.lsh.candidates import PairArrays
 from lshdup.matching import similarity
 from lshdup.matching.clusters import Clusters
 from lshdup.matching.similarity import BLOCK_BYTES
+from lshdup.utils.arrays import IN_MEMORY, Arrays
+from lshdup.utils.checkpoint import StageCheckpoint
 from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import SetSource, offsets_of
 
@@ -31,6 +33,9 @@ HELD_BYTES = 128 << 20
 _FIRST_PIECE, _PIECE = 1 << 12, 1 << 20
 
 _NONE = kernels.NONE
+
+#: What a checkpoint keeps of each position.
+_COLUMNS = {"leader": np.uint32, "similarity": np.float64}
 
 
 def cluster_buckets(
@@ -45,6 +50,9 @@ def cluster_buckets(
     jobs: int = 1,
     on_buckets: Callable[[Buckets], None] = lambda _: None,
     progress: Callable[[int, int], None] = lambda _, __: None,
+    on_documents: Callable[[NDArray[np.int64]], None] = lambda _: None,
+    arrays: Arrays = IN_MEMORY,
+    checkpoint: StageCheckpoint | None = None,
 ) -> tuple[Clusters, Buckets, int]:
     """Return the clusters, the buckets, and the number of similarities computed.
 
@@ -55,6 +63,9 @@ def cluster_buckets(
     max_bucket : larger buckets are skipped; 0: none.
     on_buckets : called with the buckets before the work.
     progress : called with the number of documents done, and of all.
+    on_documents : called with the documents that share a bucket, ascending, before the work.
+    arrays : makes the arrays of these documents.
+    checkpoint : keeps the leaders that are found; a step is a document.
 
     Determinism: the clusters are those of `cluster_pairs` for the pairs of the same buckets, at any
     number of jobs. Cost: a step a document and band, and a comparison with each leader before it
@@ -62,13 +73,14 @@ def cluster_buckets(
     is fetched once, unless the leaders of a component exceed HELD_BYTES. Memory: HELD_BYTES, a
     block of sets, and 8 bytes a band for each document that shares a bucket.
     """
-    shared = SharedBuckets.of(table, max_bucket, jobs=jobs)
+    shared = SharedBuckets.of(table, max_bucket, jobs=jobs, arrays=arrays)
     on_buckets(shared.counts)
-    components = Components.of(shared, ordered)
+    components = Components.of(shared, ordered, arrays)
+    on_documents(np.sort(components.documents).astype(np.int64))
     search = _LeaderSearch(
-        components, sizes[components.documents], source, threshold, jobs, progress
+        components, sizes[components.documents], source, threshold, jobs, progress, arrays
     )
-    search.run()
+    search.run(checkpoint)
     compared, leader, score = search.compared, search.leader, search.similarity
     if linkage == "single":
         parent = leader.copy()
@@ -136,6 +148,7 @@ class _LeaderSearch:
         threshold: float,
         jobs: int,
         progress: Callable[[int, int], None],
+        arrays: Arrays,
     ) -> None:
         m = len(components.documents)
         self.leader = np.full(m, _NONE, np.uint32)
@@ -146,15 +159,19 @@ class _LeaderSearch:
         self._sets = _SetsInMemory(components.documents, source)
         self._threshold, self._jobs, self._progress = threshold, jobs, progress
         # The leaders of each bucket, as linked lists: see `kernels.assign_leaders`.
-        self._heads = np.full(components.count, _NONE, np.uint32)
-        self._tails = np.empty(components.count, np.uint32)
-        self._following = np.empty_like(components.bucket)
+        self._heads = arrays.full(components.count, _NONE, np.uint32)
+        self._tails = arrays.empty(components.count, np.uint32)
+        self._following = arrays.empty(components.bucket.shape, np.uint32)
 
-    def run(self) -> None:
-        """Search component by component: as many at a time as make a block, or one larger one."""
+    def run(self, checkpoint: StageCheckpoint | None) -> None:
+        """Search component by component: as many at a time as make a block, or one larger one.
+
+        checkpoint : has the leaders of the first components, and keeps those of further ones.
+        """
         edges = self._edges
         ends = offsets_of(self._expected)[edges]
-        at = 0
+        done = self._resume(checkpoint) if checkpoint is not None else 0
+        at = int(np.searchsorted(edges, done))
         while at < len(edges) - 1:
             fitting = int(np.searchsorted(ends, ends[at] + BLOCK_BYTES // 8, side="right")) - 1
             to = max(at + 1, fitting)
@@ -163,8 +180,23 @@ class _LeaderSearch:
                 self._assign_block(positions, 0, edges[at : to + 1] - edges[at])
             else:
                 self._search_large(positions)
-            at = to
-            self._progress(int(edges[at]), len(self.leader))
+            at, end = to, int(edges[to])
+            self._progress(end, len(self.leader))
+            if checkpoint is not None and checkpoint.is_due():
+                found = self.leader[done:end], self.similarity[done:end]
+                checkpoint.add(end, dict(zip(_COLUMNS, found, strict=True)))
+                done = end
+
+    def _resume(self, checkpoint: StageCheckpoint) -> int:
+        """Fill in what an interrupted run has found; return how many positions it has done."""
+        done, parts = checkpoint.load_finished(_COLUMNS, len(self.leader))
+        if not parts or done not in self._edges:
+            return 0
+        leader, score = (np.concatenate([part[name] for part in parts]) for name in _COLUMNS)
+        if len(leader) != done or (leader[leader] != leader).any():
+            return 0
+        self.leader[:done], self.similarity[:done] = leader, score
+        return done
 
     def _search_large(self, rest: NDArray[np.uint32]) -> None:
         """Search one component that is larger than a block, in rounds.

@@ -4,7 +4,6 @@ Similarities are quotients of small numbers, so many pairs have few different on
 once, and a pair is one integer that sorts the pairs of equal similarity.
 """
 
-from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,10 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.frozen import dataclass
+from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.ragged import distinct, offsets_of, ranges
 
 #: Similarities, float64; or scores of containment, complex128 (`matching.containment`).
 Scores = NDArray[Any]
+
+#: Pairs that are merged while further ones come.
+RUN = 1 << 21
 
 #: (left, right, similarity): uint32 and uint32 arrays and scores, of equal length.
 Columns = tuple[NDArray[np.uint32], NDArray[np.uint32], Scores]
@@ -104,32 +107,48 @@ def contains(keys: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np
     return np.equal(nearest, wanted)
 
 
-def gather_pairs(parts: Iterable[Columns]) -> Pairs:
+def gather_pairs(parts: Iterable[Columns], arrays: Arrays = IN_MEMORY) -> Pairs:
     """Return all pairs of all parts.
 
     parts : columns in any order; no pair is in two of them.
+    arrays : makes the arrays of pairs.
 
-    Memory: 8 bytes a pair while the parts come, 16 while they are merged.
+    Memory: 8 bytes a pair while the parts come, 16 while they are merged, from `arrays`; and 32
+    bytes for each of RUN pairs. A value that many pairs have is sorted where it is.
     """
-    sorted_parts = deque(_by_similarity(*part) for part in parts if len(part[0]))
-    every_value = np.concatenate([np.zeros(0), *(part.values for part in sorted_parts)])
-    values = distinct(every_value)[0][::-1]
+    runs: list[Pairs] = []
+    waiting: list[Pairs] = []
+    n = 0
+    for part in parts:
+        if len(part[0]):
+            waiting.append(_by_similarity(*part))
+            n += len(part[0])
+        if n >= RUN:
+            runs.append(_merge(waiting, arrays))
+            n = 0
+    runs.extend(waiting)
+    merged = _merge(runs, arrays)
+    for i in np.flatnonzero(np.diff(merged.offsets) > 1).tolist():
+        merged.keys[merged.offsets[i] : merged.offsets[i + 1]].sort()
+    return merged
+
+
+def _merge(parts: list[Pairs], arrays: Arrays) -> Pairs:
+    """Return the pairs of all parts by similarity only, and empty the list."""
+    values = distinct(np.concatenate([np.zeros(0), *(part.values for part in parts)]))[0][::-1]
     sizes = np.zeros(len(values), np.int64)
-    for part in sorted_parts:
+    for part in parts:
         sizes[_find_descending(values, part.values)] += np.diff(part.offsets)
     offsets = offsets_of(sizes)
-    if len(sorted_parts) == 1:
-        keys = sorted_parts[0].keys
-    else:
-        keys = np.empty(offsets[-1], np.uint64)
-        ends = offsets[:-1].copy()
-        while sorted_parts:
-            part = sorted_parts.popleft()  # Its memory is free after this round.
-            at, counts = _find_descending(values, part.values), np.diff(part.offsets)
-            keys[ranges(ends[at], counts)] = part.keys
-            ends[at] += counts
-    for i in np.flatnonzero(sizes > 1).tolist():
-        keys[offsets[i] : offsets[i + 1]].sort()
+    if len(parts) == 1:
+        return parts.pop()
+    keys = arrays.empty(int(offsets[-1]), np.uint64)
+    ends = offsets[:-1].copy()
+    while parts:
+        part = parts.pop()  # Its memory is free after this round.
+        at, counts = _find_descending(values, part.values), np.diff(part.offsets)
+        keys[ranges(ends[at], counts)] = part.keys
+        ends[at] += counts
     return Pairs(values, offsets, keys)
 
 

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from lshdup.kernels import sets as kernels
 from lshdup.lsh.candidates import PairArrays
-from lshdup.matching.pairs import Columns, Scores, pack_pairs, unpack_pairs
+from lshdup.matching.pairs import RUN, Columns, Scores, pack_pairs, unpack_pairs
+from lshdup.utils.checkpoint import StageCheckpoint
 from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import RaggedSets, SetSource, offsets_of
 
@@ -20,6 +21,9 @@ BLOCK_BYTES = 12 << 20
 
 #: Sets of this size stay in the cache of a processor.
 CACHE_BYTES = 1 << 20
+
+#: Verified pairs that wait for their part of a journal at most, before it is due.
+_MOST_WAITING = RUN
 
 #: Pairs in one piece of `all_pairs`, 8 bytes each.
 PAIRS_AT_ONCE = 1 << 23
@@ -118,6 +122,48 @@ def score_pairs(
             yield fetched.documents[a], fetched.documents[b], score(sets, a, b)
             del sets  # Its memory serves the next block.
             start = end
+
+
+class ResumedPairs:
+    """Verified pairs of candidates, of which an interrupted run has verified the first ones.
+
+    checkpoint : keeps verified pairs; a step is a candidate pair.
+    n : number of documents.
+    """
+
+    def __init__(self, checkpoint: StageCheckpoint, n: int) -> None:
+        columns = {"left": np.uint32, "right": np.uint32, "similarity": np.float64}
+        self.done, parts = checkpoint.load_finished(columns, n)
+        self._checkpoint, self._columns = checkpoint, tuple(columns)
+        self._before = [(part["left"], part["right"], part["similarity"]) for part in parts]
+        self._waiting: list[Columns] = []
+
+    def candidates(self, pieces: Iterable[PairArrays]) -> Iterator[PairArrays]:
+        """Yield the candidate pairs that are not verified yet.
+
+        A piece is asked for when all before it are verified, and have passed through `verified`.
+        """
+        seen = 0
+        for left, right in pieces:
+            waiting = sum(len(part[0]) for part in self._waiting)
+            if seen > self.done and (self._checkpoint.is_due() or waiting > _MOST_WAITING):
+                joined = map(np.concatenate, zip(*self._waiting, strict=True))
+                empty = np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0)
+                columns = tuple(joined) or empty
+                self._checkpoint.add(seen, dict(zip(self._columns, columns, strict=True)))
+                self._waiting.clear()
+            start = max(self.done - seen, 0)
+            seen += len(left)
+            if start < len(left):
+                yield left[start:], right[start:]
+
+    def verified(self, parts: Iterable[Columns]) -> Iterator[Columns]:
+        """Yield the pairs of the interrupted run, and those that are verified now."""
+        yield from self._before
+        self._before.clear()
+        for part in parts:
+            self._waiting.append(part)
+            yield part
 
 
 class _FetchedSets:

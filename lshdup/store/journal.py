@@ -1,11 +1,15 @@
-"""The journal of a long run: finished batches as artifacts, to resume an interrupted run from."""
+"""The journals of a long run: finished parts as artifacts, to resume an interrupted run from."""
 
 import contextlib
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
 from lshdup.collection.joining import join_collections
@@ -14,8 +18,8 @@ from lshdup.errors import ArtifactError
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.store.collection_io import collection_arrays, filter_arrays, read_collection
-from lshdup.store.members import DAMAGED
-from lshdup.store.npz import Artifact, full_header, load, write
+from lshdup.store.members import DAMAGED, read_column, refuse_if
+from lshdup.store.npz import Array, Artifact, full_header, load, write
 from lshdup.store.store import Store
 from lshdup.utils.atomic import JOURNAL, note_kept
 
@@ -26,14 +30,69 @@ PATIENCE = 10.0
 _MAPPED_PARTS = 128
 
 
-class Journal:
+class Parts:
+    """The finished parts of a stage, a numbered artifact for each, in a folder of a store.
+
+    Parts are not synced: they survive a killed process. A torn or damaged part is ignored, and so
+    are the parts of another run. They are removed when the first part is written.
+
+    folder : the parts are in it.
+    header : what the stage makes, and of what.
+    say : notified if a part cannot be written; the run goes on without.
+    """
+
+    def __init__(self, folder: Path, header: Mapping[str, Any], say: Callable[[str], None]) -> None:
+        self._folder, self._header, self._say = folder, header, say
+        self._started = time.monotonic()
+        self._last_number = 0  #: of a part, of this run or of the run that it resumes
+        self._is_open = self._failed = False
+
+    def load(self) -> Iterator[Artifact]:
+        """Yield the parts of an interrupted run, in the order in which they were written."""
+        paths = sorted(each for each in self._folder.glob("*.npz") if each.stem.isdecimal())
+        for path in paths:
+            with contextlib.suppress(ArtifactError, *DAMAGED):
+                part = load(path, "journal", "")
+                if part is not None and part.header == full_header("journal", self._header):
+                    self._last_number = int(paths[-1].stem)
+                    yield part
+
+    def is_due(self) -> bool:
+        """Return whether the stage is long."""
+        return not self._failed and time.monotonic() - self._started >= PATIENCE
+
+    def write(self, arrays: Mapping[str, Array]) -> None:
+        """Write a finished part."""
+        if self._failed:
+            return
+        try:
+            if not self._is_open:
+                if not self._last_number:
+                    _remove(self._folder)
+                self._folder.mkdir(exist_ok=True)
+                self._is_open = True
+            self._last_number += 1
+            with (self._folder / f"{self._last_number:08}.npz").open("wb") as file:
+                write(file, "journal", self._header, arrays)
+            note_kept(JOURNAL)
+        except OSError as error:
+            self._failed = True
+            self._say(
+                f"{self._folder} cannot be written: {error.strerror};"
+                " should this run be interrupted, it cannot be resumed"
+            )
+            self.remove()  # The artifacts need the room.
+
+    def remove(self) -> bool:
+        """Remove the parts: the run is done or needs its room. Return whether there were any."""
+        note_kept(JOURNAL, kept=False)
+        return _remove(self._folder)
+
+
+class Journal(Parts):
     """The `Checkpoint` of a collection in a store: the folder `.journal`, a part for each batch.
 
-    Parts are not synced: they survive a killed process. A torn or damaged part is ignored.
-
     A journal of a run with other parameters is ignored.
-
-    say : notified if the journal cannot be written; the run goes on without.
     """
 
     def __init__(
@@ -45,67 +104,87 @@ class Journal:
         say: Callable[[str], None],
         shingle_filter: ShingleFilter | None = None,
     ) -> None:
-        self._folder = store.folder / ".journal"
-        self._say = say
-        self._header = {"corpus": ""} | store.describe_parameters(
+        header = {"corpus": ""} | store.describe_parameters(
             shingle, sketch, fields, shingle_filter=shingle_filter
         )
+        super().__init__(store.folder / ".journal", header, say)
         self._filter_arrays = filter_arrays(shingle_filter)
-        self._started = time.monotonic()
-        self._last_number = 0  #: of a part, of this run or of the run that it resumes
-        self._is_open = self._failed = False
 
     def load_finished(self) -> Collection | None:
         """Return the documents that an interrupted run with the same parameters has finished."""
-        loaded, parts = self._load_parts(), []
+        loaded, parts = self._load_collections(), []
         while some := list(islice(loaded, _MAPPED_PARTS)):
             parts.append(join_collections(some))
         return join_collections(parts) if parts else None
 
-    def _load_parts(self) -> Iterator[Collection]:
-        paths = sorted(each for each in self._folder.glob("*.npz") if each.stem.isdecimal())
-        for path in paths:
-            try:
-                part = load(path, "journal", "")
-                if part is None or part.header != full_header("journal", self._header):
-                    continue
-                self._last_number = int(paths[-1].stem)
+    def _load_collections(self) -> Iterator[Collection]:
+        for part in self.load():
+            with contextlib.suppress(ArtifactError, *DAMAGED):
                 arrays = part.arrays | self._filter_arrays
                 collection = read_collection(Artifact(part.header, arrays), b"", verify=True)
                 yield collection.without_other_readers()
-            except (ArtifactError, *DAMAGED):
-                continue
-
-    def is_due(self) -> bool:
-        """Return whether the run is long."""
-        return not self._failed and time.monotonic() - self._started >= PATIENCE
 
     def add(self, part: Collection) -> None:
         """Write a finished batch."""
-        if self._failed:
-            return
-        try:
-            if not self._is_open:
-                if not self._last_number:
-                    _remove(self._folder)
-                self._folder.mkdir(exist_ok=True)
-                self._is_open = True
-            self._last_number += 1
-            with (self._folder / f"{self._last_number:08}.npz").open("wb") as file:
-                write(file, "journal", self._header, collection_arrays(part, "journal"))
-            note_kept(JOURNAL)
-        except OSError as error:
-            self._failed = True
-            self._say(
-                f"{self._folder} cannot be written: {error.strerror};"
-                " should this run be interrupted, it cannot be resumed"
-            )
-            self.remove()  # The artifacts need the room.
+        self.write(collection_arrays(part, "journal"))
+
+
+class StageJournal(Parts):
+    """What a stage behind the reading has finished: rows of arrays, in the order of the stage.
+
+    store : of the run. While parts are written, no other run can write to it.
+    stage : its name.
+    header : what the stage makes, and of what: candidates come in one order for one header.
+    """
+
+    def __init__(
+        self, store: Store, stage: str, header: Mapping[str, Any], say: Callable[[str], None]
+    ) -> None:
+        super().__init__(store.folder / f".journal-{stage}", {"stage": stage, **header}, say)
+        self._store, self._lock = store, contextlib.ExitStack()
+        self._steps = 0
+
+    def load_finished(
+        self, columns: Mapping[str, Any], below: int
+    ) -> tuple[int, list[dict[str, NDArray[Any]]]]:
+        """Return how many steps an interrupted run has finished, and what it made in them.
+
+        columns : names and types of the arrays. below : whole numbers in them are smaller.
+        """
+        parts = []
+        for part in self.load():
+            with contextlib.suppress(ArtifactError, *DAMAGED):
+                start, end = read_column(part, "steps", np.int64, 2).tolist()
+                n = len(part.arrays[next(iter(columns))])
+                arrays = {name: read_column(part, name, kind, n) for name, kind in columns.items()}
+                numbers = [each for each in arrays.values() if each.dtype.kind == "u"]
+                refuse_if(any(each.max(initial=0) >= below for each in numbers), "other documents")
+                if start == self._steps < end:
+                    self._steps = end
+                    parts.append(arrays)
+        return self._steps, parts
+
+    def stop(self) -> None:
+        """Write no further part: what is made from now on must not be used by a later run."""
+        self._failed = True
+
+    def add(self, steps: int, arrays: dict[str, NDArray[Any]]) -> None:
+        """Write what was made in the steps up to `steps`, since the last call."""
+        if not self._is_open and not self._failed:
+            try:
+                self._lock.enter_context(self._store.writing())
+            except ArtifactError:  # Another run writes to the store.
+                self._failed = True
+        self.write({"steps": np.array([self._steps, steps], np.int64), **arrays})
+        self._steps, self._started = steps, time.monotonic()
+
+    def close(self) -> None:
+        """Let other runs write to the store."""
+        self._lock.close()
 
     def remove(self) -> bool:
-        """Remove the journal: the run is done or needs its room. Return whether there was one."""
-        note_kept(JOURNAL, kept=False)
-        return _remove(self._folder)
+        """Remove the parts if this run has written or read some."""
+        return self._last_number > 0 and super().remove()
 
 
 def _remove(folder: Path) -> bool:

@@ -98,8 +98,7 @@ def save_pairs(
     """Save the verified pairs of representatives as pairs.npz: the next run reads no document."""
     if len(found.pairs) > _MOST_PAIRS:
         return
-    header = _describe_index(store, collection, index, bands) | {
-        "pairs": params.to_json(),
+    header = describe_pairs(store, collection, index, bands, params) | {
         "candidates": found.candidates,
         "buckets": asdict(found.buckets),
     }
@@ -146,7 +145,7 @@ def save_clusters(
     found: ClustersFound,
 ) -> None:
     """Save clusters as clusters.npz, 12 bytes a document: the next run reads no document."""
-    header = _describe_clusters(store, collection, index, bands, params, preference)
+    header = describe_clusters(store, collection, index, bands, params, preference)
     header |= {"buckets": asdict(found.buckets)}
     arrays: dict[str, Array] = {
         "representative": found.clusters.representative.astype(np.uint32),  # -1 becomes _NONE
@@ -169,7 +168,7 @@ def load_clusters(
     """
     with contextlib.suppress(ArtifactError, *DAMAGED):
         artifact = npz.load(store.path("clusters"), "clusters", _CLUSTERS_AGAIN)
-        expected = _describe_clusters(store, collection, index, bands, params, preference)
+        expected = describe_clusters(store, collection, index, bands, params, preference)
         if artifact is None or not _says(artifact.header, expected):
             return None
         n = len(collection.documents)
@@ -205,7 +204,14 @@ def _describe_index(
     }
 
 
-def _describe_clusters(
+def describe_pairs(
+    store: Store, collection: Collection, index: Index, bands: BandParams, params: PairParams
+) -> dict[str, Any]:
+    """Return what decides which pairs are verified, and in which order."""
+    return _describe_index(store, collection, index, bands) | {"pairs": params.to_json()}
+
+
+def describe_clusters(
     store: Store,
     collection: Collection,
     index: Index,
@@ -213,6 +219,7 @@ def _describe_clusters(
     params: ClusterParams,
     preference: NDArray[np.int64],
 ) -> dict[str, Any]:
+    """Return what decides which clusters there are, and in which order they are found."""
     header = _describe_index(store, collection, index, bands)
     header["clusters"] = json.loads(json.dumps(params.to_json()))
     # The order may depend on times of files and on how DOCS were named, which are no part of the

@@ -44,6 +44,12 @@ class Arrays:
         weakref.finalize(array, self._give_back, size)
         return array
 
+    def full(self, shape: int | tuple[int, ...], value: Any, dtype: DTypeLike) -> NDArray[Any]:
+        """Return an array that holds one value everywhere."""
+        out = self.empty(shape, dtype)
+        out[...] = value
+        return out
+
     def copy(self, array: NDArray[Any]) -> NDArray[Any]:
         """Return a copy of an array."""
         out = self.empty(array.shape, array.dtype)

@@ -8,15 +8,17 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
-from lshdup.collection.set_source import set_source
+from lshdup.collection.set_source import expecting, set_source
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.preference import Preference, preference
 from lshdup.matching.centres import Comparisons
+from lshdup.matching.clusters import Clusters, expand_clusters
 from lshdup.matching.results import ClustersFound
 from lshdup.params import ClusterParams, PairParams
-from lshdup.pipeline import find_clusters, find_clusters_exactly, find_same_clusters
+from lshdup.pipeline import find_clusters, find_clusters_exactly
 from lshdup.skipped import Reason, Skipped
 from lshdup.store import results_io
 from lshdup.utils.ragged import RaggedSets
@@ -51,10 +53,23 @@ def load_or_find_clusters(
         elif not indexed.from_documents and earlier.has_verified_all(bands.threshold):
             known = load_or_find_pairs(run, indexed, pair_params, request.jobs)
     if found is None:
+        journal = run.stage_journal(
+            "clusters",
+            lambda store: results_io.describe_clusters(
+                store, collection, index, bands, params, order.order
+            ),
+        )
+
+        def skip(each: Skipped) -> None:
+            run.skipped(each)
+            if journal is not None:
+                journal.stop()
+
+        source = set_source(collection, request.jobs, skip, arrays=run.arrays)
         found = find_clusters(
             collection,
             index,
-            set_source(collection, request.jobs, run.skipped),
+            source,
             bands.threshold,
             params,
             order,
@@ -63,7 +78,12 @@ def load_or_find_clusters(
             progress=run.progress,
             on_buckets=lambda buckets: say_large_bucket(run, indexed, buckets, clustering=True),
             on_central=partial(say_comparisons, run, collection.documents),
+            on_documents=expecting(source),
+            arrays=run.arrays,
+            checkpoint=journal,
         )
+        if journal is not None:
+            journal.close()
         complete = found
         if not len(found.lost):
             run.keep(
@@ -72,6 +92,8 @@ def load_or_find_clusters(
                     store, collection, index, bands, params, order.order, complete
                 ),
             )
+        if journal is not None:
+            journal.remove()
     return drop_changed(found, collection.documents, run.skipped)
 
 
@@ -99,6 +121,22 @@ def cluster_same(
     order = order_documents(run, collection, params, request)
     found = find_same_clusters(collection, same, order.order)
     return drop_changed(found, collection.documents, run.skipped)
+
+
+def find_same_clusters(
+    collection: Collection, same: str, preference: NDArray[np.int64]
+) -> ClustersFound:
+    """Group all documents that are the same in text, or in bytes as well.
+
+    same : "text" or "bytes".
+    preference : int64 array of shape (n,), all documents, the most preferred one first.
+
+    Cost: a sort of the documents. No shingle set is needed.
+    """
+    duplicate_of = collection.prints.find_duplicates(same, collection.sizes)
+    compared = np.asarray(collection.sizes) > 0
+    groups = Clusters(np.where(compared, duplicate_of, -1), np.where(compared, 1.0, np.nan))
+    return ClustersFound(expand_clusters(groups, duplicate_of, preference), duplicate_of)
 
 
 def order_documents(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,9 @@ from lshdup.utils.arrays import Arrays
 from lshdup.utils.compression import PIP, is_lacking
 from lshdup.utils.memory import default_limit
 from lshdup.utils.parallel import Progress, no_progress
+
+if TYPE_CHECKING:
+    from lshdup.store.journal import StageJournal
 
 
 class RunContext:
@@ -101,6 +105,19 @@ class RunContext:
                 yield
         else:
             yield
+
+    def stage_journal(
+        self, stage: str, describe: Callable[[Store], dict[str, Any]]
+    ) -> "StageJournal | None":
+        """Return the journal of a stage that an interrupted run goes on with, if there is a store.
+
+        describe : returns what the stage makes, and of what.
+        """
+        if self.store is None or self.read_only or not self.store.folder.is_dir():
+            return None
+        from lshdup.store.journal import StageJournal  # Imported here to keep `query` fast.
+
+        return StageJournal(self.store, stage, describe(self.store), self.say)
 
     def keep(self, name: str, save: Callable[[Store], None]) -> None:
         """Save an artifact that spares the next run work; say so if the store cannot be written."""

@@ -23,7 +23,7 @@ from lshdup.params import ShingleParams, SketchParams
 from lshdup.pipeline import EVERY_SET
 from lshdup.shingling.shingle_filter import ShingleFilter, are_same_filters
 from lshdup.utils.messages import count_of
-from lshdup.utils.scratch import Spool, open_optional_spool
+from lshdup.utils.scratch import Spool
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.filter_request import read_filter_request
 from lshdup.workspace.from_store import is_made_from
@@ -74,18 +74,14 @@ def collect_signatures(run: RunContext, request: Request, memory: int = 0) -> Co
     is_slow = expects_office_documents(documents.names) or (
         run.store is not None and documents.has_packed_members
     )
-    # The sets of a spool are mapped and outlive it: no row is decoded a second time. A token has
-    # about seven bytes and makes a shingle of eight.
-    in_spool = documents.has_parquet and documents.spans.sum() > SET_BYTES
-    spool = open_optional_spool(documents.record_files.folder) if in_spool else None
-    in_memory = max(memory, SET_BYTES // 2 if is_slow or documents.has_parquet else 0)
-    keep: Spool | int = spool or in_memory
-    with spool or nullcontext():
-        collection = _collect(
-            run, request, documents, shingle, sketch, keep, shingle_filter, journal
-        )
+    # Rows of Parquet would be decoded again. A token has about seven bytes and makes a shingle of
+    # eight: of more rows, those that share a bucket are read again, which is faster than keeping
+    # the sets of all.
+    are_kept = is_slow or (documents.has_parquet and documents.spans.sum() <= SET_BYTES // 2)
+    keep = max(memory, SET_BYTES // 2 if are_kept else 0)
+    collection = _collect(run, request, documents, shingle, sketch, keep, shingle_filter, journal)
     if run.store is not None:
-        kinds = ("shingles", "signatures") if is_slow and spool is None else ("signatures",)
+        kinds = ("shingles", "signatures") if is_slow else ("signatures",)
         _save(run, collection, kinds, journal)
         _drop_useless_sets(run, collection, request.check_content)
     if journal is not None:

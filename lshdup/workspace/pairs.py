@@ -2,14 +2,16 @@
 
 import os
 
-from lshdup.collection.set_source import set_source
+from lshdup.collection.set_source import expecting, set_source
 from lshdup.lsh.buckets import Buckets
 from lshdup.lsh.candidates import candidate_pairs
 from lshdup.matching.results import PairsFound
+from lshdup.matching.similarity import ResumedPairs
 from lshdup.params import PairParams
 from lshdup.pipeline import verify
 from lshdup.skipped import Skipped
 from lshdup.store import results_io
+from lshdup.utils.messages import count_of
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.index import IndexedCollection
 
@@ -45,24 +47,49 @@ def load_or_find_pairs(
                 _save(run, indexed, params, found)
         return found
     run.progress("candidates", 0, 0)
+    is_new = earlier is None and params.verify == "exact"
+    journal = resumed = None
+    if is_new:
+        journal = run.stage_journal(
+            "pairs",
+            lambda store: results_io.describe_pairs(store, collection, index, bands, params),
+        )
+    if journal is not None:
+        resumed = ResumedPairs(journal, len(collection.documents))
+        if resumed.done:
+            what = ("pair of an interrupted run is", "pairs of an interrupted run are")
+            run.say(f"resumed: {count_of(resumed.done, *what)} not compared again")
+    skipped: list[Skipped] = []
+
+    def skip(each: Skipped) -> None:
+        skipped.append(each)
+        if journal is not None:
+            journal.stop()
+
+    source = set_source(collection, jobs, skip, arrays=run.arrays)
     buckets, pieces = candidate_pairs(
         index.table,
         params.max_bucket,
         lambda done, n: run.progress("candidates", done, n),
         jobs=jobs,
+        on_documents=expecting(source) if is_new else lambda _: None,
+        arrays=run.arrays,
     )
     say_large_bucket(run, indexed, buckets)
-    skipped: list[Skipped] = []
     found = verify(
         pieces,
         collection,
-        set_source(collection, jobs, skipped.append),
+        source,
         bands.threshold,
         method=params.verify,
         earlier=earlier,
         buckets=buckets,
         jobs=jobs,
+        arrays=run.arrays,
+        resumed=resumed,
     )
+    if journal is not None:
+        journal.close()
     for each in skipped:
         run.skipped(each)
     # Without DOCS, pairs of a lower threshold are not replaced: they spare later runs more work.
@@ -70,6 +97,8 @@ def load_or_find_pairs(
         indexed.from_documents or earlier is None or not earlier.has_verified_all(bands.threshold)
     ):
         _save(run, indexed, params, found)
+    if journal is not None:
+        journal.remove()
     return found
 
 

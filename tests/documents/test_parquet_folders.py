@@ -1,5 +1,5 @@
 """Folders of more Parquet files than stay open: the same answer as from one file, and a run decodes
-no row twice.
+no row more than twice.
 """
 
 import gc
@@ -24,7 +24,7 @@ from lshdup.documents.records import RecordError
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import DocumentParams, PairParams
 from lshdup.skipped import Reason
-from lshdup.utils.scratch import Spool
+from lshdup.utils.arrays import Arrays
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 from tests.documents.test_records import answer, pa, texts_of, write
@@ -114,8 +114,9 @@ def test_a_folder_is_what_one_file_would_be(here, small, decoded, store):
     assert record_files._OPEN_FILES < FILES
     found, skipped, read, _ = answer("many", store=store, **FIELDS)
     assert (found, skipped, read) == (pairs, {}, N)
-    assert decoded["text"] == decoded["id"] == N
-    assert decoded["opened True"] <= 2 * FILES  # for ids, for texts
+    # The sets do not fit: the rows that share a bucket are decoded once more.
+    assert decoded["id"] == N < decoded["text"] <= 2 * N
+    assert decoded["opened True"] <= 3 * FILES  # for ids, for texts, for texts again
     if store:
         assert not (here / store / "shingles.npz").exists()
         decoded.clear()
@@ -169,30 +170,22 @@ def test_few_rows_decode_few(here, small, decoded):
     assert decoded["text"] <= 2 * 14 * FILES
 
 
-@pytest.mark.parametrize("room", [0, 40_000])
-def test_no_room(here, small, decoded, monkeypatch, room):
-    """Without room for the sets, or for all, rows are decoded as often as they are needed."""
+def test_no_room(here, small, decoded, monkeypatch):
+    """Without room for the sets, rows are decoded as often as they are needed."""
     fill(here)
     pairs = expected(here)
     decoded.clear()
-    append, written = Spool.append, []
+    empty = Arrays.empty
 
-    def little_room(spool, values):
-        written.append(values.nbytes)
-        if sum(written) > room:
+    def little_room(arrays, shape, dtype):
+        if sys._getframe(1).f_code.co_name == "_read_once":
             message = "no room"
             raise ArtifactError(message)
-        append(spool, values)
+        return empty(arrays, shape, dtype)
 
-    monkeypatch.setattr(Spool, "append", little_room)
+    monkeypatch.setattr(Arrays, "empty", little_room)
     assert answer("many", store=None, **FIELDS)[:3] == (pairs, {}, N)
-    assert decoded["text"] > 2 * N
-    monkeypatch.setattr("lshdup.utils.scratch.temporary_file", _full)
-    assert answer("many", store=None, **FIELDS)[:3] == (pairs, {}, N)
-
-
-def _full(*_):
-    raise OSError(28, "No space left on device")
+    assert decoded["text"] > N
 
 
 def test_a_file_changes_between_two_runs(here, small):

@@ -856,7 +856,7 @@ def unreadable(monkeypatch):
     def never(*_):
         pytest.fail("a document is read again")
 
-    monkeypatch.setattr(clustering, "set_source", lambda *_: never)
+    monkeypatch.setattr(clustering, "set_source", lambda *_, **__: never)
 
 
 @pytest.mark.parametrize("linkage", ["representative", "single"])

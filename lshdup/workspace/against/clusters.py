@@ -18,13 +18,18 @@ from lshdup.matching.centres import Comparisons
 from lshdup.matching.clusters import Clusters
 from lshdup.matching.results import ClustersFound
 from lshdup.params import ClusterParams
-from lshdup.pipeline import build_index, find_clusters, find_clusters_exactly, find_same_clusters
+from lshdup.pipeline import build_index, find_clusters, find_clusters_exactly
 from lshdup.skipped import Skipped
 from lshdup.utils.messages import count_of
 from lshdup.workspace.against.loading import Against
 from lshdup.workspace.against.partners import Partners
 from lshdup.workspace.against.sides import Side, Sides
-from lshdup.workspace.clustering import drop_changed, order_documents, say_comparisons
+from lshdup.workspace.clustering import (
+    drop_changed,
+    find_same_clusters,
+    order_documents,
+    say_comparisons,
+)
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.index import IndexedCollection
 from lshdup.workspace.pairs import say_large_bucket

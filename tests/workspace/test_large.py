@@ -1,0 +1,127 @@
+"""Hundreds of thousands of rows: killed again and again, and with a fraction of the memory.
+
+`LSHDUP_TEST_ROWS` sets how many rows there are.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyarrow")
+
+from benchmarks import rows
+
+pytestmark = pytest.mark.long
+
+N = int(os.environ.get("LSHDUP_TEST_ROWS", "200000"))
+KILLS = 50
+
+#: Everything is kept in a journal from the first second on, so that little is done between kills.
+SCRIPT = """
+import sys
+import lshdup.store.journal
+lshdup.store.journal.PATIENCE = 0.5
+from lshdup.cli.main import program
+program()
+"""
+
+ARTIFACTS = ("signatures.npz", "bands.npz", "pairs.npz", "clusters.npz")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return rows.corpus(tmp_path_factory.mktemp("rows"), "short", N, 1)
+
+
+def start(command, folder, store, out, **options):
+    """Start a command over all rows."""
+    arguments = [command, folder, "--text-field", "text", "--id-field", "id"]
+    arguments += ["--store", store, "-o", out, "-v", "--progress", "never"]
+    return subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, *map(str, arguments)], stderr=subprocess.PIPE, **options
+    )
+
+
+def finish(process):
+    """Return what a command that succeeds says."""
+    _, err = process.communicate()
+    assert process.returncode == 0, err
+    return err.decode()
+
+
+def artifacts(store):
+    return {name: (store / name).read_bytes() for name in ARTIFACTS if (store / name).exists()}
+
+
+def peak_of(process):
+    """Return the most bytes of anonymous memory that a process had, when it has ended."""
+    peak = 0
+    while process.poll() is None:
+        try:
+            status = Path(f"/proc/{process.pid}/status").read_text()
+        except OSError:
+            break
+        if found := re.search(r"RssAnon:\s+(\d+) kB", status):
+            peak = max(peak, int(found[1]) << 10)
+        time.sleep(0.02)
+    return peak
+
+
+@pytest.mark.parametrize("command", ["pairs", "clusters"])
+def test_killed_at_random_instants(folder, tmp_path, command):
+    """Runs that are killed, again and again, end with the bytes of an undisturbed one; and read no
+    document again that the journal has.
+    """
+    finish(start(command, folder, tmp_path / "warm", tmp_path / "out"))
+    begun = time.monotonic()
+    finish(start(command, folder, tmp_path / "whole", tmp_path / "whole.tsv"))
+    lasts = time.monotonic() - begun
+    expected = artifacts(tmp_path / "whole")
+    rng = np.random.default_rng(7)
+    kills = round_ = resumed = 0
+    while kills < KILLS // 2:
+        store, out = tmp_path / f"store{round_}", tmp_path / f"{round_}.tsv"
+        round_ += 1
+        for share in (*rng.uniform(0, 1, 4), 9.0):
+            finished = sum(1 for _ in store.glob(".journal/*.npz")) - 1
+            process = start(command, folder, store, out)
+            try:
+                _, err = process.communicate(timeout=lasts * share)
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGKILL)
+                _, err = process.communicate()
+                kills += 1
+            else:
+                assert process.returncode == 0, err
+            # A kill may come before the line, but not before the first document is read anew.
+            if finished > 0 and (b"documents ->" in err or process.returncode == 0):
+                assert b"of an interrupted run are not read again" in err
+                resumed += 1
+            if process.returncode == 0:
+                break
+        assert out.read_bytes() == (tmp_path / "whole.tsv").read_bytes()
+        assert artifacts(store) == expected
+    assert resumed
+
+
+@pytest.mark.parametrize("command", ["pairs", "clusters"])
+def test_a_quarter_of_the_memory(folder, tmp_path, command):
+    """A run that plans for a quarter of the memory that it would take keeps to it, under a limit
+    of the system too, and gives the same bytes.
+    """
+    small = rows.corpus(tmp_path, "short", 1000, 1)
+    start_up = peak_of(start(command, small, tmp_path / "small", tmp_path / "out"))
+    natural = peak_of(start(command, folder, tmp_path / "whole", tmp_path / "whole.tsv"))
+    quarter = (natural - start_up) // 4
+    environment = os.environ | {"LSHDUP_MEMORY": f"{max(quarter, 16 << 20)}"}
+    process = start(command, folder, tmp_path / "s", tmp_path / "tsv", env=environment)
+    assert peak_of(process) < natural
+    assert (tmp_path / "tsv").read_bytes() == (tmp_path / "whole.tsv").read_bytes()
+    assert artifacts(tmp_path / "s") == artifacts(tmp_path / "whole")

@@ -1,0 +1,174 @@
+"""Stages behind the reading, interrupted and resumed: the same bytes, and no work done twice."""
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lshdup.lsh.candidates
+import lshdup.store.journal
+from lshdup.lsh.candidates import CandidateCounter
+from lshdup.matching import leaders, similarity
+from lshdup.matching.similarity import ResumedPairs
+from lshdup.params import ClusterParams, DocumentParams, PairParams
+from lshdup.store import npz
+from lshdup.store.journal import StageJournal
+from lshdup.store.store import Store
+from lshdup.workspace.request import Request
+from lshdup.workspace.workspace import Workspace
+
+#: Documents of the folder: ten groups of ten, and ten alone.
+N = 110
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder of near-copies, and stages of very small steps."""
+    monkeypatch.chdir(tmp_path)
+    Path("d").mkdir()
+    rng = np.random.default_rng(3)
+    for number in range(N):
+        words = np.random.default_rng(number // 10 if number < 100 else number).integers(0, 999, 80)
+        words[rng.integers(0, 80)] = 1000 + number
+        Path(f"d/{number:03}").write_text(" ".join(map(str, words.tolist())))
+    monkeypatch.setattr(lshdup.store.journal, "PATIENCE", 0.0)
+    monkeypatch.setattr(lshdup.lsh.candidates, "PIECE", 40)
+    monkeypatch.setattr(similarity, "BLOCK_BYTES", 20 * 8 * 80)
+    monkeypatch.setattr(leaders, "BLOCK_BYTES", 20 * 8 * 80)
+
+
+@pytest.fixture
+def fetched(monkeypatch):
+    """The documents whose sets are fetched, in the order in which they are."""
+    numbers = []
+    for name in ("clustering", "pairs"):
+        module = __import__(f"lshdup.workspace.{name}", fromlist=["set_source"])
+        made = module.set_source
+
+        def watched(*args, _made=made, **options):
+            source = _made(*args, **options)
+            return lambda wanted: numbers.extend(wanted.tolist()) or source(wanted)
+
+        monkeypatch.setattr(module, "set_source", watched)
+    return numbers
+
+
+def answer(command, threshold=0.8):
+    """What `pairs` or `clusters` finds."""
+    request = Request((b"d",), DocumentParams(), {"threshold": threshold}, 2)
+    run = Workspace(Path(".lshdup"))
+    indexed = run.load_or_build_index(request)
+    if command == "pairs":
+        found = run.find_pairs(indexed, PairParams(), 2)
+        return found.candidates, found.pairs.keys.tolist(), found.pairs.similarity.tolist()
+    groups = run.find_clusters(indexed, ClusterParams(), request).clusters
+    return groups.representative.tolist(), groups.similarity.tolist()
+
+
+def interrupted(monkeypatch, parts, command):
+    """Whether a command is interrupted when it has written so many parts."""
+    add, left = StageJournal.add, [parts]
+
+    def count(self, steps, arrays):
+        add(self, steps, arrays)
+        left[0] -= 1
+        if not left[0]:
+            self.close()  # As the end of the process does.
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StageJournal, "add", count)
+        try:
+            answer(command)
+        except KeyboardInterrupt:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("command", ["pairs", "clusters"])
+def test_a_stage_goes_on_where_it_was_interrupted(folder, monkeypatch, fetched, command):
+    Workspace(Path(".lshdup")).load_or_build_index(Request((b"d",), DocumentParams(), {}, 2))
+    shutil.copytree(".lshdup", "indexed")
+    expected = answer(command)
+    artifact = Path(".lshdup", f"{command}.npz").read_bytes()
+    assert sorted(fetched) == list(range(100))
+    assert not list(Path(".lshdup").glob(".journal-*"))
+    for parts in range(1, 20):
+        shutil.rmtree(".lshdup")
+        shutil.copytree("indexed", ".lshdup")
+        if not interrupted(monkeypatch, parts, command):
+            break
+        assert Path(".lshdup", f".journal-{command}").is_dir()
+        fetched.clear()
+        assert answer(command) == expected
+        assert Path(".lshdup", f"{command}.npz").read_bytes() == artifact
+        assert len(fetched) <= 100 - 8 * (parts - 1)
+        assert not Path(".lshdup", f".journal-{command}").exists()
+    assert parts > 3
+
+
+@pytest.mark.parametrize("command", ["pairs", "clusters"])
+@pytest.mark.parametrize("damage", ["torn", "other documents", "other command", "gap"])
+def test_parts_that_do_not_fit_are_not_used(folder, monkeypatch, command, damage):
+    expected = answer(command)
+    other = answer(command, 0.7)
+    shutil.rmtree(".lshdup")
+    assert interrupted(monkeypatch, 3, command)
+    journal = Path(".lshdup", f".journal-{command}")
+    first = min(journal.iterdir())
+    if damage == "torn":
+        first.write_bytes(first.read_bytes()[:-100])
+    elif damage == "gap":
+        first.unlink()
+    elif damage == "other command":
+        assert answer(command, 0.7) == other
+    else:
+        part = npz.load(first, "journal", "")
+        name = "leader" if command == "clusters" else "left"
+        arrays = {key: np.array(array) for key, array in part.arrays.items()}
+        arrays[name][:] = N + 7
+        added = ("kind", "format", "lshdup")
+        header = {key: value for key, value in part.header.items() if key not in added}
+        first.unlink()  # It is mapped.
+        with first.open("wb") as file:
+            npz.write(file, "journal", header, arrays)
+    assert answer(command) == expected
+
+
+def test_what_is_lost_is_not_kept(folder):
+    """A pair that is missing because a document cannot be read is found when it can."""
+    Workspace(Path(".lshdup")).load_or_build_index(Request((b"d",), DocumentParams(), {}, 2))
+    expected = answer("pairs")
+    Path(".lshdup/pairs.npz").unlink()
+    text, status = Path("d/000").read_bytes(), Path("d/000").stat()
+    for content in (b"\0" * len(text), text):
+        Path("d/000").write_bytes(content)
+        os.utime("d/000", ns=(status.st_atime_ns, status.st_mtime_ns))
+        assert (answer("pairs") == expected) == (content == text)
+        assert not list(Path(".lshdup").glob(".journal-*"))
+
+
+def test_candidates_pass_once(tmp_path, monkeypatch):
+    """Whatever number of pairs was done: the others come, and all are counted."""
+    monkeypatch.setattr(lshdup.store.journal, "PATIENCE", 0.0)
+    pairs = np.arange(50, dtype=np.uint32)
+    pieces = [(pairs[at : at + 7], pairs[at : at + 7] + np.uint32(1)) for at in range(0, 50, 7)]
+    for done in (0, 3, 7, 20, 50):
+        store = Store(tmp_path / f"s{done}")
+        with store.writing():
+            pass
+        journal = StageJournal(store, "pairs", {}, print)
+        if done:
+            made = {"left": pairs[:done], "right": pairs[:done] + 1, "similarity": np.ones(done)}
+            journal.add(done, {**made, "right": made["right"].astype(np.uint32)})
+            journal.close()
+        resumed = ResumedPairs(StageJournal(store, "pairs", {}, print), 60)
+        counter = CandidateCounter()
+        found = resumed.verified(
+            (left, right, np.ones(len(left)))
+            for left, right in resumed.candidates(counter.count(iter(pieces)))
+        )
+        assert sorted(np.concatenate([left for left, *_ in found]).tolist()) == pairs.tolist()
+        assert counter.pairs == 50
