@@ -268,9 +268,9 @@ def test_what_means_nothing_is_refused(run, tmp_path):
     refused = run("passages", "d", "--emit", "spans", code=2, env={"LSHDUP_GAP": "3"}).err
     assert "LSHDUP_GAP cannot be combined with --emit spans" in refused
     assert "unset LSHDUP_GAP" in refused
-    shown = run("passages", "--help").text
-    assert "--min-tokens" not in shown
-    assert "central" not in shown
+    shown = run("passages", "--help").out
+    assert b"--min-tokens" not in shown
+    assert b"central" not in shown
 
 
 def test_a_document_of_both_sides_is_one_of_other(run, tmp_path):
