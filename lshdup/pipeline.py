@@ -135,7 +135,7 @@ def build_index(
     """
     signatures = np.asarray(collection.signatures)
     plan = band_plan.plan_bands(signatures.shape[1], params)
-    duplicate_of = find_exact_duplicates(collection.fingerprints)
+    duplicate_of = find_exact_duplicates(collection.fingerprints, arrays)
     members = documents_to_compare(duplicate_of, collection.sizes)
     table = band_table.build_band_table(signatures, members, plan, jobs, arrays)
     return Index(plan, table, duplicate_of)

@@ -3,9 +3,9 @@
 Unchanged documents are reused from a previous run.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +26,12 @@ from lshdup.documents.document_list import DocumentList
 from lshdup.documents.expansion import expand_records
 from lshdup.documents.records import Kind
 from lshdup.frozen import dataclass
-from lshdup.lsh.signatures import Allocate, Sketcher, in_memory, make_signatures
+from lshdup.lsh.signatures import Sketcher, make_signatures
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import NO_SETS, ShingleBatch
 from lshdup.skipped import Reason, Skipped, SkippedFile
+from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, StringTable
 from lshdup.utils.scratch import Spool
@@ -76,7 +77,7 @@ def collect(
     jobs: int = 1,
     previous: Previous | None = None,
     keep: Spool | int | SequenceKeeper = 0,
-    allocate: Allocate = in_memory,
+    arrays: Arrays = IN_MEMORY,
     progress: Progress = no_progress,
     checkpoint: Checkpoint | None = None,
     on_sets: OnSets | None = None,
@@ -86,20 +87,20 @@ def collect(
     previous : results to reuse for unchanged documents.
     keep : where the unfiltered sets are kept: a spool keeps all of them on disk, a number keeps
         them in memory if they fit into so many bytes.
-    allocate : makes the array of the signatures.
+    arrays : makes the arrays of all documents.
     checkpoint : receives finished batches when it is due.
     on_sets : receives the filtered sets of documents that are read.
 
     A file that turns out to be a mailbox becomes its mails, in a second pass over them.
 
-    Determinism: the result is the same at any number of jobs. Memory: signatures, what `keep` says,
+    Determinism: the result is the same at any number of jobs. Memory: the arrays, what `keep` says,
     and two batches a thread or one large document; a document that needs more memory is skipped.
     """
     if previous is not None:
         unchanged = unchanged_collection(documents, sketch, previous, keep)
         if unchanged is not None:
             return replace(unchanged, shingle=shingle)
-    rows = _Rows(documents, shingle, sketch, shingle_filter, allocate)
+    rows = _Rows(documents, shingle, sketch, shingle_filter, arrays)
     keeper = keep if isinstance(keep, SequenceKeeper) else SetKeeper(keep)
     if previous is not None:
         rows.reuse(previous)
@@ -137,7 +138,7 @@ def collect(
     expanded = expand_records(documents, dict.fromkeys(names, Kind.MBOX), skipped.append)
     whole = collect(
         expanded, shingle, sketch, shingle_filter=shingle_filter, jobs=jobs,
-        previous=_all_of(collected, expanded), keep=keep, allocate=allocate, progress=progress,
+        previous=_all_of(collected, expanded), keep=keep, arrays=arrays, progress=progress,
         checkpoint=checkpoint, on_sets=on_sets,
     )  # fmt: skip
     every = sorted([*whole.skipped, *skipped], key=lambda each: each.skipped.name)
@@ -158,11 +159,11 @@ def _all_of(collected: Collection, documents: DocumentList) -> Previous:
 
 
 def sketch_collection(
-    collection: Collection, sketch: SketchParams, jobs: int = 1, allocate: Allocate = in_memory
+    collection: Collection, sketch: SketchParams, jobs: int = 1, arrays: Arrays = IN_MEMORY
 ) -> Collection:
     """Return the collection with signatures of the sets that it holds, by any scheme."""
     assert collection.sets is not None
-    signatures = make_signatures(collection.sets, sketch, jobs, allocate)
+    signatures = make_signatures(collection.sets, sketch, jobs, arrays)
     return replace(collection, sketch=sketch, signatures=signatures)
 
 
@@ -215,7 +216,7 @@ class _Rows:
         shingle: ShingleParams,
         sketch: SketchParams | None,
         shingle_filter: ShingleFilter | None,
-        allocate: Allocate,
+        arrays: Arrays,
     ) -> None:
         n = len(documents)
         self._documents, self._shingle, self._sketch = documents, shingle, sketch
@@ -224,11 +225,12 @@ class _Rows:
         self.known = np.zeros(n, bool)  #: reused: the document need not be read
         self._unfiltered = Unfiltered(shingle_filter) if shingle_filter is not None else None
         self._columns: Columns = {
-            name: np.zeros(n, dtype)
+            name: arrays.zeros(n, dtype)
             for name, dtype in COLUMNS.items()
             if shingle_filter is not None or name not in WHOLE.values()
         }
-        self._signatures = allocate((n, sketch.perms)) if sketch is not None else None
+        self._arrays = arrays
+        self._signatures = arrays.empty((n, sketch.perms), np.uint32) if sketch else None
         self._skipped: list[SkippedFile] = []
         self._is_office = np.zeros(n, bool)
         self._guesses: dict[int, bytes] = {}
@@ -240,12 +242,15 @@ class _Rows:
                 self.is_document[index] = False
                 self._skipped.append(previous.skipped[name])
         old, known = previous.collection, previous.rows >= 0
-        rows = previous.rows[known]
+        rows, documents = previous.rows[known], np.flatnonzero(known)
         if self._signatures is not None and self.sketcher is not None and len(rows):
             if old.signatures is not None and old.sketch == self._sketch:
-                self._signatures[known] = old.signatures[rows]
+                for some in _runs_of(rows):
+                    self._signatures[documents[some]] = old.signatures[rows[some]]
             elif old.sets is not None:
-                self._signatures[known] = self.sketcher.sketch(old.sets.take(rows))
+                for some in _runs_of(rows):
+                    sets = old.sets.take(rows[some])
+                    self._signatures[documents[some]] = self.sketcher.sketch(sets)
             else:
                 return
         self.known = known
@@ -276,30 +281,35 @@ class _Rows:
         """Return the documents of a batch that was filled in as a collection."""
         signatures = self._signatures[batch.indices] if self._signatures is not None else None
         skipped = tuple(map(self._skipped_file, batch.skipped))
-        part = self._collection(batch.indices, signatures, skipped)
+        columns = {name: column[batch.indices] for name, column in self._columns.items()}
+        part = self._collection(batch.indices, columns, signatures, skipped)
         return part.with_unfiltered_sets(sets() if sets is not None else None)
 
     def finish(self, sets: RaggedSets | None, read: int) -> Collection:
-        """Return all documents as a collection. sets : their unfiltered sets, if they were kept."""
+        """Return all documents as a collection, in the same arrays.
+
+        sets : their unfiltered sets, if they were kept.
+        """
         rows = np.flatnonzero(self.is_document)
         signatures = self._signatures
-        if signatures is not None and len(rows) < len(signatures):
-            signatures = _moved_up(signatures, rows)
+        signatures = _moved_up(signatures, rows) if signatures is not None else None
+        columns = {name: _moved_up(column, rows) for name, column in self._columns.items()}
         skipped = tuple(sorted(self._skipped, key=lambda each: each.skipped.name))
-        collection = replace(self._collection(rows, signatures, skipped), read=read)
+        collection = replace(self._collection(rows, columns, signatures, skipped), read=read)
         return collection.with_unfiltered_sets(sets)
 
     def _collection(
         self,
         rows: NDArray[np.int64],
+        columns: Columns,
         signatures: NDArray[np.uint32] | None,
         skipped: tuple[SkippedFile, ...],
     ) -> Collection:
         all_rows = len(rows) == len(self._documents)
         return Collection(
-            self._documents if all_rows else self._documents.take(rows),
+            self._documents if all_rows else self._documents.take(rows, self._arrays),
             self._shingle,
-            {name: column[rows] for name, column in self._columns.items()},
+            columns,
             skipped,
             sketch=self._sketch,
             signatures=signatures,
@@ -329,9 +339,14 @@ class _Rows:
         )
 
 
-def _moved_up(signatures: NDArray[np.uint32], rows: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """Return the signatures of `rows` (ascending), in the same memory."""
-    for start in range(0, len(rows), 4096):
-        part = rows[start : start + 4096]
-        signatures[start : start + len(part)] = signatures[part]
-    return signatures[: len(rows)]
+def _runs_of(rows: NDArray[np.int64]) -> Iterator[slice]:
+    """Yield slices of so many rows as are copied together."""
+    return (slice(start, start + 4096) for start in range(0, len(rows), 4096))
+
+
+def _moved_up(array: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
+    """Return the values of `rows` (ascending), in the same memory."""
+    for some in _runs_of(rows) if len(rows) < len(array) else ():
+        part = rows[some]
+        array[some.start : some.start + len(part)] = array[part]
+    return array[: len(rows)]

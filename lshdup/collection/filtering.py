@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from lshdup.collection.collection import WHOLE, Collection, Columns, Unfiltered, set_columns
 from lshdup.frozen import dataclass
 from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
-from lshdup.lsh.signatures import Allocate, Sketcher, in_memory
+from lshdup.lsh.signatures import Sketcher
 from lshdup.params import FilterParams, SketchParams
 from lshdup.shingling.shingle_filter import (
     NO_SHINGLES,
@@ -18,6 +18,7 @@ from lshdup.shingling.shingle_filter import (
     fingerprint,
 )
 from lshdup.shingling.shingler import NO_SETS
+from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.ragged import RaggedSets
 
 #: Sets that a thread filters together.
@@ -66,7 +67,7 @@ def filter_collection(
     shingle_filter: ShingleFilter,
     sketch: SketchParams | None = None,
     jobs: int = 1,
-    allocate: Allocate = in_memory,
+    arrays: Arrays = IN_MEMORY,
     *,
     keep: bool = False,
 ) -> Collection:
@@ -81,7 +82,7 @@ def filter_collection(
     assert sets is not None
     n = len(sets)
     sketcher = Sketcher(sketch) if sketch is not None else None
-    signatures = allocate((n, sketch.perms)) if sketch is not None else None
+    signatures = arrays.empty((n, sketch.perms), np.uint32) if sketch is not None else None
 
     def filter_piece(start: int) -> tuple[Columns, RaggedSets]:
         rows = slice(start, min(start + _PIECE, n))

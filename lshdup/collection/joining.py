@@ -7,14 +7,15 @@ from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection, ReadingNotes, Unfiltered
 from lshdup.documents.locations import Locations
+from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.ragged import RaggedSets, StringTable
 
 
-def join_collections(parts: list[Collection]) -> Collection:
-    """Return collections with the same parameters, reader and filter as one, in memory of its own.
+def join_collections(parts: list[Collection], arrays: Arrays = IN_MEMORY) -> Collection:
+    """Return collections with the same parameters, reader and filter as one, with its own arrays.
 
     Of a name that several parts have, the last one counts. The result has sets, or signatures, if
-    all parts have.
+    all parts have. arrays : makes its arrays, but for the sets.
     """
     first = parts[0]
     lists = [part.documents for part in parts]
@@ -28,10 +29,10 @@ def join_collections(parts: list[Collection]) -> Collection:
     locations = [each.locations for each in lists if each.locations is not None]
     documents = replace(
         first.documents,
-        names=StringTable.concatenate(each.names for each in lists),
-        sizes=np.concatenate([each.sizes for each in lists]),
-        mtimes=np.concatenate([each.mtimes for each in lists]),
-        locations=Locations.joined(locations) if len(locations) == len(parts) else None,
+        names=StringTable.concatenate((each.names for each in lists), arrays),
+        sizes=arrays.concatenate([each.sizes for each in lists]),
+        mtimes=arrays.concatenate([each.mtimes for each in lists]),
+        locations=Locations.joined(locations, arrays) if len(locations) == len(parts) else None,
     )
     sets = [part.unfiltered_sets for part in parts if part.unfiltered_sets is not None]
     signatures = [
@@ -43,10 +44,13 @@ def join_collections(parts: list[Collection]) -> Collection:
     joined = Collection(
         documents,
         first.shingle,
-        {name: np.concatenate([part.columns[name] for part in parts]) for name in first.columns},
+        {
+            name: arrays.concatenate([part.columns[name] for part in parts])
+            for name in first.columns
+        },
         tuple(each for part in parts for each in part.skipped),
         sketch=first.sketch if has_signatures else None,
-        signatures=np.concatenate(signatures) if has_signatures else None,
+        signatures=arrays.concatenate(signatures) if has_signatures else None,
         unfiltered=first.unfiltered and Unfiltered(first.unfiltered.shingle_filter),
         notes=ReadingNotes(
             shifted([each.office_documents for each in notes]),

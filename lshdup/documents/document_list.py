@@ -15,6 +15,7 @@ from lshdup.documents.records import ARCHIVES, Kind, RecordFields
 from lshdup.frozen import dataclass
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
 from lshdup.skipped import RecordLocation, SkippedFile
+from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.ragged import StringTable, distinct
 
 
@@ -177,10 +178,11 @@ class DocumentList:
         """Return whether the names of documents begin with the path of their file."""
         return kind != Kind.IDS and not (kind.is_row and self.record_files.fields.id)
 
-    def take(self, indices: NDArray[np.int64]) -> "DocumentList":
-        """Return the documents at `indices`, in that order."""
-        names, sizes, mtimes = self.names.take(indices), self.sizes[indices], self.mtimes[indices]
-        locations = self.locations and self.locations.take(indices)
+    def take(self, indices: NDArray[np.int64], arrays: Arrays = IN_MEMORY) -> "DocumentList":
+        """Return the documents at `indices`, in that order. arrays : makes the result."""
+        names = self.names.take(indices, arrays)
+        sizes, mtimes = arrays.take(self.sizes, indices), arrays.take(self.mtimes, indices)
+        locations = self.locations and self.locations.take(indices, arrays)
         return replace(self, names=names, sizes=sizes, mtimes=mtimes, locations=locations)
 
     def are_paths(self) -> bool:

@@ -14,6 +14,7 @@ from lshdup.documents.document_list import DocumentList
 from lshdup.documents.locations import Locations
 from lshdup.documents.records import Kind, RecordError, RecordList, name_records
 from lshdup.skipped import Reason, RecordLocation, Skipped, SkippedFile
+from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.ragged import StringTable
 from lshdup.utils.scratch import NoRoomError
 
@@ -22,12 +23,16 @@ KnownRecords = Mapping[tuple[bytes, int, int], RecordList | None]
 
 
 class _Piece(NamedTuple):
-    """The records of one file with their names; `number` is that of the file as a document."""
+    """The records of one file with their names; `number` is that of the file as a document.
+
+    order : the byte order of names that are numbered; empty for others.
+    """
 
     names: StringTable
     path: bytes
     number: int
     records: RecordList
+    order: NDArray[np.int64]
 
 
 def expand_records(
@@ -35,6 +40,7 @@ def expand_records(
     files: Mapping[bytes, Kind],
     on_skipped: Callable[[SkippedFile], None],
     known_records: KnownRecords = MappingProxyType({}),
+    arrays: Arrays = IN_MEMORY,
 ) -> DocumentList:
     """Replace files by their records.
 
@@ -47,6 +53,7 @@ def expand_records(
     files : kinds of the files with records, by their names.
     on_skipped : notified of files and records that are no documents; the latter have locations.
     known_records : of earlier runs; such files are not read.
+    arrays : makes the arrays of the list.
 
     """
     place = documents.locations or Locations.of_files(documents.names, documents.sizes)
@@ -80,8 +87,11 @@ def expand_records(
                 for number, reason, detail, name in records.skipped:
                     name = name or b"%s:%d" % (path, number)
                     skip(index, Skipped(name, reason, detail), number)
-                names = records.names or name_records(path, records.numbers)[0]
-                pieces.append(_Piece(names, path, index, records))
+                if records.names is not None:
+                    mine, in_order = records.names, np.zeros(0, np.int64)
+                else:
+                    mine, in_order = name_records(path, records.numbers, arrays)
+                pieces.append(_Piece(mine, path, index, records, in_order))
             elif size <= documents.max_bytes:
                 continue
             else:
@@ -92,12 +102,14 @@ def expand_records(
         replaced.append(index)
     others = np.delete(np.arange(len(documents)), replaced)
     whole, lists = documents.names.take(others), [piece.records for piece in pieces]
-    names = StringTable.concatenate([whole, *(piece.names for piece in pieces)])
-    source = np.concatenate([others, *(np.full(len(each.names), each.number) for each in pieces)])
-    file_of = place.file[source]
-    numbers = np.concatenate([place.numbers[others], *(each.numbers for each in lists)])
-    starts = np.concatenate([place.starts[others], *(each.starts for each in lists)])
-    lengths = np.concatenate([place.lengths[others], *(each.lengths for each in lists)])
+    names = StringTable.concatenate([whole, *(piece.names for piece in pieces)], arrays)
+    of_files = np.array([piece.number for piece in pieces], np.int64)
+    counts = [len(piece.names) for piece in pieces]
+    source = arrays.concatenate([others, np.repeat(of_files, counts)])
+    file_of = arrays.take(place.file, source)
+    numbers = arrays.concatenate([place.numbers[others], *(each.numbers for each in lists)])
+    starts = arrays.concatenate([place.starts[others], *(each.starts for each in lists)])
+    lengths = arrays.concatenate([place.lengths[others], *(each.lengths for each in lists)])
     numbered = all(each.names is None for each in lists)
     order = _order_of_blocks(whole, pieces) if numbered else None
     if order is None:
@@ -105,12 +117,17 @@ def expand_records(
         for index, each in repeated:
             location = (int(column[index]) for column in (numbers, starts, lengths))
             skip(int(source[index]), each, *location)
+    lists.clear()
+    pieces.clear()  # Their memory is free before the arrays in order are made.
+    locations = Locations(place.paths, kinds, file_of, starts, lengths, numbers)
+    del file_of, starts, lengths, numbers
+    locations, source = locations.take(order, arrays), arrays.take(source, order)
     return replace(
         documents,
-        names=names.take(order),
-        sizes=documents.sizes[source[order]],
-        mtimes=documents.mtimes[source[order]],
-        locations=Locations(place.paths, kinds, file_of, starts, lengths, numbers).take(order),
+        names=names.take(order, arrays),
+        sizes=arrays.take(documents.sizes, source),
+        mtimes=arrays.take(documents.mtimes, source),
+        locations=locations,
     )
 
 
@@ -132,7 +149,7 @@ def _order_of_blocks(others: StringTable, pieces: list[_Piece]) -> NDArray[np.in
         if (last and key.startswith(last)) or (cut < len(names) and names[cut].startswith(key)):
             return None
         first, piece = places[key]
-        blocks += [np.arange(before, cut), first + name_records(key[:-1], piece.records.numbers)[1]]
+        blocks += [np.arange(before, cut), first + piece.order]
         before, last = cut, key
     return np.concatenate([*blocks, np.arange(before, len(names))])
 
@@ -144,18 +161,31 @@ def _order_of_names(
 
     Of equal names a whole file is the first, then the order is that of files and numbers.
     """
-    every = list(names)
-    order = np.lexsort((numbers, file, numbers > 0)).tolist()
-    order.sort(key=every.__getitem__)
-    again = [at for at in range(1, len(order)) if every[order[at]] == every[order[at - 1]]]
-    first, repeated = -1, []
-    for at in again:
-        if first < 0 or every[order[at]] != every[first]:
-            first = order[at - 1]
-        here, there = (_place(paths, file, numbers, index) for index in (order[at], first))
-        detail = f"{here}; the first is {there}"
-        repeated.append((order[at], Skipped(every[order[at]], Reason.REPEATED, detail)))
-    return np.delete(np.array(order, np.int64), again), repeated
+    order = np.lexsort((numbers, file, numbers > 0))
+    keys = names.eight_bytes()[order]
+    by_key = np.argsort(keys, kind="stable")
+    order, keys = order[by_key], keys[by_key]
+    del by_key
+    again: list[int] = []
+    repeated = []
+    # Names that agree in the bytes of the key are one run, and few: only they become objects.
+    agree = np.concatenate([[False], keys[1:] == keys[:-1], [False]])
+    changes = np.flatnonzero(agree[1:] != agree[:-1]).tolist()
+    for start, end in zip(changes[::2], changes[1::2], strict=True):
+        run = slice(start, end + 1)
+        every = dict(zip(order[run].tolist(), names.strings_at(order[run]), strict=True))
+        mine = sorted(every, key=every.__getitem__)
+        order[run] = mine
+        first = mine[0]
+        for at, index in enumerate(mine[1:], start + 1):
+            if every[index] != every[first]:
+                first = index
+                continue
+            here, there = (_place(paths, file, numbers, each) for each in (index, first))
+            detail = f"{here}; the first is {there}"
+            repeated.append((index, Skipped(every[index], Reason.REPEATED, detail)))
+            again.append(at)
+    return np.delete(order, again) if again else order, repeated
 
 
 def _place(

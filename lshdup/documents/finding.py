@@ -30,6 +30,7 @@ from lshdup.documents.records import (
 from lshdup.params import DocumentParams
 from lshdup.skipped import Reason, Skipped, SkippedFile
 from lshdup.utils import pages
+from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.compression import bare_name
 from lshdup.utils.mailbox import is_mailbox_file
 from lshdup.utils.messages import count_of
@@ -50,6 +51,7 @@ def find_documents(
     known_records: KnownRecords = MappingProxyType({}),
     say: Callable[[str], None] = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
+    arrays: Arrays = IN_MEMORY,
 ) -> DocumentList:
     """Return the documents that are named: files, files below folders, records, lines of id lists.
 
@@ -69,8 +71,8 @@ def find_documents(
     jobs : threads.
     on_skipped : notified of every file that is no document.
     known_records : records known from earlier runs; such files are not read.
-    say : notified of a line for the user.
-    warn : notified of what is probably a mistake.
+    say, warn : notified of a line for the user, and of what is probably a mistake.
+    arrays : makes the arrays of many records.
 
     """
     finder = Finder(params, id_lists, store, jobs, on_skipped, say, warn)
@@ -88,13 +90,12 @@ def find_documents(
     found = replace(files, record_files=opened)
     if finder.records:
         skipped: list[SkippedFile] = []
-        found = expand_records(found, finder.records, skipped.append, known_records)
+        found = expand_records(found, finder.records, skipped.append, known_records, arrays)
         found = replace(found, skipped_records=tuple(each for each in skipped if each.record))
         for each in skipped:
             on_skipped(each.skipped)
-    if params.split and not (
-        found.locations is not None and (found.locations.kinds == Kind.SPLIT).any()
-    ):
+    place = found.locations
+    if params.split and not (place is not None and (place.kinds == Kind.SPLIT).any()):
         warn(f"--split {params.split!r} matches no line of any text file: none was cut")
     return found
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from lshdup.documents.records import ROWS, Kind
 from lshdup.errors import RERUN, ArtifactError
 from lshdup.frozen import dataclass
+from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.ragged import StringTable
 
 
@@ -53,14 +54,20 @@ class Locations:
             refuse_if(True, "documents that are not there")
         return file
 
-    def take(self, indices: NDArray[np.int64]) -> "Locations":
-        """Return the locations of the documents at `indices`, in that order."""
+    def take(self, indices: NDArray[np.int64], arrays: Arrays = IN_MEMORY) -> "Locations":
+        """Return the locations of the documents at `indices`, in that order.
+
+        arrays : makes the result.
+        """
         columns = (self.file, self.starts, self.lengths, self.numbers)
-        return Locations(self.paths, self.kinds, *(column[indices] for column in columns))
+        return Locations(self.paths, self.kinds, *(arrays.take(each, indices) for each in columns))
 
     @classmethod
-    def joined(cls, parts: list["Locations"]) -> "Locations":
-        """Return the locations of the documents of all parts, one after the other."""
+    def joined(cls, parts: list["Locations"], arrays: Arrays = IN_MEMORY) -> "Locations":
+        """Return the locations of the documents of all parts, one after the other.
+
+        arrays : makes the result.
+        """
         paths: dict[tuple[bytes, int], int] = {}
         files = []
         for part in parts:
@@ -69,10 +76,10 @@ class Locations:
         return cls(
             StringTable.from_strings(path for path, _ in paths),
             np.array([kind for _, kind in paths], np.uint8),
-            np.concatenate(files),
-            np.concatenate([part.starts for part in parts]),
-            np.concatenate([part.lengths for part in parts]),
-            np.concatenate([part.numbers for part in parts]),
+            arrays.concatenate(files),
+            arrays.concatenate([part.starts for part in parts]),
+            arrays.concatenate([part.lengths for part in parts]),
+            arrays.concatenate([part.numbers for part in parts]),
         )
 
     def _files(self) -> Iterable[tuple[bytes, int]]:

@@ -23,6 +23,9 @@ BATCH_BYTES = 4 << 20
 #: The last batches are made smaller so that threads end together, but not smaller than this.
 _LEAST_DOCUMENTS = 64
 
+#: Most things in a run.
+_AT_ONCE = 1 << 16
+
 
 @dataclass(frozen=True)
 class TextBatch:
@@ -90,12 +93,10 @@ def runs(sizes: NDArray[np.integer], most: int, most_bytes: int) -> Iterator[sli
     >>> list(runs(np.array([1, 1, 1, 9, 5]), 2, 8))
     [slice(0, 2, None), slice(2, 3, None), slice(3, 4, None), slice(4, 5, None)]
     """
-    ends = np.cumsum(sizes, dtype=np.int64)
     start = 0
     while start < len(sizes):
-        before = int(ends[start] - sizes[start])
-        fits = int(np.searchsorted(ends, before + most_bytes, side="right"))
-        end = min(max(fits, start + 1), start + most)
+        ends = np.cumsum(sizes[start : start + min(most, _AT_ONCE)], dtype=np.int64)
+        end = start + max(int(np.searchsorted(ends, most_bytes, side="right")), 1)
         yield slice(start, end)
         start = end
 

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from lshdup.frozen import dataclass
 from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
 from lshdup.skipped import Reason
+from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.compression import bare_name
 from lshdup.utils.messages import did_you_mean, join_names
-from lshdup.utils.ragged import StringTable, offsets_of
+from lshdup.utils.ragged import StringTable
 
 
 class Kind(enum.IntEnum):
@@ -245,8 +246,12 @@ def by_number(name: bytes) -> tuple[bytes, int]:
     )
 
 
-def name_records(path: bytes, numbers: NDArray[np.int64]) -> tuple[StringTable, NDArray[np.int64]]:
+def name_records(
+    path: bytes, numbers: NDArray[np.int64], arrays: Arrays = IN_MEMORY
+) -> tuple[StringTable, NDArray[np.int64]]:
     """Return FILE:ROW for each number, and the indices in byte order, in which 10 comes before 2.
+
+    arrays : makes the names.
 
     >>> names, order = name_records(b"a.jsonl", np.array([1, 2, 10]))
     >>> names.take(order)[1], list(names)
@@ -255,8 +260,11 @@ def name_records(path: bytes, numbers: NDArray[np.int64]) -> tuple[StringTable, 
     prefix = np.frombuffer(path + b":", np.uint8)
     width = len(str(int(numbers.max(initial=1))))
     powers = 10 ** np.arange(width, dtype=np.int64)
-    digits = np.maximum(np.searchsorted(powers, numbers, side="right"), 1)
-    parts = [np.zeros(0, np.uint8)]
+    digits = np.maximum(np.searchsorted(powers, numbers, side="right"), 1).astype(np.int8)
+    offsets: NDArray[np.int64] = arrays.zeros(len(numbers) + 1, np.int64)
+    np.cumsum(digits, out=offsets[1:])
+    offsets += len(prefix) * np.arange(len(offsets))
+    blob: NDArray[np.uint8] = arrays.empty(int(offsets[-1]), np.uint8)
     for start in range(0, len(numbers), _NAMES_AT_ONCE):
         some = numbers[start : start + _NAMES_AT_ONCE]
         cells = np.empty((len(some), len(prefix) + width), np.uint8)
@@ -266,6 +274,5 @@ def name_records(path: bytes, numbers: NDArray[np.int64]) -> tuple[StringTable, 
         shown[:, len(prefix) :] = (
             np.arange(width) >= width - digits[start : start + _NAMES_AT_ONCE, None]
         )
-        parts.append(cells[shown])
-    names = StringTable(np.concatenate(parts), offsets_of(digits + len(prefix)))
-    return names, np.lexsort((digits, numbers * powers[width - digits]))
+        blob[offsets[start] : offsets[start + len(some)]] = cells[shown]
+    return StringTable(blob, offsets), np.lexsort((digits, numbers * powers[width - digits]))

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.kernels import banding as kernels
-from lshdup.kernels import ordering
 from lshdup.lsh.band_plan import BandPlan
+from lshdup.lsh.key_order import scratch_bytes, sort_by_key
 from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.parallel import run_in_parts
 
@@ -147,7 +147,7 @@ def build_band_table(
     arrays : makes the arrays of the table.
 
     Cost: one pass over the signatures, and one over the keys of each band. Memory: 8 n + 4 m bytes
-    a band, and 16 m bytes a thread.
+    a band, which `arrays` makes, and bounded scratch a thread.
     """
     return sort_keys(band_keys(signatures, plan, jobs, arrays), members, jobs, arrays)
 
@@ -157,12 +157,12 @@ def sort_keys(
 ) -> BandTable:
     """Return the band table of keys, a uint64 array of shape (bands, n)."""
     order: NDArray[np.uint32] = arrays.empty((len(keys), len(members)), np.uint32)
+    scratch = scratch_bytes(arrays.limit, jobs)
 
     def sort(bands: slice) -> None:
-        counts = np.empty(2 * len(members) + 2, np.uint32)
-        sorted_keys = np.empty(len(members), np.uint64)
         for band in range(bands.start, bands.stop):
-            ordering.order_by_key(keys[band], members, counts, sorted_keys, order[band])
+            for _ in sort_by_key(keys[band], members, order[band], scratch):
+                pass
 
     run_in_parts(len(keys), jobs, sort, least=1)
     return BandTable(keys, order)

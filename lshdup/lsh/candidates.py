@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from lshdup.errors import ArtifactError
 from lshdup.kernels import banding as kernels
-from lshdup.kernels import ordering
 from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.buckets import Buckets, Components, SharedBuckets
+from lshdup.lsh.key_order import scratch_bytes, sort_by_key
 from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.ragged import distinct
 
@@ -22,6 +22,9 @@ PairArrays = tuple[NDArray[np.uint32], NDArray[np.uint32]]
 
 #: Candidate pairs are yielded in pieces of at most this many, 8 bytes each.
 PIECE = 1 << 20
+
+#: Documents that are looked at together.
+_AT_ONCE = 1 << 20
 
 #: Documents whose buckets are looked at together, unless a component is larger.
 _BLOCK = 1 << 14
@@ -39,27 +42,28 @@ class CandidateCounter:
             yield left, right
 
 
-def find_exact_duplicates(fingerprints: NDArray[np.uint64]) -> NDArray[np.int64]:
+def find_exact_duplicates(
+    fingerprints: NDArray[np.uint64], arrays: Arrays = IN_MEMORY
+) -> NDArray[np.int64]:
     """Return `duplicate_of`: for each document the first one with the same shingle set.
 
     That document represents its exact duplicates: duplicate_of[d] == d. So does every document
     with an empty set.
 
     fingerprints : uint64 array of shape (n,), one number for each shingle set; 0 for empty sets.
+    arrays : makes the result.
 
     Returns an int64 array of shape (n,).
     """
     fingerprints = np.asarray(fingerprints)  # A kernel takes no array that is verified lazily.
     n = len(fingerprints)
-    order = np.empty(n, np.uint32)
-    in_order = np.empty(n, np.uint64)
-    ordering.order_by_key(
-        fingerprints, np.arange(n), np.empty(2 * n + 2, np.uint32), in_order, order
-    )
-    # Equal fingerprints are one run, with the smallest document first; empty sets are no run.
-    begins = np.flatnonzero((np.diff(in_order, prepend=~in_order[:1]) != 0) | (in_order == 0))
-    duplicate_of = np.empty(n, np.int64)
-    duplicate_of[order] = np.repeat(order[begins], np.diff(begins, append=n))
+    order: NDArray[np.uint32] = arrays.empty(n, np.uint32)
+    duplicate_of: NDArray[np.int64] = arrays.empty(n, np.int64)
+    for part, keys in sort_by_key(fingerprints, None, order, scratch_bytes(arrays.limit)):
+        # Equal fingerprints are one run, with the smallest document first; empty sets are no run.
+        begins = np.flatnonzero((np.diff(keys, prepend=~keys[:1]) != 0) | (keys == 0))
+        firsts = order[part][begins]
+        duplicate_of[order[part]] = np.repeat(firsts, np.diff(begins, append=len(keys)))
     return duplicate_of
 
 
@@ -73,7 +77,11 @@ def documents_to_compare(
 
     Returns an ascending int64 array.
     """
-    return np.flatnonzero((duplicate_of == np.arange(len(duplicate_of))) & (sizes > 0))
+    is_first = np.zeros(len(duplicate_of), bool)
+    for start in range(0, len(duplicate_of), _AT_ONCE):
+        firsts = duplicate_of[start : start + _AT_ONCE]
+        is_first[start : start + _AT_ONCE] = firsts == np.arange(start, start + len(firsts))
+    return np.flatnonzero(is_first & (np.asarray(sizes) > 0))
 
 
 def candidate_pairs(

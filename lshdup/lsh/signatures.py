@@ -5,8 +5,6 @@ Row j of two signatures agrees with probability J, the Jaccard similarity of the
 estimates J without bias; only for the scheme `linear` of R1 it is biased.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,11 +12,9 @@ from lshdup.errors import ParameterError
 from lshdup.frozen import dataclass
 from lshdup.kernels import sketch as kernels
 from lshdup.params import STORED_SCHEMES, SketchParams
+from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import RaggedSets
-
-#: Makes an uninitialised uint32 array of a shape.
-Allocate = Callable[[tuple[int, int]], NDArray[np.uint32]]
 
 #: Sets that a thread sketches together.
 _PIECE = 4096
@@ -70,19 +66,14 @@ class Sketcher:
         return out
 
 
-def in_memory(shape: tuple[int, int]) -> NDArray[np.uint32]:
-    """Return an uninitialised array in memory."""
-    return np.empty(shape, np.uint32)
-
-
 def make_signatures(
-    sets: RaggedSets, params: SketchParams, jobs: int = 1, allocate: Allocate = in_memory
+    sets: RaggedSets, params: SketchParams, jobs: int = 1, arrays: Arrays = IN_MEMORY
 ) -> NDArray[np.uint32]:
     """Return the signatures of sets by any scheme: uint32 array of shape (n_sets, K)."""
     if params.scheme == "linear":
         return linear_signatures(sets, params)
     sketcher = Sketcher(params)
-    signatures = allocate((len(sets), params.perms))
+    signatures: NDArray[np.uint32] = arrays.empty((len(sets), params.perms), np.uint32)
 
     def sketch(start: int) -> None:
         stop = min(start + _PIECE, len(sets))

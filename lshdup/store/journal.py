@@ -21,6 +21,7 @@ from lshdup.store.collection_io import collection_arrays, filter_arrays, read_co
 from lshdup.store.members import DAMAGED, read_column, refuse_if
 from lshdup.store.npz import Array, Artifact, full_header, load, write
 from lshdup.store.store import Store
+from lshdup.utils.arrays import Arrays
 from lshdup.utils.atomic import JOURNAL, note_kept
 
 #: Seconds after which a run is long: the batches finished by then are written, and all later ones.
@@ -110,12 +111,17 @@ class Journal(Parts):
         super().__init__(store.folder / ".journal", header, say)
         self._filter_arrays = filter_arrays(shingle_filter)
 
-    def load_finished(self) -> Collection | None:
-        """Return the documents that an interrupted run with the same parameters has finished."""
+    def load_finished(self, arrays: Arrays) -> Collection | None:
+        """Return the documents that an interrupted run with the same parameters has finished.
+
+        arrays : makes its arrays.
+        """
         loaded, parts = self._load_collections(), []
         while some := list(islice(loaded, _MAPPED_PARTS)):
-            parts.append(join_collections(some))
-        return join_collections(parts) if parts else None
+            parts.append(join_collections(some, arrays))
+        if len(parts) == 1:
+            return parts[0]
+        return join_collections(parts, arrays) if parts else None
 
     def _load_collections(self) -> Iterator[Collection]:
         for part in self.load():

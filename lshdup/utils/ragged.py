@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from lshdup.frozen import dataclass
 from lshdup.kernels import copying, ordering
+from lshdup.utils.arrays import IN_MEMORY, ROWS_AT_ONCE, Arrays
 
 T = TypeVar("T", bound="np.generic[Any]")
 
@@ -122,20 +123,59 @@ class StringTable:
         return np.diff(self.offsets)
 
     @classmethod
-    def concatenate(cls, tables: Iterable["StringTable"]) -> Self:
-        """Return the strings of all tables, in order."""
+    def concatenate(cls, tables: Iterable["StringTable"], arrays: Arrays = IN_MEMORY) -> Self:
+        """Return the strings of all tables, in order. arrays : makes the result."""
         tables = list(tables)
-        sizes = np.concatenate([np.diff(table.offsets) for table in tables])
-        return cls(np.concatenate([table.blob for table in tables]), offsets_of(sizes))
+        offsets: NDArray[np.int64] = arrays.zeros(sum(map(len, tables)) + 1, np.int64)
+        at = 0
+        for table in tables:
+            starts = offsets[at : at + len(table) + 1]
+            np.add(table.offsets, starts[0] - table.offsets[0], out=starts)
+            at += len(table)
+        return cls(arrays.concatenate([table.blob for table in tables]), offsets)
+
+    def eight_bytes(self) -> NDArray[np.uint64]:
+        """Return a key of each string, which is smaller only for strings that come first.
+
+        It has eight bytes behind those that all strings begin with. Strings may share a key.
+        Returns a uint64 array of shape (n,).
+        """
+        n = len(self)
+        starts, sizes = np.asarray(self.offsets[:-1]), self.sizes
+        shared = 0
+        while n and sizes.min() > shared and (each := self.blob[starts + shared])[0] == each.max():
+            if each.min() != each[0]:
+                break
+            shared += 1
+        keys = np.zeros(n, np.uint64)
+        for at in range(shared, shared + 8):
+            there = sizes > at
+            keys <<= np.uint64(8)
+            keys[there] |= self.blob[starts[there] + at]
+        return keys
 
     def strings_at(self, indices: NDArray[np.int64]) -> list[bytes]:
         """Return the strings at `indices`, as objects."""
         return list(self.take(indices))
 
-    def take(self, indices: NDArray[np.int64]) -> "StringTable":
-        """Return the strings at `indices`, in that order."""
-        sizes = self.offsets[indices + 1] - self.offsets[indices]
-        return StringTable(_runs(self.blob, self.offsets[indices], sizes), offsets_of(sizes))
+    def take(self, indices: NDArray[np.int64], arrays: Arrays = IN_MEMORY) -> "StringTable":
+        """Return the strings at `indices`, in that order. arrays : makes the result."""
+        if len(indices) <= ROWS_AT_ONCE:
+            sizes = self.offsets[indices + 1] - self.offsets[indices]
+            return StringTable(_runs(self.blob, self.offsets[indices], sizes), offsets_of(sizes))
+        some = [slice(at, at + ROWS_AT_ONCE) for at in range(0, len(indices), ROWS_AT_ONCE)]
+        total = sum(
+            int((self.offsets[indices[each] + 1] - self.offsets[indices[each]]).sum())
+            for each in some
+        )
+        blob, offsets = arrays.empty(total, np.uint8), arrays.zeros(len(indices) + 1, np.int64)
+        at = 0
+        for each in some:
+            part = self.take(indices[each])
+            blob[at : at + len(part.blob)] = part.blob
+            offsets[each.start + 1 : each.start + len(part) + 1] = part.offsets[1:] + at
+            at += len(part.blob)
+        return StringTable(blob, offsets)
 
     def find(self, string: bytes) -> int | None:
         """Return the index of a string in a table in byte order, by binary search, or None."""

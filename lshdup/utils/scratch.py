@@ -1,68 +1,26 @@
-"""Temporary files without a name, and arrays in them."""
+"""Temporary files of values that grow during a run, and of unpacked content."""
 
 import contextlib
-import math
 import mmap
 import os
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, Self
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from lshdup.errors import ArtifactError, InputError
-from lshdup.utils.atomic import PREFIX, SUFFIX
 from lshdup.utils.ragged import RaggedSets
-from lshdup.utils.system import allocate, pwrite, release
+from lshdup.utils.system import pwrite, release
+from lshdup.utils.temporary import MORE_ROOM, explained, temporary_file, usable_folder
 
 #: Bytes that are written at a time.
 CHUNK = 64 << 20
 
-_OTHER_STORE = "name another store with --store DIR"
-_MORE_ROOM = "name a store with more room with --store DIR, or a folder with TMPDIR"
-
 
 class NoRoomError(InputError):
     """The disk has no room for an unpacked document."""
-
-
-def temporary_file(folder: Path | None, buffering: int = -1) -> IO[bytes]:
-    """Open a temporary file in a folder, or in the system's; it vanishes when it is closed.
-
-    Raises OSError as the file system does.
-    """
-    return tempfile.TemporaryFile(dir=folder, prefix=PREFIX, suffix=SUFFIX, buffering=buffering)
-
-
-@contextlib.contextmanager
-def _explained(
-    message: str, hint: str = _OTHER_STORE, kind: type[ArtifactError | InputError] = ArtifactError
-) -> Iterator[None]:
-    """Raise an error of `kind` instead of OSError."""
-    try:
-        yield
-    except OSError as error:
-        message = f"{message}: {error.strerror}"
-        raise kind(message, hint) from None
-
-
-def mapped_array(folder: Path | None, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """Return an array of zeros in a temporary file, for what may exceed memory.
-
-    The system writes pages to the file when it needs their memory. Raises ArtifactError if the
-    disk has no room.
-
-    folder : where the file is; None, or a folder that cannot be written: the system's.
-    """
-    size = np.dtype(dtype).itemsize * math.prod(shape)
-    folder = _usable(folder)
-    message = f"{folder or tempfile.gettempdir()} has no room for {size:,} bytes"
-    with _explained(message, _MORE_ROOM), temporary_file(folder) as file:
-        # Allocated now: a mapped file that meets a full disk later kills the process.
-        allocate(file, size)
-        return np.asarray(np.memmap(file, dtype, "r+", shape=shape))
 
 
 class Spool:
@@ -75,7 +33,7 @@ class Spool:
     def __init__(self, folder: Path | None, *, required: bool = True) -> None:
         self.required = required
         self._folder = folder
-        with _explained(f"{folder or tempfile.gettempdir()} cannot be written"):
+        with explained(f"{folder or tempfile.gettempdir()} cannot be written"):
             self._file = temporary_file(folder)
 
     def __enter__(self) -> Self:
@@ -126,7 +84,7 @@ class Spool:
 
     def _reporting(self) -> contextlib.AbstractContextManager[None]:
         folder = self._folder or tempfile.gettempdir()
-        return _explained(f"{folder} has no room for the shingle sets")
+        return explained(f"{folder} has no room for the shingle sets")
 
 
 def release_pages(values: NDArray[Any]) -> None:
@@ -144,7 +102,7 @@ def open_optional_spool(folder: Path | None) -> Spool | None:
     A folder that cannot be written is replaced by the system's for temporary files.
     """
     try:
-        return Spool(_usable(folder), required=False)
+        return Spool(usable_folder(folder), required=False)
     except ArtifactError:
         return None
 
@@ -152,7 +110,7 @@ def open_optional_spool(folder: Path | None) -> Spool | None:
 def new_scratch(path: bytes, folder: Path | None) -> IO[bytes]:
     """Open a temporary file for the unpacked content of `path`. Raises NoRoomError."""
     with _unpacking(path, folder):
-        return temporary_file(_usable(folder), buffering=0)
+        return temporary_file(usable_folder(folder), buffering=0)
 
 
 def write_scratch(
@@ -165,15 +123,9 @@ def write_scratch(
             written += pwrite(file.fileno(), data[written:], at + written)
 
 
-def _usable(folder: Path | None) -> Path | None:
-    """Return a folder if files can be written to it."""
-    is_usable = folder is not None and folder.is_dir() and os.access(folder, os.W_OK)
-    return folder if is_usable else None
-
-
 def _unpacking(path: bytes, folder: Path | None) -> contextlib.AbstractContextManager[None]:
-    return _explained(
+    return explained(
         f"{os.fsdecode(path)!r} cannot be unpacked in {folder or tempfile.gettempdir()}",
-        _MORE_ROOM,
+        MORE_ROOM,
         NoRoomError,
     )

@@ -1,16 +1,14 @@
-"""The state that the steps of a run share: store, notifications, and memory for signatures."""
+"""The state that the steps of a run share: store, notifications, and room for arrays."""
 
+import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from lshdup.collection.collect import OnSets
-from lshdup.documents.document_list import typed_name
+from lshdup.documents.document_list import DocumentList, typed_name
 from lshdup.documents.records import by_number
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.skipped import Reason, Skipped, SkippedFile
@@ -18,7 +16,15 @@ from lshdup.store.store import Store
 from lshdup.utils.arrays import Arrays
 from lshdup.utils.compression import PIP, is_lacking
 from lshdup.utils.memory import default_limit
+from lshdup.utils.messages import count_of
 from lshdup.utils.parallel import Progress, no_progress
+from lshdup.utils.temporary import MORE_ROOM
+
+#: A run that writes fewer bytes to its store finds out on the way if there is no room.
+_MUCH = 2 << 30
+
+#: Bytes of a document in signatures.npz, beside its name and its signature.
+_COLUMN_BYTES = 96
 
 if TYPE_CHECKING:
     from lshdup.store.journal import StageJournal
@@ -84,6 +90,23 @@ class RunContext:
         if any(each.reason == Reason.FORMAT and is_lacking(each.detail) for each in skipped):
             self.say(f"files that zstd made are not read; {PIP} reads them")
 
+    def expect_signatures(self, documents: DocumentList, perms: int) -> None:
+        """Say how many bytes a long run will write to the store; refuse it if there is no room.
+
+        Signatures are there twice while they are saved, and beside them a journal or a band table.
+        """
+        if self.store is None or self.read_only:
+            return
+        size = documents.names.blob.nbytes + len(documents) * (_COLUMN_BYTES + 12 * perms)
+        if size < _MUCH:
+            return
+        free = shutil.disk_usage(self.store.folder).free
+        sizes = f"about {size / 1e9:.1f} GB for {count_of(len(documents), 'document')}"
+        if size > free:
+            message = f"{self.store.folder} needs {sizes}; {free / 1e9:.1f} GB are free"
+            raise ArtifactError(message, f"{MORE_ROOM}, or use fewer --perms")
+        self.say_once(f"{self.store.folder} takes {sizes} in this run, of {free / 1e9:.0f} GB free")
+
     @contextmanager
     def writing(self) -> Iterator[Store]:
         """Lock the store for this run alone. Raises ParameterError without a store."""
@@ -128,7 +151,3 @@ class RunContext:
                 save(store)
         except ArtifactError as error:
             self.say(f"{name} is not kept: {error.message}")
-
-    def room(self, shape: tuple[int, int]) -> NDArray[np.uint32]:
-        """Return an array for signatures: in memory, or if they are many in a file of the store."""
-        return self.arrays.empty(shape, np.uint32)

@@ -135,7 +135,7 @@ def _collect_in_two_passes(
         else:
             shingle_filter = build_filter(collection, wanted, request.jobs)
             collection = filter_collection(
-                collection, shingle_filter, sketch, request.jobs, run.room
+                collection, shingle_filter, sketch, request.jobs, run.arrays
             )
         _save(run, collection, ("signatures",), journal)
         if journal is not None:
@@ -194,6 +194,7 @@ def find_named(
         known_records={} if request.check_content else _load_known_records(run, request),
         say=run.say,
         warn=run.warn,
+        arrays=run.arrays,
     )
     docs = summarize_docs(map(typed_name, request.documents))
     documents = replace(documents, docs=docs)
@@ -284,19 +285,13 @@ def _collect(
     previous = None
     if not request.check_content:
         previous = _load_previous(run, request, documents, shingle, sketch, shingle_filter, journal)
+    if sketch is not None and (previous is None or (previous.rows < 0).any()):
+        run.expect_signatures(documents, sketch.perms)
     collection = collect(
-        documents,
-        shingle,
-        sketch,
-        shingle_filter=shingle_filter,
-        jobs=request.jobs,
-        previous=previous,
-        keep=keep,
-        allocate=run.room,
-        progress=run.progress,
-        checkpoint=journal,
+        documents, shingle, sketch, shingle_filter=shingle_filter, jobs=request.jobs,
+        previous=previous, keep=keep, arrays=run.arrays, progress=run.progress, checkpoint=journal,
         on_sets=run.on_sets,
-    )
+    )  # fmt: skip
     run.report_skipped(collection.skipped, request.documents)
     return collection
 
@@ -313,12 +308,12 @@ def _load_previous(
     """Load the results of earlier runs, from the store and from the journal."""
     old = _load_stored(run, documents, shingle, sketch, shingle_filter)
     if old is not None and shingle_filter is not None and old.shingle_filter is None:
-        old = filter_collection(old, shingle_filter, sketch, request.jobs, run.room)
-    finished = journal.load_finished() if journal is not None else None
+        old = filter_collection(old, shingle_filter, sketch, request.jobs, run.arrays)
+    finished = journal.load_finished(run.arrays) if journal is not None else None
     if finished is not None:
         if old is not None and sketch is not None and old.signatures is None:
-            old = sketch_collection(old, sketch, request.jobs)
-        old = finished if old is None else join_collections([old, finished])
+            old = sketch_collection(old, sketch, request.jobs, run.arrays)
+        old = finished if old is None else join_collections([old, finished], run.arrays)
     if old is None:
         return None
     rows = find_unchanged(old.documents, documents)

@@ -98,10 +98,10 @@ def sketch_shingles(
     save : whether later commands continue with them, or with shingles.npz.
     """
     if wanted is None:
-        collection = sketch_collection(shingles, sketch, jobs, run.room)
+        collection = sketch_collection(shingles, sketch, jobs, run.arrays)
     else:
         shingle_filter = build_filter(shingles, wanted, jobs)
-        collection = filter_collection(shingles, shingle_filter, sketch, jobs, run.room)
+        collection = filter_collection(shingles, shingle_filter, sketch, jobs, run.arrays)
 
     def keep(store: Store) -> None:
         stored = store.load_collection("shingles", verify=False)
@@ -183,7 +183,7 @@ def _collect_again(
     _say_read_again(run, collection)
     again = collect(
         collection.documents, collection.shingle, sketch, shingle_filter=shingle_filter,
-        jobs=request.jobs, keep=keep, allocate=run.room, progress=run.progress,
+        jobs=request.jobs, keep=keep, arrays=run.arrays, progress=run.progress,
     )  # fmt: skip
     lost = _find_lost(collection, again)
     if lost:

@@ -34,10 +34,24 @@ MUTANTS = [
         f"{BANDS}::test_overrides",
     ),
     Mutant(
+        "key_order: a range of keys has the first key of the next one too",
+        "lshdup/lsh/key_order.py",
+        "max(after - 1, 0)",
+        "max(after, 0)",
+        "tests/lsh/test_key_order.py",
+    ),
+    Mutant(
+        "arrays: memory is not given back",
+        "lshdup/utils/arrays.py",
+        "        self._left += size\n",
+        "        pass\n",
+        "tests/utils/test_arrays.py",
+    ),
+    Mutant(
         "candidates: documents without shingles are compared",
         "lshdup/lsh/candidates.py",
-        "np.arange(len(duplicate_of))) & (sizes > 0))",
-        "np.arange(len(duplicate_of))) & (sizes >= 0))",
+        "is_first & (np.asarray(sizes) > 0)",
+        "is_first & (np.asarray(sizes) >= 0)",
         "tests/matching/test_clusters.py tests/test_api.py",
     ),
     Mutant(

@@ -6,6 +6,13 @@ QUERY = "tests/cli/test_commands.py -k 'query or exactly_at'"
 
 MUTANTS = [
     Mutant(
+        "context: a disk without room is noticed when it is full",
+        "lshdup/workspace/context.py",
+        "        if size > free:\n",
+        "        if size < 0:\n",
+        "tests/workspace/test_memory.py -k room",
+    ),
+    Mutant(
         "query: a document is its own neighbour",
         "lshdup/matching/results.py",
         "        answer = answer[answer != itself]\n",

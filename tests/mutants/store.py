@@ -98,7 +98,7 @@ MUTANTS = [
     ),
     Mutant(
         "signatures: no room is taken without posix_fallocate",
-        "lshdup/utils/scratch.py",
+        "lshdup/utils/system.py",
         'if hasattr(os, "posix_fallocate"):',
         "if os.posix_fallocate:",
         f"{CHECKS} -k cannot_allocate",

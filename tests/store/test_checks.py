@@ -20,7 +20,7 @@ from lshdup.store.collection_io import would_save_the_same
 from lshdup.store.store import Store
 from lshdup.utils.atomic import replace_file
 from lshdup.utils.ragged import StringTable
-from lshdup.utils.scratch import mapped_array
+from lshdup.utils.temporary import mapped_array
 
 
 def collection_of(names, **changes):

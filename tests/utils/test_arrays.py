@@ -8,6 +8,7 @@ import pytest
 
 from lshdup.errors import ArtifactError
 from lshdup.utils.arrays import MOST_IN_MEMORY, Arrays
+from lshdup.utils.ragged import StringTable
 
 MB = 1 << 20
 
@@ -31,7 +32,7 @@ def test_memory_is_used_up_then_files_and_is_given_back(tmp_path):
     del part
     assert not is_mapped(arrays.empty(10 * MB, np.uint8))
     second[:] = 7
-    copy = arrays.copy(second)
+    copy = arrays.take(second, np.array([1, 0]))
     assert copy.sum(dtype=np.int64) == 70 * MB
     assert list(tmp_path.iterdir()) == []  # the files have no names
 
@@ -46,10 +47,35 @@ def test_a_disk_without_room_is_said_with_what_helps(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("lshdup.utils.scratch.allocate", full)
+    monkeypatch.setattr("lshdup.utils.temporary.allocate", full)
     for folder in (tmp_path, None, tmp_path / "missing"):
         with pytest.raises(ArtifactError, match=f"{MB + 1:,} bytes: No space left") as raised:
             Arrays(0, lambda folder=folder: folder).empty(MB + 1, np.uint8)
         where = tmp_path if folder == tmp_path else tempfile.gettempdir()
         assert raised.value.message.startswith(f"{where} has no room")
         assert "TMPDIR" in raised.value.hint
+
+
+def test_strings_taken_in_pieces_are_those_taken_at_once(monkeypatch, tmp_path):
+    table = StringTable.from_strings(b"x" * (i % 7) + b"%d" % i for i in range(1000))
+    indices = np.random.default_rng(0).integers(0, 1000, 700)
+    whole = list(table.take(indices))
+    monkeypatch.setattr("lshdup.utils.ragged.ROWS_AT_ONCE", 64)
+    monkeypatch.setattr("lshdup.utils.arrays._SMALL", 100)
+    arrays = Arrays(0, lambda: tmp_path)
+    pieces = table.take(indices, arrays)
+    assert is_mapped(pieces.blob)
+    assert list(pieces) == whole == [table[i] for i in indices.tolist()]
+    again = StringTable.concatenate([pieces, table, StringTable.from_strings([])], arrays)
+    assert list(again) == [*whole, *table]
+
+
+@pytest.mark.parametrize("shared", [b"", b"abc", b"twelve/bytes"])
+def test_a_smaller_key_of_a_string_means_that_it_comes_first(shared):
+    rng = np.random.default_rng(5)
+    letters = [b"", b"\0", b"a", b"b", b"\xff"]
+    every = [shared + b"".join(letters[i] for i in rng.integers(0, 5, 12)) for _ in range(300)]
+    keys = StringTable.from_strings(every).eight_bytes().tolist()
+    assert len(set(keys)) > 100
+    ranked = sorted(range(300), key=lambda at: (keys[at], every[at]))
+    assert [every[at] for at in ranked] == sorted(every)

@@ -98,6 +98,8 @@ class ParquetFile:
             )
             for row, none in zip(np.flatnonzero(bad).tolist(), null[bad].tolist(), strict=True)
         ]
+        if not bad.any():
+            return RecordList(numbers, numbers - 1, lengths, ids, skipped)
         keep = np.flatnonzero(~bad)
         return RecordList(numbers[keep], keep, lengths[keep], ids.take(keep), skipped)
 

@@ -1,0 +1,109 @@
+"""A run with little memory gives the same bytes; one without room on the disk is refused."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lshdup.workspace.context
+from lshdup.errors import ArtifactError
+from lshdup.params import DocumentParams, PairParams
+from lshdup.workspace.request import Request
+from lshdup.workspace.workspace import Workspace
+from tests.conftest import ROOT
+
+KINDS = ("signatures", "bands", "pairs")
+
+#: The command with at most so many bytes of private memory above what the program itself takes.
+LIMITED = """
+import resource, sys
+import lshdup.workspace.workspace
+import pyarrow.parquet
+room = int(sys.argv.pop(1))
+taken = next(line for line in open("/proc/self/status") if line.startswith("VmData"))
+if room:
+    resource.setrlimit(resource.RLIMIT_DATA, (int(taken.split()[1]) * 1024 + room,) * 2)
+from lshdup.cli.main import main
+main()
+"""
+
+
+def write_rows(path, n, words=40):
+    """Write n rows of Zipf words to a Parquet file; every tenth is nearly the one before it."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rng = np.random.default_rng(1)
+    numbers = np.minimum(rng.zipf(1.15, (n, words)) - 1, 49_999)
+    numbers[9::10] = numbers[8::10][: len(numbers[9::10])]
+    numbers[9::10, words // 2] = rng.integers(0, 50_000, len(numbers[9::10]))
+    known = np.array([f"w{number:x}" for number in range(50_000)], object)
+    texts = [" ".join(row) for row in known[numbers]]
+    pq.write_table(pa.table({"text": texts}), path, row_group_size=20_000)
+
+
+def run_limited(folder, room, *options):
+    command = [sys.executable, "-c", LIMITED, str(room), "pairs", "rows.parquet", *options]
+    done = subprocess.run(
+        [*command, "--store", f"store{room}", "--jobs", "2"], cwd=folder, capture_output=True,
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin"}, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout, *(Path(folder, f"store{room}/{kind}.npz").read_bytes() for kind in KINDS)
+
+
+def index(name, store, said=None, memory=0):
+    """Index documents and verify their pairs, as `lshdup pairs` does; return what was saved."""
+    say = said.append if said is not None else lambda _: None
+    workspace = Workspace(store and Path(store), say, memory=memory)
+    request = Request((name,), DocumentParams(), {}, 2)
+    found = workspace.find_pairs(workspace.load_or_build_index(request), PairParams(), 2)
+    saved = [Path(store, f"{kind}.npz").read_bytes() for kind in KINDS] if store else []
+    return found.pairs.keys.tolist(), *saved
+
+
+def test_little_memory_gives_the_same_bytes(tmp_path, monkeypatch):
+    """All arrays of documents are in files, and sorted in many ranges."""
+    write_rows(tmp_path / "rows.parquet", 3000)
+    monkeypatch.chdir(tmp_path)
+    natural = index(b"rows.parquet", "much", memory=1 << 40)
+    assert len(natural[0]) > 250
+    monkeypatch.setattr("lshdup.utils.arrays.MOST_IN_MEMORY", 0)
+    for name in ("MOST_SCRATCH", "LEAST_SCRATCH"):
+        monkeypatch.setattr(f"lshdup.lsh.key_order.{name}", 10_000)
+    for _ in range(2):  # from the documents, then from the store
+        assert index(b"rows.parquet", "little", memory=1 << 24) == natural
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_DATA counts otherwise")
+def test_a_quarter_of_the_natural_memory_gives_the_same_bytes(tmp_path):
+    write_rows(tmp_path / "rows.parquet", 400_000)
+    natural = run_limited(tmp_path, 0, "--memory", "4GB")
+    assert run_limited(tmp_path, 400 << 20, "--memory", "64MB") == natural
+
+
+def test_a_disk_without_room_is_refused_before_the_work(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("d").mkdir()
+    for name in "ab":
+        Path("d", name).write_text("one two three four five")
+    monkeypatch.setattr(lshdup.workspace.context, "_MUCH", 1)
+    usage = shutil.disk_usage(tmp_path)
+
+    def set_free(size):
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=size))
+
+    set_free(100)
+    with pytest.raises(ArtifactError, match="GB for 2 documents; ") as raised:
+        index(b"d", "s")
+    assert "--store DIR" in raised.value.hint
+    assert not Path("s/signatures.npz").exists()
+    set_free(8 * 10**9)
+    said = []
+    first = index(b"d", "s", said)
+    assert "s takes about 0.0 GB for 2 documents in this run, of 8 GB free" in said
+    set_free(100)
+    assert index(b"d", "s") == first  # nothing has changed, and nothing is written
+    index(b"d", None)
