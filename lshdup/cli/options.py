@@ -10,7 +10,7 @@ import click
 from lshdup import params
 from lshdup.cli.columns import describe
 from lshdup.cli.help import F, plain_option
-from lshdup.cli.output.target import FORMATS
+from lshdup.cli.output.target import ANNOTATIONS, FORMATS
 from lshdup.cli.types import Level, Lines, Listed, Pattern, Share, Size
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
 from lshdup.utils.memory import LEAST_LIMIT
@@ -92,7 +92,7 @@ replace_store_option = plain_option(
 )
 
 check_files_option = plain_option(
-    "--check-files", is_flag=True, help="Without DOCS: leave out what was deleted or changed."
+    "--check-files", is_flag=True, help="Without DOCS: leave out deleted and changed ones."
 )
 
 #: How a document becomes a text, and a text becomes tokens.
@@ -233,6 +233,7 @@ pair_options = _stack(
     measure_option,
     exact_option,
     plain_option("--verify", type=click.Choice(params.VERIFY), default=_PAIRS.verify,
+                 metavar="exact|estimate",
                  help="What decides and is printed: of the sets, or as signatures estimate it."),
     max_bucket_option,
     option("--collapse-copies", is_flag=True,
@@ -296,10 +297,15 @@ engine_options = _stack(
            help="A setting of Spark; repeatable; in the variable one a line."),
 )  # fmt: skip
 
-output_options = _stack(
-    option("--format", "format_", type=click.Choice(FORMATS),
-           show_default="of -o; else table on a terminal, tsv elsewhere",
-           help="How it is written; a csv name with =, +, - or @ is a formula to spreadsheets."),
+
+def _format_option(formats: tuple[str, ...]) -> Callable[[F], F]:
+    return option("--format", "format_", type=click.Choice(formats),
+                  show_default="of -o; else table on a terminal, tsv elsewhere",
+                  help="How it is written; a csv name with =, +, - or @ is a formula to "
+                       "spreadsheets.")  # fmt: skip
+
+
+_layout_options = _stack(
     option("--header/--no-header", default=None,
            help="Names of the columns in the first line.  [default: in tables and csv]"),
     option("--max-rows", type=click.IntRange(0), metavar="N",
@@ -312,6 +318,11 @@ output_options = _stack(
                  help="Write there instead. The ending .tsv, .csv, .json, .jsonl or .ndjson says "
                       "the format, unless --format is typed."),
 )  # fmt: skip
+
+output_options = _stack(_format_option(FORMATS), _layout_options)
+
+#: Those of a command whose answer may be annotations of files.
+pair_output_options = _stack(_format_option((*FORMATS, *ANNOTATIONS)), _layout_options)
 
 
 def _check_plot(ctx: click.Context, _: click.Parameter, path: Path | None) -> Path | None:
