@@ -35,6 +35,18 @@ def _stack(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
+def hiding(*names: str) -> Callable[[F], F]:
+    """Return a decorator that leaves options which the command refuses out of its help."""
+
+    def decorate(function: F) -> F:
+        for parameter in getattr(function, "__click_params__", ()):
+            if parameter.name in names:
+                parameter.hidden = True
+        return function
+
+    return decorate
+
+
 documents_options = _stack(
     click.argument("docs", nargs=-1, type=click.Path(readable=False, path_type=bytes),
                    metavar="[DOCS]..."),
@@ -228,16 +240,25 @@ pair_options = _stack(
            help="Each exact duplicate once, beside the first one."),
 )  # fmt: skip
 
-keep_options = _stack(
-    option("--keep", type=click.Choice(tuple(params.KEEP)),
-           show_default="shortest-path; of records first",
-           help="Which of a group to keep: the shortest path (fewest folders, no .bak, shortest "
-                "name); the first as DOCS were named; the most similar to all others; the longest "
-                "or shortest; the newest or oldest; the first in byte order."),
-    option("--prefer", multiple=True, metavar="GLOB",
-           help="Documents below this folder, or whose name or path matches, win before --keep; "
-                "repeatable, the first is strongest."),
-)  # fmt: skip
+
+def _keep_options(*left_out: str) -> Callable[[F], F]:
+    central = "" if "central" in left_out else "the most similar to all others; "
+    return _stack(
+        option("--keep", type=click.Choice([each for each in params.KEEP if each not in left_out]),
+               show_default="shortest-path; of records first",
+               help="Which of a group to keep: the shortest path (fewest folders, no .bak, "
+                    f"shortest name); the first as DOCS were named; {central}the longest "
+                    "or shortest; the newest or oldest; the first in byte order."),
+        option("--prefer", multiple=True, metavar="GLOB",
+               help="Documents below this folder, or whose name or path matches, win before "
+                    "--keep; repeatable, the first is strongest."),
+    )  # fmt: skip
+
+
+keep_options = _keep_options()
+
+#: Those of commands that know no groups, whose most central document could be kept.
+keep_one_by_one_options = _keep_options("central")
 
 talk_options = _stack(
     option("-q", "--quiet", is_flag=True, help="Only errors and warnings."),
