@@ -86,6 +86,7 @@ def _map_side(bench: Bench) -> Table:
 
     from lshdup.documents import finding
     from lshdup.lsh import band_table
+    from lshdup.lsh.band_plan import BandPlan
     from lshdup.params import DocumentParams
     from lshdup.spark import session as spark_session
     from lshdup.spark.files import inputs
@@ -96,6 +97,8 @@ def _map_side(bench: Bench) -> Table:
     folder = parquet(bench, "natural", bench.documents, lambda _: "natural")
     files = DocumentParams(text_field="text", id_field="id")
     recipe = make_recipe()
+    plan = recipe.plan
+    assert isinstance(plan, BandPlan)
     with spark_session.session("local[2]", {}) as session:
 
         def by_spark() -> None:
@@ -111,7 +114,7 @@ def _map_side(bench: Bench) -> Table:
             listed = finding.find_documents((os.fsencode(bench.home / folder),), files)
             made = collect.collect(listed, recipe.shingle, recipe.sketch, jobs=2)
             assert made.signatures is not None
-            assert band_table.band_keys(np.asarray(made.signatures), recipe.plan, 2).size
+            assert band_table.band_keys(np.asarray(made.signatures), plan, 2).size
 
         by_spark()  # warms up
         by_local()

@@ -16,7 +16,7 @@ id_field archives split check_content replace_store
 
 #: Options that Spark ignores: it keeps nothing for the next run, and has its own threads.
 _NOT_ON_SPARK = """
-exact verify measure store no_store replace_store check_content check_files jobs memory
+exact verify store no_store replace_store check_content check_files jobs memory
 ignore_common templates against unmatched histogram step examples plot prefer write removed same
 archives split
 """.split()
@@ -96,6 +96,8 @@ def runs_on_spark(ctx: click.Context, options: dict[str, Any]) -> bool:
     """
     if options["engine"] == "spark":
         refuse(ctx, _NOT_ON_SPARK, "with --engine spark")
+        if ctx.params.get("measure") == "containment":
+            refuse(ctx, _NOT_CONTAINED, "with --measure containment")
         return True
     refuse(ctx, ("master", "spark_conf"), "without --engine spark")
     return False

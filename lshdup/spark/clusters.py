@@ -132,7 +132,7 @@ class Clusters:
 
         The order is that of ranks.
         """
-        pairs = self.tiles.pairs
+        pairs = self.tiles.pairs.withColumnRenamed("score", "similarity")
         for side in "ab":
             pairs = self._with_rank(pairs, side, f"size_{side}", f"rank_{side}")
         a, b = (

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Self
 
-from lshdup.errors import InputError
+from lshdup.errors import InputError, ParameterError
+from lshdup.lsh.band_plan import BandPlan
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.spark import functions as f
 from lshdup.spark import tiles as spark_tiles
@@ -23,7 +24,7 @@ from lshdup.spark.workers import sets as worker_sets
 from lshdup.utils.messages import count_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 _SHINGLE, _SKETCH, _BANDS, _PAIRS = ShingleParams(), SketchParams(), BandParams(), PairParams()
 
@@ -57,15 +58,23 @@ def find_near_duplicates(
     >>> found = find_near_duplicates(spark.read.parquet("s3a://…"))  # doctest: +SKIP
     >>> found.pairs().write.parquet("s3a://…")  # doctest: +SKIP
     """
+    if asked.measure != "jaccard":
+        message = f"the measure is {asked.measure}"
+        raise ParameterError(message, "call lshdup.spark.containment.find_contained_pairs")
+    recipe = make_recipe(shingle, sketch, band, asked)
+    return Comparison(source_of(documents, contents=contents), recipe, asked.max_bucket)
+
+
+def source_of(documents: "DataFrame", *, contents: bool) -> tuple[Source]:
+    """Return the source of the documents of `find_near_duplicates`. Raises InputError likewise."""
     if not hasattr(documents, "mapInArrow"):
         message = f"the documents are a {type(documents).__name__}, and must be a DataFrame"
         raise InputError(message, "session.createDataFrame makes one")
     if len(documents.columns) < 2:
         message = f"the documents have {count_of(len(documents.columns), 'column')}, and need two"
         raise InputError(message, "select an id and a text, in that order")
-    recipe = make_recipe(shingle, sketch, band, asked)
     rows = id_and_text(documents, *documents.columns[:2]).withColumn("plain", f.lit(contents))
-    return Comparison((Source(rows),), recipe, asked.max_bucket)
+    return (Source(rows),)
 
 
 @dataclass(frozen=True)
@@ -116,6 +125,9 @@ class Comparison:
                 self.__dict__[name].unpersist()
         if "tiles" in self.__dict__:
             self.tiles.close()
+
+    def begin_again(self) -> None:
+        """Drop the stages that cannot be made again without what a lost executor held: none."""
 
     # --- collect ------------------------------------------------------------------------------
 
@@ -184,11 +196,12 @@ class Comparison:
     # --- build_index ----------------------------------------------------------------------------
 
     @cached_property
-    def _band_table(self) -> "DataFrame":
+    def index_rows(self) -> "DataFrame":
         """A row for each distinct set and band: bucket (key and band), id, size, before.
 
         before : keys of the bands before.
         """
+        assert isinstance(self.recipe.plan, BandPlan)
         bands, band = self.recipe.plan.bands, f.col("band")
         numbers = f.lit(b"".join(i.to_bytes(4, "big") for i in range(bands)))
         key = byte_slice("keys", band * 8, 8)
@@ -206,15 +219,15 @@ class Comparison:
 
         Tasks count before they shuffle, so no bucket is too large.
         """
-        counts = self._band_table.groupBy("bucket").agg(
+        counts = self.index_rows.groupBy("bucket").agg(
             f.count("*").alias("n"), f.sum("size").alias("shingles")
         )
         return cache(counts.where("n > 1"))
 
     @cached_property
     def buckets(self) -> "DataFrame":
-        """The rows of the band table in shared buckets, with the bucket's n and shingles."""
-        rows = sift(self._band_table, self.shared, self.shared.count(), "bucket")
+        """`index_rows` in shared buckets, with the bucket's n and shingles."""
+        rows = sift(self.index_rows, self.shared, self.shared.count(), "bucket")
         return spark_tiles.with_counts(rows, self.shared)
 
     @cached_property
@@ -266,42 +279,62 @@ class Comparison:
     # --- expand_copies ----------------------------------------------------------------------------
 
     def pairs(self, *, collapse: bool = False) -> "DataFrame":
-        """Return all pairs of documents: a, b (binary), similarity; a before b, in no order.
+        """Return all pairs of documents: a, b (binary), and scores; a before b, in no order.
 
         m exact duplicates make m (m - 1) / 2 pairs.
 
         collapse : list each further exact duplicate once instead, beside the first by name.
         """
-        pairs = self.tiles.pairs.select("a", "b", "similarity")
+        pairs = self.distinct_pairs
         several = self.distinct_sets.where("documents > 1")
         if several.isEmpty():
             return pairs
+        scores = pairs.columns[2:]
+        equal = self.scores_of_equal(f.col("size"))
         if collapse:
-            copies = self.exact_duplicates.where("id > first").select(
-                f.col("first").alias("a"), f.col("id").alias("b"), f.lit(1.0).alias("similarity")
-            )
-            return pairs.unionByName(copies)
-        first = f.col("first.id")
-        within = several.select(
-            first.alias("a"), first.alias("b"), f.lit(1.0).alias("similarity")
-        ).withColumn("same", f.lit(True))
+            copies = self.exact_duplicates.where("id > first").withColumns(equal)
+            a, b = f.col("first").alias("a"), f.col("id").alias("b")
+            return pairs.unionByName(copies.select(a, b, *scores))
+        first, size = f.col("first.id"), f.col("first.size").alias("size")
+        within = several.select(first.alias("a"), first.alias("b"), size).withColumns(equal)
+        within = within.drop("size").withColumn("same", f.lit(True))
         # A set beside itself gives each pair twice, and each document with itself.
         both = pairs.withColumn("same", f.lit(False)).unionByName(within)
         both = self._expand_copies(self._expand_copies(both, "a"), "b")
-        a, b = f.col("a"), f.col("b")
-        once = both.where((a < b) | ((a > b) & ~f.col("same")))
-        return once.select(f.least(a, b).alias("a"), f.greatest(a, b).alias("b"), "similarity")
+        once = both.where((f.col("a") < f.col("b")) | ~f.col("same"))
+        a, b = (
+            f.when(self.is_by_name, by_name("a", "b")).otherwise(f.col(side)).alias(side)
+            for side, by_name in (("a", f.least), ("b", f.greatest))
+        )
+        return once.select(a, b, *scores)
+
+    @property
+    def distinct_pairs(self) -> "DataFrame":
+        """a, b and scores of pairs of distinct sets."""
+        return self.tiles.pairs.select("a", "b", f.col("score").alias("similarity"))
+
+    def scores_of_equal(self, size: "Column") -> "dict[str, Column]":
+        """Return the scores of two documents with an equal set of so many shingles."""
+        return {"similarity": f.lit(1.0)}
+
+    @property
+    def is_by_name(self) -> "Column":
+        """Whether the order of a pair is that of the names."""
+        return f.lit(True)
 
     @cached_property
     def exact_duplicates(self) -> "DataFrame":
-        """The documents of each set that has several, cut into blocks: first, id, blocks, block."""
+        """The documents of each set that has several, cut into blocks.
+
+        first, id, size, blocks, block.
+        """
         blocks = f.ceil(f.col("documents") / BLOCK_COPIES).cast("bigint")
         several = self.distinct_sets.where("documents > 1").select(
-            "digest", f.col("first.id").alias("first"), blocks.alias("blocks")
+            "digest", f.col("first.id").alias("first"), "first.size", blocks.alias("blocks")
         )
         block = f.pmod(f.xxhash64("id"), f.col("blocks")).alias("block")
         rows = self.sketches.select("id", "digest").join(several, "digest")
-        return rows.select("first", "id", "blocks", block)
+        return rows.select("first", "id", "size", "blocks", block)
 
     def _expand_copies(self, pairs: "DataFrame", column: str) -> "DataFrame":
         """Repeat each pair for the exact duplicates of the document in a column, block by block."""

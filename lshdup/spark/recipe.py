@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from lshdup.errors import ParameterError
-from lshdup.lsh import band_plan
-from lshdup.lsh.band_plan import BandPlan
+from lshdup.lsh.band_plan import BandPlan, plan_bands
+from lshdup.lsh.sample_plan import SMALL, SamplePlan, plan_samples
 from lshdup.params import (
     DEFAULT_FORMATS,
     DEFAULT_MAX_BYTES,
@@ -22,6 +22,8 @@ _SHINGLE, _SKETCH, _BANDS, _PAIRS = ShingleParams(), SketchParams(), BandParams(
 class Recipe:
     """The parameters of all stages.
 
+    plan : bands, which find pairs of similarity; or samples of sets, which find pairs of
+        containment.
     threshold : least similarity of a pair, between 0 and 1.
     max_bytes : bytes of the largest document that is compared.
     formats : limits for reading office documents.
@@ -29,7 +31,7 @@ class Recipe:
 
     shingle: ShingleParams
     sketch: SketchParams
-    plan: BandPlan
+    plan: BandPlan | SamplePlan
     threshold: float
     max_bytes: int = DEFAULT_MAX_BYTES
     formats: FormatLimits = DEFAULT_FORMATS
@@ -41,7 +43,7 @@ def make_recipe(
     band: BandParams = _BANDS,
     pair: PairParams = _PAIRS,
 ) -> Recipe:
-    """Plan the bands, and return the parameters of a run on Spark.
+    """Plan the bands or the samples, and return the parameters of a run on Spark.
 
     Raises ParameterError for options that only the local engine has, or if no plan of bands keeps
     the promised recall.
@@ -52,4 +54,9 @@ def make_recipe(
     if pair.verify != "exact":
         message = "on Spark every pair is verified exactly"
         raise ParameterError(message, "leave --verify out")
-    return Recipe(shingle, sketch, band_plan.plan_bands(sketch.perms, band), band.threshold)
+    plan: BandPlan | SamplePlan
+    if pair.measure == "containment":
+        plan = plan_samples(SMALL, band.threshold, band.recall)
+    else:
+        plan = plan_bands(sketch.perms, band)
+    return Recipe(shingle, sketch, plan, band.threshold)

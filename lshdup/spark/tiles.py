@@ -34,29 +34,52 @@ def candidate_pairs(
 ) -> "Tiles":
     """Return the tiles of buckets, whose rows make candidate pairs.
 
-    A bucket of B blocks has B (B + 1) / 2 tiles, and a document is in B of them. A document's block
-    is a hash of its id. Covered documents have blocks of their own, which meet only those of the
-    others, the free ones.
-
     buckets : rows as of `comparison.Comparison.compared`.
     covered : ids of documents that need no pairs with each other; None if all pairs are wanted.
     """
-    rows = buckets.withColumns(
-        {"free": f.lit(True), "free_n": f.col("n"), "free_shingles": f.col("shingles")}
-    )
     counts = None
-    if covered is not None:
+    if covered is None:
+        rows = buckets.withColumns(
+            {"free": f.lit(True), "free_n": f.col("n"), "free_shingles": f.col("shingles")}
+        )
+    else:
         known = covered.select("id", f.lit(True).alias("covered"))
         free = f.col("covered").isNull()
         rows = buckets.join(known, "id", "left").withColumn("free", free).drop("covered")
-        size = f.when(f.col("free"), f.col("size")).otherwise(0)
-        of_bucket = (
-            f.max("n").alias("n"),
-            f.count_if("free").alias("free_n"),
-            f.sum(size).alias("free_shingles"),
-        )
-        counts = cache(rows.groupBy("bucket").agg(*of_bucket))
-        rows = with_counts(rows.drop("n"), counts).where("free_n > 0")
+        counts = count_free(rows)
+        rows = with_counts(rows.drop("n", "shingles"), counts)
+    rows = cut(rows).select("bucket", "tile", "side", "id", "before")
+    unmet = partial(worker_pairs.unmet_rows, recipe)
+    return Tiles(
+        cache(by_tile(rows).mapInArrow(unmet, worker_pairs.TILES)), sources, recipe, counts
+    )
+
+
+def count_free(rows: "DataFrame") -> "DataFrame":
+    """Return a row for each bucket with free documents, cached: bucket, and the counts of `cut`.
+
+    rows : bucket, size, n, shingles, free.
+    """
+    size = f.when(f.col("free"), f.col("size")).otherwise(0)
+    counts = rows.groupBy("bucket").agg(
+        f.max("n").alias("n"),
+        f.max("shingles").alias("shingles"),
+        f.count_if("free").alias("free_n"),
+        f.sum(size).alias("free_shingles"),
+    )
+    return cache(counts.where("free_n > 0"))
+
+
+def cut(rows: "DataFrame") -> "DataFrame":
+    """Return the rows of buckets in their tiles: `tile` and `side` are added.
+
+    A bucket of B blocks has B (B + 1) / 2 tiles, and a document is in B of them. A document's block
+    is a hash of its id. Documents that are not free have blocks of their own, which meet only those
+    of the free ones.
+
+    rows : bucket, id, free; and of the bucket n, shingles, and of its free documents free_n,
+        free_shingles.
+    """
     of_free = _blocks(f.col("free_n"), f.col("free_shingles"))
     of_covered = _blocks(f.col("n") - f.col("free_n"), f.col("shingles") - f.col("free_shingles"))
     number, block, other = f.xxhash64("id"), f.col("block"), f.col("other")
@@ -71,11 +94,7 @@ def candidate_pairs(
         .otherwise(worker_pairs.RIGHT)
     )
     tile = f.least(block, other) * (1 << 31) + f.greatest(block, other)
-    rows = rows.select("bucket", tile.alias("tile"), side.alias("side"), "id", "before")
-    unmet = partial(worker_pairs.unmet_rows, recipe)
-    return Tiles(
-        cache(_by_tile(rows).mapInArrow(unmet, worker_pairs.TILES)), sources, recipe, counts
-    )
+    return rows.withColumns({"tile": tile, "side": side})
 
 
 def with_counts(rows: "DataFrame", counts: "DataFrame") -> "DataFrame":
@@ -141,7 +160,7 @@ class Tiles:
 
     @cached_property
     def pairs(self) -> "DataFrame":
-        """a, b (binary), similarity, size_a, size_b: pairs of distinct sets, a before b."""
+        """a, b (binary), score, size_a, size_b: pairs of distinct sets, a before b."""
         return self.verified.where("a is not null").drop("candidates")
 
 
@@ -166,7 +185,7 @@ def verify(rows: "DataFrame", sets: "DataFrame", recipe: Recipe) -> "DataFrame":
     """
     joined = rows.join(sets, "id").select("bucket", "tile", "side", "id", "before", "set")
     work = partial(worker_pairs.verified_rows, recipe)
-    return _by_tile(joined).mapInArrow(work, worker_pairs.PAIRS_FOUND)
+    return by_tile(joined).mapInArrow(work, worker_pairs.PAIRS_FOUND)
 
 
 def is_cut(n: "Column", shingles: "Column") -> "Column":
@@ -197,6 +216,6 @@ def _blocks(n: "Column", shingles: "Column") -> "Column":
     return blocks.cast("bigint")
 
 
-def _by_tile(rows: "DataFrame") -> "DataFrame":
+def by_tile(rows: "DataFrame") -> "DataFrame":
     """Bring the rows of a tile together in one partition, left rows first."""
     return rows.repartition("bucket", "tile").sortWithinPartitions("bucket", "tile", "side")

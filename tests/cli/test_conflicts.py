@@ -10,7 +10,7 @@ WITH_EXACT = """
 --max-bucket=3
 """.split()
 WITH_SPARK = """
---exact --verify=exact --measure=containment --store=s --no-store --check-content --jobs=1
+--exact --verify=exact --store=s --no-store --check-content --jobs=1
 --ignore-common=2 --template=t --against=e --unmatched --histogram --step=0.1 --examples=2
 --plot=p.png
 """.split()
@@ -48,6 +48,11 @@ WITHOUT_DOCUMENTS = """
         (["clusters", "--same", "bytes"], CLUSTERS_WITH_SAME, "with --same bytes"),
         (["pairs", "d", "--engine", "spark"], WITH_SPARK, "with --engine spark"),
         (["clusters", "d", "--engine", "spark"], CLUSTERS_WITH_SPARK, "with --engine spark"),
+        (
+            ["pairs", "d", "--engine", "spark", "--measure", "containment"],
+            [*(o for o in WITH_EXACT if o[:6] not in ("--seed", "--reca", "--veri"))],
+            "with --measure containment",
+        ),
         (["pairs", "d", "--exact"], ["--replace-store"], "with --exact"),
         (["pairs", "d", "--no-store"], ["--replace-store"], "with --no-store"),
         (["pairs", "d"], ["--unmatched"], "without --against OTHER"),

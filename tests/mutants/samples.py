@@ -47,4 +47,18 @@ MUTANTS = [
         "keep = scores.real >= 0",
         STORE,
     ),
+    Mutant(
+        "samples: on Spark, pairs that are met are not checked",
+        "lshdup/spark/workers/samples.py",
+        "met[checked] = common >= least[a]",
+        "met[checked] = common >= 0",
+        "tests/spark/test_worker_samples.py",
+    ),
+    Mutant(
+        "samples: on Spark, a larger sample need not be free",
+        "lshdup/spark/workers/samples.py",
+        "met = np.flatnonzero(free[inside])",
+        "met = np.flatnonzero(free[inside] | free[holder])",
+        "tests/spark/test_worker_samples.py",
+    ),
 ]

@@ -136,7 +136,7 @@ def test_sample_corpus(session, run, monkeypatch, collapse):
         run, "sample_corpus", "-t", "0.5", *(["--collapse-copies"] if collapse else [])
     )
     assert counts["pairs"] < len(found)
-    said = run("pairs", "sample_corpus", "-t", "0.5", "--no-store", cwd=ROOT).err
+    said = run("pairs", "sample_corpus", "-t", "0.5", "--no-store", "-v", cwd=ROOT).err
     assert (
         f"{counts['candidates']} candidate pairs -> {counts['pairs']} pairs; with all copies"
         in said
@@ -325,7 +325,7 @@ def test_max_bucket(session, run, tmp_path):
         found = collected(comparison)
         largest, _, buckets, kinds, _ = comparison.bucket_counts()
         counts = comparison.tiles.found()
-    arguments = [*sorted(texts), "-t", "0.6", "--max-bucket", "20", "--no-store"]
+    arguments = [*sorted(texts), "-t", "0.6", "--max-bucket", "20", "--no-store", "-v"]
     printed = run("pairs", *arguments, cwd=tmp_path)
     assert found == sorted(tuple(row[:3]) for row in printed.rows)
     assert len(found) == len({row[:2] for row in found})
@@ -1141,30 +1141,29 @@ def master(cluster):
 
 
 @pytest.mark.parametrize(
-    ("kind", "options"),
+    ("kind", "options", "kill_after"),
     [
-        ("class", ("--tokens", "terms", "-t", "0.9")),
-        ("pages", ("--tokens", "ids", "-t", "0.85")),
-        ("sample", ("-t", "0.7")),
-        ("sample groups", ("-t", "0.7", "--keep", "longest")),
+        ("class", ("--tokens", "terms", "-t", "0.9"), "signatures: fast"),
+        ("pages", ("--tokens", "ids", "-t", "0.85"), "in buckets to be compared"),
+        ("sample", ("-t", "0.7"), "signatures: fast"),
+        ("sample groups", ("-t", "0.7", "--keep", "longest"), "in buckets to be compared"),
+        ("sample", ("--measure", "containment"), "chance to miss"),
+        ("sample", ("--measure", "containment"), "with candidates"),
     ],
 )
-def test_cluster_with_executors_killed(run, master, tmp_path, request, kind, options):
+def test_cluster_with_executors_killed(run, master, tmp_path, request, kind, options, kill_after):
     """With one of two executors killed in mid-job: the local answer, byte for byte."""
     if kind == "class":
         documents = str(class_copies(tmp_path)[0])
     else:
         documents = str(request.getfixturevalue("pages")[0]) if kind == "pages" else "sample_corpus"
     command = ["clusters" if "groups" in kind else "pairs", documents, *options]
-    expected = run(*command, "--no-store", cwd=ROOT)
+    expected = run(*command, "--no-store", "-v", cwd=ROOT)
     out = tmp_path / "out.tsv"
     # The sketches are made, and kept by executors; or what is to be compared is.
-    said = master(
-        [*command, "-o", str(out)],
-        "in buckets to be compared" if kind in ("pages", "sample groups") else "signatures: fast",
-    )
+    said = master([*command, "-o", str(out)], kill_after)
     assert out.read_bytes() == bare(expected.out)
-    vary = r"[0-9,]+ candidate pairs?|, [0-9,]+ bytes|; \d+ rounds?|; [0-9.]+ s.*"
+    vary = r"[0-9,]+ candidate pairs?( -> )?|, [0-9,]+ bytes|; [0-9.]+ s.*|, none missed"
     last = [re.sub(vary, "", line) for line in (expected.err.splitlines()[-1], said[-1])]
     assert last[0].strip() == last[1].strip()
 

@@ -189,9 +189,7 @@ def test_what_was_read_once_and_not_again_is_an_error():
             worker_pairs.verified_rows(make_recipe(), iter(table.to_batches()))
         ).to_pylist()
 
-    assert [(row["a"], row["b"], row["similarity"]) for row in verified(*sets)] == [
-        (b"p", b"q", 1.0)
-    ]
+    assert [(row["a"], row["b"], row["score"]) for row in verified(*sets)] == [(b"p", b"q", 1.0)]
     with pytest.raises(
         InputError, match="'q' was read once, and could not be read the second time"
     ):

@@ -1,6 +1,6 @@
 """`--engine spark`: the commands `pairs` and `clusters` there. No command of its own."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -9,6 +9,7 @@ import click
 
 from lshdup.cli.columns import column_names
 from lshdup.cli.console import Console
+from lshdup.cli.find_pairs import most_shingles_of_few_tokens, say_promise, say_short
 from lshdup.cli.findings import say_buckets, say_contract, say_pairs
 from lshdup.cli.messages import say_guesses, say_skipped, warn_if_nothing
 from lshdup.cli.printing import group_layout, make_target, print_pieces, print_rows
@@ -20,6 +21,8 @@ from lshdup.utils.messages import count_of, printable
 from lshdup.workspace.request import merge_params
 
 if TYPE_CHECKING:
+    from lshdup.lsh.sample_plan import SamplePlan
+    from lshdup.spark.containment import Containment
     from lshdup.spark.pipeline import Comparison, Summary
     from lshdup.spark.tiles import Tiles
 
@@ -33,27 +36,64 @@ _NAMED = 1000
 def pairs(ctx: click.Context, options: dict[str, Any]) -> int:
     """Run `lshdup pairs --engine spark`, and return the exit code."""
     with _comparison(ctx, options) as (console, comparison, answer):
-        from pyspark.sql import Observation
-        from pyspark.sql import functions as f
+        return _repeat_if_lost(
+            console, lambda: _pairs(console, comparison, answer, options), comparison.begin_again
+        )
 
-        from lshdup.spark.files.outputs import ordered_pairs
 
+def _pairs(
+    console: Console, comparison: "Comparison", answer: "Destination", options: dict[str, Any]
+) -> int:
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as f
+
+    from lshdup.spark.containment import Containment
+    from lshdup.spark.files.outputs import ordered_pairs
+
+    if isinstance(comparison, Containment):
+        _say_contained(console, comparison)
+    else:
         _say_buckets(console, comparison, comparison.tiles)
-        console.progress("candidates", 0, 0)
-        counts = Observation("answer")
-        found = comparison.pairs(collapse=options["collapse_copies"])
-        table = answer.take(found.observe(counts, f.count("*").alias("pairs")), comparison)
-        total = int(counts.get["pairs"]) if table is None else table.num_rows
-        verified = comparison.tiles.found()
-        # A task that ran again for a lost executor counts again; then copies cannot be told.
-        different = min(verified["pairs"], total)
-        threshold = comparison.recipe.threshold
-        say_pairs(console, total, threshold, verified["candidates"], different, whole=True)
-        if table is not None:
-            columns = column_names("pairs")[:3]  # Workers make no fingerprints of texts.
-            target = make_target(options)
-            print_pieces(console, target, columns, ordered_pairs(table))
-        return console.exit_code_of(total)
+    measure, recipe = options["measure"], comparison.recipe
+    console.progress("candidates", 0, 0)
+    counts, counted = Observation("answer"), [f.count("*").alias("pairs")]
+    found = comparison.pairs(collapse=options["collapse_copies"])
+    if measure == "containment":
+        few = most_shingles_of_few_tokens(recipe.shingle)
+        counted.append(f.count_if(f.col("a_shingles") <= few).alias("short"))
+    table = answer.take(found.observe(counts, *counted), comparison)
+    total = int(counts.get["pairs"]) if table is None else table.num_rows
+    verified = comparison.tiles.found()
+    # A task that ran again for a lost executor counts again; then copies cannot be told.
+    different = min(verified["pairs"], total)
+    candidates = verified["candidates"]
+    say_pairs(console, total, recipe.threshold, candidates, different, measure=measure, whole=True)
+    if measure == "containment":
+        say_short(console, int(counts.get["short"]), total, recipe.shingle)
+    if table is not None:
+        listing = "pairs" if measure == "jaccard" else "pairs-containment"
+        columns = column_names(listing)[:-1]  # Workers make no fingerprints of texts.
+        print_pieces(console, make_target(options), columns, ordered_pairs(table))
+    return console.exit_code_of(total)
+
+
+def _repeat_if_lost(
+    console: Console, work: Callable[[], int], begin_again: Callable[[], None]
+) -> int:
+    """Return what `work` returns; do it again if an executor is lost with a checkpoint."""
+    from lshdup.spark.clusters import lost
+
+    for left in reversed(range(_ATTEMPTS)):
+        try:
+            return work()
+        except Exception as error:
+            if not (left and lost(error)):
+                raise
+            console.say(
+                "an executor was lost, and with it what the rounds had come to: they begin again"
+            )
+            begin_again()
+    raise AssertionError
 
 
 def clusters(ctx: click.Context, options: dict[str, Any]) -> int:
@@ -64,22 +104,14 @@ def clusters(ctx: click.Context, options: dict[str, Any]) -> int:
     if options["linkage"] != "representative":
         message = f"--linkage is {options['linkage']}; on Spark it is representative"
         raise ParameterError(message, "leave it out")
-    from lshdup.spark.clusters import check_keep, lost
+    from lshdup.spark.clusters import check_keep
 
     options = {**options, "keep": options["keep"] or "shortest-path"}
     check_keep(options["keep"])
     with _comparison(ctx, options) as (console, comparison, answer):
-        for left in reversed(range(_ATTEMPTS)):
-            try:
-                return _clusters(console, comparison, answer, options)
-            except Exception as error:
-                if not (left and lost(error)):
-                    raise
-                console.say(
-                    "an executor was lost, and with it what the rounds had come to: "
-                    "they begin again"
-                )
-        raise AssertionError
+        return _repeat_if_lost(
+            console, lambda: _clusters(console, comparison, answer, options), lambda: None
+        )
 
 
 def _clusters(
@@ -107,14 +139,15 @@ def _clusters(
         if dropped:
             documents = count_of(total + dropped, "document")
             groups, rounds = count_of(total, "group"), count_of(found.rounds, "round")
-            console.say(f"{groups} {alike} with {documents}; {rounds}")
-            console.say(f"kept: {KEEP[options['keep']]}")
-            console.say(
+            console.detail(rounds)
+            console.summarize(f"kept: {KEEP[options['keep']]}")
+            console.summarize(
+                f"{groups} {alike} with {documents}; "
                 f"keep {count_of(kept, 'document')}, {kept - total:,} alone; "
                 f"drop {dropped:,}, {copies:,} of them copies{seconds}"
             )
         else:
-            console.say(f"no groups {alike}: {count_of(kept, 'document')} alone{seconds}")
+            console.summarize(f"no groups {alike}: {count_of(kept, 'document')} alone{seconds}")
         if table is not None and emit == "all":
             rows, target = ordered_clusters(table), make_target(options)
             columns = column_names("clusters")[:6]
@@ -136,12 +169,15 @@ def _comparison(
         resume_collecting()
         shingle = merge_params(ShingleParams, given)
         sketch, band = merge_params(SketchParams, given), merge_params(BandParams, given)
-        pair = PairParams(max_bucket=options.get("max_bucket") or 0)
+        measure = options.get("measure", PairParams().measure)
+        pair = PairParams(max_bucket=options.get("max_bucket") or 0, measure=measure)
         answer, settings = Destination(options), settings_of(options["spark_conf"])
         from lshdup.spark import session as spark_session
         from lshdup.spark.errors import one_line
 
         spark_session.check_packages()
+        from lshdup.lsh.band_plan import BandPlan
+        from lshdup.spark.containment import Containment
         from lshdup.spark.files import inputs
         from lshdup.spark.pipeline import Comparison
         from lshdup.spark.recipe import make_recipe
@@ -174,8 +210,9 @@ def _comparison(
                 f"Spark {session.version} at {master},"
                 f" {count_of(partitions, 'partition')} a shuffle"
             )
-            with Comparison(documents.sources, recipe, pair.max_bucket) as comparison:
-                summary = _say_documents(console, comparison, sketch)
+            made = Comparison if measure == "jaccard" else Containment
+            with made(documents.sources, recipe, pair.max_bucket) as comparison:
+                summary = _say_documents(console, comparison)
                 n, skipped = summary.documents, console.skipped_counts
                 warn_if_nothing(
                     console,
@@ -186,7 +223,10 @@ def _comparison(
                     has_rows=documents.has_rows,
                     min_tokens=recipe.shingle.min_tokens,
                 )
-                say_contract(console, recipe.plan, band, whole=True)
+                if isinstance(recipe.plan, BandPlan):
+                    say_contract(console, recipe.plan, band, whole=True)
+                else:
+                    _say_promise(console, comparison, recipe.plan)
                 console.progress("buckets", 0, 0)
                 yield console, comparison, answer
 
@@ -212,8 +252,9 @@ def _starting(master: str) -> str:
     return f"starting Spark{' at ' + master if master else ''}"
 
 
-def _say_documents(console: Console, comparison: "Comparison", sketch: SketchParams) -> "Summary":
+def _say_documents(console: Console, comparison: "Comparison") -> "Summary":
     """Say the numbers of documents, shingles and skipped documents; with -v name documents."""
+    from lshdup.lsh.band_plan import BandPlan
     from lshdup.skipped import Reason, Skipped
 
     def named(condition: str, column: str) -> list[Any]:
@@ -228,9 +269,13 @@ def _say_documents(console: Console, comparison: "Comparison", sketch: SketchPar
         for row in rows:
             console.report_skipped(Skipped(bytes(row.id), Reason(reason), row.detail or ""))
         console.skipped_counts[reason] += n - len(rows)
+    plan, sketch = comparison.recipe.plan, comparison.recipe.sketch
+    made = f"signatures: {sketch.scheme}, K = {sketch.perms}"
+    if not isinstance(plan, BandPlan):
+        made = f"samples of 1 shingle in {plan.rate}"
     console.say(
         f"{count_of(summary.documents, 'document')} -> {count_of(summary.shingles, 'shingle')} -> "
-        f"signatures: {sketch.scheme}, K = {sketch.perms}{took}"
+        f"{made}{took}"
     )
     few = f"with fewer than {count_of(comparison.recipe.shingle.min_tokens, 'token')}"
     for n, what in ((summary.empty, "without tokens"), (summary.small, few)):
@@ -245,6 +290,20 @@ def _say_documents(console: Console, comparison: "Comparison", sketch: SketchPar
         for row in named("encoding is not null", "encoding"):
             console.detail(f"{printable(bytes(row.id))}: read as {row.encoding}")
     return summary
+
+
+def _say_promise(console: Console, comparison: "Comparison", plan: "SamplePlan") -> None:
+    """Say which pairs samples may miss."""
+    small = comparison.distinct_sets.where(f"first.size < {plan.promised_from}").count()
+    say_promise(console, plan, small, "--engine local --exact")
+
+
+def _say_contained(console: Console, comparison: "Containment") -> None:
+    """Say how many documents have candidates, and what a larger floor promises."""
+    if comparison.samples.floor > 1:
+        _say_promise(console, comparison, comparison.samples)
+    documents = count_of(comparison.tiles.counts[1], "document")
+    console.say(f"{documents} with candidates{console.duration_of('buckets')}")
 
 
 def _say_buckets(console: Console, comparison: "Comparison", tiles: "Tiles") -> None:

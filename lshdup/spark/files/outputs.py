@@ -53,17 +53,28 @@ def json_lines(rows: Iterator[Any]) -> Iterator[Any]:
         yield pa.RecordBatch.from_arrays([pa.array(lines, pa.string())], ["value"])
 
 
-def ordered_pairs(table: Any) -> Iterator[tuple[list[bytes], list[bytes], list[float]]]:
-    """Yield the pairs of an Arrow table, part by part: similarity descending, then by names."""
+def ordered_pairs(table: Any) -> Iterator[list[list[Any]]]:
+    """Yield the columns of the pairs of an Arrow table, part by part: scores descending, then by
+    names.
+    """
     columns = [as_binary(table.column(name).combine_chunks()) for name in ("a", "b")]
     names = pc.unique(pa.chunked_array(columns, pa.binary()))
     names = names.take(pc.sort_indices(names))
     left, right = (pc.index_in(column, names).to_numpy().astype(np.int64) for column in columns)
-    pairs = Pairs.of(left, right, table.column("similarity").to_numpy())
+    scores, sizes = table.column("similarity").to_numpy(), np.zeros(len(names), np.int64)
+    is_contained = "containment" in table.column_names
+    if is_contained:
+        scores = table.column("containment").to_numpy() + 1j * scores
+        for side, documents in (("a", left), ("b", right)):
+            sizes[documents] = table.column(f"{side}_shingles").to_numpy()
+    pairs = Pairs.of(left, right, scores)
     objects = np.array([*names.to_pylist(), None], object)[:-1]
     for start in range(0, len(pairs), _PART):
-        a, b, similarity = pairs.part(start, min(start + _PART, len(pairs)))
-        yield objects[a].tolist(), objects[b].tolist(), similarity.tolist()
+        a, b, score = pairs.part(start, min(start + _PART, len(pairs)))
+        arrays = [objects[a], objects[b], score]
+        if is_contained:
+            arrays = [objects[a], objects[b], score.real, score.imag, sizes[a], sizes[b]]
+        yield [array.tolist() for array in arrays]
 
 
 def ordered_clusters(table: Any) -> Iterator[tuple[int, str, bytes, float, bool, float]]:

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from lshdup.errors import InputError
 from lshdup.kernels import tiles
-from lshdup.matching import similarity
+from lshdup.lsh.band_plan import BandPlan
+from lshdup.lsh.sample_plan import SamplePlan
+from lshdup.matching import measures, similarity
 from lshdup.spark.recipe import Recipe
 from lshdup.spark.workers.documents import Batches
 from lshdup.spark.workers.sets import ARROW_BYTES, SET_BYTES, shown_id
@@ -23,9 +25,7 @@ from lshdup.utils.ragged import RaggedSets
 #: Schemas, as Spark writes them. side : one of WITHIN, LEFT, RIGHT. before : keys of the bands
 #: before the bucket's band, eight little-endian bytes a key.
 TILES = "bucket binary, tile bigint, side int, id binary, before binary"
-PAIRS_FOUND = (
-    "a binary, b binary, similarity double, size_a bigint, size_b bigint, candidates bigint"
-)
+PAIRS_FOUND = "a binary, b binary, score double, size_a bigint, size_b bigint, candidates bigint"
 
 #: Sides of a tile: all pairs of the tile are candidates, or pairs of a left and a right row.
 WITHIN, LEFT, RIGHT = 0, 1, 2
@@ -48,7 +48,7 @@ def unmet_rows(recipe: Recipe, rows: Batches) -> Batches:
 
     rows : TILES, sorted by bucket, tile and side.
     """
-    for table, starts, splits in _whole_tiles(rows):
+    for table, starts, splits in whole_tiles(rows):
         unmet = np.zeros(len(table), np.uint8)
         tiles.mark_unmet(*ragged(table.column("before")), starts, splits, unmet)
         keep = np.flatnonzero(unmet)
@@ -59,6 +59,9 @@ def unmet_rows(recipe: Recipe, rows: Batches) -> Batches:
 def verified_rows(recipe: Recipe, rows: Batches) -> Batches:
     """Return PAIRS_FOUND: pairs at or above the threshold, a before b.
 
+    Of pairs of containment, a is inside b: the smaller set, or of equal sizes the first id.
+
+    score : of the measure of the recipe.
     size_a, size_b : elements of the sets.
     candidates : number of verified candidate pairs, in one row of a batch of them, else 0; without
         pairs that row stands alone, and its other columns are null.
@@ -67,7 +70,7 @@ def verified_rows(recipe: Recipe, rows: Batches) -> Batches:
 
     Raises InputError for a document that has no set: the second pass could not read it.
     """
-    for table, starts, splits in _whole_tiles(rows):
+    for table, starts, splits in whole_tiles(rows):
         if table.column("set").null_count:
             table = _with_sets(table)
             starts = np.append(_starts(table), len(table))
@@ -76,17 +79,22 @@ def verified_rows(recipe: Recipe, rows: Batches) -> Batches:
         sizes = sets.sizes
         before, offsets = ragged(table.column("before"))
         ids = one_array(table.column("id"))
-        order = _ranks(ids)
+        order = ranks(ids)
         left, right = np.empty(PAIRS, np.uint32), np.empty(PAIRS, np.uint32)
         state = np.array([0, -1, 0])
         while state[0] < len(splits):
             n = tiles.tile_pairs(before, offsets, starts, splits, state, left, right)
             if not n:
                 continue
-            found = similarity.jaccard(sets, left[:n], right[:n], threshold=recipe.threshold)
+            if isinstance(recipe.plan, BandPlan):
+                found = similarity.jaccard(sets, left[:n], right[:n], threshold=recipe.threshold)
+            else:
+                found = measures.containment(sets, left[:n], right[:n]).real
             keep = np.flatnonzero(found >= recipe.threshold)
             a, b = left[keep], right[keep]
             swapped = order[a] > order[b]
+            if isinstance(recipe.plan, SamplePlan):
+                swapped = (sizes[a] > sizes[b]) | (swapped & (sizes[a] == sizes[b]))
             a, b = np.where(swapped, b, a), np.where(swapped, a, b)
             counts = np.zeros(max(len(keep), 1), np.int64)
             counts[0] = n
@@ -121,7 +129,7 @@ def _with_sets(table: Any) -> Any:
     return found
 
 
-def _whole_tiles(rows: Batches) -> Iterator[tuple[Any, NDArray[np.int64], NDArray[np.int64]]]:
+def whole_tiles(rows: Batches) -> Iterator[tuple[Any, NDArray[np.int64], NDArray[np.int64]]]:
     """Yield tables of whole tiles; the first row of each tile, and the end; and `_splits`."""
     held: list[Any] = []
     count = size = 0
@@ -171,7 +179,7 @@ def one_array(column: Any) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
 
 
-def _ranks(ids: Any) -> NDArray[np.int64]:
+def ranks(ids: Any) -> NDArray[np.int64]:
     """Return the rank of each id in the byte order of ids."""
     ranks: NDArray[np.int64] = pc.rank(ids, tiebreaker="dense").to_numpy().astype(np.int64)
     return ranks

@@ -7,6 +7,7 @@ only, so a task may run again anywhere.
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -17,7 +18,9 @@ from numpy.typing import NDArray
 from lshdup.documents.reading import BATCH_BYTES, BATCH_DOCUMENTS, TextBatch, runs
 from lshdup.errors import InputError
 from lshdup.kernels.helpers import PADDING
-from lshdup.lsh import band_table
+from lshdup.lsh.band_table import band_keys
+from lshdup.lsh.sample_plan import SamplePlan
+from lshdup.lsh.samples import sample_sets
 from lshdup.lsh.signatures import Sketcher
 from lshdup.shingling.shingler import ShingleBatch, Shingler
 from lshdup.skipped import Reason
@@ -25,6 +28,7 @@ from lshdup.spark.recipe import Recipe
 from lshdup.spark.workers.documents import Batches
 from lshdup.utils.arrow import as_binary, batch_of, content
 from lshdup.utils.messages import count_of
+from lshdup.utils.ragged import RaggedSets
 
 #: Schemas of the results, as Spark writes them.
 SKETCHES = (
@@ -47,25 +51,25 @@ def sketch_rows(recipe: Recipe, documents: Batches) -> Batches:
 
     size : elements of the shingle set.
     digest : SHA-256 of the sorted set, eight little-endian bytes an element; null if it is empty.
-    keys : eight little-endian bytes for each band; null if the set is empty.
+    keys : eight little-endian bytes for each band, or for each element of the sample; null if the
+        set is empty.
     detail : why a document that is not skipped has an empty set, unless it has no tokens.
     encoding : the encoding of the document, if it was detected.
     """
-    sketcher = Sketcher(recipe.sketch)
+    make_keys = _maker_of_keys(recipe)
     for ids, shingled in _shingled(recipe, documents):
         n, sizes, sets = len(shingled.indices), shingled.sets.sizes, shingled.sets
-        keys = np.ascontiguousarray(band_table.band_keys(sketcher.sketch(sets), recipe.plan).T)
+        keys = make_keys(sets)
         data, ends = sets.values.view(np.uint8).data, (sets.offsets * 8).tolist()
         digests = [
             sha256(data[a:b]).digest() if b > a else None for a, b in itertools.pairwise(ends)
         ]
-        key_sizes = np.full(n, keys.shape[1] * 8)
         encodings = dict(shingled.guesses)
         columns = [
             ids.take(pa.array(shingled.indices)),
             pa.array(sizes),
             pa.array(digests, pa.binary()),
-            binary_array(keys.view(np.uint8).reshape(-1), key_sizes, sizes > 0),
+            binary_array(keys.values.view(np.uint8), 8 * keys.sizes, sizes > 0),
             pa.nulls(n, pa.string()),
             _details(recipe, shingled),
             pa.array([encodings.get(index) for index in shingled.indices.tolist()], pa.string())
@@ -86,6 +90,20 @@ def sketch_rows(recipe: Recipe, documents: Batches) -> Batches:
                 pa.nulls(m, text),
             ]
             yield batch_of(SKETCHES, columns)
+
+
+def _maker_of_keys(recipe: Recipe) -> Callable[[RaggedSets], RaggedSets]:
+    """Return the function that makes the keys of sets: of bands, or the samples."""
+    plan = recipe.plan
+    if isinstance(plan, SamplePlan):
+        return partial(sample_sets, rate=plan.rate, seed=recipe.sketch.seed)
+    sketcher = Sketcher(recipe.sketch)
+
+    def make(sets: RaggedSets) -> RaggedSets:
+        keys = band_keys(sketcher.sketch(sets), plan).T
+        return RaggedSets.from_sizes(keys.reshape(-1), np.full(len(sets), plan.bands))
+
+    return make
 
 
 def _details(recipe: Recipe, shingled: ShingleBatch) -> Any:
