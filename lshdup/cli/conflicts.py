@@ -17,8 +17,8 @@ id_field archives split check_content replace_store
 #: Options that Spark ignores: it keeps nothing for the next run, and has its own threads.
 _NOT_ON_SPARK = """
 exact verify store no_store replace_store check_content check_files jobs memory
-ignore_common templates against unmatched histogram step examples plot prefer write removed same
-archives split
+ignore_common templates against baseline changed_since unmatched histogram step
+examples plot prefer write removed same archives split
 """.split()
 
 #: Options that the exact join ignores: it uses neither signatures nor bands.

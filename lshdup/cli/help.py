@@ -51,7 +51,8 @@ def name_variables(ctx: click.Context, parameters: list[click.Parameter]) -> Ite
                 == click.core.ParameterSource.ENVIRONMENT
             ):
                 message = f"{each.envvar}{error.message.removeprefix(name)}"
-                raise ParameterError(message, error.hint) from None
+                hint = error.hint.replace(f"leave {name} out", f"unset {each.envvar}")
+                raise ParameterError(message, hint) from None
         raise
 
 

@@ -10,7 +10,7 @@ import click
 from lshdup import params
 from lshdup.cli.columns import describe
 from lshdup.cli.help import F, plain_option
-from lshdup.cli.output.target import FORMATS
+from lshdup.cli.output.target import ANNOTATIONS, FORMATS
 from lshdup.cli.types import Level, Lines, Listed, Pattern, Share, Size
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
 from lshdup.utils.memory import LEAST_LIMIT
@@ -30,6 +30,18 @@ def _stack(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         for decorator in reversed(decorators):
             function = decorator(function)
+        return function
+
+    return decorate
+
+
+def hiding(*names: str) -> Callable[[F], F]:
+    """Return a decorator that leaves options which the command refuses out of its help."""
+
+    def decorate(function: F) -> F:
+        for parameter in getattr(function, "__click_params__", ()):
+            if parameter.name in names:
+                parameter.hidden = True
         return function
 
     return decorate
@@ -80,7 +92,7 @@ replace_store_option = plain_option(
 )
 
 check_files_option = plain_option(
-    "--check-files", is_flag=True, help="Without DOCS: leave out what was deleted or changed."
+    "--check-files", is_flag=True, help="Without DOCS: leave out deleted and changed ones."
 )
 
 #: How a document becomes a text, and a text becomes tokens.
@@ -221,22 +233,32 @@ pair_options = _stack(
     measure_option,
     exact_option,
     plain_option("--verify", type=click.Choice(params.VERIFY), default=_PAIRS.verify,
+                 metavar="exact|estimate",
                  help="What decides and is printed: of the sets, or as signatures estimate it."),
     max_bucket_option,
     option("--collapse-copies", is_flag=True,
            help="Each exact duplicate once, beside the first one."),
 )  # fmt: skip
 
-keep_options = _stack(
-    option("--keep", type=click.Choice(tuple(params.KEEP)),
-           show_default="shortest-path; of records first",
-           help="Which of a group to keep: the shortest path (fewest folders, no .bak, shortest "
-                "name); the first as DOCS were named; the most similar to all others; the longest "
-                "or shortest; the newest or oldest; the first in byte order."),
-    option("--prefer", multiple=True, metavar="GLOB",
-           help="Documents below this folder, or whose name or path matches, win before --keep; "
-                "repeatable, the first is strongest."),
-)  # fmt: skip
+
+def _keep_options(*left_out: str) -> Callable[[F], F]:
+    central = "" if "central" in left_out else "the most similar to all others; "
+    return _stack(
+        option("--keep", type=click.Choice([each for each in params.KEEP if each not in left_out]),
+               show_default="shortest-path; of records first",
+               help="Which of a group to keep: the shortest path (fewest folders, no .bak, "
+                    f"shortest name); the first as DOCS were named; {central}the longest "
+                    "or shortest; the newest or oldest; the first in byte order."),
+        option("--prefer", multiple=True, metavar="GLOB",
+               help="Documents below this folder, or whose name or path matches, win before "
+                    "--keep; repeatable, the first is strongest."),
+    )  # fmt: skip
+
+
+keep_options = _keep_options()
+
+#: Those of commands that know no groups, whose most central document could be kept.
+keep_one_by_one_options = _keep_options("central")
 
 talk_options = _stack(
     option("-q", "--quiet", is_flag=True, help="Only errors and warnings."),
@@ -275,10 +297,15 @@ engine_options = _stack(
            help="A setting of Spark; repeatable; in the variable one a line."),
 )  # fmt: skip
 
-output_options = _stack(
-    option("--format", "format_", type=click.Choice(FORMATS),
-           show_default="of -o; else table on a terminal, tsv elsewhere",
-           help="How it is written; a csv name with =, +, - or @ is a formula to spreadsheets."),
+
+def _format_option(formats: tuple[str, ...]) -> Callable[[F], F]:
+    return option("--format", "format_", type=click.Choice(formats),
+                  show_default="of -o; else table on a terminal, tsv elsewhere",
+                  help="How it is written; a csv name with =, +, - or @ is a formula to "
+                       "spreadsheets.")  # fmt: skip
+
+
+_layout_options = _stack(
     option("--header/--no-header", default=None,
            help="Names of the columns in the first line.  [default: in tables and csv]"),
     option("--max-rows", type=click.IntRange(0), metavar="N",
@@ -291,6 +318,11 @@ output_options = _stack(
                  help="Write there instead. The ending .tsv, .csv, .json, .jsonl or .ndjson says "
                       "the format, unless --format is typed."),
 )  # fmt: skip
+
+output_options = _stack(_format_option(FORMATS), _layout_options)
+
+#: Those of a command whose answer may be annotations of files.
+pair_output_options = _stack(_format_option((*FORMATS, *ANNOTATIONS)), _layout_options)
 
 
 def _check_plot(ctx: click.Context, _: click.Parameter, path: Path | None) -> Path | None:

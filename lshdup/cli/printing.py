@@ -8,7 +8,15 @@ import click
 
 from lshdup.cli.conflicts import is_typed
 from lshdup.cli.console import Console
-from lshdup.cli.output.target import PIECE_ROWS, Layout, Piece, Target, cut_pieces, format_of
+from lshdup.cli.output.target import (
+    ANNOTATIONS,
+    PIECE_ROWS,
+    Layout,
+    Piece,
+    Target,
+    cut_pieces,
+    format_of,
+)
 from lshdup.errors import ParameterError
 from lshdup.utils.json_cells import Cell
 
@@ -38,6 +46,11 @@ def make_target(options: dict[str, Any]) -> Target:
     if target.style != "table" and is_typed(click.get_current_context(), "max_rows"):
         message = f"--max-rows is for tables, and this listing is {target.style}"
         raise ParameterError(message, "add --format table, or leave --max-rows out")
+    others = [f"--{name}" for name in ("histogram", "unmatched") if options.get(name)]
+    others += ["--engine spark"] if options.get("engine") == "spark" else []
+    if target.style in ANNOTATIONS and others:
+        message = f"--format {target.style} is of pairs, not of {others[0]}"
+        raise ParameterError(message, "choose another format, or leave that out")
     return target
 
 
@@ -46,11 +59,16 @@ def _format(options: dict[str, Any], path: Path | None) -> str:
     chosen: str = options["format_"] or ""
     if path is None or (chosen and is_typed(click.get_current_context(), "format_")):
         return chosen
-    by_name = format_of(path)
+    by_name = "sarif" if path.suffix.lower() == ".sarif" and _writes_sarif() else format_of(path)
     if options["nul"] and by_name not in ("", "tsv"):
         message = f"-0 and -o {path} exclude each other, as the file is to be {by_name}"
         raise ParameterError(message, "leave -0 out, or say --format tsv")
     return by_name or chosen
+
+
+def _writes_sarif() -> bool:
+    parameters = click.get_current_context().command.params
+    return any("sarif" in getattr(each.type, "choices", ()) for each in parameters)
 
 
 def print_rows(

@@ -46,7 +46,7 @@ _SORT_BYTES, _MOST_TO_SORT = 48, 128 << 20
 
 #: Places, and runs, that a kernel writes at a time; groups, and passages, that it looks at until
 #: the pages of tokens that it has seen are let go of.
-_AT_ONCE, _GROUPS_AT_ONCE = 1 << 18, 1 << 9
+_AT_ONCE, _GROUPS_AT_ONCE = 1 << 18, 1 << 7
 
 #: Spreads the keys of the sort: hashes of anchors are small, being the smallest of their windows.
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)

@@ -167,7 +167,7 @@ def describe_missing_passages(passages: Passages, pairs: int) -> str:
         for why, count in sorted(known.items())
         if count
     )
-    return f"the passages of {have:,} of {pairs:,} pairs are in the page; {reasons}"
+    return f"the differences of {have:,} of {pairs:,} pairs are in the page; {reasons}"
 
 
 def render_page(data: Mapping[str, Any]) -> bytes:

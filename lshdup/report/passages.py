@@ -66,7 +66,7 @@ def find_passages(
     most : the most pairs that are compared.
     room : the most bytes of all texts, about.
     """
-    found = Passages(without={None: f"more than --passages {most}"})
+    found = Passages(without={None: f"more than --differences {most}"})
     context, around = _CONTEXT[params.tokens]
     seen: set[frozenset[int]] = set()
     is_full = False
@@ -88,7 +88,7 @@ def find_passages(
             segments = list(_find_segments(a, b, changes, context))
             found.size += _size_of(text for _, text in segments)
             if is_full := found.size > room:
-                found.without[None] = "the page would be too large; --passages N takes N"
+                found.without[None] = "the page would be too large; --differences N takes N"
                 break
             found.segments[kept, member] = segments
             collector.add(member, b, changes)

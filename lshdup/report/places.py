@@ -112,7 +112,7 @@ def locate_places(
         runs = _Runs(mine, first[mine], sizes[mine], texts[mine])
         is_plain = _place_plain(found, own.locator, batch, runs, bounds, most, to_cut)
         scope = SCOPES.index("field" if batch.is_text else "bytes")
-        for each, raw, text in _decode_batch(batch, ~is_plain, params, lists[side].formats):
+        for each, raw, text in decode_batch(batch, ~is_plain, params, lists[side].formats):
             some = runs.take(slice(bounds[each], bounds[each + 1]))
             _place(found, some, most, raw, text, scope, params, to_cut)
         return len(indices)
@@ -137,7 +137,7 @@ def _of_side(numbers: I64, bases: I64, side: int) -> I64:
     return mine
 
 
-def _decode_batch(
+def decode_batch(
     batch: TextBatch, wanted: NDArray[np.bool_], params: ShingleParams, limits: FormatLimits
 ) -> Iterator[tuple[int, bytes, Text]]:
     """Yield position, bytes and text of some documents of a batch."""

@@ -72,7 +72,7 @@ class AnchorSpool:
 
     folder : where the files are; None: where the system has temporary files.
     expected : about how many anchors there will be.
-    memory : bytes for the bits.
+    memory : bytes to plan for; half of them are for the bits.
 
     Disk: 16 bytes an anchor, and 16 for each that recurs.
     """
@@ -84,7 +84,7 @@ class AnchorSpool:
         self._folder, self._files = folder, ExitStack()
         self._hashes, self._positions = self._open(), self._open()
         bits = max(_BITS * expected, _FEWEST_BITS)
-        while bits > max(4 * memory, _FEWEST_BITS):
+        while bits > max(2 * memory, _FEWEST_BITS):
             bits //= 2
         words = 1 << (bits // 64 - 1).bit_length()
         self._seen, self._again = np.zeros(words, np.uint64), np.zeros(words, np.uint64)

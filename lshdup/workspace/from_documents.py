@@ -77,8 +77,11 @@ def collect_signatures(run: RunContext, request: Request, memory: int = 0) -> Co
     # Rows of Parquet would be decoded again. A token has about seven bytes and makes a shingle of
     # eight: of more rows, those that share a bucket are read again, which is faster than keeping
     # the sets of all.
-    are_kept = is_slow or (documents.has_parquet and documents.spans.sum() <= SET_BYTES // 2)
-    keep = max(memory, SET_BYTES // 2 if are_kept else 0)
+    most = (
+        min(SET_BYTES, request.memory // 2) // 2
+    )  # They are there twice while they are put in order.
+    are_kept = is_slow or (documents.has_parquet and documents.spans.sum() <= most)
+    keep = max(memory, most if are_kept else 0)
     collection = _collect(run, request, documents, shingle, sketch, keep, shingle_filter, journal)
     if run.store is not None:
         kinds = ("shingles", "signatures") if is_slow else ("signatures",)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from lshdup.collection.collect import Previous, collect, unchanged_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.sequence_keeper import SequenceKeeper
@@ -19,6 +21,8 @@ from lshdup.shingling.winnowing import plan_anchors
 from lshdup.store.passages_io import load_passages, save_passages
 from lshdup.store.store import Store
 from lshdup.utils.memory import default_limit
+from lshdup.utils.messages import count_of
+from lshdup.workspace.against.shared import find_shared
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.from_documents import find_named
 from lshdup.workspace.from_store import leave_out_changed, load_last_collection
@@ -77,6 +81,8 @@ def load_or_find_passages(
             request.accept(stored[0].documents, True)
             return PassagesFound(stored[2], stored[0])
         there = _find_others(run, request, others, shingle) if others else None
+        if there is not None:
+            documents = _leave_out_shared(run, documents, there)
         found = _read_and_find(
             run, request, params, documents, there, shingle, memory or default_limit()
         )
@@ -181,6 +187,20 @@ def _find_others(
         request, documents=tuple(others), files=files, accept=lambda _list, _read: None
     )
     return find_named(reader, wanted, shingle, replaces=False)
+
+
+def _leave_out_shared(
+    run: RunContext, documents: DocumentList, others: DocumentList
+) -> DocumentList:
+    """Return the documents of DOCS that are not in OTHER too. Raise InputError if there is none."""
+    shared = find_shared(documents, others)
+    if not len(shared):
+        return documents
+    if len(shared) == len(documents):
+        message = "every document of DOCS is in OTHER too"
+        raise InputError(message, "name another OTHER, or leave --against out")
+    run.say(f"{count_of(len(shared), 'document')} of DOCS in OTHER too: only there")
+    return documents.take(np.delete(np.arange(len(documents)), shared))
 
 
 def _folder(run: RunContext) -> Path | None:

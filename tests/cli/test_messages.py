@@ -802,7 +802,7 @@ def test_what_click_says_is_said_as_all_else(here):
         ["pairs", "--store"],
     ]
     missing, choice, extra, small, value = said(here, *commands)
-    formats = "'table', 'tsv', 'csv', 'json', 'jsonl'"
+    formats = "'table', 'tsv', 'csv', 'json', 'jsonl', 'github', 'sarif'"
     assert missing == error("missing argument 'A'", "run `lshdup show --help`")
     assert choice == error(
         f"invalid value for '--format': 'xml' is not one of {formats}", "run `lshdup pairs --help`"

@@ -131,9 +131,8 @@ def test_the_place_that_stays_is_where_clusters_would_keep(run, tmp_path):
     assert cut("--prefer", "c") == ["d/a", "d/b"]
     refused = run("passages", "d", "--keep", "newest", code=2).err
     assert "--keep has no meaning without --emit spans or --write" in refused
-    assert (
-        "--keep central" in run("passages", "d", "--emit", "spans", "--keep", "central", code=2).err
-    )
+    refused = run("passages", "d", "--emit", "spans", "--keep", "central", code=2).err
+    assert "'central' is not one of" in refused
 
 
 def test_against_finds_what_stands_in_both_and_cuts_it_here(run, tmp_path):
@@ -266,6 +265,26 @@ def test_what_means_nothing_is_refused(run, tmp_path):
     assert "not in the range" in run("passages", "d", "--least", "1", code=2).err
     refused = run("passages", "d", "--gap", "3", "--emit", "spans", code=2).err
     assert "--gap cannot be combined with --emit spans" in refused
+    refused = run("passages", "d", "--emit", "spans", code=2, env={"LSHDUP_GAP": "3"}).err
+    assert "LSHDUP_GAP cannot be combined with --emit spans" in refused
+    assert "unset LSHDUP_GAP" in refused
+    shown = run("passages", "--help").out
+    assert b"--min-tokens" not in shown
+    assert b"central" not in shown
+
+
+def test_a_document_of_both_sides_is_one_of_other(run, tmp_path):
+    """A place is not found as a repeat of itself."""
+    (tmp_path / "d/held").mkdir(parents=True)
+    (tmp_path / "d/a").write_text(f"{filling(1)} {PASSAGE} {filling(2)}")
+    (tmp_path / "d/b").write_text(f"{filling(3)} {filling(2)}")
+    (tmp_path / "d/held/q").write_text(f"{filling(4)} {PASSAGE} {filling(5)}")
+    command = ["passages", "d", "--against", "d/held", "--least", "20", "--no-store"]
+    result = run(*command, "--format", "jsonl")
+    assert [json.loads(line)["document"] for line in result.lines] == ["d/a", "d/held/q"]
+    assert "1 document of DOCS in OTHER too: only there" in result.err
+    refused = run("passages", "d", "--against", "d", code=2).err
+    assert "every document of DOCS is in OTHER too" in refused
 
 
 def test_with_a_gap_places_may_differ_in_some_words(run, tmp_path):

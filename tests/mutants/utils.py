@@ -41,7 +41,7 @@ MUTANTS = [
     Mutant(
         "atomic: the permissions of the old file are lost",
         "lshdup/utils/atomic.py",
-        "            os.fchmod(descriptor, mode)\n",
+        "            set_mode(descriptor, mode)\n",
         "",
         "tests/utils/test_atomic.py",
     ),

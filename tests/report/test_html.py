@@ -782,7 +782,7 @@ def test_passages_are_for_the_most_wanted_pairs_and_the_page_is_the_same_each_ti
     run, corpus, tmp_path
 ):
     first = run(
-        "report", "sample_corpus", "-t", "0.6", "--passages", "5", "--most", "40", "--no-store"
+        "report", "sample_corpus", "-t", "0.6", "--differences", "5", "--most", "40", "--no-store"
     ).out
     assert (
         first
@@ -791,7 +791,7 @@ def test_passages_are_for_the_most_wanted_pairs_and_the_page_is_the_same_each_ti
             "sample_corpus",
             "-t",
             "0.6",
-            "--passages",
+            "--differences",
             "5",
             "--most",
             "40",
@@ -824,16 +824,16 @@ def test_why_passages_are_not_in_the_page_is_said_and_what_takes_more(run, tmp_p
     assert pairs == 10
     done = run("report", "-t", "0.8")
     assert (
-        "the passages of 3 of 10 pairs are in the page; 7 are without: a document has "
+        "the differences of 3 of 10 pairs are in the page; 7 are without: a document has "
         "more than 1 MiB of text" in done.err
     )
-    assert "passages of 3 of 10" in known_of(done.out)["missing"]
-    done = run("report", "-t", "0.8", "--passages", "0")
+    assert "differences of 3 of 10" in known_of(done.out)["missing"]
+    done = run("report", "-t", "0.8", "--differences", "0")
     assert (
-        "the passages of 0 of 10 pairs are in the page; 10 are without: more than --passages 0"
-        in done.err
+        "the differences of 0 of 10 pairs are in the page; "
+        "10 are without: more than --differences 0" in done.err
     )
-    assert "with the passages of all 10 pairs" not in done.err
+    assert "with the differences of all 10 pairs" not in done.err
     (tmp_path / "d/a").unlink()
     done = run("report", "-t", "0.8", "--most", "4")
     assert (
@@ -843,7 +843,7 @@ def test_why_passages_are_not_in_the_page_is_said_and_what_takes_more(run, tmp_p
     assert known_of(done.out)["steps"]["pairs"][0] == 10
     done = run("report", "-t", "0.8")
     assert (
-        "the passages of 1 of 10 pairs are in the page; 4 are without: a document cannot "
+        "the differences of 1 of 10 pairs are in the page; 4 are without: a document cannot "
         "be read any more; 5 are without: " in done.err
     )
     why = list(known_of(done.out)["without"].values())

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 #: The distance of two thresholds of the slider.
 _STEP = 0.005
 
-#: Bytes of a page that no option makes larger, and pairs whose passages are in it.
+#: Bytes of a page that no option makes larger, and pairs whose differences are in it.
 _PAGE_BYTES, _PASSAGES = 7_800_000, 5_000
 
 #: Passages that recur in the page, places of each, and characters.
@@ -73,7 +73,7 @@ Examples:
         show_default="100,000, as far as they fit into 8 MB",
         help="List N documents in groups and N pairs: the largest groups and the most similar "
              "pairs. The page counts all, and says how many it lists.")  # fmt: skip
-@option("--passages", type=click.IntRange(0), metavar="N",
+@option("--differences", type=click.IntRange(0), metavar="N",
         show_default="5,000, as far as they fit into 8 MB",
         help="Show where N pairs differ: the members of groups and the one that is kept, then the "
              "least similar pairs.")  # fmt: skip
@@ -157,7 +157,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         if options["passages_of_corpus"]:
             data["recurring"] = _find_recurring(session)
         room = _PAGE_BYTES - len(html.render_page(data))
-        passages = _find_passages(session, answer, selection, order, options["passages"], room)
+        passages = _find_passages(session, answer, selection, order, options["differences"], room)
         html.add_passages(data, passages, selection, duplicate_of)
         page = html.render_page(data)
         target.write_raw([page])

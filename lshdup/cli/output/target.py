@@ -24,9 +24,13 @@ from lshdup.utils.json_cells import Cell, json_cell, json_line
 from lshdup.utils.messages import decimal, printable
 
 FORMATS = ("table", "tsv", "csv", "json", "jsonl")
+
+#: Formats of annotations of files, which are no listings: `cli.output.annotations` writes them.
+ANNOTATIONS = ("github", "sarif")
+
 _ENDINGS = {".tsv": "tsv", ".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 #: Endings of formats that are not written.
-_OTHER_ENDINGS = (".parquet", ".xlsx")
+_OTHER_ENDINGS = (".parquet", ".xlsx", ".sarif")
 
 #: Screens that a table on a terminal fills at most, unless --max-rows says otherwise.
 _SCREENS = 10
@@ -80,10 +84,11 @@ class Target:
         if self.nul and self.format not in ("", "tsv"):
             message = f"-0 and --format {self.format} exclude each other"
             raise ParameterError(message, "leave one of them out")
-        if self.header is not None and self.format in ("json", "jsonl"):
+        names = "where each row names its columns"
+        if self.header is not None and self.format in ("json", "jsonl", *ANNOTATIONS):
             message = (
                 f"--{'' if self.header else 'no-'}header has no meaning with --format "
-                f"{self.format}, where each row names its columns"
+                f"{self.format}, {'which has none' if self.format in ANNOTATIONS else names}"
             )
             raise ParameterError(message, "leave it out")
         if self.path is None and sys.stdout is None:

@@ -147,7 +147,7 @@ function passagesOf(from, to) {
   const ends = [from, to].map((kind) => names[kinds[kind][0]]);
   if (segments === undefined) {
     const why = without[key] ?? without[back] ?? without[""];
-    box.append(element("p", { className: "note" }, `The passages of this pair are not in this page (${why}): lshdup show `,
+    box.append(element("p", { className: "note" }, `The differences of this pair are not in this page (${why}): lshdup show `,
       element("bdi", { textContent: ends[0] }), " ", element("bdi", { textContent: ends[1] })));
     return box;
   }
@@ -536,7 +536,7 @@ if (data.skipped) {
 for (const [name, value] of [...data.parameters, ...(data.skipped || []).map(([reason, count]) => [`left out: ${reason}`, number.format(count)])]) {
   $("parameters").append(element("dt", { textContent: name }), element("dd", { textContent: value }));
 }
-if (data.missing) $("parameters").append(element("dt", { textContent: "passages" }), element("dd", { textContent: data.missing }));
+if (data.missing) $("parameters").append(element("dt", { textContent: "differences" }), element("dd", { textContent: data.missing }));
 if (data.recurring) drawRecurring(data.recurring);
 Object.assign($("threshold"), { min: 0, max: LAST, step: 1 });
 setTheme(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");

@@ -1,7 +1,7 @@
 """Two sides under one numbering: documents of DOCS from 0 on, documents of OTHER behind them."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,24 @@ from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import band_keys
 from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.matching.sameness import Prints
-from lshdup.utils.ragged import RaggedSets, SetSource, distinct
+from lshdup.utils.ragged import RaggedSets, SetSource
+from lshdup.workspace.against.shared import find_shared, match_paths, resolve_paths
+
+
+def files_of(documents: DocumentList) -> NDArray[np.int64]:
+    """Return the number of the file of each document: int64 array of shape (n,)."""
+    every = np.arange(len(documents))
+    numbers: NDArray[np.int64] = (
+        every if documents.locations is None else documents.locations.files_of(every)
+    )
+    return numbers
+
+
+def resolve_files(documents: DocumentList) -> list[tuple[bytes, int]]:
+    """Return the real path and the number of each file that documents are in."""
+    numbers = distinct(files_of(documents))[0].tolist()
+    at = documents.path if documents.locations is None else documents.file_path
+    return list(zip(_resolve(map(at, numbers)), numbers, strict=True))
 
 
 @dataclass(frozen=True)
@@ -38,6 +55,8 @@ class Side:
         assert self.collection.signatures is not None
         return self.collection.signatures
 
+<<<<<<< HEAD
+=======
     def resolve_paths(self, documents: NDArray[np.int64]) -> list[bytes]:
         """Return the real path of each document; of a part of a file, with its name."""
         return [
@@ -49,20 +68,7 @@ class Side:
             )
         ]
 
-    @property
-    def files(self) -> NDArray[np.int64]:
-        """int64 array of shape (n,): number of the file of each document."""
-        locations = self.documents.locations
-        every = np.arange(len(self.documents))
-        numbers: NDArray[np.int64] = every if locations is None else locations.files_of(every)
-        return numbers
-
-    def resolve_files(self) -> list[tuple[bytes, int]]:
-        """Return the real path and the number of each file that documents are in."""
-        numbers = distinct(self.files)[0].tolist()
-        at = self.documents.path if self.documents.locations is None else self.documents.file_path
-        return list(zip(_resolve(map(at, numbers)), numbers, strict=True))
-
+>>>>>>> main
     def find_existing(self, documents: NDArray[np.int64]) -> int:
         """Return the first of these documents whose file exists; -1 if none does."""
         for row in documents.tolist():
@@ -109,32 +115,28 @@ class Sides:
     def is_one_document(self) -> bool:
         """Return whether either side has one document with shingles, the same on both."""
         here, there = (np.flatnonzero(side.collection.sizes) for side in (self.here, self.there))
-        return (len(here), len(there)) == (1, 1) and self.here.resolve_paths(
-            here
-        ) == self.there.resolve_paths(there)
+        return (len(here), len(there)) == (1, 1) and resolve_paths(
+            self.here.documents, here
+        ) == resolve_paths(self.there.documents, there)
 
     def match_paths(
         self, here: NDArray[np.int64], there: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return those of these documents that are on both sides, by their numbers on each."""
-        paths = self.there.resolve_paths(there)
-        by_path = dict(zip(paths, there.tolist(), strict=True))
-        paths = self.here.resolve_paths(here)
-        both = [
-            (row, by_path[path])
-            for row, path in zip(here.tolist(), paths, strict=True)
-            if path in by_path
-        ]
-        left, right = np.array(both, np.int64).reshape(-1, 2).T
-        return left, right
+        return match_paths(self.here.documents, self.there.documents, here, there)
 
     def find_shared(self) -> NDArray[np.int64]:
         """Return the documents of DOCS that are documents of OTHER as well: int64 array."""
-        here, there = self.here.resolve_files(), self.there.resolve_files()
+<<<<<<< HEAD
+        return find_shared(self.here.documents, self.there.documents)
+=======
+        mine, theirs = self.here.documents, self.there.documents
+        here, there = resolve_files(mine), resolve_files(theirs)
         paths = {path for path, _ in here} & {path for path, _ in there}
-        mine = np.isin(self.here.files, [number for path, number in here if path in paths])
-        theirs = np.isin(self.there.files, [number for path, number in there if path in paths])
-        return self.match_paths(np.flatnonzero(mine), np.flatnonzero(theirs))[0]
+        left = np.isin(files_of(mine), [number for path, number in here if path in paths])
+        right = np.isin(files_of(theirs), [number for path, number in there if path in paths])
+        return self.match_paths(np.flatnonzero(left), np.flatnonzero(right))[0]
+>>>>>>> main
 
     def build_band_keys(self, plan: BandPlan, jobs: int) -> NDArray[np.uint64]:
         """Return the keys of all documents in all bands: uint64 array of shape (bands, n)."""
@@ -162,14 +164,3 @@ class Sides:
         here, there = self.separate(documents)
         parts = [self.here.sample(here, rate), self.there.sample(there, rate)]
         return RaggedSets.concatenate(parts)
-
-
-def _resolve(paths: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the real path of each path; a folder is looked up once."""
-    folders: dict[bytes, bytes] = {}
-    for path in paths:
-        folder, base = os.path.split(path)
-        if folder not in folders:
-            folders[folder] = os.path.realpath(folder or b".")
-        real = os.path.join(folders[folder], base)  # noqa: PTH118 (bytes path)
-        yield os.path.realpath(real) if os.path.islink(real) else real  # noqa: PTH114 (bytes path)

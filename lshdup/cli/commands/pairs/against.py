@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lshdup.cli.columns import column_names
+from lshdup.cli.commands.pairs.listing import Listing, print_listing
 from lshdup.cli.console import Console
 from lshdup.cli.find_pairs import advise_min_tokens, say_plan
 from lshdup.cli.findings import (
@@ -16,14 +17,7 @@ from lshdup.cli.findings import (
     warn_of_changes,
 )
 from lshdup.cli.messages import say_collection, say_skipped
-from lshdup.cli.printing import (
-    DocumentNames,
-    containments,
-    name_documents,
-    name_pairs,
-    print_pieces,
-    relations_of,
-)
+from lshdup.cli.printing import containments, name_documents, print_pieces, relations_of
 from lshdup.cli.session import Session
 from lshdup.params import PairParams
 from lshdup.utils.messages import count_of
@@ -32,6 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from lshdup.cli.commands.pairs.gate import Gate
     from lshdup.cli.output.target import Target
     from lshdup.utils.json_cells import Cell
     from lshdup.workspace.against.loading import Against
@@ -91,7 +86,9 @@ def find_partners(
     return partners
 
 
-def print_unmatched(session: Session, options: dict[str, Any], target: "Target") -> int:
+def print_unmatched(
+    session: Session, options: dict[str, Any], target: "Target", _gate: "Gate"
+) -> int:
     """Print the documents of DOCS that are near no document of OTHER; return the exit code."""
     import numpy as np
 
@@ -120,8 +117,8 @@ def print_unmatched(session: Session, options: dict[str, Any], target: "Target")
     return console.exit_code_of(len(alone))
 
 
-def pairs_against(session: Session, options: dict[str, Any], target: "Target") -> int:
-    """Print the pairs of DOCS with OTHER, and return the exit code."""
+def pairs_against(session: Session, options: dict[str, Any], target: "Target", gate: "Gate") -> int:
+    """Print the pairs of DOCS with OTHER that a gate lets through, and return the exit code."""
     both = open_sides(session, options)
     console, jobs = session.console, session.request.jobs
     params = PairParams(options["verify"], options["max_bucket"] or 0, options["measure"])
@@ -141,17 +138,23 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target") -
     say_pairs(console, len(pairs), both.params.threshold, candidates, len(pairs), same, measure)
     if measure == "containment":
         advise_min_tokens(console, [both.here, both.there], across.found.pairs)
-    here, there = both.sides.separate(pairs.documents)
+    sides = both.sides
+    listing = gate.select(
+        session,
+        Listing(
+            len(pairs), pairs.documents, pairs.pieces,
+            [both.here.documents, both.there.documents], sides.names, sides.prints,
+            both.here.shingle,
+        ),
+    )  # fmt: skip
+    here, there = sides.separate(listing.documents)
     warn_of_changes(session, both.here.documents, here)
     _warn_of_changes_there(console, both, there)
-    names = DocumentNames(len(both.sides.sizes), both.sides.names)
-    listing, cells = "pairs-against", [_verified]
+    name, cells = "pairs-against", [_verified]
     if measure == "containment":
-        listing = "pairs-containment"
-        cells = [containments(both.sides.sizes), relations_of(both.sides.sizes)]
-    pieces = name_pairs(pairs.pieces(), names, both.sides.prints, *cells)
-    print_pieces(console, target, column_names(listing, optional=True), pieces)
-    return console.exit_code_of(len(pairs))
+        name, cells = "pairs-containment", [containments(sides.sizes), relations_of(sides.sizes)]
+    print_listing(session, target, listing, name, *cells, optional=True)
+    return console.exit_code_of(0 if gate.updates else listing.total)
 
 
 def _join(session: Session, both: "Against", options: dict[str, Any], measure: str) -> "CrossPairs":

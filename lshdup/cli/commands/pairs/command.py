@@ -1,10 +1,12 @@
 """`lshdup pairs`."""
 
+from pathlib import Path
 from typing import Any
 
 import click
 
-from lshdup.cli.columns import column_names
+from lshdup.cli.commands.pairs.gate import Gate
+from lshdup.cli.commands.pairs.listing import Listing, print_listing
 from lshdup.cli.conflicts import refuse, refuse_with_exact, refuse_with_same, runs_on_spark
 from lshdup.cli.find_pairs import find_pairs
 from lshdup.cli.findings import warn_of_changes
@@ -17,21 +19,14 @@ from lshdup.cli.options import (
     list_columns,
     memory_option,
     option,
-    output_options,
     pair_options,
+    pair_output_options,
     plot_option,
     run_options,
     same_option,
     table_options,
 )
-from lshdup.cli.printing import (
-    DocumentNames,
-    containments,
-    make_target,
-    name_pairs,
-    print_pieces,
-    similarities,
-)
+from lshdup.cli.printing import containments, make_target
 from lshdup.cli.session import open_session
 from lshdup.cli.types import Share
 
@@ -80,10 +75,20 @@ Examples:
 )
 @plot_option
 @check_option("pairs")
+@plain_option(
+    "--baseline",
+    type=click.Path(readable=False, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Only pairs that FILE does not name as known.",
+)
+@plain_option("--update-baseline", is_flag=True, help="Write all pairs to that FILE.")
+@plain_option(
+    "--changed-since", metavar="REF", help="Only pairs of documents that git says changed."
+)
 @check_files_option
 @engine_options
 @run_options
-@output_options
+@pair_output_options
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Print all pairs of documents whose similarity is at least the threshold: name, name,
@@ -102,6 +107,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
         return on_spark.pairs(ctx, options)
     target = make_target(options)
+    gate = Gate(ctx, options)
     refuse_with_exact(ctx)
     if options["histogram"]:
         refuse(ctx, ("against",), "with --histogram")
@@ -114,25 +120,32 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     if not options["against"]:
         refuse(ctx, ("unmatched",), "without --against OTHER")
     refuse_with_same(ctx, options["same"])
-    with open_session(ctx, options) as session:
+    with open_session(ctx, options, gate.accept) as session:
         console = session.console
         if options["against"]:
             from lshdup.cli.commands.pairs.against import pairs_against, print_unmatched
 
             answer_with = print_unmatched if options["unmatched"] else pairs_against
-            return answer_with(session, options, target)
+            return answer_with(session, options, target, gate)
         answer = find_pairs(session, options)
-        documents, pairs = answer.collection.documents, answer.pairs
         if options["histogram"]:
             from lshdup.cli.commands.pairs.histogram import print_histogram
 
             print_histogram(session, answer, options, target)
+            return console.exit_code_of(len(answer.pairs))
+        collection, pairs = answer.collection, answer.pairs
+        documents = collection.documents
+        listing = gate.select(
+            session,
+            Listing(
+                len(pairs), pairs.documents(), pairs.pieces, [documents], documents.typed_names,
+                collection.prints, collection.shingle,
+            ),
+        )  # fmt: skip
+        warn_of_changes(session, documents, listing.documents)
+        if answer.measure == "containment":
+            cells = containments(collection.sizes)
+            print_listing(session, target, listing, "pairs-containment", cells)
         else:
-            warn_of_changes(session, documents, pairs.documents())
-            names = DocumentNames(len(documents), documents.typed_names)
-            listing, cells = "pairs", similarities
-            if answer.measure == "containment":
-                listing, cells = "pairs-containment", containments(answer.collection.sizes)
-            rows = name_pairs(pairs.pieces(), names, answer.collection.prints, cells)
-            print_pieces(console, target, column_names(listing), rows, len(pairs))
-        return console.exit_code_of(len(pairs))
+            print_listing(session, target, listing, "pairs")
+        return console.exit_code_of(0 if gate.updates else listing.total)

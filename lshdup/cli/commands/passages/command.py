@@ -16,7 +16,8 @@ from lshdup.cli.options import (
     check_files_option,
     check_option,
     documents_options,
-    keep_options,
+    hiding,
+    keep_one_by_one_options,
     list_columns,
     memory_option,
     option,
@@ -57,6 +58,7 @@ Examples:
   lshdup passages sample_corpus/udhr --against sample_corpus/licences --least 5
 """,
 )
+@hiding("min_tokens")
 @documents_options
 @replace_store_option
 @option("--least", type=click.IntRange(2), default=_DEFAULT.least, metavar="N",
@@ -79,7 +81,7 @@ Examples:
               help="Write the JSON Lines or Parquet file with each passage in one place "
                    "only, all else as it is; of several files, FILE is a folder. Nothing is "
                    "printed then, unless --emit says so.")  # fmt: skip
-@keep_options
+@keep_one_by_one_options
 @check_option("passages")
 @option("--tokens", type=click.Choice([each for each in params.TOKENS if each != "ids"]),
         default="word", help="What passages are made of: words; symbols (words and every other "
@@ -116,9 +118,6 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     target = make_target(options)
     if options["write"] is not None:
         check_writable(options["write"])
-    if options["keep"] == "central":
-        message = "--keep central is a rule for groups, and passages have none"
-        raise ParameterError(message, "use another --keep")
     rule = ClusterParams(keep=options["keep"] or "", prefer=options["prefer"])
     wanted = PassageParams(options["least"], options["max_documents"], options["gap"])
     with open_session(ctx, options, partial(_check_write, options["write"])) as session:

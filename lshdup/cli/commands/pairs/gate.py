@@ -1,0 +1,142 @@
+"""`lshdup pairs --baseline`, `--changed-since`: pairs that are known, or old, are left out."""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lshdup.cli.commands.pairs.listing import Listing
+from lshdup.cli.conflicts import refuse
+from lshdup.errors import InputError
+from lshdup.utils.messages import count_of
+
+if TYPE_CHECKING:
+    from lshdup.cli.session import Session
+    from lshdup.documents.document_list import DocumentList
+    from lshdup.workspace.gate.baseline import Baseline, Review
+    from lshdup.workspace.gate.changes import Changes
+
+
+class Gate:
+    """What the options of a gate let through: all pairs, if none was typed.
+
+    Errors: ParameterError for options that cannot be combined, or a file that is no baseline;
+    InputError for a baseline that cannot be read, or not be written.
+    """
+
+    def __init__(self, ctx: click.Context, options: dict[str, Any]) -> None:
+        self._path: Path | None = options["baseline"]
+        self._since: str | None = options["changed_since"]
+        self._changes: Changes | None = None
+        self.updates: bool = options["update_baseline"]
+        self._known: Baseline | None = None
+        if self.updates:
+            refuse(ctx, ("changed_since",), "with --update-baseline, which writes all pairs")
+            options["check"] = True  # If nothing is compared, the baseline stays as it is.
+        for other in ("histogram", "unmatched"):
+            if options[other]:
+                refuse(ctx, ("baseline", "changed_since"), f"with --{other}, which lists no pairs")
+        if self._path is None:
+            refuse(ctx, ("update_baseline",), "without --baseline FILE")
+            return
+        from lshdup.utils.atomic import check_writable
+        from lshdup.workspace.gate.baseline import load_baseline
+
+        if self.updates:
+            check_writable(self._path)
+        if self._path.exists() or not self.updates:
+            self._known = load_baseline(self._path, repair=self.updates)
+
+    def accept(self, documents: "DocumentList", _read: bool) -> None:
+        """Raise before the work if the baseline is a document, or git cannot answer."""
+        self._refuse_document(documents)
+        if self._since is not None and len(documents):
+            from lshdup.workspace.gate.changes import Changes
+
+            self._changes = self._changes or Changes(self._since)
+            folder = os.path.dirname(os.path.realpath(documents.path(0)))  # noqa: PTH120 (bytes path)
+            self._changes.in_repository(folder)
+
+    def _refuse_document(self, documents: "DocumentList") -> None:
+        if self._path is not None:
+            from lshdup.documents.rewriting.targets import refuse_document
+
+            refuse_document(self._path, documents, "--baseline")
+
+    def select(self, session: "Session", listing: Listing) -> Listing:
+        """Return the pairs that are let through, and say how many there are.
+
+        With --update-baseline, the baseline is written.
+        """
+        import numpy as np
+
+        tests: list[Callable[[Any, Any], Any]] = []
+        is_new, about, after = np.zeros(len(listing.prints.text_prints), bool), "", ""
+        for each in listing.lists:
+            self._refuse_document(each)
+        if self._since is not None:
+            from lshdup.workspace.gate.changes import Changes
+
+            changed, here = is_new.copy(), listing.lists[0]
+            changed[: len(here)] = (self._changes or Changes(self._since)).find(here)
+            tests.append(lambda left, right: changed[left] | changed[right])
+            is_new |= changed
+            count = count_of(int(changed.sum()), "document")
+            about = f"; {count} changed since {self._since}"
+        if self._path is not None:
+            review, after = self._hold_against(session, self._path, listing)
+            tests.append(review.is_new)
+            is_new |= ~review.is_known
+        if not tests:
+            return listing
+
+        def pieces() -> "Iterator[tuple[Any, ...]]":
+            for piece in listing.pieces():
+                keep = np.logical_and.reduce([test(*piece[:2]) for test in tests])
+                if keep.any():
+                    yield tuple(column[keep] for column in piece)
+
+        total, named = 0, np.zeros(len(is_new), bool)
+        for left, right, *_ in pieces():
+            total += len(left)
+            named[left] = named[right] = True
+        session.console.summarize(
+            f"{total:,} of {count_of(listing.total, 'pair')} new{about}{after}"
+        )
+        return replace(
+            listing, total=total, documents=np.flatnonzero(named), pieces=pieces, is_new=is_new
+        )
+
+    def _hold_against(
+        self, session: "Session", path: Path, listing: Listing
+    ) -> "tuple[Review, str]":
+        """Hold the pairs against the baseline, and write it if that was requested.
+
+        Returns also what is to be said about it.
+        """
+        from lshdup.workspace.gate.baseline import Baseline, Review, names_from
+
+        known = self._known
+        if known is None or (self.updates and known.shingle != listing.shingle):
+            known = Baseline(listing.shingle)
+        known.check(path, listing.shingle)
+        names = names_from(path.parent, listing.names(listing.documents))
+        review = Review(known, listing.prints.text_prints, listing.documents, names)
+        now = review.summarize(listing.pieces())
+        gone = known.count_gone(now)
+        lines = count_of(gone, "line")
+        if not self.updates:
+            drop = f"; {lines} of {path} for pairs that are gone: --update-baseline drops them"
+            return review, drop if gone else ""
+        if session.console.exit_code:
+            session.console.warn(f"{path} is not written, because of the error above")
+            return review, ""
+        try:
+            now.save(path)
+        except OSError as error:
+            message = f"{path} cannot be written: {error.strerror}"
+            raise InputError(message, "make room, or name another file") from None
+        return review, f"; {path} has all of them now{f', {lines} dropped' if gone else ''}"

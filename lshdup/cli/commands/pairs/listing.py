@@ -1,0 +1,117 @@
+"""Pairs as `lshdup pairs` prints them: as a listing, or as annotations of files."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lshdup.cli.columns import column_names
+from lshdup.cli.output.target import ANNOTATIONS
+from lshdup.cli.printing import Cells, DocumentNames, name_pairs, print_pieces, similarities
+from lshdup.frozen import dataclass
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from lshdup.cli.output.annotations import Annotation
+    from lshdup.cli.output.target import Piece, Target
+    from lshdup.cli.session import Session
+    from lshdup.documents.document_list import DocumentList
+    from lshdup.matching.sameness import Prints
+    from lshdup.params import ShingleParams
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The pairs that a command lists.
+
+    total : their number.
+    documents : int64 array, ascending, the documents that are in any.
+    pieces : yields the pairs in order, each time it is called: arrays left, right, scores, and
+        perhaps more.
+    lists : the documents, numbered from the first list to the last.
+    names : returns the names of an ascending int64 array of documents.
+    prints : fingerprints of the documents.
+    shingle : how they are cut into tokens.
+    is_new : bool array of shape (n,), the documents that a gate takes for new; None without one.
+    """
+
+    total: int
+    documents: "NDArray[np.int64]"
+    pieces: "Callable[[], Iterator[tuple[Any, ...]]]"
+    lists: "Sequence[DocumentList]"
+    names: "Callable[[NDArray[np.int64]], list[bytes]]"
+    prints: "Prints"
+    shingle: "ShingleParams"
+    is_new: "NDArray[np.bool_] | None" = None
+
+
+def print_listing(
+    session: "Session",
+    target: "Target",
+    listing: Listing,
+    name: str,
+    cells: Cells = similarities,
+    last: Cells = lambda *_: [],
+    *,
+    optional: bool = False,
+) -> None:
+    """Print pairs.
+
+    name, optional : of the listing and its columns.
+    cells, last : as of `name_pairs`.
+    """
+    columns = column_names(name, optional=optional)
+    names = DocumentNames(sum(map(len, listing.lists)), listing.names)
+    pieces = name_pairs(listing.pieces(), names, listing.prints, cells, last)
+    if target.style not in ANNOTATIONS:
+        print_pieces(session.console, target, columns, pieces, listing.total)
+        return
+    from lshdup.cli.output.annotations import github_lines, sarif_parts
+
+    write = github_lines if target.style == "github" else sarif_parts
+    level = "error" if session.console.is_check else "warning"
+    target.write_raw(write(_find(listing, columns, pieces), level))
+
+
+def _find(
+    listing: Listing, columns: Sequence[str], pieces: "Iterator[Piece]"
+) -> "Iterator[Annotation]":
+    """Yield pairs with the longest passage of each. pieces : the same pairs with names."""
+    from lshdup.cli.output.annotations import Annotation, Place, describe_likeness
+    from lshdup.report.shared_passage import PassageFinder
+
+    finder, is_new = PassageFinder(listing.lists, listing.shingle), listing.is_new
+    texts = listing.prints.text_prints
+    pairs = (pair for piece in listing.pieces() for pair in zip(*map(list, piece[:2]), strict=True))
+    rows = (row for piece in pieces for row in zip(*piece, strict=True))
+    for pair, row in zip(pairs, rows, strict=True):
+        numbers = dict(zip(columns, row, strict=True))
+        named = [(int(number), numbers.pop(side)) for number, side in zip(pair, "ab", strict=True)]
+        # The annotated document is the new one; of two that are, the second one.
+        if is_new is None or is_new[pair[1]] or not is_new[pair[0]]:
+            named.reverse()
+        (here, here_name), (other, other_name) = named
+        found = finder.find(here, other)
+        lines = (None, None) if found is None else (found.a, found.b)
+        yield Annotation(
+            Place(here_name, _path(listing.lists, here), lines[0]),
+            Place(other_name, _path(listing.lists, other), lines[1]),
+            numbers,
+            describe_likeness(numbers),
+            "" if found is None else found.text,
+            0 if found is None else found.tokens,
+            "-".join(sorted(f"{int(texts[each]):016x}" for each in pair)),
+        )
+
+
+def _path(lists: "Sequence[DocumentList]", document: int) -> bytes:
+    """Return the file of a document as typed from the current folder."""
+    from lshdup.documents.document_list import typed_name
+
+    for documents in lists:
+        if document < len(documents):
+            break
+        document -= len(documents)
+    path = documents.path(document)
+    return typed_name(os.path.relpath(path) if documents.home else path)

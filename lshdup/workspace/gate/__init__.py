@@ -1,0 +1,1 @@
+"""Which pairs a gate lets through: known ones, and ones of documents that have not changed."""

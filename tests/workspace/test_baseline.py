@@ -1,0 +1,209 @@
+"""The baseline of `pairs`: pairs are known by the texts of their documents, and counted."""
+
+import json
+from collections import Counter
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from lshdup.errors import LshdupError
+from lshdup.params import ShingleParams
+from lshdup.workspace.gate.baseline import Baseline, Review, load_baseline
+
+WORDS = ShingleParams()
+
+NAMES = st.sampled_from(
+    [b"a", b"b", b"docs/c", b"docs/\xff", b"tab\t", b"new\nline", b'"q', b"z z"]
+)
+TEXTS = st.integers(0, 7)
+
+
+def near(one, other):
+    """Texts whose numbers differ by at most one are near-duplicates."""
+    return abs(one - other) <= 1
+
+
+class Folder:
+    """A folder of documents with numbered texts, and its pairs."""
+
+    def __init__(self, texts):
+        self.names = sorted(texts)
+        self.texts = [texts[name] for name in self.names]
+        self.pairs = [
+            (i, j)
+            for i, j in combinations(range(len(self.names)), 2)
+            if near(self.texts[i], self.texts[j])
+        ]
+        self.paired = sorted({each for pair in self.pairs for each in pair})
+
+    def count(self):
+        """The documents of each text that are in pairs, and the pairs of texts."""
+        documents = Counter(self.texts[each] for each in self.paired)
+        return documents, {tuple(sorted((self.texts[i], self.texts[j]))) for i, j in self.pairs}
+
+    def review(self, baseline):
+        prints = np.array([_print(text) for text in self.texts], np.uint64)
+        documents = np.array(self.paired, np.int64)
+        return Review(baseline, prints, documents, [self.names[each] for each in self.paired])
+
+    def pieces(self):
+        """The pairs in two pieces, as arrays."""
+        for part in (self.pairs[::2], self.pairs[1::2]):
+            yield tuple(np.array(part, np.int64).reshape(-1, 2).T)
+
+    def new(self, baseline):
+        review = self.review(baseline)
+        return {
+            (self.names[i], self.names[j])
+            for left, right in self.pieces()
+            for i, j, new in zip(left, right, review.is_new(left, right), strict=True)
+            if new
+        }
+
+
+def _print(text):
+    return (text * 0x9E3779B97F4A7C15 + 77) % 2**64
+
+
+class Days(RuleBasedStateMachine):
+    """Documents come, move, change and go; now and then all that is there is accepted."""
+
+    @initialize()
+    def begin(self):
+        self.texts, self.accepted = {}, Folder({})
+        self.baseline = Baseline(WORDS)
+
+    @rule(name=NAMES, text=TEXTS)
+    def write(self, name, text):
+        self.texts[name] = text
+
+    @rule(name=NAMES)
+    def delete(self, name):
+        before = self.folder.new(self.baseline)
+        gone = self.texts.pop(name, None)
+        if gone is not None:
+            assert len(self.folder.new(self.baseline)) <= len(before)
+
+    @rule(old=NAMES, new=NAMES)
+    def rename(self, old, new):
+        if old in self.texts and new not in self.texts:
+            before = len(self.folder.new(self.baseline))
+            self.texts[new] = self.texts.pop(old)
+            assert len(self.folder.new(self.baseline)) == before
+
+    @rule(old=NAMES, new=NAMES)
+    def copy(self, old, new):
+        if old in self.texts and new not in self.texts:
+            known, self.texts[new] = self.folder.count()[0], self.texts[old]
+            if known[self.texts[old]] >= self.accepted.count()[0][self.texts[old]]:
+                assert self.folder.new(self.baseline)
+
+    @rule()
+    def accept(self):
+        self.baseline = self.folder.review(self.baseline).summarize(self.folder.pieces())
+        self.accepted = self.folder
+        assert self.folder.new(self.baseline) == set()
+        assert self.baseline.count_gone(self.baseline) == 0
+
+    @rule()
+    def restore(self):
+        self.texts = dict(zip(self.accepted.names, self.accepted.texts, strict=True))
+        assert self.folder.new(self.baseline) == set()
+
+    @property
+    def folder(self):
+        return Folder(self.texts)
+
+    @invariant()
+    def counts(self):
+        """Of each pair of texts, as many are new as known documents do not account for."""
+        if not hasattr(self, "texts"):
+            return
+        now, _ = self.folder.count()
+        before, known_pairs = self.accepted.count()
+        known = {text: min(count, before[text]) for text, count in now.items()}
+        new = Counter()
+        for i, j in self.folder.pairs:
+            new[tuple(sorted((self.folder.texts[i], self.folder.texts[j])))] += 1
+        for a, b in known_pairs & set(new):
+            all_known = known[a] * known[b] if a != b else known[a] * (known[a] - 1) // 2
+            new[a, b] -= all_known
+        texts = self.texts
+        found = Counter(
+            tuple(sorted((texts[a], texts[b]))) for a, b in self.folder.new(self.baseline)
+        )
+        assert found == +new
+
+    @invariant()
+    def names(self):
+        """A pair of two documents that are as they were is not new."""
+        if not hasattr(self, "texts"):
+            return
+        was = dict(zip(self.accepted.names, self.accepted.texts, strict=True))
+        stayed = {name for name, text in self.texts.items() if was.get(name) == text}
+        paired = {(self.accepted.names[i], self.accepted.names[j]) for i, j in self.accepted.pairs}
+        for pair in self.folder.new(self.baseline):
+            assert not (set(pair) <= stayed and pair in paired)
+
+
+TestDays = Days.TestCase
+TestDays.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+
+
+def test_a_file_holds_a_baseline(tmp_path):
+    """One line a pair, sorted by names; any name is one line."""
+    folder = Folder({b"b": 1, b"a": 1, b"tab\t\n": 2, b"\xff": 2, b"far": 7, b'"q"': 1})
+    baseline = folder.review(Baseline(WORDS)).summarize(folder.pieces())
+    baseline.save(tmp_path / "known")
+    loaded = load_baseline(tmp_path / "known")
+    assert (loaded.lines, loaded.shingle) == (baseline.lines, WORDS)
+    head, *lines = (tmp_path / "known").read_bytes().splitlines()
+    assert json.loads(head.removeprefix(b"# lshdup baseline 1 ")) == WORDS.to_json()
+    assert lines == sorted(lines)
+    assert [line.split(b"\t")[:2] for line in lines] == [
+        [rb'"\"q\""', rb'"tab\t\n"'],
+        [rb'"\"q\""', b"a"],
+        [rb'"\"q\""', b"b"],
+        [rb'"tab\t\n"', rb'"\udcff"'],
+    ]
+    assert folder.new(loaded) == set()
+
+
+def test_lines_grow_with_copies_and_not_with_their_square():
+    folder = Folder({b"%03d" % number: 3 for number in range(100)})
+    baseline = folder.review(Baseline(WORDS)).summarize(folder.pieces())
+    assert len(baseline.lines) == 99
+    assert folder.new(baseline) == set()
+    more = Folder(dict(zip(folder.names, folder.texts, strict=True)) | {b"050 copy": 3})
+    assert len(more.new(baseline)) == 100
+    assert all(b"050 copy" in pair for pair in more.new(baseline))
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "repaired"),
+    [
+        (b"", "is no baseline", False),
+        (b"docs/a\tdocs/b\n", "is no baseline", False),
+        (b"# lshdup baseline 2 {}\n", "is no baseline", False),
+        (b"# lshdup baseline 1 {}\n", "is no baseline", False),
+        (b"HEAD<<<<<<< ours\n", "line 2 is no pair", True),
+        (b"HEADa\tb\t1\t2\na\tb\t1\n", "line 3 is no pair", True),
+        (b'HEAD"a\tb\t1\t2\n', "line 2 is no pair", True),
+    ],
+)
+def test_other_files_are_refused(tmp_path, content, error, repaired):
+    """A line that is none is left out only where the file is to be written anew."""
+    Baseline(WORDS).save(tmp_path / "known")
+    head = (tmp_path / "known").read_bytes()
+    (tmp_path / "known").write_bytes(content.replace(b"HEAD", head))
+    with pytest.raises(LshdupError, match=error):
+        load_baseline(tmp_path / "known")
+    if repaired:
+        assert load_baseline(tmp_path / "known", repair=True).shingle == WORDS
+    else:
+        with pytest.raises(LshdupError, match=error):
+            load_baseline(tmp_path / "known", repair=True)
