@@ -14,10 +14,10 @@ _I64 = NDArray[np.int64]
 
 def find_shared(here: DocumentList, there: DocumentList) -> _I64:
     """Return the documents here that are documents there as well: int64 array."""
-    files = _resolve_files(here), _resolve_files(there)
+    files = resolve_files(here), resolve_files(there)
     paths = {path for path, _ in files[0]} & {path for path, _ in files[1]}
     mine, theirs = (
-        np.flatnonzero(np.isin(_files_of(each), [at for path, at in found if path in paths]))
+        np.flatnonzero(np.isin(files_of(each), [at for path, at in found if path in paths]))
         for each, found in zip((here, there), files, strict=True)
     )
     return match_paths(here, there, mine, theirs)[0]
@@ -46,7 +46,7 @@ def resolve_paths(documents: DocumentList, rows: _I64) -> list[bytes]:
     ]
 
 
-def _files_of(documents: DocumentList) -> _I64:
+def files_of(documents: DocumentList) -> _I64:
     """Return the number of the file of each document: int64 array."""
     every = np.arange(len(documents))
     locations = documents.locations
@@ -54,9 +54,9 @@ def _files_of(documents: DocumentList) -> _I64:
     return numbers
 
 
-def _resolve_files(documents: DocumentList) -> list[tuple[bytes, int]]:
+def resolve_files(documents: DocumentList) -> list[tuple[bytes, int]]:
     """Return the real path and the number of each file that documents are in."""
-    numbers = distinct(_files_of(documents))[0].tolist()
+    numbers = distinct(files_of(documents))[0].tolist()
     at = documents.path if documents.locations is None else documents.file_path
     return list(zip(_resolve(map(at, numbers)), numbers, strict=True))
 

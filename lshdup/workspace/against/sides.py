@@ -17,22 +17,6 @@ from lshdup.utils.ragged import RaggedSets, SetSource
 from lshdup.workspace.against.shared import find_shared, match_paths, resolve_paths
 
 
-def files_of(documents: DocumentList) -> NDArray[np.int64]:
-    """Return the number of the file of each document: int64 array of shape (n,)."""
-    every = np.arange(len(documents))
-    numbers: NDArray[np.int64] = (
-        every if documents.locations is None else documents.locations.files_of(every)
-    )
-    return numbers
-
-
-def resolve_files(documents: DocumentList) -> list[tuple[bytes, int]]:
-    """Return the real path and the number of each file that documents are in."""
-    numbers = distinct(files_of(documents))[0].tolist()
-    at = documents.path if documents.locations is None else documents.file_path
-    return list(zip(_resolve(map(at, numbers)), numbers, strict=True))
-
-
 @dataclass(frozen=True)
 class Side:
     """A collection with signatures, and the functions that give shingle sets of documents
@@ -55,20 +39,6 @@ class Side:
         assert self.collection.signatures is not None
         return self.collection.signatures
 
-<<<<<<< HEAD
-=======
-    def resolve_paths(self, documents: NDArray[np.int64]) -> list[bytes]:
-        """Return the real path of each document; of a part of a file, with its name."""
-        return [
-            path if self.documents.is_file(row) else path + b"\0" + self.documents.names[row]
-            for row, path in zip(
-                documents.tolist(),
-                _resolve(map(self.documents.path, documents.tolist())),
-                strict=True,
-            )
-        ]
-
->>>>>>> main
     def find_existing(self, documents: NDArray[np.int64]) -> int:
         """Return the first of these documents whose file exists; -1 if none does."""
         for row in documents.tolist():
@@ -127,16 +97,7 @@ class Sides:
 
     def find_shared(self) -> NDArray[np.int64]:
         """Return the documents of DOCS that are documents of OTHER as well: int64 array."""
-<<<<<<< HEAD
         return find_shared(self.here.documents, self.there.documents)
-=======
-        mine, theirs = self.here.documents, self.there.documents
-        here, there = resolve_files(mine), resolve_files(theirs)
-        paths = {path for path, _ in here} & {path for path, _ in there}
-        left = np.isin(files_of(mine), [number for path, number in here if path in paths])
-        right = np.isin(files_of(theirs), [number for path, number in there if path in paths])
-        return self.match_paths(np.flatnonzero(left), np.flatnonzero(right))[0]
->>>>>>> main
 
     def build_band_keys(self, plan: BandPlan, jobs: int) -> NDArray[np.uint64]:
         """Return the keys of all documents in all bands: uint64 array of shape (bands, n)."""

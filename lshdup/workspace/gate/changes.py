@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from lshdup.documents.document_list import DocumentList
 from lshdup.errors import InputError
 from lshdup.utils.messages import printable
-from lshdup.workspace.against.sides import files_of, resolve_files
+from lshdup.workspace.against.shared import files_of, resolve_files
 
 #: Variables that a hook of git has, and that name another repository than the one of a folder.
 _OF_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
