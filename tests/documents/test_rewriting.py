@@ -290,8 +290,18 @@ def test_several_files_go_to_a_folder(tmp_path):
     with pytest.raises(ParameterError, match="is no folder"):
         write_without(documents, one, tmp_path / "file")
     (tmp_path / "y/y.jsonl").rename(tmp_path / "y/x.jsonl")
+    documents = listed(tmp_path / "x/x.jsonl", tmp_path / "y/x.jsonl")
+    one = np.array([index_of(documents, f"{tmp_path}/y/x.jsonl:1")])
+    assert write_without(documents, one, tmp_path / "more") == [
+        tmp_path / "more/x/x.jsonl",
+        tmp_path / "more/y/x.jsonl",
+    ]
+    assert (tmp_path / "more/x/x.jsonl").read_text() == '{"text":"a"}\n{"text":"b"}\n'
+    assert (tmp_path / "more/y/x.jsonl").read_text() == '{"text":"b"}\n'
+    packed = tmp_path / "x/x.jsonl.xz"
+    packed.write_bytes(lzma.compress((tmp_path / "x/x.jsonl").read_bytes()))
     with pytest.raises(ParameterError, match=r"two of the files are called x\.jsonl"):
-        write_without(listed(tmp_path / "x/x.jsonl", tmp_path / "y/x.jsonl"), one, tmp_path / "out")
+        write_without(listed(tmp_path / "x/x.jsonl", packed), one, tmp_path / "out")
 
 
 def test_what_is_refused(tmp_path):

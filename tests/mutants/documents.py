@@ -111,6 +111,20 @@ MUTANTS = [
         "tests/documents/test_delimited.py -k byte_order",
     ),
     Mutant(
+        "rewriting: a part of a row group is counted as if it were the first",
+        "lshdup/documents/rewriting/rewrite.py",
+        "table = change(table, starts[some] - at, documents[some])",
+        "table = change(table, starts[some] - starts[some][0], documents[some])",
+        "tests/documents/test_rewriting.py -k 'row_group or parquet'",
+    ),
+    Mutant(
+        "rewriting: a disk without room is found out when it is full",
+        "lshdup/documents/rewriting/targets.py",
+        "if size > free and not",
+        "if size < 0 and not",
+        "tests/documents/test_rewriting.py -k no_room",
+    ),
+    Mutant(
         "cutting: a field begins where the one before it ends",
         "lshdup/documents/rewriting/cutting.py",
         "begin += len(text) + len(PART)",

@@ -53,7 +53,7 @@ def write_without(
     documents : records.
     dropped : int64 array, indices of documents.
     target : a file; for several files, or if it is a folder or ends with a slash, the folder for
-        files of the same names, which is made.
+        files of the same names, which is made; also the folders that tell files of one name apart.
 
     """
 
@@ -99,9 +99,9 @@ def rewrite(
     assert locations is not None
     if files:
         check_room([path for _, path in files], targets, share)
-    if targets and targets[0] != Path(target):
-        with _reporting(Path(target)):
-            Path(target).mkdir(parents=True, exist_ok=True)
+    for folder in dict.fromkeys(goal.parent for goal in targets if goal != Path(target)):
+        with _reporting(folder):
+            folder.mkdir(parents=True, exist_ok=True)
     examples = _examples(documents)
     total, done = sum(os.path.getsize(path) for _, path in files), 0  # noqa: PTH202 (bytes path)
     order = np.lexsort((locations.starts[changed], locations.file[changed]))

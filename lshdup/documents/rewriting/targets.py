@@ -105,6 +105,11 @@ def _is_one_of(output: Path, paths: Iterable[bytes]) -> bool:
 
 
 def _targets(paths: list[bytes], target: Path | str) -> list[Path]:
+    """Return the file that is written for each of some files.
+
+    In a folder they have their own names; if two have one name, all keep the folders they are in,
+    below the one that they share.
+    """
     is_folder = os.fspath(target).endswith("/")
     target = Path(target)
     if len(paths) == 1 and not (is_folder or target.is_dir()):
@@ -115,13 +120,21 @@ def _targets(paths: list[bytes], target: Path | str) -> list[Path]:
         )
         raise ParameterError(message, "name a folder: each file gets its own name in it")
     names = [os.path.basename(path) for path in paths]  # noqa: PTH119 (bytes path)
-    names = [bare_name(name) if name.lower().endswith(_UNWRITTEN) else name for name in names]
+    if len(set(map(_written_name, names))) < len(names):
+        paths = [os.path.abspath(path) for path in paths]  # noqa: PTH100 (bytes path)
+        top = os.path.commonpath([os.path.dirname(path) for path in paths])  # noqa: PTH120
+        names = [os.path.relpath(path, top) for path in paths]
+    names = [_written_name(name) for name in names]
     again = next((name for name, n in Counter(names).items() if n > 1), None)
     if again is not None:
         name = os.fsdecode(again)
         message = f"two of the files are called {name}: they cannot be written to one folder"
         raise ParameterError(message, "write them in two runs, to two folders")
     return [target / os.fsdecode(name) for name in names]
+
+
+def _written_name(name: bytes) -> bytes:
+    return bare_name(name) if name.lower().endswith(_UNWRITTEN) else name
 
 
 def _check(path: bytes, kind: Kind, target: Path) -> None:
