@@ -110,6 +110,7 @@ class Journal(Parts):
         )
         super().__init__(store.folder / ".journal", header, say)
         self._filter_arrays = filter_arrays(shingle_filter)
+        self.on_add: Callable[[], None] = lambda: None  #: notified of each part that is written
 
     def load_finished(self, arrays: Arrays) -> Collection | None:
         """Return the documents that an interrupted run with the same parameters has finished.
@@ -133,6 +134,14 @@ class Journal(Parts):
     def add(self, part: Collection) -> None:
         """Write a finished batch."""
         self.write(collection_arrays(part, "journal"))
+        if not self._failed:
+            self.on_add()
+
+    def beside(self, name: str, header: Mapping[str, Any]) -> Parts:
+        """Return parts of something else that is made of the same documents, and removed with
+        this journal. They can be written when it has a part.
+        """
+        return Parts(self._folder / name, {"stage": name, **header}, self._say)
 
 
 class StageJournal(Parts):

@@ -11,6 +11,7 @@ from lshdup.collection.collect import OnSets
 from lshdup.documents.document_list import DocumentList, typed_name
 from lshdup.documents.records import by_number
 from lshdup.errors import ArtifactError, ParameterError
+from lshdup.params import ShingleParams
 from lshdup.skipped import Reason, Skipped, SkippedFile
 from lshdup.store.store import Store
 from lshdup.utils.arrays import Arrays
@@ -27,7 +28,7 @@ _MUCH = 2 << 30
 _COLUMN_BYTES = 96
 
 if TYPE_CHECKING:
-    from lshdup.store.journal import StageJournal
+    from lshdup.store.journal import Journal, StageJournal
 
 
 class RunContext:
@@ -74,6 +75,8 @@ class RunContext:
         self.arrays = Arrays(memory or default_limit(), lambda: None if read_only else folder)
         self._said: set[str] = set()
         self.on_sets: OnSets | None = None  #: notified of the sets of documents that are read
+        #: notified of the journal of these documents
+        self.on_journal: Callable[[Journal, ShingleParams], None] = lambda _, __: None
 
     def say_once(self, line: str) -> None:
         """Say a line that several steps would say."""

@@ -158,7 +158,10 @@ def _open_journal(
         return None
     from lshdup.store.journal import Journal  # Imported here to keep `query` fast.
 
-    return Journal(run.store, shingle, sketch, documents.record_fields, run.say, shingle_filter)
+    fields = documents.record_fields
+    journal = Journal(run.store, shingle, sketch, fields, run.say, shingle_filter)
+    run.on_journal(journal, shingle)
+    return journal
 
 
 def _save(

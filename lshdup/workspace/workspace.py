@@ -119,7 +119,7 @@ class Workspace(RunContext):
         from lshdup.workspace.containment import joining  # Imported here to keep `query` fast.
 
         sampled = joining.new_collector(merge_params(BandParams, request.given), request)
-        self.on_sets = sampled.add
+        self.on_sets, self.on_journal = sampled.add, sampled.follow
         try:
             # Sets are in memory twice while they are gathered.
             collection = self.load_or_collect_signatures(request, request.memory // 2)
@@ -127,7 +127,7 @@ class Workspace(RunContext):
             sampled.seed = collection.sketch.seed  # That of the store, if nothing was read.
             return collection, sampled
         finally:
-            self.on_sets = None
+            self.on_sets, self.on_journal = None, lambda _, __: None
 
     def find_contained_pairs(
         self,

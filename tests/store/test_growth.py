@@ -60,7 +60,8 @@ def folders_of(store):
     folders, pairs = compare_folders(indexed.collection, found.clusters, 0.5)
     documents = indexed.collection.documents
     names = [folders.typed_names(documents, each) for each in (pairs.inside, pairs.holder)]
-    return names, [getattr(pairs, name).tolist() for name in pairs.__dataclass_fields__]
+    columns = [getattr(pairs, name) for name in pairs.__dataclass_fields__ if name != "common"]
+    return (*names, pairs.common), [column.tolist() for column in columns]
 
 
 def contained_of(store):

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,16 @@ from lshdup.collection.collection import Collection
 from lshdup.documents.reading import runs
 from lshdup.errors import ArtifactError
 from lshdup.lsh.samples import sample_sets
-from lshdup.store.samples_io import StoredSamples, load_samples, save_samples
+from lshdup.params import ShingleParams
+from lshdup.store.journal import Journal
+from lshdup.store.members import DAMAGED
+from lshdup.store.samples_io import (
+    StoredSamples,
+    describe_samples,
+    load_samples,
+    read_samples,
+    save_samples,
+)
 from lshdup.utils.messages import count_of
 from lshdup.utils.ragged import RaggedSets, SetSource
 from lshdup.workspace.context import RunContext
@@ -35,12 +45,33 @@ class SampleCollector:
         self.rate, self.seed = rate, seed
         self.parts: list[Part] = []
         self._room = room
+        self._written = 0  # parts that an interrupted run leaves
+
+    def follow(self, journal: Journal, shingle: ShingleParams) -> None:
+        """Take the samples that an interrupted run has left beside its journal, and leave those of
+        this run there.
+        """
+        left = journal.beside("samples", describe_samples(shingle, self.rate, self.seed))
+        for artifact in left.load():
+            with suppress(ArtifactError, *DAMAGED):
+                stored = read_samples(artifact, self.rate, self.seed)
+                self._keep((stored.prints.copy(), stored.samples.copy()))
+        self._written = len(self.parts)
+
+        def write() -> None:
+            new = self.parts[self._written :]
+            if new:
+                left.write(_gather(new, self.rate, self.seed).arrays)
+                self._written += len(new)
+
+        journal.on_add = write
 
     def add(self, sets: RaggedSets, prints: NDArray[np.uint64]) -> None:
         """Keep the samples of some sets. For any thread."""
-        if self._room < 0:
-            return
-        part = prints.copy(), sample_sets(sets, self.rate, self.seed).copy().sort()
+        if self._room >= 0:
+            self._keep((prints.copy(), sample_sets(sets, self.rate, self.seed).copy().sort()))
+
+    def _keep(self, part: Part) -> None:
         self._room -= part[1].values.nbytes
         if self._room < 0:
             self.parts.clear()
