@@ -6,12 +6,14 @@ import json
 import os
 import random
 import re
+from collections import defaultdict
 
 import pytest
 
 from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import list_tokens
-from tests.conftest import require
+from tests import reference
+from tests.conftest import ROOT, require
 
 PASSAGE = (
     "Größe ist nicht alles, aber „ohne sie“ ist manches nichts — sagte der alte Mann am Meer zu "
@@ -298,3 +300,43 @@ def test_with_a_gap_places_may_differ_in_some_words(run, tmp_path):
         ("d/a", 1, 61),
         ("d/b", 0, 60),
     ]
+
+
+def test_the_sample_corpus_against_brute_force(run):
+    """Every run of 50 tokens that recurs is in a place, each place repeats, and none is longer."""
+    least = 50
+    tokens = {}
+    for path in sorted((ROOT / "sample_corpus").rglob("*")):
+        if path.is_file():
+            data = path.read_bytes()
+            try:
+                text = data.decode()
+            except UnicodeDecodeError:
+                text = data.decode("cp1252")
+            text = reference.visible_text(text) if path.suffix == ".html" else text
+            name = str(path.relative_to(ROOT))
+            tokens[name] = reference.word_tokens(reference.normal_form(text))
+    runs = defaultdict(list)
+    for name, words in tokens.items():
+        for at in range(len(words) - least + 1):
+            runs[tuple(words[at : at + least])].append((name, at))
+    expected = {
+        (name, at + i)
+        for places in runs.values() if len(places) > 1
+        for name, at in places for i in range(least)
+    }  # fmt: skip
+    out = run("passages", "sample_corpus", "--no-store", "--format", "jsonl", cwd=ROOT).out
+    found, passages = set(), defaultdict(list)
+    for row in map(json.loads, out.splitlines()):
+        if row.get("document"):
+            passages[row["passage"]].append((row["document"], row["token_start"], row["token_end"]))
+    for places in passages.values():
+        texts = {tuple(tokens[name][start:end]) for name, start, end in places}
+        assert len(texts) == 1 < len(places)
+        before = {tokens[name][start - 1] if start else None for name, start, _ in places}
+        behind = {tokens[name][end] if end < len(tokens[name]) else None for name, _, end in places}
+        assert len(before) > 1 or None in before
+        assert len(behind) > 1 or None in behind
+        found |= {(name, at) for name, start, end in places for at in range(start, end)}
+    assert found == expected
+    assert len(passages) > 200
