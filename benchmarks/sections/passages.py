@@ -56,7 +56,7 @@ def _beside_pairs(bench: Bench) -> Table:
 
 
 def _beside_suffix_array(bench: Bench) -> Table:
-    n = 3 * bench.documents // 10  # The memory of a suffix array is in proportion to the text.
+    n = bench.documents
     table = Table(f"The stretches that recur, by a suffix array of all bytes; {n:,} files.")
     if not installed("pydivsufsort"):
         table.add(what="pydivsufsort: not installed")

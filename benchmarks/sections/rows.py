@@ -66,7 +66,7 @@ def section(bench: Bench) -> list[Table]:
                     m, smaller = before[what]
                     slope = {each: (costs[each] - smaller[each]) / (n - m) for each in costs}
                     slopes.rows.append(_slope(kind, f"{m:,} to {n:,}", what, slope))
-                    if n == numbers[-1]:
+                    if n == numbers[-1] >= _MANY:  # fewer say little of so many
                         planned.rows.append(_plan(kind, n, what, costs, slope))
                 before[what] = n, costs
         if numbers:

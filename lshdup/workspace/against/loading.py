@@ -24,7 +24,7 @@ from lshdup.skipped import Reason, Skipped
 from lshdup.store.store import Store
 from lshdup.utils.messages import count_of, quote_command
 from lshdup.utils.parallel import Progress, no_progress
-from lshdup.utils.ragged import RaggedSets
+from lshdup.utils.ragged import RaggedSets, SetSource
 from lshdup.workspace.against.pairs import (
     CrossPairs,
     ExpandedCrossPairs,
@@ -106,7 +106,8 @@ class Against:
         """
         sides, duplicate_of = self.sides, self.sides.find_exact_duplicates()
         source = partial(self._load_sets, "containment")
-        given = JoinInput(duplicate_of, sides.sizes, source, sides.sample, sides.split)
+        sample_of = partial(sides.sample, source)
+        given = JoinInput(duplicate_of, sides.sizes, source, sample_of, sides.split)
         found = join_contained(given, self.params, request, progress, on_plan, sample=sample)
         return CrossPairs(found, duplicate_of, np.zeros(0, np.uint64))
 
@@ -266,12 +267,11 @@ def _load_side(workspace: Workspace, request: Request, *, samples: bool) -> Side
         return Side(collection, workspace.set_source(collection, request.jobs))
     # The memory is that of both sides.
     collection, sampled = workspace.collect_to_join(replace(request, memory=request.memory // 2))
-    source = workspace.set_source(collection, request.jobs)
 
-    def sample(members: NDArray[np.int64], rate: int) -> RaggedSets:
+    def sample(members: NDArray[np.int64], rate: int, source: SetSource) -> RaggedSets:
         return load_or_make_samples(workspace, collection, members, rate, sampled, source)
 
-    return Side(collection, source, sample)
+    return Side(collection, workspace.set_source(collection, request.jobs), sample)
 
 
 def _load_store(

@@ -22,14 +22,15 @@ from lshdup.workspace.against.shared import find_shared, match_paths, resolve_pa
 @dataclass(frozen=True)
 class Side:
     """A collection with signatures, and the functions that give shingle sets of documents
-    (ascending int64 array), and their samples at a rate if samples may be joined.
+    (ascending int64 array), and their samples at a rate if samples may be joined: these are made
+    of the sets that another function gives, but for those that are known.
 
     The set of a document that cannot be read any more is empty.
     """
 
     collection: Collection
     source: SetSource
-    sample: Callable[[NDArray[np.int64], int], RaggedSets] | None = None
+    sample: Callable[[NDArray[np.int64], int, SetSource], RaggedSets] | None = None
 
     @property
     def documents(self) -> DocumentList:
@@ -133,10 +134,14 @@ class Sides:
         here, there = self.separate(documents)
         return RaggedSets.concatenate([self.here.source(here), self.there.source(there)])
 
-    def sample(self, documents: NDArray[np.int64], rate: int) -> RaggedSets:
-        """Return samples of the shingle sets of documents (ascending int64 array)."""
+    def sample(self, source: SetSource, documents: NDArray[np.int64], rate: int) -> RaggedSets:
+        """Return samples of the shingle sets of documents (ascending int64 array).
+
+        source : gives the sets of documents whose samples are not known.
+        """
         assert self.here.sample is not None
         assert self.there.sample is not None
         here, there = self.separate(documents)
-        parts = [self.here.sample(here, rate), self.there.sample(there, rate)]
-        return RaggedSets.concatenate(parts)
+        of_here = self.here.sample(here, rate, source)
+        of_there = self.there.sample(there, rate, lambda some: source(some + self.split))
+        return RaggedSets.concatenate([of_here, of_there])
