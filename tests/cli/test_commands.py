@@ -1013,6 +1013,9 @@ def test_help_ends_with_examples_that_run(run, corpus, tmp_path, command):
     short = run(command, "-h").out.decode()
     assert len(short.splitlines()) <= 40
     assert max(map(len, short.splitlines())) <= 80
+    options = [each for each in lshdup.get_command(None, command).params if each.opts[0][0] == "-"]
+    shown = sum(not each.hidden for each in options) - 1  # without -h
+    assert f"\nAll {shown} options: " in short
     found = examples(run(command, "--help").out.decode())
     assert len(found) >= 2
     assert examples(short) == found[:2]

@@ -217,7 +217,9 @@ def load_sides(
             )
             beside = None
     secret = request.given.get("secret", b"")
-    workspace = Workspace(beside, say, skipped, progress, secret, apart=store)
+    # The memory is that of both sides.
+    memory = request.memory // 2
+    workspace = Workspace(beside, say, skipped, progress, secret, apart=store, memory=memory)
     params = merge_params(BandParams, request.given)
     if request.documents and bands:  # A promise that cannot be kept is refused before the work.
         plan_bands(merge_params(SketchParams, request.given).perms, params)
@@ -225,7 +227,7 @@ def load_sides(
     collection = here.collection
     if there is None:
         say(_advise_index(others))
-        reader = Workspace(None, say, skipped_there, progress, secret, apart=store)
+        reader = Workspace(None, say, skipped_there, progress, secret, apart=store, memory=memory)
         there = _read_other(reader, request, others, collection, samples=samples)
     if not are_same_filters(collection.shingle_filter, there.collection.shingle_filter):
         message = (
@@ -236,7 +238,7 @@ def load_sides(
             message,
             "use the same --template for both, and no --ignore-common, which counts one side only",
         )
-    return Against(Sides(here, there), other, params, fates)
+    return Against(Sides(here, there, workspace.arrays), other, params, fates)
 
 
 def _select_store(others: tuple[bytes, ...]) -> Path | None:
@@ -287,8 +289,9 @@ def _load_store(
 
     secret = request.given.get("secret", b"")
     workspace = Workspace(
-        folder, lambda text: say(f"{folder}: {text}"), count, secret=secret, read_only=True
-    )
+        folder, lambda text: say(f"{folder}: {text}"), count, secret=secret, read_only=True,
+        memory=request.memory // 2,
+    )  # fmt: skip
     names = {each.name for each in fields(BandParams)}
     given = {name: value for name, value in request.given.items() if name in names}
     stored = Request(
