@@ -44,9 +44,12 @@ def format_short_help(ctx: click.Context) -> str:
     formatter.write_paragraph()
     with formatter.indentation():
         formatter.write_text(" ".join(first.split()))
-    by_name = {
-        each.name: each for each in command.get_params(ctx) if isinstance(each, click.Option)
-    }
+    options = [
+        each
+        for each in command.get_params(ctx)
+        if isinstance(each, click.Option) and not each.hidden
+    ]
+    by_name = {each.name: each for each in options}
     records = list(_records(ctx, [by_name[name] for name in NEEDED if name in by_name]))
     if records:
         with formatter.section("Options"):
@@ -56,7 +59,7 @@ def format_short_help(ctx: click.Context) -> str:
     )
     with formatter.section("Examples"):
         formatter.write("".join(f"  {line}\n" for line in examples[:_EXAMPLES]))
-    count = len(by_name) - 2  # without -h and --help
+    count = len(options) - 2  # without -h and --help
     formatter.write(f"\nAll {count} options: {ctx.command_path} --help\n")
     return formatter.getvalue().rstrip("\n")
 

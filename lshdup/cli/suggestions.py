@@ -54,7 +54,7 @@ _OTHER_OPTIONS = {
     "--min-length": "--min-tokens N leaves out documents of fewer than N tokens",
     "--measure": "it is of pairs, query and show: groups by containment would chain all pages that "
     "hold one template",
-    "--passages": "it is called --differences N",
+    "--passages": "`lshdup report --differences N` shows where N pairs differ",
     "--delete": "lshdup deletes nothing; `lshdup clusters --emit drop` lists the files that can go",
 }
 

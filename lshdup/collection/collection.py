@@ -16,6 +16,7 @@ from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import fingerprint_sets
 from lshdup.skipped import SkippedFile
+from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.ragged import RaggedSets, StringTable
 
 _NO_DOCUMENTS = np.zeros(0, np.int64)
@@ -192,8 +193,11 @@ class Collection:
             return replace(self, sets=sets)
         return replace(self, sets=None, unfiltered=replace(self.unfiltered, sets=sets))
 
-    def take(self, rows: NDArray[np.int64]) -> "Collection":
-        """Return the documents at ascending `rows` with everything that was made of them."""
+    def take(self, rows: NDArray[np.int64], arrays: Arrays = IN_MEMORY) -> "Collection":
+        """Return the documents at ascending `rows` with everything that was made of them.
+
+        arrays : makes the arrays of the result, but for the sets.
+        """
         notes, unfiltered = self.notes, self.unfiltered
         if unfiltered is not None:
             whole = unfiltered.sets
@@ -203,10 +207,10 @@ class Collection:
         office = notes.office_documents[np.isin(notes.office_documents, rows)]
         return replace(
             self,
-            documents=self.documents.take(rows),
-            columns={name: column[rows] for name, column in self.columns.items()},
+            documents=self.documents.take(rows, arrays),
+            columns={name: arrays.take(column, rows) for name, column in self.columns.items()},
             sets=self.sets.take(rows) if self.sets is not None else None,
-            signatures=self.signatures[rows] if self.signatures is not None else None,
+            signatures=None if self.signatures is None else arrays.take(self.signatures, rows),
             notes=ReadingNotes(
                 np.searchsorted(rows, office),
                 notes.reader,

@@ -85,22 +85,31 @@ class _SetReader:
         files, once. documents : ascending.
         """
         if self._collection.documents.has_parquet:
-            self._expected = documents
+            self._expected, self._kept = documents, None
 
     def __call__(self, wanted: NDArray[np.int64]) -> RaggedSets:
-        expected = self._expected
-        if len(expected) and self._kept is None:
-            self._kept = self._read_once()
-            if self._kept is None:  # The disk has no room.
-                self._expected = expected[:0]
-        if self._kept is None:
+        sets = self._find_kept(wanted)
+        if sets is None:
             sets = self._read(wanted)
-        else:
-            sets = self._kept.take(self._place[np.searchsorted(expected, wanted)].astype(np.int64))
         for index in sorted(set(wanted.tolist()) & self._lost.keys() - self._reported):
             self._reported.add(index)
             self._on_skipped(self._lost[index])
         return sets
+
+    def _find_kept(self, wanted: NDArray[np.int64]) -> RaggedSets | None:
+        """Return sets that are read once; None if not all of these documents are expected."""
+        expected = self._expected
+        if not len(expected):
+            return None
+        if self._kept is None:
+            self._kept = self._read_once()
+            if self._kept is None:  # The disk has no room.
+                self._expected = expected[:0]
+                return None
+        at = np.minimum(np.searchsorted(expected, wanted), len(expected) - 1)
+        if not np.array_equal(expected[at], wanted):
+            return None
+        return self._kept.take(self._place[at].astype(np.int64))
 
     def _read(self, wanted: NDArray[np.int64]) -> RaggedSets:
         """Return the sets of documents (ascending int64 array), read again."""

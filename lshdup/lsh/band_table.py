@@ -89,7 +89,7 @@ class StoredBandTable(BandTable):
     A query needs the keys of few documents. All keys are made when they are requested together.
 
     signatures : uint32 array of shape (n_docs, K). plan : the bands. order : as of `BandTable`.
-    jobs : threads that make all keys.
+    jobs : threads that make all keys. arrays : makes their array.
     """
 
     def __init__(
@@ -98,14 +98,16 @@ class StoredBandTable(BandTable):
         plan: BandPlan,
         order: NDArray[np.uint32],
         jobs: int = 1,
+        arrays: Arrays = IN_MEMORY,
     ) -> None:
         self._signatures, self._plan, self.order, self._jobs = signatures, plan, order, jobs
+        self._arrays = arrays
         self.documents = len(signatures)
 
     @cached_property
     def keys(self) -> NDArray[np.uint64]:
         """The key of every document in every band: uint64 array of shape (bands, n_docs)."""
-        return band_keys(np.asarray(self._signatures), self._plan, self._jobs)
+        return band_keys(np.asarray(self._signatures), self._plan, self._jobs, self._arrays)
 
     def keys_of(self, document: int) -> NDArray[np.uint64]:
         """Return the keys of a document: uint64 array of shape (bands,)."""

@@ -58,6 +58,10 @@ class Parts:
                     self._last_number = int(paths[-1].stem)
                     yield part
 
+    def size(self) -> int:
+        """Return the bytes of the parts."""
+        return sum(each.stat().st_size for each in self._folder.glob("*.npz"))
+
     def is_due(self) -> bool:
         """Return whether the stage is long."""
         return not self._failed and time.monotonic() - self._started >= PATIENCE

@@ -21,6 +21,7 @@ from lshdup.store import npz
 from lshdup.store.members import DAMAGED, damage_explained, read_column, refuse_if
 from lshdup.store.npz import Array
 from lshdup.store.store import Store
+from lshdup.utils.arrays import IN_MEMORY, Arrays
 
 #: More verified pairs than this (64 MB) are not kept for the next run.
 _MOST_PAIRS = 1 << 22
@@ -51,12 +52,14 @@ def load_index(
     verify: bool = True,
     in_order: bool = True,
     jobs: int = 1,
+    arrays: Arrays = IN_MEMORY,
 ) -> tuple[Index, BandParams] | None:
     """Load bands.npz. Return None if it is missing or was made from another collection.
 
     verify : whether every byte is verified. Raises ArtifactError if the artifact is damaged.
     in_order : whether all keys are made then, on `jobs` threads, to see that the buckets are in
         order.
+    arrays : makes the array of the keys.
     """
     path = store.path("bands")
     # A query reads all of `firsts`.
@@ -79,7 +82,7 @@ def load_index(
         fits = fits and (not verify or order.max(initial=0) < max(n, 1))
         refuse_if(not fits, "it names documents that are not there")
         assert collection.signatures is not None
-        table = StoredBandTable(collection.signatures, plan, order, jobs)
+        table = StoredBandTable(collection.signatures, plan, order, jobs, arrays)
         refuse_if(verify and in_order and not table.is_in_order(), "its buckets are not in order")
         return Index(plan, table, duplicate_of), params
 

@@ -93,14 +93,18 @@ class RunContext:
         if any(each.reason == Reason.FORMAT and is_lacking(each.detail) for each in skipped):
             self.say(f"files that zstd made are not read; {PIP} reads them")
 
-    def expect_signatures(self, documents: DocumentList, perms: int) -> None:
+    def expect_signatures(self, documents: DocumentList, perms: int, there: int = 0) -> None:
         """Say how many bytes a long run will write to the store; refuse it if there is no room.
 
-        Signatures are there twice while they are saved, and beside them a journal or a band table.
+        Names, columns and signatures are there twice while they are saved, and beside them in a
+        journal, or a band table is.
+
+        there : bytes of the journal of an interrupted run.
         """
         if self.store is None or self.read_only:
             return
-        size = documents.names.blob.nbytes + len(documents) * (_COLUMN_BYTES + 12 * perms)
+        each = documents.names.blob.nbytes + len(documents) * (_COLUMN_BYTES + 4 * perms)
+        size = 3 * each - there
         if size < _MUCH:
             return
         free = shutil.disk_usage(self.store.folder).free

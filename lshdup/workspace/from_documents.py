@@ -290,7 +290,7 @@ def _collect(
     if not request.check_content:
         previous = _load_previous(run, request, documents, shingle, sketch, shingle_filter, journal)
     if sketch is not None and (previous is None or (previous.rows < 0).any()):
-        run.expect_signatures(documents, sketch.perms)
+        run.expect_signatures(documents, sketch.perms, journal.size() if journal else 0)
     collection = collect(
         documents, shingle, sketch, shingle_filter=shingle_filter, jobs=request.jobs,
         previous=previous, keep=keep, arrays=run.arrays, progress=run.progress, checkpoint=journal,

@@ -127,8 +127,9 @@ def _load(
         return None
     try:
         return results_io.load_index(
-            run.store, collection, verify=verify, in_order=in_order, jobs=request.jobs
-        )
+            run.store, collection, verify=verify, in_order=in_order, jobs=request.jobs,
+            arrays=run.arrays,
+        )  # fmt: skip
     except ArtifactError as error:
         if not request.documents:
             raise

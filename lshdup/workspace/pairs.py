@@ -47,7 +47,9 @@ def load_or_find_pairs(
                 _save(run, indexed, params, found)
         return found
     run.progress("candidates", 0, 0)
-    is_new = earlier is None and params.verify == "exact"
+    # If most candidates are known, few sets are needed.
+    knows_most = earlier is not None and earlier.has_verified_all(bands.threshold)
+    is_new = not knows_most and params.verify == "exact"
     journal = resumed = None
     if is_new:
         journal = run.stage_journal(

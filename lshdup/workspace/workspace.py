@@ -177,7 +177,7 @@ class Workspace(RunContext):
 
     def set_source(self, collection: Collection, jobs: int) -> SetSource:
         """Return the function that gives the sets of a collection."""
-        return set_source(collection, jobs, self.skipped)
+        return set_source(collection, jobs, self.skipped, arrays=self.arrays)
 
     def say_large_bucket(self, indexed: IndexedCollection, buckets: Buckets) -> None:
         """Say what the largest bucket means for time and memory, if it has many documents."""

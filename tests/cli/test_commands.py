@@ -1013,6 +1013,9 @@ def test_help_ends_with_examples_that_run(run, corpus, tmp_path, command):
     short = run(command, "-h").out.decode()
     assert len(short.splitlines()) <= 40
     assert max(map(len, short.splitlines())) <= 80
+    options = [each for each in lshdup.get_command(None, command).params if each.opts[0][0] == "-"]
+    shown = sum(not each.hidden for each in options) - 1  # without -h
+    assert f"\nAll {shown} options: " in short
     found = examples(run(command, "--help").out.decode())
     assert len(found) >= 2
     assert examples(short) == found[:2]
@@ -1030,9 +1033,8 @@ def test_every_option_shows_its_default_or_variable(run, command):
     assert "default: " in text
     loaded = lshdup.get_command(None, command)
     context = click.Context(loaded, info_name=command)
-    for option in [
-        each for each in loaded.params if isinstance(each, click.Option) and each.show_envvar
-    ]:
+    options = [each for each in loaded.params if isinstance(each, click.Option)]
+    for option in [each for each in options if each.show_envvar and not each.hidden]:
         long = next(name for name in option.opts if name.startswith("--"))
         assert option.envvar == "LSHDUP_" + long[2:].replace("-", "_").upper()
         assert f"[{option.envvar}" in option.get_help_record(context)[1]

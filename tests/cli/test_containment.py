@@ -242,10 +242,12 @@ def test_samples_across_two_sides_find_the_same(run, tmp_path):
     sampled = run(*alone, *LITTLE)
     assert sampled.out == every.out
     assert "none missed" not in sampled.err
-    # Signatures cannot say what is inside what, nor can samples.
+    # Signatures cannot say what is inside what, nor can samples, or what has none.
+    run("index", "there", "--store", "bare")
     (tmp_path / exact.rows[0][1]).unlink()
-    gone = run("pairs", "here", "--against", "other", *MEASURE, *LITTLE, code=2)
-    assert "--measure containment needs the shingle sets" in gone.err
+    for store in ("other", "bare"):
+        gone = run("pairs", "here", "--against", store, *MEASURE, *LITTLE, code=2)
+        assert "--measure containment needs the shingle sets" in gone.err
 
 
 def test_small_documents_that_may_be_missed_are_counted(run, tmp_path):

@@ -16,15 +16,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from lshdup.collection.set_source import _SetReader, expecting, set_source
 from lshdup.documents import record_files
 from lshdup.documents.finding import find_documents
 from lshdup.documents.readers import parquet
 from lshdup.documents.reading import batches, read_batch
 from lshdup.documents.records import RecordError
 from lshdup.errors import ArtifactError, InputError
-from lshdup.params import DocumentParams, PairParams
+from lshdup.params import ClusterParams, DocumentParams, PairParams
 from lshdup.skipped import Reason
 from lshdup.utils.arrays import Arrays
+from lshdup.workspace.against.clusters import find_clusters_against
+from lshdup.workspace.against.loading import load_sides
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 from tests.documents.test_records import answer, pa, texts_of, write
@@ -125,6 +128,11 @@ def test_a_folder_is_what_one_file_would_be(here, small, decoded, store):
         (here / store / "pairs.npz").unlink()
         assert answer("many", store=store, **FIELDS)[:3] == (pairs, {}, 0)
         assert 0 < decoded["text"] <= 2 * N
+        decoded.clear()
+        lower = {"threshold": 0.3}  # The pairs that are known do not answer this.
+        more = answer("many", store=store, given=lower, **FIELDS)[0]
+        assert 0 < decoded["text"] <= 2 * N
+        assert more == answer("many", store=None, given=lower, **FIELDS)[0]
 
 
 def test_any_rows_by_any_thread(here, small, decoded):
@@ -186,6 +194,49 @@ def test_no_room(here, small, decoded, monkeypatch):
     monkeypatch.setattr(Arrays, "empty", little_room)
     assert answer("many", store=None, **FIELDS)[:3] == (pairs, {}, N)
     assert decoded["text"] > N
+
+
+def keys_and_clusters(request):
+    """The pairs of rows with those of another file, and the groups of `clusters --against`."""
+    both = load_sides(request, (b"old.parquet",), None, *[lambda *_: None] * 3)
+    assert both.sides.arrays.limit == request.memory // 2
+    found = both.find_pairs(PairParams(), 2, lambda *_: None).found.pairs
+    pairs = found.keys.tolist(), found.similarity.tolist()
+    both = load_sides(request, (b"old.parquet",), None, *[lambda *_: None] * 3)
+    partners = both.find_partners(PairParams(), 2, lambda *_: None)
+    groups = find_clusters_against(
+        Workspace(None), both, partners, np.zeros(0, np.int64), ClusterParams(), request
+    ).clusters
+    return *pairs, groups.representative.tolist(), np.nan_to_num(groups.similarity).tolist()
+
+
+def test_rows_of_two_sides_are_decoded_once_more_in_each_stage(here, small, decoded, monkeypatch):
+    monkeypatch.setattr("lshdup.matching.leaders.BLOCK_BYTES", 1 << 13)
+    texts = fill(here)
+    old = [f"{text} and so on" for text in texts[: N // 2]]
+    write(here / "old.parquet", old, id=[f"o{i}" for i in range(len(old))])
+    request = Request((b"many",), DocumentParams(**FIELDS), {"threshold": 0.5}, 2, memory=1 << 24)
+    answers = keys_and_clusters(request)
+    assert len(answers[0]) > N // 8
+    assert len(set(answers[2])) < N
+    # Read twice, for pairs, for partners, and what is left for groups.
+    assert decoded["text"] <= 4 * (N + N // 2) + N
+    decoded.clear()
+    monkeypatch.setattr(_SetReader, "expect", lambda *_: None)
+    assert keys_and_clusters(request) == answers
+    assert decoded["text"] > 6 * (N + N // 2)
+
+
+def test_sets_that_were_not_expected(here, small):
+    fill(here)
+    request = Request((b"many",), DocumentParams(**FIELDS), {}, 2)
+    collection = Workspace(None).load_or_collect_signatures(request)
+    every = set_source(collection, 2, print)(np.arange(N))
+    source = set_source(collection, 2, print)
+    expecting(source)(np.array([3, 7, 20]))
+    for wanted in ([3, 20], [7], [4, 7], [0], [N - 1], [], [3, 7, 20]):
+        sets = source(np.array(wanted, np.int64))
+        assert [each.tolist() for each in sets] == [every[at].tolist() for at in wanted]
 
 
 def test_a_file_changes_between_two_runs(here, small):

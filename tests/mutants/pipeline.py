@@ -13,6 +13,13 @@ MUTANTS = [
         "tests/workspace/test_memory.py -k room",
     ),
     Mutant(
+        "sets: of documents that were not expected those of others are returned",
+        "lshdup/collection/set_source.py",
+        "if not np.array_equal(expected[at], wanted):",
+        "if len(wanted) == 0:",
+        "tests/documents/test_parquet_folders.py -k not_expected",
+    ),
+    Mutant(
         "query: a document is its own neighbour",
         "lshdup/matching/results.py",
         "        answer = answer[answer != itself]\n",

@@ -41,6 +41,13 @@ MUTANTS = [
         "tests/cli/test_containment.py -k two_sides",
     ),
     Mutant(
+        "samples: documents of --against that are gone have none, in silence",
+        "lshdup/workspace/against/loading.py",
+        "sample_of = partial(sides.sample, source)",
+        "sample_of = partial(sides.sample, sides.sets)",
+        "tests/cli/test_containment.py -k two_sides",
+    ),
+    Mutant(
         "samples: candidates are not verified",
         "lshdup/matching/sampled_join.py",
         "keep = scores.real >= threshold",

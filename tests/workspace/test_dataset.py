@@ -245,6 +245,9 @@ def test_a_full_disk(dataset, room):
         (("--write", "c/", "--removed", "train/b.jsonl"), "is one of the documents"),
         (("--write", "c/", "--removed", "old.jsonl"), "is one of the documents"),
         (("--write", "c/", "--removed", "c/b.jsonl"), "--write and --removed are both c/b.jsonl"),
+        (("--write", "c/", "--removed", "c/../c/b.jsonl"), "--write and --removed are both c/.."),
+        (("--write", "c/", "-o", "c/b.jsonl"), "--write and -o are both c/b.jsonl"),
+        (("--write", "c/", "--removed", "x", "-o", "c/../x"), "-o and --removed are both x"),
         (("--write", "c/", "--removed", "r.parquet"), ".parquet is not written here"),
         (("--write", "c/", "--removed", "x", "-o", "x"), "-o and --removed are both x"),
         (("--write", "train/"), "is one of the files that are read"),
@@ -254,7 +257,6 @@ def test_a_full_disk(dataset, room):
 def test_what_is_refused(dataset, run, options, said):
     before = snapshot()
     given = COMMAND[: COMMAND.index("--write")]
-    if "c/b.jsonl" in options:
-        Path("c").mkdir()
+    Path("c").mkdir()
     assert said in run(*given, *options, code=2).err
     assert snapshot() == before

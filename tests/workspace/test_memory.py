@@ -10,10 +10,13 @@ import pytest
 
 import lshdup.workspace.context
 from lshdup.errors import ArtifactError
+from lshdup.lsh.band_table import StoredBandTable
 from lshdup.params import DocumentParams, PairParams
+from lshdup.store.store import Store
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 from tests.conftest import ROOT
+from tests.utils.test_arrays import is_mapped
 
 KINDS = ("signatures", "bands", "pairs")
 
@@ -76,6 +79,17 @@ def test_little_memory_gives_the_same_bytes(tmp_path, monkeypatch):
         assert index(b"rows.parquet", "little", memory=1 << 24) == natural
 
 
+def test_the_keys_of_a_stored_table_are_in_a_file(tmp_path, monkeypatch):
+    write_rows(tmp_path / "rows.parquet", 300)
+    monkeypatch.chdir(tmp_path)
+    index(b"rows.parquet", "s")
+    monkeypatch.setattr("lshdup.utils.arrays.MOST_IN_MEMORY", 0)
+    request = Request((), DocumentParams(), {}, 2)
+    table = Workspace(Path("s")).load_or_build_index(request, save=False).index.table
+    assert type(table) is StoredBandTable
+    assert is_mapped(table.keys)
+
+
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_DATA counts otherwise")
 def test_a_quarter_of_the_natural_memory_gives_the_same_bytes(tmp_path):
@@ -106,4 +120,9 @@ def test_a_disk_without_room_is_refused_before_the_work(tmp_path, monkeypatch):
     assert "s takes about 0.0 GB for 2 documents in this run, of 8 GB free" in said
     set_free(100)
     assert index(b"d", "s") == first  # nothing has changed, and nothing is written
+    with Store(Path("t")).writing():
+        Path("t/.journal").mkdir()
+    with Path("t/.journal/00000001.npz").open("wb") as part:
+        part.truncate(10**5)  # the journal of an interrupted run has its room already
+    index(b"d", "t")
     index(b"d", None)

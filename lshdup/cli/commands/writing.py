@@ -38,9 +38,8 @@ def check_outputs(ctx: click.Context, options: dict[str, Any]) -> None:
         return
     check_writable(removed)
     format_of(removed, "--removed")
-    if options["output"] is not None and Path(options["output"]).absolute() == removed.absolute():
-        message = f"-o and --removed are both {removed}"
-        raise ParameterError(message, "name two files")
+    if options["output"] not in (None, "-"):
+        _refuse_same("-o", Path(options["output"]), "--removed", removed)
 
 
 def check_documents(options: dict[str, Any], documents: "DocumentList", read: bool) -> None:
@@ -50,12 +49,21 @@ def check_documents(options: dict[str, Any], documents: "DocumentList", read: bo
     from lshdup.documents.rewriting.targets import check_target, refuse_document
 
     targets = check_target(documents, options["write"], read=read)[1]
-    removed = options["removed"]
+    output, removed = options["output"], options["removed"]
     if removed is not None:
         refuse_document(removed, documents, "--removed")
-        if removed.absolute() in (target.absolute() for target in targets):
-            message = f"--write and --removed are both {removed}"
-            raise ParameterError(message, "name two files")
+    for target in targets:
+        if output not in (None, "-"):
+            _refuse_same("--write", target, "-o", Path(output))
+        if removed is not None:
+            _refuse_same("--write", target, "--removed", removed)
+
+
+def _refuse_same(option: str, path: Path, other: str, others: Path) -> None:
+    """Raise ParameterError if two options name one file, by any name."""
+    if path.resolve() == others.resolve():
+        message = f"{option} and {other} are both {others}"
+        raise ParameterError(message, "name two files")
 
 
 def check_others(

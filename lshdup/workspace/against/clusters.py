@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
-from lshdup.collection.set_source import set_source
+from lshdup.collection.set_source import expecting, set_source
 from lshdup.documents.preference import Preference
 from lshdup.lsh.buckets import NO_BUCKETS, Buckets
 from lshdup.lsh.candidates import find_exact_duplicates
@@ -23,7 +23,7 @@ from lshdup.skipped import Skipped
 from lshdup.utils.messages import count_of
 from lshdup.workspace.against.loading import Against
 from lshdup.workspace.against.partners import Partners
-from lshdup.workspace.against.sides import Side, Sides
+from lshdup.workspace.against.sides import Side
 from lshdup.workspace.clustering import (
     drop_changed,
     find_same_clusters,
@@ -54,9 +54,10 @@ def leave_out_changed(
         f"left out of OTHER: {count_of(len(changed), 'document')} deleted or changed since it was"
         " indexed; nothing is dropped for their sake"
     )
-    kept = there.collection.take(np.setdiff1d(np.arange(n), changed))
-    sides = Sides(both.sides.here, Side(kept, set_source(kept, jobs, skipped)))
-    return replace(both, sides=sides)
+    arrays = both.sides.arrays
+    kept = there.collection.take(np.setdiff1d(np.arange(n), changed), arrays)
+    side = Side(kept, set_source(kept, jobs, skipped, arrays=arrays))
+    return replace(both, sides=replace(both.sides, there=side))
 
 
 def find_clusters_against(
@@ -101,7 +102,14 @@ def find_clusters_against(
     rest = np.setdiff1d(np.flatnonzero((here.sizes > 0) & ~is_shared), goes)
     order = _take_order(order_documents(run, here, params, request), rest)
     groups = _cluster_rest(
-        run, both, here.take(rest), order, params, request.jobs, same=same, exact=exact
+        run,
+        both,
+        here.take(rest, sides.arrays),
+        order,
+        params,
+        request.jobs,
+        same=same,
+        exact=exact,
     )
     own = groups.clusters.representative
     grouped = np.flatnonzero(own >= 0)
@@ -145,8 +153,8 @@ def _cluster_rest(
     """Cluster the documents of DOCS that are near none of OTHER."""
     if same is not None:
         return find_same_clusters(rest, same, order.order)
-    source = set_source(rest, jobs, run.skipped)
-    threshold = both.params.threshold
+    arrays, threshold = both.sides.arrays, both.params.threshold
+    source = set_source(rest, jobs, run.skipped, arrays=arrays)
 
     def on_central(work: Comparisons) -> None:
         say_comparisons(run, rest.documents, work)
@@ -156,11 +164,10 @@ def _cluster_rest(
         return find_clusters_exactly(
             rest, sets, threshold, params, order, jobs, run.progress, on_central
         )
-    indexed = IndexedCollection(
-        rest, build_index(rest, both.params, jobs), both.params, both.plan()
-    )
+    index = build_index(rest, both.params, jobs, arrays)
+    indexed = IndexedCollection(rest, index, both.params, both.plan())
     return find_clusters(
-        rest, indexed.index, source, threshold, params, order, jobs=jobs, progress=run.progress,
+        rest, index, source, threshold, params, order, jobs=jobs, progress=run.progress,
         on_buckets=lambda buckets: say_large_bucket(run, indexed, buckets, clustering=True),
-        on_central=on_central,
+        on_central=on_central, on_documents=expecting(source), arrays=arrays,
     )  # fmt: skip

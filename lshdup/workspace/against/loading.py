@@ -24,7 +24,7 @@ from lshdup.skipped import Reason, Skipped
 from lshdup.store.store import Store
 from lshdup.utils.messages import count_of, quote_command
 from lshdup.utils.parallel import Progress, no_progress
-from lshdup.utils.ragged import RaggedSets
+from lshdup.utils.ragged import RaggedSets, SetSource
 from lshdup.workspace.against.pairs import (
     CrossPairs,
     ExpandedCrossPairs,
@@ -106,7 +106,8 @@ class Against:
         """
         sides, duplicate_of = self.sides, self.sides.find_exact_duplicates()
         source = partial(self._load_sets, "containment")
-        given = JoinInput(duplicate_of, sides.sizes, source, sides.sample, sides.split)
+        sample_of = partial(sides.sample, source)
+        given = JoinInput(duplicate_of, sides.sizes, source, sample_of, sides.split)
         found = join_contained(given, self.params, request, progress, on_plan, sample=sample)
         return CrossPairs(found, duplicate_of, np.zeros(0, np.uint64))
 
@@ -216,7 +217,9 @@ def load_sides(
             )
             beside = None
     secret = request.given.get("secret", b"")
-    workspace = Workspace(beside, say, skipped, progress, secret, apart=store)
+    # The memory is that of both sides.
+    memory = request.memory // 2
+    workspace = Workspace(beside, say, skipped, progress, secret, apart=store, memory=memory)
     params = merge_params(BandParams, request.given)
     if request.documents and bands:  # A promise that cannot be kept is refused before the work.
         plan_bands(merge_params(SketchParams, request.given).perms, params)
@@ -224,7 +227,7 @@ def load_sides(
     collection = here.collection
     if there is None:
         say(_advise_index(others))
-        reader = Workspace(None, say, skipped_there, progress, secret, apart=store)
+        reader = Workspace(None, say, skipped_there, progress, secret, apart=store, memory=memory)
         there = _read_other(reader, request, others, collection, samples=samples)
     if not are_same_filters(collection.shingle_filter, there.collection.shingle_filter):
         message = (
@@ -235,7 +238,7 @@ def load_sides(
             message,
             "use the same --template for both, and no --ignore-common, which counts one side only",
         )
-    return Against(Sides(here, there), other, params, fates)
+    return Against(Sides(here, there, workspace.arrays), other, params, fates)
 
 
 def _select_store(others: tuple[bytes, ...]) -> Path | None:
@@ -264,12 +267,11 @@ def _load_side(workspace: Workspace, request: Request, *, samples: bool) -> Side
         return Side(collection, workspace.set_source(collection, request.jobs))
     # The memory is that of both sides.
     collection, sampled = workspace.collect_to_join(replace(request, memory=request.memory // 2))
-    source = workspace.set_source(collection, request.jobs)
 
-    def sample(members: NDArray[np.int64], rate: int) -> RaggedSets:
+    def sample(members: NDArray[np.int64], rate: int, source: SetSource) -> RaggedSets:
         return load_or_make_samples(workspace, collection, members, rate, sampled, source)
 
-    return Side(collection, source, sample)
+    return Side(collection, workspace.set_source(collection, request.jobs), sample)
 
 
 def _load_store(
@@ -287,8 +289,9 @@ def _load_store(
 
     secret = request.given.get("secret", b"")
     workspace = Workspace(
-        folder, lambda text: say(f"{folder}: {text}"), count, secret=secret, read_only=True
-    )
+        folder, lambda text: say(f"{folder}: {text}"), count, secret=secret, read_only=True,
+        memory=request.memory // 2,
+    )  # fmt: skip
     names = {each.name for each in fields(BandParams)}
     given = {name: value for name, value in request.given.items() if name in names}
     stored = Request(

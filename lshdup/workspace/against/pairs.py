@@ -72,7 +72,7 @@ def find_cross_pairs(
     buckets, pieces = find_candidates(sides, members, plan, params, jobs, progress)
     verifier = Verifier(sides, duplicate_of, threshold, params.verify == "estimate", jobs)
     counter = CandidateCounter()
-    pairs = gather_pairs(verifier.verify(counter.count(pieces)))
+    pairs = gather_pairs(verifier.verify(counter.count(pieces)), sides.arrays)
     estimated = np.sort(np.concatenate([np.zeros(0, np.uint64), *verifier.estimated]))
     found = PairsFound(pairs, counter.pairs, buckets)
     return CrossPairs(found, duplicate_of, estimated, verifier.by_estimate)
@@ -91,10 +91,11 @@ def find_candidates(
     members : ascending int64 array, the documents in the table.
     """
     progress("candidates", 0, 0)
-    table = sort_keys(sides.build_band_keys(plan, jobs), members, jobs)
+    table = sort_keys(sides.build_band_keys(plan, jobs), members, jobs, sides.arrays)
     return candidate_pairs(
-        table, params.max_bucket, lambda done, n: progress("candidates", done, n), sides.split, jobs
-    )
+        table, params.max_bucket, lambda done, n: progress("candidates", done, n), sides.split,
+        jobs, sides.expect, sides.arrays,
+    )  # fmt: skip
 
 
 def find_cross_pairs_exactly(

@@ -7,12 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
+from lshdup.collection.set_source import expecting
 from lshdup.documents.document_list import DocumentList
 from lshdup.frozen import dataclass
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import band_keys
 from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.matching.sameness import Prints
+from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.ragged import RaggedSets, SetSource
 from lshdup.workspace.against.shared import find_shared, match_paths, resolve_paths
 
@@ -20,14 +22,15 @@ from lshdup.workspace.against.shared import find_shared, match_paths, resolve_pa
 @dataclass(frozen=True)
 class Side:
     """A collection with signatures, and the functions that give shingle sets of documents
-    (ascending int64 array), and their samples at a rate if samples may be joined.
+    (ascending int64 array), and their samples at a rate if samples may be joined: these are made
+    of the sets that another function gives, but for those that are known.
 
     The set of a document that cannot be read any more is empty.
     """
 
     collection: Collection
     source: SetSource
-    sample: Callable[[NDArray[np.int64], int], RaggedSets] | None = None
+    sample: Callable[[NDArray[np.int64], int, SetSource], RaggedSets] | None = None
 
     @property
     def documents(self) -> DocumentList:
@@ -49,10 +52,14 @@ class Side:
 
 @dataclass(frozen=True)
 class Sides:
-    """Two sides, here (DOCS) and there (OTHER). Each has exact duplicates of its own."""
+    """Two sides, here (DOCS) and there (OTHER). Each has exact duplicates of its own.
+
+    arrays : makes the arrays of the documents of both.
+    """
 
     here: Side
     there: Side
+    arrays: Arrays = IN_MEMORY
 
     @property
     def split(self) -> int:
@@ -78,9 +85,10 @@ class Sides:
 
     def find_exact_duplicates(self) -> NDArray[np.int64]:
         """Return for each document the first one of its side with the same set: int64 array."""
-        here = find_exact_duplicates(self.here.collection.fingerprints)
-        there = find_exact_duplicates(self.there.collection.fingerprints)
-        return np.concatenate([here, there + self.split])
+        here = find_exact_duplicates(self.here.collection.fingerprints, self.arrays)
+        there = find_exact_duplicates(self.there.collection.fingerprints, self.arrays)
+        there += self.split
+        return self.arrays.concatenate([here, there])
 
     def is_one_document(self) -> bool:
         """Return whether either side has one document with shingles, the same on both."""
@@ -101,8 +109,11 @@ class Sides:
 
     def build_band_keys(self, plan: BandPlan, jobs: int) -> NDArray[np.uint64]:
         """Return the keys of all documents in all bands: uint64 array of shape (bands, n)."""
-        here = band_keys(self.here.signatures, plan, jobs)
-        return np.concatenate([here, band_keys(self.there.signatures, plan, jobs)], axis=1)
+        split, n = self.split, self.split + len(self.there.documents)
+        keys: NDArray[np.uint64] = self.arrays.empty((plan.bands, n), np.uint64)
+        keys[:, :split] = band_keys(self.here.signatures, plan, jobs, self.arrays)
+        keys[:, split:] = band_keys(self.there.signatures, plan, jobs, self.arrays)
+        return keys
 
     def separate(self, documents: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Separate ascending numbers into documents here, and there by their own number."""
@@ -113,15 +124,24 @@ class Sides:
         here, there = self.separate(documents)
         return self.here.documents.typed_names(here) + self.there.documents.typed_names(there)
 
+    def expect(self, documents: NDArray[np.int64]) -> None:
+        """Tell the sources whose sets will be wanted (ascending int64 array), as `expecting`."""
+        for side, own in zip((self.here, self.there), self.separate(documents), strict=True):
+            expecting(side.source)(own)
+
     def sets(self, documents: NDArray[np.int64]) -> RaggedSets:
         """Return the shingle sets of documents (ascending int64 array)."""
         here, there = self.separate(documents)
         return RaggedSets.concatenate([self.here.source(here), self.there.source(there)])
 
-    def sample(self, documents: NDArray[np.int64], rate: int) -> RaggedSets:
-        """Return samples of the shingle sets of documents (ascending int64 array)."""
+    def sample(self, source: SetSource, documents: NDArray[np.int64], rate: int) -> RaggedSets:
+        """Return samples of the shingle sets of documents (ascending int64 array).
+
+        source : gives the sets of documents whose samples are not known.
+        """
         assert self.here.sample is not None
         assert self.there.sample is not None
         here, there = self.separate(documents)
-        parts = [self.here.sample(here, rate), self.there.sample(there, rate)]
-        return RaggedSets.concatenate(parts)
+        of_here = self.here.sample(here, rate, source)
+        of_there = self.there.sample(there, rate, lambda some: source(some + self.split))
+        return RaggedSets.concatenate([of_here, of_there])
