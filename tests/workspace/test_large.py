@@ -76,6 +76,7 @@ def peak_of(process):
         if found := re.search(r"RssAnon:\s+(\d+) kB", status):
             peak = max(peak, int(found[1]) << 10)
         time.sleep(0.02)
+    process.communicate()
     return peak
 
 
