@@ -10,7 +10,7 @@ from typing import IO, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.errors import ArtifactError, InputError
+from lshdup.errors import InputError
 from lshdup.utils.ragged import RaggedSets
 from lshdup.utils.system import pwrite, release
 from lshdup.utils.temporary import MORE_ROOM, explained, temporary_file, usable_folder
@@ -94,17 +94,6 @@ def release_pages(values: NDArray[Any]) -> None:
         base = base.base
     if isinstance(base, mmap.mmap):
         release(base)
-
-
-def open_optional_spool(folder: Path | None) -> Spool | None:
-    """Open a spool that the run can do without; return None if there is no room for it.
-
-    A folder that cannot be written is replaced by the system's for temporary files.
-    """
-    try:
-        return Spool(usable_folder(folder), required=False)
-    except ArtifactError:
-        return None
 
 
 def new_scratch(path: bytes, folder: Path | None) -> IO[bytes]:

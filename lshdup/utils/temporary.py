@@ -21,8 +21,8 @@ MORE_ROOM = "name a store with more room with --store DIR, or a folder with TMPD
 
 def usable_folder(folder: Path | None) -> Path | None:
     """Return a folder if files can be written to it."""
-    isusable_folder = folder is not None and folder.is_dir() and os.access(folder, os.W_OK)
-    return folder if isusable_folder else None
+    is_usable = folder is not None and folder.is_dir() and os.access(folder, os.W_OK)
+    return folder if is_usable else None
 
 
 def temporary_file(folder: Path | None, buffering: int = -1) -> IO[bytes]:
