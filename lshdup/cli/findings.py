@@ -98,7 +98,7 @@ def say_buckets(
 
     name = printable(names(np.array([buckets.example]))[0])
     console.warn(
-        f"--max-bucket {limit} left out {count_of(buckets.skipped, 'bucket')} with "
+        f"--max-bucket {limit} skipped {count_of(buckets.skipped, 'bucket')} with "
         f"{count_of(buckets.documents, 'document')}: up to "
         f"{count_of(buckets.pairs, 'pair')} not looked at, which the chances above do not count; "
         f"the largest has {count_of(buckets.largest, 'document')}, with {name}"

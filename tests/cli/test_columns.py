@@ -90,7 +90,7 @@ def test_a_header_of_nothing_is_refused(run, corpus, tmp_path):
     ]
     for code, out, err in run_many([([*case, "--header"], None) for case in cases], tmp_path):
         assert (code, out) == (2, b"")
-        assert b"header has no meaning" in err
+        assert b"header has no effect" in err
 
 
 def test_a_number_that_is_none_is_null_in_json(run, corpus):

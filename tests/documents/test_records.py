@@ -87,7 +87,7 @@ def here(tmp_path, monkeypatch):
 
 
 def answer(*documents, store="s", check_content=False, given=None, **params):
-    """Pairs, and what was left out, and how many documents were read."""
+    """Pairs, and what was skipped, and how many documents were read."""
     skipped, said = [], []
     workspace = Workspace(Path(store) if store else None, said.append, skipped.append)
     request = Request(
@@ -503,7 +503,7 @@ def test_broken_rows_are_said_and_the_rest_goes_on(here, run):
         made = run("pairs", "a.jsonl", "-v", code=2)
         assert made.rows == [["a.jsonl:1", "a.jsonl:9", "1.0", "bytes"]]
         assert (
-            "left out: 2 rows that are no JSON objects, 1 row whose text is no string, 2 rows "
+            "skipped: 2 rows that are no JSON objects, 1 row whose text is no string, 2 rows "
             "without text, 1 undecodable" in made.err
         )
         for row in (2, 3, 4, 5, 6, 8):
@@ -530,9 +530,9 @@ def test_query_of_rows(here, run):
     assert run("query", "x", "--store", "../.lshdup", cwd=here / "sub").rows == [
         ["x/z", "1.0", "bytes"]
     ]
-    assert "has no meaning without DOCS" in run("pairs", "--id-field", "id", code=2).err
+    assert "has no effect without DOCS" in run("pairs", "--id-field", "id", code=2).err
     assert (
-        "has no meaning with --tokens ids"
+        "cannot be combined with --tokens ids"
         in run("pairs", "a.jsonl", "--tokens", "ids", "--id-field", "id", code=2).err
     )
     # Changed since, in its place, and as a whole.

@@ -261,7 +261,7 @@ def _shown(path: bytes) -> str:
 def _typed(uri: bytes, root: bytes, typed: bytes) -> bytes:
     """Return the name of a file from its URI, in which Spark has escaped characters as %XX."""
     plain = _ESCAPED.sub(lambda found: bytes.fromhex(found[1].decode()), uri)
-    for spelling in (plain, plain.replace(b":///", b":/", 1)):  # an empty host may be left out
+    for spelling in (plain, plain.replace(b":///", b":/", 1)):  # an empty host may be skipped
         if root and spelling.startswith(root):
             return typed + spelling[len(root) :]
     return plain

@@ -60,7 +60,7 @@ def open_sides(session: Session, options: dict[str, Any]) -> "Against":
         console.report_nothing(
             "nothing to compare with",
             "OTHER has no document with shingles",
-            "name another, or see with -v what was left out",
+            "name another, or see with -v what was skipped",
         )
     elif both.sides.is_one_document():
         console.report_nothing(
