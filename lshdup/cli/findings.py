@@ -131,7 +131,7 @@ def say_pairs(
         if different != pairs and same is None:
             line = f"copies compared once: {line}{count_of(different, 'pair')}; with all copies "
     line += f"{count_of(pairs, 'pair')} {describe_likeness(threshold, same, measure)}"
-    line += ", none missed" if candidates is None else ""
+    line += ", none missed" if candidates is None and not console.compared_nothing else ""
     line += duration * whole
     console.summarize(f"{line}; {console.seconds:.2f} s in all")
     if not pairs and same is None and measure == "jaccard" and threshold > LOW_THRESHOLD:

@@ -109,6 +109,7 @@ _REMEDIES = {
     Reason.TOO_DEEP: "a larger --max-depth takes what they hold",
     Reason.TOO_LARGE: "--max-bytes allows more",
     Reason.NO_TEXT: "--text-field names the field of the text",
+    Reason.NULL_TEXT: "--text-field names the field of the text",
     Reason.NO_ID: "--id-field names the field of the id",
     Reason.NO_READER: "pip install 'lshdup[formats]' reads them",
     Reason.UNDECODABLE: "--encoding names how they are written",

@@ -222,7 +222,7 @@ def _parquet_row(
         fault = "null" if name is None else "an empty string"
         reason, detail = Reason.NO_ID, f"{fields.id!r} is {fault}"
     elif text is None:
-        reason, detail = Reason.NO_TEXT, f"{fields.text!r} is null; {where}"
+        reason, detail = Reason.NULL_TEXT, f"{fields.text!r} is null; {where}"
     elif len(text) > max_bytes:
         reason = Reason.TOO_LARGE
         detail = f"{len(text)} bytes, --max-bytes is {max_bytes}; {where}"
