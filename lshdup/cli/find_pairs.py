@@ -11,8 +11,6 @@ from lshdup.params import BandParams, PairParams, ShingleParams
 from lshdup.utils.messages import chance, count_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy as np
     from numpy.typing import NDArray
 

@@ -164,7 +164,7 @@ def test_short_documents_are_spoken_of(run, tmp_path):
     asked = ["pairs", "d", *MEASURE, "--no-store"]
     told = run(*asked)
     assert "6 of 6 pairs have a document of fewer than 20 tokens" in told.err
-    assert "--min-tokens 20 leaves such documents out" in told.err
+    assert "--min-tokens 20 skips such documents" in told.err
     assert "of memory" in told.err
     assert not run(*asked, "--min-tokens", "20").rows
     for number in range(8):
