@@ -4,29 +4,29 @@ python := .venv/bin/python
 help:
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile
 
-.venv: pyproject.toml
+.venv/.tools: pyproject.toml
 	python3 -m venv .venv
 	.venv/bin/pip install --quiet --editable '.[test,lint,docs]'
-	touch .venv
+	touch .venv/.tools
 
-test: .venv ## the tests of every day, in about four minutes on two cores
+test: .venv/.tools ## the tests of every day, in about four minutes on two cores
 	$(python) -m pytest -n 3 --dist worksteal
 
-lint: .venv ## ruff, mypy, codespell
+lint: .venv/.tools ## ruff, mypy, codespell
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/codespell README.md CHANGELOG.md docs
 
-pages: .venv ## the generated pages, and the site of the documentation in site/
+pages: .venv/.tools ## the generated pages, and the site of the documentation in site/
 	$(python) -m lshdup.cli.reference
 	.venv/bin/mkdocs build --strict
 
-bench: .venv ## the first table of benchmarks/README.md
+bench: .venv/.tools ## the first table of benchmarks/README.md
 	.venv/bin/pip install --quiet --editable '.[bench,parquet]'
 	$(python) -m benchmarks.run --only budgets
 
-dist: .venv ## wheel and sdist in dist/, checked
+dist: .venv/.tools ## wheel and sdist in dist/, checked
 	.venv/bin/pip install --quiet build twine
 	$(python) -m build
 	.venv/bin/twine check --strict dist/*

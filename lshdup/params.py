@@ -9,29 +9,10 @@ from collections.abc import Collection
 from dataclasses import field, fields, replace
 from typing import Any, Self
 
+from lshdup.choices import HASHES, KEEP, LINKAGES, MAIL_QUOTES, MEASURES, SCHEMES, TOKENS, VERIFY
 from lshdup.errors import ParameterError
 from lshdup.frozen import dataclass
 
-TOKENS = ("word", "symbols", "char", "terms", "ids")
-HASHES = ("mix64", "poly31")
-#: Schemes of signatures; "linear" is for experiments, not for a store.
-SCHEMES = ("fast", "classic", "linear")
-STORED_SCHEMES = SCHEMES[:2]
-VERIFY = ("exact", "estimate")
-MEASURES = ("jaccard", "containment")
-SAME, MAIL_QUOTES = ("bytes", "text"), ("keep", "drop")
-LINKAGES = ("representative", "single")
-#: Rules of `--keep`, and what each keeps.
-KEEP = {
-    "shortest-path": "the shortest path (fewest folders, then the shortest name)",
-    "first": "the first as DOCS were named",
-    "central": "the most similar to all others of its group",
-    "longest": "the longest",
-    "shortest": "the shortest",
-    "newest": "the newest",
-    "oldest": "the oldest",
-    "path-order": "the first in byte order of the names",
-}
 DEFAULT_K = {"word": 3, "symbols": 5, "char": 9, "terms": 1, "ids": 1}
 DEFAULT_MAX_BYTES = 256 * 1024 * 1024
 DEFAULT_TEXT_FIELD = "text"
@@ -157,7 +138,7 @@ class DocumentParams(_Params):
 
 @dataclass(frozen=True)
 class ShingleParams(_Params):
-    """How a text becomes a shingle set (DESIGN 4).
+    """How a text becomes a shingle set (docs/reference/definitions.md).
 
     tokens : word, symbols, char, terms or ids.
     k : tokens in a shingle; 0: the default of the tokens.

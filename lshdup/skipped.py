@@ -48,6 +48,7 @@ class Reason(enum.StrEnum):
     BROKEN_ROW = "broken row"
     PREAMBLE = "text before the first line of --split"
     HARD_LINK = "hard link in an archive"
+    NULL_TEXT = "row whose text is null"
 
     def counted(self, n: int) -> str:
         """Return the number of skipped documents with their description.
@@ -93,6 +94,7 @@ _PLURALS = {
     Reason.NESTED: "archives in archives",
     Reason.PREAMBLE: "texts before the first line of --split",
     Reason.HARD_LINK: "hard links in archives",
+    Reason.NULL_TEXT: "rows whose text is null",
 }
 _OF_PATTERNS = {Reason.EXCLUDED, Reason.NOT_INCLUDED, Reason.IGNORED, Reason.TOO_DEEP}
 _EXPECTED = {
@@ -106,8 +108,16 @@ _EXPECTED = {
     Reason.NO_READER,
     Reason.PREAMBLE,
     Reason.HARD_LINK,
+    Reason.NULL_TEXT,
 }
-_OF_ROWS = {Reason.NOT_JSON, Reason.BROKEN_ROW, Reason.NO_TEXT, Reason.NOT_TEXT, Reason.NO_ID}
+_OF_ROWS = {
+    Reason.NOT_JSON,
+    Reason.BROKEN_ROW,
+    Reason.NO_TEXT,
+    Reason.NOT_TEXT,
+    Reason.NO_ID,
+    Reason.NULL_TEXT,
+}
 _OF_READER = {Reason.NO_READER, Reason.ENCRYPTED, Reason.SPOILT}
 
 

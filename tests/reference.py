@@ -214,7 +214,7 @@ def jaccard(a, b):
 
 
 def all_pairs(sets, threshold):
-    """(i, j, similarity) of all pairs at or above the threshold; empty sets are near nothing."""
+    """(i, j, similarity) of all pairs at or above the threshold; empty sets have none."""
     found = []
     for i, j in combinations(range(len(sets)), 2):
         if sets[i] and sets[j] and (s := jaccard(sets[i], sets[j])) >= threshold:

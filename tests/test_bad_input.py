@@ -1,5 +1,5 @@
 """What real folders hold besides texts, and what someone may put there: no crash, no wrong answer,
-nothing left out in silence.
+nothing skipped in silence.
 """
 
 import ast
@@ -116,7 +116,7 @@ CONTENTS = {
         )
         for kind, body in ((" alone", ""), (" and text", TEXT))
     },
-    # Whatever these are taken for, it is said: read as another encoding, or left out. Never taken
+    # Whatever these are taken for, it is said: read as another encoding, or skipped. Never taken
     # for UTF-8.
     "cut utf-8": (TEXT.encode()[:3], None),
     "mixed": (TEXT.encode() + "Größe und Maß\n".encode("latin-1") * 5, None),
@@ -229,8 +229,8 @@ def test_a_folder_of_everything(run, tmp_path):
         )
     counts = {reason: list(skipped.values()).count(reason) for reason in set(skipped.values())}
     empty = counts.pop("no tokens")
-    (summary,) = [line for line in lines if line.startswith("lshdup: left out: ")]
-    assert summary == "lshdup: left out: " + ", ".join(
+    (summary,) = [line for line in lines if line.startswith("lshdup: skipped: ")]
+    assert summary == "lshdup: skipped: " + ", ".join(
         Reason(reason).counted(n) for reason, n in sorted(counts.items())
     )
     assert f"{empty} documents without tokens" in result.err

@@ -24,7 +24,7 @@ def test_corpora_never_change():
         for number in (0, 1, 9, 1019, 999_999):
             digest.update(text_of(kind, number))
     assert digest.hexdigest() == "ceec6f02f2371276", (
-        "raise corpora.VERSION, so that kept folders are made anew"
+        "raise corpora.VERSION, so that kept folders are rebuilt"
     )
 
 
@@ -76,7 +76,7 @@ def test_a_corpus_that_was_not_finished_is_made_anew(tmp_path):
 def test_rows_never_change_and_begin_a_larger_corpus(tmp_path):
     texts = rows.texts_of("short", np.array([0, 9, 1_234_567, 9_999_999])).to_pylist()
     digest = hashlib.blake2b("\0".join(texts).encode(), digest_size=8).hexdigest()
-    assert digest == "1c3e831883be9a6e", "raise rows.VERSION, so that kept folders are made anew"
+    assert digest == "1c3e831883be9a6e", "raise rows.VERSION, so that kept folders are rebuilt"
     small, large = (rows.corpus(tmp_path, "short", n) for n in (30, 25_001))
     read = [
         [row for file in sorted(folder.iterdir()) for row in pq.read_table(file).to_pylist()]

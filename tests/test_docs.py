@@ -11,6 +11,7 @@ import unicodedata
 
 import pytest
 
+from lshdup.shingling.char_table import UNSPACED_BLOCKS
 from tests.conftest import ROOT
 from tests.running import shell
 
@@ -163,3 +164,9 @@ def test_set_up_commands():
     assert "lshdup pairs sample_corpus --threshold 0.9" in commands[0]
     assert "pytest" in commands[1]
     assert "README.md" in (ROOT / ".ci/run").read_text()
+
+
+def test_scripts_without_spaces_are_those_of_the_tokens():
+    section = PAGES["docs/reference/definitions.md"].partition("### Scripts without spaces")[2]
+    blocks = re.findall(r"\b([0-9A-F]{4,5})–([0-9A-F]{4,5})\b", section.partition("\n## ")[0])
+    assert sorted((int(low, 16), int(high, 16)) for low, high in blocks) == list(UNSPACED_BLOCKS)

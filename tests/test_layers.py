@@ -13,7 +13,7 @@ from tests.conftest import ROOT
 #: only from lines above its own; within a line nothing imports anything. Inside a package only
 #: circles are forbidden.
 LAYERS = """
-errors frozen version kernels
+errors frozen version choices kernels
 params utils
 skipped lsh
 documents text matching

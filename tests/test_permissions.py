@@ -153,9 +153,9 @@ def test_artifacts_that_may_not_be_read(run, here, read_only, mode):
         assert "signatures.npz cannot be read: Permission denied" in result.err
         assert len(result.err.splitlines()) == 2, result
     (store / ".lock").chmod(0o644)
-    result = run("pairs", "d", "-t", "0.7")  # the folder may be written: it is made anew
+    result = run("pairs", "d", "-t", "0.7")  # the folder may be written: it is rebuilt
     assert result.out == expected
-    assert "made anew" in result.err
+    assert "rebuilt" in result.err
 
 
 def test_a_store_that_may_not_be_entered(run, here, read_only):

@@ -20,7 +20,7 @@ def complete_document(
 ) -> list[CompletionItem]:
     """Return the documents of the store whose names begin with `incomplete`; without any, files.
 
-    Names that are not UTF-8, or hold control characters, are left out: Click cannot pass them on.
+    Names that are not UTF-8, or hold control characters, are skipped: Click cannot pass them on.
     """
     from lshdup.errors import LshdupError
     from lshdup.store.store import nearest_store

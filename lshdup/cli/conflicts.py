@@ -52,7 +52,8 @@ def refuse(ctx: click.Context, names: Iterable[str], where: str) -> None:
     """
     for name in filter(lambda name: is_typed(ctx, name), names):
         option = next(each for each in ctx.command.params if each.name == name)
-        message = f"{max(option.opts, key=len)} has no meaning {where}"
+        why = "has no effect" if where.startswith("without") else "cannot be combined"
+        message = f"{max(option.opts, key=len)} {why} {where}"
         raise ParameterError(message, "leave it out")
 
 

@@ -68,6 +68,8 @@ class Console:
         self._records: dict[tuple[bytes, Reason, str], list[Any]] = {}
         self._summary: list[str] = []
         self._printed_causes: set[tuple[bytes, Reason, str]] = set()
+        #: Whether a command found that nothing can be compared.
+        self.compared_nothing = False
         self.skipped_counts: Counter[str] = Counter()
         self.other_skipped_counts: Counter[str] = Counter()
 
@@ -123,6 +125,7 @@ class Console:
 
     def report_nothing(self, what: str, why: str, remedy: str) -> None:
         """Warn that nothing is compared. With --check this is an error: nothing was checked."""
+        self.compared_nothing = True
         if self._check:
             self.error(LshdupError(f"nothing was checked: {why}", remedy))
         else:

@@ -11,8 +11,6 @@ from lshdup.params import BandParams, PairParams, ShingleParams
 from lshdup.utils.messages import chance, count_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -100,7 +98,7 @@ def find_pairs(session: Session, options: dict[str, Any]) -> PairsListed:
     same = options.get("same")
     say_pairs(console, len(pairs), threshold, candidates, len(found.pairs), same, measure)
     if measure == "containment":
-        advise_min_tokens(console, [collection], found.pairs)
+        advise_min_tokens(console, collection, found.pairs)
     return PairsListed(collection, found.pairs, duplicate_of, pairs, threshold, plan, measure)
 
 
@@ -146,21 +144,14 @@ def say_promise(
     console.say(line)
 
 
-def advise_min_tokens(
-    console: Console, collections: "Sequence[Collection]", pairs: "Pairs"
-) -> None:
+def advise_min_tokens(console: Console, collection: "Collection", pairs: "Pairs") -> None:
     """Suggest --min-tokens if very short documents make most of the pairs of containment.
 
-    collections : those of the pairs; with two, the numbers of the second one follow the first's.
     pairs : pairs of documents that represent their exact duplicates.
     """
-    import numpy as np
-
-    shingle = collections[0].shingle
-    sizes = np.concatenate([each.unfiltered_sizes for each in collections])
-    is_short = sizes <= most_shingles_of_few_tokens(shingle)
+    is_short = collection.unfiltered_sizes <= most_shingles_of_few_tokens(collection.shingle)
     short = int((is_short[pairs.left] | is_short[pairs.right]).sum())
-    say_short(console, short, len(pairs), shingle)
+    say_short(console, short, len(pairs), collection.shingle)
 
 
 def most_shingles_of_few_tokens(shingle: ShingleParams) -> int:
@@ -177,6 +168,6 @@ def say_short(console: Console, short: int, pairs: int, shingle: ShingleParams) 
     if 2 * short > pairs and shingle.min_tokens < _FEW_TOKENS:
         console.say(
             f"{short:,} of {count_of(pairs, 'pair')} have a document of fewer than "
-            f"{_FEW_TOKENS} tokens, which lies inside many others; --min-tokens {_FEW_TOKENS} "
-            "leaves such documents out"
+            f"{_FEW_TOKENS} tokens, which may be inside others by accident; --min-tokens "
+            f"{_FEW_TOKENS} skips such documents"
         )

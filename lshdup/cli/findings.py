@@ -98,7 +98,7 @@ def say_buckets(
 
     name = printable(names(np.array([buckets.example]))[0])
     console.warn(
-        f"--max-bucket {limit} left out {count_of(buckets.skipped, 'bucket')} with "
+        f"--max-bucket {limit} skipped {count_of(buckets.skipped, 'bucket')} with "
         f"{count_of(buckets.documents, 'document')}: up to "
         f"{count_of(buckets.pairs, 'pair')} not looked at, which the chances above do not count; "
         f"the largest has {count_of(buckets.largest, 'document')}, with {name}"
@@ -131,7 +131,7 @@ def say_pairs(
         if different != pairs and same is None:
             line = f"copies compared once: {line}{count_of(different, 'pair')}; with all copies "
     line += f"{count_of(pairs, 'pair')} {describe_likeness(threshold, same, measure)}"
-    line += ", none missed" if candidates is None else ""
+    line += ", none missed" if candidates is None and not console.compared_nothing else ""
     line += duration * whole
     console.summarize(f"{line}; {console.seconds:.2f} s in all")
     if not pairs and same is None and measure == "jaccard" and threshold > LOW_THRESHOLD:

@@ -77,7 +77,7 @@ def say_collection(
 def say_skipped(console: Console, counts: Counter[str], side: str = "") -> None:
     """Say how many inputs were skipped, by reason."""
     if counts:
-        console.say(f"left out{side}: {_reasons(counts)}")
+        console.say(f"skipped{side}: {_reasons(counts)}")
     if (unread_formats := counts[str(Reason.NO_READER)]) > 0:
         console.say(
             f"to read {count_of(unread_formats, 'office document')}: pip install 'lshdup[formats]'"
@@ -109,6 +109,7 @@ _REMEDIES = {
     Reason.TOO_DEEP: "a larger --max-depth takes what they hold",
     Reason.TOO_LARGE: "--max-bytes allows more",
     Reason.NO_TEXT: "--text-field names the field of the text",
+    Reason.NULL_TEXT: "--text-field names the field of the text",
     Reason.NO_ID: "--id-field names the field of the id",
     Reason.NO_READER: "pip install 'lshdup[formats]' reads them",
     Reason.UNDECODABLE: "--encoding names how they are written",
@@ -177,7 +178,7 @@ def warn_if_nothing(
     if n > compared:
         why += f"; {count_of(n - compared, 'document')} without"
     if skipped:
-        why += f"; left out: {_reasons(skipped)}"
+        why += f"; skipped: {_reasons(skipped)}"
     if sum(skipped.values()) > n - compared:
         reason = Reason(max(sorted(skipped), key=skipped.__getitem__))
         remedy = _REMEDIES.get(reason, "-v names them, and why")
@@ -219,7 +220,7 @@ def _say_skipped_before(console: Console, collection: "Collection") -> None:
         console.name_skipped(each)
     if skipped:
         console.detail(
-            "left out when DOCS were read: "
+            "skipped when DOCS were read: "
             f"{_reasons(Counter(str(each.reason) for each in skipped))}"
         )
 
@@ -227,7 +228,7 @@ def _say_skipped_before(console: Console, collection: "Collection") -> None:
 def _describe_empty(empty: "NDArray[np.bool_]", what: str) -> str:
     """Return how many documents have an empty set and are not compared, behind a semicolon."""
     count = count_of(int(empty.sum()), "document")
-    return f"; {count} {what}: near nothing, not compared (-v names them)" if empty.any() else ""
+    return f"; {count} {what}: not compared (-v names them)" if empty.any() else ""
 
 
 def _name_empty(

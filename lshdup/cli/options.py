@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from lshdup import params
+from lshdup import choices, params
 from lshdup.cli.columns import describe
 from lshdup.cli.help import F, plain_option
 from lshdup.cli.output.target import ANNOTATIONS, FORMATS
@@ -103,12 +103,12 @@ text_options = _stack(
            show_default="UTF-8, byte-order marks, else detected",
            help="Read every document as this."),
     option("--mail-headers", is_flag=True, help="All headers of mails."),
-    option("--mail-quotes", type=click.Choice(params.MAIL_QUOTES), default=_SHINGLE.mail_quotes,
+    option("--mail-quotes", type=click.Choice(choices.MAIL_QUOTES), default=_SHINGLE.mail_quotes,
            metavar="keep|drop", help="Of mails: quotes and signatures."),
 )  # fmt: skip
 
 shingle_options = _stack(
-    option("--tokens", type=click.Choice(params.TOKENS), default=_SHINGLE.tokens,
+    option("--tokens", type=click.Choice(choices.TOKENS), default=_SHINGLE.tokens,
            help="What a shingle is made of: words; symbols (words and every other visible mark, "
                 "for program text); characters; terms (lower-case words of three letters or "
                 "more, without 'the'); or lines of ids."),
@@ -118,7 +118,7 @@ shingle_options = _stack(
     option("--bag", is_flag=True, help="Count repeats: the j-th occurrence of a shingle is an "
                                        "element of its own."),
     text_options,
-    option("--hash", type=click.Choice(params.HASHES), default=_SHINGLE.hash,
+    option("--hash", type=click.Choice(choices.HASHES), default=_SHINGLE.hash,
            help="Of shingles: 64 bits, or, of characters only, a 32-bit polynomial."),
     option("--template", "templates", multiple=True, type=click.Path(path_type=bytes),
            metavar="FILE",
@@ -138,7 +138,7 @@ perms_option = option(
 )
 
 sketch_options = _stack(
-    option("--scheme", type=click.Choice(params.STORED_SCHEMES), default=_SKETCH.scheme,
+    option("--scheme", type=click.Choice(choices.STORED_SCHEMES), default=_SKETCH.scheme,
            help="How signatures are made: Fast Similarity Sketching, or K independent "
                 "permutations."),
     perms_option,
@@ -208,14 +208,14 @@ max_bucket_option = option(
 
 same_option = plain_option(
     "--same",
-    type=click.Choice(params.SAME),
+    type=click.Choice(choices.SAME),
     metavar="bytes|text",
     help="Only equal files, or equal sequences of words.",
 )
 
 measure_option = plain_option(
     "--measure",
-    type=click.Choice(params.MEASURES),
+    type=click.Choice(choices.MEASURES),
     default=_PAIRS.measure,
     metavar="NAME",
     help="jaccard, or containment: the share of the smaller one that is in the larger one.",
@@ -232,7 +232,7 @@ def against_option(what: str) -> Callable[[F], F]:
 pair_options = _stack(
     measure_option,
     exact_option,
-    plain_option("--verify", type=click.Choice(params.VERIFY), default=_PAIRS.verify,
+    plain_option("--verify", type=click.Choice(choices.VERIFY), default=_PAIRS.verify,
                  metavar="exact|estimate",
                  help="What decides and is printed: of the sets, or as signatures estimate it."),
     max_bucket_option,
@@ -244,7 +244,7 @@ pair_options = _stack(
 def _keep_options(*left_out: str) -> Callable[[F], F]:
     central = "" if "central" in left_out else "the most similar to all others; "
     return _stack(
-        option("--keep", type=click.Choice([each for each in params.KEEP if each not in left_out]),
+        option("--keep", type=click.Choice([each for each in choices.KEEP if each not in left_out]),
                show_default="shortest-path; of records first",
                help="Which of a group to keep: the shortest path (fewest folders, no .bak, "
                     f"shortest name); the first as DOCS were named; {central}the longest "
@@ -347,7 +347,7 @@ schemes_option = plain_option(
     "schemes",
     type=Listed(str),
     default=_SKETCH.scheme,
-    help=f"Schemes, separated by commas: {', '.join(params.SCHEMES)}.",
+    help=f"Schemes, separated by commas: {', '.join(choices.SCHEMES)}.",
 )
 
 

@@ -99,8 +99,8 @@ def _keys(
         return [*keys, *_in_files(documents)]
     if keep == "path-order":
         return []
-    by = sizes if keep in ("longest", "shortest") else documents.mtimes
-    return [-by if keep in ("longest", "newest") else by]
+    times = documents.mtimes
+    return [{"longest": -sizes, "shortest": sizes, "newest": -times, "oldest": times}[keep]]
 
 
 def rank_paths(names: StringTable) -> list[NDArray[np.int64]]:

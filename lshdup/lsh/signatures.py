@@ -8,10 +8,11 @@ estimates J without bias; only for the scheme `linear` of R1 it is biased.
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.choices import STORED_SCHEMES
 from lshdup.errors import ParameterError
 from lshdup.frozen import dataclass
 from lshdup.kernels import sketch as kernels
-from lshdup.params import STORED_SCHEMES, SketchParams
+from lshdup.params import SketchParams
 from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import RaggedSets

@@ -1,4 +1,4 @@
-"""The normal form of a text, NFKC and then case folding (DESIGN 4), where characters interact.
+"""The normal form of a text, NFKC and then case folding, where characters interact.
 
 Python's `unicodedata` does the work, in pieces, because its memory is many times that of the text.
 Its time grows with the square of a run of combining marks, so long runs are sorted before.

@@ -1,4 +1,4 @@
-"""Shingle sets of texts: the definitions of DESIGN 4, over the loops of `kernels.shingles`."""
+"""Shingle sets of texts (docs/reference/definitions.md), by the loops of `kernels.shingles`."""
 
 import contextlib
 import threading

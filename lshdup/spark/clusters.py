@@ -23,7 +23,7 @@ from lshdup.spark.tiles import Tiles
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-#: The rules of `params.KEEP` that Spark has, each as the rank of a document by its id and size; the
+#: Rules of `choices.KEEP` that Spark has: each the rank of a document by its id and size; the
 #: smallest rank is preferred, then the first id.
 RULES: "dict[str, Callable[[Column, Column], Column]]" = {
     "shortest-path": lambda document, _: _rank_path(document),

@@ -106,7 +106,7 @@ def decode(
     limits: FormatLimits = DEFAULT_FORMATS,
     rules: MailRules = DEFAULT_RULES,
 ) -> Text:
-    """Decode the bytes of one document (DESIGN 4, *Text*).
+    """Decode the bytes of one document (docs/reference/definitions.md, "Text").
 
     name : tells HTML pages by its ending.
     encoding : forced on every document but office documents and mails; "": by byte-order mark,

@@ -97,7 +97,7 @@ def _drop_useless_sets(run: RunContext, collection: Collection, is_checked: bool
         would count as those of documents that were changed behind their back.
     """
     assert run.store is not None
-    with suppress(ArtifactError, IndexError):  # A damaged artifact is made anew, and said then.
+    with suppress(ArtifactError, IndexError):  # A damaged artifact is rebuilt, and said then.
         stored = run.store.load_collection("shingles", here=True, verify=False)
         if stored is None or stored.identity == collection.unfiltered_identity:
             return
@@ -350,7 +350,7 @@ def _load_stored(
         known = count_known(old, documents)
         if known == len(documents) or _are_older_sets(run, old, known, documents):
             return old
-    shingles = _load_for_reuse(run, "shingles", "removed" if sketch is not None else "made anew")
+    shingles = _load_for_reuse(run, "shingles", "removed" if sketch is not None else "rebuilt")
     if shingles is None or shingles.shingle != shingle:
         return old
     if old is None:
@@ -374,7 +374,7 @@ def _are_older_sets(
     return False
 
 
-def _load_for_reuse(run: RunContext, kind: str, fate: str = "made anew") -> Collection | None:
+def _load_for_reuse(run: RunContext, kind: str, fate: str = "rebuilt") -> Collection | None:
     """Load an artifact; drop it and return None if it is damaged. fate : what is said of it."""
     if run.store is None:
         return None

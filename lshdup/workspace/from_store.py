@@ -220,7 +220,7 @@ def _say_read_again(run: RunContext, collection: Collection) -> None:
 def load_or_read_sets(run: RunContext, request: Request) -> tuple[Collection, Collection | None]:
     """Load the unfiltered sets of the last run; or read its documents again, if it kept none.
 
-    Documents that changed or cannot be read again are reported and left out, and nothing that
+    Documents that changed or cannot be read again are reported and skipped, and nothing that
     follows from the others is kept in the store.
 
     Returns the collection with its sets, and that of signatures.npz if the last run made it.
@@ -287,7 +287,7 @@ def leave_out_changed(run: RunContext, collection: Collection, request: Request)
     for name in collection.documents.typed_names(changed):
         run.detail(f"{printable(name)}: deleted or changed since the last run")
     run.say(
-        f"left out {count_of(len(changed), 'document')} deleted or changed since the last"
+        f"skipped {count_of(len(changed), 'document')} deleted or changed since the last"
         " run (-v names them)"
     )
     run.read_only = True

@@ -133,5 +133,5 @@ def _load(
     except ArtifactError as error:
         if not request.documents:
             raise
-        run.say(f"{error.message}; it is made anew")
+        run.say(f"{error.message}; it is rebuilt")
         return None

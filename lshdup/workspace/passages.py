@@ -151,13 +151,13 @@ def _load_last(run: RunContext) -> Collection | None:
 def _load_stored(
     run: RunContext, documents: DocumentList, shingle: ShingleParams
 ) -> tuple[Collection, PassageParams, Passages] | None:
-    """Load passages.npz if it is of these documents, unchanged; a damaged one is made anew."""
+    """Load passages.npz if it is of these documents, unchanged; a damaged one is rebuilt."""
     if run.store is None:
         return None
     try:
         stored = load_passages(run.store, here=not documents.home)
     except ArtifactError as error:
-        run.say(f"{error.message}; it is made anew")
+        run.say(f"{error.message}; it is rebuilt")
         return None
     if stored is None or stored[0].shingle != shingle:
         return None

@@ -87,7 +87,7 @@ def check_conflict(
 def list_definition(collection: "Collection") -> Iterator[str]:
     """Yield the options that define the sets and signatures of a collection, as typed.
 
-    Those that have their default are left out, but for --tokens and -k.
+    Those that have their default are skipped, but for --tokens and -k.
     """
     yield f"--tokens {collection.shingle.tokens} -k {collection.shingle.k}"
     sketch, shingle_filter = collection.sketch, collection.shingle_filter

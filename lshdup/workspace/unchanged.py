@@ -20,8 +20,8 @@ from lshdup.utils.ragged import StringTable
 #: Reasons in the content of a file: an unchanged file is skipped again without reading it.
 _LASTING = {
     Reason.BINARY, Reason.FORMAT, Reason.UNDECODABLE, Reason.NOT_IDS, Reason.MARKUP, Reason.DAMAGED,
-    Reason.NOT_JSON, Reason.NO_TEXT, Reason.NOT_TEXT, Reason.NO_READER, Reason.ENCRYPTED,
-    Reason.SPOILT, Reason.BROKEN_ROW,
+    Reason.NOT_JSON, Reason.NO_TEXT, Reason.NULL_TEXT, Reason.NOT_TEXT, Reason.NO_READER,
+    Reason.ENCRYPTED, Reason.SPOILT, Reason.BROKEN_ROW,
 }  # fmt: skip
 
 _NO_ROWS = np.zeros(0, np.int64)

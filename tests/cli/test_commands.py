@@ -198,7 +198,7 @@ def test_a_reader_that_leaves_ends_millions_of_pairs_at_once(run, tmp_path):
 
 def test_template_files_and_a_limit_on_buckets(run, tmp_path):
     """Sixty files of one template and three alike: all pairs without a limit; with one, what is
-    left out is said, and kept apart.
+    skipped is said, and kept apart.
     """
     (tmp_path / "d").mkdir()
     words = [f"word{i}" for i in range(300)]
@@ -209,7 +209,7 @@ def test_template_files_and_a_limit_on_buckets(run, tmp_path):
     (tmp_path / "d/t60").write_bytes((tmp_path / "d/t00").read_bytes())  # copies count once
     everything = run("pairs", "d", "-t", "0.9")
     assert len(everything.rows) == 61 * 60 // 2 + 3
-    assert "left out" not in everything.err
+    assert "skipped" not in everything.err
     verbose = run("pairs", "-v")
     assert re.search(r"the largest bucket: \d\d documents, with d/t00", verbose.err)
     for _ in range(2):  # the second from pairs.npz
@@ -220,7 +220,7 @@ def test_template_files_and_a_limit_on_buckets(run, tmp_path):
             ["d/u0", "d/u2"],
             ["d/u1", "d/u2"],
         ]
-        assert "warning: --max-bucket 20 left out" in limited.err
+        assert "warning: --max-bucket 20 skipped" in limited.err
         assert "60 documents: up to" in limited.err
         assert "not looked at" in limited.err
     assert run("pairs", "--max-bucket", "60").out == everything.out
@@ -230,7 +230,7 @@ def test_template_files_and_a_limit_on_buckets(run, tmp_path):
         == limited.out
     )
     assert (
-        "has no meaning with --exact"
+        "cannot be combined with --exact"
         in run("pairs", "d", "--exact", "--max-bucket", "5", code=2).err
     )
     assert b"no limit" in run("pairs", "--help").out
@@ -315,7 +315,7 @@ def test_left_out_files_are_remembered_and_counted_every_time(run, corpus):
     (corpus / "paper").write_bytes(b"PK\x03\x04 ...")
     for _ in range(2):
         err = run("index", "sample_corpus").err
-        assert "left out: 1 binary, 1 format not supported" in err
+        assert "skipped: 1 binary, 1 format not supported" in err
     assert "0 documents read" in err
 
 
@@ -505,7 +505,7 @@ def test_the_exact_join_of_the_last_run_reads_its_documents_again(run, corpus, t
     assert len(rest) < len(expected)
     assert changed.rows == rest
     checked = run("pairs", "--exact", "--check-files")
-    assert "left out 2 documents" in checked.err
+    assert "skipped 2 documents" in checked.err
     assert checked.rows == rest
 
 
@@ -756,13 +756,13 @@ def test_options_that_would_be_ignored_are_refused(run, tmp_path):
     for name in ("a", "b.md"):
         (tmp_path / name).write_text("one and the same text")
     run("index", "a", "b.md")
-    assert "--exclude has no meaning without DOCS" in run("pairs", "--exclude", "*", code=2).err
+    assert "--exclude has no effect without DOCS" in run("pairs", "--exclude", "*", code=2).err
     assert (
-        "--recall has no meaning with --exact"
+        "--recall cannot be combined with --exact"
         in run("pairs", "a", "b.md", "--exact", "--recall", "0.5", code=2).err
     )
     assert (
-        "--format has no meaning without --show"
+        "--format has no effect without --show"
         in run("shingle", "a", "--format", "json", code=2).err
     )
     assert run("pairs", ".", "--include", "*.md").rows == []
@@ -949,7 +949,7 @@ def test_damaged_artifacts_are_refused_in_one_line(run, corpus, tmp_path):
     assert "run `lshdup index DOCS`" in run("query", "MIT.txt", code=2).err
     run("index", "sample_corpus")
     run("query", "MIT.txt")
-    assert "made anew" in run("shingle", "sample_corpus").err
+    assert "rebuilt" in run("shingle", "sample_corpus").err
     run("index", "sample_corpus")
     (tmp_path / ".lshdup/bands.npz").write_bytes((tmp_path / ".lshdup/signatures.npz").read_bytes())
     assert "holds signatures, not bands" in run("pairs", code=2).err
@@ -957,7 +957,7 @@ def test_damaged_artifacts_are_refused_in_one_line(run, corpus, tmp_path):
     (tmp_path / ".lshdup/signatures.npz").write_bytes(b"junk")
     mended = run("pairs", "sample_corpus")
     assert mended.out == expected
-    assert "made anew" in mended.err
+    assert "rebuilt" in mended.err
 
 
 def test_unreadable_files_are_counted_and_the_rest_goes_on(run, corpus):

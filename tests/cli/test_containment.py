@@ -164,7 +164,7 @@ def test_short_documents_are_spoken_of(run, tmp_path):
     asked = ["pairs", "d", *MEASURE, "--no-store"]
     told = run(*asked)
     assert "6 of 6 pairs have a document of fewer than 20 tokens" in told.err
-    assert "--min-tokens 20 leaves such documents out" in told.err
+    assert "--min-tokens 20 skips such documents" in told.err
     assert "of memory" in told.err
     assert not run(*asked, "--min-tokens", "20").rows
     for number in range(8):
@@ -262,8 +262,8 @@ def test_small_documents_that_may_be_missed_are_counted(run, tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ([*MEASURE, "--exact", "--memory", "1GB"], "--memory has no meaning with --exact"),
-        ([*MEASURE, "--bands", "3"], "--bands has no meaning with --measure containment"),
+        ([*MEASURE, "--exact", "--memory", "1GB"], "--memory cannot be combined with --exact"),
+        ([*MEASURE, "--bands", "3"], "--bands cannot be combined with --measure containment"),
         ([*MEASURE, "--memory", "3MB"], "'3MB' is less than 16MB"),
     ],
 )
@@ -283,6 +283,5 @@ def test_the_recall_of_samples_is_at_least_what_was_promised(run):
         assert row["share_low"] - 0.01 <= row["expected"] <= row["share_high"] + 0.01
     assert "with --measure containment" in run(*asked, "--perms", "64", code=2).err
     assert (
-        "--measure has no meaning without --found"
-        in run("accuracy", LICENCES, *MEASURE, code=2).err
+        "--measure has no effect without --found" in run("accuracy", LICENCES, *MEASURE, code=2).err
     )

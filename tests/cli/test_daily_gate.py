@@ -156,14 +156,14 @@ def test_baselines_that_are_refused(run, repository):
 
 def test_options_that_exclude_each_other(run, repository):
     for options, why in {
-        "--update-baseline": "--update-baseline has no meaning without --baseline FILE",
-        "--baseline k --update-baseline --changed-since main": "--changed-since has no meaning",
-        "--baseline k --histogram": "--baseline has no meaning with --histogram",
-        "--changed-since main --against docs --unmatched": "--changed-since has no meaning",
-        "--baseline k --engine spark": "--baseline has no meaning with --engine spark",
+        "--update-baseline": "--update-baseline has no effect without --baseline FILE",
+        "--baseline k --update-baseline --changed-since main": "--changed-since cannot be combined",
+        "--baseline k --histogram": "--baseline cannot be combined with --histogram",
+        "--changed-since main --against docs --unmatched": "--changed-since cannot be combined",
+        "--baseline k --engine spark": "--baseline cannot be combined with --engine spark",
         "--format github --histogram": "--format github is of pairs, not of --histogram",
         "--format sarif --engine spark": "--format sarif is of pairs, not of --engine spark",
-        "--format sarif --header": "--header has no meaning with --format sarif",
+        "--format sarif --header": "--header cannot be combined with --format sarif",
     }.items():
         assert why in run("pairs", "docs", *options.split(), code=2).err
     assert not (repository / ".lshdup").exists()

@@ -215,7 +215,7 @@ def test_what_patterns_skip_is_counted_once_and_named_on_request(run, folders):
     command = ["pairs", "docs", "--include", "[a-z]", "--exclude", "c"]
     plain, named, all_named = (run(*command, *more).err for more in ([], ["-v"], ["-vv"]))
     for err in (plain, named, all_named):
-        count = "lshdup: left out: 1 excluded by --exclude, 50 excluded by --include, 1 hidden\n"
+        count = "lshdup: skipped: 1 excluded by --exclude, 50 excluded by --include, 1 hidden\n"
         assert err.count(count) == err.count("50 excluded") == 1
     assert "docs/7.md" not in plain + named
     assert "docs/.dot: hidden" not in plain
@@ -234,9 +234,9 @@ def test_the_summary_counts_skipped_files(run, folders):
     (folders / "docs/binary").write_bytes(b"\0\1\2")
     (folders / "docs/.dot").write_text("hidden")
     for command in ("pairs", "clusters", "shingle", "index"):
-        assert "lshdup: left out: 1 binary, 1 hidden\n" in run(command, "docs").err
+        assert "lshdup: skipped: 1 binary, 1 hidden\n" in run(command, "docs").err
     against = run("pairs", "far", "--against", "docs").err
-    assert "lshdup: left out of OTHER: 1 binary, 1 hidden\n" in against
+    assert "lshdup: skipped of OTHER: 1 binary, 1 hidden\n" in against
 
 
 # --- commands that are suggested ------------------------------------------------------------------

@@ -362,17 +362,17 @@ def test_why_nothing_is_compared(here):
         "index empty": f"no document can be compared: {no_file}",
         "pairs docs/1.txt --no-store": one,
         "pairs docs/1.txt --no-store --exact": one,
-        "pairs odd": f"{none}, of 2 files in odd; left out: 2 binary; -v names them, and why",
+        "pairs odd": f"{none}, of 2 files in odd; skipped: 2 binary; -v names them, and why",
         "pairs blank": f"{none}, of 1 file in blank; 1 document without; -v names them; name "
         "files that hold text",
-        "pairs docs odd --exclude *.txt -q": f"{none}, of 6 files in docs, odd; left out: 2 "
+        "pairs docs odd --exclude *.txt -q": f"{none}, of 6 files in docs, odd; skipped: 2 "
         "binary, 3 excluded by --exclude, 1 hidden; look at --exclude",
-        "pairs docs --template all.txt": f"{none}, of 4 files in docs; 3 documents without; left "
-        "out: 1 hidden; a larger "
+        "pairs docs --template all.txt": f"{none}, of 4 files in docs; 3 documents without; "
+        "skipped: 1 hidden; a larger "
         "--ignore-common, or another --template, leaves more of them",
         "pairs docs --against empty": "nothing to compare with: OTHER has no document with "
         "shingles; name another, or see with -v "
-        "what was left out",
+        "what was skipped",
     }
     *few, enough, _, continued = said(
         here,
@@ -419,9 +419,9 @@ def test_a_wrong_field_names_those_there_are(here):
     )
     assert (
         "nothing to compare: 0 documents with shingles, of 3 files and rows in "
-        "rows.jsonl; left out: 3 rows without text; --text-field" in text
+        "rows.jsonl; skipped: 3 rows without text; --text-field" in text
     )
-    assert "left out: 3 rows without ids" in name
+    assert "skipped: 3 rows without ids" in name
 
 
 def test_a_wrong_column_names_those_there_are(here):
@@ -463,7 +463,7 @@ def test_names_of_fields_are_bounded_and_can_be_printed(run, tmp_path):
     (tmp_path / "a.jsonl").write_text(
         '{"\\ud800": 1, "\\u001b[31m": 2}\n{"text": "a b c"}\n{"text": "a b c"}\n'
     )
-    result = run("pairs", "a.jsonl", code=2)  # what was left out, and why, is kept in the store
+    result = run("pairs", "a.jsonl", code=2)  # what was skipped, and why, is kept in the store
     assert result.rows == [["a.jsonl:2", "a.jsonl:3", "1.0", "bytes"]]
     assert "no field 'text', but \\ud800, \\x1b[31m" in result.err
 
@@ -931,7 +931,7 @@ def test_rows_of_one_cause_are_one_line(here):
     ]
     numbers = [int(found) for found in re.findall(r"mixed\.jsonl:(\d+):", each)]
     assert numbers == list(range(3, 17))
-    assert "left out: 2 rows that are no JSON objects, 12 rows without text" in one
+    assert "skipped: 2 rows that are no JSON objects, 12 rows without text" in one
 
 
 def test_more_rows_than_are_named_are_rows(capsys):
@@ -971,7 +971,7 @@ def test_each_side_says_what_it_left_out(here):
     Path("empty/text").write_text(f"{TEXT} 5")
     (err,) = said(here, ["pairs", "docs", "--against", "empty"], code=0)
     assert re.search(
-        r"left out of DOCS: 1 binary\n.*against 1 document of OTHER\nlshdup: left out of "
+        r"skipped of DOCS: 1 binary\n.*against 1 document of OTHER\nlshdup: skipped of "
         r"OTHER: 2 binary\n",
         err,
         re.S,

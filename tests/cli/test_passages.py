@@ -132,7 +132,7 @@ def test_the_place_that_stays_is_where_clusters_would_keep(run, tmp_path):
     assert cut() == ["d/b", "d/c"]
     assert cut("--prefer", "c") == ["d/a", "d/b"]
     refused = run("passages", "d", "--keep", "newest", code=2).err
-    assert "--keep has no meaning without --emit spans or --write" in refused
+    assert "--keep has no effect without --emit spans or --write" in refused
     refused = run("passages", "d", "--emit", "spans", "--keep", "central", code=2).err
     assert "'central' is not one of" in refused
 
@@ -242,7 +242,7 @@ def test_a_template_is_taken_by_other_commands(run, tmp_path):
     nothing = run("passages", "d", "--least", "20", "--documents", "6", "--emit", "template")
     assert nothing.out == b""
     refused = run("passages", "d", "--emit", "template", "--format", "csv", code=2).err
-    assert "--format has no meaning with --emit template" in refused
+    assert "--format cannot be combined with --emit template" in refused
 
 
 def test_a_second_run_reads_nothing_and_says_what_vanished(run, texts):
@@ -262,7 +262,9 @@ def test_a_second_run_reads_nothing_and_says_what_vanished(run, texts):
 def test_what_means_nothing_is_refused(run, tmp_path):
     (tmp_path / "d").mkdir()
     (tmp_path / "d/a").write_text(PASSAGE)
-    assert "--min-tokens has no meaning" in run("passages", "d", "--min-tokens", "3", code=2).err
+    assert (
+        "--min-tokens cannot be combined" in run("passages", "d", "--min-tokens", "3", code=2).err
+    )
     assert "'ids' is not one of" in run("passages", "d", "--tokens", "ids", code=2).err
     assert "not in the range" in run("passages", "d", "--least", "1", code=2).err
     refused = run("passages", "d", "--gap", "3", "--emit", "spans", code=2).err

@@ -159,7 +159,7 @@ def test_any_bytes(row):
         (b'{"text":"first","text":1}', Reason.NOT_TEXT),
         (b'{"x":{"text":"inner"}}', Reason.NO_TEXT),
         (b'{"x":{"text":"inner"},"text":"outer"}', b"outer"),
-        (b'{"text":null}', Reason.NO_TEXT),
+        (b'{"text":null}', Reason.NULL_TEXT),
         (b'{"text":["a"]}', Reason.NOT_TEXT),
         (b'{"text":"\\ud83d\\ude00\\u00e9\\/"}', "😀é/".encode()),
         (b'{"text":"\\ud83d"}', Reason.UNDECODABLE),

@@ -8,9 +8,9 @@ import random
 import numpy as np
 import pytest
 
+from lshdup.choices import KEEP
 from lshdup.documents.readers import mbox
 from lshdup.documents.records import RecordFields
-from lshdup.params import KEEP
 from lshdup.utils.mailbox import bare_mail, find_mails, starts_mailbox
 from tests.documents.test_archives import write_zip
 

@@ -87,7 +87,7 @@ def here(tmp_path, monkeypatch):
 
 
 def answer(*documents, store="s", check_content=False, given=None, **params):
-    """Pairs, and what was left out, and how many documents were read."""
+    """Pairs, and what was skipped, and how many documents were read."""
     skipped, said = [], []
     workspace = Workspace(Path(store) if store else None, said.append, skipped.append)
     request = Request(
@@ -266,7 +266,7 @@ def test_another_field_is_another_document(here, form):
         [(f"{form}:1".encode(), f"{form}:2".encode())],
         3,
     )
-    assert skipped == {f"{form}:3".encode(): Reason.NO_TEXT}
+    assert skipped == {f"{form}:3".encode(): Reason.NULL_TEXT}
     assert answer(form, text_field="body")[2] == 0
     pairs, skipped, read, _ = answer(form)
     assert (len(pairs), skipped, read) == (3, {}, 3)
@@ -342,7 +342,7 @@ def test_skipped_rows_are_known_in_the_next_run(here, form, id_field, monkeypatc
 
     skipped, names, _ = outcome()
     reasons = {each.reason for each in skipped}
-    assert reasons >= {Reason.TOO_LARGE, Reason.NO_TEXT, *([Reason.REPEATED] * bool(id_field))}
+    assert reasons >= {Reason.TOO_LARGE, Reason.NULL_TEXT, *([Reason.REPEATED] * bool(id_field))}
     listed = []
     list_records = RecordFiles.list_records
 
@@ -425,7 +425,7 @@ def test_parquet_columns_of_all_kinds_of_text(here, array):
         for start, length in zip(batch.starts, batch.lengths, strict=True)
     ]
     assert made == [b"a b c d", "é".encode()]
-    assert [(index, reason) for index, reason, _ in batch.skipped] == [(1, Reason.NO_TEXT)]
+    assert [(index, reason) for index, reason, _ in batch.skipped] == [(1, Reason.NULL_TEXT)]
 
 
 def test_parquet_inside_of_others(here):
@@ -436,8 +436,8 @@ def test_parquet_inside_of_others(here):
         "a.parquet",
     )
     assert answer("a.parquet", text_field="a.b")[1] == {
-        b"a.parquet:2": Reason.NO_TEXT,
-        b"a.parquet:3": Reason.NO_TEXT,
+        b"a.parquet:2": Reason.NULL_TEXT,
+        b"a.parquet:3": Reason.NULL_TEXT,
     }
     assert answer("a.parquet", text_field="c.d", id_field="a.id")[1] == {
         b"a.parquet:2": Reason.NO_ID
@@ -503,12 +503,25 @@ def test_broken_rows_are_said_and_the_rest_goes_on(here, run):
         made = run("pairs", "a.jsonl", "-v", code=2)
         assert made.rows == [["a.jsonl:1", "a.jsonl:9", "1.0", "bytes"]]
         assert (
-            "left out: 2 rows that are no JSON objects, 1 row whose text is no string, 2 rows "
-            "without text, 1 undecodable" in made.err
+            "skipped: 2 rows that are no JSON objects, 1 row whose text is no string, 1 row "
+            "whose text is null, 1 row without text, 1 undecodable" in made.err
         )
         for row in (2, 3, 4, 5, 6, 8):
             assert f"lshdup: a.jsonl:{row}: " in made.err
         assert "a.jsonl:7" not in made.err
+
+
+@pytest.mark.parametrize("form", ["a.jsonl", "a.parquet"])
+def test_null_texts_are_counted_and_fail_no_gate(here, form, run):
+    """A row without a text is like one with an empty text: nothing that should be compared."""
+    write(here / form, ["one text of several words", None, "", "another of other words", None])
+    for words in ((), ("--check",)):
+        made = run("pairs", form, *words, code=0)
+        assert "skipped: 2 rows whose text is null\n" in made.err
+    assert f"{form}:2" not in made.err
+    run("clusters", form, "--write", f"clean-{form}", code=0)
+    assert run("pairs", form, "--baseline", "known", "--update-baseline", code=0).err
+    assert Path("known").exists()
 
 
 def test_query_of_rows(here, run):
@@ -530,9 +543,9 @@ def test_query_of_rows(here, run):
     assert run("query", "x", "--store", "../.lshdup", cwd=here / "sub").rows == [
         ["x/z", "1.0", "bytes"]
     ]
-    assert "has no meaning without DOCS" in run("pairs", "--id-field", "id", code=2).err
+    assert "has no effect without DOCS" in run("pairs", "--id-field", "id", code=2).err
     assert (
-        "has no meaning with --tokens ids"
+        "cannot be combined with --tokens ids"
         in run("pairs", "a.jsonl", "--tokens", "ids", "--id-field", "id", code=2).err
     )
     # Changed since, in its place, and as a whole.

@@ -38,7 +38,7 @@ def text_of(row, names):
         ({"a": "x", "b": "y"}, "b", "y"),
         ({"a": "", "b": "y"}, "a,b", "\n\ny"),
         ({"a": None, "b": "y"}, "a,b", "y"),
-        ({"a": None, "b": None}, "a,b", Reason.NO_TEXT),
+        ({"a": None, "b": None}, "a,b", Reason.NULL_TEXT),
         ({"a": "x"}, "a,b", Reason.NO_TEXT),
         ({"a": "x", "b": 3}, "a,b", Reason.NOT_TEXT),
         ({"a": "x", "b": {"c": "z"}}, "a,b.c", "x\n\nz"),
@@ -71,8 +71,8 @@ def test_every_format_gives_the_same_texts(run, tmp_path, monkeypatch):
     assert answers[0] == answers[1]
     nothing = pa.table({"a": pa.array([None, "x"], pa.string()), "b": pa.array([None, "y"])})
     pq.write_table(nothing, "null.parquet")
-    said = run("pairs", "null.parquet", "--text-field", "a,b", "-v", "--no-store", code=2).err
-    assert "null.parquet:1: row without text ('a,b' is null)" in said
+    said = run("pairs", "null.parquet", "--text-field", "a,b", "-v", "--no-store").err
+    assert "null.parquet:1: row whose text is null ('a,b' is null)" in said
     wrong = run("pairs", "r.parquet", "--text-field", "title,bdy", "--no-store", code=2).err
     assert "no column 'bdy'" in wrong
 

@@ -77,7 +77,7 @@ def test_folders_that_are_not_entered_are_counted(run, tree):
     assert "t/a/b: deeper than --max-depth" in said
     assert "max-depth" in run("pairs", "t", "--max-depth", "0", code=2).err
     run("index", "t")
-    assert "--gitignore has no meaning without DOCS" in run("pairs", "--gitignore", code=2).err
+    assert "--gitignore has no effect without DOCS" in run("pairs", "--gitignore", code=2).err
 
 
 def write_rules(folder, *lines):

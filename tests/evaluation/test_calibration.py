@@ -95,15 +95,15 @@ def test_the_histogram_is_what_runs_of_their_own_say(run, corpus):
 
 def test_histogram_options(run, corpus, tmp_path):
     assert (
-        "no meaning without --histogram"
+        "no effect without --histogram"
         in run("pairs", "sample_corpus", "--step", "0.1", code=2).err
     )
     assert (
-        "no meaning without --histogram"
+        "no effect without --histogram"
         in run("pairs", "sample_corpus", "--plot", "x.svg", code=2).err
     )
     assert (
-        "no meaning with --histogram"
+        "cannot be combined with --histogram"
         in run("pairs", "sample_corpus", "--histogram", "--against", "sample_corpus", code=2).err
     )
     assert "--step" in run("pairs", "sample_corpus", "--histogram", "--step", "0", code=2).err

@@ -169,7 +169,7 @@ def expected_set(text, params):
 
 
 def expected_text(data):
-    """What DESIGN 4 says of bytes that are no page: their text, or why there is none; None where
+    """What the definitions say of bytes that are no page: their text, or why there is none; None where
     the encoding has to be guessed.
     """
     for bom, codec in zip(

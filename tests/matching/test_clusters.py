@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lshdup.choices import KEEP
 from lshdup.documents.document_list import typed_name
 from lshdup.documents.locations import Locations
 from lshdup.documents.preference import preference
@@ -378,10 +379,12 @@ def preferred(names, keep="path-order", prefer=(), arguments=(b".",), **more):
 def test_every_rule_of_keep():
     names = [b"a", b"b", b"c", b"d"]
     more = {"sizes": [3, 9, 9, 1], "mtimes": [40, 20, 20, 30]}
-    for keep, expected in {
+    orders = {
         "longest": "bcad", "shortest": "dabc", "newest": "adbc", "oldest": "bcda",
         "path-order": "abcd", "first": "abcd", "shortest-path": "abcd", "central": "abcd",
-    }.items():  # fmt: skip
+    }  # fmt: skip
+    assert set(orders) == set(KEEP)
+    for keep, expected in orders.items():
         assert preferred(names, keep, **more)[0] == [bytes([c]) for c in expected.encode()], keep
 
 
@@ -726,7 +729,7 @@ def test_what_is_emitted(run, folder):
     assert run("clusters", "d/x", "--no-store").out == b""
     assert run("clusters", "d/empty", "--emit", "keep", "--no-store").out == b""
     assert (
-        "has no meaning with --exact"
+        "cannot be combined with --exact"
         in run("clusters", "d", "--exact", "--max-bucket", "5", code=2).err
     )
     assert "--prefer is empty" in run("clusters", "d", "--prefer", "", code=2).err
@@ -814,7 +817,7 @@ def test_max_bucket(run, tmp_path):
     everything = run("clusters", "d", "-t", "0.9")
     assert len(everything.rows) == 30
     limited = run("clusters", "-t", "0.9", "--max-bucket", "10")
-    assert "--max-bucket 10 left out" in limited.err
+    assert "--max-bucket 10 skipped" in limited.err
     assert len(limited.rows) < 30
     pairs = {frozenset(row[:2]) for row in run("pairs", "-t", "0.9", "--max-bucket", "10").rows}
     keeper = {row[0]: row[2] for row in limited.rows if row[1] == "keep"}

@@ -360,7 +360,7 @@ MUTANTS = [
         "tests/shingling/test_text.py -k fingerprints",
     ),
     Mutant(
-        "sets: a value that met another in its slot is left out",
+        "sets: a value that met another in its slot is skipped",
         "lshdup/kernels/shingles.py",
         "left += np.uint64(values[np.uint64(table[x >> shift])] != x)",
         "left += np.uint64(0)",
@@ -525,7 +525,7 @@ MUTANTS = [
         "tests/kernels/test_kernels.py",
     ),
     Mutant(
-        "--min-tokens: a document of just so many tokens is left out",
+        "--min-tokens: a document of just so many tokens is skipped",
         "lshdup/kernels/shingles.py",
         "if tokens < least:",
         "if tokens <= least:",

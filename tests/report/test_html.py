@@ -861,7 +861,7 @@ def test_ids_and_folders_of_nothing_make_a_page_too(run, tmp_path):
     run("index", "ids", "--tokens", "ids")
     assert (
         known_of(run("report").out)["skipped"] is None
-    )  # what an earlier run left out is not known any more
+    )  # what an earlier run skipped is not known any more
 
 
 def test_folders_are_those_of_the_command_and_open(chromium, run, tmp_path):

@@ -197,7 +197,7 @@ def test_long_lines_on_request(run, tmp_path):
     assert "[-word7-]" in lines[6]
     assert "{+word+}" in lines[7]
     refused = run("show", "p", "q", "--lines", "--shingles", code=2).err
-    assert "--lines has no meaning with --shingles" in refused
+    assert "--lines cannot be combined with --shingles" in refused
 
 
 # --- a group --------------------------------------------------------------------------------------
@@ -270,11 +270,11 @@ def test_a_document_without_a_group(run, group):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (["a", "--lines"], "--lines has no meaning with one document"),
-        (["a", "--shingles"], "--shingles has no meaning with one document"),
-        (["a", "-k", "2"], "--shingle-size has no meaning with one document"),
-        (["a", "one", "-t", "0.5"], "--threshold has no meaning with two documents"),
-        (["a", "one", "--keep", "first"], "--keep has no meaning with two documents"),
+        (["a", "--lines"], "--lines cannot be combined with one document"),
+        (["a", "--shingles"], "--shingles cannot be combined with one document"),
+        (["a", "-k", "2"], "--shingle-size cannot be combined with one document"),
+        (["a", "one", "-t", "0.5"], "--threshold cannot be combined with two documents"),
+        (["a", "one", "--keep", "first"], "--keep cannot be combined with two documents"),
     ],
 )
 def test_options_of_two_documents_and_of_a_group(run, group, options, expected):

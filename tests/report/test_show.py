@@ -513,7 +513,7 @@ def test_as_the_store_has_it(run, corpus, tmp_path):
     assert "is the end of 5 names" in run("show", "copy1", "MIT.txt", code=2).err
     assert "both standard input" in run("show", "-", "-", code=2).err
     assert (
-        "has no meaning with --shingles"
+        "cannot be combined with --shingles"
         in run("show", "MIT.txt", "ISC.txt", "--shingles", "--inline", code=2).err
     )
 

@@ -173,7 +173,7 @@ def test_pieces_of_files(tmp_path):
         (b"p.parquet:2", None, "row without id", "'key' is null", False),
     ]
     assert read(tmp_path, (b"p.parquet", parquet, 1, -1)) == [
-        (b"c", None, "row without text", "'body' is null; row 3 of p.parquet", False),
+        (b"c", None, "row whose text is null", "'body' is null; row 3 of p.parquet", False),
         (b"d", None, "too large", "60 bytes, --max-bytes is 50; row 4 of p.parquet", False),
     ]
     assert [row[::2] for row in read(tmp_path, (b"d.parquet", parquet, 0, -1))] == [

@@ -333,7 +333,7 @@ def test_max_bucket(session, run, tmp_path):
         f"{counts['candidates']} candidate pairs -> {counts['pairs']} pairs; with all copies"
         in printed.err
     )
-    assert f"left out {buckets} bucket" in printed.err
+    assert f"skipped {buckets} bucket" in printed.err
     assert f"with {kinds} documents" in printed.err
     assert f"the largest has {largest} documents" in printed.err
 
@@ -597,7 +597,7 @@ def test_a_folder_of_all_kinds(session, run, monkeypatch, capfdbinary, mixed, op
     assert out.count(b"\n") >= 1
 
     def fates(text):
-        wanted = r"lshdup: ((left out|docs/|p3|odd).*|.* had no effect.*)"
+        wanted = r"lshdup: ((skipped|docs/|p3|odd).*|.* had no effect.*)"
         return sorted(
             line
             for line in text.splitlines()
@@ -623,8 +623,7 @@ def test_pieces(session, run, mixed, monkeypatch, capfdbinary):
     assert out == expected
     assert "docs/a [1].NDJSON:9: row that is no JSON object" in said
     totals = [
-        [line for line in text.splitlines() if "left out:" in line]
-        for text in (said, expected_said)
+        [line for line in text.splitlines() if "skipped:" in line] for text in (said, expected_said)
     ]
     assert totals[0] == totals[1]
 
@@ -670,7 +669,7 @@ def test_uris_of_rows(session, run, mixed, monkeypatch, capfdbinary):
     )
     said = err.decode()
     assert f"file:{folder}/a [1].NDJSON: too large (3000 bytes, --max-bytes is 2000)" in said
-    assert "left out: 1 row that is no JSON object, 1 row without text, 1 too large" in said
+    assert "skipped: 1 row that is no JSON object, 1 row without text, 1 too large" in said
 
 
 def test_id_lists(session, run, tmp_path, monkeypatch, capfdbinary):

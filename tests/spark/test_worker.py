@@ -195,7 +195,7 @@ def test_what_was_read_once_and_not_again_is_an_error():
     ):
         verified(sets[0], None)
     for name, values in columns.items():
-        columns[name] = [*values, values[1]]  # another document called q, which was left out
+        columns[name] = [*values, values[1]]  # another document called q, which was skipped
     assert [(row["a"], row["b"]) for row in verified(*sets, None)] == [(b"p", b"q")]
 
 
@@ -327,11 +327,11 @@ def test_without_java_or_pyspark(run, tmp_path):
     assert hint == "  pip install 'lshdup[spark]'"
     for arguments in (["--exact"], ["--no-store"], ["--same", "text"], ["--verify", "estimate"]):
         assert (
-            "has no meaning with --engine spark"
+            "cannot be combined with --engine spark"
             in run("pairs", "a.txt", "--engine", "spark", *arguments, code=2).err
         )
     assert (
-        "--master has no meaning without --engine spark"
+        "--master has no effect without --engine spark"
         in run("pairs", "a.txt", "--master", "local", code=2).err
     )
     assert (

@@ -39,7 +39,7 @@ texts = st.one_of(
 
 
 def pairs_of(store, check_content=False):
-    """`lshdup pairs d --store STORE`: all pairs, and what was left out."""
+    """`lshdup pairs d --store STORE`: all pairs, and what was skipped."""
     skipped = []
     workspace = Workspace(Path(store), skipped=skipped.append)
     indexed = workspace.load_or_build_index(
@@ -188,7 +188,7 @@ def test_check_content(run, tmp_path):
     assert "unchanged" not in checked.err
     assert run("pairs", "a", "b").rows == []
     assert (
-        "--check-content has no meaning without DOCS" in run("pairs", "--check-content", code=2).err
+        "--check-content has no effect without DOCS" in run("pairs", "--check-content", code=2).err
     )
 
 

@@ -22,8 +22,8 @@ KINDS = ("signatures", "bands", "pairs")
 
 #: What is said of documents, whatever was made of them and how long it took.
 OF_DOCUMENTS = re.compile(
-    r"^lshdup: (?:d/.*|\d+ documents? not UTF-8.*|left out.*)$"
-    r"|\d+ documents? without tokens: near nothing, not compared \(-v names them\)",
+    r"^lshdup: (?:d/.*|\d+ documents? not UTF-8.*|skipped.*)$"
+    r"|\d+ documents? without tokens: not compared \(-v names them\)",
     re.M,
 )
 
@@ -83,24 +83,24 @@ def test_the_second_run_says_the_same_of_each_document(run, here):
     for name, encoding in EXPECTED.items():
         assert f"lshdup: {name.decode()}: read as {encoding}" in said
     assert "lshdup: d/binary: binary" in said
-    assert "lshdup: left out: 1 binary, 1 format not supported" in said
+    assert "lshdup: skipped: 1 binary, 1 format not supported" in said
     again = run("pairs", "d", "-v", "-t", "0.9")
     assert "0 documents read" in again.err
     assert OF_DOCUMENTS.findall(again.err) == said
     assert again.out == first.out
     assert line in run("pairs", "d", "-t", "0.9").err
 
-    # Of what is in the store, in another order: nothing is left out now.
+    # Of what is in the store, in another order: nothing is skipped now.
     stored = run("pairs", "-v", "-t", "0.9")
     assert {
-        each.replace("left out when DOCS were read", "left out")
+        each.replace("skipped when DOCS were read", "skipped")
         for each in OF_DOCUMENTS.findall(stored.err)
     } == set(said)
     assert stored.out == first.out
     exactly = run("pairs", "-v", "--exact", "-t", "0.9")
     assert set(OF_DOCUMENTS.findall(exactly.err)) == set(OF_DOCUMENTS.findall(stored.err))
     assert OF_DOCUMENTS.findall(run("pairs").err) == [
-        "1 document without tokens: near nothing, not compared (-v names them)"
+        "1 document without tokens: not compared (-v names them)"
     ]
     assert run("pairs", "-q", "-v").err == ""
 
@@ -220,7 +220,7 @@ def test_stores_that_do_not_know_them_are_made_anew(run, here, monkeypatch):
         re.M,
     )
     result = run("pairs", "d")
-    assert "it is made anew" in result.err
+    assert "it is rebuilt" in result.err
     assert "read 1 as cp1252" in result.err
     made("fresh")
     assert Path(".lshdup/signatures.npz").read_bytes() == Path("fresh/signatures.npz").read_bytes()

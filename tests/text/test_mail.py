@@ -598,7 +598,7 @@ def test_damaged_mails_are_read_as_far_as_they_go():
 
 
 def test_a_batch_survives_a_mail_that_its_process_does_not():
-    """Mails that take too long are left out; the mails before and after them are read."""
+    """Mails that take too long are skipped; the mails before and after them are read."""
     mails = [HEAD + b"\nbody %d" % n for n in range(40)]
     slow = HEAD + b"Content-Type: multipart/mixed; boundary=b\n\n" + b"--b\n\nx\n" * 2_000_000
     for at in (7, 8, 30):

@@ -375,11 +375,11 @@ def test_damaged_and_encrypted_files_are_reported_and_the_rest_goes_on(run, tmp_
     for name, (_, reason) in bad.items():
         (line,) = [line for line in first.err.splitlines() if f"d/{name}:" in line]
         assert f": {reason}" in line
-    assert "left out: 3 damaged documents, 2 encrypted" in first.err
+    assert "skipped: 3 damaged documents, 2 encrypted" in first.err
     again = run("pairs", "d", code=2)  # remembered, not read again, and reported all the same
     assert again.out == first.out
     assert "0 documents read" in again.err
-    assert "left out: 3 damaged documents, 2 encrypted" in again.err
+    assert "skipped: 3 damaged documents, 2 encrypted" in again.err
 
 
 LIMITS = FormatLimits(seconds=30.0, memory=256 << 20)
@@ -608,7 +608,7 @@ def test_without_the_extra_they_are_counted_and_nothing_else_changes(
         main(["pairs", "d", "--store", "s", "-o", "pairs.tsv"])
     assert done.value.code == 0
     err = capsys.readouterr().err
-    assert "left out: 2 format not supported without lshdup[formats]" in err
+    assert "skipped: 2 format not supported without lshdup[formats]" in err
     assert err.count("pip install 'lshdup[formats]'") == 1
     assert "2 office documents" in err
 

@@ -122,7 +122,7 @@ def test_without_zstd(run, tmp_path):
     without = {"PYTHONPATH": f"{tmp_path}/no{os.pathsep}{ROOT}"}
     made = run("pairs", "d", env=without)
     assert made.rows == []
-    assert "left out: 2 format not supported" in made.err
+    assert "skipped: 2 format not supported" in made.err
     assert made.err.count("pip install 'lshdup[zstd]'") == 1
     refused = run("pairs", "r.jsonl.zst", "--no-store", code=2, env=without)
     assert "needs backports.zstd" in refused.err

@@ -196,7 +196,7 @@ def test_lines_grow_with_copies_and_not_with_their_square():
     ],
 )
 def test_other_files_are_refused(tmp_path, content, error, repaired):
-    """A line that is none is left out only where the file is to be written anew."""
+    """A line that is none is skipped only where the file is to be written anew."""
     Baseline(WORDS).save(tmp_path / "known")
     head = (tmp_path / "known").read_bytes()
     (tmp_path / "known").write_bytes(content.replace(b"HEAD", head))

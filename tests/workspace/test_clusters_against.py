@@ -123,7 +123,7 @@ def test_documents_on_both_sides_stay(two_sides, run):
     Path("old/002").write_text(Path("new/002").read_text())
     stored = run("clusters", "new", "old", "--against", "archive", "--no-store", *near_z)
     assert not [name for name in stored.lines if name.startswith("old/")]
-    assert "left out of OTHER: 1 document deleted or changed since it was indexed" in stored.err
+    assert "skipped of OTHER: 1 document deleted or changed since it was indexed" in stored.err
 
 
 def test_nothing_goes_for_documents_that_are_gone(two_sides, run):
@@ -134,7 +134,7 @@ def test_nothing_goes_for_documents_that_are_gone(two_sides, run):
     Path("old/005").write_text("other words than before")
     fewer = run(*options)
     gone = {a for a, b in near(0.8) if b not in ("old/003", "old/005")}
-    assert "left out of OTHER: 2 documents deleted or changed" in fewer.err
+    assert "skipped of OTHER: 2 documents deleted or changed" in fewer.err
     assert gone <= set(fewer.lines)
     assert ("new/copy" in fewer.lines) == ("new/copy" in gone)
     shutil.rmtree("old")

@@ -173,7 +173,7 @@ def test_damaged_and_forged_samples_are_made_anew(damage):
     said = []
     assert contained(said=said)[0] == before
     assert len(said) == 1
-    assert said[0].endswith("; it is made anew")
+    assert said[0].endswith("; it is rebuilt")
     assert path.read_bytes() == right
 
 

@@ -241,7 +241,7 @@ def test_a_full_disk(dataset, room):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--removed", "r.jsonl"), "--removed has no meaning without --write"),
+        (("--removed", "r.jsonl"), "--removed has no effect without --write"),
         (("--write", "c/", "--removed", "train/b.jsonl"), "is one of the documents"),
         (("--write", "c/", "--removed", "old.jsonl"), "is one of the documents"),
         (("--write", "c/", "--removed", "c/b.jsonl"), "--write and --removed are both c/b.jsonl"),

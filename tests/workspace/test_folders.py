@@ -223,7 +223,10 @@ def test_folders_that_cannot_be_compared(run, tree):
         assert what in run("show", a, b, code=2).err
     (tree / "empty").mkdir()
     assert "there is no document below t/empty" in run("show", "t/empty", "t/first", code=2).err
-    assert "has no meaning with folders" in run("show", "t/first", "t/other", "--words", code=2).err
+    assert (
+        "cannot be combined with folders"
+        in run("show", "t/first", "t/other", "--words", code=2).err
+    )
     one = run("show", "t", "t/first/x.txt", code=2).err
     assert "t is a folder, and t/first/x.txt is none\n  name two documents, or two folders" in one
     gone = run("show", "gone", "t/first", code=2).err

@@ -154,12 +154,9 @@ def _check_use(ctx: click.Context, bands: tuple[int, ...] | None, perms: tuple[i
     mode = "found" if ctx.params["found"] else "bands" if bands else ""
     for name, modes in _USE.items():
         if is_set(ctx, name) and mode not in (modes or ("",)):
-            where = (
-                f"with --{mode}"
-                if mode
-                else f"without {' or '.join(f'--{each}' for each in modes)}"
-            )
-            message = f"--{name} has no meaning {where}"
+            others = " or ".join(f"--{each}" for each in modes)
+            why = f"cannot be combined with --{mode}" if mode else f"has no effect without {others}"
+            message = f"--{name} {why}"
             raise ParameterError(message, "leave one of them out")
     if ctx.params["measure"] == "containment":
         refuse(ctx, _NOT_CONTAINED, "with --measure containment")

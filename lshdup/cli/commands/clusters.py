@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup import params
+from lshdup import choices
 from lshdup.cli.columns import column_names
 from lshdup.cli.commands import writing
 from lshdup.cli.commands.find_groups import find_groups
@@ -73,7 +73,7 @@ Examples:
 @table_options
 @exact_option
 @max_bucket_option
-@option("--linkage", type=click.Choice(params.LINKAGES), default=_DEFAULT.linkage,
+@option("--linkage", type=click.Choice(choices.LINKAGES), default=_DEFAULT.linkage,
                help="All similar enough to the one that is kept; or what chains of pairs "
                     "connect.")  # fmt: skip
 @same_option
@@ -250,9 +250,9 @@ def _describe_rule(rule: ClusterParams, documents: "DocumentList") -> str:
     from lshdup.documents.preference import default_keep
 
     keep = rule.keep or default_keep(documents)
-    parts = [params.KEEP[keep]]
+    parts = [choices.KEEP[keep]]
     if keep != "first" and 0 < documents.count_parts(np.arange(len(documents))) < len(documents):
-        parts = [f"whole files before parts of files, then {params.KEEP[keep]}"]
+        parts = [f"whole files before parts of files, then {choices.KEEP[keep]}"]
     if rule.prefer:
         parts.append(f"preferring {join_names(rule.prefer)}")
     if rule.linkage != _DEFAULT.linkage:

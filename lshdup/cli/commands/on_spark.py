@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lshdup.choices import KEEP
 from lshdup.cli.columns import column_names
 from lshdup.cli.console import Console
 from lshdup.cli.find_pairs import most_shingles_of_few_tokens, say_promise, say_short
@@ -15,7 +16,7 @@ from lshdup.cli.messages import say_guesses, say_skipped, warn_if_nothing
 from lshdup.cli.printing import group_layout, make_target, print_pieces, print_rows
 from lshdup.cli.session import read_parameters, resume_collecting
 from lshdup.errors import ParameterError
-from lshdup.params import KEEP, BandParams, PairParams, ShingleParams, SketchParams
+from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.spark.files.paths import check_output, format_of, has_scheme
 from lshdup.utils.messages import count_of, printable
 from lshdup.workspace.request import merge_params
@@ -281,7 +282,7 @@ def _say_documents(console: Console, comparison: "Comparison") -> "Summary":
     for n, what in ((summary.empty, "without tokens"), (summary.small, few)):
         if n:
             empty = count_of(n, "document")
-            console.say(f"{empty} {what}: near nothing, not compared (-v names them)")
+            console.say(f"{empty} {what}: not compared (-v names them)")
     say_guesses(console, summary.guesses)
     say_skipped(console, console.skipped_counts)
     if console.is_verbose:

@@ -151,7 +151,7 @@ def _rows(
                 message = f"{shown} was not checked: it {lack}"
                 console.error(InputError(message, "name a document that holds text"))
             else:
-                console.say(f"{shown} {lack}: it is near nothing")
+                console.say(f"{shown} {lack}: it has no near-duplicates")
             continue
         if console.is_check and not _holds_another(collection, each.index):
             message = f"{shown} was not checked: the store holds no other document with tokens"

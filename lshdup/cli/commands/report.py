@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lshdup.choices import KEEP
 from lshdup.cli.commands.report_folders import collect_folders
 from lshdup.cli.conflicts import is_typed, refuse_with_exact
 from lshdup.cli.find_pairs import PairsListed, find_pairs
@@ -26,7 +27,7 @@ from lshdup.cli.options import (
 from lshdup.cli.output.target import Target
 from lshdup.cli.session import Session, open_session
 from lshdup.errors import InputError, ParameterError
-from lshdup.params import KEEP, ClusterParams, PassageParams
+from lshdup.params import ClusterParams, PassageParams
 from lshdup.utils.messages import count_of, printable, quote_command
 from lshdup.version import __version__
 from lshdup.workspace.lookup import NamedDocument

@@ -87,7 +87,7 @@ class Target:
         names = "where each row names its columns"
         if self.header is not None and self.format in ("json", "jsonl", *ANNOTATIONS):
             message = (
-                f"--{'' if self.header else 'no-'}header has no meaning with --format "
+                f"--{'' if self.header else 'no-'}header cannot be combined with --format "
                 f"{self.format}, {'which has none' if self.format in ANNOTATIONS else names}"
             )
             raise ParameterError(message, "leave it out")

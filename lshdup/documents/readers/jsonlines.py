@@ -239,7 +239,7 @@ def _text_of(values: dict[str, Any], names: str) -> bytes:
             raise RecordError(Reason.NOT_TEXT, f"{field!r} is {_kind(value)}")
         found += [] if value is None else [_utf8(value, field)]
     if not found:
-        raise RecordError(Reason.NO_TEXT, f"{names!r} is null")
+        raise RecordError(Reason.NULL_TEXT, f"{names!r} is null")
     return PART.join(found)
 
 

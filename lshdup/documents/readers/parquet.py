@@ -124,7 +124,7 @@ class ParquetFile:
             detail = f"{lengths[row]} bytes, --max-bytes is {longest}"
             failed[row] = RecordError(Reason.TOO_LARGE, detail)
         for row in np.flatnonzero(null).tolist():
-            failed[row] = RecordError(Reason.NO_TEXT, f"{self._field!r} is null")
+            failed[row] = RecordError(Reason.NULL_TEXT, f"{self._field!r} is null")
         lengths[null | (lengths > longest)] = 0
         ends = offsets_of(lengths)
         text = buffer.room(int(ends[-1]) + PADDING)

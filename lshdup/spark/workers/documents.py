@@ -222,7 +222,7 @@ def _parquet_row(
         fault = "null" if name is None else "an empty string"
         reason, detail = Reason.NO_ID, f"{fields.id!r} is {fault}"
     elif text is None:
-        reason, detail = Reason.NO_TEXT, f"{fields.text!r} is null; {where}"
+        reason, detail = Reason.NULL_TEXT, f"{fields.text!r} is null; {where}"
     elif len(text) > max_bytes:
         reason = Reason.TOO_LARGE
         detail = f"{len(text)} bytes, --max-bytes is {max_bytes}; {where}"
@@ -261,7 +261,7 @@ def _shown(path: bytes) -> str:
 def _typed(uri: bytes, root: bytes, typed: bytes) -> bytes:
     """Return the name of a file from its URI, in which Spark has escaped characters as %XX."""
     plain = _ESCAPED.sub(lambda found: bytes.fromhex(found[1].decode()), uri)
-    for spelling in (plain, plain.replace(b":///", b":/", 1)):  # an empty host may be left out
+    for spelling in (plain, plain.replace(b":///", b":/", 1)):  # an empty host may be skipped
         if root and spelling.startswith(root):
             return typed + spelling[len(root) :]
     return plain

@@ -200,7 +200,7 @@ def _skipped(recipe: Recipe, batch: Any, ids: Any, texts: Any) -> list[tuple[int
     id_sizes, sizes = np.diff(content(ids)[1]), np.diff(content(texts)[1])  # of null: 0
     for faulty, reason, detail in (
         (id_sizes == 0, Reason.NO_ID, "its id is null, or an empty string"),
-        (null, Reason.NO_TEXT, "its text is null"),
+        (null, Reason.NULL_TEXT, "its text is null"),
         (sizes > recipe.max_bytes, Reason.TOO_LARGE, f"more than {recipe.max_bytes} bytes"),
     ):
         rows = [row for row in np.flatnonzero(faulty).tolist() if row not in bad]

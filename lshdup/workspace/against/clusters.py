@@ -51,7 +51,7 @@ def leave_out_changed(
     if not len(changed):
         return both
     say(
-        f"left out of OTHER: {count_of(len(changed), 'document')} deleted or changed since it was"
+        f"skipped of OTHER: {count_of(len(changed), 'document')} deleted or changed since it was"
         " indexed; nothing is dropped for their sake"
     )
     arrays = both.sides.arrays

@@ -141,7 +141,7 @@ def _load(run: RunContext, collection: Collection, rate: int, seed: int) -> Stor
         if stored is not None and stored.rate <= rate and stored.seed == seed:
             return stored
     except ArtifactError as error:
-        run.say(f"{error.message}; it is made anew")
+        run.say(f"{error.message}; it is rebuilt")
     return StoredSamples(np.zeros(0, np.uint64), RaggedSets.concatenate([]), rate, seed)
 
 

@@ -35,7 +35,7 @@ class Folders:
     """The m folders above some documents, each before those below it.
 
     A folder is what stands before a slash in names, so archives hold folders too. A folder that
-    holds nothing but one other folder is left out: it would be the same folder twice. The first one
+    holds nothing but one other folder is skipped: it would be the same folder twice. The first one
     holds all documents and has no name.
 
     tree : the folders.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lshdup.cli.columns import column_names
 from lshdup.cli.commands.pairs.listing import Listing, print_listing
 from lshdup.cli.console import Console
-from lshdup.cli.find_pairs import advise_min_tokens, say_plan
+from lshdup.cli.find_pairs import say_plan
 from lshdup.cli.findings import (
     describe_likeness,
     say_buckets,
@@ -60,7 +60,7 @@ def open_sides(session: Session, options: dict[str, Any]) -> "Against":
         console.report_nothing(
             "nothing to compare with",
             "OTHER has no document with shingles",
-            "name another, or see with -v what was left out",
+            "name another, or see with -v what was skipped",
         )
     elif both.sides.is_one_document():
         console.report_nothing(
@@ -107,7 +107,7 @@ def print_unmatched(
     console.summarize(
         f"{len(alone):,} of {count_of(len(documents), 'document')} of DOCS with no document "
         f"{likeness} in OTHER{f', {bare:,} of them not compared' if bare else ''}"
-        f"{', none missed' if partners.is_exact else ''}"
+        f"{', none missed' if partners.is_exact and not console.compared_nothing else ''}"
         f"{duration}; {console.seconds:.2f} s in all"
     )
     warn_of_changes(session, documents, alone)
@@ -136,8 +136,6 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target", g
     _say_estimates(session, both, shown, across.by_estimate)
     candidates = across.found.candidates if across.found.candidates >= 0 else None
     say_pairs(console, len(pairs), both.params.threshold, candidates, len(pairs), same, measure)
-    if measure == "containment":
-        advise_min_tokens(console, [both.here, both.there], across.found.pairs)
     sides = both.sides
     listing = gate.select(
         session,

@@ -1,4 +1,4 @@
-"""`lshdup pairs --baseline`, `--changed-since`: pairs that are known, or old, are left out."""
+"""`lshdup pairs --baseline`, `--changed-since`: pairs that are known, or old, are skipped."""
 
 import os
 from collections.abc import Callable, Iterator

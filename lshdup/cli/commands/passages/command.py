@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup import params
+from lshdup import choices
 from lshdup.cli.columns import column_names
 from lshdup.cli.conflicts import is_set, refuse
 from lshdup.cli.findings import warn_of_changes
@@ -83,7 +83,7 @@ Examples:
                    "printed then, unless --emit says so.")  # fmt: skip
 @keep_one_by_one_options
 @check_option("passages")
-@option("--tokens", type=click.Choice([each for each in params.TOKENS if each != "ids"]),
+@option("--tokens", type=click.Choice([each for each in choices.TOKENS if each != "ids"]),
         default="word", help="What passages are made of: words; symbols (words and every other "
                              "visible character); characters; or terms.")  # fmt: skip
 @text_options
