@@ -210,7 +210,8 @@ def as_bag(shingles, secret=b""):
 
 
 def jaccard(a, b):
-    return len(a & b) / len(a | b) if a | b else 0.0
+    common = len(a & b)
+    return common / (len(a) + len(b) - common) if a or b else 0.0
 
 
 def all_pairs(sets, threshold):

@@ -39,7 +39,8 @@ def sample_pairs():
     here = os.getcwd()
     os.chdir(ROOT)
     try:
-        return {t: brute_force("sample_corpus", t) for t in (0.5, 0.7, 0.9)}
+        found = brute_force("sample_corpus", 0.5)
+        return {t: [each for each in found if each[2] >= t] for t in (0.5, 0.7, 0.9)}
     finally:
         os.chdir(here)
 

@@ -146,8 +146,8 @@ def test_bias_and_spread(scheme, n, perms, kind):
         estimates = np.empty(TRIALS)
         for trial in range(TRIALS):
             pool = kind(rng, 2 * n - common)
-            a, b = pool[:n], pool[n - common :]
-            sets = RaggedSets.from_sets([a.tolist(), b.tolist()])
+            sides = [np.unique(pool[:n]), np.unique(pool[n - common :])]
+            sets = RaggedSets.from_sizes(np.concatenate(sides), np.array([len(x) for x in sides]))
             signatures = Sketcher(SketchParams(scheme, perms, int(rng.integers(1 << 62)))).sketch(
                 sets
             )

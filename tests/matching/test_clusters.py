@@ -123,9 +123,13 @@ class Made:
                     found.update(combinations(bucket, 2))
         return found
 
+    @cached_property
+    def firsts(self):
+        return self.duplicate_of.tolist()
+
     def is_candidate(self, a, b):
-        a, b = sorted((int(self.duplicate_of[a]), int(self.duplicate_of[b])))
-        return a == b or (a, b) in self.candidates
+        a, b = self.firsts[a], self.firsts[b]
+        return a == b or (min(a, b), max(a, b)) in self.candidates
 
     def expected(self, linkage, threshold):
         obvious = obvious_components if linkage == "single" else obvious_groups

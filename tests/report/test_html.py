@@ -55,14 +55,13 @@ def page_of(
 ):
     """A page of these names, with pairs (left, right, similarity) of first copies.
 
+    triples : a list of them, or their columns as arrays.
     same : how much each document is the same as the first of its copies.
     """
     n = len(names)
-    left, right, similarity = (
-        (np.array(column) for column in zip(*triples, strict=True))
-        if triples
-        else (np.zeros(0, int),) * 3
-    )
+    if isinstance(triples, list):
+        triples = zip(*triples, strict=True) if triples else (np.zeros(0, int),) * 3
+    left, right, similarity = map(np.array, triples)
     duplicate_of = np.arange(n) if duplicate_of is None else np.array(duplicate_of)
     pairs = Pairs.of(left, right, similarity.astype(float))
     order = np.arange(n) if preference is None else np.array(preference)
@@ -252,7 +251,7 @@ def test_a_page_of_any_number_of_pairs_is_below_8_megabytes():
     similarity = 0.5 + rng.integers(0, 50_000, len(left)) / 100_001
     for length in (20, 200):
         names = [b"%0*d" % (length, i) for i in range(n)]
-        known, page = page_of(names, list(zip(left, right, similarity, strict=True)))
+        known, page = page_of(names, (left, right, similarity))
         assert len(page) < 8_000_000
         assert known["steps"]["pairs"][0] == len(left)
         assert known["steps"]["groups"][0] > n // size - 1
