@@ -23,6 +23,14 @@ settings.register_profile("ci", derandomize=True, suppress_health_check=_NO_CLOC
 settings.register_profile("own", suppress_health_check=_NO_CLOCK)
 settings.load_profile("ci" if os.environ.get("CI") else "own")
 
+
+def many(examples):
+    """Return how many examples a property is tried on that is worth so many: those where
+    LSHDUP_EXAMPLES is "all", as in a part of CI; else Hypothesis's own 100.
+    """
+    return examples if os.environ.get("LSHDUP_EXAMPLES") == "all" else min(examples, 100)
+
+
 DATA = ROOT.parent / "shared" / "data"
 
 #: Seconds after which a test that has not ended ends the run, with its name and where it hangs.

@@ -276,9 +276,11 @@ def _answer(connection):
     os._exit(0)
 
 
-#: Compiles all kernels that the cache lacks; those of changed sources take numba a while.
+#: Compiles all modules and kernels that the cache lacks, once for all processes that tests start;
+#: kernels of changed sources take numba a while.
 _COMPILE = """
-import os
+import compileall, os
+compileall.compile_dir("lshdup", quiet=2)  # also where the environment keeps Python from it
 from lshdup.kernels.native import compiled, pack
 if packed := pack.packed_kernels():
     compiled.store_together(packed, os.cpu_count())

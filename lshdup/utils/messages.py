@@ -74,6 +74,8 @@ def printable(text: bytes | str) -> str:
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8", "backslashreplace")
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else _escaped(c) for c in text)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lshdup.matching import centres, clusters, leaders
 from lshdup.utils.ragged import RaggedSets
 from lshdup.workspace import clustering
-from tests.conftest import ROOT
+from tests.conftest import ROOT, many
 from tests.matching.test_clusters import Made, collections, sample_sets  # noqa: F401
 from tests.reference import path_key
 
@@ -82,7 +82,7 @@ THRESHOLDS = st.sampled_from([0.2, 0.3, 0.5, 2 / 3, 1.0])
 LINKAGES = st.sampled_from(["representative", "single"])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=many(300), deadline=None)
 @given(collections(), THRESHOLDS, LINKAGES, st.data())
 def test_the_centre_has_the_largest_sum(made, threshold, linkage, data):
     n = len(made.sets)

@@ -40,7 +40,7 @@ from lshdup.workspace import pairs as workspace_pairs
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 from tests import reference
-from tests.conftest import ROOT
+from tests.conftest import ROOT, many
 from tests.reference import path_key
 
 # --- the stage against the obvious loop -----------------------------------------------------------
@@ -198,14 +198,14 @@ def check(made, threshold):
         assert {d for d in range(len(made.sets)) if made.sets[d]} == set(expected)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=many(300), deadline=None)
 @given(collections(), st.sampled_from([0.3, 0.5, 2 / 3, 0.8, 1.0]))
 def test_groups_are_those_of_the_obvious_loop(made, threshold):
     check(made, threshold)
 
 
 @pytest.mark.usefixtures("_in_pieces")
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=many(300), deadline=None)
 @given(collections(), st.sampled_from([0.3, 0.5, 2 / 3, 0.8, 1.0]))
 def test_groups_that_are_too_large_to_be_held(made, threshold):
     check(made, threshold)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from lshdup.matching.containment_join import containment_pairs, planned_memory
 from lshdup.utils.ragged import RaggedSets
 from tests import reference
+from tests.conftest import many
 
 # Sets of very different sizes over few elements, so that many are inside others; a few elements of
 # the full domain, and 0, which is special in hash tables.
@@ -32,7 +33,7 @@ def joined(ragged, members, threshold, jobs=1, split=None):
     ]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=many(400), deadline=None)
 @given(collections, thresholds, st.sampled_from([1, 3, 1 << 20]))
 def test_the_containment_join_is_brute_force(sets, threshold, most):
     """With 1 or 3 counters and lists (`most`), elements share them; the pairs stay the same."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lshdup.matching.folders import contents, pairs
 from lshdup.matching.folders.pairs import find_folder_pairs
 from lshdup.matching.folders.tree import FolderTree
+from tests.conftest import many
 
 
 def by_definition(parents, folder_of, group_of, weights, threshold):
@@ -101,7 +102,7 @@ def trees(draw):
     return parents
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=many(400), deadline=None)
 @given(
     trees(),
     st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 7)), max_size=40),
@@ -195,7 +196,7 @@ def test_many_folders_with_one_large_document_are_each_inside_the_next():
     assert (len(few), few.common) == (100 * 99 // 2, 0)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=many(200), deadline=None)
 @given(
     trees(),
     st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 4)), max_size=40),

@@ -12,6 +12,7 @@ from lshdup.matching import copies
 from lshdup.matching.copies import expand_pairs
 from lshdup.matching.measures import containment, find_containing, join_sets, relations
 from lshdup.utils.ragged import RaggedSets
+from tests.conftest import many
 
 sets_of_numbers = st.lists(st.sets(st.integers(0, 12), max_size=10), max_size=14)
 thresholds = st.sampled_from([0.25, 1 / 3, 0.5, 2 / 3, 0.75, 0.8, 1.0])
@@ -45,7 +46,7 @@ def duplicates(sets):
     return find_exact_duplicates(np.array(prints, np.uint64))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=many(300), deadline=None)
 @given(sets_of_numbers, thresholds, st.sampled_from([1, 3, 1 << 18]))
 def test_pairs_of_all_documents_are_those_of_brute_force(sets, threshold, piece):
     ragged, duplicate_of = RaggedSets.from_sets(sets), duplicates(sets)
@@ -71,7 +72,7 @@ def test_pairs_of_all_documents_are_those_of_brute_force(sets, threshold, piece)
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=many(200), deadline=None)
 @given(sets_of_numbers, thresholds)
 def test_collapsed_copies_are_beside_the_first(sets, threshold):
     ragged, duplicate_of = RaggedSets.from_sets(sets), duplicates(sets)
@@ -113,7 +114,7 @@ def test_pairs_of_two_sides(here, there, threshold):
     assert sorted(rows((found.left, found.right, found.similarity))) == sorted(expected)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=many(200), deadline=None)
 @given(sets_of_numbers, thresholds, st.sampled_from([1, 2, 4]), st.sampled_from([40, 1 << 20]))
 def test_one_document_against_all(sets, threshold, jobs, block):
     """Its neighbours are those of brute force, whatever the size of a block."""

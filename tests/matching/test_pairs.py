@@ -17,6 +17,7 @@ from lshdup.params import DocumentParams, PairParams
 from lshdup.workspace import pairs as workspace_pairs
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
+from tests.conftest import many
 
 similarities = st.sampled_from([1.0, 0.9, 2 / 3, 0.5, 1 / 3])
 
@@ -82,7 +83,7 @@ def found_pairs(kinds, similar):
     return gather_pairs([columns_of(pairs)]), duplicate_of
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=many(300), deadline=None)
 @given(collections(), st.sampled_from([1, 2, 5, 20, 1 << 18]), st.booleans())
 def test_pairs_of_copies_are_those_of_brute_force(collection, piece, collapse):
     kinds, similar = collection

@@ -14,6 +14,7 @@ from lshdup.matching.passages import find_passages
 from lshdup.params import PassageParams
 from lshdup.shingling.winnowing import AnchorSpool, find_anchors, plan_grams, select
 from lshdup.utils.ragged import RaggedSets
+from tests.conftest import many
 
 
 def sequences_of(documents):
@@ -115,7 +116,7 @@ def texts(draw):
     ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=many(150), deadline=None)
 @given(texts(), st.integers(2, 14), st.sampled_from([None, 1, 2]), st.sampled_from([1, 2, 4]))
 def test_passages_are_those_of_all_pairs(documents, least, split, jobs):
     split = split if split is None else min(split, len(documents))

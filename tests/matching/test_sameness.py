@@ -20,7 +20,7 @@ from lshdup.params import DocumentParams, ShingleParams
 from lshdup.shingling.shingler import Shingler, fingerprint_bytes
 from lshdup.store.npz import FORMAT_VERSION
 from tests import reference
-from tests.conftest import ROOT
+from tests.conftest import ROOT, many
 
 WORDS = st.lists(
     st.sampled_from(["a", "bee", "See", "3.5", "3,5", "<", ">", "ö", "\n"]), max_size=9
@@ -144,7 +144,7 @@ def test_equal_words_in_all_places_are_told_apart():
     assert len(set(made_of(sorted(texts)).text_prints.tolist())) == len(texts)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=many(200), deadline=None)
 @given(st.lists(st.tuples(WORDS, st.sampled_from([" ", "  ", ". "])), min_size=2, max_size=6))
 def test_laws(parts):
     texts = [separator.join(words).encode() for words, separator in parts]

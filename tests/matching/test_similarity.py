@@ -11,6 +11,7 @@ from lshdup.matching.exact_join import exact_pairs
 from lshdup.matching.pairs import gather_pairs
 from lshdup.utils.ragged import RaggedSets, StringTable
 from tests import reference
+from tests.conftest import many
 
 # Small domains make ties and overlaps; the full domain makes none.
 collections = st.lists(
@@ -35,7 +36,7 @@ rationals = st.tuples(st.integers(1, 40), st.integers(1, 40)).map(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=many(400), deadline=None)
 @given(
     collections | overlapping,
     thresholds | rationals | st.sampled_from([1e-300, 1e-9, 0.999]),
@@ -143,7 +144,7 @@ def test_the_exact_join_where_counters_are_full(monkeypatch):
     ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=many(150), deadline=None)
 @given(collections.filter(lambda sets: len(sets) > 1))
 def test_all_pairs_and_given_pairs(sets):
     ragged = RaggedSets.from_sets(sets)
@@ -167,7 +168,7 @@ def test_many_pairs_on_several_threads():
     ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=many(150), deadline=None)
 @given(collections.filter(lambda sets: len(sets) > 1), thresholds)
 def test_similarities_below_the_threshold_are_given_up(sets, threshold):
     ragged = RaggedSets.from_sets(sets)

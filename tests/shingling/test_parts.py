@@ -10,6 +10,7 @@ from lshdup.shingling.shingler import Shingler
 from lshdup.skipped import Reason
 from lshdup.utils.parts import PART, SEAL, split_parts, visible_text
 from tests import reference
+from tests.conftest import many
 from tests.shingling.test_text import encodable, texts
 
 TOKENS = ["word", "symbols", "char", "terms"]
@@ -23,7 +24,7 @@ def encode(parts, sealed=""):
     return text + SEAL + sealed.encode() if sealed else text
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=many(300), deadline=None)
 @given(
     st.lists(documents, max_size=4),
     st.sampled_from(TOKENS),

@@ -8,6 +8,7 @@ from lshdup.documents.reading import TextBatch
 from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import locate_tokens
 from lshdup.shingling.run_locator import RunLocator
+from tests.conftest import many
 
 letters = st.sampled_from("aBz ,.\n_'ßÉé½ĳ日本กฺﬁ\u0301\u00ad\u2028İ😀")
 texts = st.lists(st.one_of(st.text(letters, max_size=90), st.text(max_size=20)), max_size=5)
@@ -19,7 +20,7 @@ params = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=many(300), deadline=None)
 @given(texts, params, st.booleans(), st.randoms(use_true_random=False))
 def test_runs_are_where_their_tokens_are(documents, params, alone, chance):
     utf8 = [each.encode() for each in documents]

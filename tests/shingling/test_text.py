@@ -15,6 +15,7 @@ from lshdup.shingling.inspection import list_tokens
 from lshdup.shingling.shingler import Shingler, fingerprint_sets
 from lshdup.utils.ragged import RaggedSets
 from tests import reference
+from tests.conftest import many
 
 # Characters that do something: marks of several classes, Maybe characters, jamo, expansions,
 # unspaced scripts, white space.
@@ -41,7 +42,7 @@ def encodable(text):
     return text.encode("utf-8", "replace").decode()
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=many(400), deadline=None)
 @given(
     st.lists(texts, max_size=5),
     st.sampled_from(["word", "symbols", "char", "terms"]),
@@ -121,7 +122,7 @@ PARTS = (
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=many(300), deadline=None)
 @given(st.lists(st.sampled_from(PARTS), max_size=40), st.booleans())
 @example([b"x" * 59, b"aaa", "я".encode(), "漢".encode()], False)
 @example([b"x" * 59, b"aaa", b"\xd0"], True)
@@ -216,7 +217,7 @@ def test_ids_that_crowd_are_sorted_too():
     assert sorted(made.sets[0].tolist()) == sorted(set(ids))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=many(200), deadline=None)
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=80), st.sampled_from([4, 16, 1 << 10]))
 @example([*range(60), *range(60)], 4)  # 16 values win within the rounds, the others are sorted
 def test_distinct_values_however_many_share_a_slot(numbers, slots):

@@ -164,7 +164,7 @@ class Growth(RuleBasedStateMachine):
 
 
 class TestGrowth(Growth.TestCase):
-    settings = settings(max_examples=8, stateful_step_count=20, deadline=None)
+    settings = settings(max_examples=5, stateful_step_count=20, deadline=None)
 
 
 @pytest.mark.long

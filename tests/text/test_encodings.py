@@ -13,7 +13,7 @@ from webencodings.labels import LABELS
 from lshdup.skipped import Reason
 from lshdup.text import encodings
 from lshdup.text.decoding import decode
-from tests.conftest import ROOT
+from tests.conftest import ROOT, many
 
 UDHR = ROOT / "sample_corpus" / "udhr"
 LENGTHS = (60, 300, 2000, 20_000)
@@ -258,7 +258,7 @@ def test_as_many_bytes_that_do_not_fit_as_characters_are_another_encoding():
     assert encodings.count_invalid_utf8(b"") == 0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=many(200), deadline=None)
 @given(
     st.text(st.characters(min_codepoint=0x80, exclude_categories=["Cs"]), min_size=12),
     st.text(max_size=200),

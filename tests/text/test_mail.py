@@ -548,7 +548,11 @@ PARTS = HEAD + b"Content-Type: multipart/mixed; boundary=b\n\n"
         lambda n: HEAD + b"Content-Type: multipart/mixed; boundary=" + b"b" * n + b"\n\nbody",
         lambda n: PARTS + b"--b\nContent-Type: text/plain"
         + b"; a=b" * (n // 5) + b"\n\nbody\n--b--\n",
-        lambda n: PARTS + b"" + b"--b\n\nx\n" * (n // 8),
+        # Each part takes as long as a thousand bytes: all of them for long, and an eighth always.
+        lambda n: PARTS + b"" + b"--b\n\nx\n" * (n // 64),
+        pytest.param(
+            lambda n: PARTS + b"" + b"--b\n\nx\n" * (n // 8), marks=pytest.mark.long
+        ),
         lambda n: PARTS + b"" + b"--b\n" * (n // 4),
         lambda n: PARTS + b"--b\n\n" + b"--c\n" * (n // 4),
         lambda n: HEAD + b"Content-Transfer-Encoding: base64\n\n" + b"!A=" * (n // 3),

@@ -9,6 +9,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -40,7 +41,11 @@ WRITERS = {
 
 @pytest.fixture
 def kreuzberg():
-    return require("formats", "kreuzberg")
+    """The reader. A variable that its import sets for the dynamic loader goes again: it would make
+    each later run of this process one that imports the program anew.
+    """
+    with mock.patch.dict(os.environ):
+        return require("formats", "kreuzberg")
 
 
 @pytest.fixture

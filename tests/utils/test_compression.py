@@ -21,7 +21,7 @@ from lshdup.skipped import Reason
 from lshdup.text.decoding import decode
 from lshdup.utils import scratch
 from lshdup.utils.compression import PackedError, TooLongError, unpack_to, unpacked
-from tests.conftest import ROOT, ZSTD, require
+from tests.conftest import ROOT, ZSTD, many, require
 
 zstd = require("parquet", ZSTD)
 
@@ -77,7 +77,7 @@ def test_what_is_cut_off_is_never_taken_for_whole(made, packer, data):
             unpacked(b"".join(packed)[:cut], 1 << 30)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=many(150))
 @given(st.sampled_from(PACKERS), st.integers(0, 10**9), st.integers(0, 7))
 def test_flipped_bits(packer, place, bit):
     data = bytearray(packer(TEXT))
