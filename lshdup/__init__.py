@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from lshdup.api import LSH, MinHash, NearDuplicates
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     if name in ("LSH", "MinHash", "NearDuplicates"):
         from lshdup import api

@@ -7,54 +7,35 @@ state, and can be pickled.
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Self, TypedDict, Unpack
+from typing import Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup import pipeline
 from lshdup.collection.collect import collect, sketch_collection
-from lshdup.collection.collection import Collection, set_columns
+from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
-from lshdup.documents.document_list import DocumentList
+from lshdup.collection.from_texts import collect_texts
 from lshdup.documents.finding import find_documents
 from lshdup.documents.preference import preference
 from lshdup.errors import InputError, ParameterError
+from lshdup.keywords import OF_PAIRS, Options, is_filtered, jobs_of, params_of
 from lshdup.lsh import band_plan
 from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.lsh.signatures import estimate
 from lshdup.lsh.tables import LSH as LSH
+from lshdup.lsh.tables import row_of
 from lshdup.matching.clusters import list_clusters
 from lshdup.matching.measures import containment, find_containing
 from lshdup.matching.similarity import jaccard
-from lshdup.params import BandParams, ClusterParams, PairParams, Params, ShingleParams, SketchParams
+from lshdup.params import BandParams, ClusterParams, DocumentParams, PairParams, Params
 from lshdup.shingling.shingler import Shingler
-from lshdup.utils.parallel import count_processors
-from lshdup.utils.ragged import RaggedSets, StringTable, distinct
+from lshdup.skipped import Skipped
+from lshdup.utils.ragged import RaggedSets, distinct
 
-#: A folder, a mapping of names to texts, or texts, whose names are then "0", "1", …
+#: A folder or file, a mapping of names to texts, or texts, whose names are then "0", "1", …
 Documents = str | os.PathLike[str] | Mapping[str, str] | Iterable[str]
-
-
-class Options(TypedDict, total=False):
-    """The keywords of `MinHash` and `NearDuplicates`; defaults are those of the command line."""
-
-    #: How a text becomes a shingle set: see `ShingleParams`. R1's terms are ``tokens="terms"``.
-    tokens: str
-    k: int | None
-    bag: bool
-    normalize: bool
-    keep_case: bool
-    min_tokens: int
-    hash_key: str
-    #: "fast", "classic" or "linear" (see `lshdup.lsh.signatures`), and the source of randomness.
-    scheme: str
-    seed: int
-    #: The filter: shingles of more documents than this limit, and shingles of these texts.
-    ignore_common: float
-    templates: Iterable[str]
-    #: Threads; None: one a processor. The result is the same for any number.
-    jobs: int | None
 
 
 class MinHash:
@@ -62,14 +43,14 @@ class MinHash:
 
     Parameters
     ----------
-    documents : folder to read (its files are documents as for `lshdup pairs`); or texts in memory:
+    documents : folder or file to read (as for `lshdup pairs`); or texts in memory:
         a mapping of names to texts, or an iterable of texts, whose names are "0", "1", ….
     num_permutations : K, rows of a signature. The standard error of an estimate is
         sqrt(s (1 - s) / K).
     options : see `lshdup.api.Options`.
 
-    Errors: InputError if the folder does not exist or holds no documents, ParameterError for a
-    parameter outside its domain.
+    Errors: InputError if the path does not exist or holds no documents, or if a text is no str;
+    ParameterError for an unknown keyword, or a parameter outside its domain.
 
     >>> texts = {"a": "the cat sat on the mat", "b": "the cat sat on the mat today", "c": "else"}
     >>> minhash = MinHash(texts, 256, k=2)
@@ -87,7 +68,7 @@ class MinHash:
     def __init__(
         self, documents: Documents, num_permutations: int = 128, **options: Unpack[Options]
     ) -> None:
-        self._hold(_collect(documents, _params(num_permutations, options), options))
+        self._hold(_collect(documents, params_of(num_permutations, options), options))
 
     @classmethod
     def of_collection(cls, collection: Collection) -> Self:
@@ -108,11 +89,11 @@ class MinHash:
         """
         return list(self._names)
 
-    def row(self, doc: str) -> int:
+    def row(self, doc: str | int) -> int:
         """Return the column of a document in `minhash_matrix`. Raise KeyError for an unknown
         name.
         """
-        return self._rows[doc]
+        return row_of(self._rows, doc)
 
     @property
     def num_permutations(self) -> int:
@@ -136,34 +117,34 @@ class MinHash:
         assert self.collection.signatures is not None
         return self.collection.signatures
 
-    def exact_jaccard(self, first: str, second: str) -> float:
+    def exact_jaccard(self, first: str | int, second: str | int) -> float:
         """Return |A ∩ B| / |A ∪ B| of two shingle sets; 0 if both are empty.
 
         Raise KeyError for an unknown name.
         """
-        pair = np.array([self._rows[first]]), np.array([self._rows[second]])
+        pair = np.array([self.row(first)]), np.array([self.row(second)])
         return float(jaccard(self.sets, *pair)[0])
 
-    def exact_containment(self, first: str, second: str) -> float:
+    def exact_containment(self, first: str | int, second: str | int) -> float:
         """Return |A ∩ B| / min(|A|, |B|) of two shingle sets; 0 if one is empty.
 
         Raise KeyError for an unknown name.
         """
-        pair = np.array([self._rows[first]]), np.array([self._rows[second]])
+        pair = np.array([self.row(first)]), np.array([self.row(second)])
         return float(containment(self.sets, *pair)[0].real)
 
-    def minhash_sig(self, doc: str) -> NDArray[np.uint32]:
+    def minhash_sig(self, doc: str | int) -> NDArray[np.uint32]:
         """Return a signature: uint32 array of shape (K,). Raise KeyError for an unknown name."""
-        signature: NDArray[np.uint32] = self.signatures[self._rows[doc]].copy()
+        signature: NDArray[np.uint32] = self.signatures[self.row(doc)].copy()
         return signature
 
-    def approximate_jaccard(self, first: str, second: str) -> float:
+    def approximate_jaccard(self, first: str | int, second: str | int) -> float:
         """Return the share of agreeing rows: an unbiased estimate of `exact_jaccard`.
 
         The scheme "linear" is biased. A document without tokens has similarity 0 to all.
         Raise KeyError for an unknown name.
         """
-        left, right = self._rows[first], self._rows[second]
+        left, right = self.row(first), self.row(second)
         if not self.collection.sizes[left] or not self.collection.sizes[right]:
             return 0.0
         return float(estimate(self.signatures, np.array([left]), np.array([right])).similarity[0])
@@ -215,16 +196,16 @@ class NearDuplicates:
         bands = BandParams(threshold, recall, bands=num_bands or 0)
         is_banded = measure == "jaccard"
         self.plan = band_plan.plan_bands(num_permutations, bands) if is_banded else None
-        self.threshold, self._jobs = threshold, _jobs(options)
-        params = replace(_params(num_permutations, options), bands=bands, pairs=pairs)
+        self.threshold, self._jobs = threshold, jobs_of(options)
+        params = replace(params_of(num_permutations, options, OF_PAIRS), bands=bands, pairs=pairs)
         self._named = [os.fsencode(documents)] if isinstance(documents, str | os.PathLike) else []
-        in_one_pass = not _is_filtered(options) and params.sketch.scheme != "linear"
+        in_one_pass = not is_filtered(options) and params.sketch.scheme != "linear"
         source = (in_one_pass and self._named) or _collect(documents, params, options)
         self._answer = pipeline.find_near_duplicates(source, params, jobs=self._jobs)
-        _refuse_nothing(documents, self._answer.collection)
+        _refuse_nothing(documents, self._answer.collection, params)
         self.minhash = MinHash.of_collection(self._answer.collection)
 
-    def of(self, doc: str) -> list[tuple[str, float]]:
+    def of(self, doc: str | int) -> list[tuple[str, float]]:
         """Return (name, exact similarity) of the near-duplicates, most similar first.
 
         Of containment: of the documents that are inside the document, or that it is inside of.
@@ -317,33 +298,11 @@ class NearDuplicates:
         return [other for other in near if minhash.approximate_jaccard(doc, other) >= s]
 
 
-def _params(perms: int, options: Options) -> Params:
-    shingle = ShingleParams(
-        options.get("tokens", "word"),
-        options.get("k") or 0,
-        options.get("bag", False),
-        options.get("normalize", True),
-        options.get("keep_case", False),
-        min_tokens=options.get("min_tokens", 0),
-        secret=os.fsencode(options.get("hash_key", "")),
-    )
-    sketch = SketchParams(options.get("scheme", "fast"), perms, options.get("seed", 1))
-    return Params(shingle=shingle, sketch=sketch)
-
-
-def _jobs(options: Options) -> int:
-    return options.get("jobs") or count_processors()
-
-
-def _is_filtered(options: Options) -> bool:
-    return bool(options.get("ignore_common") or options.get("templates"))
-
-
 def _collect(documents: Documents, params: Params, options: Options) -> Collection:
     """Return a collection with its filtered sets and their signatures."""
-    jobs = _jobs(options)
+    jobs = jobs_of(options)
     collection = _collect_sets(documents, params, jobs)
-    if not _is_filtered(options):
+    if not is_filtered(options):
         return sketch_collection(collection, params.sketch, jobs)
     texts = list(map(str.encode, options.get("templates", ())))
     template = distinct(Shingler(params.shingle.of_any_size()).shingle_texts(texts).values)[0]
@@ -359,22 +318,25 @@ def _collect_sets(documents: Documents, params: Params, jobs: int) -> Collection
         ids = shingle.tokens == "ids"
         found = find_documents([os.fsencode(documents)], params.documents, id_lists=ids)
         collection = collect(found, shingle, jobs=jobs, keep=pipeline.EVERY_SET)
-        _refuse_nothing(documents, collection)
+        _refuse_nothing(documents, collection, params)
         return collection
-    if isinstance(documents, Mapping):
-        names, texts = list(documents.keys()), list(documents.values())
-    else:
-        texts = list(documents)
-        names = [str(at) for at in range(len(texts))]
-    sets = Shingler(shingle).shingle_texts([text.encode("utf-8") for text in texts])
-    zeros = np.zeros(len(names), np.int64)
-    listed = DocumentList(StringTable.from_strings(map(os.fsencode, names)), zeros, zeros)
-    return Collection(listed, shingle, set_columns(sets, shingle), sets=sets)
+    if params.documents != DocumentParams():
+        message = "text_field and id_field are of files of records, not of texts"
+        raise ParameterError(message, "leave them out; the keys of a mapping are names")
+    return collect_texts(documents, shingle)
 
 
-def _refuse_nothing(documents: Documents, collection: Collection) -> None:
-    """Raise InputError if a folder holds no documents."""
-    is_folder = isinstance(documents, str | os.PathLike)
-    if is_folder and not len(collection.documents) and not collection.skipped:
+def _refuse_nothing(documents: Documents, collection: Collection, params: Params) -> None:
+    """Raise InputError if a folder or file holds no documents, or only records without texts."""
+    if not isinstance(documents, str | os.PathLike) or len(collection.documents):
+        return
+    skipped: list[Skipped] = [each.skipped for each in collection.skipped]
+    find_documents([os.fsencode(documents)], params.documents, on_skipped=skipped.append)
+    row = next((each for each in skipped if each.reason.is_of_row), None)
+    if row is not None:
+        message = f"{documents}: no record has a text ({os.fsdecode(row.name)}: {row.reason})"
+        hint = "name its field with text_field, or give texts: a list, or a mapping of names"
+        raise InputError(message, hint)
+    if not collection.skipped:
         message = f"{documents}: there are no documents in it"
         raise InputError(message, "name a folder with text files")

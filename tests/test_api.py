@@ -1,5 +1,6 @@
 """The class interface of R1."""
 
+import json
 import pickle
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import lshdup
 from lshdup.errors import InputError, ParameterError
 from tests import reference
-from tests.conftest import ROOT
+from tests.conftest import ROOT, require
 
 TEXTS = {
     "a": "the quick brown fox jumps over the lazy dog and runs away from here",
@@ -151,3 +152,51 @@ def test_sequences_and_errors(tmp_path):
     with pytest.raises(ParameterError, match="bands"):
         lshdup.LSH(np.zeros((4, 1), np.uint32), ["a"], 5)
     assert not hasattr(lshdup, "nothing")
+    assert set(lshdup.__all__) <= set(dir(lshdup))
+
+
+@pytest.mark.parametrize("made", [lshdup.MinHash, lshdup.NearDuplicates])
+def test_what_is_not_known_is_refused(made):
+    for keyword, meant in (
+        ("num_perm", "did you mean num_permutations"),
+        ("textfield", "did you mean text_field"),
+        ("nonsense", "there are num_permutations, "),
+    ):
+        with pytest.raises(ParameterError, match=f"'{keyword}' is no keyword") as refused:
+            made(TEXTS, **{keyword: 1})
+        assert refused.value.hint.startswith(meant)
+    with pytest.raises(ParameterError, match="text_field and id_field are of files"):
+        made(TEXTS, text_field="question")
+    with pytest.raises(InputError, match="the text of document '1' is NoneType, not str"):
+        made(["a", None])
+    with pytest.raises(InputError, match="the name of document 7 is int, not str"):
+        made({7: "a"})
+
+
+def test_names_of_a_list():
+    found = lshdup.NearDuplicates(["one two three four", "one two three four", "no"])
+    assert found.of(0) == found.of("0") == [("1", 1.0)]
+    assert found.minhash.exact_jaccard(0, "1") == 1.0
+    for ask in (found.of, found.minhash.minhash_sig):
+        with pytest.raises(KeyError, match="no document is called 9; names: '0', '1', '2'"):
+            ask(9)
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_records_of_a_file(tmp_path, ending):
+    rows = [{"n": f"r{i}", "question": f"what is said in these words {i // 2}"} for i in range(4)]
+    path = tmp_path / f"q.{ending}"
+    if ending == "parquet":
+        pa, pq = require("parquet", "pyarrow"), require("parquet", "pyarrow.parquet")
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for made in (lshdup.MinHash, lshdup.NearDuplicates):
+        with pytest.raises(InputError, match=r"no record has a text.*row without text") as refused:
+            made(path)
+        assert "text_field" in refused.value.hint
+    found = lshdup.NearDuplicates(path, text_field="question", id_field="n")
+    assert found.pairs() == [("r0", "r1", 1.0), ("r2", "r3", 1.0)]
+    assert lshdup.MinHash(path, text_field="question").all_docs() == [
+        f"{path}:{number}" for number in range(1, 5)
+    ]

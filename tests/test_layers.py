@@ -15,7 +15,7 @@ from tests.conftest import ROOT
 LAYERS = """
 errors frozen version choices kernels
 params utils
-skipped lsh
+skipped lsh keywords
 documents text matching
 shingling
 collection report spark

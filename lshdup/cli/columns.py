@@ -184,7 +184,8 @@ DOCUMENT = {
 }
 
 #: The columns of `clusters --removed`: what goes, and what is kept instead.
-REMOVED = {"id": NAME, "kept": NAME, "similarity": SHARE, "file": NAME, "kept_file": NAME}
+REMOVED = {"id": NAME, "kept": NAME, "similarity": SHARE, "file": NAME, "kept_file": NAME,
+           "same": SAME}  # fmt: skip
 
 #: The numbers of `show --format json`, which prints one object.
 COMPARISON = {

@@ -38,8 +38,8 @@ places; new ones come last. `--header` prints the names. {_MADE}"""
 _REMOVED_HEAD = """## clusters --removed
 
 A row for each row that `--write` leaves out: `id`, or FILE:ROW without ids; `kept`, the one that is
-kept instead, and their similarity; the file of each. The ending of the file says the format, else
-it is jsonl.
+kept instead, and their similarity; the file of each; and whether the two are the same. The ending
+of the file says the format, else it is jsonl.
 
 """
 

@@ -20,6 +20,7 @@ from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import ShingleBatch, Shingler
 from lshdup.skipped import Reason
 from lshdup.utils.ragged import RaggedSets
+from lshdup.utils.system import trim_memory
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -53,7 +54,7 @@ class Workers:
     def __init__(self, shingle: ShingleParams, jobs: int, *, in_order: bool = False) -> None:
         self.jobs = jobs
         self.shingle, self.in_order = shingle, in_order
-        self._own = threading.local()
+        self._own, self._freed = threading.local(), 0
 
     @cached_property
     def pool(self) -> "ThreadPoolExecutor":
@@ -73,6 +74,16 @@ class Workers:
             self._own.room = np.empty(2 * size, np.uint64)
         room: NDArray[np.uint64] = self._own.room
         return room
+
+    def trim(self, freed: int) -> None:
+        """Give memory back to the system when batches of BYTES_AT_ONCE are done.
+
+        freed : bytes of the texts of a batch that is done. Allocators keep several times as much.
+        """
+        self._freed += freed
+        if self._freed > BYTES_AT_ONCE:
+            self._freed = 0
+            trim_memory()
 
     def shingle_batch(self, documents: DocumentList, indices: NDArray[np.int64]) -> ShingleBatch:
         """Return the shingle sets of one batch, which the next one of this thread overwrites."""
@@ -139,6 +150,7 @@ def process_batches(
             while under_way and (len(under_way) > 2 * workers.jobs or size > room):
                 done, freed = under_way.popleft()
                 room += freed
+                workers.trim(freed)
                 yield done.result()
             room -= size
             under_way.append((workers.pool.submit(work, indices), size))

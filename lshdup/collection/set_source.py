@@ -176,6 +176,7 @@ class _SetReader:
             end += len(sets.values)
             self._place[at] = np.arange(some.start, some.stop)
             sizes[some] = sets.sizes
+            del sets  # The next ones take its memory.
         return RaggedSets.from_sizes(values[:end], sizes)
 
     def _lose(self, index: int, reason: Reason, detail: str) -> None:

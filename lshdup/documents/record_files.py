@@ -240,6 +240,8 @@ class RecordFiles:
         """Close the least recently used files that no thread reads, the finished ones first."""
         idle = [each for each, users in self._users.items() if not users]
         finished = [each for each in idle if self._parquet[each].is_finished]
+        for each in finished:
+            self._parquet[each].forget()
         closed = finished[: max(0, len(finished) - _FINISHED_FILES)]
         kept = [each for each in idle if each not in closed]
         for each in [*closed, *kept[: max(0, len(kept) - _OPEN_FILES)]]:

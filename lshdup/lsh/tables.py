@@ -1,12 +1,28 @@
 """LSH, the banded hash tables of the class interface of R1, over a matrix of signatures."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.errors import ParameterError
 from lshdup.lsh import band_plan, band_table, candidates
+from lshdup.utils.messages import join_names
+
+
+def row_of(rows: Mapping[str, int], doc: str | int) -> int:
+    """Return the row of a document. rows : by name; of a list, 0 is "0".
+
+    Raise KeyError, which says names that there are, for an unknown one.
+
+    >>> row_of({"0": 0, "1": 1}, 1), row_of({"0": 0, "1": 1}, "1")
+    (1, 1)
+    """
+    row = rows.get(str(doc))
+    if row is None:
+        message = f"no document is called {doc!r}; names: {join_names(map(repr, rows))}"
+        raise KeyError(message)
+    return row
 
 
 class LSH:
@@ -57,9 +73,9 @@ class LSH:
         self._table = band_table.build_band_table(signatures, members, self.plan)
         self._members = members
 
-    def near_duplicates_of(self, doc: str) -> list[str]:
+    def near_duplicates_of(self, doc: str | int) -> list[str]:
         """Return the other documents in the buckets of a document, in the order of the columns."""
-        row = self._rows[doc]
+        row = row_of(self._rows, doc)
         if row not in self._members:
             return []
         near = candidates.candidates_of(self._table, np.ascontiguousarray(self._table.keys[:, row]))

@@ -5,11 +5,14 @@ that are not opened as binary, and cannot replace a file that is open.
 """
 
 import errno
+import functools
 import importlib.util
 import mmap
 import os
 import stat
+import sys
 import threading
+from collections.abc import Callable
 from typing import IO
 
 #: Flags of `os.open` for a file of bytes, which is not translated, and not inherited. To read, not
@@ -67,6 +70,25 @@ def release(mapped: mmap.mmap) -> None:
     """Let go of the memory of a mapped file; where that cannot be said, the system decides."""
     if hasattr(mapped, "madvise") and hasattr(mmap, "MADV_DONTNEED"):
         mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def trim_memory() -> None:
+    """Give back memory that is free, but that allocators keep for later, as far as can be said."""
+    if "pyarrow" in sys.modules:
+        sys.modules["pyarrow"].default_memory_pool().release_unused()
+    if (trim := _c_function("malloc_trim")) is not None:
+        trim(0)
+
+
+@functools.cache
+def _c_function(name: str) -> Callable[..., int] | None:
+    """Return a function of the C library of this process; None if it has none of this name."""
+    import ctypes
+
+    try:
+        return getattr(ctypes.CDLL(None), name, None)
+    except (OSError, TypeError):  # Windows has no library without a name.
+        return None
 
 
 def hold(descriptor: int) -> bool:

@@ -14,6 +14,7 @@ from lshdup.matching.results import Index, StoredPairs
 from lshdup.params import BandParams, PairParams, SketchParams
 from lshdup.pipeline import build_index
 from lshdup.store import results_io
+from lshdup.utils.system import trim_memory
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.from_documents import collect_signatures
 from lshdup.workspace.from_store import attach_sets, leave_out_changed, load_or_sketch_signatures
@@ -113,7 +114,9 @@ def load_or_build_index(
                     f"bands rebuilt from signatures.npz, as the stored ones were planned for"
                     f" {index.plan.threshold:g}; `lshdup index` with the same options keeps them"
                 )
+            trim_memory()  # What reading kept.
             index = build_index(collection, params, request.jobs, run.arrays)
+            trim_memory()
         if save and run.store is not None and (stored is None or stored[1] != params):
             results_io.save_index(run.store, collection, index, params)
         return IndexedCollection(collection, index, params, plan, bool(request.documents), earlier)

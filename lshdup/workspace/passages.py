@@ -107,7 +107,10 @@ def _read_and_find(
     lists = [documents, *([others] if others is not None else [])]
     expected = _plan_disk(run, folder, lists, shingle, params)
     with SequenceKeeper(params, folder, expected, memory) as keeper:
-        here, *there = (_collect(run, request, each, shingle, keeper) for each in lists)
+        # Only DOCS are what the command may refuse.
+        of_other = replace(request, accept=lambda other, _read: request.accept_other(other))
+        sides = zip((request, of_other), lists, strict=False)
+        here, *there = (_collect(run, *side, shingle, keeper) for side in sides)
         sequences, anchors, numbers = keeper.results()
         passages = find_passages(
             sequences, anchors, params, folder,
@@ -181,10 +184,14 @@ def _find_others(
         if held is None:
             message = f"the store {store} holds no documents"
             raise InputError(message, f"run `lshdup index OTHER --store {store}`")
+        request.accept_other(held.documents)
         return held.documents
     files = replace(request.files, include=(), exclude=())
     wanted = replace(
-        request, documents=tuple(others), files=files, accept=lambda _list, _read: None
+        request,
+        documents=tuple(others),
+        files=files,
+        accept=lambda documents, _read: request.accept_other(documents),
     )
     return find_named(reader, wanted, shingle, replaces=False)
 

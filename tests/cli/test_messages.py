@@ -895,7 +895,8 @@ def test_the_ending_of_a_file_names_its_format(here):
         "name a file that ends with .tsv, .csv, .json, .jsonl, .ndjson, or say with "
         "--format what it is to hold"
     )
-    assert parquet == error("-o p.parquet: .parquet is not written here", names)
+    spark = "; `pairs` and `clusters` write Parquet with --engine spark only"
+    assert parquet == error("-o p.parquet: .parquet is not written here", names + spark)
     assert excel == error("-o p.XLSX: .xlsx is not written here", names)
     assert nul == error(
         "-0 and -o q.csv exclude each other, as the file is to be csv",

@@ -291,6 +291,36 @@ def test_a_document_of_both_sides_is_one_of_other(run, tmp_path):
     assert "every document of DOCS is in OTHER too" in refused
 
 
+def test_only_docs_are_written_whatever_other_is(run, tmp_path):
+    pa, pq = require("parquet", "pyarrow"), require("parquet", "pyarrow.parquet")
+    texts = [f"{filling(1)} {PASSAGE} {filling(2)}", filling(3)]
+    pq.write_table(pa.table({"text": texts}), tmp_path / "r.parquet")
+    (tmp_path / "q.jsonl").write_text(json.dumps({"text": PASSAGE}) + "\n")
+    (tmp_path / "q.txt").write_text(PASSAGE)
+    run("index", "q.txt", "--store", "kept")
+    command = ["passages", "r.parquet", "--least", "20", "--no-store", "--write", "o.parquet"]
+    for other in ("q.jsonl", "q.txt", "kept"):
+        assert "from 1 row" in run(*command, "--against", other).err
+        written = pq.read_table(tmp_path / "o.parquet").column("text").to_pylist()
+        assert [text == old for text, old in zip(written, texts, strict=True)] == [False, True]
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in texts))
+    for option in ("--write", "-o"):
+        command = ["passages", "r.jsonl", "--least", "20", "--no-store", option, "q.jsonl"]
+        refused = run(*command, "--against", "q.jsonl", code=2).err
+        assert f"{option} q.jsonl is one of the documents that are compared" in refused
+
+
+def test_what_is_too_short_to_be_found_is_said(run, tmp_path):
+    (tmp_path / "a.txt").write_text(filling(1, 80))
+    for name, n in (("short", 20), ("long", 60)):
+        (tmp_path / "d").mkdir(exist_ok=True)
+        (tmp_path / "d" / name).write_text(" ".join(filling(1, 80).split()[:n]))
+    command = ["passages", "a.txt", "--against", "d", "--no-store"]
+    said = "1 of 2 documents of OTHER have fewer than 50 tokens (--least) and cannot be found"
+    assert said in run(*command).err
+    assert "cannot be found" not in run(*command, "--least", "20").err
+
+
 def test_with_a_gap_places_may_differ_in_some_words(run, tmp_path):
     words = [f"w{i}" for i in range(60)]
     (tmp_path / "d").mkdir()

@@ -351,6 +351,26 @@ def test_a_file_that_changes_while_it_is_read_replaces_nothing(tmp_path, monkeyp
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "b.jsonl"]
 
 
+def test_a_file_of_rows_that_are_not_compared(run, tmp_path):
+    """All its rows have ids that occur before: it is written, counted, and said."""
+    texts = [" ".join(f"w{i}x{j}" for j in range(30)) for i in range(3)]
+    rows = [{"id": i, "text": text} for i, text in enumerate([*texts, texts[0]])]
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    size = (tmp_path / "a.jsonl").stat().st_size
+    last = len(json.dumps(rows[3])) + 1
+    command = ["clusters", "a.jsonl", "b.jsonl", "--id-field", "id", "--write", "out/"]
+    said = run(*command, "--removed", "gone.jsonl", code=2).err
+    assert "8 rows: 7 kept (4 of them not compared), 1 dropped" in said
+    assert f"; {2 * size - last:,} of {2 * size:,} bytes" in said
+    assert "4 rows with an id that occurs before were not compared" in said
+    assert "leave --id-field out if ids repeat between files" in said
+    gone = json.loads((tmp_path / "gone.jsonl").read_text())
+    assert list(gone) == ["id", "kept", "similarity", "file", "kept_file", "same"]
+    assert (gone["id"], gone["kept"], gone["same"]) == ("3", "0", "bytes")
+    assert "with an id that occurs" not in run("clusters", "a.jsonl", "--write", "o.jsonl").err
+
+
 def test_ids_of_several_runs(tmp_path):
     """By id, from a store, seen from another folder: the right rows go."""
     source = tmp_path / "a.jsonl"

@@ -142,3 +142,24 @@ def test_calls_that_not_every_system_has_stand_in_one_module():
             ["select.poll("],
         )
         assert allowed or not found, (Path(path).name, found)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the memory is not told here")
+def test_free_memory_goes_back_to_the_system():
+    code = """
+import numpy as np
+from lshdup.utils.system import trim_memory
+
+def anonymous():
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("RssAnon"))
+
+blocks = [np.ones(8000) for _ in range(2000)]
+held = blocks[::100]
+del blocks
+before = anonymous()
+trim_memory()
+print(before - anonymous())
+"""
+    freed = int(subprocess.check_output([sys.executable, "-c", code], text=True))
+    assert freed > 100_000  # of 128,000 kB

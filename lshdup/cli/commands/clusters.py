@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from lshdup.matching.clusters import ClusterListing
     from lshdup.matching.results import ClustersFound
     from lshdup.matching.sameness import Prints
+    from lshdup.skipped import Skipped
 
 _DEFAULT = ClusterParams()
 
@@ -132,7 +133,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         _say_groups(console, answer, likeness, took, described)
         if options["write"] is not None:
             clusters = answer.result.clusters
-            writing.write(console, options, clusters, answer.sides, answer.uncompared)
+            prints, uncompared = answer.prints, answer.uncompared
+            writing.write(console, options, clusters, answer.sides, prints, uncompared)
         if options["write"] is None or is_set(ctx, "emit"):
             _print(console, target, answer, options["emit"])
         return console.exit_code_of(answer.result.clusters.count)
@@ -151,7 +153,7 @@ class _Answer:
 
     result: "ClustersFound"
     sides: "tuple[DocumentList, ...]"
-    uncompared: int
+    uncompared: "list[Skipped]"
     prints: "Prints"
     typed: "Callable[[NDArray[np.int64]], list[bytes]]"
 
@@ -171,7 +173,7 @@ def _find(session: Session, options: dict[str, Any], rule: ClusterParams) -> _An
     """Find groups of DOCS, and say how."""
     collection, result = find_groups(session, options, rule)
     documents = collection.documents
-    rows = collection.count_skipped_records()
+    rows = collection.list_skipped_records()
     return _Answer(result, (documents,), rows, collection.prints, documents.typed_names)
 
 
@@ -194,7 +196,7 @@ def _find_against(session: Session, options: dict[str, Any], rule: ClusterParams
         session.workspace, both, partners, shared, rule, request,
         same=options["same"], exact=options["exact"],
     )  # fmt: skip
-    sides, rows = both.sides, both.here.count_skipped_records()
+    sides, rows = both.sides, both.here.list_skipped_records()
     documents = both.here.documents, both.there.documents
     return _Answer(result, documents, rows, sides.prints, sides.names)
 

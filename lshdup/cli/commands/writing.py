@@ -14,6 +14,7 @@ from lshdup.cli.console import Console
 from lshdup.cli.output.target import PIECE_ROWS, Target, format_of
 from lshdup.cli.printing import print_pieces
 from lshdup.errors import ParameterError
+from lshdup.skipped import Reason
 from lshdup.utils.atomic import check_writable
 from lshdup.utils.messages import chance, count_of
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from lshdup.cli.output.target import Piece
     from lshdup.documents.document_list import DocumentList
     from lshdup.matching.clusters import Clusters
+    from lshdup.matching.sameness import Prints
+    from lshdup.skipped import Skipped
     from lshdup.utils.json_cells import Cell
 
 #: Files that are named when they are written.
@@ -85,7 +88,8 @@ def write(
     options: dict[str, Any],
     clusters: "Clusters",
     sides: "tuple[DocumentList, ...]",
-    uncompared: int,
+    prints: "Prints",
+    uncompared: "list[Skipped]",
 ) -> None:
     """Write the list of the rows that go, then the files without them, and say how many rows go.
 
@@ -96,6 +100,7 @@ def write(
     console, options : of the command.
     clusters : documents of OTHER are behind those of DOCS.
     sides : DOCS, and if there are any, the documents of OTHER.
+    prints : fingerprints of the documents of all sides.
     uncompared : rows of DOCS that are no documents, and stay.
 
     """
@@ -104,7 +109,7 @@ def write(
     documents, dropped, removed = sides[0], clusters.dropped, options["removed"]
     if removed is not None:
         target = Target(format_of(removed, "--removed") or "jsonl", path=removed)
-        print_pieces(console, target, tuple(REMOVED), _list_removed(clusters, sides))
+        print_pieces(console, target, tuple(REMOVED), _list_removed(clusters, sides, prints))
         console.summarize(f"{removed} lists {count_of(len(dropped), 'removed row')}")
     paths = write_without(documents, dropped, options["write"], console.progress)
     for path in paths[:_NAMED]:
@@ -113,25 +118,36 @@ def write(
         console.summarize(
             f"… and {count_of(len(paths) - _NAMED, 'more file')} in {options['write']}"
         )
-    rows = len(documents) + uncompared
+    rows = len(documents) + len(uncompared)
     size = sum(path.stat().st_size for path in paths)
-    bare = int((clusters.representative[: len(documents)] < 0).sum()) + uncompared
+    bare = int((clusters.representative[: len(documents)] < 0).sum()) + len(uncompared)
     console.summarize(
         f"{count_of(rows, 'row')}: {rows - len(dropped):,} kept"
         f"{f' ({bare:,} of them not compared)' if bare else ''}, {len(dropped):,} dropped"
         f" ({chance(len(dropped) / max(rows, 1))}); {size:,} of {count_bytes(documents):,} bytes"
         f"{console.duration_of('write')}"
     )
+    repeated = sum(each.reason == Reason.REPEATED for each in uncompared)
+    if repeated:
+        one = "row with an id that occurs before was not compared, and is"
+        more = "rows with an id that occurs before were not compared, and are"
+        console.warn(
+            f"{count_of(repeated, one, more)} in what is written; leave --id-field out if ids "
+            "repeat between files"
+        )
 
 
-def _list_removed(clusters: "Clusters", sides: "tuple[DocumentList, ...]") -> "Iterator[Piece]":
+def _list_removed(
+    clusters: "Clusters", sides: "tuple[DocumentList, ...]", prints: "Prints"
+) -> "Iterator[Piece]":
     """Yield pieces of the rows that go, in document order: the columns of REMOVED."""
     own, dropped = clusters.representative, clusters.dropped
     for start in range(0, len(dropped), PIECE_ROWS):
         some = dropped[start : start + PIECE_ROWS]
         names, files = _name(sides, some)
         kept_names, kept_files = _name(sides, own[some])
-        yield names, kept_names, clusters.similarity[some].tolist(), files, kept_files
+        same = prints.words(some, own[some])
+        yield names, kept_names, clusters.similarity[some].tolist(), files, kept_files, same
 
 
 def _name(sides: "tuple[DocumentList, ...]", rows: Any) -> "tuple[list[Cell], list[Cell]]":

@@ -57,6 +57,8 @@ def format_of(path: Path, option: str = "-o") -> str:
     if ending in _OTHER_ENDINGS:
         message = f"{option} {path}: {ending} is not written here"
         other = ", or say with --format what it is to hold" if option == "-o" else ""
+        if other and ending == ".parquet":
+            other += "; `pairs` and `clusters` write Parquet with --engine spark only"
         raise ParameterError(message, f"name a file that ends with {', '.join(_ENDINGS)}{other}")
     return _ENDINGS.get(ending, "")
 

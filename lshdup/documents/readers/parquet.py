@@ -37,6 +37,9 @@ _SLAB_BYTES, _SLAB_ROWS = 1 << 22, 1 << 16
 #: So many bytes of decoded slabs are kept of a row group, and so many row groups of a file.
 _KEPT_BYTES, _KEPT_GROUPS = 16 << 20, 2
 
+#: Of a slab of which fewer than one row in so many is needed, the rows are copied.
+_SPARSE = 2
+
 
 class ParquetFile:
     """One open Parquet file and the texts in it; for any thread.
@@ -75,6 +78,11 @@ class ParquetFile:
     def is_finished(self) -> bool:
         """Whether as many texts as the file has rows were returned."""
         return self._delivered >= int(self._offsets[-1])
+
+    def forget(self) -> None:
+        """Let go of what is decoded. No thread may read."""
+        self._decoded = self.decoded
+        self._groups.clear()
 
     def list_records(self, id_field: str) -> RecordList:
         """Return all records, with ids if `id_field` names their column."""
@@ -116,8 +124,7 @@ class ParquetFile:
         starts, lengths, null = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, bool)
         with self._lock:
             slabs, failed = self._find_slabs(rows)
-        for some, first, (_, offsets, missing) in slabs:
-            at = rows[some] - first
+        for some, at, (_, offsets, missing) in slabs:
             starts[some], lengths[some] = offsets[at], offsets[at + 1] - offsets[at]
             null[some] = missing[at]
         for row in np.flatnonzero(lengths > longest).tolist():
@@ -174,11 +181,11 @@ class ParquetFile:
 
     def _find_slabs(
         self, rows: NDArray[np.int64]
-    ) -> tuple[list[tuple[slice, int, Texts]], dict[int, RecordError]]:
-        """Return slabs with some rows: which of `rows`, the first row of the slab, and its texts;
+    ) -> tuple[list[tuple[slice, NDArray[np.int64], Texts]], dict[int, RecordError]]:
+        """Return slabs with some rows: which of `rows`, where they are in the slab, and its texts;
         and errors, by index in `rows`.
         """
-        found: list[tuple[slice, int, Texts]] = []
+        found: list[tuple[slice, NDArray[np.int64], Texts]] = []
         failed: dict[int, RecordError] = {}
         if len(rows) and rows[-1] >= self._offsets[-1]:
             raise RecordError(Reason.CHANGED, "its file has fewer rows now")
@@ -194,7 +201,10 @@ class ParquetFile:
                     failed[row] = RecordError(error.reason, error.detail)
             else:
                 stop = int(np.searchsorted(rows, start + first + len(texts[2])))
-                found.append((slice(done, stop), start + first, texts))
+                at = rows[done:stop] - (start + first)
+                if len(at) < len(texts[2]) // _SPARSE:  # The others are not held in memory.
+                    at, texts = np.arange(len(at)), _take(texts, at)
+                found.append((slice(done, stop), at, texts))
             done = stop
         return found, failed
 
@@ -348,6 +358,16 @@ def _mean_size(group: Any, columns: list[list[str]]) -> int:
 def _slab_rows(mean: int) -> int:
     """Return the number of rows in a slab of texts with about so many bytes."""
     return max(1, min(_SLAB_ROWS, _SLAB_BYTES // max(mean, 1)))
+
+
+def _take(texts: Texts, at: NDArray[np.int64]) -> Texts:
+    """Return a copy of some texts."""
+    data, offsets, null = texts
+    lengths = offsets[at + 1] - offsets[at]
+    ends = offsets_of(lengths)
+    out = np.empty(int(ends[-1]), np.uint8)
+    copying.copy_runs(data, offsets[at], lengths, out)
+    return out, ends, null[at]
 
 
 def _nothing(n: int) -> Texts:

@@ -7,7 +7,7 @@ is read is never the file that is written.
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.readers.parquet import open_parquet
-from lshdup.documents.records import Kind, RecordError
+from lshdup.documents.records import ROWS, Kind, RecordError
 from lshdup.documents.rewriting.targets import check_room, check_target
 from lshdup.errors import RERUN, InputError
 from lshdup.utils.atomic import replace_file
@@ -138,9 +138,15 @@ def _examples(documents: DocumentList) -> NDArray[np.int64]:
 
 
 def count_bytes(documents: DocumentList) -> int:
-    """Return the bytes of the files that hold the documents, which are all records."""
+    """Return the bytes of the files that `write_without` reads."""
+    locations = documents.locations
+    assert locations is not None
     examples = _examples(documents)
-    return int(documents.sizes[examples[examples >= 0]].sum())
+    size = int(documents.sizes[examples[examples >= 0]].sum())
+    for number in np.flatnonzero((examples < 0) & np.isin(locations.kinds, ROWS)).tolist():
+        with suppress(OSError):  # a file of which no row is a document
+            size += os.path.getsize(documents.file_path(number))  # noqa: PTH202 (bytes path)
+    return size
 
 
 def _check_unchanged(documents: DocumentList, first: NDArray[np.int64], path: bytes) -> None:

@@ -8,6 +8,7 @@ import click
 
 from lshdup import choices
 from lshdup.cli.columns import column_names
+from lshdup.cli.commands.writing import check_others
 from lshdup.cli.conflicts import is_set, refuse
 from lshdup.cli.findings import warn_of_changes
 from lshdup.cli.help import Command, plain_option
@@ -36,6 +37,7 @@ from lshdup.utils.messages import chance, count_of
 if TYPE_CHECKING:
     from lshdup.cli.commands.passages.listing import PassageListing
     from lshdup.cli.output.target import Layout, Target
+    from lshdup.collection.collection import Collection
     from lshdup.documents.document_list import DocumentList
     from lshdup.matching.passages import Passages
     from lshdup.report.repeats import TokenRuns
@@ -180,6 +182,7 @@ def _say(
         console.say(f"against {count_of(len(found.there.documents), 'document')} of OTHER")
         say_skipped(console, console.other_skipped_counts, " of OTHER")
         named = named[named < len(found.here.documents)]
+        _warn_of_short(session, found.there, wanted.least)
     warn_of_changes(session, found.here.documents, named)
     total, repeated = int(found.here.sizes.sum()), int(repeats.sizes.sum())
     line = f"{count_of(len(passages), 'passage')} of {wanted.least:,} tokens or more"
@@ -189,6 +192,16 @@ def _say(
         line += f", in {places}; {chance(repeated / total)} of all tokens are {what}"
     duration = console.duration_of("passages") if console.is_verbose else ""
     console.summarize(f"{line}{duration}; {console.seconds:.2f} s in all")
+
+
+def _warn_of_short(session: Session, other: "Collection", least: int) -> None:
+    """Warn of the documents of OTHER that are shorter than any passage."""
+    short = int(((other.sizes > 0) & (other.sizes < least)).sum())
+    if short:
+        session.console.warn(
+            f"{short:,} of {count_of(len(other.documents), 'document')} of OTHER have fewer than "
+            f"{least:,} tokens (--least) and cannot be found; a smaller --least finds them"
+        )
 
 
 def _write(
@@ -208,6 +221,9 @@ def _write(
     places = listing.locate_to_cut(repeats)
     can = (places.scopes == SCOPES.index("field")) & (places.starts >= 0)
     starts, ends = places.starts[can], places.ends[can]
+    if found.there is not None:
+        both = found.here.documents, found.there.documents
+        check_others({"write": path, "removed": None}, *both)
     paths, uncut = write_cut(found.here.documents, repeats.documents[can], starts, ends, path)
     for each in paths:
         console.say(f"{each} is written")
