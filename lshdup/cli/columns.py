@@ -144,7 +144,7 @@ COMMANDS = {
     "pairs-containment": "pairs --measure containment",
     "pairs-unmatched": "pairs --against OTHER --unmatched",
     "pairs-histogram": "pairs --histogram",
-    "clusters-names": "clusters --emit keep, drop",
+    "clusters-names": "clusters --emit keep, drop, drop-files",
     "query-containment": "query --measure containment",
     "passages-spans": "passages --emit spans",
     "shingle": "shingle --show",

@@ -200,12 +200,14 @@ class DocumentList:
         found = np.flatnonzero(self.locations.file == files[paths.index(path)])
         return self.names[int(found[0])] if len(found) else b""
 
-    def count_parts(self, indices: NDArray[np.int64]) -> int:
-        """Return how many of these documents are parts of files."""
+    def are_parts(self, indices: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return for each of these documents whether it is a part of a file."""
         if self.locations is None:
-            return 0
-        kinds = self.locations.kinds[self.locations.files_of(indices)]
-        return int((kinds != Kind.FILE).sum())
+            return np.zeros(len(indices), bool)
+        are_parts: NDArray[np.bool_] = (
+            self.locations.kinds[self.locations.files_of(indices)] != Kind.FILE
+        )
+        return are_parts
 
     @property
     def has_packed_members(self) -> bool:

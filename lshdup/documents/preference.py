@@ -33,7 +33,7 @@ class Preference:
 
     order : int64 array of shape (n,), all documents, the most preferred first.
     level : int64 array of shape (n,); smaller comes before the rule: the first pattern of
-        `--prefer` that matches, then whole files before parts of files.
+        `--prefer` that matches, then whole files before parts of files. Empty but for "central".
     keep : the rule of `ClusterParams.keep` that was applied.
     unused : a line for each pattern that matches no document.
     """
@@ -67,8 +67,10 @@ def preference(
     if keep != "first" and documents.locations is not None:
         level = 2 * level + _are_parts(documents.locations)
     keys = _keys(documents, sizes, default if keep == "central" else keep, arguments)
-    order = np.lexsort((np.arange(len(documents)), *reversed(keys), level))
-    return Preference(order, level, keep, unused)
+    order = np.lexsort(
+        (*reversed(keys), level)
+    )  # Stable: equal ones stay in the order of the list.
+    return Preference(order, level if keep == "central" else level[:0].copy(), keep, unused)
 
 
 def default_keep(documents: DocumentList) -> str:

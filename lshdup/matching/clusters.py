@@ -177,10 +177,10 @@ def rank_documents(
 
     members : int64 array, documents d with duplicate_of[d] == d.
     """
-    rank = np.empty(len(preference), np.int64)
-    rank[preference] = np.arange(len(preference))
-    best = choose_representatives(duplicate_of, preference)
-    order: NDArray[np.int64] = members[np.argsort(rank[best[members]])]
+    rank = np.empty(len(preference), np.uint32)
+    rank[preference] = np.arange(len(preference), dtype=np.uint32)
+    rank = rank[choose_representatives(duplicate_of, preference)[members]]
+    order: NDArray[np.int64] = members[np.argsort(rank)]
     return order
 
 

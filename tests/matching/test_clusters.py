@@ -1043,3 +1043,20 @@ def test_one_of_all_exact_duplicates_is_compared(folder, tmp_path, monkeypatch):
     assert results_io.load_clusters(Store(tmp_path / "s"),
         indexed.collection, indexed.index, indexed.params, ClusterParams(), np.arange(len(own))
     ) is None  # fmt: skip
+
+
+def test_whole_files_only(run, tmp_path, monkeypatch):
+    """`--emit drop-files` names what `--emit drop` does, without parts of files."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "d").mkdir()
+    mail = "From a Thu Aug 22 12:36:23 2002\nFrom: a@b.c\nSubject: one\n\none two three four\n\n"
+    (tmp_path / "d/inbox").write_text(mail * 3)
+    for name in ("a.txt", "b.txt", "c.txt"):
+        (tmp_path / "d" / name).write_text("five six seven eight")
+    every = run("clusters", "d", "--emit", "drop", "--no-store")
+    assert [name for (name,) in every.rows] == ["d/b.txt", "d/c.txt", "d/inbox:2", "d/inbox:3"]
+    assert "2 names are of parts of files" in every.err
+    assert "--emit drop-files names whole files only" in every.err
+    files = run("clusters", "d", "--emit", "drop-files", "--no-store")
+    assert files.rows == [["d/b.txt"], ["d/c.txt"]]
+    assert "names are of parts" not in files.err

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -301,3 +302,22 @@ def test_many_folders_with_one_document_in_common(run, tmp_path):
     found = run("folders", ".", "--no-store")
     assert len(found.rows) == 100 * 99 // 2
     assert "more than 100" not in found.err
+
+
+def test_folders_that_are_here_are_shown_as_they_are(run, tmp_path, monkeypatch):
+    """Whatever a store holds of them: a new file may be the only one of its text."""
+    monkeypatch.chdir(tmp_path)
+    for folder in ("a", "b"):
+        Path(folder).mkdir()
+        Path(folder, "one.txt").write_text("one two three four five")
+    run("pairs", ".")
+    Path("a/will.txt").write_text("the only will there is")
+    Path("a/picture").write_bytes(bytes(100))
+    Path("b/one.txt").unlink()
+    Path("b/two.txt").write_text("six seven eight nine ten")
+    lines = run("show", "a", "b", "-q").out.decode().splitlines()
+    at = lines.index("only in A: 2")
+    assert lines[at + 1 : at + 3] == ["  one.txt", "  will.txt"]
+    assert "the same: 0" in lines
+    at = lines.index("not compared in A: 1")
+    assert lines[at + 1] == "  picture: binary"

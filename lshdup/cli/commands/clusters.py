@@ -80,9 +80,10 @@ Examples:
 @same_option
 @keep_options
 @against_option("What is near a document of OTHER goes too; OTHER stays")
-@plain_option("--emit", type=click.Choice(("all", "keep", "drop")), default="all",
-              help="Groups of two or more with all that is known; or names only: what stays, also "
-                   "what is alone; what may go.")  # fmt: skip
+@plain_option("--emit", type=click.Choice(("all", "keep", "drop", "drop-files")),
+              default="all",
+              help="Groups with all that is known; or names only: what stays, also what is alone; "
+                   "what may go; of that only whole files.")  # fmt: skip
 @plain_option("--write", type=click.Path(path_type=str), metavar="FILE|DIR/",
               help="Write the JSON Lines, CSV or Parquet files without the rows that may go, all "
                    "else as it is. Prints groups only with --emit.")  # fmt: skip
@@ -211,12 +212,14 @@ def _print(console: Console, target: Target, answer: _Answer, what: str) -> None
         print_pieces(console, target, column_names("clusters"), rows, total, group_layout(target))
     else:
         chosen = answer.kept if what == "keep" else clusters.dropped
-        parts = documents.count_parts(chosen) if what == "drop" else 0
+        if what == "drop-files":
+            chosen = chosen[~documents.are_parts(chosen)]
+        parts = int(documents.are_parts(chosen).sum()) if what == "drop" else 0
         if parts:
             what_is = count_of(parts, "name is of a part of a file", "names are of parts of files")
             console.warn(
                 f"{what_is} (rows, mails, members of archives): do not give them to `rm`; "
-                "`--write` writes a file without rows, and archives can be unpacked first"
+                "--emit drop-files names whole files only, --write writes a file without rows"
             )
         names = name_documents(chosen, documents)
         print_pieces(console, target, column_names("clusters-names"), names)
@@ -253,7 +256,9 @@ def _describe_rule(rule: ClusterParams, documents: "DocumentList") -> str:
 
     keep = rule.keep or default_keep(documents)
     parts = [choices.KEEP[keep]]
-    if keep != "first" and 0 < documents.count_parts(np.arange(len(documents))) < len(documents):
+    if keep != "first" and 0 < documents.are_parts(np.arange(len(documents))).sum() < len(
+        documents
+    ):
         parts = [f"whole files before parts of files, then {choices.KEEP[keep]}"]
     if rule.prefer:
         parts.append(f"preferring {join_names(rule.prefer)}")

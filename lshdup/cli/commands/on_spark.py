@@ -105,6 +105,9 @@ def clusters(ctx: click.Context, options: dict[str, Any]) -> int:
     if options["linkage"] != "representative":
         message = f"--linkage is {options['linkage']}; on Spark it is representative"
         raise ParameterError(message, "leave it out")
+    if options["emit"] == "drop-files":
+        message = "--emit drop-files cannot be combined with --engine spark"
+        raise ParameterError(message, "--emit drop names all documents that may go")
     from lshdup.spark.clusters import check_keep
 
     options = {**options, "keep": options["keep"] or "shortest-path"}

@@ -131,7 +131,8 @@ def _take_order(order: Preference, rest: NDArray[np.int64]) -> Preference:
     is_in = np.zeros(len(order.order), bool)
     is_in[rest] = True
     places = np.searchsorted(rest, order.order[is_in[order.order]])
-    return Preference(places, order.level[rest], order.keep, [])
+    level = order.level[rest] if len(order.level) else order.level
+    return Preference(places, level, order.keep, [])
 
 
 def _renumber(buckets: Buckets, rest: NDArray[np.int64]) -> Buckets:

@@ -11,6 +11,7 @@ from lshdup.cli.messages import say_collection, say_last_run
 from lshdup.cli.output.target import Target
 from lshdup.cli.printing import print_rows
 from lshdup.cli.session import Session
+from lshdup.documents.document_list import typed_name
 from lshdup.errors import InputError
 from lshdup.frozen import dataclass
 from lshdup.params import ClusterParams
@@ -63,8 +64,8 @@ def show_folders(
 
     console, words = session.console, (options["a"], options["b"])
     workspace, request = session.workspace, session.request
-    held = _holds(last, words)
-    if not held:  # They are looked at now, and nothing is kept of it.
+    held = not all(map(os.path.isdir, words))  # Folders that are here are looked at as they are.
+    if not held:
         workspace, request = _without_store(session), replace(request, documents=words)
     indexed = workspace.load_or_build_index(request, save=False)
     collection = indexed.collection
@@ -179,6 +180,19 @@ class _View:
             if len(shown) < len(listed):
                 yield f"  … {len(listed) - len(shown):,} more; --max-rows 0 lists all"
         yield ""
+        yield from self._skipped()
+
+    def _skipped(self) -> Iterator[str]:
+        """Yield the files below the folders that hold no text: they are in no other section."""
+        for letter, word in zip("AB", self.words, strict=True):
+            below = typed_name(word) + b"/"
+            names = [
+                f"  {printable(name.removeprefix(below))}: {each.skipped.reason}"
+                for each in self.collection.skipped
+                if (name := typed_name(each.skipped.name)).startswith(below)
+            ]
+            if names:
+                yield from (f"not compared in {letter}: {len(names):,}", *names, "")
 
     def _line(self, row: "Difference") -> str:
         """Return the line of a document; "" if it is the same under the same path."""
