@@ -17,6 +17,7 @@ from lshdup.skipped import Reason, Skipped
 from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, SetSource
+from lshdup.utils.system import trim_memory
 
 #: Bytes of sets that are read at a time, of those that are read once.
 _BYTES_AT_ONCE = 24 << 20
@@ -177,6 +178,7 @@ class _SetReader:
             self._place[at] = np.arange(some.start, some.stop)
             sizes[some] = sets.sizes
             del sets  # The next ones take its memory.
+        trim_memory()
         return RaggedSets.from_sizes(values[:end], sizes)
 
     def _lose(self, index: int, reason: Reason, detail: str) -> None:

@@ -148,13 +148,13 @@ def expand_clusters(
     duplicate_of : int64 array of shape (n,), of `find_exact_duplicates`.
     preference : int64 array of shape (n,), all documents, the most preferred first.
     """
-    best = choose_representatives(duplicate_of, preference)
     leader = clusters.representative[duplicate_of]
-    compared = leader >= 0
-    return Clusters(
-        np.where(compared, best[leader], -1),
-        np.where(compared, clusters.similarity[duplicate_of], np.nan),
-    )
+    is_not_compared = leader < 0
+    leader = choose_representatives(duplicate_of, preference)[leader]
+    leader[is_not_compared] = -1
+    score = clusters.similarity[duplicate_of]
+    score[is_not_compared] = np.nan
+    return Clusters(leader, score)
 
 
 def choose_representatives(
