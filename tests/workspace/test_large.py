@@ -139,3 +139,46 @@ def test_little_memory(folder, tmp_path, command):
 def limit():
     """Limit the private memory of this process."""
     resource.setrlimit(resource.RLIMIT_DATA, (LIMIT, LIMIT))
+
+
+#: Where a control group of this test is made: groups of version 1, or of version 2.
+GROUPS = {"memory/memory.limit_in_bytes": "memory", "memory.max": ""}
+
+
+@pytest.fixture
+def group():
+    """A control group of this system; skipped where none can be made."""
+    for limit, top in GROUPS.items():
+        folder = Path("/sys/fs/cgroup", top, f"lshdup-{os.getpid()}")
+        try:
+            folder.mkdir()
+        except OSError:
+            continue
+        try:
+            if (folder / Path(limit).name).exists():
+                yield folder, folder / Path(limit).name
+                return
+        finally:
+            folder.rmdir()
+    pytest.skip("no control group of memory can be made here")
+
+
+@pytest.mark.parametrize("command", ["pairs", "clusters"])
+def test_a_quarter_of_the_memory(tmp_path_factory, tmp_path, command, group):
+    """In a control group of a quarter of the memory that a million rows take otherwise, mapped
+    pages included, a run gives the same bytes.
+    """
+    folder = rows.corpus(tmp_path_factory.mktemp("million"), "short", 1_000_000, 1)
+    process = start(command, folder, tmp_path / "whole", tmp_path / "whole.tsv")
+    _, process.returncode, used = os.wait4(process.pid, 0)  # Its few messages fit into the pipe.
+    finish(process)
+    within, limit = group
+    limit.write_text(str(used.ru_maxrss * 1024 // 4))
+    little = os.environ | {"LSHDUP_MEMORY": "16MB"}
+
+    def enter():
+        (within / "cgroup.procs").write_text(str(os.getpid()))
+
+    finish(start(command, folder, tmp_path / "q", tmp_path / "q.tsv", env=little, preexec_fn=enter))
+    assert (tmp_path / "q.tsv").read_bytes() == (tmp_path / "whole.tsv").read_bytes()
+    assert artifacts(tmp_path / "q") == artifacts(tmp_path / "whole")
