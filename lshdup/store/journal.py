@@ -21,7 +21,7 @@ from lshdup.store.collection_io import collection_arrays, filter_arrays, read_co
 from lshdup.store.members import DAMAGED, read_column, refuse_if
 from lshdup.store.npz import Array, Artifact, full_header, load, write
 from lshdup.store.store import Store
-from lshdup.utils.arrays import Arrays
+from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.atomic import JOURNAL, note_kept
 
 #: Seconds after which a run is long: the batches finished by then are written, and all later ones.
@@ -154,13 +154,19 @@ class StageJournal(Parts):
     store : of the run. While parts are written, no other run can write to it.
     stage : its name.
     header : what the stage makes, and of what: candidates come in one order for one header.
+    arrays : makes the arrays of the parts that are loaded.
     """
 
     def __init__(
-        self, store: Store, stage: str, header: Mapping[str, Any], say: Callable[[str], None]
+        self,
+        store: Store,
+        stage: str,
+        header: Mapping[str, Any],
+        say: Callable[[str], None],
+        arrays: Arrays = IN_MEMORY,
     ) -> None:
         super().__init__(store.folder / f".journal-{stage}", {"stage": stage, **header}, say)
-        self._store, self._lock = store, contextlib.ExitStack()
+        self._store, self._lock, self._arrays = store, contextlib.ExitStack(), arrays
         self._steps = 0
 
     def load_finished(
@@ -170,7 +176,16 @@ class StageJournal(Parts):
 
         columns : names and types of the arrays. below : whole numbers in them are smaller.
         """
-        parts = []
+        loaded, joined = self._load_columns(columns, below), []
+        while some := list(islice(loaded, _MAPPED_PARTS)):
+            joined.append(
+                {name: self._arrays.concatenate([part[name] for part in some]) for name in columns}
+            )
+        return self._steps, joined
+
+    def _load_columns(
+        self, columns: Mapping[str, Any], below: int
+    ) -> Iterator[dict[str, NDArray[Any]]]:
         for part in self.load():
             with contextlib.suppress(ArtifactError, *DAMAGED):
                 start, end = read_column(part, "steps", np.int64, 2).tolist()
@@ -180,8 +195,7 @@ class StageJournal(Parts):
                 refuse_if(any(each.max(initial=0) >= below for each in numbers), "other documents")
                 if start == self._steps < end:
                     self._steps = end
-                    parts.append(arrays)
-        return self._steps, parts
+                    yield arrays
 
     def stop(self) -> None:
         """Write no further part: what is made from now on must not be used by a later run."""

@@ -147,7 +147,7 @@ class RunContext:
             return None
         from lshdup.store.journal import StageJournal  # Imported here to keep `query` fast.
 
-        return StageJournal(self.store, stage, describe(self.store), self.say)
+        return StageJournal(self.store, stage, describe(self.store), self.say, self.arrays)
 
     def keep(self, name: str, save: Callable[[Store], None]) -> None:
         """Save an artifact that spares the next run work; say so if the store cannot be written."""

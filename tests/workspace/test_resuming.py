@@ -172,3 +172,30 @@ def test_candidates_pass_once(tmp_path, monkeypatch):
         )
         assert sorted(np.concatenate([left for left, *_ in found]).tolist()) == pairs.tolist()
         assert counter.pairs == 50
+
+
+def test_more_parts_than_open_files_are_used(tmp_path, monkeypatch):
+    """Each part is mapped, and a mapped file takes a descriptor."""
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr(lshdup.store.journal, "_MAPPED_PARTS", 8)
+    store = Store(tmp_path / "s")
+    with store.writing():
+        pass
+    written = StageJournal(store, "pairs", {}, print)
+    for part in range(100):
+        left = np.full(3, part, np.uint32)
+        written.add(3 * part + 3, {"left": left, "similarity": np.ones(3)})
+    written.close()
+    with Path(os.devnull).open() as lowest:
+        usual = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lowest.fileno() + 40, usual[1]))
+        try:
+            steps, parts = StageJournal(store, "pairs", {}, print).load_finished(
+                {"left": np.uint32, "similarity": np.float64}, 100
+            )
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, usual)
+    assert steps == 300
+    assert np.concatenate([each["left"] for each in parts]).tolist() == [
+        part for part in range(100) for _ in range(3)
+    ]
