@@ -26,9 +26,9 @@ settings.load_profile("ci" if os.environ.get("CI") else "own")
 
 def many(examples):
     """Return how many examples a property is tried on that is worth so many: those where
-    LSHDUP_EXAMPLES is "all", as in a part of CI; else Hypothesis's own 100.
+    LSHDUP_MANY_EXAMPLES is "all", as in a part of CI; else Hypothesis's own 100.
     """
-    return examples if os.environ.get("LSHDUP_EXAMPLES") == "all" else min(examples, 100)
+    return examples if os.environ.get("LSHDUP_MANY_EXAMPLES") == "all" else min(examples, 100)
 
 
 DATA = ROOT.parent / "shared" / "data"
