@@ -230,3 +230,16 @@ def test_agreement_in_a_band():
         assert (
             out.tolist() == (cut[left] == cut[right]).all(axis=2).any(axis=1).astype(int).tolist()
         )
+
+
+def test_pairs_of_other_buckets_or_another_verification_are_found_again(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("d").mkdir()
+    text = " ".join(f"word{n}" for n in range(60))
+    for n in range(5):
+        Path(f"d/{n}.txt").write_text(f"{text} {n}")
+    whole = run("pairs", "d", "--no-store").rows
+    assert len(whole) == 10
+    for other in (("--max-bucket", "2"), ("--verify", "estimate")):
+        assert run("pairs", "d", *other).rows != whole
+        assert run("pairs", "d").rows == whole
