@@ -67,9 +67,8 @@ def preference(
     if keep != "first" and documents.locations is not None:
         level = 2 * level + _are_parts(documents.locations)
     keys = _keys(documents, sizes, default if keep == "central" else keep, arguments)
-    order = np.lexsort(
-        (*reversed(keys), level)
-    )  # Stable: equal ones stay in the order of the list.
+    # A stable sort: equal documents stay in the order of the list.
+    order = np.lexsort((*reversed(keys), level))
     return Preference(order, level if keep == "central" else level[:0].copy(), keep, unused)
 
 
@@ -102,7 +101,8 @@ def _keys(
     if keep == "path-order":
         return []
     times = documents.mtimes
-    return [{"longest": -sizes, "shortest": sizes, "newest": -times, "oldest": times}[keep]]
+    by = {"longest": sizes, "shortest": sizes, "newest": times, "oldest": times}[keep]
+    return [-by if keep in ("longest", "newest") else by]
 
 
 def rank_paths(names: StringTable) -> list[NDArray[np.int64]]:
