@@ -136,7 +136,7 @@ def build_index(
     signatures = np.asarray(collection.signatures)
     plan = band_plan.plan_bands(signatures.shape[1], params)
     duplicate_of = find_exact_duplicates(collection.fingerprints, arrays)
-    members = documents_to_compare(duplicate_of, collection.sizes)
+    members = documents_to_compare(duplicate_of, collection.sizes, arrays)
     table = band_table.build_band_table(signatures, members, plan, jobs, arrays)
     return Index(plan, table, duplicate_of)
 
@@ -298,10 +298,11 @@ def find_clusters(
 
     progress("groups", 0, 0)
     sizes, order = collection.sizes, preference.order
-    duplicate_of = index.duplicate_of if index else find_exact_duplicates(collection.fingerprints)
-    ordered = clusters.rank_documents(
-        documents_to_compare(duplicate_of, sizes), duplicate_of, order
+    duplicate_of = (
+        index.duplicate_of if index else find_exact_duplicates(collection.fingerprints, arrays)
     )
+    members = documents_to_compare(duplicate_of, sizes, arrays)
+    ordered = clusters.rank_documents(members, duplicate_of, order, arrays)
     lost: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
 
     def watch(wanted: NDArray[np.int64]) -> RaggedSets:
@@ -315,7 +316,9 @@ def find_clusters(
     compared, linkage = -1, params.linkage
     if known is not None:
         buckets = known.buckets
-        groups = clusters.cluster_pairs(known.pairs, ordered, len(sizes), threshold, linkage)
+        groups = clusters.cluster_pairs(
+            known.pairs, ordered, len(sizes), threshold, linkage, arrays
+        )
     else:
         assert index is not None
         groups, buckets, compared = leaders.cluster_buckets(
@@ -324,7 +327,7 @@ def find_clusters(
             on_documents=on_documents, arrays=arrays, checkpoint=checkpoint,
         )  # fmt: skip
     if preference.keep == "central":
-        best = clusters.choose_representatives(duplicate_of, order)
+        best = clusters.choose_representatives(duplicate_of, order, arrays)
         groups = centres.choose_centres(
             groups, ordered, duplicate_of, sizes, watch, threshold,
             level=preference.level[best[duplicate_of]], linkage=linkage, jobs=jobs,

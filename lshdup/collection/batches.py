@@ -19,6 +19,7 @@ from lshdup.params import ShingleParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import ShingleBatch, Shingler
 from lshdup.skipped import Reason
+from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.ragged import RaggedSets
 from lshdup.utils.system import trim_memory
 
@@ -103,6 +104,7 @@ def process_batches(
     sketcher: Sketcher | None,
     keep: Callable[[ShingleBatch, RaggedSets, NDArray[np.uint64]], RaggedSets],
     shingle_filter: ShingleFilter | None = None,
+    arrays: Arrays = IN_MEMORY,
 ) -> Iterator[FinishedBatch]:
     """Yield finished batches in order. Each thread reads, shingles and sketches a batch at a time.
 
@@ -112,6 +114,7 @@ def process_batches(
     keep : called on that thread with the sets, the filtered sets, and the fingerprints of the
         filtered sets, valid until it returns; the elements of a set are in no particular order.
         Returns the sets that the batch shall hold.
+    arrays : makes the arrays of all documents.
     """
 
     def work(indices: NDArray[np.int64]) -> FinishedBatch:
@@ -145,7 +148,7 @@ def process_batches(
     room = max(BYTES_AT_ONCE, (2 * workers.jobs + 1) * BATCH_BYTES)
     under_way: deque[tuple[Future[FinishedBatch], int]] = deque()
     try:
-        for indices in batches(documents, todo, workers.jobs):
+        for indices in batches(documents, todo, workers.jobs, arrays):
             size = int(documents.spans[indices].sum())
             while under_way and (len(under_way) > 2 * workers.jobs or size > room):
                 done, freed = under_way.popleft()

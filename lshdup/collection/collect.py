@@ -31,7 +31,7 @@ from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import NO_SETS, ShingleBatch
 from lshdup.skipped import Reason, Skipped, SkippedFile
-from lshdup.utils.arrays import IN_MEMORY, Arrays
+from lshdup.utils.arrays import IN_MEMORY, Arrays, slices_of
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, StringTable
 from lshdup.utils.scratch import Spool
@@ -105,7 +105,7 @@ def collect(
     if previous is not None:
         rows.reuse(previous)
         keeper.reuse(previous.collection.unfiltered_sets, rows.known, previous.rows)
-    todo = np.flatnonzero(rows.is_document & ~rows.known)
+    todo = arrays.find(rows.is_document & ~rows.known)
     finished: list[tuple[ShingleBatch, SetsAgain | None]] = []
     done, mailboxes = 0, list[int]()
     workers = Workers(shingle, jobs, in_order=isinstance(keeper, SequenceKeeper))
@@ -115,7 +115,9 @@ def collect(
             on_sets(sets, prints)
         return keeper.keep_copy(made, sets, prints)
 
-    batches = process_batches(documents, todo, workers, rows.sketcher, keep_copy, shingle_filter)
+    batches = process_batches(
+        documents, todo, workers, rows.sketcher, keep_copy, shingle_filter, arrays
+    )
     for batch in batches:
         rows.fill(batch)
         sets = keeper.add(batch.made.indices, batch.made.sets)
@@ -154,7 +156,7 @@ def _all_of(collected: Collection, documents: DocumentList) -> Previous:
     before = collected.documents.locations
     if before is not None and documents.locations is not None:  # a mail may have the id of a row
         mine = np.flatnonzero(known >= 0)
-        known[mine[~documents.locations.same(mine, before, known[mine])]] = -1
+        known[mine[~documents.locations.same_as(before)(mine, known[mine])]] = -1
     return Previous(collected, known, {each.skipped.name: each for each in collected.skipped})
 
 
@@ -186,7 +188,8 @@ def unchanged_collection(
     if previous.skipped:
         present = np.flatnonzero([name not in previous.skipped for name in documents.names])
         documents, rows = documents.take(present), rows[present]
-    if len(rows) != len(old.documents) or not np.array_equal(rows, np.arange(len(rows))):
+    in_place = (np.array_equal(rows[some], np.arange(some.start, some.stop)) for some in slices_of(len(rows)))
+    if len(rows) != len(old.documents) or not all(in_place):
         return None
     skipped = tuple(previous.skipped[name] for name in sorted(previous.skipped))
     return replace(
@@ -221,8 +224,8 @@ class _Rows:
         n = len(documents)
         self._documents, self._shingle, self._sketch = documents, shingle, sketch
         self.sketcher = Sketcher(sketch) if sketch is not None else None
-        self.is_document = np.ones(n, bool)
-        self.known = np.zeros(n, bool)  #: reused: the document need not be read
+        self.is_document: NDArray[np.bool_] = arrays.full(n, value=True, dtype=np.bool_)
+        self.known: NDArray[np.bool_] = arrays.zeros(n, np.bool_)  #: reused: the document need not be read
         self._unfiltered = Unfiltered(shingle_filter) if shingle_filter is not None else None
         self._columns: Columns = {
             name: arrays.zeros(n, dtype)
@@ -232,7 +235,7 @@ class _Rows:
         self._arrays = arrays
         self._signatures = arrays.empty((n, sketch.perms), np.uint32) if sketch else None
         self._skipped: list[SkippedFile] = []
-        self._is_office = np.zeros(n, bool)
+        self._is_office: NDArray[np.bool_] = arrays.zeros(n, np.bool_)
         self._guesses: dict[int, bytes] = {}
 
     def reuse(self, previous: Previous) -> None:
@@ -290,7 +293,7 @@ class _Rows:
 
         sets : their unfiltered sets, if they were kept.
         """
-        rows = np.flatnonzero(self.is_document)
+        rows = self._arrays.find(self.is_document)
         signatures = self._signatures
         signatures = _moved_up(signatures, rows) if signatures is not None else None
         columns = {name: _moved_up(column, rows) for name, column in self._columns.items()}

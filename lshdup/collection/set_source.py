@@ -16,7 +16,7 @@ from lshdup.shingling.shingler import NO_SETS, ShingleBatch
 from lshdup.skipped import Reason, Skipped
 from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.parallel import Progress, no_progress
-from lshdup.utils.ragged import RaggedSets, SetSource
+from lshdup.utils.ragged import RaggedSets, SetSource, offsets_of
 from lshdup.utils.system import trim_memory
 
 #: Bytes of sets that are read at a time, of those that are read once.
@@ -144,8 +144,9 @@ class _SetReader:
 
         done = 0
         for batch in process_batches(
-            collection.documents, wanted, self._workers, None, place, collection.shingle_filter
-        ):
+            collection.documents, wanted, self._workers, None, place, collection.shingle_filter,
+            self._arrays,
+        ):  # fmt: skip
             for index, reason, detail in batch.made.skipped:
                 self._lose(index, reason, detail)
             indices = batch.made.indices
@@ -162,15 +163,17 @@ class _SetReader:
         """Return the expected sets in the order of the files; None if the disk has no room."""
         documents, locations = self._expected, self._collection.documents.locations
         assert locations is not None
-        order = np.concatenate(locations.reading_order(documents))
-        sizes = np.maximum(self._collection.sizes[order], 0)
+        arrays = self._arrays
+        order = arrays.concatenate(locations.reading_order(documents, arrays))
+        sizes = arrays.take(np.asarray(self._collection.sizes), order)
+        np.maximum(sizes, 0, out=sizes)
         try:
-            values = self._arrays.empty(int(sizes.sum()), np.uint64)
+            values = arrays.empty(int(sizes.sum()), np.uint64)
         except ArtifactError:
             return None
-        self._place = np.empty(len(documents), np.uint32)
+        self._place = arrays.empty(len(documents), np.uint32)
         end = 0
-        for some in runs(8 * sizes, len(order), _BYTES_AT_ONCE):
+        for some in runs(sizes, len(order), _BYTES_AT_ONCE // 8):
             at = np.sort(np.searchsorted(documents, order[some]))
             sets = self._read(documents[at])
             values[end : end + len(sets.values)] = sets.values
@@ -179,7 +182,7 @@ class _SetReader:
             sizes[some] = sets.sizes
             del sets  # The next ones take its memory.
         trim_memory()
-        return RaggedSets.from_sizes(values[:end], sizes)
+        return RaggedSets(values[:end], offsets_of(sizes, arrays))
 
     def _lose(self, index: int, reason: Reason, detail: str) -> None:
         self._lost[index] = Skipped(self._collection.documents.names[index], reason, detail)

@@ -15,7 +15,7 @@ from lshdup.documents.records import ARCHIVES, Kind, RecordFields
 from lshdup.frozen import dataclass
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
 from lshdup.skipped import RecordLocation, SkippedFile
-from lshdup.utils.arrays import IN_MEMORY, Arrays
+from lshdup.utils.arrays import IN_MEMORY, Arrays, slices_of
 from lshdup.utils.ragged import StringTable, distinct
 
 
@@ -123,15 +123,23 @@ class DocumentList:
         Where links were listed, one that leads to another of these documents has become a link: of
         a link and its target only one is listed. No file is opened. indices : int64 array.
         """
-        firsts, file = indices, np.arange(len(indices))
-        if self.locations is not None:  # one look at each file
-            files = self.locations.files_of(indices)
-            different, counts = distinct(files)
-            file = np.searchsorted(different, files)
-            firsts = indices[np.argsort(files, kind="stable")[np.cumsum(counts) - counts]]
-        gone = np.zeros(len(firsts), bool)
+        if self.locations is None:
+            return indices[self._are_gone(indices)]
+        locations = self.locations
+        of_file = np.full(len(locations.paths), -1, np.int64)  # one look at each file
+        for some in slices_of(len(indices)):
+            of_file[locations.files_of(indices[some])] = indices[some]
+        named = np.flatnonzero(of_file >= 0)
+        gone = np.zeros(len(of_file), bool)
+        gone[named] = self._are_gone(of_file[named])
+        parts = (indices[some] for some in slices_of(len(indices)))
+        return np.concatenate([indices[:0], *(part[gone[locations.file[part]]] for part in parts)])
+
+    def _are_gone(self, documents: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return for each of these documents, one a file, whether its file is `changed`."""
+        gone = np.zeros(len(documents), bool)
         links: dict[tuple[int, int], list[int]] = {}  # by device and number of the target
-        for at, index in enumerate(firsts.tolist()):
+        for at, index in enumerate(documents.tolist()):
             try:
                 status = os.lstat(self.path(index))
                 if stat.S_ISLNK(status.st_mode) and self.has_links:
@@ -142,11 +150,11 @@ class DocumentList:
                 gone[at] |= stat.S_ISLNK(status.st_mode)
             except OSError:
                 gone[at] = True
-        for index in firsts.tolist() if links else ():
+        for index in documents.tolist() if links else ():
             with suppress(OSError):
                 status = os.lstat(self.path(index))
                 gone[links.get((status.st_dev, status.st_ino), [])] = True
-        return indices[gone[file]]
+        return gone
 
     def typed_names(self, indices: NDArray[np.int64]) -> list[bytes]:
         """Return names as they would be typed from the current folder; ids are literal."""

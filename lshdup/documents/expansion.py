@@ -84,6 +84,7 @@ def expand_records(
             skip(index, Skipped(path, Reason.UNREADABLE, f"{error.message}; {error.hint}"))
         else:
             if records is not None:
+                records = records.kept_by(arrays)
                 for number, reason, detail, name in records.skipped:
                     name = name or b"%s:%d" % (path, number)
                     skip(index, Skipped(name, reason, detail), number)
@@ -100,20 +101,26 @@ def expand_records(
                 kind = Kind.FILE
         kinds[file] = kind
         replaced.append(index)
-    others = np.delete(np.arange(len(documents)), replaced)
-    whole, lists = documents.names.take(others), [piece.records for piece in pieces]
+    stays: NDArray[np.bool_] = arrays.full(len(documents), value=True, dtype=np.bool_)
+    stays[replaced] = False
+    others = arrays.find(stays)
+    whole, lists = documents.names.take(others, arrays), [piece.records for piece in pieces]
     names = StringTable.concatenate([whole, *(piece.names for piece in pieces)], arrays)
-    of_files = np.array([piece.number for piece in pieces], np.int64)
-    counts = [len(piece.names) for piece in pieces]
-    source = arrays.concatenate([others, np.repeat(of_files, counts)])
+    of_files = (arrays.full(len(each.names), each.number, np.int64) for each in pieces)
+    source = arrays.concatenate([others, *of_files])
     file_of = arrays.take(place.file, source)
-    numbers = arrays.concatenate([place.numbers[others], *(each.numbers for each in lists)])
-    starts = arrays.concatenate([place.starts[others], *(each.starts for each in lists)])
-    lengths = arrays.concatenate([place.lengths[others], *(each.lengths for each in lists)])
+    numbers, starts, lengths = (
+        arrays.concatenate([arrays.take(column, others), *parts])
+        for column, parts in (
+            (place.numbers, [each.numbers for each in lists]),
+            (place.starts, [each.starts for each in lists]),
+            (place.lengths, [each.lengths for each in lists]),
+        )
+    )
     numbered = all(each.names is None for each in lists)
-    order = _order_of_blocks(whole, pieces) if numbered else None
+    order = _order_of_blocks(whole, pieces, arrays) if numbered else None
     if order is None:
-        order, repeated = _order_of_names(names, file_of, numbers, paths)
+        order, repeated = _order_of_names(names, file_of, numbers, paths, arrays)
         for index, each in repeated:
             location = (int(column[index]) for column in (numbers, starts, lengths))
             skip(int(source[index]), each, *location)
@@ -131,7 +138,9 @@ def expand_records(
     )
 
 
-def _order_of_blocks(others: StringTable, pieces: list[_Piece]) -> NDArray[np.int64] | None:
+def _order_of_blocks(
+    others: StringTable, pieces: list[_Piece], arrays: Arrays
+) -> NDArray[np.int64] | None:
     """Return the byte order of names in which the records of each file stand together, as nearly
     always.
 
@@ -149,28 +158,41 @@ def _order_of_blocks(others: StringTable, pieces: list[_Piece]) -> NDArray[np.in
         if (last and key.startswith(last)) or (cut < len(names) and names[cut].startswith(key)):
             return None
         first, piece = places[key]
-        blocks += [np.arange(before, cut), first + piece.order]
+        in_place = arrays.copy(piece.order)
+        in_place += first
+        blocks += [np.arange(before, cut), in_place]
         before, last = cut, key
-    return np.concatenate([*blocks, np.arange(before, len(names))])
+    return arrays.concatenate([*blocks, np.arange(before, len(names))])
 
 
 def _order_of_names(
-    names: StringTable, file: NDArray[np.int64], numbers: NDArray[np.int64], paths: list[bytes]
+    names: StringTable,
+    file: NDArray[np.int64],
+    numbers: NDArray[np.int64],
+    paths: list[bytes],
+    arrays: Arrays,
 ) -> tuple[NDArray[np.int64], list[tuple[int, Skipped]]]:
     """Return the byte order of names, each once, and the documents whose names are repeated.
 
     Of equal names a whole file is the first, then the order is that of files and numbers.
     """
-    order = np.lexsort((numbers, file, numbers > 0))
-    keys = names.eight_bytes()[order]
-    by_key = np.argsort(keys, kind="stable")
-    order, keys = order[by_key], keys[by_key]
-    del by_key
+    keys = names.eight_bytes(arrays)
+    order = arrays.order(
+        len(names),
+        [
+            keys.__getitem__,
+            lambda rows: numbers[rows] > 0,
+            file.__getitem__,
+            numbers.__getitem__,
+        ],
+    )
+    keys = arrays.take(keys, order)
     again: list[int] = []
     repeated = []
     # Names that agree in the bytes of the key are one run, and few: only they become objects.
-    agree = np.concatenate([[False], keys[1:] == keys[:-1], [False]])
-    changes = np.flatnonzero(agree[1:] != agree[:-1]).tolist()
+    agree: NDArray[np.bool_] = arrays.zeros(len(keys) + 1, np.bool_)
+    np.equal(keys[1:], keys[:-1], out=agree[1:-1])
+    changes = arrays.find(agree[1:] != agree[:-1]).tolist()
     for start, end in zip(changes[::2], changes[1::2], strict=True):
         run = slice(start, end + 1)
         every = dict(zip(order[run].tolist(), names.strings_at(order[run]), strict=True))
@@ -185,7 +207,11 @@ def _order_of_names(
             detail = f"{here}; the first is {there}"
             repeated.append((index, Skipped(every[index], Reason.REPEATED, detail)))
             again.append(at)
-    return np.delete(order, again) if again else order, repeated
+    if again:
+        stays: NDArray[np.bool_] = arrays.full(len(order), value=True, dtype=np.bool_)
+        stays[again] = False
+        order = arrays.take(order, arrays.find(stays))
+    return order, repeated
 
 
 def _place(

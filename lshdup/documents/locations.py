@@ -1,6 +1,6 @@
 """Where documents are that are parts of files."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from lshdup.documents.records import ROWS, Kind
 from lshdup.errors import RERUN, ArtifactError
 from lshdup.frozen import dataclass
-from lshdup.utils.arrays import IN_MEMORY, Arrays
+from lshdup.utils.arrays import IN_MEMORY, Arrays, slices_of
 from lshdup.utils.ragged import StringTable
 
 
@@ -95,29 +95,42 @@ class Locations:
         rows: NDArray[np.bool_] = np.isin(self.kinds, ROWS)[self.file]
         return rows
 
-    def same(
-        self, mine: NDArray[np.int64], other: "Locations", theirs: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
-        """Return whether documents `mine` are where documents `theirs` of another list are: bool
-        array.
+    def same_as(
+        self, other: "Locations"
+    ) -> Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]:
+        """Return the function that tells whether documents are where documents of another list are:
+        it takes their numbers here and there, int64 arrays of shape (m,), and returns a bool array.
         """
         numbers = {each: number for number, each in enumerate(other._files())}
-        here = np.array([numbers.get(each, -1) for each in self._files()], np.int64)
-        same: NDArray[np.bool_] = here[self.file[mine]] == other.file[theirs]
-        same &= (self.starts[mine] == other.starts[theirs]) & (
-            self.lengths[mine] == other.lengths[theirs]
-        )
-        return same
+        there = np.array([numbers.get(each, -1) for each in self._files()], np.int64)
 
-    def reading_order(self, indices: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        def compare(mine: NDArray[np.int64], theirs: NDArray[np.int64]) -> NDArray[np.bool_]:
+            same: NDArray[np.bool_] = there[self.file[mine]] == other.file[theirs]
+            same &= self.starts[mine] == other.starts[theirs]
+            same &= self.lengths[mine] == other.lengths[theirs]
+            return same
+
+        return compare
+
+    def reading_order(
+        self, indices: NDArray[np.int64], arrays: Arrays = IN_MEMORY
+    ) -> list[NDArray[np.int64]]:
         """Return indices in runs of one kind, in the order of files and of locations in them.
 
-        So every file is read from front to back.
+        So every file is read from front to back. arrays : makes the result.
         """
-        file = self.file[indices]
-        kinds = self.kinds[file]
-        order = np.lexsort((self.starts[indices], file, kinds))
-        return np.split(indices[order], np.flatnonzero(np.diff(kinds[order])) + 1)
+        order = arrays.order(
+            len(indices),
+            [
+                lambda at: self.kinds[self.file[indices[at]]],
+                lambda at: self.file[indices[at]],
+                lambda at: self.starts[indices[at]],
+            ],
+        )
+        counts = np.zeros(256, np.int64)
+        for some in slices_of(len(indices)):
+            counts += np.bincount(self.kinds[self.file[indices[some]]], minlength=256)
+        return np.split(arrays.take(indices, order), np.cumsum(counts[counts > 0])[:-1])
 
 
 def refuse_if(wrong: object, what: str) -> None:

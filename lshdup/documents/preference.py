@@ -14,6 +14,7 @@ from lshdup.documents.records import ARCHIVES, Kind
 from lshdup.errors import ParameterError
 from lshdup.frozen import dataclass
 from lshdup.params import ClusterParams
+from lshdup.utils.arrays import IN_MEMORY, Arrays, Key
 from lshdup.utils.ragged import StringTable, offsets_of
 
 #: Last names that a backup has in place of the original's ending, or behind it.
@@ -49,6 +50,7 @@ def preference(
     sizes: NDArray[np.int64],
     params: ClusterParams,
     arguments: Sequence[bytes] = (),
+    arrays: Arrays = IN_MEMORY,
 ) -> Preference:
     """Return the order of documents by `--prefer`, then whole files before parts of files (but
     where "first" goes by the order of DOCS), then `--keep`, then their place in the list.
@@ -58,18 +60,30 @@ def preference(
     documents : n documents.
     sizes : int64 array of shape (n,), shingles of each.
     arguments : folders and files as named; empty if the documents come from a store.
+    arrays : makes the arrays of documents.
 
     Raises ParameterError if the rule needs the order of arguments, and the store has not kept it.
     """
-    level, unused = _levels(documents, params.prefer)
+    n, levels = len(documents), list[Key]()
+    by_pattern, unused = _levels(documents, params.prefer, arrays)
+    if params.prefer:
+        levels.append(by_pattern.__getitem__)
     default = default_keep(documents)
     keep = params.keep or default
     if keep != "first" and documents.locations is not None:
-        level = 2 * level + _are_parts(documents.locations)
-    keys = _keys(documents, sizes, default if keep == "central" else keep, arguments)
-    # A stable sort: equal documents stay in the order of the list.
-    order = np.lexsort((*reversed(keys), level))
-    return Preference(order, level if keep == "central" else level[:0].copy(), keep, unused)
+        levels.append(_are_parts(documents.locations))
+    keys = _keys(documents, sizes, default if keep == "central" else keep, arguments, arrays)
+    order = arrays.order(n, [*levels, *keys])
+    if keep != "central":
+        return Preference(order, order[:0].copy(), keep, unused)
+
+    def level_of(some: slice) -> NDArray[np.int64]:
+        level = np.zeros(some.stop - some.start, np.int64)
+        for key in levels:
+            level = 2 * level + key(np.arange(some.start, some.stop))
+        return level
+
+    return Preference(order, arrays.compute(n, np.int64, level_of), keep, unused)
 
 
 def default_keep(documents: DocumentList) -> str:
@@ -82,38 +96,57 @@ def default_keep(documents: DocumentList) -> str:
 
 
 def _keys(
-    documents: DocumentList, sizes: NDArray[np.int64], keep: str, arguments: Sequence[bytes]
-) -> list[NDArray[np.int64]]:
+    documents: DocumentList,
+    sizes: NDArray[np.int64],
+    keep: str,
+    arguments: Sequence[bytes],
+    arrays: Arrays,
+) -> list[Key]:
     """Return numbers by which smaller means preferred, the strongest first."""
     if keep == "first":
         return _as_named(documents, arguments)
     if keep == "shortest-path":
-        if documents.locations is None:
-            return rank_paths(documents.names)
         locations = documents.locations
-        keys = [key[locations.file] for key in rank_paths(locations.paths)]
-        inside = np.isin(locations.kinds, ARCHIVES)[locations.file]
-        if inside.any():
-            members = np.flatnonzero(inside)
-            for key, of_member in zip(keys, rank_paths(documents.names.take(members)), strict=True):
-                key[members] = of_member
+        if locations is None:
+            return [key.__getitem__ for key in rank_paths(documents.names, arrays)]
+        keys = [_of_files(key, locations) for key in rank_paths(locations.paths)]
+        inside = arrays.find(np.isin(locations.kinds, ARCHIVES)[locations.file])
+        if len(inside):
+            ranks = rank_paths(documents.names.take(inside, arrays), arrays)
+            for at, (key, of_member) in enumerate(zip(keys, ranks, strict=True)):
+                whole: NDArray[np.int64] = arrays.compute(
+                    len(documents), np.int64, lambda some, key=key: key(_rows(some))
+                )
+                whole[inside] = of_member
+                keys[at] = whole.__getitem__
         return [*keys, *_in_files(documents)]
     if keep == "path-order":
         return []
     times = documents.mtimes
     by = {"longest": sizes, "shortest": sizes, "newest": times, "oldest": times}[keep]
-    return [-by if keep in ("longest", "newest") else by]
+    return [(lambda rows: -by[rows]) if keep in ("longest", "newest") else by.__getitem__]
 
 
-def rank_paths(names: StringTable) -> list[NDArray[np.int64]]:
+def _rows(some: slice) -> NDArray[np.int64]:
+    return np.arange(some.start, some.stop)
+
+
+def _of_files(of_file: NDArray[np.int64], locations: Locations) -> Key:
+    """Return the key of documents that is one of their files, of shape (files,)."""
+    return lambda rows: of_file[locations.file[rows]]
+
+
+def rank_paths(names: StringTable, arrays: Arrays = IN_MEMORY) -> list[NDArray[np.int64]]:
     """Return components of n paths; 1 if a path ends as backups do, else 0; characters of its last
     component: int64 arrays of shape (n,). What is smaller in the first of them is preferred.
+
+    arrays : makes the result.
 
     >>> table = StringTable.from_strings([b"a/report.doc", b"report.bak", b"report (1).doc"])
     >>> [key.tolist() for key in rank_paths(table)]
     [[2, 1, 1], [0, 1, 0], [10, 10, 14]]
     """
-    keys = np.zeros((3, len(names)), np.int64)
+    keys: NDArray[np.int64] = arrays.zeros((3, len(names)), np.int64)
     for start in range(0, len(names), _PIECE):
         piece = names.take(np.arange(start, min(start + _PIECE, len(names))))
         blob, starts, ends = piece.blob, piece.offsets[:-1], piece.offsets[1:]
@@ -135,22 +168,21 @@ def rank_paths(names: StringTable) -> list[NDArray[np.int64]]:
     return list(keys)
 
 
-def _are_parts(locations: Locations) -> NDArray[np.int64]:
+def _are_parts(locations: Locations) -> Key:
     """Return 0 for a whole file, 1 for a part of one, which no `rm` removes."""
-    parts: NDArray[np.bool_] = locations.kinds != Kind.FILE
-    return parts.astype(np.int64)[locations.file]
+    return _of_files((locations.kinds != Kind.FILE).astype(np.int64), locations)
 
 
-def _in_files(documents: DocumentList) -> list[NDArray[np.int64]]:
+def _in_files(documents: DocumentList) -> list[Key]:
     """Return the place of the file of each document in byte order, and of the document in it."""
     assert documents.locations is not None
     paths = list(documents.locations.paths)
     place = {path: number for number, path in enumerate(sorted(set(paths)))}
     in_order = np.fromiter((place[path] for path in paths), np.int64, len(paths))
-    return [in_order[documents.locations.file], documents.locations.starts]
+    return [_of_files(in_order, documents.locations), documents.locations.starts.__getitem__]
 
 
-def _as_named(documents: DocumentList, arguments: Sequence[bytes]) -> list[NDArray[np.int64]]:
+def _as_named(documents: DocumentList, arguments: Sequence[bytes]) -> list[Key]:
     """Return the number of the argument that names a document; records go by location in their
     file.
     """
@@ -165,12 +197,12 @@ def _as_named(documents: DocumentList, arguments: Sequence[bytes]) -> list[NDArr
     files = list(documents.names if documents.locations is None else documents.locations.paths)
     of_folder: dict[bytes, int] = {b"": len(named)}
     numbers = np.fromiter((_number(name, rank, of_folder) for name in files), np.int64, len(files))
-    if documents.locations is None:
-        return [numbers]
+    locations = documents.locations
+    if locations is None:
+        return [numbers.__getitem__]
     # Of one argument the whole files, then the others in byte order of their names, and the rows
     # of each.
-    of_argument = numbers[documents.locations.file]
-    return [of_argument, _are_parts(documents.locations), *_in_files(documents)]
+    return [_of_files(numbers, locations), _are_parts(locations), *_in_files(documents)]
 
 
 def _number(name: bytes, rank: dict[bytes, int], of_folder: dict[bytes, int]) -> int:
@@ -200,21 +232,36 @@ def _above(name: bytes) -> bytes:
     return b"" if name in (b".", b"/") or base == b".." else folder or b"."
 
 
-def _levels(documents: DocumentList, prefer: Sequence[str]) -> tuple[NDArray[np.int64], list[str]]:
-    """Return for each document the number of the first pattern that matches it, or their number;
-    and lines.
+def _levels(
+    documents: DocumentList, prefer: Sequence[str], arrays: Arrays
+) -> tuple[NDArray[np.int64], list[str]]:
+    """Return for each document the number of the first pattern that matches it, or their number
+    (nothing without patterns); and lines.
     """
-    levels = np.full(len(documents), len(prefer), np.int64)
     if not prefer:
-        return levels, []
-    names = documents.typed_names(np.arange(len(documents)))
-    paths = [os.fsdecode(name).removeprefix("./").lstrip("/") for name in names]
-    unused: list[str] = []
-    for number, text in reversed(list(enumerate(prefer))):
-        here = typed_name(os.fsencode(text)) == b"."
-        pattern = Patterns("--prefer", ["/**" if here else text])
-        for at, path in enumerate(paths):
-            if not (here and names[at].startswith((b"/", b"../"))) and pattern.match(path):
-                levels[at] = number
-        unused = pattern.warnings("no document", lambda: names) + unused
-    return levels, unused
+        return np.zeros(0, np.int64), []
+    n = len(documents)
+    are_here = [typed_name(os.fsencode(text)) == b"." for text in prefer]
+    patterns = [
+        Patterns("--prefer", ["/**" if here else text])
+        for text, here in zip(prefer, are_here, strict=True)
+    ]
+
+    def level_of(name: bytes) -> int:
+        path = os.fsdecode(name).removeprefix("./").lstrip("/")
+        matching = [
+            number
+            for number, (pattern, here) in enumerate(zip(patterns, are_here, strict=True))
+            if not (here and name.startswith((b"/", b"../"))) and pattern.match(path)
+        ]
+        return min(matching, default=len(patterns))
+
+    levels: NDArray[np.int64] = arrays.empty(n, np.int64)
+    for start in range(0, n, _PIECE):
+        some = np.arange(start, min(start + _PIECE, n))
+        levels[some] = [level_of(name) for name in documents.typed_names(some)]
+
+    def names() -> list[bytes]:
+        return documents.typed_names(np.arange(min(n, _PIECE)))
+
+    return levels, [line for each in patterns for line in each.warnings("no document", names)]

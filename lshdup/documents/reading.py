@@ -15,6 +15,7 @@ from lshdup.frozen import dataclass
 from lshdup.kernels.helpers import PADDING
 from lshdup.params import DEFAULT_MAX_BYTES
 from lshdup.skipped import Reason, describe_error, find_reason
+from lshdup.utils.arrays import IN_MEMORY, Arrays, slices_of
 from lshdup.utils.ragged import StringTable
 
 #: A batch has few enough documents to feed all threads, and few enough bytes for memory.
@@ -69,22 +70,28 @@ class TextBatch:
 
 
 def batches(
-    documents: DocumentList, indices: NDArray[np.int64], jobs: int = 1
+    documents: DocumentList,
+    indices: NDArray[np.int64],
+    jobs: int = 1,
+    arrays: Arrays = IN_MEMORY,
 ) -> Iterator[NDArray[np.int64]]:
     """Yield `indices` in runs of at most BATCH_DOCUMENTS documents and about BATCH_BYTES bytes.
 
     Parts of files come in the order of their locations, and each run is of one `Kind`.
 
     jobs : the threads that the runs are for: each thread gets as many, of the same length.
+    arrays : makes the arrays of all documents.
     """
-    locations = documents.locations
+    locations, ordered = documents.locations, [indices]
     if locations is not None:
-        locations.files_of(indices)
-    for run in [indices] if locations is None else locations.reading_order(indices):
+        for some in slices_of(len(indices)):
+            locations.files_of(indices[some])
+        ordered = locations.reading_order(indices, arrays)
+    for run in ordered:
         shares = jobs * -(-len(run) // (jobs * BATCH_DOCUMENTS)) or 1
         most = min(max(-(-len(run) // shares), _LEAST_DOCUMENTS), BATCH_DOCUMENTS)
-        for some in runs(documents.spans[run], most, BATCH_BYTES):
-            yield run[some]
+        for batch in runs(arrays.take(documents.spans, run), most, BATCH_BYTES):
+            yield run[batch]
 
 
 def runs(sizes: NDArray[np.integer], most: int, most_bytes: int) -> Iterator[slice]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lshdup.frozen import dataclass
 from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
 from lshdup.skipped import Reason
-from lshdup.utils.arrays import IN_MEMORY, Arrays
+from lshdup.utils.arrays import IN_MEMORY, Arrays, slices_of
 from lshdup.utils.compression import bare_name
 from lshdup.utils.messages import did_you_mean, join_names
 from lshdup.utils.ragged import StringTable
@@ -201,6 +201,14 @@ class RecordList:
     skipped: list[SkippedRecord] = field(default_factory=list)
     kind: Kind = Kind.FILE
 
+    def kept_by(self, arrays: Arrays) -> "RecordList":
+        """Return the list in arrays that may be in files: a folder may have many such lists."""
+        columns = (arrays.copy(each) for each in (self.numbers, self.starts, self.lengths))
+        names = self.names
+        if names is not None:
+            names = StringTable(arrays.copy(names.blob), arrays.copy(names.offsets))
+        return RecordList(*columns, names, self.skipped, self.kind)
+
 
 def classify_file(
     path: bytes, *, named: bool, field_given: bool = False, archives: bool = False
@@ -260,19 +268,25 @@ def name_records(
     prefix = np.frombuffer(path + b":", np.uint8)
     width = len(str(int(numbers.max(initial=1))))
     powers = 10 ** np.arange(width, dtype=np.int64)
-    digits = np.maximum(np.searchsorted(powers, numbers, side="right"), 1).astype(np.int8)
+    digits: NDArray[np.int8] = arrays.compute(
+        len(numbers),
+        np.int8,
+        lambda some: np.maximum(np.searchsorted(powers, numbers[some], side="right"), 1),
+    )
     offsets: NDArray[np.int64] = arrays.zeros(len(numbers) + 1, np.int64)
     np.cumsum(digits, out=offsets[1:])
-    offsets += len(prefix) * np.arange(len(offsets))
+    for some in slices_of(len(offsets)):
+        offsets[some] += len(prefix) * np.arange(some.start, some.stop)
     blob: NDArray[np.uint8] = arrays.empty(int(offsets[-1]), np.uint8)
     for start in range(0, len(numbers), _NAMES_AT_ONCE):
-        some = numbers[start : start + _NAMES_AT_ONCE]
-        cells = np.empty((len(some), len(prefix) + width), np.uint8)
+        these = numbers[start : start + _NAMES_AT_ONCE]
+        cells = np.empty((len(these), len(prefix) + width), np.uint8)
         cells[:, : len(prefix)] = prefix
-        cells[:, len(prefix) :] = some[:, None] // powers[::-1] % 10 + ord("0")
+        cells[:, len(prefix) :] = these[:, None] // powers[::-1] % 10 + ord("0")
         shown = np.ones(cells.shape, bool)
         shown[:, len(prefix) :] = (
             np.arange(width) >= width - digits[start : start + _NAMES_AT_ONCE, None]
         )
-        blob[offsets[start] : offsets[start + len(some)]] = cells[shown]
-    return StringTable(blob, offsets), np.lexsort((digits, numbers * powers[width - digits]))
+        blob[offsets[start] : offsets[start + len(these)]] = cells[shown]
+    keys = [lambda rows: numbers[rows] * powers[width - digits[rows]], digits.__getitem__]
+    return StringTable(blob, offsets), arrays.order(len(numbers), keys)

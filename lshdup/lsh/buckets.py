@@ -13,7 +13,7 @@ from lshdup.frozen import dataclass
 from lshdup.kernels import banding as kernels
 from lshdup.kernels import union_find
 from lshdup.lsh.band_table import BandTable
-from lshdup.utils.arrays import IN_MEMORY, Arrays
+from lshdup.utils.arrays import IN_MEMORY, Arrays, slices_of
 from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import offsets_of
 
@@ -69,17 +69,17 @@ class SharedBuckets:
         max_bucket : larger buckets are skipped; 0: none.
         split : if set, only buckets with documents below and from it on count.
 
-        Cost: a step a document and band. Memory: 6 bytes a document of the table and thread, 4 to
-        6 bytes a document and shared bucket.
+        Cost: a step a document and band. Memory, from `arrays`: 6 bytes a document of the table
+        and thread, 4 to 6 bytes a document and shared bucket.
         """
         bands, m = table.order.shape
         members: list[NDArray[np.uint32]] = [np.zeros(0, np.uint32)] * bands
         ends = members.copy()
         tallies = np.zeros((bands, 5), np.int64)
-        skipped = np.zeros(table.documents if max_bucket else 0, bool)
+        skipped: NDArray[np.bool_] = arrays.zeros(table.documents if max_bucket else 0, np.bool_)
 
         def look(part: slice) -> None:
-            room, stops = np.empty(m, np.uint32), np.empty(m // 2, np.uint32)
+            room, stops = arrays.empty(m, np.uint32), arrays.empty(m // 2, np.uint32)
             for band in range(part.start, part.stop):
                 tally = tallies[band]
                 n = kernels.shared_buckets(
@@ -92,7 +92,9 @@ class SharedBuckets:
         run_in_parts(bands, jobs, look, least=1)
         largest, example = tallies[tallies[:, 0].argmax(), :2].tolist() if bands else (0, 0)
         _, _, buckets, pairs, _ = tallies.sum(axis=0).tolist()
-        root = np.arange(table.documents, dtype=np.uint32)
+        root: NDArray[np.uint32] = arrays.compute(
+            table.documents, np.uint32, lambda some: np.arange(some.start, some.stop)
+        )
         for each, stops in zip(members, ends, strict=True):
             kernels.join_buckets(each, stops, root)
         union_find.find_roots(root)
@@ -129,29 +131,43 @@ class Components:
         ordered : int64 array, the documents to arrange, as they come within a component; None: all,
             ascending.
         """
-        root = shared.root
-        n = len(root)
-        shares = np.zeros(n, bool)
+        root, n = shared.root, len(shared.root)
+        shares: NDArray[np.bool_] = arrays.zeros(n, np.bool_)
         for each in shared.members:
             shares[each] = True
         if ordered is None:
-            documents = np.flatnonzero(shares).astype(np.uint32)
+            found = arrays.find(shares)
         else:
-            documents = ordered[shares[ordered]].astype(np.uint32)
-        roots = root[documents]
-        order = np.argsort(roots, kind="stable")
-        documents, roots = documents[order], roots[order]
+            there = arrays.compute(len(ordered), np.bool_, lambda some: shares[ordered[some]])
+            found = arrays.take(ordered, arrays.find(there))
+        order = arrays.order(len(found), [lambda at: root[found[at]]])
+        documents: NDArray[np.uint32] = arrays.compute(
+            len(found), np.uint32, lambda some: found[order[some]]
+        )
+        del found, order
         edges = np.zeros(1, np.int64)
-        if len(roots):
-            edges = np.flatnonzero(np.concatenate([[True], roots[1:] != roots[:-1], [True]]))
-        position = np.full(n, kernels.NO_BUCKET, np.uint32)
-        position[documents] = np.arange(len(documents), dtype=np.uint32)
+        if len(documents):
+            begins = arrays.full(len(documents) + 1, value=True, dtype=np.bool_)
+            for some in slices_of(len(documents) - 1):
+                later = slice(some.start + 1, some.stop + 1)
+                begins[later] = root[documents[later]] != root[documents[some]]
+            edges = arrays.find(begins)
+        position: NDArray[np.uint32] = arrays.full(n, kernels.NO_BUCKET, np.uint32)
+        for some in slices_of(len(documents)):
+            position[documents[some]] = np.arange(some.start, some.stop)
         shape = len(documents), len(shared.members)
         bucket = arrays.full(shape, kernels.NO_BUCKET, np.uint32)
         starts = offsets_of(np.array([len(each) for each in shared.ends], np.int64)).tolist()
         for band, (each, ends) in enumerate(zip(shared.members, shared.ends, strict=True)):
             kernels.number_buckets(each, ends, position, band, starts[band], bucket)
         return cls(documents, edges, bucket, starts[-1])
+
+    def list_documents(self, arrays: Arrays = IN_MEMORY) -> NDArray[np.int64]:
+        """Return the documents: ascending int64 array. arrays : makes it."""
+        listed: NDArray[np.int64] = arrays.empty(len(self.documents), np.int64)
+        listed[:] = self.documents
+        listed.sort()
+        return listed
 
     def blocks(self, most: int) -> Iterator[slice]:
         """Yield the positions of components of `most` documents together, or of a larger one."""

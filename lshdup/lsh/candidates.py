@@ -23,9 +23,6 @@ PairArrays = tuple[NDArray[np.uint32], NDArray[np.uint32]]
 #: Candidate pairs are yielded in pieces of at most this many, 8 bytes each.
 PIECE = 1 << 20
 
-#: Documents that are looked at together.
-_AT_ONCE = 1 << 20
-
 #: Documents whose buckets are looked at together, unless a component is larger.
 _BLOCK = 1 << 14
 
@@ -68,20 +65,22 @@ def find_exact_duplicates(
 
 
 def documents_to_compare(
-    duplicate_of: NDArray[np.int64], sizes: NDArray[np.int64]
+    duplicate_of: NDArray[np.int64], sizes: NDArray[np.int64], arrays: Arrays = IN_MEMORY
 ) -> NDArray[np.int64]:
     """Return the documents that are compared: one of all exact duplicates, if it has shingles.
 
     duplicate_of : int64 array of shape (n,), of `find_exact_duplicates`.
     sizes : int64 array of shape (n,), number of shingles of each document.
+    arrays : makes the result.
 
     Returns an ascending int64 array.
     """
-    is_first = np.zeros(len(duplicate_of), bool)
-    for start in range(0, len(duplicate_of), _AT_ONCE):
-        firsts = duplicate_of[start : start + _AT_ONCE]
-        is_first[start : start + _AT_ONCE] = firsts == np.arange(start, start + len(firsts))
-    return np.flatnonzero(is_first & (np.asarray(sizes) > 0))
+
+    def is_compared(some: slice) -> NDArray[np.bool_]:
+        is_first = duplicate_of[some] == np.arange(some.start, some.stop)
+        return is_first & (np.asarray(sizes[some]) > 0)
+
+    return arrays.find(arrays.compute(len(duplicate_of), np.bool_, is_compared))
 
 
 def candidate_pairs(
@@ -113,7 +112,7 @@ def candidate_pairs(
     """
     shared = SharedBuckets.of(table, max_bucket, split, jobs, arrays)
     components = Components.of(shared, arrays=arrays)
-    on_documents(np.sort(components.documents).astype(np.int64))
+    on_documents(components.list_documents(arrays))
     return shared.counts, _pieces(components, on_progress, split, arrays)
 
 

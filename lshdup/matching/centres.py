@@ -7,6 +7,7 @@ central; the first representative always is.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,7 +114,8 @@ def choose_centres(
     best = np.repeat(np.maximum.reduceat(total, first), counts)
     winners = np.flatnonzero(total >= best * (1 - _TIE))
     centre = members[winners[np.searchsorted(winners, first)]]  # By preference within a cluster.
-    result = Clusters(own.copy(), clusters.similarity.copy())
+    copy = clusters.arrays.copy
+    result = replace(clusters, representative=copy(own), similarity=copy(clusters.similarity))
     result.assign(members, np.repeat(centre, counts), np.nan)
     return result.assign(centre, centre, 1.0)
 

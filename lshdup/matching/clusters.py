@@ -9,8 +9,8 @@ cluster.
 Of exact duplicates one document is clustered; `expand_clusters` adds the others.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,8 @@ from lshdup.kernels import union_find
 from lshdup.lsh.candidates import PairArrays
 from lshdup.matching import similarity
 from lshdup.matching.pairs import Columns, Pairs, pack_pairs
-from lshdup.utils.ragged import SetSource, offsets_of
+from lshdup.utils.arrays import IN_MEMORY, Arrays, slices_of
+from lshdup.utils.ragged import SetSource
 
 #: Pairs whose similarity is looked up at a time.
 _PIECE = 1 << 20
@@ -34,6 +35,7 @@ class Clusters:
     representative : int64 array of shape (n,), the representative of each document's cluster, which
         may be the document itself; -1 if the document was not compared.
     similarity : float64 array of shape (n,), exact, to the representative; NaN if not known yet.
+    arrays : makes the arrays of documents that are made of these.
 
     >>> clusters = Clusters(np.array([0, 0, 2, -1]), np.array([1.0, 0.9, 1.0, np.nan]))
     >>> clusters.kept.tolist(), clusters.dropped.tolist(), clusters.count
@@ -42,52 +44,79 @@ class Clusters:
 
     representative: NDArray[np.int64]
     similarity: NDArray[np.float64]
+    arrays: Arrays = field(default=IN_MEMORY, compare=False, repr=False)
 
     @classmethod
-    def empty(cls, n: int) -> "Clusters":
+    def empty(cls, n: int, arrays: Arrays = IN_MEMORY) -> "Clusters":
         """Return the clusters of n documents of which none was compared."""
-        return cls(np.full(n, -1, np.int64), np.full(n, np.nan))
+        return cls(arrays.full(n, -1, np.int64), arrays.full(n, np.nan, np.float64), arrays)
 
     def assign(
         self,
-        documents: NDArray[np.int64],
-        representative: NDArray[np.int64],
+        documents: NDArray[np.integer],
+        representative: NDArray[np.integer],
         similarity: NDArray[np.float64] | float,
     ) -> "Clusters":
         """Set representative and similarity of documents, and return the clusters."""
-        self.representative[documents] = representative
-        self.similarity[documents] = similarity
+        for some in slices_of(len(documents)):
+            score = similarity if isinstance(similarity, float) else similarity[some]
+            self.representative[documents[some]] = representative[some]
+            self.similarity[documents[some]] = score
         return self
 
     @property
     def kept(self) -> NDArray[np.int64]:
         """Return the documents that represent themselves: ascending int64 array."""
-        return np.flatnonzero(self.representative == np.arange(len(self.representative)))
+        return self._find(lambda own, documents: own == documents)
 
     @property
     def dropped(self) -> NDArray[np.int64]:
         """Return the documents with another representative: ascending int64 array."""
-        own = self.representative
-        return np.flatnonzero((own >= 0) & (own != np.arange(len(own))))
+        return self._find(lambda own, documents: (own >= 0) & (own != documents))
+
+    def _find(
+        self, condition: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]
+    ) -> NDArray[np.int64]:
+        """Return the documents for which a condition of the representative holds."""
+        own, arrays = self.representative, self.arrays
+        return arrays.find(
+            arrays.compute(
+                len(own),
+                np.bool_,
+                lambda some: condition(own[some], np.arange(some.start, some.stop)),
+            )
+        )
 
     @property
     def count(self) -> int:
         """Return the number of clusters of two or more."""
-        return len(np.flatnonzero(self.sizes > 1))
+        sizes = self.sizes
+        return sum(int(np.count_nonzero(sizes[some] > 1)) for some in slices_of(len(sizes)))
 
     @property
     def sizes(self) -> NDArray[np.int64]:
         """Return the size of the cluster that each document represents, or 0: shape (n,)."""
+        return self._sum(np.ones(1, np.int64))
+
+    def _sum(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the sum of the counts of the documents that each one represents: shape (n,).
+
+        counts : int64 array of shape (n,), or (1,) for all.
+        """
         own = self.representative
-        return np.bincount(own[own >= 0], minlength=len(own))
+        sums: NDArray[np.int64] = self.arrays.zeros(len(own), np.int64)
+        for some in slices_of(len(own)):
+            is_known = own[some] >= 0
+            added = counts[some][is_known] if len(counts) > 1 else counts
+            np.add.at(sums, own[some][is_known], added)
+        return sums
 
     def count_groups(self, copies: NDArray[np.int64]) -> tuple[int, int]:
         """Return the number of clusters of two or more documents, and of the documents in them.
 
         copies : int64 array of shape (n,), number of exact duplicates that a document stands for.
         """
-        known = np.flatnonzero(self.representative >= 0)
-        sizes = np.bincount(self.representative[known], copies[known])
+        sizes = self._sum(copies)
         return int((sizes > 1).sum()), int(sizes[sizes > 1].sum())
 
     def without(self, lost: NDArray[np.int64]) -> "Clusters":
@@ -98,11 +127,17 @@ class Clusters:
         """
         if not len(lost):
             return self
-        is_lost = np.zeros(len(self.representative), bool)
+        n, arrays = len(self.representative), self.arrays
+        is_lost: NDArray[np.bool_] = arrays.zeros(n, np.bool_)
         is_lost[lost] = True
-        alone = (self.representative >= 0) & is_lost[self.representative]
-        own = np.where(is_lost, -1, np.where(alone, np.arange(len(alone)), self.representative))
-        return Clusters(own, np.where(is_lost, np.nan, np.where(alone, 1.0, self.similarity)))
+        made = Clusters.empty(n, arrays)
+        for some in slices_of(n):
+            own, documents = self.representative[some], np.arange(some.start, some.stop)
+            alone = (own >= 0) & is_lost[own]
+            remains = ~is_lost[some]
+            made.representative[some][remains] = np.where(alone, documents, own)[remains]
+            made.similarity[some][remains] = np.where(alone, 1.0, self.similarity[some])[remains]
+        return made
 
 
 @dataclass(frozen=True)
@@ -123,19 +158,34 @@ class ClusterListing:
 
 def list_clusters(clusters: Clusters) -> ClusterListing:
     """Return the clusters of two or more in output order."""
-    sizes = clusters.sizes
-    leaders = np.flatnonzero(sizes > 1)
-    leaders = leaders[np.argsort(-sizes[leaders], kind="stable")]
-    number_of = np.zeros(len(sizes), np.int64)
-    number_of[leaders] = np.arange(1, len(leaders) + 1)
-    own = clusters.representative
-    documents = np.flatnonzero((own >= 0) & (number_of[own] > 0))
-    numbers = number_of[own[documents]]
-    score = clusters.similarity[documents]
-    order = np.lexsort((documents, -score, own[documents] != documents, numbers))
-    documents, numbers, score = documents[order], numbers[order], score[order]
-    smallest = score[np.cumsum(sizes[leaders]) - 1] if len(leaders) else score
-    return ClusterListing(documents, numbers, smallest[numbers - 1])
+    sizes, arrays, own = clusters.sizes, clusters.arrays, clusters.representative
+    n, by_size = len(sizes), sizes.__getitem__
+    leaders = arrays.find(arrays.compute(n, np.bool_, lambda some: by_size(some) > 1))
+    leaders = arrays.take(leaders, arrays.order(len(leaders), [lambda at: -by_size(leaders[at])]))
+    number_of: NDArray[np.int64] = arrays.zeros(n, np.int64)
+    for some in slices_of(len(leaders)):
+        number_of[leaders[some]] = np.arange(some.start + 1, some.stop + 1)
+    documents = arrays.find(
+        arrays.compute(n, np.bool_, lambda some: (own[some] >= 0) & (number_of[own[some]] > 0))
+    )
+    score: NDArray[np.float64] = arrays.take(clusters.similarity, documents)
+    order = arrays.order(
+        len(documents),
+        [
+            lambda at: number_of[own[documents[at]]],
+            lambda at: own[documents[at]] != documents[at],
+            lambda at: -score[at].view(np.int64),  # As numbers that are not negative compare.
+        ],
+    )
+    documents, score = arrays.take(documents, order), arrays.take(score, order)
+    numbers = arrays.compute(
+        len(documents), np.int64, lambda some: number_of[own[documents[some]]]
+    )
+    ends = np.cumsum(by_size(leaders)) - 1
+    smallest = arrays.compute(
+        len(documents), np.float64, lambda some: score[ends[numbers[some] - 1]]
+    )
+    return ClusterListing(documents, numbers, smallest)
 
 
 def expand_clusters(
@@ -148,40 +198,50 @@ def expand_clusters(
     duplicate_of : int64 array of shape (n,), of `find_exact_duplicates`.
     preference : int64 array of shape (n,), all documents, the most preferred first.
     """
-    leader = clusters.representative[duplicate_of]
-    is_not_compared = leader < 0
-    leader = choose_representatives(duplicate_of, preference)[leader]
-    leader[is_not_compared] = -1
-    score = clusters.similarity[duplicate_of]
-    score[is_not_compared] = np.nan
-    return Clusters(leader, score)
+    best = choose_representatives(duplicate_of, preference, clusters.arrays)
+    made = Clusters.empty(len(duplicate_of), clusters.arrays)
+    for some in slices_of(len(duplicate_of)):
+        own = clusters.representative[duplicate_of[some]]
+        made.representative[some] = np.where(own < 0, -1, best[own])
+        score = clusters.similarity[duplicate_of[some]]
+        made.similarity[some] = np.where(own < 0, np.nan, score)
+    return made
 
 
 def choose_representatives(
-    duplicate_of: NDArray[np.int64], preference: NDArray[np.int64]
+    duplicate_of: NDArray[np.int64], preference: NDArray[np.int64], arrays: Arrays = IN_MEMORY
 ) -> NDArray[np.int64]:
     """Return the most preferred of the exact duplicates of each d with duplicate_of[d] == d.
 
+    arrays : makes the result.
+
     Returns an int64 array of shape (n,); other elements are undefined.
     """
-    best = np.empty(len(duplicate_of), np.int64)
-    # NumPy writes in order: the last one written, the most preferred, stays.
-    best[duplicate_of[preference[::-1]]] = preference[::-1]
+    best: NDArray[np.int64] = arrays.empty(len(duplicate_of), np.int64)
+    for some in reversed(list(slices_of(len(preference)))):
+        # NumPy writes in order: the last one written, the most preferred, stays.
+        worst_first = preference[some][::-1]
+        best[duplicate_of[worst_first]] = worst_first
     return best
 
 
 def rank_documents(
-    members: NDArray[np.int64], duplicate_of: NDArray[np.int64], preference: NDArray[np.int64]
+    members: NDArray[np.int64],
+    duplicate_of: NDArray[np.int64],
+    preference: NDArray[np.int64],
+    arrays: Arrays = IN_MEMORY,
 ) -> NDArray[np.int64]:
     """Return the members in order of preference: each counts as its best exact duplicate.
 
     members : int64 array, documents d with duplicate_of[d] == d.
+    arrays : makes the result.
     """
-    rank = np.empty(len(preference), np.uint32)
-    rank[preference] = np.arange(len(preference), dtype=np.uint32)
-    rank = rank[choose_representatives(duplicate_of, preference)[members]]
-    order: NDArray[np.int64] = members[np.argsort(rank)]
-    return order
+    rank: NDArray[np.uint32] = arrays.empty(len(preference), np.uint32)
+    for some in slices_of(len(preference)):
+        rank[preference[some]] = np.arange(some.start, some.stop)
+    best = choose_representatives(duplicate_of, preference, arrays)
+    order = arrays.order(len(members), [lambda at: rank[best[members[at]]]])
+    return arrays.take(members, order)
 
 
 # --- from known pairs ---
@@ -193,6 +253,7 @@ def cluster_pairs(
     n: int,
     threshold: float,
     linkage: str = "representative",
+    arrays: Arrays = IN_MEMORY,
 ) -> Clusters:
     """Return the clusters of n documents from verified pairs.
 
@@ -200,51 +261,67 @@ def cluster_pairs(
     ordered : int64 array, the documents to cluster, the most preferred first (`rank_documents`).
     linkage : "representative" or "single". With single linkage, similarities to representatives
         that are not among the pairs are NaN; `complete_similarities` computes them.
+    arrays : makes the arrays of documents and of pairs.
 
     Cost: a sort of the pairs. Memory: 30 bytes a pair.
     """
     if linkage != "single":
-        return next(cluster_steps(pairs, ordered, n, [threshold]))
-    low, high, score = _by_position(pairs.at_least(threshold), ordered, n)
+        return next(cluster_steps(pairs, ordered, n, [threshold], arrays))
+    low, high, score = _by_position(pairs.at_least(threshold), ordered, n, arrays)
     parent = np.arange(len(ordered), dtype=np.uint32)
     union_find.join_pairs(low, high, parent)
     union_find.find_roots(parent)
     to_root = np.where(parent == np.arange(len(parent)), 1.0, np.nan)
     direct = parent[high] == low
     to_root[high[direct]] = score[direct]
-    return Clusters.empty(n).assign(ordered, ordered[parent], to_root)
+    return Clusters.empty(n, arrays).assign(ordered, ordered[parent], to_root)
 
 
 def cluster_steps(
-    pairs: Pairs, ordered: NDArray[np.int64], n: int, thresholds: Sequence[float]
+    pairs: Pairs,
+    ordered: NDArray[np.int64],
+    n: int,
+    thresholds: Sequence[float],
+    arrays: Arrays = IN_MEMORY,
 ) -> Iterator[Clusters]:
     """Yield the clusters by representative linkage at each of some ascending thresholds.
 
-    pairs, ordered, n : as in `cluster_pairs`.
+    pairs, ordered, n, arrays : as in `cluster_pairs`.
 
     Cost: one sort of the pairs, and one pass over them for each threshold.
     """
-    low, high, score = _by_position(pairs.at_least(thresholds[0]), ordered, n)
-    order = np.argsort(pack_pairs(low, high))
-    low, high, score = low[order], high[order], score[order]
+    low, high, score = _by_position(pairs.at_least(thresholds[0]), ordered, n, arrays)
+    order = arrays.order(len(low), [low.__getitem__, high.__getitem__])
+    low, high, score = (arrays.take(each, order) for each in (low, high, score))
+    m = len(ordered)
     for threshold in thresholds:
-        enough = score >= threshold
-        low, high, score = low[enough], high[enough], score[enough]
-        offsets = offsets_of(np.bincount(low, minlength=len(ordered)).astype(np.int64))
-        leader, to_leader = np.full(len(ordered), kernels.NONE, np.uint32), np.ones(len(ordered))
+        if (score < threshold).any():
+            enough = score >= threshold
+            low, high, score = low[enough], high[enough], score[enough]
+        counts: NDArray[np.int64] = arrays.zeros(m + 1, np.int64)
+        np.add.at(counts[1:], low, 1)
+        offsets = np.cumsum(counts, out=counts)
+        leader = arrays.full(m, kernels.NONE, np.uint32)
+        to_leader = arrays.full(m, 1.0, np.float64)
         kernels.assign_leaders_by_pairs(offsets, high, score, leader, to_leader)
-        yield Clusters.empty(n).assign(ordered, ordered[leader], to_leader)
+        representative = arrays.take(ordered, leader)
+        yield Clusters.empty(n, arrays).assign(ordered, representative, to_leader)
 
 
-def _by_position(pairs: Pairs, ordered: NDArray[np.int64], n: int) -> Columns:
+def _by_position(pairs: Pairs, ordered: NDArray[np.int64], n: int, arrays: Arrays) -> Columns:
     """Return the pairs as positions in `ordered`, the smaller one first, and similarities."""
-    position = np.full(n, kernels.NONE, np.uint32)
-    position[ordered] = np.arange(len(ordered), dtype=np.uint32)
-    left, right, score = pairs.part(0, len(pairs))
-    a, b = position[left], position[right]
-    low, high = np.minimum(a, b), np.maximum(a, b)
-    is_known = high != kernels.NONE
-    if not is_known.all():  # A forged artifact may hold pairs of other documents.
+    position: NDArray[np.uint32] = arrays.full(n, kernels.NONE, np.uint32)
+    for some in slices_of(len(ordered)):
+        position[ordered[some]] = np.arange(some.start, some.stop)
+    m = len(pairs)
+    low, high = arrays.empty(m, np.uint32), arrays.empty(m, np.uint32)
+    score = arrays.empty(m, pairs.values.dtype)
+    for some in slices_of(m):
+        left, right, score[some] = pairs.part(some.start, some.stop)
+        a, b = position[left], position[right]
+        low[some], high[some] = np.minimum(a, b), np.maximum(a, b)
+    if (high == kernels.NONE).any():  # A forged artifact may hold pairs of other documents.
+        is_known = high != kernels.NONE
         low, high, score = low[is_known], high[is_known], score[is_known]
     return low, high, score
 
@@ -259,7 +336,7 @@ def complete_similarities(
     unknown = np.flatnonzero((clusters.representative >= 0) & np.isnan(clusters.similarity))
     if not len(unknown):
         return clusters
-    completed = clusters.similarity.copy()
+    completed = clusters.arrays.copy(clusters.similarity)
     completed[unknown] = 0.0
     unknown = unknown[np.argsort(clusters.representative[unknown], kind="stable")]
 

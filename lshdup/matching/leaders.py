@@ -21,7 +21,7 @@ from lshdup.lsh.candidates import PairArrays
 from lshdup.matching import similarity
 from lshdup.matching.clusters import Clusters
 from lshdup.matching.similarity import BLOCK_BYTES
-from lshdup.utils.arrays import IN_MEMORY, Arrays
+from lshdup.utils.arrays import IN_MEMORY, Arrays, slices_of
 from lshdup.utils.checkpoint import StageCheckpoint
 from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import SetSource, offsets_of
@@ -76,10 +76,9 @@ def cluster_buckets(
     shared = SharedBuckets.of(table, max_bucket, jobs=jobs, arrays=arrays)
     on_buckets(shared.counts)
     components = Components.of(shared, ordered, arrays)
-    on_documents(np.sort(components.documents).astype(np.int64))
-    search = _LeaderSearch(
-        components, sizes[components.documents], source, threshold, jobs, progress, arrays
-    )
+    on_documents(components.list_documents(arrays))
+    expected = arrays.take(np.asarray(sizes), components.documents)
+    search = _LeaderSearch(components, expected, source, threshold, jobs, progress, arrays)
     search.run(checkpoint)
     compared, leader, score = search.compared, search.leader, search.similarity
     if linkage == "single":
@@ -88,20 +87,21 @@ def cluster_buckets(
         # The similarity to a root is known where it is the leader that was found.
         score = np.where(parent == leader, score, np.nan)
         leader = parent
-    clusters = Clusters.empty(len(sizes))
+    clusters = Clusters.empty(len(sizes), arrays)
     clusters.assign(ordered, ordered, 1.0)
-    documents = components.documents.astype(np.int64)
-    clusters.assign(documents, documents[leader], score)
+    clusters.assign(components.documents, arrays.take(components.documents, leader), score)
     return clusters, shared.counts, compared
 
 
 class _SetsInMemory:
     """Sets by position: that of position p is values[starts[p]:starts[p] + sizes[p]]."""
 
-    def __init__(self, documents: NDArray[np.uint32], source: SetSource) -> None:
+    def __init__(
+        self, documents: NDArray[np.uint32], source: SetSource, arrays: Arrays
+    ) -> None:
         self.values = np.empty(0, np.uint64)
-        self.starts = np.zeros(len(documents), np.int64)
-        self.sizes = np.zeros(len(documents), np.int64)
+        self.starts: NDArray[np.int64] = arrays.zeros(len(documents), np.int64)
+        self.sizes: NDArray[np.int64] = arrays.zeros(len(documents), np.int64)
         self._documents = documents
         self._source = source
 
@@ -151,12 +151,12 @@ class _LeaderSearch:
         arrays: Arrays,
     ) -> None:
         m = len(components.documents)
-        self.leader = np.full(m, _NONE, np.uint32)
-        self.similarity = np.ones(m)
+        self.leader: NDArray[np.uint32] = arrays.full(m, _NONE, np.uint32)
+        self.similarity: NDArray[np.float64] = arrays.full(m, 1.0, np.float64)
         self.compared = 0
         self._edges, self._bucket = components.edges, components.bucket
-        self._expected = sizes
-        self._sets = _SetsInMemory(components.documents, source)
+        self._expected, self._arrays = sizes, arrays
+        self._sets = _SetsInMemory(components.documents, source, arrays)
         self._threshold, self._jobs, self._progress = threshold, jobs, progress
         # The leaders of each bucket, as linked lists: see `kernels.assign_leaders`.
         self._heads = arrays.full(components.count, _NONE, np.uint32)
@@ -169,7 +169,7 @@ class _LeaderSearch:
         checkpoint : has the leaders of the first components, and keeps those of further ones.
         """
         edges = self._edges
-        ends = offsets_of(self._expected)[edges]
+        ends = self._sum_sizes()
         done = self._resume(checkpoint) if checkpoint is not None else 0
         at = int(np.searchsorted(edges, done))
         while at < len(edges) - 1:
@@ -187,13 +187,22 @@ class _LeaderSearch:
                 checkpoint.add(end, dict(zip(_COLUMNS, found, strict=True)))
                 done = end
 
+    def _sum_sizes(self) -> NDArray[np.int64]:
+        """Return the elements of the sets before each component, and of all: int64 array."""
+        sums = offsets_of(self._expected, self._arrays)
+        return self._arrays.take(sums, self._edges)
+
     def _resume(self, checkpoint: StageCheckpoint) -> int:
         """Fill in what an interrupted run has found; return how many positions it has done."""
         done, parts = checkpoint.load_finished(_COLUMNS, len(self.leader))
         if not parts or done not in self._edges:
             return 0
-        leader, score = (np.concatenate([part[name] for part in parts]) for name in _COLUMNS)
-        if len(leader) != done or (leader[leader] != leader).any():
+        leader, score = (
+            self._arrays.concatenate([part[name] for part in parts]) for name in _COLUMNS
+        )
+        if len(leader) != done or any(
+            (leader[leader[some]] != leader[some]).any() for some in slices_of(done)
+        ):
             return 0
         self.leader[:done], self.similarity[:done] = leader, score
         return done

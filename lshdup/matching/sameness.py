@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from lshdup.frozen import dataclass
 from lshdup.lsh.candidates import find_exact_duplicates
+from lshdup.utils.arrays import IN_MEMORY, Arrays
 
 #: The words for how much two documents are the same, by level: not, in text, in bytes as well.
 LEVELS = (None, "text", "bytes")
@@ -58,18 +59,28 @@ class Prints:
         """Return how much pairs of documents are the same, in words of LEVELS."""
         return [LEVELS[level] for level in self.compare(left, right).tolist()]
 
-    def keys(self, same: str, sizes: NDArray[np.int64]) -> NDArray[np.uint64]:
+    def keys(
+        self, same: str, sizes: NDArray[np.int64], arrays: Arrays = IN_MEMORY
+    ) -> NDArray[np.uint64]:
         """Return a key of each document that documents share if, and only if, they are the same.
 
         same : "text" or "bytes".
         sizes : int64 array of shape (n,), shingles of each document; without any, the key is 0.
+        arrays : makes the result.
         """
-        keys = np.array(self.text_prints)
-        if same == "bytes":
-            keys = np.maximum(keys * _ODD ^ np.asarray(self.byte_prints), np.uint64(1))
-        keys[(np.asarray(self.text_prints) == 0) | (np.asarray(sizes) == 0)] = 0
-        return keys
 
-    def find_duplicates(self, same: str, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+        def keys_of(some: slice) -> NDArray[np.uint64]:
+            texts = np.asarray(self.text_prints[some])
+            is_compared = (texts != 0) & (np.asarray(sizes[some]) != 0)
+            if same == "bytes":
+                keys = texts * _ODD ^ np.asarray(self.byte_prints[some])
+                texts = np.maximum(keys, np.uint64(1))
+            return np.where(is_compared, texts, np.uint64(0))
+
+        return arrays.compute(len(self.text_prints), np.uint64, keys_of)
+
+    def find_duplicates(
+        self, same: str, sizes: NDArray[np.int64], arrays: Arrays = IN_MEMORY
+    ) -> NDArray[np.int64]:
         """Return for each document the first one that is the same: int64 array of shape (n,)."""
-        return find_exact_duplicates(self.keys(same, sizes))
+        return find_exact_duplicates(self.keys(same, sizes, arrays), arrays)

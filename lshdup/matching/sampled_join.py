@@ -17,6 +17,7 @@ from lshdup.matching.containment_join import containment_pairs
 from lshdup.matching.measures import containment
 from lshdup.matching.pairs import Columns, pack_pairs, unpack_pairs
 from lshdup.matching.similarity import score_pairs
+from lshdup.utils.arrays import IN_MEMORY, Arrays, slices_of
 from lshdup.utils.ragged import RaggedSets, SetSource
 
 
@@ -32,6 +33,7 @@ def candidate_pairs(
     on_progress: Callable[[int, int], None] = lambda done, n: None,
     most: int = 1 << 62,
     split: int | None = None,
+    arrays: Arrays = IN_MEMORY,
 ) -> Iterator[PairArrays]:
     """Yield the candidate pairs of documents, each once: (left, right), uint32, left < right.
 
@@ -41,32 +43,35 @@ def candidate_pairs(
     most : raises TooManyError, before the first pair, for more pairs.
     split : if set, only pairs of two sides: rows of `samples` below `split`, and others.
 
-    Memory: 8 bytes a pair, and what the join takes.
+    arrays : makes the arrays of pairs and of documents.
+
+    Memory: 32 bytes a pair and 4 a document, from `arrays`, and what the join of the samples that
+    are not empty takes.
     """
-    keys = [np.zeros(0, np.uint64)]
-    found = containment_pairs(
-        samples,
-        np.arange(len(samples)),
-        plan.threshold,
-        jobs,
-        split,
-        on_progress,
-        least=plan.least_common(samples.sizes),
-    )
+    sizes = np.diff(samples.offsets)
+    rows = arrays.find(sizes > 0)
+    least = np.zeros(len(sizes), np.int64)
+    least[rows] = plan.least_common(sizes[rows])
+    found = containment_pairs(samples, rows, plan.threshold, jobs, split, on_progress, least=least)
+    keys, total = [np.zeros(0, np.uint64)], 0
     for inside, holder, *_ in found:
-        keys.append(pack_pairs(holder, inside))
-        if sum(map(len, keys)) > most:
+        keys.append(arrays.copy(pack_pairs(holder, inside)))
+        total += len(inside)
+        if total > most:
             raise TooManyError
-    every = np.concatenate(keys)
+    every = arrays.concatenate(keys)
+    keys.clear()
     every.sort()
-    holder, inside = unpack_pairs(every)
-    root = np.arange(len(members), dtype=np.uint32)
-    union_find.join_pairs(holder, inside, root)
+    root: NDArray[np.uint32] = arrays.compute(
+        len(members), np.uint32, lambda some: np.arange(some.start, some.stop)
+    )
+    for some in slices_of(len(every)):
+        union_find.join_pairs(*unpack_pairs(every[some]), root)
     union_find.find_roots(root)
-    order = np.argsort(root[holder], kind="stable")
+    order = arrays.order(len(every), [lambda at: root[unpack_pairs(every[at])[0]]])
     for start in range(0, len(order), PIECE):
-        part = order[start : start + PIECE]
-        a, b = members[holder[part]], members[inside[part]]
+        holder, inside = unpack_pairs(every[order[start : start + PIECE]])
+        a, b = members[holder], members[inside]
         yield np.minimum(a, b).astype(np.uint32), np.maximum(a, b).astype(np.uint32)
 
 

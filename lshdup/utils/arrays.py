@@ -2,7 +2,7 @@
 
 import math
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,11 @@ _UNCOUNTED = 1 << 14
 
 #: Rows that are copied together.
 ROWS_AT_ONCE = 1 << 18
+
+_LOW_HALF = (1 << 32) - 1
+
+#: Returns the values of rows, by which they are sorted.
+Key = Callable[[NDArray[np.int64]], NDArray[Any]]
 
 
 class Arrays:
@@ -57,12 +62,68 @@ class Arrays:
         shape = (sum(map(len, parts)), *parts[0].shape[1:])
         return np.concatenate(parts, out=self.empty(shape, np.result_type(*parts)))
 
-    def take(self, array: NDArray[Any], indices: NDArray[np.int64]) -> NDArray[Any]:
+    def take(self, array: NDArray[Any], indices: NDArray[np.integer]) -> NDArray[Any]:
         """Return the rows at `indices`. Raises ArtifactError if the disk has no room."""
         out = self.empty((len(indices), *array.shape[1:]), array.dtype)
-        for start in range(0, len(indices), ROWS_AT_ONCE):
-            out[start : start + ROWS_AT_ONCE] = array[indices[start : start + ROWS_AT_ONCE]]
+        for some in slices_of(len(indices)):
+            out[some] = array[indices[some]]
         return out
+
+    def compute(
+        self, n: int, dtype: DTypeLike, values: Callable[[slice], NDArray[Any]]
+    ) -> NDArray[Any]:
+        """Return the values of n rows, ROWS_AT_ONCE at a time.
+
+        values : returns those of the rows of a slice. Raises ArtifactError if the disk has no room.
+        """
+        out = self.empty(n, dtype)
+        for some in slices_of(n):
+            out[some] = values(some)
+        return out
+
+    def find(self, is_wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Return the indices of True, ascending. Raises ArtifactError if the disk has no room."""
+        out: NDArray[np.int64] = self.empty(int(np.count_nonzero(is_wanted)), np.int64)
+        at = 0
+        for some in slices_of(len(is_wanted)):
+            found = np.flatnonzero(is_wanted[some])
+            out[at : at + len(found)] = found + some.start
+            at += len(found)
+        return out
+
+    def order(self, n: int, keys: Sequence[Key]) -> NDArray[np.int64]:
+        """Return the order of n rows by keys, the strongest first; equal rows stay in order.
+
+        keys : each returns the whole numbers of rows (int64 array of shape (m,)): integers of at
+            most 64 bits, of shape (m,).
+
+        Raises ArtifactError if the disk has no room. Cost: a sort for each key whose values span
+        less than 2^32, two for others; none for a constant. Memory: two arrays of the result.
+        """
+        order = self.compute(n, np.int64, lambda some: np.arange(some.start, some.stop))
+        for key in reversed(keys):
+            ends = [(int(each.min()), int(each.max())) for each in self._in_slices(order, key)]
+            low, high = min(ends, default=(0, 0))[0], max((end for _, end in ends), default=0)
+            for bits in range(0, (high - low).bit_length(), 32):
+                order = self._order_by_half(order, key, low, bits)
+        return order
+
+    def _order_by_half(
+        self, order: NDArray[np.int64], key: Key, low: int, bits: int
+    ) -> NDArray[np.int64]:
+        """Return rows, ordered, in the order of 32 bits of a key, above `low`."""
+        least, half = np.uint64(low % (1 << 64)), np.uint64(32)
+        packed: NDArray[np.uint64] = self.empty(len(order), np.uint64)
+        for some, values in zip(slices_of(len(order)), self._in_slices(order, key), strict=True):
+            above = values.astype(np.uint64) - least
+            packed[some] = (above >> np.uint64(bits)) << half
+            packed[some] |= np.arange(some.start, some.stop, dtype=np.uint64)
+        packed.sort()  # Places in `order` are all different, so that no other sort is needed.
+        packed &= np.uint64(_LOW_HALF)
+        return self.take(order, packed.view(np.int64))
+
+    def _in_slices(self, order: NDArray[np.int64], key: Key) -> Iterator[NDArray[Any]]:
+        return (key(order[some]) for some in slices_of(len(order)))
 
     def _make(
         self, shape: int | tuple[int, ...], dtype: DTypeLike, make: Callable[..., NDArray[Any]]
@@ -96,3 +157,21 @@ class Arrays:
 
 #: Arrays that are in memory, whatever their size.
 IN_MEMORY = Arrays(1 << 62)
+
+
+def slices_of(n: int) -> Iterator[slice]:
+    """Yield slices of ROWS_AT_ONCE rows, and of the rest of n.
+
+    >>> list(slices_of(300_000))
+    [slice(0, 262144, None), slice(262144, 300000, None)]
+    """
+    return (slice(at, min(at + ROWS_AT_ONCE, n)) for at in range(0, n, ROWS_AT_ONCE))
+
+
+def are_equal(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    """Return whether two arrays of one dimension hold the same; ROWS_AT_ONCE are compared at a
+    time.
+    """
+    return len(one) == len(other) and all(
+        np.array_equal(one[some], other[some]) for some in slices_of(len(one))
+    )

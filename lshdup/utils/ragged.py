@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lshdup.frozen import dataclass
 from lshdup.kernels import copying, ordering
-from lshdup.utils.arrays import IN_MEMORY, ROWS_AT_ONCE, Arrays
+from lshdup.utils.arrays import IN_MEMORY, ROWS_AT_ONCE, Arrays, slices_of
 
 T = TypeVar("T", bound="np.generic[Any]")
 
@@ -134,25 +134,37 @@ class StringTable:
             at += len(table)
         return cls(arrays.concatenate([table.blob for table in tables]), offsets)
 
-    def eight_bytes(self) -> NDArray[np.uint64]:
+    def eight_bytes(self, arrays: Arrays = IN_MEMORY) -> NDArray[np.uint64]:
         """Return a key of each string, which is smaller only for strings that come first.
 
         It has eight bytes behind those that all strings begin with. Strings may share a key.
-        Returns a uint64 array of shape (n,).
+        arrays : makes the result, a uint64 array of shape (n,).
         """
-        n = len(self)
-        starts, sizes = np.asarray(self.offsets[:-1]), self.sizes
-        shared = 0
-        while n and sizes.min() > shared and (each := self.blob[starts + shared])[0] == each.max():
-            if each.min() != each[0]:
-                break
-            shared += 1
-        keys = np.zeros(n, np.uint64)
-        for at in range(shared, shared + 8):
-            there = sizes > at
-            keys <<= np.uint64(8)
-            keys[there] |= self.blob[starts[there] + at]
-        return keys
+        shared = self._count_shared()
+
+        def keys_of(some: slice) -> NDArray[np.uint64]:
+            starts, ends = self.offsets[some], self.offsets[some.start + 1 : some.stop + 1]
+            keys = np.zeros(len(starts), np.uint64)
+            for at in range(shared, shared + 8):
+                there = ends - starts > at
+                keys <<= np.uint64(8)
+                keys[there] |= self.blob[starts[there] + at]
+            return keys
+
+        return arrays.compute(len(self), np.uint64, keys_of)
+
+    def _count_shared(self) -> int:
+        """Return how many bytes all strings begin with."""
+        shared = None
+        for some in slices_of(len(self)):
+            starts, ends = self.offsets[some], self.offsets[some.start + 1 : some.stop + 1]
+            shared = self[0] if shared is None else shared
+            shared = shared[: int((ends - starts).min())]
+            for at, byte in enumerate(shared):
+                if (self.blob[starts + at] != byte).any():
+                    shared = shared[:at]
+                    break
+        return len(shared or b"")
 
     def strings_at(self, indices: NDArray[np.int64]) -> list[bytes]:
         """Return the strings at `indices`, as objects."""
@@ -207,9 +219,12 @@ class StringTable:
         return found
 
 
-def offsets_of(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the offsets of runs with n sizes: int64 array of shape (n + 1,)."""
-    offsets = np.zeros(len(sizes) + 1, np.int64)
+def offsets_of(sizes: NDArray[np.int64], arrays: Arrays = IN_MEMORY) -> NDArray[np.int64]:
+    """Return the offsets of runs with n sizes: int64 array of shape (n + 1,).
+
+    arrays : makes the result.
+    """
+    offsets: NDArray[np.int64] = arrays.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
     return offsets
 

@@ -21,6 +21,7 @@ from lshdup.params import ClusterParams, PairParams
 from lshdup.pipeline import find_clusters, find_clusters_exactly
 from lshdup.skipped import Reason, Skipped
 from lshdup.store import results_io
+from lshdup.utils.arrays import Arrays, slices_of
 from lshdup.utils.ragged import RaggedSets
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.index import IndexedCollection
@@ -119,23 +120,27 @@ def cluster_same(
 ) -> ClustersFound:
     """Group the documents that are the same in text, or in bytes as well. Nothing is saved."""
     order = order_documents(run, collection, params, request)
-    found = find_same_clusters(collection, same, order.order)
+    found = find_same_clusters(collection, same, order.order, run.arrays)
     return drop_changed(found, collection.documents, run.skipped)
 
 
 def find_same_clusters(
-    collection: Collection, same: str, preference: NDArray[np.int64]
+    collection: Collection, same: str, preference: NDArray[np.int64], arrays: Arrays
 ) -> ClustersFound:
     """Group all documents that are the same in text, or in bytes as well.
 
     same : "text" or "bytes".
     preference : int64 array of shape (n,), all documents, the most preferred one first.
+    arrays : makes the arrays of documents.
 
     Cost: a sort of the documents. No shingle set is needed.
     """
-    duplicate_of = collection.prints.find_duplicates(same, collection.sizes)
-    compared = np.asarray(collection.sizes) > 0
-    groups = Clusters(np.where(compared, duplicate_of, -1), np.where(compared, 1.0, np.nan))
+    duplicate_of = collection.prints.find_duplicates(same, collection.sizes, arrays)
+    groups = Clusters.empty(len(duplicate_of), arrays)
+    for some in slices_of(len(duplicate_of)):
+        compared = np.asarray(collection.sizes[some]) > 0
+        groups.representative[some][compared] = duplicate_of[some][compared]
+        groups.similarity[some][compared] = 1.0
     return ClustersFound(expand_clusters(groups, duplicate_of, preference), duplicate_of)
 
 
@@ -143,7 +148,9 @@ def order_documents(
     run: RunContext, collection: Collection, params: ClusterParams, request: Request
 ) -> Preference:
     """Return the order of documents; warn of unused --prefer."""
-    order = preference(collection.documents, collection.sizes, params, request.documents)
+    order = preference(
+        collection.documents, collection.sizes, params, request.documents, run.arrays
+    )
     for line in order.unused:
         run.warn(line)
     return order
@@ -171,10 +178,15 @@ def drop_changed(
 
     documents : those that are looked at. first : the number of the first of them in the clusters.
     """
-    is_leader = found.clusters.sizes > 1
-    own = found.clusters.representative
-    members = np.flatnonzero((own >= 0) & is_leader[own]) - first
-    changed = documents.changed(members[(members >= 0) & (members < len(documents))])
+    sizes, own, arrays = found.clusters.sizes, found.clusters.representative, found.clusters.arrays
+    end = min(first + len(documents), len(own))
+
+    def are_several(some: slice) -> NDArray[np.bool_]:
+        mine = own[first:end][some]
+        return (mine >= 0) & (sizes[mine] > 1)
+
+    members = arrays.find(arrays.compute(end - first, np.bool_, are_several))
+    changed = documents.changed(members)
     detail = "or gone since it was looked at; run it again with DOCS"
     for index in changed.tolist():
         skipped(Skipped(documents.names[index], Reason.CHANGED, detail))

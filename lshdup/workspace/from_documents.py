@@ -320,7 +320,7 @@ def _load_previous(
         old = finished if old is None else join_collections([old, finished], run.arrays)
     if old is None:
         return None
-    rows = find_unchanged(old.documents, documents)
+    rows = find_unchanged(old.documents, documents, run.arrays)
     if finished is not None:
         resumed = np.count_nonzero(rows >= len(old.documents) - len(finished.documents))
         if resumed:
@@ -347,7 +347,7 @@ def _load_stored(
     ):
         old = None
     if old is not None:
-        known = count_known(old, documents)
+        known = count_known(old, documents, run.arrays)
         if known == len(documents) or _are_older_sets(run, old, known, documents):
             return old
     shingles = _load_for_reuse(run, "shingles", "removed" if sketch is not None else "rebuilt")
@@ -358,7 +358,8 @@ def _load_stored(
     if old.unfiltered_identity == shingles.identity:
         return old.with_unfiltered_sets(shingles.sets)
     # If the last run ended between saving shingles and signatures, shingles.npz knows more.
-    return shingles if count_known(shingles, documents) >= count_known(old, documents) else old
+    more = count_known(shingles, documents, run.arrays) >= known
+    return shingles if more else old
 
 
 def _are_older_sets(

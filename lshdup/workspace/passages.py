@@ -167,7 +167,7 @@ def _load_stored(
     old, params, passages = stored
     if old.without_other_readers() is not old:
         return None
-    rows = find_unchanged(old.documents, documents)
+    rows = find_unchanged(old.documents, documents, run.arrays)
     previous = Previous(old, rows, find_still_skipped(old, documents))
     collection = unchanged_collection(documents, None, previous, 0)
     return None if collection is None else (collection, params, passages)
@@ -248,7 +248,9 @@ def _collect(
 ) -> Collection:
     """Read documents; the sizes of the collection are in tokens."""
     jobs, progress = request.jobs, run.progress
-    collection = collect(documents, shingle, jobs=jobs, keep=keeper, progress=progress)
+    collection = collect(
+        documents, shingle, jobs=jobs, keep=keeper, arrays=run.arrays, progress=progress
+    )
     run.report_skipped(collection.skipped, request.documents)
     request.accept(collection.documents, True)
     return collection

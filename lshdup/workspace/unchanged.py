@@ -2,7 +2,9 @@
 again.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
+from operator import eq
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,7 @@ from lshdup.documents.readers.members import most_unpacked
 from lshdup.documents.records import Kind, RecordFields, RecordList, SkippedRecord
 from lshdup.params import DocumentParams
 from lshdup.skipped import Reason, SkippedFile
+from lshdup.utils.arrays import IN_MEMORY, Arrays, are_equal, slices_of
 from lshdup.utils.compression import is_lacking
 from lshdup.utils.ragged import StringTable
 
@@ -27,50 +30,93 @@ _LASTING = {
 _NO_ROWS = np.zeros(0, np.int64)
 
 
-def find_unchanged(old: DocumentList, new: DocumentList) -> NDArray[np.int64]:
+def find_unchanged(
+    old: DocumentList, new: DocumentList, arrays: Arrays = IN_MEMORY
+) -> NDArray[np.int64]:
     """Return for each new document the same old one, or -1: int64 array.
 
-    The same is a document with the same name, size, time and location.
+    The same is a document with the same name, size, time and location. arrays : makes the result.
     """
-    if np.array_equal(old.names.offsets, new.names.offsets) and np.array_equal(
-        old.names.blob, new.names.blob
-    ):
-        rows = np.arange(len(new))
-    else:
-        old_rows = {name: row for row, name in enumerate(old.names)}
-        rows = np.fromiter((old_rows.get(name, -1) for name in new.names), np.int64, len(new))
     if not len(old) or (
         old.locations is None
         and new.locations is not None
         and (new.locations.kinds == Kind.IDS).any()
     ):
-        return np.full(len(new), -1, np.int64)
-    same = (rows >= 0) & (old.sizes[rows] == new.sizes) & (old.mtimes[rows] == new.mtimes)
-    if old.locations is not None or new.locations is not None:
-        same &= _have_same_location(old, rows, new)
-    return np.where(same, rows, -1)
+        return arrays.full(len(new), -1, np.int64)
+    rows = _find_names(old.names, new.names, arrays)
+    has_same_location = _compare_locations(old, new)
+
+    def unchanged(some: slice) -> NDArray[np.int64]:
+        mine, theirs = np.arange(some.start, some.stop), rows[some]
+        same = (theirs >= 0) & (old.sizes[theirs] == new.sizes[some])
+        same &= old.mtimes[theirs] == new.mtimes[some]
+        same &= has_same_location(mine, theirs)
+        return np.where(same, theirs, -1)
+
+    return arrays.compute(len(new), np.int64, unchanged)
 
 
-def _have_same_location(
-    old: DocumentList, rows: NDArray[np.int64], new: DocumentList
-) -> NDArray[np.bool_]:
-    """Return whether new documents have the location of the old `rows`: a whole file, or the same
-    part, read the same way.
+def _find_names(old: StringTable, new: StringTable, arrays: Arrays) -> NDArray[np.int64]:
+    """Return for each new name the last old one that is equal, or -1: int64 array."""
+    if are_equal(old.offsets, new.offsets) and are_equal(old.blob, new.blob):
+        return arrays.compute(len(new), np.int64, lambda some: np.arange(some.start, some.stop))
+
+    def hashes_of(names: StringTable, some: slice) -> tuple[StringTable, NDArray[np.int64]]:
+        part = names.take(np.arange(some.start, some.stop))
+        return part, np.fromiter(map(hash, part), np.int64, len(part))
+
+    hashes = arrays.compute(len(old), np.int64, lambda some: hashes_of(old, some)[1])
+    order = arrays.order(len(old), [hashes.__getitem__])
+    hashes = arrays.take(hashes, order)
+
+    def rows_of(some: slice) -> NDArray[np.int64]:
+        names, wanted = hashes_of(new, some)
+        rows = order[np.maximum(np.searchsorted(hashes, wanted, side="right") - 1, 0)]
+        same = np.fromiter(map(eq, old.take(rows), names), np.bool_, len(rows))
+        return np.where(same, rows, -1)
+
+    return arrays.compute(len(new), np.int64, rows_of)
+
+
+def _compare_locations(
+    old: DocumentList, new: DocumentList
+) -> Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]:
+    """Return the function that tells of new and old documents (int64 arrays of shape (m,)) whether
+    each is in the same place: a whole file, or the same part, read the same way.
     """
-    whole = np.full(len(new), Kind.FILE, np.uint8)
-    before = whole if old.locations is None else old.locations.kinds[old.locations.file[rows]]
-    now = whole if new.locations is None else new.locations.kinds[new.locations.file]
-    same: NDArray[np.bool_] = before == now
-    parts = np.flatnonzero(same & (now != Kind.FILE))
-    if old.locations is not None and new.locations is not None and len(parts):
-        there = new.locations.same(parts, old.locations, rows[parts])
-        same[parts] = there & ((now[parts] == Kind.IDS) | (old.record_fields == new.record_fields))
-    return same
+    same_fields = old.record_fields == new.record_fields
+    are_same = (
+        new.locations.same_as(old.locations)
+        if old.locations is not None and new.locations is not None
+        else None
+    )
+
+    def compare(mine: NDArray[np.int64], theirs: NDArray[np.int64]) -> NDArray[np.bool_]:
+        before, now = _kinds_of(old, theirs), _kinds_of(new, mine)
+        same: NDArray[np.bool_] = before == now
+        parts = np.flatnonzero(same & (now != Kind.FILE))
+        if are_same is not None and len(parts):
+            there = are_same(mine[parts], theirs[parts])
+            same[parts] = there & ((now[parts] == Kind.IDS) | same_fields)
+        return same
+
+    return compare
 
 
-def count_known(collection: Collection, documents: DocumentList) -> int:
+def _kinds_of(documents: DocumentList, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
+    locations = documents.locations
+    if locations is None:
+        return np.full(len(rows), Kind.FILE, np.uint8)
+    kinds: NDArray[np.uint8] = locations.kinds[locations.file[rows]]
+    return kinds
+
+
+def count_known(
+    collection: Collection, documents: DocumentList, arrays: Arrays = IN_MEMORY
+) -> int:
     """Return how many of the documents are unchanged documents of a collection."""
-    return int(np.count_nonzero(find_unchanged(collection.documents, documents) >= 0))
+    rows = find_unchanged(collection.documents, documents, arrays)
+    return sum(int(np.count_nonzero(rows[some] >= 0)) for some in slices_of(len(rows)))
 
 
 def find_still_skipped(collection: Collection, documents: DocumentList) -> dict[bytes, SkippedFile]:

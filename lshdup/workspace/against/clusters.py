@@ -153,7 +153,7 @@ def _cluster_rest(
 ) -> ClustersFound:
     """Cluster the documents of DOCS that are near none of OTHER."""
     if same is not None:
-        return find_same_clusters(rest, same, order.order)
+        return find_same_clusters(rest, same, order.order, run.arrays)
     arrays, threshold = both.sides.arrays, both.params.threshold
     source = set_source(rest, jobs, run.skipped, arrays=arrays)
 

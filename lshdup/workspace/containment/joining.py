@@ -31,6 +31,7 @@ from lshdup.matching.measures import join_sets
 from lshdup.matching.pairs import Columns, gather_pairs, pack_pairs
 from lshdup.matching.results import PairsFound
 from lshdup.params import BandParams, SketchParams
+from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.parallel import Progress
 from lshdup.utils.ragged import RaggedSets, SetSource
 from lshdup.workspace.containment.samples import SampleCollector, load_or_make_samples
@@ -75,6 +76,7 @@ class JoinInput:
     sample : returns the samples of documents (ascending int64 array) at a rate.
     split : number of the first document of the second side; None for one collection.
     sets : all sets, if they are in memory.
+    arrays : makes the arrays of documents and of pairs.
     """
 
     duplicate_of: NDArray[np.int64]
@@ -83,6 +85,7 @@ class JoinInput:
     sample: Callable[[NDArray[np.int64], int], RaggedSets]
     split: int | None = None
     sets: RaggedSets | None = None
+    arrays: Arrays = IN_MEMORY
 
 
 def plan_join(
@@ -142,13 +145,16 @@ def find_contained_pairs(
 
     """
     request.accept(collection.documents, True)
-    duplicate_of = find_exact_duplicates(collection.fingerprints)
-    source = set_source(collection, request.jobs, run.skipped, run.progress)
+    arrays = run.arrays
+    duplicate_of = find_exact_duplicates(collection.fingerprints, arrays)
+    source = set_source(collection, request.jobs, run.skipped, run.progress, arrays)
 
     def sample_of(members: NDArray[np.int64], rate: int) -> RaggedSets:
         return load_or_make_samples(run, collection, members, rate, sampled, source)
 
-    given = JoinInput(duplicate_of, collection.sizes, source, sample_of, sets=collection.sets)
+    given = JoinInput(
+        duplicate_of, collection.sizes, source, sample_of, sets=collection.sets, arrays=arrays
+    )
     found = join_contained(given, params, request, run.progress, on_plan, sample=sample)
     return duplicate_of, found
 
@@ -176,8 +182,10 @@ def join_contained(
     sample : take samples, even if the sets fit into memory.
 
     """
-    members = documents_to_compare(given.duplicate_of, given.sizes)
-    plan = plan_join(given.sizes[members], params, request.memory, request.jobs, sample=sample)
+    arrays = given.arrays
+    members = documents_to_compare(given.duplicate_of, given.sizes, arrays)
+    sizes = arrays.take(np.asarray(given.sizes), members)
+    plan = plan_join(sizes, params, request.memory, request.jobs, sample=sample)
     on_plan(plan)
     first_right = None if given.split is None else int(np.searchsorted(members, given.split))
 
@@ -195,11 +203,13 @@ def join_contained(
     samples = given.sample(members, plan.samples.rate)
     progress("candidates", 0, 0)
     counter = CandidateCounter()
-    found = _find_candidates(samples, members, plan, request.jobs, first_right, report, on_plan)
+    found = _find_candidates(
+        samples, members, plan, request.jobs, first_right, report, on_plan, arrays
+    )
     verified = sampled_join.verify_containment(
         counter.count(found), given.sizes, given.source, params.threshold, request.jobs
     )
-    pairs = gather_pairs(verified if given.split is None else map(_in_order, verified))
+    pairs = gather_pairs(verified if given.split is None else map(_in_order, verified), arrays)
     # Without any pair, NumPy would take the scores for real ones.
     pairs = replace(pairs, values=pairs.values.astype(np.complex128))
     return PairsFound(pairs, counter.pairs)
@@ -219,6 +229,7 @@ def _find_candidates(
     split: int | None,
     on_progress: Callable[[int, int], None],
     on_plan: Callable[[JoinPlan], None],
+    arrays: Arrays,
 ) -> Iterator[PairArrays]:
     """Yield candidate pairs, with the smallest floor that keeps accidental ones few.
 
@@ -231,7 +242,7 @@ def _find_candidates(
             is_last = plan.samples.floor == LARGEST_FLOOR
             limit = 1 << 62 if is_last else most
             yield from sampled_join.candidate_pairs(
-                samples, members, plan.samples, jobs, on_progress, limit, split
+                samples, members, plan.samples, jobs, on_progress, limit, split, arrays
             )
             return
         except sampled_join.TooManyError:
