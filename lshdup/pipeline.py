@@ -298,9 +298,8 @@ def find_clusters(
 
     progress("groups", 0, 0)
     sizes, order = collection.sizes, preference.order
-    duplicate_of = (
-        index.duplicate_of if index else find_exact_duplicates(collection.fingerprints, arrays)
-    )
+    prints = collection.fingerprints
+    duplicate_of = index.duplicate_of if index else find_exact_duplicates(prints, arrays)
     members = documents_to_compare(duplicate_of, sizes, arrays)
     ordered = clusters.rank_documents(members, duplicate_of, order, arrays)
     lost: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]

@@ -31,7 +31,7 @@ from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import NO_SETS, ShingleBatch
 from lshdup.skipped import Reason, Skipped, SkippedFile
-from lshdup.utils.arrays import IN_MEMORY, Arrays, slices_of
+from lshdup.utils.arrays import IN_MEMORY, Arrays, rows_of, slices_of
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, StringTable
 from lshdup.utils.scratch import Spool
@@ -188,7 +188,7 @@ def unchanged_collection(
     if previous.skipped:
         present = np.flatnonzero([name not in previous.skipped for name in documents.names])
         documents, rows = documents.take(present), rows[present]
-    in_place = (np.array_equal(rows[some], np.arange(some.start, some.stop)) for some in slices_of(len(rows)))
+    in_place = (np.array_equal(rows[some], rows_of(some)) for some in slices_of(len(rows)))
     if len(rows) != len(old.documents) or not all(in_place):
         return None
     skipped = tuple(previous.skipped[name] for name in sorted(previous.skipped))
@@ -225,7 +225,9 @@ class _Rows:
         self._documents, self._shingle, self._sketch = documents, shingle, sketch
         self.sketcher = Sketcher(sketch) if sketch is not None else None
         self.is_document: NDArray[np.bool_] = arrays.full(n, value=True, dtype=np.bool_)
-        self.known: NDArray[np.bool_] = arrays.zeros(n, np.bool_)  #: reused: the document need not be read
+        self.known: NDArray[np.bool_] = arrays.zeros(
+            n, np.bool_
+        )  #: reused: the document need not be read
         self._unfiltered = Unfiltered(shingle_filter) if shingle_filter is not None else None
         self._columns: Columns = {
             name: arrays.zeros(n, dtype)

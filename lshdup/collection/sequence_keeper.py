@@ -12,7 +12,8 @@ from lshdup.matching.passages import Anchors
 from lshdup.params import PassageParams
 from lshdup.shingling.shingler import ShingleBatch
 from lshdup.shingling.winnowing import AnchorSpool, select
-from lshdup.utils.ragged import RaggedSets
+from lshdup.utils.arrays import Arrays
+from lshdup.utils.ragged import RaggedSets, offsets_of
 from lshdup.utils.scratch import Spool
 
 _I64 = NDArray[np.int64]
@@ -39,7 +40,7 @@ class SequenceKeeper:
     def __init__(
         self, params: PassageParams, folder: Path | None, expected: int, memory: int
     ) -> None:
-        self._tokens = Spool(folder)
+        self._tokens, self._arrays = Spool(folder), Arrays(memory, lambda: folder)
         self._anchors = AnchorSpool(params, folder, expected, memory)
         self._selected: dict[int, tuple[NDArray[np.uint64], _I64]] = {}
         self._total = 0
@@ -72,14 +73,34 @@ class SequenceKeeper:
             self._total += len(sets.values)
             self._indices.append(indices)
             self._sizes.append(sets.sizes)
+            self._join_parts()
+
+    def _join_parts(self) -> None:
+        """Join the last two parts while they are of one size: few arrays remain, and large ones may
+        be in files.
+        """
+        for parts in (self._indices, self._sizes):
+            while len(parts) > 1 and len(parts[-2]) <= len(parts[-1]):
+                last = parts.pop()
+                parts.append(self._arrays.concatenate([parts.pop(), last]))
 
     def finish(self) -> None:
         """Number the documents of a collection, and begin with the next one."""
-        none = np.zeros(0, np.int64)
-        indices, sizes = (np.concatenate([none, *each]) for each in (self._indices, self._sizes))
-        documents = np.searchsorted(np.sort(indices[indices >= 0]), indices)
-        self._sides.append(_Side(np.where(indices < 0, -1, documents), sizes))
+        arrays, none = self._arrays, np.zeros(0, np.int64)
+        indices, sizes = (
+            arrays.concatenate([none, *each]) for each in (self._indices, self._sizes)
+        )
         self._indices, self._sizes = [], []
+        numbered = arrays.copy(indices)
+        numbered.sort()
+        without = int(np.searchsorted(numbered, 0))
+
+        def document_of(some: slice) -> _I64:
+            place = np.searchsorted(numbered, indices[some]) - without
+            return np.where(indices[some] < 0, -1, place)
+
+        documents = arrays.compute(len(indices), np.int64, document_of)
+        self._sides.append(_Side(documents, sizes))
 
     def reuse(self, _sets: object, known: NDArray[np.bool_], rows: _I64) -> None:
         """Go on with the last collection: some of its documents are among those of a new list.
@@ -101,13 +122,17 @@ class SequenceKeeper:
         Documents of a collection are behind those of the one before it. Sequences without anchors
         may be of no document; their number is that of all documents.
         """
-        sizes = np.concatenate([side.sizes for side in self._sides])
+        arrays = self._arrays
+        sizes = arrays.concatenate([side.sizes for side in self._sides])
         ends = np.cumsum([0, *(int((side.documents >= 0).sum()) for side in self._sides)])
-        sides = zip(self._sides, ends, strict=False)
-        documents = np.concatenate(
-            [np.where(each.documents < 0, ends[-1], each.documents + n) for each, n in sides]
-        )
-        sequences = RaggedSets.from_sizes(self._tokens.values(), sizes)
+        numbered = []
+        for each, first in zip(self._sides, ends[:-1], strict=True):
+            documents = arrays.copy(each.documents)
+            documents += first
+            documents[each.documents < 0] = ends[-1]
+            numbered.append(documents)
+        documents = arrays.concatenate(numbered)
+        sequences = RaggedSets(self._tokens.values(), offsets_of(sizes, arrays))
         anchors = self._anchors.recurring()
         if (documents == ends[-1]).any():
             held = np.searchsorted(sequences.offsets, anchors.positions, side="right") - 1

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from lshdup.errors import ArtifactError
 from lshdup.shingling.shingler import NO_SETS, ShingleBatch
 from lshdup.text.file_types import OFFICE_ENDINGS
+from lshdup.utils.arrays import slices_of
 from lshdup.utils.ragged import RaggedSets, StringTable
 from lshdup.utils.scratch import Spool
 
@@ -116,7 +117,10 @@ def expects_office_documents(names: StringTable) -> bool:
 
     A reader takes milliseconds for one: more than keeping the sets of fifty documents takes.
     """
-    ends = names.offsets[1:][names.sizes >= 4]
-    last = names.blob[ends[:, np.newaxis] - np.arange(4, 0, -1)] | 0x20  # in lower case
-    office = np.isin(last.view(np.uint32), np.frombuffer(b"".join(OFFICE_ENDINGS), np.uint32))
-    return bool(50 * office.sum() >= max(len(names), 1))
+    endings, office = np.frombuffer(b"".join(OFFICE_ENDINGS), np.uint32), 0
+    for some in slices_of(len(names)):
+        ends = names.offsets[some.start + 1 : some.stop + 1]
+        ends = ends[ends - names.offsets[some] >= 4]
+        last = names.blob[ends[:, np.newaxis] - np.arange(4, 0, -1)] | 0x20  # in lower case
+        office += int(np.isin(last.view(np.uint32), endings).sum())
+    return 50 * office >= max(len(names), 1)

@@ -14,7 +14,7 @@ from lshdup.params import LONGEST
 from lshdup.shingling.hashing import shingle_hash
 from lshdup.shingling.shingler import NO_SETS, ShingleBatch
 from lshdup.skipped import Reason, Skipped
-from lshdup.utils.arrays import IN_MEMORY, Arrays
+from lshdup.utils.arrays import IN_MEMORY, Arrays, rows_of
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, SetSource, offsets_of
 from lshdup.utils.system import trim_memory
@@ -178,7 +178,7 @@ class _SetReader:
             sets = self._read(documents[at])
             values[end : end + len(sets.values)] = sets.values
             end += len(sets.values)
-            self._place[at] = np.arange(some.start, some.stop)
+            self._place[at] = rows_of(some)
             sizes[some] = sets.sizes
             del sets  # The next ones take its memory.
         trim_memory()

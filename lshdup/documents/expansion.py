@@ -75,7 +75,7 @@ def expand_records(
         try:
             records = known_records.get(key)
             if records is None and not (kind == Kind.SPLIT and key in known_records):
-                records = opened.list_records(documents.path(index), kind)
+                records = opened.list_records(documents.path(index), kind, arrays)
         except RecordError as error:
             skip(index, Skipped(path, error.reason, error.detail))
         except OSError as error:
@@ -84,7 +84,6 @@ def expand_records(
             skip(index, Skipped(path, Reason.UNREADABLE, f"{error.message}; {error.hint}"))
         else:
             if records is not None:
-                records = records.kept_by(arrays)
                 for number, reason, detail, name in records.skipped:
                     name = name or b"%s:%d" % (path, number)
                     skip(index, Skipped(name, reason, detail), number)
@@ -179,12 +178,7 @@ def _order_of_names(
     keys = names.eight_bytes(arrays)
     order = arrays.order(
         len(names),
-        [
-            keys.__getitem__,
-            lambda rows: numbers[rows] > 0,
-            file.__getitem__,
-            numbers.__getitem__,
-        ],
+        [keys.__getitem__, lambda rows: numbers[rows] > 0, file.__getitem__, numbers.__getitem__],
     )
     keys = arrays.take(keys, order)
     again: list[int] = []

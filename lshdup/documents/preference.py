@@ -14,7 +14,7 @@ from lshdup.documents.records import ARCHIVES, Kind
 from lshdup.errors import ParameterError
 from lshdup.frozen import dataclass
 from lshdup.params import ClusterParams
-from lshdup.utils.arrays import IN_MEMORY, Arrays, Key
+from lshdup.utils.arrays import IN_MEMORY, Arrays, Key, rows_of
 from lshdup.utils.ragged import StringTable, offsets_of
 
 #: Last names that a backup has in place of the original's ending, or behind it.
@@ -80,7 +80,7 @@ def preference(
     def level_of(some: slice) -> NDArray[np.int64]:
         level = np.zeros(some.stop - some.start, np.int64)
         for key in levels:
-            level = 2 * level + key(np.arange(some.start, some.stop))
+            level = 2 * level + key(rows_of(some))
         return level
 
     return Preference(order, arrays.compute(n, np.int64, level_of), keep, unused)
@@ -113,12 +113,10 @@ def _keys(
         inside = arrays.find(np.isin(locations.kinds, ARCHIVES)[locations.file])
         if len(inside):
             ranks = rank_paths(documents.names.take(inside, arrays), arrays)
-            for at, (key, of_member) in enumerate(zip(keys, ranks, strict=True)):
-                whole: NDArray[np.int64] = arrays.compute(
-                    len(documents), np.int64, lambda some, key=key: key(_rows(some))
-                )
-                whole[inside] = of_member
-                keys[at] = whole.__getitem__
+            for at, of_member in enumerate(ranks):
+                key = _listed(keys[at], len(documents), arrays)
+                key[inside] = of_member
+                keys[at] = key.__getitem__
         return [*keys, *_in_files(documents)]
     if keep == "path-order":
         return []
@@ -127,8 +125,9 @@ def _keys(
     return [(lambda rows: -by[rows]) if keep in ("longest", "newest") else by.__getitem__]
 
 
-def _rows(some: slice) -> NDArray[np.int64]:
-    return np.arange(some.start, some.stop)
+def _listed(key: Key, n: int, arrays: Arrays) -> NDArray[np.int64]:
+    """Return a key of all n documents: int64 array."""
+    return arrays.compute(n, np.int64, lambda some: key(rows_of(some)))
 
 
 def _of_files(of_file: NDArray[np.int64], locations: Locations) -> Key:

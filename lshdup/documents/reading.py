@@ -70,10 +70,7 @@ class TextBatch:
 
 
 def batches(
-    documents: DocumentList,
-    indices: NDArray[np.int64],
-    jobs: int = 1,
-    arrays: Arrays = IN_MEMORY,
+    documents: DocumentList, indices: NDArray[np.int64], jobs: int = 1, arrays: Arrays = IN_MEMORY
 ) -> Iterator[NDArray[np.int64]]:
     """Yield `indices` in runs of at most BATCH_DOCUMENTS documents and about BATCH_BYTES bytes.
 

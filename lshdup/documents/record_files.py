@@ -26,6 +26,7 @@ from lshdup.documents.readers.members import (
 from lshdup.documents.records import Kind, RecordError, RecordFields, RecordList
 from lshdup.errors import InputError
 from lshdup.skipped import Reason
+from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.compression import (
     HEAD,
     PIP,
@@ -106,18 +107,22 @@ class RecordFiles:
         with self._lock:
             return self._decoded + sum(file.decoded for file in self._parquet.values())
 
-    def list_records(self, path: bytes, kind: Kind) -> RecordList | None:
+    def list_records(
+        self, path: bytes, kind: Kind, arrays: Arrays = IN_MEMORY
+    ) -> RecordList | None:
         """Return the records of a file; None if --split finds no line in it: it is one document.
 
-        Raises RecordError if it has none to give, OSError if it cannot be read.
+        arrays : makes the arrays of records. Raises RecordError if the file has none to give,
+        OSError if it cannot be read.
         """
         if kind == Kind.PARQUET:
             with self._parquet_file(path) as parquet:
-                return parquet.list_records(self.fields.id)
+                return parquet.list_records(self.fields.id, arrays)
         with self.lines(path, kind) as file:
             listed: RecordList | None = _reader(kind).list_records(file, self.fields, self.longest)
         is_below = kind.is_archive or (kind == Kind.MBOX and listed and listed.names)
-        return _below(path, listed) if listed and is_below else listed
+        listed = _below(path, listed) if listed and is_below else listed
+        return listed and listed.kept_by(arrays)
 
     def texts(
         self,

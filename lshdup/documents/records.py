@@ -2,7 +2,7 @@
 
 import enum
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import field, replace
 from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lshdup.frozen import dataclass
 from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
 from lshdup.skipped import Reason
-from lshdup.utils.arrays import IN_MEMORY, Arrays, slices_of
+from lshdup.utils.arrays import IN_MEMORY, Arrays, rows_of, slices_of
 from lshdup.utils.compression import bare_name
 from lshdup.utils.messages import did_you_mean, join_names
 from lshdup.utils.ragged import StringTable
@@ -203,11 +203,21 @@ class RecordList:
 
     def kept_by(self, arrays: Arrays) -> "RecordList":
         """Return the list in arrays that may be in files: a folder may have many such lists."""
-        columns = (arrays.copy(each) for each in (self.numbers, self.starts, self.lengths))
-        names = self.names
+        names, copy = self.names, arrays.copy
         if names is not None:
-            names = StringTable(arrays.copy(names.blob), arrays.copy(names.offsets))
-        return RecordList(*columns, names, self.skipped, self.kind)
+            names = StringTable(copy(names.blob), copy(names.offsets))
+        numbers, starts, lengths = map(copy, (self.numbers, self.starts, self.lengths))
+        return RecordList(numbers, starts, lengths, names, self.skipped, self.kind)
+
+    def take(self, rows: NDArray[np.int64], arrays: Arrays) -> "RecordList":
+        """Return some records, in the order of `rows`. arrays : makes the result."""
+        return replace(
+            self,
+            numbers=arrays.take(self.numbers, rows),
+            starts=arrays.take(self.starts, rows),
+            lengths=arrays.take(self.lengths, rows),
+            names=self.names and self.names.take(rows, arrays),
+        )
 
 
 def classify_file(
@@ -276,7 +286,7 @@ def name_records(
     offsets: NDArray[np.int64] = arrays.zeros(len(numbers) + 1, np.int64)
     np.cumsum(digits, out=offsets[1:])
     for some in slices_of(len(offsets)):
-        offsets[some] += len(prefix) * np.arange(some.start, some.stop)
+        offsets[some] += len(prefix) * rows_of(some)
     blob: NDArray[np.uint8] = arrays.empty(int(offsets[-1]), np.uint8)
     for start in range(0, len(numbers), _NAMES_AT_ONCE):
         these = numbers[start : start + _NAMES_AT_ONCE]

@@ -13,7 +13,7 @@ from lshdup.frozen import dataclass
 from lshdup.kernels import banding as kernels
 from lshdup.kernels import union_find
 from lshdup.lsh.band_table import BandTable
-from lshdup.utils.arrays import IN_MEMORY, Arrays, slices_of
+from lshdup.utils.arrays import IN_MEMORY, Arrays, rows_of, slices_of
 from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import offsets_of
 
@@ -92,9 +92,7 @@ class SharedBuckets:
         run_in_parts(bands, jobs, look, least=1)
         largest, example = tallies[tallies[:, 0].argmax(), :2].tolist() if bands else (0, 0)
         _, _, buckets, pairs, _ = tallies.sum(axis=0).tolist()
-        root: NDArray[np.uint32] = arrays.compute(
-            table.documents, np.uint32, lambda some: np.arange(some.start, some.stop)
-        )
+        root: NDArray[np.uint32] = arrays.compute(table.documents, np.uint32, rows_of)
         for each, stops in zip(members, ends, strict=True):
             kernels.join_buckets(each, stops, root)
         union_find.find_roots(root)
@@ -144,7 +142,6 @@ class Components:
         documents: NDArray[np.uint32] = arrays.compute(
             len(found), np.uint32, lambda some: found[order[some]]
         )
-        del found, order
         edges = np.zeros(1, np.int64)
         if len(documents):
             begins = arrays.full(len(documents) + 1, value=True, dtype=np.bool_)
@@ -154,7 +151,7 @@ class Components:
             edges = arrays.find(begins)
         position: NDArray[np.uint32] = arrays.full(n, kernels.NO_BUCKET, np.uint32)
         for some in slices_of(len(documents)):
-            position[documents[some]] = np.arange(some.start, some.stop)
+            position[documents[some]] = rows_of(some)
         shape = len(documents), len(shared.members)
         bucket = arrays.full(shape, kernels.NO_BUCKET, np.uint32)
         starts = offsets_of(np.array([len(each) for each in shared.ends], np.int64)).tolist()

@@ -14,7 +14,7 @@ from lshdup.kernels import banding as kernels
 from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.buckets import Buckets, Components, SharedBuckets
 from lshdup.lsh.key_order import scratch_bytes, sort_by_key
-from lshdup.utils.arrays import IN_MEMORY, Arrays
+from lshdup.utils.arrays import IN_MEMORY, Arrays, rows_of
 from lshdup.utils.ragged import distinct
 
 #: (left, right) of pairs of documents: uint32 arrays of equal length.
@@ -77,7 +77,7 @@ def documents_to_compare(
     """
 
     def is_compared(some: slice) -> NDArray[np.bool_]:
-        is_first = duplicate_of[some] == np.arange(some.start, some.stop)
+        is_first: NDArray[np.bool_] = duplicate_of[some] == rows_of(some)
         return is_first & (np.asarray(sizes[some]) > 0)
 
     return arrays.find(arrays.compute(len(duplicate_of), np.bool_, is_compared))

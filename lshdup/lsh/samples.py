@@ -7,16 +7,17 @@ sample_plan.py.
 import numpy as np
 
 from lshdup.kernels import samples as kernels
-from lshdup.utils.ragged import RaggedSets
+from lshdup.utils.arrays import IN_MEMORY, Arrays
+from lshdup.utils.ragged import RaggedSets, offsets_of
 
 #: Makes the hash another one than those of signatures with the same seed.
 _STREAM = 18
 
 
-def sample_sets(sets: RaggedSets, rate: int, seed: int) -> RaggedSets:
+def sample_sets(sets: RaggedSets, rate: int, seed: int, arrays: Arrays = IN_MEMORY) -> RaggedSets:
     """Return the sample of each set: its elements x with hash(x) < 2^64 / rate, in their order.
 
-    rate : one element in so many is kept. seed : of the hash.
+    rate : one element in so many is kept. seed : of the hash. arrays : makes the result.
 
     Determinism: whether an element is kept depends on it, the rate and the seed only.
 
@@ -30,8 +31,8 @@ def sample_sets(sets: RaggedSets, rate: int, seed: int) -> RaggedSets:
     salt = np.random.Generator(np.random.PCG64([seed, _STREAM])).integers(
         0, 1 << 64, dtype=np.uint64
     )
-    out, sizes = np.empty(len(sets.values), np.uint64), np.empty(len(sets), np.int64)
+    out, sizes = arrays.empty(len(sets.values), np.uint64), arrays.empty(len(sets), np.int64)
     n = kernels.select_below(
         sets.values, sets.offsets, salt, np.uint64((1 << 64) // rate), out, sizes
     )
-    return RaggedSets.from_sizes(out[:n].copy(), sizes)
+    return RaggedSets(arrays.copy(out[:n]), offsets_of(sizes, arrays))

@@ -20,8 +20,8 @@ from lshdup.kernels import grouping as kernels
 from lshdup.kernels import union_find
 from lshdup.lsh.candidates import PairArrays
 from lshdup.matching import similarity
-from lshdup.matching.pairs import Columns, Pairs, pack_pairs
-from lshdup.utils.arrays import IN_MEMORY, Arrays, slices_of
+from lshdup.matching.pairs import Columns, Pairs
+from lshdup.utils.arrays import IN_MEMORY, Arrays, rows_of, slices_of
 from lshdup.utils.ragged import SetSource
 
 #: Pairs whose similarity is looked up at a time.
@@ -80,11 +80,7 @@ class Clusters:
         """Return the documents for which a condition of the representative holds."""
         own, arrays = self.representative, self.arrays
         return arrays.find(
-            arrays.compute(
-                len(own),
-                np.bool_,
-                lambda some: condition(own[some], np.arange(some.start, some.stop)),
-            )
+            arrays.compute(len(own), np.bool_, lambda some: condition(own[some], rows_of(some)))
         )
 
     @property
@@ -132,7 +128,7 @@ class Clusters:
         is_lost[lost] = True
         made = Clusters.empty(n, arrays)
         for some in slices_of(n):
-            own, documents = self.representative[some], np.arange(some.start, some.stop)
+            own, documents = self.representative[some], rows_of(some)
             alone = (own >= 0) & is_lost[own]
             remains = ~is_lost[some]
             made.representative[some][remains] = np.where(alone, documents, own)[remains]
@@ -178,9 +174,7 @@ def list_clusters(clusters: Clusters) -> ClusterListing:
         ],
     )
     documents, score = arrays.take(documents, order), arrays.take(score, order)
-    numbers = arrays.compute(
-        len(documents), np.int64, lambda some: number_of[own[documents[some]]]
-    )
+    numbers = arrays.compute(len(documents), np.int64, lambda some: number_of[own[documents[some]]])
     ends = np.cumsum(by_size(leaders)) - 1
     smallest = arrays.compute(
         len(documents), np.float64, lambda some: score[ends[numbers[some] - 1]]
@@ -238,7 +232,7 @@ def rank_documents(
     """
     rank: NDArray[np.uint32] = arrays.empty(len(preference), np.uint32)
     for some in slices_of(len(preference)):
-        rank[preference[some]] = np.arange(some.start, some.stop)
+        rank[preference[some]] = rows_of(some)
     best = choose_representatives(duplicate_of, preference, arrays)
     order = arrays.order(len(members), [lambda at: rank[best[members[at]]]])
     return arrays.take(members, order)
@@ -312,7 +306,7 @@ def _by_position(pairs: Pairs, ordered: NDArray[np.int64], n: int, arrays: Array
     """Return the pairs as positions in `ordered`, the smaller one first, and similarities."""
     position: NDArray[np.uint32] = arrays.full(n, kernels.NONE, np.uint32)
     for some in slices_of(len(ordered)):
-        position[ordered[some]] = np.arange(some.start, some.stop)
+        position[ordered[some]] = rows_of(some)
     m = len(pairs)
     low, high = arrays.empty(m, np.uint32), arrays.empty(m, np.uint32)
     score = arrays.empty(m, pairs.values.dtype)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from lshdup.kernels.joins import containment_join
 from lshdup.kernels.joins.prefixes import Postings
 from lshdup.matching import prefix_index
+from lshdup.utils.arrays import slices_of
 from lshdup.utils.ragged import RaggedSets
 
 #: Bits that mark the elements of lists, for each element.
@@ -91,8 +92,10 @@ def planned_memory(sizes: NDArray[np.int64], threshold: float, jobs: int = 1) ->
     1393
     """
     n, total, largest = len(sizes), int(sizes.sum()), int(sizes.max(initial=0))
-    shared = _loosened(prefix_index.least_sizes(sizes, threshold))
-    prefixes = int((sizes - shared + 1).sum())
+    prefixes = 0
+    for some in slices_of(n):
+        shared = _loosened(prefix_index.least_sizes(sizes[some], threshold))
+        prefixes += int((sizes[some] - shared + 1).sum())
     columns = 24 * prefix_index.PIECE
     counting = 2 * total + jobs * 4 * largest
     # A list for each element of a prefix, its element, its holder, and its marks.

@@ -96,9 +96,7 @@ def cluster_buckets(
 class _SetsInMemory:
     """Sets by position: that of position p is values[starts[p]:starts[p] + sizes[p]]."""
 
-    def __init__(
-        self, documents: NDArray[np.uint32], source: SetSource, arrays: Arrays
-    ) -> None:
+    def __init__(self, documents: NDArray[np.uint32], source: SetSource, arrays: Arrays) -> None:
         self.values = np.empty(0, np.uint64)
         self.starts: NDArray[np.int64] = arrays.zeros(len(documents), np.int64)
         self.sizes: NDArray[np.int64] = arrays.zeros(len(documents), np.int64)

@@ -36,7 +36,7 @@ from lshdup.kernels.ordering import order_by_key
 from lshdup.kernels.passages.places import list_places
 from lshdup.kernels.passages.runs import Grouped, compare_in_pairs, extend_together
 from lshdup.params import PassageParams
-from lshdup.utils.arrays import Arrays
+from lshdup.utils.arrays import Arrays, slices_of
 from lshdup.utils.parallel import Progress, no_progress, run_parts
 from lshdup.utils.ragged import RaggedSets, offsets_of, ranges
 from lshdup.utils.scratch import Spool, release_pages
@@ -154,7 +154,8 @@ def find_passages(
         ]
         progress("passages", 3, 3)
         lengths, counts, places = map(np.concatenate, zip(*listed, strict=True))
-        return _in_order(lengths, counts, places, grouped.offsets, documents)
+        arrays = Arrays(memory, lambda: folder)
+        return _in_order(lengths, counts, places, grouped.offsets, documents, arrays)
 
 
 def _group(
@@ -297,19 +298,27 @@ def _in_order(
     places: NDArray[np.int64],
     offsets: NDArray[np.int64],
     numbers: NDArray[np.int64] | None,
+    arrays: Arrays,
 ) -> Passages:
     """Return passages in the order of `Passages`, each once.
 
     numbers : int64 array, the document of each sequence; None: its number.
+    arrays : makes the arrays of sequences.
     """
     if numbers is not None:  # Put the sequences in the order of their documents.
         held = np.searchsorted(offsets, places, side="right") - 1
-        order = np.argsort(numbers, kind="stable")
-        moved = np.empty_like(offsets)
-        moved[order] = offsets_of(np.diff(offsets)[order])[:-1]
-        places += (moved[:-1] - offsets[:-1])[held]
+        n = len(numbers)
+        order = arrays.order(n, [numbers.__getitem__])
+        sizes = arrays.compute(
+            n, np.int64, lambda some: offsets[order[some] + 1] - offsets[order[some]]
+        )
+        in_order = offsets_of(sizes, arrays)
+        moved: NDArray[np.int64] = arrays.empty(n, np.int64)
+        for some in slices_of(n):
+            moved[order[some]] = in_order[some]
+        places += moved[held] - offsets[held]
         places = places[np.lexsort((places, np.repeat(np.arange(len(counts)), counts)))]
-        offsets = offsets_of(np.diff(offsets)[order])
+        offsets = in_order
     starts = offsets_of(counts)[:-1]
     order = np.lexsort((-lengths, places[starts], -lengths * (counts - 1)))
     keys = np.stack([places[starts[order]], lengths[order]])

@@ -17,7 +17,7 @@ from lshdup.matching.containment_join import containment_pairs
 from lshdup.matching.measures import containment
 from lshdup.matching.pairs import Columns, pack_pairs, unpack_pairs
 from lshdup.matching.similarity import score_pairs
-from lshdup.utils.arrays import IN_MEMORY, Arrays, slices_of
+from lshdup.utils.arrays import IN_MEMORY, Arrays, rows_of, slices_of
 from lshdup.utils.ragged import RaggedSets, SetSource
 
 
@@ -48,10 +48,13 @@ def candidate_pairs(
     Memory: 32 bytes a pair and 4 a document, from `arrays`, and what the join of the samples that
     are not empty takes.
     """
-    sizes = np.diff(samples.offsets)
-    rows = arrays.find(sizes > 0)
-    least = np.zeros(len(sizes), np.int64)
-    least[rows] = plan.least_common(sizes[rows])
+
+    def sizes_of(some: slice) -> NDArray[np.int64]:
+        return np.diff(samples.offsets[some.start : some.stop + 1])
+
+    n = len(samples)
+    rows = arrays.find(arrays.compute(n, np.bool_, lambda some: sizes_of(some) > 0))
+    least = arrays.compute(n, np.int64, lambda some: plan.least_common(sizes_of(some)))
     found = containment_pairs(samples, rows, plan.threshold, jobs, split, on_progress, least=least)
     keys, total = [np.zeros(0, np.uint64)], 0
     for inside, holder, *_ in found:
@@ -62,9 +65,7 @@ def candidate_pairs(
     every = arrays.concatenate(keys)
     keys.clear()
     every.sort()
-    root: NDArray[np.uint32] = arrays.compute(
-        len(members), np.uint32, lambda some: np.arange(some.start, some.stop)
-    )
+    root: NDArray[np.uint32] = arrays.compute(len(members), np.uint32, rows_of)
     for some in slices_of(len(every)):
         union_find.join_pairs(*unpack_pairs(every[some]), root)
     union_find.find_roots(root)

@@ -35,6 +35,11 @@ class StoredSamples:
     seed: int
 
     @property
+    def part(self) -> tuple[NDArray[np.uint64], RaggedSets]:
+        """The fingerprints and the samples."""
+        return self.prints, self.samples
+
+    @property
     def arrays(self) -> dict[str, npz.Array]:
         """The arrays of an artifact."""
         return {

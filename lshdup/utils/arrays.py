@@ -100,7 +100,7 @@ class Arrays:
         Raises ArtifactError if the disk has no room. Cost: a sort for each key whose values span
         less than 2^32, two for others; none for a constant. Memory: two arrays of the result.
         """
-        order = self.compute(n, np.int64, lambda some: np.arange(some.start, some.stop))
+        order = self.compute(n, np.int64, rows_of)
         for key in reversed(keys):
             ends = [(int(each.min()), int(each.max())) for each in self._in_slices(order, key)]
             low, high = min(ends, default=(0, 0))[0], max((end for _, end in ends), default=0)
@@ -117,7 +117,7 @@ class Arrays:
         for some, values in zip(slices_of(len(order)), self._in_slices(order, key), strict=True):
             above = values.astype(np.uint64) - least
             packed[some] = (above >> np.uint64(bits)) << half
-            packed[some] |= np.arange(some.start, some.stop, dtype=np.uint64)
+            packed[some] |= rows_of(some).astype(np.uint64)
         packed.sort()  # Places in `order` are all different, so that no other sort is needed.
         packed &= np.uint64(_LOW_HALF)
         return self.take(order, packed.view(np.int64))
@@ -166,6 +166,11 @@ def slices_of(n: int) -> Iterator[slice]:
     [slice(0, 262144, None), slice(262144, 300000, None)]
     """
     return (slice(at, min(at + ROWS_AT_ONCE, n)) for at in range(0, n, ROWS_AT_ONCE))
+
+
+def rows_of(some: slice) -> NDArray[np.int64]:
+    """Return the numbers of the rows of a slice of `slices_of`: int64 array."""
+    return np.arange(some.start, some.stop)
 
 
 def are_equal(one: NDArray[Any], other: NDArray[Any]) -> bool:

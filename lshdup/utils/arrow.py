@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.utils.ragged import offsets_of
+from lshdup.utils.ragged import StringTable, offsets_of
 
 #: Values of a column: the bytes of all, int64 offsets of shape (n + 1,), and which are null.
 Texts = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]
@@ -88,3 +88,10 @@ def batch_of(schema: str, columns: list[Any]) -> Any:
     import pyarrow as pa
 
     return pa.RecordBatch.from_arrays(columns, [field.split()[0] for field in schema.split(", ")])
+
+
+def take_texts(texts: Texts, at: NDArray[np.int64]) -> Texts:
+    """Return a copy of some texts."""
+    data, offsets, null = texts
+    some = StringTable(data, offsets).take(at)
+    return some.blob, some.offsets, null[at]

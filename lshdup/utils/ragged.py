@@ -1,7 +1,7 @@
 """Sets and strings of different length in two arrays: values and offsets."""
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -57,14 +57,13 @@ class RaggedSets:
         return cls.from_sizes(np.concatenate(arrays) if arrays else np.zeros(0, np.uint64), sizes)
 
     @classmethod
-    def concatenate(cls, parts: Iterable["RaggedSets"]) -> Self:
-        """Return the sets of all parts, in order."""
+    def concatenate(cls, parts: Iterable["RaggedSets"], arrays: Arrays = IN_MEMORY) -> Self:
+        """Return the sets of all parts, in order. arrays : makes the result."""
         parts = list(parts)
         if not parts:
             return cls(np.zeros(0, np.uint64), np.zeros(1, np.int64))
-        filled = [part.values for part in parts if len(part.values)]
-        values = filled[0] if len(filled) == 1 else np.concatenate([parts[0].values[:0], *filled])
-        return cls.from_sizes(values, np.concatenate([part.sizes for part in parts]))
+        offsets = _join_offsets([part.offsets for part in parts], arrays)
+        return cls(arrays.concatenate([part.values for part in parts]), offsets)
 
     def copy(self) -> "RaggedSets":
         """Return a copy with its own values."""
@@ -77,10 +76,9 @@ class RaggedSets:
         ordering.sort_sets(self.values, self.offsets, *scratch)
         return self
 
-    def take(self, indices: NDArray[np.int64]) -> "RaggedSets":
-        """Return copies of the sets at `indices` (int64 array), in that order."""
-        sizes = self.offsets[indices + 1] - self.offsets[indices]
-        return RaggedSets.from_sizes(_runs(self.values, self.offsets[indices], sizes), sizes)
+    def take(self, indices: NDArray[np.int64], arrays: Arrays = IN_MEMORY) -> "RaggedSets":
+        """Return copies of the sets at `indices`, in that order. arrays : makes the result."""
+        return RaggedSets(*_take(self.values, self.offsets, indices, arrays))
 
 
 @dataclass(frozen=True)
@@ -126,13 +124,28 @@ class StringTable:
     def concatenate(cls, tables: Iterable["StringTable"], arrays: Arrays = IN_MEMORY) -> Self:
         """Return the strings of all tables, in order. arrays : makes the result."""
         tables = list(tables)
-        offsets: NDArray[np.int64] = arrays.zeros(sum(map(len, tables)) + 1, np.int64)
-        at = 0
-        for table in tables:
-            starts = offsets[at : at + len(table) + 1]
-            np.add(table.offsets, starts[0] - table.offsets[0], out=starts)
-            at += len(table)
+        offsets = _join_offsets([table.offsets for table in tables], arrays)
         return cls(arrays.concatenate([table.blob for table in tables]), offsets)
+
+    @classmethod
+    def gather(cls, parts: Iterable["StringTable"], n: int, arrays: Arrays = IN_MEMORY) -> Self:
+        """Return the n strings of parts that are made one after the other.
+
+        arrays : makes the result, whose blob may have room behind the strings.
+        """
+        offsets: NDArray[np.int64] = arrays.zeros(n + 1, np.int64)
+        blob, at = arrays.empty(0, np.uint8), 0
+        for part in parts:
+            start = int(offsets[at])
+            end = start + len(part.blob)
+            if end > len(blob):
+                grown = arrays.empty(2 * end, np.uint8)
+                grown[:start] = blob[:start]
+                blob = grown
+            blob[start:end] = part.blob
+            offsets[at + 1 : at + 1 + len(part)] = part.offsets[1:] + start
+            at += len(part)
+        return cls(blob[: offsets[at]], offsets)
 
     def eight_bytes(self, arrays: Arrays = IN_MEMORY) -> NDArray[np.uint64]:
         """Return a key of each string, which is smaller only for strings that come first.
@@ -172,22 +185,7 @@ class StringTable:
 
     def take(self, indices: NDArray[np.int64], arrays: Arrays = IN_MEMORY) -> "StringTable":
         """Return the strings at `indices`, in that order. arrays : makes the result."""
-        if len(indices) <= ROWS_AT_ONCE:
-            sizes = self.offsets[indices + 1] - self.offsets[indices]
-            return StringTable(_runs(self.blob, self.offsets[indices], sizes), offsets_of(sizes))
-        some = [slice(at, at + ROWS_AT_ONCE) for at in range(0, len(indices), ROWS_AT_ONCE)]
-        total = sum(
-            int((self.offsets[indices[each] + 1] - self.offsets[indices[each]]).sum())
-            for each in some
-        )
-        blob, offsets = arrays.empty(total, np.uint8), arrays.zeros(len(indices) + 1, np.int64)
-        at = 0
-        for each in some:
-            part = self.take(indices[each])
-            blob[at : at + len(part.blob)] = part.blob
-            offsets[each.start + 1 : each.start + len(part) + 1] = part.offsets[1:] + at
-            at += len(part.blob)
-        return StringTable(blob, offsets)
+        return StringTable(*_take(self.blob, self.offsets, indices, arrays))
 
     def find(self, string: bytes) -> int | None:
         """Return the index of a string in a table in byte order, by binary search, or None."""
@@ -227,6 +225,39 @@ def offsets_of(sizes: NDArray[np.int64], arrays: Arrays = IN_MEMORY) -> NDArray[
     offsets: NDArray[np.int64] = arrays.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
     return offsets
+
+
+def _join_offsets(parts: Sequence[NDArray[np.int64]], arrays: Arrays) -> NDArray[np.int64]:
+    """Return the offsets of the runs of all parts, one part after the other."""
+    offsets: NDArray[np.int64] = arrays.zeros(sum(len(part) - 1 for part in parts) + 1, np.int64)
+    at = 0
+    for part in parts:
+        starts = offsets[at : at + len(part)]
+        np.add(part, starts[0] - part[0], out=starts)
+        at += len(part) - 1
+    return offsets
+
+
+def _take(
+    values: Any, offsets: NDArray[np.int64], indices: NDArray[np.int64], arrays: Arrays
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the runs at `indices`, in that order, and their offsets."""
+
+    def sizes_of(some: slice) -> NDArray[np.int64]:
+        return offsets[indices[some] + 1] - offsets[indices[some]]
+
+    if len(indices) <= ROWS_AT_ONCE:
+        sizes = sizes_of(slice(None))
+        return _runs(values, offsets[indices], sizes), offsets_of(sizes)
+    ends: NDArray[np.int64] = arrays.zeros(len(indices) + 1, np.int64)
+    for some in slices_of(len(indices)):
+        ends[some.start + 1 : some.stop + 1] = sizes_of(some)
+    np.cumsum(ends, out=ends)
+    taken = arrays.empty(int(ends[-1]), values.dtype)
+    for some in slices_of(len(indices)):
+        part = taken[ends[some.start] : ends[some.stop]]
+        part[:] = _runs(values, offsets[indices[some]], sizes_of(some))
+    return taken, ends
 
 
 def _runs(values: Any, starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[Any]:

@@ -215,7 +215,7 @@ def _load_known_records(run: RunContext, request: Request) -> KnownRecords:
         return {}
     try:
         old = run.store.load_collection(run.store.newest(), here=True)
-        return {} if old is None else find_known_records(old, request.files)
+        return {} if old is None else find_known_records(old, request.files, run.arrays)
     except (ArtifactError, IndexError):  # A damaged artifact is rebuilt, and that is said then.
         return {}
 

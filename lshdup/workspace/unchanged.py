@@ -16,7 +16,7 @@ from lshdup.documents.readers.members import most_unpacked
 from lshdup.documents.records import Kind, RecordFields, RecordList, SkippedRecord
 from lshdup.params import DocumentParams
 from lshdup.skipped import Reason, SkippedFile
-from lshdup.utils.arrays import IN_MEMORY, Arrays, are_equal, slices_of
+from lshdup.utils.arrays import IN_MEMORY, Arrays, are_equal, rows_of, slices_of
 from lshdup.utils.compression import is_lacking
 from lshdup.utils.ragged import StringTable
 
@@ -47,7 +47,7 @@ def find_unchanged(
     has_same_location = _compare_locations(old, new)
 
     def unchanged(some: slice) -> NDArray[np.int64]:
-        mine, theirs = np.arange(some.start, some.stop), rows[some]
+        mine, theirs = rows_of(some), rows[some]
         same = (theirs >= 0) & (old.sizes[theirs] == new.sizes[some])
         same &= old.mtimes[theirs] == new.mtimes[some]
         same &= has_same_location(mine, theirs)
@@ -59,23 +59,23 @@ def find_unchanged(
 def _find_names(old: StringTable, new: StringTable, arrays: Arrays) -> NDArray[np.int64]:
     """Return for each new name the last old one that is equal, or -1: int64 array."""
     if are_equal(old.offsets, new.offsets) and are_equal(old.blob, new.blob):
-        return arrays.compute(len(new), np.int64, lambda some: np.arange(some.start, some.stop))
+        return arrays.compute(len(new), np.int64, rows_of)
 
     def hashes_of(names: StringTable, some: slice) -> tuple[StringTable, NDArray[np.int64]]:
-        part = names.take(np.arange(some.start, some.stop))
+        part = names.take(rows_of(some))
         return part, np.fromiter(map(hash, part), np.int64, len(part))
 
     hashes = arrays.compute(len(old), np.int64, lambda some: hashes_of(old, some)[1])
     order = arrays.order(len(old), [hashes.__getitem__])
     hashes = arrays.take(hashes, order)
 
-    def rows_of(some: slice) -> NDArray[np.int64]:
+    def places_of(some: slice) -> NDArray[np.int64]:
         names, wanted = hashes_of(new, some)
         rows = order[np.maximum(np.searchsorted(hashes, wanted, side="right") - 1, 0)]
         same = np.fromiter(map(eq, old.take(rows), names), np.bool_, len(rows))
         return np.where(same, rows, -1)
 
-    return arrays.compute(len(new), np.int64, rows_of)
+    return arrays.compute(len(new), np.int64, places_of)
 
 
 def _compare_locations(
@@ -111,9 +111,7 @@ def _kinds_of(documents: DocumentList, rows: NDArray[np.int64]) -> NDArray[np.ui
     return kinds
 
 
-def count_known(
-    collection: Collection, documents: DocumentList, arrays: Arrays = IN_MEMORY
-) -> int:
+def count_known(collection: Collection, documents: DocumentList, arrays: Arrays = IN_MEMORY) -> int:
     """Return how many of the documents are unchanged documents of a collection."""
     rows = find_unchanged(collection.documents, documents, arrays)
     return sum(int(np.count_nonzero(rows[some] >= 0)) for some in slices_of(len(rows)))
@@ -135,12 +133,14 @@ def find_still_skipped(collection: Collection, documents: DocumentList) -> dict[
     return found
 
 
-def find_known_records(collection: Collection, params: DocumentParams) -> KnownRecords:
+def find_known_records(
+    collection: Collection, params: DocumentParams, arrays: Arrays = IN_MEMORY
+) -> KnownRecords:
     """Return the records of the files of a collection, as listing these files would return them.
 
     Nothing is known of files without any record, and of files that are listed in another way with
     this limit of bytes. Of files that --split did not cut, that is known. Cost: one sort of the
-    records.
+    records. arrays : makes the arrays of records.
     """
     documents, locations = collection.documents, collection.documents.locations
     fields = RecordFields.of(params)
@@ -151,19 +151,21 @@ def find_known_records(collection: Collection, params: DocumentParams) -> KnownR
         if each.record is not None:
             skipped.setdefault((each.record.path, each.size, each.mtime), []).append(each)
     known = {
-        key: _list_records(documents, _NO_ROWS, some, named=bool(fields.id))
+        key: _list_records(documents, _NO_ROWS, some, named=bool(fields.id), arrays=arrays)
         for key, some in skipped.items()
     }
-    rows = np.flatnonzero(locations.are_records())
-    rows = rows[np.argsort(locations.file[rows], kind="stable")]
-    for run in np.split(rows, np.flatnonzero(np.diff(locations.file[rows])) + 1):
+    rows = arrays.find(locations.are_records())
+    rows = arrays.take(rows, arrays.order(len(rows), [lambda at: locations.file[rows[at]]]))
+    files = arrays.take(locations.file, rows)
+    for run in np.split(rows, np.flatnonzero(files[1:] != files[:-1]) + 1):
         if len(run):
             stamp = int(documents.sizes[run[0]]), int(documents.mtimes[run[0]])
             number = int(locations.file[run[0]])
             key = (locations.paths[number], *stamp)
             kind = Kind(int(locations.kinds[number]))
             named = bool(fields.id) or kind.is_archive
-            records = _list_records(documents, run, skipped.get(key, []), named=named)
+            mine = skipped.get(key, [])
+            records = _list_records(documents, run, mine, named=named, arrays=arrays)
             known[key] = replace(records, kind=kind)
     whole: dict[tuple[bytes, int, int], RecordList | None] = {}
     if fields.split:
@@ -192,17 +194,19 @@ def find_known_records(collection: Collection, params: DocumentParams) -> KnownR
 
 
 def _list_records(
-    documents: DocumentList, rows: NDArray[np.int64], skipped: list[SkippedFile], *, named: bool
+    documents: DocumentList,
+    rows: NDArray[np.int64],
+    skipped: list[SkippedFile],
+    *,
+    named: bool,
+    arrays: Arrays,
 ) -> RecordList:
     """Return the records of a file: the documents at `rows`, and skipped records.
 
     named : whether they have names of their own.
     """
     assert documents.locations is not None
-    locations = documents.locations.take(rows)
-    columns = np.stack([locations.numbers, locations.starts, locations.lengths], axis=1)
-    names = documents.names.strings_at(rows) if named else []
-    listed, unlisted = [], []
+    listed, unlisted, names = list[tuple[int, ...]](), [], []
     for each in skipped:
         assert each.record is not None
         skip = each.skipped
@@ -211,11 +215,15 @@ def _list_records(
         else:
             listed.append(each.record[1:])
             names.append(skip.name)
-    if listed:
-        columns = np.concatenate([columns, np.array(listed, np.int64)])
-    order = np.argsort(columns[:, 0])
-    numbers, starts, lengths = np.ascontiguousarray(columns[order].T)
+    known = documents.locations.take(rows, arrays)
+    others = np.array(listed, np.int64).reshape(-1, 3).T
+    numbers, starts, lengths = (
+        arrays.concatenate(each)
+        for each in zip((known.numbers, known.starts, known.lengths), others, strict=True)
+    )
     table = None
     if named:
-        table = StringTable.from_strings(names[index] for index in order.tolist())
-    return RecordList(numbers, starts, lengths, table, sorted(unlisted))
+        tables = documents.names.take(rows, arrays), StringTable.from_strings(names)
+        table = StringTable.concatenate(tables, arrays)
+    records = RecordList(numbers, starts, lengths, table, sorted(unlisted))
+    return records.take(arrays.order(len(numbers), [numbers.__getitem__]), arrays)

@@ -27,7 +27,8 @@ from lshdup.errors import InputError
 from lshdup.kernels import copying
 from lshdup.kernels.helpers import PADDING
 from lshdup.skipped import Reason
-from lshdup.utils.arrow import Texts, texts_of
+from lshdup.utils.arrays import IN_MEMORY, Arrays, rows_of
+from lshdup.utils.arrow import Texts, take_texts, texts_of
 from lshdup.utils.parts import PART
 from lshdup.utils.ragged import StringTable, offsets_of
 
@@ -84,32 +85,31 @@ class ParquetFile:
         self._decoded = self.decoded
         self._groups.clear()
 
-    def list_records(self, id_field: str) -> RecordList:
-        """Return all records, with ids if `id_field` names their column."""
+    def list_records(self, id_field: str, arrays: Arrays = IN_MEMORY) -> RecordList:
+        """Return all records, with ids if `id_field` names their column. arrays : makes them."""
         n = int(self._offsets[-1])
-        numbers, lengths = np.arange(1, n + 1), np.repeat(self._means, np.diff(self._offsets))
+        starts = arrays.compute(n, np.int64, rows_of)
+        numbers = arrays.compute(n, np.int64, lambda some: starts[some] + 1)
+        ends, mean_of = self._offsets[1:], self._means.__getitem__
+        lengths = arrays.compute(
+            n, np.int64, lambda some: mean_of(np.searchsorted(ends, rows_of(some), side="right"))
+        )
         if not id_field:
-            return RecordList(numbers, numbers - 1, lengths)
+            return RecordList(numbers, starts, lengths)
+        null: NDArray[np.bool_] = arrays.zeros(n, np.bool_)
         with self._lock, _reporting_damage():
             column = [_find_column(self._file.schema_arrow, id_field, text=False)]
-            parts = [
-                (data[offsets[0] : offsets[-1]].copy(), np.diff(offsets), null)
-                for ((data, offsets, null),) in _decode(self._file, [column], _SLAB_ROWS)
-            ] or [_nothing(0)]
-        blobs, sizes, nulls = zip(*parts, strict=True)
-        size = np.concatenate(sizes) if n else np.zeros(0, np.int64)
-        ids, null = StringTable(np.concatenate(blobs), offsets_of(size)), np.concatenate(nulls)
-        bad = null | (size == 0)
+            decoded = (texts for (texts,) in _decode(self._file, [column], _SLAB_ROWS))
+            ids = StringTable.gather(_with_nulls(decoded, null), n, arrays)
+        bad = null | (ids.offsets[1:] == ids.offsets[:-1])
         skipped = [
             SkippedRecord(
                 row + 1, Reason.NO_ID, f"{id_field!r} is {'null' if none else 'an empty string'}"
             )
             for row, none in zip(np.flatnonzero(bad).tolist(), null[bad].tolist(), strict=True)
         ]
-        if not bad.any():
-            return RecordList(numbers, numbers - 1, lengths, ids, skipped)
-        keep = np.flatnonzero(~bad)
-        return RecordList(numbers[keep], keep, lengths[keep], ids.take(keep), skipped)
+        listed = RecordList(numbers, starts, lengths, ids, skipped)
+        return listed.take(arrays.find(~bad), arrays) if bad.any() else listed
 
     def texts(
         self, rows: NDArray[np.int64], longest: int, buffer: Buffer
@@ -203,7 +203,7 @@ class ParquetFile:
                 stop = int(np.searchsorted(rows, start + first + len(texts[2])))
                 at = rows[done:stop] - (start + first)
                 if len(at) < len(texts[2]) // _SPARSE:  # The others are not held in memory.
-                    at, texts = np.arange(len(at)), _take(texts, at)
+                    at, texts = np.arange(len(at)), take_texts(texts, at)
                 found.append((slice(done, stop), at, texts))
             done = stop
         return found, failed
@@ -360,19 +360,18 @@ def _slab_rows(mean: int) -> int:
     return max(1, min(_SLAB_ROWS, _SLAB_BYTES // max(mean, 1)))
 
 
-def _take(texts: Texts, at: NDArray[np.int64]) -> Texts:
-    """Return a copy of some texts."""
-    data, offsets, null = texts
-    lengths = offsets[at + 1] - offsets[at]
-    ends = offsets_of(lengths)
-    out = np.empty(int(ends[-1]), np.uint8)
-    copying.copy_runs(data, offsets[at], lengths, out)
-    return out, ends, null[at]
-
-
 def _nothing(n: int) -> Texts:
     """Return n nulls."""
     return np.zeros(0, np.uint8), np.zeros(n + 1, np.int64), np.ones(n, bool)
+
+
+def _with_nulls(parts: Iterable[Texts], null: NDArray[np.bool_]) -> Iterator[StringTable]:
+    """Yield the texts of all parts, and note which of them are null."""
+    at = 0
+    for data, offsets, none in parts:
+        null[at : at + len(none)] = none
+        at += len(none)
+        yield StringTable(data[offsets[0] : offsets[-1]], offsets - offsets[0])
 
 
 def _decode(

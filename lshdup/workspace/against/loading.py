@@ -107,7 +107,9 @@ class Against:
         sides, duplicate_of = self.sides, self.sides.find_exact_duplicates()
         source = partial(self._load_sets, "containment")
         sample_of = partial(sides.sample, source)
-        given = JoinInput(duplicate_of, sides.sizes, source, sample_of, sides.split)
+        given = JoinInput(
+            duplicate_of, sides.sizes, source, sample_of, sides.split, arrays=sides.arrays
+        )
         found = join_contained(given, self.params, request, progress, on_plan, sample=sample)
         return CrossPairs(found, duplicate_of, np.zeros(0, np.uint64))
 

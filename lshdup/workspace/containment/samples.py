@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from lshdup.collection.collection import Collection
 from lshdup.documents.reading import runs
 from lshdup.errors import ArtifactError
 from lshdup.lsh.samples import sample_sets
+from lshdup.matching.pairs import contains
 from lshdup.params import ShingleParams
 from lshdup.store.journal import Journal
 from lshdup.store.members import DAMAGED
@@ -21,6 +23,7 @@ from lshdup.store.samples_io import (
     read_samples,
     save_samples,
 )
+from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.messages import count_of
 from lshdup.utils.ragged import RaggedSets, SetSource
 from lshdup.workspace.context import RunContext
@@ -61,7 +64,7 @@ class SampleCollector:
         def write() -> None:
             new = self.parts[self._written :]
             if new:
-                left.write(_gather(new, self.rate, self.seed).arrays)
+                left.write(_gather(new, self.rate, self.seed, IN_MEMORY).arrays)
                 self._written += len(new)
 
         journal.on_add = write
@@ -72,7 +75,8 @@ class SampleCollector:
             self._keep((prints.copy(), sample_sets(sets, self.rate, self.seed).copy().sort()))
 
     def _keep(self, part: Part) -> None:
-        self._room -= part[1].values.nbytes
+        prints, samples = part
+        self._room -= prints.nbytes + samples.values.nbytes + samples.offsets.nbytes
         if self._room < 0:
             self.parts.clear()
         else:
@@ -97,41 +101,65 @@ def load_or_make_samples(
     source : gives shingle sets; the set of a document that cannot be read again is empty, and so is
         its sample.
     """
-    prints, seed = collection.fingerprints[members], collected.seed
-    stored = _load(run, collection, min(rate, collected.rate), seed)
-    wanted = np.flatnonzero(np.isin(stored.prints, prints))
+    arrays, seed = run.arrays, collected.seed
+    prints = arrays.take(np.asarray(collection.fingerprints), members)
+    in_order = arrays.copy(prints)
+    in_order.sort()
+    # Samples that were too many to be collected are made at the rate that fits into memory.
+    stored = _load(run, collection, min(rate, collected.rate) if collected.parts else rate, seed)
+    wanted = _find(arrays, stored.prints, in_order)
     if len(wanted):
         run.say(f"{count_of(len(wanted), 'sample is', 'samples are')} taken from samples.npz")
-    parts = [(stored.prints[wanted], stored.samples.take(wanted))]
-    if collected.rate == stored.rate:
-        new = _gather(collected.parts, stored.rate, seed)
-        rows = np.flatnonzero(np.isin(new.prints, prints) & ~np.isin(new.prints, stored.prints))
-        parts.append((new.prints[rows], new.samples.take(rows)))
-    known = np.concatenate([part for part, _ in parts])
-    missing = np.flatnonzero(~np.isin(prints, known))
-    is_changed = len(missing) > 0 or len(known) > len(wanted) or len(wanted) < len(stored.prints)
-    done, patience, started = 0, _PATIENCE, time.monotonic()
-    for some in _in_reading_order(collection, members, missing):
+    is_changed = len(wanted) < len(stored.prints)
+    made = _take(stored, wanted, arrays)
+    if collected.rate == stored.rate and collected.parts:
+        new = _gather(collected.parts, stored.rate, seed, arrays)
+        new = _take(new, _find(arrays, new.prints, in_order), arrays)
+        made = _gather([made.part, new.part], stored.rate, seed, arrays)
+    missing = _find(arrays, prints, made.prints, is_in=False)
+    is_changed |= len(missing) > 0 or len(made.prints) > len(wanted)
+    done, patience, started, parts = 0, _PATIENCE, time.monotonic(), [made.part]
+    for some in _in_reading_order(collection, members, missing, arrays):
         run.progress("samples", done, len(missing))
         sets = source(members[some])
         readable = np.flatnonzero(sets.sizes)
-        sampled = sample_sets(sets.take(readable), stored.rate, seed)
+        sampled = sample_sets(sets.take(readable), made.rate, seed)
         parts.append((prints[some[readable]], sampled))
         done += len(some)
         if time.monotonic() - started > patience:
-            stored = _gather(parts, stored.rate, seed)
-            parts = [(stored.prints, stored.samples)]
-            _save(run, collection, stored)
+            made = _gather(parts, made.rate, seed, arrays)
+            parts = [made.part]
+            _save(run, collection, made)
             patience, started = 2 * patience, time.monotonic()
-    stored = _gather(parts, stored.rate, seed)
+    made = _gather(parts, made.rate, seed, arrays) if len(parts) > 1 else made
     if is_changed:
-        _save(run, collection, stored)
+        _save(run, collection, made)
     # The sample after the last one is empty.
-    samples = RaggedSets.concatenate([stored.samples, RaggedSets.from_sets([[]])])
-    at = np.searchsorted(stored.prints, prints)
-    is_made = np.append(stored.prints, 0)[at] == prints
-    samples = samples.take(np.where(is_made, at, len(stored.prints)))
-    return samples if stored.rate == rate else sample_sets(samples, rate, seed)
+    samples = RaggedSets.concatenate([made.samples, RaggedSets.from_sets([[]])], arrays)
+
+    def place_of(some: slice) -> NDArray[np.int64]:
+        at = np.searchsorted(made.prints, prints[some])
+        return np.where(contains(made.prints, prints[some]), at, len(made.prints))
+
+    samples = samples.take(arrays.compute(len(prints), np.int64, place_of), arrays)
+    return samples if made.rate == rate else sample_sets(samples, rate, seed, arrays)
+
+
+def _find(
+    arrays: Arrays, prints: NDArray[np.uint64], among: NDArray[np.uint64], *, is_in: bool = True
+) -> NDArray[np.int64]:
+    """Return the indices of fingerprints that are among others, which ascend; or that are not."""
+    return arrays.find(
+        arrays.compute(len(prints), np.bool_, lambda some: contains(among, prints[some]) == is_in)
+    )
+
+
+def _take(stored: StoredSamples, rows: NDArray[np.int64], arrays: Arrays) -> StoredSamples:
+    """Return the samples at ascending rows."""
+    if len(rows) == len(stored.prints):
+        return stored
+    samples = stored.samples.take(rows, arrays)
+    return replace(stored, prints=arrays.take(stored.prints, rows), samples=samples)
 
 
 def _load(run: RunContext, collection: Collection, rate: int, seed: int) -> StoredSamples:
@@ -149,21 +177,26 @@ def _save(run: RunContext, collection: Collection, stored: StoredSamples) -> Non
     run.keep("samples.npz", lambda store: save_samples(store, collection.shingle, stored))
 
 
-def _gather(parts: list[Part], rate: int, seed: int) -> StoredSamples:
+def _gather(parts: list[Part], rate: int, seed: int, arrays: Arrays) -> StoredSamples:
     """Return samples by the fingerprints of their sets, given in any order, those of copies too."""
-    prints = np.concatenate([np.zeros(0, np.uint64), *(part for part, _ in parts)])
-    order = np.argsort(prints, kind="stable")
-    order = order[np.diff(prints[order], prepend=~prints[order[:1]]) != 0]
-    samples = RaggedSets.concatenate([part for _, part in parts]).take(order)
-    return StoredSamples(prints[order], samples, rate, seed)
+    prints = arrays.concatenate([np.zeros(0, np.uint64), *(part for part, _ in parts)])
+    order = arrays.order(len(prints), [prints.__getitem__])
+    prints = arrays.take(prints, order)
+    is_first = arrays.full(len(prints), value=True, dtype=np.bool_)
+    np.not_equal(prints[1:], prints[:-1], out=is_first[1:])
+    firsts = arrays.find(is_first)
+    samples = RaggedSets.concatenate([part for _, part in parts], arrays)
+    samples = samples.take(arrays.take(order, firsts), arrays)
+    return StoredSamples(arrays.take(prints, firsts), samples, rate, seed)
 
 
 def _in_reading_order(
-    collection: Collection, members: NDArray[np.int64], rows: NDArray[np.int64]
+    collection: Collection, members: NDArray[np.int64], rows: NDArray[np.int64], arrays: Arrays
 ) -> Iterator[NDArray[np.int64]]:
     """Yield ascending runs of rows of `members`: files front to back, sets of limited size."""
-    locations = collection.documents.locations
-    orders = [members[rows]] if locations is None else locations.reading_order(members[rows])
+    locations, wanted = collection.documents.locations, arrays.take(members, rows)
+    orders = [wanted] if locations is None else locations.reading_order(wanted, arrays)
     for order in orders:
-        for some in runs(8 * collection.sizes[order], len(order), _BYTES_AT_ONCE):
+        sizes = arrays.take(np.asarray(collection.sizes), order)
+        for some in runs(sizes, len(order), _BYTES_AT_ONCE // 8):
             yield np.searchsorted(members, np.sort(order[some]))
