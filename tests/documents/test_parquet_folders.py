@@ -115,22 +115,23 @@ def test_a_folder_is_what_one_file_would_be(here, small, decoded, store):
     assert answer("one.parquet", store=None, **FIELDS)[0] == pairs
     decoded.clear()
     assert record_files._OPEN_FILES < FILES
-    found, skipped, read, _ = answer("many", store=store, **FIELDS)
+    found, skipped, read, _ = answer("many", store=store, jobs=1, **FIELDS)
     assert (found, skipped, read) == (pairs, {}, N)
-    # The sets do not fit: the rows that share a bucket are decoded once more.
+    # The sets do not fit: the rows that share a bucket are decoded once more. (By one thread; of
+    # several, one that the machine holds up decodes again what the others have left behind.)
     assert decoded["id"] == N < decoded["text"] <= 2 * N
     assert decoded["opened True"] <= 3 * FILES  # for ids, for texts, for texts again
     if store:
         assert not (here / store / "shingles.npz").exists()
         decoded.clear()
-        assert answer("many", store=store, **FIELDS)[:3] == (pairs, {}, 0)
+        assert answer("many", store=store, jobs=1, **FIELDS)[:3] == (pairs, {}, 0)
         assert decoded["text"] == 0
         (here / store / "pairs.npz").unlink()
-        assert answer("many", store=store, **FIELDS)[:3] == (pairs, {}, 0)
+        assert answer("many", store=store, jobs=1, **FIELDS)[:3] == (pairs, {}, 0)
         assert 0 < decoded["text"] <= 2 * N
         decoded.clear()
         lower = {"threshold": 0.3}  # The pairs that are known do not answer this.
-        more = answer("many", store=store, given=lower, **FIELDS)[0]
+        more = answer("many", store=store, jobs=1, given=lower, **FIELDS)[0]
         assert 0 < decoded["text"] <= 2 * N
         assert more == answer("many", store=None, given=lower, **FIELDS)[0]
 

@@ -86,7 +86,7 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def answer(*documents, store="s", check_content=False, given=None, **params):
+def answer(*documents, store="s", check_content=False, given=None, jobs=2, **params):
     """Pairs, and what was skipped, and how many documents were read."""
     skipped, said = [], []
     workspace = Workspace(Path(store) if store else None, said.append, skipped.append)
@@ -94,12 +94,12 @@ def answer(*documents, store="s", check_content=False, given=None, **params):
         tuple(map(os.fsencode, documents)),
         DocumentParams(**params),
         {"threshold": 0.5, **(given or {})},
-        2,
+        jobs,
         check_content,
     )
     indexed = workspace.load_or_build_index(request, save=False)
     found = expand_copies(
-        workspace.find_pairs(indexed, PairParams(), 2).pairs,
+        workspace.find_pairs(indexed, PairParams(), jobs).pairs,
         indexed.index.duplicate_of,
         collapse=False,
     )
