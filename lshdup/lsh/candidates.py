@@ -14,7 +14,7 @@ from lshdup.kernels import banding as kernels
 from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.buckets import Buckets, Components, SharedBuckets
 from lshdup.lsh.key_order import scratch_bytes, sort_by_key
-from lshdup.utils.arrays import IN_MEMORY, Arrays, rows_of
+from lshdup.utils.arrays import IN_MEMORY, Arrays, rows_of, slices_of
 from lshdup.utils.ragged import distinct
 
 #: (left, right) of pairs of documents: uint32 arrays of equal length.
@@ -147,14 +147,31 @@ def largest_buckets(table: BandTable, wanted: int) -> list[tuple[int, int]]:
     """
     size_of: dict[int, int] = {}
     for keys, order in zip(table.keys, table.order, strict=True):
-        begins = np.flatnonzero(np.diff(keys[order], prepend=~keys[order[:1]]))
-        sizes = np.diff(begins, append=len(order))
-        largest = np.argsort(-sizes, kind="stable")[:wanted]
-        smallest = order[begins[largest]]
-        for size, document in zip(sizes[largest].tolist(), smallest.tolist(), strict=True):
+        for size, begin in _largest_runs(keys, order, wanted):
+            document = int(order[begin])
             size_of[document] = max(size, size_of.get(document, 0))
     buckets = [(size, document) for document, size in size_of.items()]
     return sorted(buckets, key=lambda bucket: (-bucket[0], bucket[1]))[:wanted]
+
+
+def _largest_runs(
+    keys: NDArray[np.uint64], order: NDArray[np.uint32], wanted: int
+) -> list[tuple[int, int]]:
+    """Return (size, begin) of the `wanted` largest runs of equal keys, of equal sizes the first."""
+    largest: list[tuple[int, int]] = []
+    start, before = 0, None
+    for some in [*slices_of(len(order)), slice(len(order), len(order))]:
+        part = keys[order[some]]
+        edges = np.flatnonzero(part[1:] != part[:-1]) + some.start + 1
+        if before is None or not len(part) or part[0] != before:
+            edges = np.concatenate([[some.start], edges])
+        begins = np.concatenate([[start], edges]).astype(np.int64)
+        sizes = np.diff(begins)
+        top = np.argsort(-sizes, kind="stable")[:wanted]
+        largest += zip(sizes[top].tolist(), begins[top].tolist(), strict=True)
+        largest = sorted(largest, key=lambda run: (-run[0], run[1]))[:wanted]
+        start, before = int(begins[-1]), part[-1] if len(part) else None
+    return [run for run in largest if run[0]]
 
 
 def candidates_of(
