@@ -245,7 +245,7 @@ class RecordFiles:
         """Close the least recently used files that no thread reads, the finished ones first."""
         idle = [each for each, users in self._users.items() if not users]
         finished = [each for each in idle if self._parquet[each].is_finished]
-        for each in finished:
+        for each in {*finished, *idle[:-_FINISHED_FILES]}:  # Threads have gone on from these.
             self._parquet[each].forget()
         closed = finished[: max(0, len(finished) - _FINISHED_FILES)]
         kept = [each for each in idle if each not in closed]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lshdup.frozen import dataclass
 from lshdup.lsh.candidates import PairArrays
 from lshdup.matching.pairs import Columns, Pairs, Scores, contains, pack_pairs, unpack_pairs
-from lshdup.utils.arrays import IN_MEMORY, Arrays
+from lshdup.utils.arrays import IN_MEMORY, Arrays, rows_of
 from lshdup.utils.ragged import ranges
 
 #: Pairs are generated in pieces of about this many.
@@ -159,11 +159,14 @@ def expand_pairs(
         the smaller set is left. None: the lower number is left.
     arrays : makes the arrays of pairs and of documents.
     """
-    copies = np.flatnonzero(duplicate_of != np.arange(len(duplicate_of)))
+    is_copy = arrays.compute(
+        len(duplicate_of), np.bool_, lambda some: duplicate_of[some] != rows_of(some)
+    )
+    copies = arrays.find(is_copy)
     if collapse or not len(copies):
         beside = duplicate_of
         if across is not None:
-            twin = np.full(len(duplicate_of), -1)
+            twin = arrays.full(len(duplicate_of), -1, np.int64)
             twin[across[0]], twin[across[1]] = across[1], across[0]
             beside = twin[duplicate_of]
             copies = copies[beside[copies] >= 0]
@@ -172,7 +175,9 @@ def expand_pairs(
         return ExpandedPairs(len(pairs), pairs, None)
     classes, within = _Classes.of(duplicate_of, sizes, arrays), 0
     if across is None:
-        several = np.flatnonzero(classes.sizes > 1)
+        several = arrays.find(
+            arrays.compute(len(duplicate_of), np.bool_, lambda some: classes.sizes[some] > 1)
+        )
         # The pair of a class with itself stands for the pairs within it.
         pairs = _with_copies(pairs, pack_pairs(several, several), arrays)
         within = sum(n * (n - 1) // 2 - n * n for n in classes.sizes[several].tolist())
@@ -203,6 +208,7 @@ class _Classes:
     sizes, starts : int64 arrays of shape (n,), documents of each class, and its start in `keys`.
     set_sizes : int64 array of shape (n,), shingles of each document if the smaller set of a pair is
         left; None if the lower number is.
+    arrays : makes further arrays of documents.
     """
 
     duplicate_of: NDArray[np.int64]
@@ -210,6 +216,7 @@ class _Classes:
     sizes: NDArray[np.int64]
     starts: NDArray[np.int64]
     set_sizes: NDArray[np.int64] | None
+    arrays: Arrays
 
     @classmethod
     def of(
@@ -225,7 +232,7 @@ class _Classes:
         keys.sort()
         np.cumsum(sizes, out=starts)
         starts -= sizes
-        return cls(duplicate_of, keys, sizes, starts, set_sizes)
+        return cls(duplicate_of, keys, sizes, starts, set_sizes, arrays)
 
     def products(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Return the product of the sizes of two classes, for each of their pairs."""
@@ -275,40 +282,43 @@ class _Classes:
 
         Each piece has all pairs of some left documents.
         """
-        n = len(self.duplicate_of)
-        edges = np.arange(n + 1, dtype=np.uint64) << np.uint64(32)
+        n, arrays = len(self.duplicate_of), self.arrays
         # A document may come after documents of a class with a larger number: such pairs are found
         # from that class.
         left, right = unpack_pairs(keys)
         back = (self.sizes[left] > 1) & (left != right) & ~self.differ_in_size(left, right)
         backwards = np.sort(pack_pairs(right[back], left[back]))
-        tables = [(each, np.searchsorted(each, edges)) for each in (keys, backwards) if len(each)]
-        partners = np.zeros(n)
-        for each, _ in tables:
+        tables = [each for each in (keys, backwards) if len(each)]
+        partners: NDArray[np.int64] = arrays.zeros(n, np.int64)
+        for each in tables:
             for start in range(0, len(each), PIECE):
                 own, other = unpack_pairs(each[start : start + PIECE])
-                partners += np.bincount(own, self.sizes[other], n)
-        lefts = np.flatnonzero(partners[self.duplicate_of])
-        ends = np.cumsum(partners[self.duplicate_of[lefts]])
+                np.add.at(partners, own, self.sizes[other])
+        first = self.duplicate_of
+        lefts = arrays.find(arrays.compute(n, np.bool_, lambda some: partners[first[some]] > 0))
+        ends = arrays.compute(len(lefts), np.int64, lambda some: partners[first[lefts[some]]])
+        np.cumsum(ends, out=ends)
         start = 0
         while start < len(lefts):
             before = ends[start - 1] if start else 0
             end = max(start + 1, int(np.searchsorted(ends, before + PIECE, side="right")))
-            found = np.concatenate([self._after(lefts[start:end], *table) for table in tables])
+            found = np.concatenate([self._after(lefts[start:end], each) for each in tables])
             found.sort()
             yield unpack_pairs(found)
             start = end
 
-    def _after(
-        self, documents: NDArray[np.int64], keys: NDArray[np.uint64], edges: NDArray[np.int64]
-    ) -> NDArray[np.uint64]:
+    def _after(self, documents: NDArray[np.int64], keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Return the pairs of each document with later ones of the classes paired with its own, or
         with all of a class of larger sets.
         """
         first = self.duplicate_of[documents]
-        counts = edges[first + 1] - edges[first]
+        half = np.uint64(32)
+        begins, ends = (
+            np.searchsorted(keys, each.astype(np.uint64) << half) for each in (first, first + 1)
+        )
+        counts = ends - begins
         own = np.repeat(first, counts)
-        other = keys[ranges(edges[first], counts)].astype(np.uint32)
+        other = keys[ranges(begins, counts)].astype(np.uint32)
         document = np.repeat(documents, counts)
         places = np.searchsorted(self.keys, pack_pairs(other, document), side="right")
         places = np.where(self.differ_in_size(own, other), self.starts[other], places)

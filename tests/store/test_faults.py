@@ -586,7 +586,7 @@ def test_a_full_file_system_leaves_old_artifacts_whole(
     monkeypatch.setattr(lshdup.utils.arrays, "MOST_IN_MEMORY", 0)
     old, new = before_and_after(step, "disk/store", "saved")
     refused = 0
-    for pages in [0, 1, 2, 3, 4, *range(5, 100, 4)]:
+    for pages in [0, 1, 2, 3, 4, *range(5, 100, 4), *range(100, 500, 50)]:
         shutil.rmtree("disk/store")
         shutil.copytree("saved", "disk/store")
         with open("disk/filler", "wb") as filler:

@@ -6,8 +6,9 @@ import tempfile
 import numpy as np
 import pytest
 
+import lshdup.utils.arrays
 from lshdup.errors import ArtifactError
-from lshdup.utils.arrays import MOST_IN_MEMORY, Arrays
+from lshdup.utils.arrays import MOST_IN_MEMORY, Arrays, are_equal
 from lshdup.utils.ragged import StringTable
 
 MB = 1 << 20
@@ -68,6 +69,43 @@ def test_strings_taken_in_pieces_are_those_taken_at_once(monkeypatch, tmp_path):
     assert list(pieces) == whole == [table[i] for i in indices.tolist()]
     again = StringTable.concatenate([pieces, table, StringTable.from_strings([])], arrays)
     assert list(again) == [*whole, *table]
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 1 << 18])
+def test_slices_give_what_numpy_gives_at_once(monkeypatch, tmp_path, at_once):
+    """Values, indices and orders; numbers of any size and sign, equal ones in their order."""
+    monkeypatch.setattr(lshdup.utils.arrays, "ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr(lshdup.utils.arrays, "_SMALL", 0)
+    arrays, rng = Arrays(0, lambda: tmp_path), np.random.default_rng(3)
+    for n in (0, 1, 2, 40):
+        few = rng.integers(0, 4, n)
+        keys = [
+            few,
+            rng.integers(-(1 << 63), (1 << 63) - 1, 4)[few],
+            rng.integers(0, (1 << 64) - 1, 4, np.uint64)[few],
+            few.astype(np.float64).view(np.int64),
+            few > 1,
+            np.full(n, 9),
+        ]
+        for some in ([0], [1], [2], [3], [4], [5], [4, 1], [5, 0, 2], [0, 1, 2, 3]):
+            chosen = [keys[at] for at in some]
+            order = arrays.order(n, [key.__getitem__ for key in chosen])
+            assert order.tolist() == np.lexsort(chosen[::-1]).tolist()
+        assert arrays.order(n, []).tolist() == list(range(n))
+        assert arrays.find(keys[4]).tolist() == np.flatnonzero(keys[4]).tolist()
+        assert arrays.compute(n, np.int64, few.__getitem__).tolist() == few.tolist()
+        assert are_equal(few, few.copy())
+        assert not n or not are_equal(few, few + 1)
+        assert not are_equal(few, np.append(few, 1))
+    assert is_mapped(arrays.order(2, [np.arange(2).__getitem__]))
+
+
+def test_strings_of_parts_are_gathered(tmp_path):
+    parts = [[b"a", b"", b"long" * 50], [], [b"\0"], [b"b" * 3000]]
+    tables = (StringTable.from_strings(part) for part in parts)
+    gathered = StringTable.gather(tables, 5, Arrays(0, lambda: tmp_path))
+    assert list(gathered) == [string for part in parts for string in part]
+    assert list(StringTable.gather([], 0)) == []
 
 
 @pytest.mark.parametrize("shared", [b"", b"abc", b"twelve/bytes"])
