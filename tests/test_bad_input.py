@@ -535,7 +535,7 @@ def test_large_documents_wait_for_each_other(here, monkeypatch):
     for name, size in zip(names, sizes, strict=True):
         (here / name).write_text("x" * size)
     documents, _ = found(*names)
-    monkeypatch.setattr(batches, "batches", lambda documents, todo, _: iter(todo.reshape(-1, 1)))
+    monkeypatch.setattr(batches, "batches", lambda _, todo, *rest: iter(todo.reshape(-1, 1)))
     under_way, most = [], []
 
     def read(documents, indices, buffer):

@@ -43,6 +43,10 @@ class Arrays:
         self.limit = limit
         self._folder, self._left = folder, limit // 2
 
+    def __reduce__(self) -> tuple[Callable[[], "Arrays"], tuple[()]]:
+        """Pickle as arrays in memory: another process has other files."""
+        return _in_memory, ()
+
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """Return an uninitialised array. Raises ArtifactError if the disk has no room for it."""
         return self._make(shape, dtype, np.empty)
@@ -157,6 +161,10 @@ class Arrays:
 
 #: Arrays that are in memory, whatever their size.
 IN_MEMORY = Arrays(1 << 62)
+
+
+def _in_memory() -> Arrays:
+    return IN_MEMORY
 
 
 def slices_of(n: int) -> Iterator[slice]:

@@ -64,22 +64,22 @@ MUTANTS = [
     Mutant(
         "clusters: of equal size any is first",
         "lshdup/matching/clusters.py",
-        'leaders[np.argsort(-sizes[leaders], kind="stable")]',
-        "leaders[np.argsort(-sizes[leaders] * 2 + leaders % 2)]",
+        "lambda at: -by_size(leaders[at])",
+        "lambda at: -by_size(leaders[at]) * 2 + leaders[at] % 2",
         f"{CLUSTERS}::test_listing_is_in_order",
     ),
     Mutant(
         "clusters: the representative is listed among its members",
         "lshdup/matching/clusters.py",
-        "np.lexsort((documents, -score, own[documents] != documents, numbers))",
-        "np.lexsort((documents, -score, numbers))",
+        "lambda at: own[documents[at]] != documents[at],",
+        "",
         CLUSTERS,
     ),
     Mutant(
         "clusters: the least preferred copy takes the place of a representative",
         "lshdup/matching/clusters.py",
-        "best[duplicate_of[preference[::-1]]] = preference[::-1]",
-        "best[duplicate_of[preference]] = preference",
+        "worst_first = preference[some][::-1]",
+        "worst_first = preference[some]",
         CLUSTERS,
     ),
     Mutant(

@@ -22,7 +22,7 @@ MUTANTS = [
     Mutant(
         "samples: those of removed documents stay",
         "lshdup/workspace/containment/samples.py",
-        "wanted = np.flatnonzero(np.isin(stored.prints, prints))",
+        "wanted = _find(arrays, stored.prints, in_order)",
         "wanted = np.arange(len(stored.prints))",
         STORE,
     ),
@@ -36,8 +36,8 @@ MUTANTS = [
     Mutant(
         "samples: those across two sides are candidates within one",
         "lshdup/matching/sampled_join.py",
-        "        split,\n        on_progress,",
-        "        None,\n        on_progress,",
+        "jobs, split, on_progress, least",
+        "jobs, None, on_progress, least",
         "tests/cli/test_containment.py -k two_sides",
     ),
     Mutant(
