@@ -181,7 +181,7 @@ def unchanged_collection(
     """
     old = previous.collection
     has_signatures = sketch is None or (old.signatures is not None and old.sketch == sketch)
-    has_sets = old.unfiltered_sets is not None or not (isinstance(keep, Spool) and keep.required)
+    has_sets = old.unfiltered_sets is not None or not isinstance(keep, Spool)
     if not has_signatures or not has_sets:
         return None
     rows = previous.rows

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.errors import ArtifactError
 from lshdup.shingling.shingler import NO_SETS, ShingleBatch
 from lshdup.text.file_types import OFFICE_ENDINGS
 from lshdup.utils.arrays import slices_of
@@ -80,14 +79,7 @@ class SetKeeper:
         self._indices.append(indices)
         if spool is None:
             return lambda: sets
-        try:
-            spool.append(sets.values)
-        except ArtifactError:
-            if spool.required:
-                raise
-            self._parts = None
-        if not spool.required:  # These sets only spare reading documents again.
-            return None
+        spool.append(sets.values)
         offsets, end = sets.offsets, self._kept_values
         return lambda: RaggedSets(spool.values()[start:end], offsets)
 
@@ -102,14 +94,9 @@ class SetKeeper:
             sets = RaggedSets.concatenate(self._parts)
             return sets if in_order else sets.take(order)
         sizes = np.concatenate([np.zeros(0, np.int64), *(part.sizes for part in self._parts)])
-        try:
-            if in_order:
-                return RaggedSets.from_sizes(self._spool.values(), sizes)
-            return self._spool.in_order(sizes, order)
-        except ArtifactError:
-            if self._spool.required:
-                raise
-            return None
+        if in_order:
+            return RaggedSets.from_sizes(self._spool.values(), sizes)
+        return self._spool.in_order(sizes, order)
 
 
 def expects_office_documents(names: StringTable) -> bool:

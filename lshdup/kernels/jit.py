@@ -61,7 +61,7 @@ class Kernel:
         hints.pop("return", None)
         module = self.function.__module__.removeprefix(_KERNELS)
         symbol = f"{module}.{self.__name__}"
-        dtypes = {each for hint in hints.values() for each in _type_variables(hint)}
+        dtypes = {each for hint in hints.values() for each in getattr(hint, "__parameters__", ())}
         if not dtypes:
             return {symbol: [_declared(hint) for hint in hints.values()]}
         return {
@@ -170,10 +170,6 @@ def _declared(hint: Any, dtype: Any = None) -> str:
     if hasattr(hint, "_fields"):
         return f"{hint.__name__}({' '.join(map(_declared, get_type_hints(hint).values()))})"
     return {int: "int64", float: "float64", bool: "bool", np.uint64: "uint64"}[hint]
-
-
-def _type_variables(hint: Any) -> list[Any]:
-    return list(getattr(hint, "__parameters__", ()))
 
 
 def _fits(kind: str, declared: str) -> bool:

@@ -49,10 +49,8 @@ def candidate_pairs(
         counts = count_free(rows)
         rows = with_counts(rows.drop("n", "shingles"), counts)
     rows = cut(rows).select("bucket", "tile", "side", "id", "before")
-    unmet = partial(worker_pairs.unmet_rows, recipe)
-    return Tiles(
-        cache(by_tile(rows).mapInArrow(unmet, worker_pairs.TILES)), sources, recipe, counts
-    )
+    unmet = by_tile(rows).mapInArrow(worker_pairs.unmet_rows, worker_pairs.TILES)
+    return Tiles(cache(unmet), sources, recipe, counts)
 
 
 def count_free(rows: "DataFrame") -> "DataFrame":

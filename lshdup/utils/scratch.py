@@ -27,11 +27,9 @@ class Spool:
     """A temporary file of uint64 values that grows during a run, for sets that exceed memory.
 
     folder : where the file is; None: where the system has temporary files.
-    required : whether the run cannot go on if the disk has no room.
     """
 
-    def __init__(self, folder: Path | None, *, required: bool = True) -> None:
-        self.required = required
+    def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         with explained(f"{folder or tempfile.gettempdir()} cannot be written"):
             self._file = temporary_file(folder)

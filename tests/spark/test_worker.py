@@ -37,6 +37,25 @@ def some_tiles(rng, groups):
     return sorted(rows, key=lambda row: row[:2])
 
 
+def tile_rows(buckets, sides, ids, before, sets=None):
+    """Return a table of TILES, with sets (bytes, or None) if there are any."""
+    pa = require("spark", "pyarrow")
+    columns = {
+        "bucket": pa.array(buckets, pa.binary()),
+        "tile": pa.array([0] * len(ids), pa.int64()),
+        "side": pa.array(sides, pa.int32()),
+        "id": pa.array(ids, pa.binary()),
+        "before": pa.array(before, pa.binary()),
+    }
+    return pa.table(columns if sets is None else columns | {"set": pa.array(sets, pa.binary())})
+
+
+def one_tile(ids, sets):
+    """Return the rows of one block of one bucket, of its first band."""
+    n = len(ids)
+    return tile_rows([b"b"] * n, [worker_pairs.WITHIN] * n, ids, [b""] * n, sets)
+
+
 def reference_pairs(rows):
     for (p, a), (q, b) in itertools.combinations(enumerate(rows), 2):
         apart = a[1] == b[1] == worker_pairs.WITHIN or (a[1], b[1]) == (
@@ -49,7 +68,6 @@ def reference_pairs(rows):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_kernels_of_tiles(seed):
-
     rng = np.random.default_rng(seed)
     rows = some_tiles(rng, 12)
     keys = np.concatenate([row[2] for row in rows] or [[]]).astype(np.uint64)
@@ -83,21 +101,16 @@ def test_tiles_are_whole_whatever_the_batches(monkeypatch, size):
     pa = require("spark", "pyarrow")
     rng = np.random.default_rng(size)
     rows = some_tiles(rng, 40)
-    table = pa.table(
-        {
-            "bucket": pa.array([b"%03d" % row[0] for row in rows], pa.binary()),
-            "tile": pa.array([0] * len(rows), pa.int64()),
-            "side": pa.array([row[1] for row in rows], pa.int32()),
-            "id": pa.array([b"%d" % i for i in range(len(rows))], pa.binary()),
-            "before": pa.array([row[2].astype("<u8").tobytes() for row in rows], pa.binary()),
-        }
+    table = tile_rows(
+        [b"%03d" % row[0] for row in rows],
+        [row[1] for row in rows],
+        [b"%d" % i for i in range(len(rows))],
+        [row[2].astype("<u8").tobytes() for row in rows],
     )
-    recipe = make_recipe()
-    whole = pa.Table.from_batches(worker_pairs.unmet_rows(recipe, iter(table.to_batches())))
+    whole = pa.Table.from_batches(worker_pairs.unmet_rows(iter(table.to_batches())))
     monkeypatch.setattr(worker_pairs, "ROWS", 5)
-    cut = pa.Table.from_batches(
-        worker_pairs.unmet_rows(recipe, iter(table.to_batches(max_chunksize=size)))
-    )
+    batches = iter(table.to_batches(max_chunksize=size))
+    cut = pa.Table.from_batches(worker_pairs.unmet_rows(batches))
     assert cut.combine_chunks().equals(whole.combine_chunks())
     expected = sorted({row for pair in reference_pairs(rows) for row in pair})
     assert whole.column("id").to_pylist() == [b"%d" % i for i in expected]
@@ -164,39 +177,20 @@ def test_sets_of_more_bytes_than_arrow_has_offsets_for(monkeypatch):
 def test_what_was_read_once_and_not_again_is_an_error():
     """Its pairs would be lost in silence."""
     pa = require("spark", "pyarrow")
-    sets = [np.arange(5, dtype="<u8").tobytes()] * 2
-    columns = {
-        "bucket": [b"b"] * 2,
-        "tile": [0] * 2,
-        "side": [worker_pairs.WITHIN] * 2,
-        "id": [b"p", b"q"],
-        "before": [b""] * 2,
-    }
-    kinds = {
-        "bucket": pa.binary(),
-        "tile": pa.int64(),
-        "side": pa.int32(),
-        "id": pa.binary(),
-        "before": pa.binary(),
-    }
+    own = np.arange(5, dtype="<u8").tobytes()
 
-    def verified(*sets):
-        table = pa.table(
-            {name: pa.array(values, kinds[name]) for name, values in columns.items()}
-            | {"set": pa.array(sets, pa.binary())}
-        )
-        return pa.Table.from_batches(
-            worker_pairs.verified_rows(make_recipe(), iter(table.to_batches()))
-        ).to_pylist()
+    def verified(ids, *sets):
+        batches = iter(one_tile(ids, sets).to_batches())
+        rows = pa.Table.from_batches(worker_pairs.verified_rows(make_recipe(), batches)).to_pylist()
+        return [(row["a"], row["b"], row["score"]) for row in rows]
 
-    assert [(row["a"], row["b"], row["score"]) for row in verified(*sets)] == [(b"p", b"q", 1.0)]
+    assert verified([b"p", b"q"], own, own) == [(b"p", b"q", 1.0)]
     with pytest.raises(
         InputError, match="'q' was read once, and could not be read the second time"
     ):
-        verified(sets[0], None)
-    for name, values in columns.items():
-        columns[name] = [*values, values[1]]  # another document called q, which was skipped
-    assert [(row["a"], row["b"]) for row in verified(*sets, None)] == [(b"p", b"q")]
+        verified([b"p", b"q"], own, None)
+    # Another document called q, which was skipped.
+    assert verified([b"p", b"q", b"q"], own, own, None) == [(b"p", b"q", 1.0)]
 
 
 def test_a_damaged_row_group_costs_only_its_rows(tmp_path):
@@ -233,24 +227,14 @@ def test_a_damaged_row_group_costs_only_its_rows(tmp_path):
 
 def test_pairs_are_handed_on_in_pieces(monkeypatch):
     pa = require("spark", "pyarrow")
-    n = 12
-    sets = pa.array([np.arange(5, dtype="<u8").tobytes()] * n, pa.binary())
-    columns = [
-        pa.array([b"b"] * n, pa.binary()),
-        pa.array([0] * n, pa.int64()),
-        pa.array([worker_pairs.WITHIN] * n, pa.int32()),
-        pa.array([b"%02d" % i for i in range(n)], pa.binary()),
-        pa.array([b""] * n, pa.binary()),
-        sets,
-    ]
-    batch = pa.RecordBatch.from_arrays(columns, ["bucket", "tile", "side", "id", "before", "set"])
+    ids = [b"%02d" % i for i in range(12)]
+    rows = one_tile(ids, [np.arange(5, dtype="<u8").tobytes()] * 12)
     monkeypatch.setattr(worker_pairs, "PAIRS_GIVEN", 10)
-    given = list(worker_pairs.verified_rows(make_recipe(), iter([batch])))
+    given = list(worker_pairs.verified_rows(make_recipe(), iter(rows.to_batches())))
     table = pa.Table.from_batches(given)
     assert max(map(len, given)) == 10
-    assert list(zip(table["a"].to_pylist(), table["b"].to_pylist(), strict=True)) == list(
-        itertools.combinations([b"%02d" % i for i in range(n)], 2)
-    )
+    found = zip(table["a"].to_pylist(), table["b"].to_pylist(), strict=True)
+    assert list(found) == list(itertools.combinations(ids, 2))
     assert sum(table["candidates"].to_pylist()) == 66
 
 

@@ -189,11 +189,13 @@ class Contents:
             keys = distinct(a[apart] * m + place[apart])[0]
             yield keys // m, keys % m
 
-    def _entries(self, folders: _I64) -> tuple[_I64, _I64]:
-        """Return (row of `folders`, entry): of each group below a folder its first entry."""
+    def _entries(self, folders: _I64, *, once: bool = True) -> tuple[_I64, _I64]:
+        """Return (row of `folders`, entry): all entries below, or of each group the first."""
         starts = self._starts[folders]
         sizes = self._starts[self.tree.ends[folders]] - starts
         row, entry = np.repeat(np.arange(len(folders)), sizes), ranges(starts, sizes)
+        if not once:
+            return row, entry
         first = self._previous[entry] < starts[row]
         return row[first], entry[first]
 
@@ -206,13 +208,16 @@ class Contents:
 
     def shared(self, inside: _I64, holder: _I64) -> _I64:
         """Return the bytes of the groups below both folders: int64 array."""
+        return self._sum_shared(inside, holder, self._weight, once=True)
+
+    def _sum_shared(self, inside: _I64, holder: _I64, values: _I64, *, once: bool) -> _I64:
+        """Return the sums over entries below `inside` (`_entries`) of groups below `holder`."""
         out = np.zeros(len(inside), np.int64)
         sizes = self._starts[self.tree.ends[inside]] - self._starts[inside]
         for start, end in _pieces(sizes, _AT_ONCE):
-            row, entry = self._entries(inside[start:end])
+            row, entry = self._entries(inside[start:end], once=once)
             both = self._is_below(self._group[entry], holder[start:end][row])
-            weights = self._weight[entry[both]]
-            out[start:end] = np.bincount(row[both], weights, end - start)
+            out[start:end] = np.bincount(row[both], values[entry[both]], end - start)
         return out
 
     def describe(self, inside: _I64, holder: _I64, shared: _I64) -> FolderPairs:
@@ -221,14 +226,7 @@ class Contents:
         similarity, containment = shared / (a + b - shared), shared / np.minimum(a, b)
         order = np.lexsort((holder, inside, -containment, -similarity, -shared))
         inside, holder, shared = inside[order], holder[order], shared[order]
-        documents = np.zeros(len(inside), np.int64)
-        starts, ends = self._starts[inside], self._starts[self.tree.ends[inside]]
-        for first, last in _pieces(ends - starts, _AT_ONCE):
-            sizes = (ends - starts)[first:last]
-            row = np.repeat(np.arange(last - first), sizes)
-            entry = ranges(starts[first:last], sizes)
-            both = self._is_below(self._group[entry], holder[first:last][row])
-            documents[first:last] = np.bincount(row[both], self._counts[entry[both]], last - first)
+        documents = self._sum_shared(inside, holder, self._counts, once=False)
         return FolderPairs(
             inside, holder, similarity[order], containment[order],
             self._documents[inside], self._documents[holder], documents, shared,

@@ -41,7 +41,7 @@ PAIRS = 1 << 20
 PAIRS_GIVEN = 1 << 14
 
 
-def unmet_rows(recipe: Recipe, rows: Batches) -> Batches:
+def unmet_rows(rows: Batches) -> Batches:
     """Return the rows of TILES that make a pair in their tile which no earlier band has met.
 
     The other rows need no sets: of similar documents, most pairs are met in the first bands.

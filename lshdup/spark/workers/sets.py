@@ -43,8 +43,6 @@ SET_BYTES = 64 << 20
 #: Bytes of one column, or of one set: offsets of Arrow and sizes of Java's arrays are int32.
 ARROW_BYTES = (1 << 31) - (1 << 16)
 
-Work = Callable[[Recipe, Batches], Batches]
-
 
 def sketch_rows(recipe: Recipe, documents: Batches) -> Batches:
     """Return SKETCHES of documents: a row for each document, with the reason if it is skipped.

@@ -21,7 +21,7 @@ _I64 = NDArray[np.int64]
 _MOST_PARTNERS = 100
 
 #: The kinds of rows, in output order.
-ONLY_A, ONLY_B, CHANGED, SAME = "only a", "only b", "changed", "same"
+KINDS = ONLY_A, ONLY_B, CHANGED, SAME = "only a", "only b", "changed", "same"
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,7 @@ def compare_contents(
 
 
 def _place(row: Difference) -> tuple[int, float, int, int]:
-    kinds = (ONLY_A, ONLY_B, CHANGED, SAME)
-    return kinds.index(row.kind), -row.similarity, row.a, row.b
+    return KINDS.index(row.kind), -row.similarity, row.a, row.b
 
 
 class _Partners:
@@ -177,15 +176,13 @@ class _Partners:
         score = (is_same | ((sets[a] == sets[b]) & (sets[a] != 0))).astype(np.float64)
         rest = score == 0
         score[rest] = self._similarity(a[rest], b[rest])
-        kinds = np.full(len(left), 0)
-        kinds[right < 0], kinds[left < 0] = 1, 2
-        kinds[both] = np.where(is_same, 3, 0)
+        kinds = np.where(right < 0, KINDS.index(ONLY_A), KINDS.index(ONLY_B))
+        kinds[both] = np.where(is_same, KINDS.index(SAME), KINDS.index(CHANGED))
         scores = np.zeros(len(left))
         scores[both] = score
-        words = (CHANGED, ONLY_A, ONLY_B, SAME)
         columns = kinds.tolist(), left.tolist(), right.tolist(), scores.tolist()
         for kind, one, other, each in zip(*columns, strict=True):
-            yield Difference(words[kind], one, other, each)
+            yield Difference(KINDS[kind], one, other, each)
 
 
 def weigh(groups: _I64, weights: _I64, a: FolderContent, b: FolderContent) -> tuple[int, int, int]:

@@ -32,11 +32,12 @@ class Changes:
 
         Errors: as of `in_repository`.
         """
-        changed = [number for path, number in resolve_files(documents) if self._has(path)]
+        changed = [
+            number
+            for path, number in resolve_files(documents)
+            if path in self.in_repository(os.path.dirname(path))  # noqa: PTH120 (bytes path)
+        ]
         return np.isin(files_of(documents), changed)
-
-    def _has(self, path: bytes) -> bool:
-        return path in self.in_repository(os.path.dirname(path))  # noqa: PTH120 (bytes path)
 
     def in_repository(self, folder: bytes) -> set[bytes]:
         """Return the real paths of the files that have changed in the repository of a folder.
