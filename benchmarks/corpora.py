@@ -6,9 +6,10 @@ files of a corpus of a million are the corpus of 1,000. A folder holds 1,000 fil
 """
 
 import argparse
+import contextlib
 import functools
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -179,32 +180,43 @@ def corpus(home: Path, kind: str, documents: int, seed: int = 1) -> Path:
     Cost: about 0.1 ms a natural document.
     """
     folder = home / (f"{kind}-{documents}" if seed == 1 else f"{kind}-{documents}-seed{seed}")
-    made = home / f".{folder.name}.{VERSION}.made"
-    if made.exists() and folder.is_dir():
-        return folder
-    made.unlink(missing_ok=True)
-    shutil.rmtree(folder, ignore_errors=True)
     text = KINDS[kind]
-    for number in range(documents):
-        if number % FOLDER == 0:
-            place = folder / f"{number // FOLDER:04}"
-            place.mkdir(parents=True)
-        with open(f"{place}/{number:07}.txt", "xb", buffering=0) as file:  # noqa: PTH123 (for speed)
-            file.write(text(seed, number))
-    made.touch()
+    with filling(folder, VERSION) as is_missing:
+        for number in range(documents if is_missing else 0):
+            if number % FOLDER == 0:
+                place = folder / f"{number // FOLDER:04}"
+                place.mkdir()
+            with open(f"{place}/{number:07}.txt", "xb", buffering=0) as file:  # noqa: PTH123 (for speed)
+                file.write(text(seed, number))
     return folder
 
 
-def main() -> None:
-    """Make one corpus."""
+@contextlib.contextmanager
+def filling(folder: Path, version: int) -> Iterator[bool]:
+    """Give whether a folder is to be filled; it is then empty, and complete behind the block."""
+    made = folder.parent / f".{folder.name}.{version}.made"
+    if made.exists() and folder.is_dir():
+        yield False
+        return
+    made.unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    yield True
+    made.touch()
+
+
+def main(
+    make: Callable[[Path, str, int, int], Path], kinds: Iterable[str], unit: str = "documents"
+) -> None:
+    """Make one corpus of so many documents or rows, as the command line says."""
     parser = argparse.ArgumentParser(description="Make one corpus of the benchmarks.")
-    parser.add_argument("kind", choices=KINDS)
-    parser.add_argument("documents", type=int)
+    parser.add_argument("kind", choices=kinds)
+    parser.add_argument(unit, type=int)
     parser.add_argument("folder", type=Path, help="where the folder of the corpus goes")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    print(corpus(options.folder, options.kind, options.documents, options.seed))
+    print(make(options.folder, options.kind, getattr(options, unit), options.seed))
 
 
 if __name__ == "__main__":
-    main()
+    main(corpus, KINDS)

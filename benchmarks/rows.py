@@ -6,9 +6,7 @@ rows of a corpus of 1,000. One row in ten is a near-copy of an earlier one, wher
 `python -m benchmarks.rows KIND ROWS FOLDER` makes a corpus to look at.
 """
 
-import argparse
 import itertools
-import shutil
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -18,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.corpora import REPLACED, VOCABULARY, vocabulary, zipf
+from benchmarks.corpora import REPLACED, VOCABULARY, filling, main, vocabulary, zipf
 
 #: Version of the rows, so that the folder of an older suite is not used again.
 VERSION = 1
@@ -88,21 +86,15 @@ def texts_of(kind: str, rows: I64, seed: int = 1) -> Any:
 def corpus(home: Path, kind: str, rows: int, seed: int = 1, jobs: int = 2) -> Path:
     """Return the folder of a corpus below `home`, made if it is not complete, by some processes."""
     folder = home / f"{kind}-rows-{rows}-seed{seed}"
-    made = home / f".{folder.name}.{VERSION}.made"
-    if made.exists() and folder.is_dir():
-        return folder
-    made.unlink(missing_ok=True)
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
     step = min(FILE, max(-(-rows // jobs), _FEW))
     parts = [range(first, min(first + step, rows)) for first in range(0, rows, step)]
     write = partial(_write, folder, kind, seed)
-    if len(parts) == 1:
-        write(parts[0])
-    else:
-        with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
-            list(pool.map(write, parts))
-    made.touch()
+    with filling(folder, VERSION) as is_missing:
+        if is_missing and len(parts) == 1:
+            write(parts[0])
+        elif is_missing:
+            with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+                list(pool.map(write, parts))
     return folder
 
 
@@ -127,16 +119,5 @@ def write_rows(path: Path, kind: str, parts: Any, seed: int = 1) -> None:
             )
 
 
-def main() -> None:
-    """Make one corpus."""
-    parser = argparse.ArgumentParser(description="Make one corpus of rows of the benchmarks.")
-    parser.add_argument("kind", choices=WORDS)
-    parser.add_argument("rows", type=int)
-    parser.add_argument("folder", type=Path, help="where the folder of the corpus goes")
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    print(corpus(options.folder, options.kind, options.rows, options.seed))
-
-
 if __name__ == "__main__":
-    main()
+    main(corpus, WORDS, "rows")

@@ -5,7 +5,7 @@ import shutil
 from functools import partial
 from pathlib import Path
 
-from benchmarks.corpora import FOLDER, text_of
+from benchmarks.corpora import FOLDER, VERSION, filling, text_of
 from benchmarks.measure import Run, cpu_seconds, interleaved, run
 from benchmarks.sections.bench import Bench, installed
 from benchmarks.tables import Cell, Table
@@ -35,15 +35,12 @@ def _corpus(home: Path, kind: str, n: int) -> str:
 
     write = {"pdf": partial(office.pdf, compress=True), "docx": office.docx}[kind]
     folder = home / f"{kind}-{n}"
-    made = home / f".{folder.name}.made"
-    if not made.exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        for number in range(n):
+    with filling(folder, VERSION) as is_missing:
+        for number in range(n if is_missing else 0):
             place = folder / f"{number // FOLDER:04}"
-            place.mkdir(parents=True, exist_ok=True)
+            place.mkdir(exist_ok=True)
             text = text_of("pages", number).decode()
             (place / f"{number:07}.{kind}").write_bytes(write(text))
-        made.touch()
     return folder.name
 
 

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 
@@ -243,6 +243,18 @@ class DocumentList:
     def spans(self) -> NDArray[np.int64]:
         """Bytes to read for each document: int64 array of shape (n,)."""
         return self.sizes if self.locations is None else self.locations.lengths
+
+
+def find_in_lists(lists: Sequence[DocumentList], document: int) -> tuple[DocumentList, int]:
+    """Return the list of a document, and its number in it.
+
+    document : its number, counted from the first list to the last.
+    """
+    for documents in lists:
+        if document < len(documents):
+            return documents, document
+        document -= len(documents)
+    raise IndexError(document)
 
 
 def typed_name(path: bytes) -> bytes:

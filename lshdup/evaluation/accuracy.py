@@ -200,6 +200,10 @@ def band_accuracy(
             )
 
 
+#: Of a bin: see `recall_in_bins`.
+_RecallOfBin = tuple[float, float, int, int, float | None, float | None, float | None, float | None]
+
+
 @dataclass(frozen=True)
 class BandRecall:
     """Share of the true pairs that bands find, in one bin of similarity.
@@ -247,31 +251,38 @@ def band_recall(
             for keys in band_keys(signatures, plan, experiment.jobs):
                 is_found |= keys[left] == keys[right]
             chance = _find_chances(similarity, plan)
-            edges = make_bins(plan.threshold)
-            bins = np.searchsorted(edges[1:-1], similarity, side="right")
-            columns = [
-                np.bincount(bins, weights, len(edges) - 1)
-                for weights in (np.ones(len(bins)), is_found, chance)
-            ]
-            rows = list(zip(edges, edges[1:], *columns, strict=False))
-            if len(rows) > 1:
-                rows.append((edges[0], edges[-1], *(column.sum() for column in columns)))
-            for low, high, n, hits, hoped in rows:
-                yield BandRecall(
-                    sketch.scheme,
-                    sketch.perms,
-                    plan.bands,
-                    plan.rows,
-                    low,
-                    high,
-                    int(n),
-                    int(hits),
-                    *(
-                        (float(hits / n), *bound_share(int(hits), int(n)), float(hoped / n))
-                        if n
-                        else (None,) * 4
-                    ),
-                )
+            for each in recall_in_bins(plan.threshold, similarity, is_found, chance):
+                yield BandRecall(sketch.scheme, sketch.perms, plan.bands, plan.rows, *each)
+
+
+def recall_in_bins(
+    threshold: float,
+    similarity: NDArray[np.float64],
+    is_found: NDArray[np.bool_],
+    chance: NDArray[np.float64],
+) -> Iterator[_RecallOfBin]:
+    """Yield the recall in each bin from the threshold to 1, and in all if there are several.
+
+    A recall is the edges of the bin, the numbers of true and of found pairs, the share of these
+    with its 95 % confidence interval, and the mean chance; None for the last four without pairs.
+
+    similarity, is_found, chance : arrays of shape (n,), of the true pairs.
+    """
+    edges = make_bins(threshold)
+    bins = np.searchsorted(edges[1:-1], similarity, side="right")
+    columns = [
+        np.bincount(bins, weights, len(edges) - 1)
+        for weights in (np.ones(len(bins)), is_found, chance)
+    ]
+    rows = list(zip(edges, edges[1:], *columns, strict=False))
+    if len(rows) > 1:
+        rows.append((edges[0], edges[-1], *(column.sum() for column in columns)))
+    for low, high, n, hits, hoped in rows:
+        counts = low, high, int(n), int(hits)
+        if n:
+            yield *counts, float(hits / n), *bound_share(int(hits), int(n)), float(hoped / n)
+        else:
+            yield *counts, None, None, None, None
 
 
 def make_bins(threshold: float) -> list[float]:

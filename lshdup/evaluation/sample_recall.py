@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.evaluation.accuracy import bound_share, make_bins
+from lshdup.evaluation.accuracy import recall_in_bins
 from lshdup.evaluation.experiment import Experiment
 from lshdup.lsh.sample_plan import SamplePlan
 from lshdup.lsh.samples import sample_sets
@@ -63,23 +63,12 @@ def sample_recall(
     chance = _find_chances(sizes, np.rint(share * sizes).astype(np.int64), plan)
     largest = int(experiment.sets.sizes.max(initial=1))
     promised = plan.promised_from
-    edges = make_bins(plan.threshold)
-    bins = np.searchsorted(edges[1:-1], share, side="right")
     for first, last in ((promised, max(promised, largest)), (1, promised - 1)):
         own = (sizes >= first) & (sizes <= last)
         if first < promised and not own.any():
             return
-        columns = [
-            np.bincount(bins[own], weights, len(edges) - 1)
-            for weights in (np.ones(own.sum()), is_found[own], chance[own])
-        ]
-        rows = list(zip(edges, edges[1:], *columns, strict=False))
-        if len(rows) > 1:
-            rows.append((edges[0], edges[-1], *(column.sum() for column in columns)))
-        for low, high, n, hits, hoped in rows:
-            interval = bound_share(int(hits), int(n)) if n else (None, None)
-            shares = (float(hits / n), *interval, float(hoped / n)) if n else (None,) * 4
-            yield SampleRecall(plan.rate, first, last, low, high, int(n), int(hits), *shares)
+        for each in recall_in_bins(plan.threshold, share[own], is_found[own], chance[own]):
+            yield SampleRecall(plan.rate, first, last, *each)
 
 
 def _find_chances(

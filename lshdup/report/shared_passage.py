@@ -5,7 +5,7 @@ from itertools import chain
 
 import numpy as np
 
-from lshdup.documents.document_list import DocumentList
+from lshdup.documents.document_list import DocumentList, find_in_lists
 from lshdup.documents.reading import read_batch
 from lshdup.errors import InputError
 from lshdup.frozen import dataclass
@@ -90,11 +90,7 @@ class PassageFinder:
         return self._known[document]
 
     def _read(self, document: int) -> tuple[LocatedText, bool] | None:
-        number = document
-        for documents in self._lists:
-            if number < len(documents):
-                break
-            number -= len(documents)
+        documents, number = find_in_lists(self._lists, document)
         if self._params.tokens == "ids":
             return None
         batch = read_batch(documents, np.array([number]))

@@ -23,6 +23,7 @@ from lshdup.documents.readers.lines import (
     list_parsed,
     read_parsed,
 )
+from lshdup.documents.readers.members import Contents
 from lshdup.documents.records import (
     RecordError,
     RecordFields,
@@ -105,7 +106,7 @@ def read_texts(
     lengths: NDArray[np.int64],
     fields: RecordFields,
     buffer: Buffer,
-) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], dict[int, RecordError]]:
+) -> Contents:
     """Return the texts of records of an open file, as `jsonlines.read_texts` does."""
     header = _read_header(file, fields)._replace(id=-1)
     return read_parsed(file, starts, lengths, _parser(header), buffer)

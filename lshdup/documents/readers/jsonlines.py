@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from lshdup.documents.files import Buffer
 from lshdup.documents.readers.lines import SPACES, Parse, find_lines, list_parsed, read_parsed
+from lshdup.documents.readers.members import Contents
 from lshdup.documents.records import (
     RecordError,
     RecordFields,
@@ -79,7 +80,7 @@ def read_texts(
     lengths: NDArray[np.int64],
     fields: RecordFields,
     buffer: Buffer,
-) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], dict[int, RecordError]]:
+) -> Contents:
     """Return the texts of records of an open file.
 
     Parameters

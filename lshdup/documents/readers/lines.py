@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.files import Buffer, read_spans
+from lshdup.documents.readers.members import Contents, join_contents
 from lshdup.documents.records import RecordError, RecordList, SkippedRecord
-from lshdup.kernels.helpers import PADDING
 from lshdup.utils.ragged import StringTable
 from lshdup.utils.system import pread, pread_into
 
@@ -147,18 +147,9 @@ def list_parsed(file: int, records: RecordList, parse: Parse) -> RecordList:
 
 def read_parsed(
     file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64], parse: Parse, buffer: Buffer
-) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], dict[int, RecordError]]:
+) -> Contents:
     """Return the texts of records, as `RecordFiles.texts` does."""
     data, places = read_spans(file, starts, lengths, buffer)
-    lines = data.data
-    texts: list[bytes] = []
-    failed: dict[int, RecordError] = {}
-    for row, (start, length) in enumerate(zip(places.tolist(), lengths.tolist(), strict=True)):
-        try:
-            texts.append(parse(lines[start : start + length])[1])
-        except RecordError as error:
-            failed[row] = error
-            texts.append(b"")
-    sizes = np.fromiter(map(len, texts), np.int64, len(texts))
-    text = np.frombuffer(bytearray().join([*texts, bytes(PADDING)]), np.uint8)
-    return text, np.cumsum(sizes) - sizes, sizes, failed
+    view = data.data
+    each = zip(places.tolist(), lengths.tolist(), strict=True)
+    return join_contents((view[at : at + size] for at, size in each), lambda line: parse(line)[1])

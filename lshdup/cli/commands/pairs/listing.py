@@ -107,11 +107,8 @@ def _find(
 
 def _path(lists: "Sequence[DocumentList]", document: int) -> bytes:
     """Return the file of a document as typed from the current folder."""
-    from lshdup.documents.document_list import typed_name
+    from lshdup.documents.document_list import find_in_lists, typed_name
 
-    for documents in lists:
-        if document < len(documents):
-            break
-        document -= len(documents)
-    path = documents.path(document)
+    documents, number = find_in_lists(lists, document)
+    path = documents.path(number)
     return typed_name(os.path.relpath(path) if documents.home else path)
