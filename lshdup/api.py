@@ -31,7 +31,6 @@ from lshdup.matching.measures import containment, find_containing
 from lshdup.matching.similarity import jaccard
 from lshdup.params import BandParams, ClusterParams, DocumentParams, PairParams, Params
 from lshdup.shingling.shingler import Shingler
-from lshdup.skipped import Skipped
 from lshdup.utils.ragged import RaggedSets, distinct
 
 #: A folder or file, a mapping of names to texts, or texts, whose names are then "0", "1", …
@@ -330,7 +329,7 @@ def _refuse_nothing(documents: Documents, collection: Collection, params: Params
     """Raise InputError if a folder or file holds no documents, or only records without texts."""
     if not isinstance(documents, str | os.PathLike) or len(collection.documents):
         return
-    skipped: list[Skipped] = [each.skipped for each in collection.skipped]
+    skipped = [each.skipped for each in collection.skipped]
     find_documents([os.fsencode(documents)], params.documents, on_skipped=skipped.append)
     row = next((each for each in skipped if each.reason.is_of_row), None)
     if row is not None:

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.evaluation.experiment import Experiment, list_pairs
-from lshdup.kernels import statistics as kernels
 from lshdup.lsh.band_plan import BandPlan, collision_probabilities, half_point_estimate
 from lshdup.lsh.band_table import band_keys
-from lshdup.lsh.signatures import estimate
+from lshdup.lsh.signatures import chances_off, estimate
 from lshdup.matching.pairs import Pairs
 from lshdup.matching.similarity import all_pairs, jaccard
 
@@ -74,8 +73,7 @@ def accuracy(experiment: Experiment, epsilons: Sequence[float], runs: int) -> It
             left, right = list_pairs(n, first, len(exact))
             different, counts = _count_values(exact)
             for at, epsilon in enumerate(epsilons):
-                chances = np.empty(len(different))
-                kernels.chances_off(different, sketch.perms, epsilon + TIE, chances)
+                chances = chances_off(different, sketch.perms, epsilon + TIE)
                 expected[at] += float(chances @ counts)
             for run, signatures in enumerate(signed):
                 error = estimate(signatures, left, right, experiment.jobs).similarity - exact

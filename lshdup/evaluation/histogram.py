@@ -10,14 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.collection.collection import Collection
-from lshdup.documents.preference import preference
-from lshdup.errors import ParameterError
 from lshdup.lsh.candidates import documents_to_compare
 from lshdup.matching import clusters
 from lshdup.matching.copies import ExpandedPairs
 from lshdup.matching.pairs import Columns, Pairs
-from lshdup.params import ClusterParams
 
 
 @dataclass(frozen=True)
@@ -52,7 +48,8 @@ def list_thresholds(lowest: float, step: float) -> list[float]:
 
 
 def make_histogram(
-    collection: Collection,
+    sizes: NDArray[np.int64],
+    order: NDArray[np.int64],
     pairs: Pairs,
     duplicate_of: NDArray[np.int64],
     expanded: ExpandedPairs,
@@ -61,6 +58,8 @@ def make_histogram(
 ) -> list[Step]:
     """Return one step for each threshold.
 
+    sizes : int64 array of shape (n,), size of the shingle set of each document.
+    order : int64 array of shape (n,), documents from the one that is kept first.
     pairs : of representatives, at the lowest threshold or a lower one.
     duplicate_of : int64 array of shape (n,), the representative of each document.
     expanded : the pairs of all documents.
@@ -70,11 +69,7 @@ def make_histogram(
     """
     n = len(duplicate_of)
     documents = n - np.searchsorted(np.sort(expanded.best(n)), levels)
-    try:
-        order = preference(collection.documents, collection.sizes, ClusterParams()).order
-    except ParameterError:  # The store has not kept the order of many DOCS.
-        order = np.arange(n)
-    members = documents_to_compare(duplicate_of, collection.sizes)
+    members = documents_to_compare(duplicate_of, sizes)
     ranked = clusters.rank_documents(members, duplicate_of, order)
     copies = np.bincount(duplicate_of, minlength=n)
     groups = (

@@ -12,6 +12,7 @@ from lshdup.choices import STORED_SCHEMES
 from lshdup.errors import ParameterError
 from lshdup.frozen import dataclass
 from lshdup.kernels import sketch as kernels
+from lshdup.kernels import statistics
 from lshdup.params import SketchParams
 from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.parallel import run_in_parts
@@ -166,3 +167,13 @@ def estimate(
     rows = signatures.shape[1]
     similarity = agreeing / rows
     return Estimate(similarity, np.sqrt(similarity * (1 - similarity) / rows))
+
+
+def chances_off(exact: NDArray[np.float64], perms: int, epsilon: float) -> NDArray[np.float64]:
+    """Return the chance that the estimate of each similarity differs from it by more than epsilon.
+
+    exact : float64 array of shape (n,). The signatures have `perms` independent rows.
+    """
+    chances = np.empty(len(exact))
+    statistics.chances_off(exact, perms, epsilon, chances)
+    return chances

@@ -59,6 +59,14 @@ def jaccard(
     return out
 
 
+def keep_possible(
+    left: NDArray[np.uint32], right: NDArray[np.uint32], sizes: NDArray[np.int64], threshold: float
+) -> PairArrays:
+    """Return the pairs whose sizes allow this similarity, moved to the front of the arrays."""
+    n = kernels.possible_pairs(left, right, sizes, threshold)
+    return left[:n], right[:n]
+
+
 def verify(
     pieces: Iterable[tuple[NDArray[np.uint32], NDArray[np.uint32]]],
     sizes: NDArray[np.int64],
@@ -79,17 +87,13 @@ def verify(
     of its cluster exceed the limit.
     """
 
-    def possible() -> Iterator[PairArrays]:
-        for left, right in pieces:
-            n = kernels.possible_pairs(left, right, sizes, threshold)
-            yield left[:n], right[:n]
-
     def score(
         sets: RaggedSets, left: NDArray[np.uint32], right: NDArray[np.uint32]
     ) -> NDArray[np.float64]:
         return jaccard(sets, left, right, jobs, threshold)
 
-    for left, right, similarity in score_pairs(possible(), sizes, source, score):
+    possible = (keep_possible(*piece, sizes, threshold) for piece in pieces)
+    for left, right, similarity in score_pairs(possible, sizes, source, score):
         keep = similarity >= threshold
         yield left[keep], right[keep], similarity[keep]
 

@@ -40,13 +40,22 @@ class NamedDocument:
 
     def text(self, params: ShingleParams) -> bytes:
         """Return the text as UTF-8. Raise InputError if the document has none."""
-        return self.decode(*self.content(), params).utf8
+        return self._decode(*self.content(), params).utf8
 
     def utf8(self, params: ShingleParams) -> bytes:
         """Return what shingles are made of: the text as UTF-8, or the ids."""
-        return self.ids() if params.tokens == "ids" else self.text(params)
+        return self.read(params).text.utf8
 
-    def decode(self, raw: bytes, is_text: bool, params: ShingleParams) -> "Text":
+    def read(self, params: ShingleParams) -> "DocumentRead":
+        """Return the document with its text. Raise InputError if it has none."""
+        from lshdup.text.decoding import Text
+
+        raw, is_text = self.content()
+        is_ids = params.tokens == "ids"
+        text = Text(self.ids()) if is_ids else self._decode(raw, is_text, params)
+        return DocumentRead(self, len(raw), text)
+
+    def _decode(self, raw: bytes, is_text: bool, params: ShingleParams) -> "Text":
         """Decode the bytes of the document. Raise InputError if they are no text."""
         from lshdup.text.decoding import decode, decode_record
         from lshdup.text.mail import MailRules
@@ -117,6 +126,19 @@ class NamedDocument:
             raise InputError(message, remedy)
         start = batch.starts[0]
         return batch.text[start : start + batch.lengths[0]].tobytes(), batch.is_text
+
+
+@dataclass(frozen=True)
+class DocumentRead:
+    """A document that was read.
+
+    size : bytes of its file.
+    text : its text, or its ids.
+    """
+
+    named: NamedDocument
+    size: int
+    text: "Text"
 
 
 def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.kernels import sets as kernels
 from lshdup.lsh.candidates import PairArrays
 from lshdup.lsh.signatures import estimate
 from lshdup.matching import similarity
@@ -48,8 +47,7 @@ class Verifier:
             if self._only_estimate:
                 yield self._estimate(left, right)
                 continue
-            possible = kernels.possible_pairs(left, right, self._sizes, self._threshold)
-            left, right = left[:possible], right[:possible]
+            left, right = similarity.keep_possible(left, right, self._sizes, self._threshold)
             known_gone = self._is_gone[right]
             rest = left[known_gone], right[known_gone]
             left, right = left[~known_gone], right[~known_gone]

@@ -7,6 +7,8 @@ from lshdup.cli.columns import column_names
 from lshdup.cli.findings import warn_of_changes
 from lshdup.cli.printing import print_rows
 from lshdup.cli.session import Session
+from lshdup.errors import ParameterError
+from lshdup.params import ClusterParams
 
 if TYPE_CHECKING:
     from lshdup.cli.find_pairs import PairsListed
@@ -22,12 +24,19 @@ def print_histogram(
     """Print the histogram, and draw it with --plot."""
     import numpy as np
 
+    from lshdup.documents.preference import preference
     from lshdup.evaluation.histogram import list_thresholds, make_histogram
     from lshdup.utils.ragged import distinct
 
-    levels = list_thresholds(answer.threshold, options["step"])
+    levels, sizes = list_thresholds(answer.threshold, options["step"]), answer.collection.sizes
+    documents = answer.collection.documents
+    try:
+        order = preference(documents, sizes, ClusterParams()).order
+    except ParameterError:  # The store has not kept the order of many DOCS.
+        order = np.arange(len(documents))
     steps = make_histogram(
-        answer.collection,
+        sizes,
+        order,
         answer.distinct_pairs,
         answer.duplicate_of,
         answer.pairs,
@@ -35,13 +44,13 @@ def print_histogram(
         options["examples"],
     )
     named = distinct(np.concatenate([each for step in steps for each in step.examples[:2]]))[0]
-    warn_of_changes(session, answer.collection.documents, named.astype(np.int64))
+    warn_of_changes(session, documents, named.astype(np.int64))
     columns = column_names("pairs-histogram", optional=options["examples"] > 0)
     print_rows(
         session.console,
         target,
         columns,
-        _rows(steps, answer.collection.documents, with_examples=options["examples"] > 0),
+        _rows(steps, documents, with_examples=options["examples"] > 0),
     )
     if options["plot"] is not None:
         from lshdup.evaluation.plots import draw_histogram

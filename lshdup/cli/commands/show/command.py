@@ -24,18 +24,16 @@ from lshdup.cli.options import (
 from lshdup.cli.printing import make_target, print_rows
 from lshdup.cli.session import open_session
 from lshdup.errors import InputError
-from lshdup.frozen import dataclass
 from lshdup.params import ClusterParams, ShingleParams, SketchParams
 from lshdup.utils.messages import count_of, decimal, printable
 from lshdup.utils.parts import visible_text
-from lshdup.workspace.lookup import NamedDocument, look_up, merge_shingle_params, of_documents
+from lshdup.workspace.lookup import DocumentRead, look_up, merge_shingle_params, of_documents
 
 if TYPE_CHECKING:
     from lshdup.cli.output.target import Target
     from lshdup.collection.collection import Collection
     from lshdup.report.comparison import Comparison
     from lshdup.shingling.shingle_filter import ShingleFilter
-    from lshdup.text.decoding import Text
     from lshdup.utils.json_cells import Cell
 
 
@@ -154,7 +152,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         if stored is not None:
             say_last_run(session.console, stored)
         params = merge_shingle_params(stored, session.request.given)
-        a, b = (_read(each, params) for each in named)
+        a, b = (each.read(params) for each in named)
         for each in (a, b):
             if each.named.note:
                 session.console.say(each.named.note)
@@ -182,34 +180,12 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         return session.console.exit_code
 
 
-@dataclass(frozen=True)
-class _Document:
-    """A document to show.
-
-    size : bytes of its file.
-    text : its text, or its ids.
-    """
-
-    named: NamedDocument
-    size: int
-    text: "Text"
-
-
-def _read(named: NamedDocument, params: ShingleParams) -> _Document:
-    from lshdup.text.decoding import Text
-
-    raw, is_text = named.content()
-    is_ids = params.tokens == "ids"
-    text = Text(named.ids()) if is_ids else named.decode(raw, is_text, params)
-    return _Document(named, len(raw), text)
-
-
 def _sketch(stored: "Collection | None") -> SketchParams | None:
     """Return how the store makes signatures; None without a store."""
     return stored.sketch if stored is not None else None
 
 
-def _warn_if_changed(console: Console, document: _Document, params: ShingleParams) -> None:
+def _warn_if_changed(console: Console, document: DocumentRead, params: ShingleParams) -> None:
     from lshdup.shingling.shingler import Shingler, fingerprint_sets
 
     collection = document.named.collection
@@ -273,7 +249,7 @@ def _rows(comparison: "Comparison") -> "Iterator[tuple[Cell, ...]]":
         )
 
 
-def _describe_document(document: _Document, tokens: int, shingles: int) -> dict[str, Any]:
+def _describe_document(document: DocumentRead, tokens: int, shingles: int) -> dict[str, Any]:
     text = document.text
     return {
         "name": document.named.name,
@@ -290,7 +266,7 @@ def _describe_document(document: _Document, tokens: int, shingles: int) -> dict[
 
 
 def _object(
-    a: _Document, b: _Document, comparison: "Comparison", params: ShingleParams
+    a: DocumentRead, b: DocumentRead, comparison: "Comparison", params: ShingleParams
 ) -> dict[str, Any]:
     shared, tokens = comparison.shared, (len(comparison.a.tokens), len(comparison.b.tokens))
     rows = (dict(zip(column_names("show"), row, strict=True)) for row in _rows(comparison))
@@ -304,8 +280,8 @@ def _object(
 
 
 def _picture(
-    a: _Document,
-    b: _Document,
+    a: DocumentRead,
+    b: DocumentRead,
     comparison: "Comparison",
     params: ShingleParams,
     target: "Target",
@@ -384,7 +360,7 @@ def _picture(
     yield ""  # It separates the outputs of several runs, as of xargs.
 
 
-def _describe_format(document: _Document) -> str:
+def _describe_format(document: DocumentRead) -> str:
     """Return the formats of a document from the outside in, for instance gzip, HTML UTF-8."""
     parts = [document.text.packed] if document.text.packed else []
     if document.text.office:
