@@ -36,7 +36,6 @@ from lshdup.store import results_io
 from lshdup.store.store import Store
 from lshdup.utils.ragged import RaggedSets, StringTable
 from lshdup.workspace import clustering
-from lshdup.workspace import pairs as workspace_pairs
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 from tests import reference
@@ -46,35 +45,18 @@ from tests.reference import path_key
 # --- the stage against the obvious loop -----------------------------------------------------------
 
 
-def obvious_groups(sets, is_candidate, order, threshold):
+def obvious_groups(sets, is_candidate, order, threshold, linkage="representative"):
     """Return (representative, similarity) of each document with tokens.
 
-    Each document, in order of preference, takes all remaining documents that are similar enough.
+    Each document, in order of preference, takes all remaining documents that are similar enough to
+    it; by single linkage also those similar enough to one that it has taken.
     """
     found = {}
     for d in order:
         if sets[d] and d not in found:
             found[d] = (d, 1.0)
-            for e in range(len(sets)):
-                if (
-                    sets[e]
-                    and e not in found
-                    and is_candidate(d, e)
-                    and reference.jaccard(sets[d], sets[e]) >= threshold
-                ):
-                    found[e] = (d, reference.jaccard(sets[d], sets[e]))
-    return found
-
-
-def obvious_components(sets, is_candidate, order, threshold):
-    """Return the components of the pairs; the most preferred document of each represents it."""
-    found = {}
-    for d in order:
-        if sets[d] and d not in found:
-            found[d] = (d, 1.0)
-            todo = [d]
-            while todo:
-                a = todo.pop()
+            taking = [d]
+            for a in taking:
                 for e in range(len(sets)):
                     if (
                         sets[e]
@@ -83,7 +65,8 @@ def obvious_components(sets, is_candidate, order, threshold):
                         and reference.jaccard(sets[a], sets[e]) >= threshold
                     ):
                         found[e] = (d, reference.jaccard(sets[d], sets[e]))
-                        todo.append(e)
+                        if linkage == "single":
+                            taking.append(e)
     return found
 
 
@@ -132,8 +115,8 @@ class Made:
         return a == b or (min(a, b), max(a, b)) in self.candidates
 
     def expected(self, linkage, threshold):
-        obvious = obvious_components if linkage == "single" else obvious_groups
-        return obvious(self.sets, self.is_candidate, self.order.tolist(), threshold)
+        order = self.order.tolist()
+        return obvious_groups(self.sets, self.is_candidate, order, threshold, linkage)
 
     def cluster_buckets(self, linkage, threshold, jobs=1, source=None):
         source = source or self.ragged.take
@@ -607,8 +590,8 @@ def test_laws_on_the_sample_corpus(run, sample_sets, threshold, options):
 def test_single_linkage_is_what_pairs_connect(run, sample_sets):
     names = sorted(sample_sets, key=os.fsencode)
     order = sorted(range(len(names)), key=lambda i: (path_key(names[i]), os.fsencode(names[i])))
-    expected = obvious_components(
-        [sample_sets[name] for name in names], lambda *_: True, order, 0.5
+    expected = obvious_groups(
+        [sample_sets[name] for name in names], lambda *_: True, order, 0.5, "single"
     )
     for options in (["--exact"], ["--recall", "0.9999", "--perms", "256"]):
         rows = parsed(
@@ -992,24 +975,6 @@ def test_what_vanishes_meanwhile_is_never_dropped_nor_a_reason_to_drop(
     assert sorted(names) == ["d/alone", "d/new/a", "d/new/b", "d/old/a", "d/x"]
     assert names_of(documents, found.clusters.dropped) == ["d/new/b", "d/old/a"]
     assert not (tmp_path / ".lshdup/clusters.npz").exists()
-
-
-def test_a_bucket_of_very_many_is_said_before(tmp_path, monkeypatch):
-    for i in range(4):
-        (tmp_path / f"{i}").write_text(" ".join(map(str, range(100 + i))))
-    monkeypatch.setattr(workspace_pairs, "_MANY_PAIRS", 6)
-    for limit, expected in ((0, True), (3, False)):
-        said = []
-        steps = Workspace(None, said.append)
-        request = Request((bytes(tmp_path),), DocumentParams(), {"bands": 128, "rows": 1}, 1)
-        found = steps.find_clusters(
-            steps.load_or_build_index(request), ClusterParams(max_bucket=limit), request
-        )
-        assert found.buckets.largest == 4
-        assert (
-            any("a bucket has 4 documents" in line and "--max-bucket" in line for line in said)
-            == expected
-        )
 
 
 def test_a_table_with_documents_that_are_not_compared(tmp_path):

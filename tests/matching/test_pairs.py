@@ -13,7 +13,7 @@ from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.matching import copies
 from lshdup.matching.copies import expand_pairs
 from lshdup.matching.pairs import Pairs, gather_pairs
-from lshdup.params import DocumentParams, PairParams
+from lshdup.params import ClusterParams, DocumentParams, PairParams
 from lshdup.workspace import pairs as workspace_pairs
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
@@ -166,22 +166,20 @@ def test_columns_print_as_rows(tmp_path: Path, kind, names):
     assert printed[2] == {"csv": b"a,b,s\n", "json": b"[]\n"}.get(kind, b"")
 
 
-def test_a_bucket_of_very_many_pairs_is_said_before_they_are_compared(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("stage", "pairs"), [("pairs", ": their 6 pairs"), ("clusters", "")])
+def test_a_bucket_of_very_many_is_said_before_it_is_compared(tmp_path, monkeypatch, stage, pairs):
     for i in range(4):
         (tmp_path / f"{i}").write_text(" ".join(map(str, range(100 + i))))
     monkeypatch.setattr(workspace_pairs, "_MANY_PAIRS", 6)
     for limit, expected in ((0, True), (3, False)):
         said = []
         steps = Workspace(None, said.append)
-        indexed = steps.load_or_build_index(
-            Request((bytes(tmp_path),), DocumentParams(), {"bands": 128, "rows": 1}, 1)
-        )
-        found = steps.find_pairs(indexed, PairParams(max_bucket=limit), 1)
+        request = Request((bytes(tmp_path),), DocumentParams(), {"bands": 128, "rows": 1}, 1)
+        indexed = steps.load_or_build_index(request)
+        if stage == "pairs":
+            found = steps.find_pairs(indexed, PairParams(max_bucket=limit), 1)
+        else:
+            found = steps.find_clusters(indexed, ClusterParams(max_bucket=limit), request)
         assert found.buckets.largest == 4
-        assert (
-            any(
-                "a bucket has 4 documents: their 6 pairs" in line and "--max-bucket" in line
-                for line in said
-            )
-            == expected
-        )
+        lines = [line for line in said if f"a bucket has 4 documents{pairs}" in line]
+        assert any("--max-bucket" in line for line in lines) == expected

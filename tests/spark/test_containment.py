@@ -17,7 +17,7 @@ from lshdup.workspace.containment import joining
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 from tests.conftest import ROOT
-from tests.spark.test_pipeline import bare, session  # noqa: F401 (a fixture)
+from tests.spark.test_pipeline import bare, frame, on_spark, session  # noqa: F401 (a fixture)
 
 pytestmark = pytest.mark.spark
 
@@ -82,7 +82,7 @@ def documents(session, tmp_path, monkeypatch):  # noqa: F811
     Path("d").mkdir()
     for name, text in texts.items():
         Path("d", name).write_text(text)
-    return session.createDataFrame(list(texts.items()), "id string, text string")
+    return frame(session, texts)
 
 
 @pytest.mark.parametrize(
@@ -132,8 +132,7 @@ def test_floor_that_is_known_before_pairs_are_made(documents, monkeypatch):
 
 @pytest.mark.parametrize("texts", [{"a": "x y z", "b": "u v w"}, {"a": "", "b": " "}])
 def test_nothing_inside(session, texts):  # noqa: F811
-    documents = session.createDataFrame(list(texts.items()), "id string, text string")
-    with containment.find_contained_pairs(documents) as compared:
+    with containment.find_contained_pairs(frame(session, texts)) as compared:
         assert by_spark(compared) == []
         assert compared.tiles.found() == {"candidates": 0, "pairs": 0}
 
@@ -141,13 +140,11 @@ def test_nothing_inside(session, texts):  # noqa: F811
 def test_command(session, run, monkeypatch, capfdbinary):  # noqa: F811
     """The listing of the local engine, and its advice."""
     monkeypatch.chdir(ROOT)
-    from lshdup.cli.main import lshdup
-
     options = ["sample_corpus", "--measure", "containment", "-t", "0.8"]
     expected = run("pairs", *options, "--no-store", cwd=ROOT)
-    code = lshdup.main(["pairs", *options, "--engine", "spark"], standalone_mode=False)
+    code = on_spark("pairs", *options)
     out, err = capfdbinary.readouterr()
-    assert (code or 0, out) == (0, bare(expected.out))
+    assert (code, out) == (0, bare(expected.out))
     assert b"-> samples of 1 shingle in 8" in err
     assert b"chance to miss a pair of containment 0.8: 1 %" in err
     assert b"--engine local --exact finds all" in err
@@ -155,7 +152,7 @@ def test_command(session, run, monkeypatch, capfdbinary):  # noqa: F811
 
 
 def test_the_measure_has_its_own_function(session):  # noqa: F811
-    documents = session.createDataFrame([("a", "x")], "id string, text string")
+    documents = frame(session, {"a": "x"})
     with pytest.raises(ParameterError, match="the measure is containment"):
         pipeline.find_near_duplicates(documents, asked=PairParams(measure="containment"))
     with containment.find_contained_pairs(documents, ShingleParams(tokens="char")) as compared:

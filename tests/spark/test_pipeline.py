@@ -59,7 +59,10 @@ QUICK = {
 }
 
 
-def java():
+def require_spark():
+    """Skip without pyspark, its packages and Java, but fail if LSHDUP_REQUIRE names spark."""
+    for package in ("pyspark", "pandas", "pyarrow"):
+        require("spark", package)
     if shutil.which("java") is None:
         if "spark" in os.environ.get("LSHDUP_REQUIRE", "").split(","):
             pytest.fail("there is no Java")
@@ -68,10 +71,7 @@ def java():
 
 @pytest.fixture(scope="module")
 def session():
-    require("spark", "pyspark")
-    require("spark", "pandas")
-    require("spark", "pyarrow")
-    java()
+    require_spark()
     os.environ["PYTHONPATH"] = os.pathsep.join(
         dict.fromkeys([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     )
@@ -80,8 +80,7 @@ def session():
 
 
 def local(run, *arguments, cwd=ROOT):
-    rows = run("pairs", *arguments, "--no-store", "-q", cwd=cwd).rows
-    return sorted(tuple(row[:3]) for row in rows)
+    return triples(run("pairs", *arguments, "--no-store", "-q", cwd=cwd))
 
 
 def bare(listing):
@@ -105,6 +104,30 @@ def compared(
     recipe = make_recipe(shingle, SketchParams(), band, asked)
     recipe = replace(recipe, max_bytes=files.max_bytes)
     return spark_pipeline.Comparison(documents.sources, recipe, asked.max_bucket)
+
+
+def frame(session, texts):
+    """Return a DataFrame of texts by name."""
+    return session.createDataFrame(list(texts.items()), "id string, text string")
+
+
+def near(documents, threshold=0.6, **asked):
+    """Return the comparison of a DataFrame."""
+    return spark_pipeline.find_near_duplicates(
+        documents, band=BandParams(threshold=threshold), asked=PairParams(**asked)
+    )
+
+
+def on_spark(*arguments):
+    """Run a command in this process, through the session that is there; return the exit code."""
+    from lshdup.cli.main import lshdup
+
+    return lshdup.main([*arguments, "--engine", "spark"], standalone_mode=False) or 0
+
+
+def triples(result):
+    """Return names and similarity of the pairs that the local engine prints, in order."""
+    return sorted(tuple(row[:3]) for row in result.rows)
 
 
 def texts_of(n):
@@ -222,12 +245,11 @@ def rows(tmp_path_factory):
 def test_rows(session, run, rows, monkeypatch, name, skipped, code):
     monkeypatch.chdir(rows)
     fields = DocumentParams(text_field="body", id_field="key")
-    options = ("--text-field", "body", "--id-field", "key", "-t", "0.6", "--no-store")
     with compared(session, [name], BandParams(threshold=0.6), files=fields) as comparison:
         assert sum(comparison.summary().skipped.values()) == skipped
         found = collected(comparison)
-    printed = run("pairs", name, *options, cwd=rows, code=code)
-    assert found == sorted(tuple(row[:3]) for row in printed.rows)
+    printed = run("pairs", name, *FIELDS, "-t", "0.6", "--no-store", cwd=rows, code=code)
+    assert found == triples(printed)
     assert len(found) > 1500
 
 
@@ -253,7 +275,7 @@ def test_rows_of_several_fields_and_small_ones(session, run, tmp_path, monkeypat
         found = collected(comparison)
     options = ("--text-field", "a,b", "--id-field", "key", "-t", "0.6", "--min-tokens", "5")
     printed = run("pairs", form.removeprefix("file:"), *options, "--no-store")
-    assert found == sorted(tuple(row[:3]) for row in printed.rows)
+    assert found == triples(printed)
     assert found
 
 
@@ -272,23 +294,18 @@ def test_arrow_with_long_offsets(session, run, monkeypatch, capfdbinary):
 def test_small_blocks_change_nothing(session, monkeypatch):
     """One key, and one set of exact duplicates, over many tasks: every pair once."""
     texts = texts_of(90)
-    documents = session.createDataFrame(list(texts.items()), "id string, text string").repartition(
-        3
-    )
-    band = BandParams(threshold=0.6)
-    with spark_pipeline.find_near_duplicates(documents, band=band) as whole:
+    documents = frame(session, texts).repartition(3)
+    with near(documents) as whole:
         expected = collected(whole)
         counts = whole.tiles.found()
     assert len(expected) == len({row[:2] for row in expected})
-    with spark_pipeline.find_near_duplicates(
-        documents, band=band, asked=PairParams(max_bucket=1000)
-    ) as distinct:
+    with near(documents, max_bucket=1000) as distinct:
         assert collected(distinct) == expected
         assert distinct.tiles.found() == counts
     monkeypatch.setattr(spark_tiles, "BLOCK_DOCUMENTS", 7)
     monkeypatch.setattr(spark_pipeline, "BLOCK_COPIES", 4)
     monkeypatch.setattr(spark_tiles, "MANY_ROWS", 3)
-    with spark_pipeline.find_near_duplicates(documents, band=band) as tiled:
+    with near(documents) as tiled:
         assert collected(tiled) == expected
         assert tiled.tiles.found()["pairs"] == counts["pairs"]
         assert tiled.tiles.rows.select("tile").distinct().count() > 5
@@ -302,7 +319,7 @@ def test_small_blocks_change_nothing(session, monkeypatch):
 )
 def test_nothing_near(session, texts):
     """Without pairs, or with pairs of exact duplicates only, there is an answer with counts."""
-    documents = session.createDataFrame(list(texts.items()), "id string, text string")
+    documents = frame(session, texts)
     copies = [("a", "b", "1.0")] if len(texts) == 3 else []
     with spark_pipeline.find_near_duplicates(documents) as comparison:
         assert comparison.summary().documents == len(texts)
@@ -318,16 +335,13 @@ def test_max_bucket(session, run, tmp_path):
     texts = texts_of(90)
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
-    documents = session.createDataFrame(list(texts.items()), "id string, text string")
-    with spark_pipeline.find_near_duplicates(
-        documents, band=BandParams(threshold=0.6), asked=PairParams(max_bucket=20)
-    ) as comparison:
+    with near(frame(session, texts), max_bucket=20) as comparison:
         found = collected(comparison)
         largest, _, buckets, kinds, _ = comparison.bucket_counts()
         counts = comparison.tiles.found()
     arguments = [*sorted(texts), "-t", "0.6", "--max-bucket", "20", "--no-store", "-v"]
     printed = run("pairs", *arguments, cwd=tmp_path)
-    assert found == sorted(tuple(row[:3]) for row in printed.rows)
+    assert found == triples(printed)
     assert len(found) == len({row[:2] for row in found})
     assert (
         f"{counts['candidates']} candidate pairs -> {counts['pairs']} pairs; with all copies"
@@ -340,11 +354,8 @@ def test_max_bucket(session, run, tmp_path):
 
 def test_no_task_gets_all_rows_of_a_bucket(session):
     """No window over buckets or centres counts rows: a window's rows are those of one task."""
-    documents = session.createDataFrame(list(texts_of(30).items()), "id string, text string")
     with (
-        spark_pipeline.find_near_duplicates(
-            documents, asked=PairParams(max_bucket=4)
-        ) as comparison,
+        near(frame(session, texts_of(30)), 0.8, max_bucket=4) as comparison,
         spark_clusters.Clusters(comparison) as groups,
     ):
         covered = comparison.distinct_sets.select("first.id").limit(3)
@@ -389,10 +400,7 @@ def test_sets_are_made_of_what_has_candidates(session, monkeypatch):
         "a": "x y z u v w q",
         "b": "x y z u v w r",
     }
-    documents = session.createDataFrame(list(texts.items()), "id string, text string")
-    with spark_pipeline.find_near_duplicates(
-        documents, band=BandParams(threshold=0.5)
-    ) as comparison:
+    with near(frame(session, texts), 0.5) as comparison:
         tiles = comparison.tiles
         sets = spark_tiles.sets_of(
             comparison.sources, tiles.rows, tiles.counts[1], comparison.recipe
@@ -442,14 +450,12 @@ def test_nothing_is_kept_afterwards(session, monkeypatch, tmp_path, folder):
     """Neither stages of a comparison, nor rounds, nor files of checkpoints."""
     monkeypatch.setattr(spark_clusters, "FEW_PAIRS", 10)
     monkeypatch.setattr(spark_tiles, "BLOCK_DOCUMENTS", 7)
-    documents = session.createDataFrame(list(texts_of(60).items()), "id string, text string")
+    documents = frame(session, texts_of(60))
     before = persistent(session)
     if folder:  # which a session that has one cannot be made to forget
         session.sparkContext.setCheckpointDir(tmp_path.as_uri())
     monkeypatch.setattr(caching, "_has_folder", lambda _: folder)
-    with spark_pipeline.find_near_duplicates(
-        documents, band=BandParams(threshold=0.6)
-    ) as comparison:
+    with near(documents) as comparison:
         collected(comparison)
         with spark_clusters.Clusters(comparison) as groups:
             assert sum(groups.counts[1:3]) == 60
@@ -510,12 +516,10 @@ def by_spark(monkeypatch):
 
 def outcome(session, run, monkeypatch, capfdbinary, arguments, cwd, code=0):
     """Return stdout and stderr of a command: of the local engine, and of Spark."""
-    from lshdup.cli.main import lshdup
-
     monkeypatch.chdir(cwd)
     expected = run(*arguments, "--no-store", cwd=cwd, code=code)
     capfdbinary.readouterr()
-    assert (lshdup.main([*arguments, "--engine", "spark"], standalone_mode=False) or 0) == code
+    assert on_spark(*arguments) == code
     out, err = capfdbinary.readouterr()
     return bare(expected.out), out, expected.err, err.decode()
 
@@ -565,24 +569,15 @@ def mixed(tmp_path_factory):
     return folder
 
 
+#: The fields of the records of `rows` and `mixed`.
+FIELDS = ("--text-field", "body", "--id-field", "key")
+
+
 @pytest.mark.parametrize(
     ("options", "code"),
     [
-        (("--text-field", "body", "--id-field", "key", "--max-bytes", "2000"), 2),
-        (
-            (
-                "--text-field",
-                "body",
-                "--id-field",
-                "key",
-                "--hidden",
-                "--exclude",
-                "*.parquet",
-                "--exclude",
-                "[ab]*",
-            ),
-            0,
-        ),
+        ((*FIELDS, "--max-bytes", "2000"), 2),
+        ((*FIELDS, "--hidden", "--exclude", "*.parquet", "--exclude", "[ab]*"), 0),
         (("--id-field", "key"), 2),  # without --text-field, files in folders are documents
         (("--include", "*.txt", "--include", "*.html"), 0),
     ],
@@ -616,7 +611,7 @@ def test_a_folder_of_all_kinds(session, run, monkeypatch, capfdbinary, mixed, op
 def test_pieces(session, run, mixed, monkeypatch, capfdbinary):
     """Files of records in several pieces: every record once, and bad ones by number."""
     monkeypatch.setattr(inputs, "TASK_BYTES", 700)
-    arguments = ["pairs", "docs", "-t", "0.6", "-v", "--text-field", "body", "--id-field", "key"]
+    arguments = ["pairs", "docs", "-t", "0.6", "-v", *FIELDS]
     expected, out, expected_said, said = outcome(
         session, run, monkeypatch, capfdbinary, arguments, mixed, 2
     )
@@ -636,27 +631,10 @@ def test_uris_of_rows(session, run, mixed, monkeypatch, capfdbinary):
         for name in ("a [1].NDJSON", "z.jsonl.gz", "notes.txt", "page.html", "q.parquet"):
             shutil.copy(mixed / "docs" / name, folder / name)
     monkeypatch.chdir(mixed)
-    options = [
-        "-t",
-        "0.6",
-        "-v",
-        "--text-field",
-        "body",
-        "--id-field",
-        "key",
-        "--max-bytes",
-        "2000",
-    ]
+    options = ["-t", "0.6", "-v", *FIELDS, "--max-bytes", "2000"]
     expected = run("pairs", folder.name, *options, "--no-store", cwd=mixed, code=2)
-    from lshdup.cli.main import lshdup
-
     by_spark(monkeypatch)
-    assert (
-        lshdup.main(
-            ["pairs", f"file:{folder}", *options, "--engine", "spark"], standalone_mode=False
-        )
-        == 2
-    )
+    assert on_spark("pairs", f"file:{folder}", *options) == 2
     out, err = capfdbinary.readouterr()
 
     def rows(text):  # what is first of two names follows from how they are called
@@ -710,8 +688,6 @@ def written(folder):
 def test_what_spark_writes(session, run, tmp_path, monkeypatch, capfdbinary):
     """JSON Lines are those of the local engine; Parquet has bytes if a name is not UTF-8."""
     pq = require("spark", "pyarrow.parquet")
-    from lshdup.cli.main import lshdup
-
     (tmp_path / "docs").mkdir()
     for name in (b"\xff.txt", b"a.txt", "ü\n.txt".encode()):
         Path(os.fsdecode(os.fsencode(tmp_path) + b"/docs/" + name)).write_text(
@@ -720,12 +696,7 @@ def test_what_spark_writes(session, run, tmp_path, monkeypatch, capfdbinary):
     monkeypatch.chdir(tmp_path)
 
     def command(name, *options, cwd="docs"):
-        return (
-            lshdup.main(
-                [name, cwd, "-t", "0.9", "--engine", "spark", *options], standalone_mode=False
-            )
-            or 0
-        )
+        return on_spark(name, cwd, "-t", "0.9", *options)
 
     assert command("pairs", "-o", "x.jsonl", "--check") == 1
     assert command("pairs", "--check", cwd="docs/a.txt") == 2
@@ -804,18 +775,15 @@ def test_a_failed_write_leaves_no_folder(session, tmp_path):
     failing = session.range(3).select(
         f.raise_error(f.lit("an error of a task")).cast("binary").alias("a")
     )
+    ids = session.createDataFrame([(b"a",)], "id binary")
     for kind in ("json", "parquet"):
         place = tmp_path / kind
         with pytest.raises(Exception, match="an error of a task"):
-            outputs.write(
-                failing, str(place), kind, session.createDataFrame([(b"a",)], "id binary")
-            )
+            outputs.write(failing, str(place), kind, ids)
         assert not place.exists()
         place.mkdir()
         with pytest.raises(Exception, match="PATH_ALREADY_EXISTS"):
-            outputs.write(
-                failing, str(place), kind, session.createDataFrame([(b"a",)], "id binary")
-            )
+            outputs.write(failing, str(place), kind, ids)
         assert place.exists()
 
 
@@ -838,11 +806,10 @@ def test_representatives(session, monkeypatch, keep, few, block):
     texts |= {f"t{i:02}.old": texts[f"t{i:02}"] for i in range(1, 40, 7)}
     names = ["a", "b.bak", "ä", "./-a", "d/e", "/f", "d/ee/g~", "h.copy2", "漢字"]
     texts |= dict(zip(names, (texts[f"t{i:02}"] for i in range(2, 40, 4)), strict=False))
-    documents = session.createDataFrame(list(texts.items()), "id string, text string")
     monkeypatch.setattr(spark_clusters, "FEW_PAIRS", few)
     monkeypatch.setattr(spark_tiles, "BLOCK_DOCUMENTS", block)
     with spark_pipeline.find_near_duplicates(
-        documents, band=BandParams(threshold=0.5, recall=0.999)
+        frame(session, texts), band=BandParams(threshold=0.5, recall=0.999)
     ) as comparison:
         pairs = collected(comparison)
         sizes = {row.id.decode(): row.size for row in comparison.sketches.collect()}
@@ -868,8 +835,6 @@ def test_representatives(session, monkeypatch, keep, few, block):
 def test_clusters_command(session, run, tmp_path, monkeypatch, capfdbinary):
     """The same lines as of the local engine, through the session that is there."""
     monkeypatch.chdir(ROOT)
-    from lshdup.cli.main import lshdup
-
     for emit, keep in (
         ("all", "longest"),
         ("keep", "shortest-path"),
@@ -878,18 +843,13 @@ def test_clusters_command(session, run, tmp_path, monkeypatch, capfdbinary):
     ):
         options = ["sample_corpus", "-t", "0.7", *(["--keep", keep] if keep else [])]
         expected = run("clusters", *options, "--emit", emit, "--no-store", cwd=ROOT)
-        code = lshdup.main(
-            ["clusters", *options, "--emit", emit, "--engine", "spark"], standalone_mode=False
-        )
+        code = on_spark("clusters", *options, "--emit", emit)
         out, err = capfdbinary.readouterr()
-        assert (code or 0, out) == (0, bare(expected.out) if emit == "all" else expected.out)
+        assert (code, out) == (0, bare(expected.out) if emit == "all" else expected.out)
         for line in expected.err.splitlines()[-2:]:
             assert line.partition(" copies")[0].encode() in err
     with pytest.raises(ParameterError, match="'central', which Spark does not have"):
-        lshdup.main(
-            ["clusters", "sample_corpus", "--keep", "central", "--engine", "spark"],
-            standalone_mode=False,
-        )
+        on_spark("clusters", "sample_corpus", "--keep", "central")
 
 
 # --- errors -----------------------------------------------------------------------------------
@@ -897,50 +857,40 @@ def test_clusters_command(session, run, tmp_path, monkeypatch, capfdbinary):
 
 def test_errors(session, rows, tmp_path, monkeypatch):
     monkeypatch.chdir(rows)
+
+    def find(*names, **params):
+        inputs.find_documents(session, names, DocumentParams(**params), ids=False)
+
     with pytest.raises(InputError, match="'nothing': No such file"):
-        inputs.find_documents(session, (b"nothing",), DocumentParams(), ids=False)
+        find(b"nothing")
     with pytest.raises(InputError, match="'/nothing': No such file"):
-        inputs.find_documents(session, (b"file:/nothing",), DocumentParams(), ids=False)
+        find(b"file:/nothing")
     with pytest.raises(ParameterError, match="are for names on this machine"):
-        inputs.find_documents(
-            session, (b"hdfs://host/x",), DocumentParams(include=("*.txt",)), ids=False
-        )
+        find(b"hdfs://host/x", include=("*.txt",))
     for name, hint in (
         (b"nofs://x/y", "needs a package"),
         (b"s3a://x/y", "hadoop-aws"),
         (b"file:/[x/[[]*", "have a meaning in patterns"),
     ):
         with pytest.raises(InputError, match="cannot be looked up") as raised:
-            inputs.find_documents(session, (name,), DocumentParams(), ids=False)
+            find(name)
         assert hint in raised.value.hint
     with pytest.raises(InputError, match="no documents were named"):
-        inputs.find_documents(session, (), DocumentParams(), ids=False)
+        find()
     with pytest.raises(ParameterError, match="a name that comes from the data"):
-        inputs.find_documents(session, (b"r.jsonl",), DocumentParams(), ids=False)
+        find(b"r.jsonl")
     by_spark(monkeypatch)
     with pytest.raises(InputError, match="does not exist"):
-        inputs.find_documents(session, (b"file:/nothing",), DocumentParams(), ids=False)
+        find(b"file:/nothing")
     uri = os.fsencode(f"file:{rows}/p")
     with pytest.raises(InputError, match="there is no column 'words', but body, key"):
-        inputs.find_documents(
-            session, (uri,), DocumentParams(text_field="words", id_field="key"), ids=False
-        )
+        find(uri, text_field="words", id_field="key")
     with pytest.raises(InputError, match="'key' is of type bigint"):
-        inputs.find_documents(
-            session, (uri,), DocumentParams(text_field="key", id_field="key"), ids=False
-        )
+        find(uri, text_field="key", id_field="key")
     with pytest.raises(ParameterError, match="needs the whole collection"):
         make_recipe(sketch=SketchParams("linear"))
     with pytest.raises(ParameterError, match="verified exactly"):
         make_recipe(pair=PairParams("estimate"))
-    documents = session.createDataFrame(
-        [("a", "x y z"), ("b", "x y z"), ("a", "u v w")], "id string, text string"
-    )
-    with (
-        spark_pipeline.find_near_duplicates(documents) as comparison,
-        pytest.raises(InputError, match="the id 'a' is that of 2 documents"),
-    ):
-        comparison.summary()
     with pytest.raises(InputError, match="Spark: "), one_line():
         session.sql("select no_such_column")
 
@@ -992,9 +942,8 @@ def test_no_java(run, tmp_path):
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     """A standalone master and two workers on the loopback address: the master's URL."""
-    pyspark = require("spark", "pyspark")
-    java()
-    home = Path(pyspark.__file__).parent
+    require_spark()
+    home = Path(require("spark", "pyspark").__file__).parent
     folder = tmp_path_factory.mktemp("cluster")
     environment = {
         **os.environ,
@@ -1007,15 +956,13 @@ def cluster(tmp_path_factory):
     }
     started = []
 
-    def start(*command):
+    def start(role, *options):
         log = folder / f"{len(started)}.log"
+        command = [home / "bin" / "spark-class", f"org.apache.spark.deploy.{role}"]
+        command += ["-h", "127.0.0.1", "--webui-port", "0", *options]
         with log.open("wb") as out:
-            spark_class = str(home / "bin" / "spark-class")
-            started.append(
-                subprocess.Popen(
-                    [spark_class, *command], env=environment, stdout=out, stderr=out, cwd=folder
-                )
-            )
+            process = subprocess.Popen(command, env=environment, stdout=out, stderr=out, cwd=folder)
+        started.append(process)
         return log
 
     def said(log, pattern):
@@ -1031,31 +978,8 @@ def cluster(tmp_path_factory):
         port = free.getsockname()[1]
     master = f"spark://127.0.0.1:{port}"
     try:
-        log = start(
-            "org.apache.spark.deploy.master.Master",
-            "-h",
-            "127.0.0.1",
-            "-p",
-            str(port),
-            "--webui-port",
-            "0",
-        )
-        said(log, "I have been elected leader")
-        workers = [
-            start(
-                "org.apache.spark.deploy.worker.Worker",
-                "-h",
-                "127.0.0.1",
-                "-c",
-                "1",
-                "-m",
-                "1g",
-                "--webui-port",
-                "0",
-                master,
-            )
-            for _ in range(2)
-        ]
+        said(start("master.Master", "-p", str(port)), "I have been elected leader")
+        workers = [start("worker.Worker", "-c", "1", "-m", "1g", master) for _ in range(2)]
         for worker in workers:
             said(worker, "Successfully registered with master")
         yield master
@@ -1169,28 +1093,16 @@ def test_cluster_with_executors_killed(run, master, tmp_path, request, kind, opt
 
 def test_spark_submit(run, tmp_path):
     """A script of two lines, as the README has it, and Parquet that Spark writes."""
+    require_spark()
     pyspark, pq = require("spark", "pyspark"), require("spark", "pyarrow.parquet")
-    java()
     (tmp_path / "run.py").write_text("from lshdup.cli.main import main\nmain()\n")
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
     options = [part for item in QUICK.items() for part in ("--conf", "=".join(item))]
     answer = tmp_path / "pairs.parquet"
-    command = [
-        submit,
-        "--master",
-        "local[2]",
-        *options,
-        tmp_path / "run.py",
-        "pairs",
-        "sample_corpus",
-        "-t",
-        "0.9",
-        "--engine",
-        "spark",
-    ]
+    wanted = ["pairs", "sample_corpus", "-t", "0.9", "--engine", "spark", "-o", answer]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
     process = subprocess.run(
-        [*command, "-o", answer],
+        [submit, "--master", "local[2]", *options, tmp_path / "run.py", *wanted],
         cwd=ROOT,
         env=environment,
         capture_output=True,

@@ -28,7 +28,7 @@ from lshdup.spark import session as spark_session
 from lshdup.utils import atomic
 from tests.conftest import ROOT, require
 from tests.running import clean_environment
-from tests.spark.test_pipeline import QUICK, java
+from tests.spark.test_pipeline import QUICK, require_spark
 
 # --- without Java -----------------------------------------------------------------------------
 
@@ -339,10 +339,7 @@ def slow(tmp_path_factory):
 
     It returns the process, in its own group, and its stderr. Processes of a failed test are killed.
     """
-    require("spark", "pyspark")
-    require("spark", "pandas")
-    require("spark", "pyarrow")
-    java()
+    require_spark()
     folder = tmp_path_factory.mktemp("slow")
     (folder / "docs").mkdir()
     for i in range(4):
