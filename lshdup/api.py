@@ -17,10 +17,10 @@ from lshdup.collection.collect import collect, sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
 from lshdup.collection.from_texts import collect_texts
+from lshdup.collection.keywords import OF_PAIRS, Options, is_filtered, jobs_of, params_of
 from lshdup.documents.finding import find_documents
 from lshdup.documents.preference import preference
 from lshdup.errors import InputError, ParameterError
-from lshdup.keywords import OF_PAIRS, Options, is_filtered, jobs_of, params_of
 from lshdup.lsh import band_plan
 from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.lsh.signatures import estimate

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from lshdup.choices import HASHES, KEEP, LINKAGES, MAIL_QUOTES, MEASURES, SCHEMES, TOKENS, VERIFY
 from lshdup.errors import ParameterError
-from lshdup.frozen import dataclass
+from lshdup.utils.frozen import dataclass
 
 DEFAULT_K = {"word": 3, "symbols": 5, "char": 9, "terms": 1, "ids": 1}
 DEFAULT_MAX_BYTES = 256 * 1024 * 1024

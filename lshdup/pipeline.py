@@ -17,7 +17,6 @@ from lshdup.collection.collect import collect
 from lshdup.collection.collection import Collection
 from lshdup.documents.finding import find_documents
 from lshdup.documents.preference import Preference
-from lshdup.frozen import dataclass
 from lshdup.lsh import band_plan, band_table, candidates
 from lshdup.lsh.buckets import NO_BUCKETS, Buckets
 from lshdup.lsh.candidates import (
@@ -33,12 +32,13 @@ from lshdup.matching.pairs import Columns, Pairs, gather_pairs
 from lshdup.matching.results import ClustersFound, Index, Neighbours, PairsFound, StoredPairs
 from lshdup.params import BandParams, ClusterParams, PairParams, Params
 from lshdup.utils.arrays import IN_MEMORY, Arrays
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, SetSource, distinct
 
 if TYPE_CHECKING:
     from lshdup.matching.centres import Comparisons
-    from lshdup.utils.checkpoint import StageCheckpoint
+    from lshdup.matching.checkpoint import StageCheckpoint
 
 #: Bytes of shingle sets that may be kept in memory: all of them.
 EVERY_SET = 1 << 62

@@ -4,7 +4,7 @@ import enum
 import errno
 from typing import NamedTuple
 
-from lshdup.frozen import dataclass
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.messages import count_of
 
 

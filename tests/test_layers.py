@@ -13,11 +13,11 @@ from tests.conftest import ROOT
 #: only from lines above its own; within a line nothing imports anything. Inside a package only
 #: circles are forbidden.
 LAYERS = """
-errors frozen version choices kernels
-params utils
-skipped lsh keywords
-documents text matching
-shingling
+choices errors kernels version
+utils
+params skipped
+documents lsh text
+matching shingling
 collection report spark
 pipeline store
 api evaluation workspace

@@ -6,8 +6,8 @@ from lshdup.cli.console import Console
 from lshdup.cli.findings import say_buckets, say_index, say_pairs
 from lshdup.cli.messages import say_collection
 from lshdup.cli.session import Session
-from lshdup.frozen import dataclass
 from lshdup.params import BandParams, PairParams, ShingleParams
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.messages import chance, count_of
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ from lshdup import params
 from lshdup.cli.conflicts import is_set, refuse, refuse_without_documents, refuse_without_store
 from lshdup.cli.console import Console
 from lshdup.errors import InputError, ParameterError
-from lshdup.frozen import dataclass
 from lshdup.params import (
     DEFAULT_STORE,
     BandParams,
@@ -27,6 +26,7 @@ from lshdup.params import (
     ShingleParams,
     SketchParams,
 )
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.messages import printable
 from lshdup.utils.system import is_waiting_pipe, with_slashes
 from lshdup.workspace.request import Request, merge_params

@@ -25,13 +25,13 @@ from lshdup.collection.set_keeper import SetKeeper, SetsAgain
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.expansion import expand_records
 from lshdup.documents.records import Kind
-from lshdup.frozen import dataclass
 from lshdup.lsh.signatures import Sketcher, make_signatures
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import NO_SETS, ShingleBatch
 from lshdup.skipped import Reason, Skipped, SkippedFile
 from lshdup.utils.arrays import IN_MEMORY, Arrays, rows_of, slices_of
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, StringTable
 from lshdup.utils.scratch import Spool

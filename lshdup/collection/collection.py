@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.document_list import DocumentList
-from lshdup.frozen import dataclass
 from lshdup.matching.sameness import Prints
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import fingerprint_sets
 from lshdup.skipped import Skipped, SkippedFile
 from lshdup.utils.arrays import IN_MEMORY, Arrays
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.ragged import RaggedSets, StringTable
 
 _NO_DOCUMENTS = np.zeros(0, np.int64)

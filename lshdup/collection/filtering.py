@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.collection.collection import WHOLE, Collection, Columns, Unfiltered, set_columns
-from lshdup.frozen import dataclass
 from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
 from lshdup.lsh.signatures import Sketcher
 from lshdup.params import FilterParams, SketchParams
@@ -19,6 +18,7 @@ from lshdup.shingling.shingle_filter import (
 )
 from lshdup.shingling.shingler import NO_SETS
 from lshdup.utils.arrays import IN_MEMORY, Arrays
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.ragged import RaggedSets
 
 #: Sets that a thread filters together.

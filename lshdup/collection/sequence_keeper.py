@@ -7,12 +7,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.frozen import dataclass
-from lshdup.matching.passages import Anchors
+from lshdup.lsh.winnowing import Anchors, AnchorSpool, select
 from lshdup.params import PassageParams
 from lshdup.shingling.shingler import ShingleBatch
-from lshdup.shingling.winnowing import AnchorSpool, select
 from lshdup.utils.arrays import Arrays
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.ragged import RaggedSets, offsets_of
 from lshdup.utils.scratch import Spool
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from lshdup.documents.locations import Locations, refuse_if
 from lshdup.documents.record_files import RecordFiles
 from lshdup.documents.records import ARCHIVES, Kind, RecordFields
-from lshdup.frozen import dataclass
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
 from lshdup.skipped import RecordLocation, SkippedFile
 from lshdup.utils.arrays import IN_MEMORY, Arrays, slices_of
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.ragged import StringTable, distinct
 
 

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.records import RecordError
-from lshdup.frozen import dataclass
 from lshdup.kernels import files as kernels
 from lshdup.kernels.helpers import PADDING
 from lshdup.skipped import Reason
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import StringTable, offsets_of
 from lshdup.utils.system import READ, pread_into

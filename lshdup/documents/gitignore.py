@@ -11,7 +11,7 @@ import string
 from functools import cache
 from typing import NamedTuple, Self
 
-from lshdup.frozen import dataclass
+from lshdup.utils.frozen import dataclass
 
 #: Bytes from which git itself ignores a file of patterns.
 MOST_BYTES = 100 << 20

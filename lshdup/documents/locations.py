@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from lshdup.documents.records import ROWS, Kind
 from lshdup.errors import RERUN, ArtifactError
-from lshdup.frozen import dataclass
 from lshdup.utils.arrays import IN_MEMORY, Arrays, slices_of
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.ragged import StringTable
 
 

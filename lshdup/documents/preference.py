@@ -12,9 +12,9 @@ from lshdup.documents.locations import Locations
 from lshdup.documents.patterns import Patterns
 from lshdup.documents.records import ARCHIVES, Kind
 from lshdup.errors import ParameterError
-from lshdup.frozen import dataclass
 from lshdup.params import ClusterParams
 from lshdup.utils.arrays import IN_MEMORY, Arrays, Key, rows_of
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.ragged import StringTable, offsets_of
 
 #: Last names that a backup has in place of the original's ending, or behind it.

@@ -11,11 +11,11 @@ from lshdup.documents.document_list import DocumentList
 from lshdup.documents.files import Buffer, read_files
 from lshdup.documents.locations import refuse_if
 from lshdup.documents.records import Kind, RecordError
-from lshdup.frozen import dataclass
 from lshdup.kernels.helpers import PADDING
 from lshdup.params import DEFAULT_MAX_BYTES
 from lshdup.skipped import Reason, describe_error, find_reason
 from lshdup.utils.arrays import IN_MEMORY, Arrays, slices_of
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.ragged import StringTable
 
 #: A batch has few enough documents to feed all threads, and few enough bytes for memory.

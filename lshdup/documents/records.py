@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.frozen import dataclass
 from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
 from lshdup.skipped import Reason
 from lshdup.utils.arrays import IN_MEMORY, Arrays, rows_of, slices_of
 from lshdup.utils.compression import bare_name
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.messages import did_you_mean, join_names
 from lshdup.utils.ragged import StringTable
 

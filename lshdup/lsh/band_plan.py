@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.errors import ParameterError
-from lshdup.frozen import dataclass
 from lshdup.params import MAX_PERMS, BandParams
+from lshdup.utils.frozen import dataclass
 
 
 def collision_probability(similarity: float, bands: int, rows: int) -> float:

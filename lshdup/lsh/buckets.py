@@ -9,11 +9,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.frozen import dataclass
 from lshdup.kernels import banding as kernels
 from lshdup.kernels import union_find
 from lshdup.lsh.band_table import BandTable
 from lshdup.utils.arrays import IN_MEMORY, Arrays, rows_of, slices_of
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import offsets_of
 

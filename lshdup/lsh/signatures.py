@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from lshdup.choices import STORED_SCHEMES
 from lshdup.errors import ParameterError
-from lshdup.frozen import dataclass
 from lshdup.kernels import sketch as kernels
 from lshdup.kernels import statistics
 from lshdup.params import SketchParams
 from lshdup.utils.arrays import IN_MEMORY, Arrays
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import RaggedSets
 

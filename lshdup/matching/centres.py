@@ -12,10 +12,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.frozen import dataclass
 from lshdup.lsh.candidates import PairArrays
 from lshdup.matching import similarity
 from lshdup.matching.clusters import Clusters
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.ragged import SetSource, offsets_of, ranges
 
 #: Pairs that are compared at a time, 8 bytes each.

@@ -15,13 +15,13 @@ from dataclasses import field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.frozen import dataclass
 from lshdup.kernels import grouping as kernels
 from lshdup.kernels import union_find
 from lshdup.lsh.candidates import PairArrays
 from lshdup.matching import similarity
 from lshdup.matching.pairs import Columns, Pairs
 from lshdup.utils.arrays import IN_MEMORY, Arrays, rows_of, slices_of
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.ragged import SetSource
 
 #: Pairs whose similarity is looked up at a time.

@@ -11,10 +11,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.frozen import dataclass
 from lshdup.lsh.candidates import PairArrays
 from lshdup.matching.pairs import Columns, Pairs, Scores, contains, pack_pairs, unpack_pairs
 from lshdup.utils.arrays import IN_MEMORY, Arrays, rows_of
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.ragged import ranges
 
 #: Pairs are generated in pieces of about this many.

@@ -19,10 +19,10 @@ from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.buckets import Buckets, Components, SharedBuckets
 from lshdup.lsh.candidates import PairArrays
 from lshdup.matching import similarity
+from lshdup.matching.checkpoint import StageCheckpoint
 from lshdup.matching.clusters import Clusters
 from lshdup.matching.similarity import BLOCK_BYTES
 from lshdup.utils.arrays import IN_MEMORY, Arrays, slices_of
-from lshdup.utils.checkpoint import StageCheckpoint
 from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import SetSource, offsets_of
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.frozen import dataclass
 from lshdup.utils.arrays import IN_MEMORY, Arrays
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.ragged import distinct, offsets_of, ranges
 
 #: Similarities, float64; or scores of containment, complex128 (`matching.containment`).

@@ -8,7 +8,7 @@ right, those that do not overlap the place before. So every run lies within a pl
 and what recurs as a part of longer passages only is no passage of its own.
 
 *Common sequences.* Comparing all pairs of a million places would take forever, and a list of all
-the ways in which they differ would help nobody. An anchor (`shingling.winnowing`) whose gram stands
+the ways in which they differ would help nobody. An anchor (`lsh.winnowing`) whose gram stands
 in more than `max_documents` documents, or at more than twice as many anchors, is common, and finds
 no runs. Instead its gram is extended by a token on its right or else on its left as long as half of
 its places, overlapping ones not counted, agree. What it is extended to is a passage, with all its
@@ -31,12 +31,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.frozen import dataclass
 from lshdup.kernels.ordering import order_by_key
 from lshdup.kernels.passages.places import list_places
 from lshdup.kernels.passages.runs import Grouped, compare_in_pairs, extend_together
+from lshdup.lsh.winnowing import Anchors
 from lshdup.params import PassageParams
 from lshdup.utils.arrays import Arrays, slices_of
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.parallel import Progress, no_progress, run_parts
 from lshdup.utils.ragged import RaggedSets, offsets_of, ranges
 from lshdup.utils.scratch import Spool, release_pages
@@ -85,26 +86,6 @@ class Passages:
         return Passages(
             self.tokens[passages], offsets_of(places), self.documents[rows], self.first[rows]
         )
-
-
-@dataclass(frozen=True)
-class Anchors:
-    """Anchors of sequences that stand one after the other, in their order.
-
-    Those whose gram is at no other anchor may be missing.
-
-    hashes : uint64 array of shape (a,), of the gram at each anchor.
-    positions : int64 array of shape (a,), of the first token of the gram in all sequences.
-    gram, window : tokens of a gram, and grams of a window.
-    """
-
-    hashes: NDArray[np.uint64]
-    positions: NDArray[np.int64]
-    gram: int
-    window: int
-
-    def __len__(self) -> int:
-        return len(self.positions)
 
 
 #: Start, length and anchor of runs: int64 arrays of equal length.

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.frozen import dataclass
 from lshdup.kernels import banding
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import BandTable
@@ -15,6 +14,7 @@ from lshdup.lsh.buckets import NO_BUCKETS, Buckets
 from lshdup.lsh.candidates import PairArrays
 from lshdup.matching.pairs import Columns, Pairs, Scores, gather_pairs, pack_pairs
 from lshdup.params import BandParams, PairParams
+from lshdup.utils.frozen import dataclass
 
 if TYPE_CHECKING:
     from lshdup.matching.clusters import Clusters

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.frozen import dataclass
 from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.utils.arrays import IN_MEMORY, Arrays
+from lshdup.utils.frozen import dataclass
 
 #: The words for how much two documents are the same, by level: not, in text, in bytes as well.
 LEVELS = (None, "text", "bytes")

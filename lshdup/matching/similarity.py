@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from lshdup.kernels import sets as kernels
 from lshdup.lsh.candidates import PairArrays
+from lshdup.matching.checkpoint import StageCheckpoint
 from lshdup.matching.pairs import RUN, Columns, Scores, pack_pairs, unpack_pairs
-from lshdup.utils.checkpoint import StageCheckpoint
 from lshdup.utils.parallel import run_in_parts
 from lshdup.utils.ragged import RaggedSets, SetSource, offsets_of
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from lshdup.frozen import dataclass
 from lshdup.lsh.signatures import Sketcher, estimate
 from lshdup.matching.similarity import jaccard
 from lshdup.params import ShingleParams, SketchParams
@@ -14,6 +13,7 @@ from lshdup.report.token_diff import ALIKE, Change, find_changes
 from lshdup.shingling.inspection import LocatedText, locate_tokens
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import Shingler
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.ragged import RaggedSets
 
 #: Tokens in a passage that holds two texts together, and in a passage that is reported as moved.

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.frozen import dataclass
 from lshdup.matching.clusters import choose_representatives
 from lshdup.report.passages import Passages
 from lshdup.report.selection import Selection
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.messages import printable
 
 

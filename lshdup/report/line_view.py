@@ -5,11 +5,11 @@ from itertools import groupby, zip_longest
 
 from rich.text import Text
 
-from lshdup.frozen import dataclass
 from lshdup.report.comparison import split_hunks
 from lshdup.report.line_diff import Span, find_line_changes, mark_pieces, split_lines
 from lshdup.report.terminal import MARKS, STYLES, Layout, fold_line, to_ansi
 from lshdup.report.token_diff import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, Change
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.messages import count_of, printable
 
 #: Lines to show around a difference.

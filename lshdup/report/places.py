@@ -11,13 +11,13 @@ from lshdup.documents.document_list import DocumentList
 from lshdup.documents.files import Buffer
 from lshdup.documents.reading import TextBatch, batches, read_batch
 from lshdup.errors import InputError
-from lshdup.frozen import dataclass
 from lshdup.params import FormatLimits, ShingleParams
 from lshdup.shingling.inspection import locate_tokens
 from lshdup.shingling.run_locator import RunLocator
 from lshdup.text.decoding import Text, decode, decode_mails, decode_record
 from lshdup.text.mail import MailRules, is_mail
 from lshdup.text.offsets import find_offsets
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import distinct, offsets_of, ranges
 

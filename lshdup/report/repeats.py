@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.frozen import dataclass
 from lshdup.matching.passages import Passages
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.ragged import ranges
 
 

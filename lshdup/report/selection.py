@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.frozen import dataclass
 from lshdup.matching import clusters
 from lshdup.matching.copies import ExpandedPairs
 from lshdup.matching.pairs import Pairs
+from lshdup.utils.frozen import dataclass
 
 #: What a page lists if no number is requested: so many documents and pairs, and bytes of each list.
 _MOST, _GROUP_BYTES, _PAIR_BYTES = 100_000, 4_500_000, 2_000_000

@@ -8,13 +8,13 @@ import numpy as np
 from lshdup.documents.document_list import DocumentList, find_in_lists
 from lshdup.documents.reading import read_batch
 from lshdup.errors import InputError
-from lshdup.frozen import dataclass
 from lshdup.params import ShingleParams
 from lshdup.report.comparison import find_text_changes
 from lshdup.report.places import decode_batch
 from lshdup.report.token_diff import ALIKE
 from lshdup.shingling.inspection import LocatedText, locate_tokens
 from lshdup.text.offsets import find_offsets
+from lshdup.utils.frozen import dataclass
 
 #: Documents whose tokens are kept: one is often in several pairs in a row.
 _KEPT = 16

@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.segment import Segment
 from rich.text import Text
 
-from lshdup.frozen import dataclass
 from lshdup.report.comparison import Comparison, extract_passage, split_hunks
 from lshdup.report.token_diff import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, Change
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.messages import count_of, printable
 
 #: Terminals from this width on have room for two texts side by side.

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.kernels import differences as kernels
+from lshdup.lsh.winnowing import find_anchors
 from lshdup.matching.passages import find_passages
 from lshdup.params import MAX_COMMON, PassageParams
-from lshdup.shingling.winnowing import find_anchors
 from lshdup.utils.ragged import RaggedSets, ranges
 
 ALIKE, REMOVED, ADDED = "alike", "removed", "added"

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
-from lshdup.frozen import dataclass
 from lshdup.params import ShingleParams
 from lshdup.report.comparison import extract_passage, find_text_changes
 from lshdup.report.token_diff import ALIKE, Change, count_common
 from lshdup.shingling.inspection import LocatedText
+from lshdup.utils.frozen import dataclass
 
 #: Start and end of a passage of the kept document, and of what a member has instead, in tokens.
 _Edit = tuple[int, int, int, int]

@@ -3,9 +3,9 @@
 import numpy as np
 
 from lshdup.errors import ParameterError
-from lshdup.frozen import dataclass
 from lshdup.kernels import shingles as kernels
 from lshdup.params import ShingleParams
+from lshdup.utils.frozen import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.reading import TextBatch
-from lshdup.frozen import dataclass
 from lshdup.kernels import shingles as kernels
 from lshdup.kernels import text as text_kernels
 from lshdup.kernels.helpers import mix64_array
@@ -20,6 +19,7 @@ from lshdup.shingling.normalization import align_normal_form, normal_form
 from lshdup.shingling.plain_texts import TOKEN_RULES
 from lshdup.shingling.scratch_arrays import ScratchArrays
 from lshdup.shingling.shingler import Shingler, too_long_error
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.parts import BLANK_LINE, split_parts
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.frozen import dataclass
 from lshdup.kernels import shingle_filter as kernels
 from lshdup.kernels.joins import prefixes
 from lshdup.params import FilterParams
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.parallel import run_parts
 from lshdup.utils.ragged import RaggedSets, distinct
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from lshdup.documents.files import LARGE
 from lshdup.documents.reading import TextBatch
 from lshdup.errors import InputError
-from lshdup.frozen import dataclass
 from lshdup.kernels import shingles as kernels
 from lshdup.kernels import text as text_kernels
 from lshdup.kernels.sequences import byte_fingerprints
@@ -23,6 +22,7 @@ from lshdup.shingling.scratch_arrays import ScratchArrays
 from lshdup.skipped import Reason
 from lshdup.text.decoding import MAIL, Text, decode, decode_mails, decode_record
 from lshdup.text.mail import MailRules
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.mailbox import is_mailbox
 from lshdup.utils.ragged import RaggedSets, ranges
 

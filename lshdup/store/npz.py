@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.errors import ArtifactError
-from lshdup.frozen import dataclass
 from lshdup.store.checksums import Blocks, CheckedArray, block_checksums, block_count
 from lshdup.utils.atomic import replace_file
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.scratch import CHUNK
 from lshdup.utils.system import release
 from lshdup.version import __version__

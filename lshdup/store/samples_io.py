@@ -9,12 +9,12 @@ import unicodedata
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.frozen import dataclass
 from lshdup.lsh.samples import sample_sets
 from lshdup.params import ShingleParams
 from lshdup.store import npz
 from lshdup.store.members import are_offsets, damage_explained, read_column, refuse_if
 from lshdup.store.store import Store
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.ragged import RaggedSets
 
 _REMEDY = "delete it: it is made again from the documents"

@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.frozen import dataclass
 from lshdup.kernels import text as kernels
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
 from lshdup.skipped import Reason
 from lshdup.text import encodings, file_types, html
 from lshdup.text.mail import DEFAULT_RULES, HEADER_WINDOW, MailRules, is_mail
 from lshdup.utils import compression, pages
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.parts import BLANK_LINE, PART
 
 _BOMS = (

@@ -16,10 +16,10 @@ from hashlib import blake2b
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from lshdup.frozen import dataclass
 from lshdup.params import ShingleParams
 from lshdup.text import html
 from lshdup.text.encodings import WESTERN, look_up_codec
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.mailbox import FIELDS, bare_mail, find_mails, is_of_mail, starts_mailbox
 from lshdup.utils.parts import PART, SEAL
 

@@ -23,11 +23,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lshdup.frozen import dataclass
 from lshdup.params import FormatLimits
 from lshdup.skipped import Reason
 from lshdup.text import office_worker
 from lshdup.text.mail import MailRules
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.system import can_bound_processes
 
 if TYPE_CHECKING:

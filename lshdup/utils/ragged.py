@@ -7,9 +7,9 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.frozen import dataclass
 from lshdup.kernels import copying, ordering
 from lshdup.utils.arrays import IN_MEMORY, ROWS_AT_ONCE, Arrays, slices_of
+from lshdup.utils.frozen import dataclass
 
 T = TypeVar("T", bound="np.generic[Any]")
 

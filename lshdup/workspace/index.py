@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
 from lshdup.errors import ArtifactError
-from lshdup.frozen import dataclass
 from lshdup.lsh.band_plan import BandPlan, plan_bands
 from lshdup.matching.results import Index, StoredPairs
 from lshdup.params import BandParams, PairParams, SketchParams
 from lshdup.pipeline import build_index
 from lshdup.store import results_io
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.system import trim_memory
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.from_documents import collect_signatures

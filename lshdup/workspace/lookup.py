@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from lshdup.errors import InputError
-from lshdup.frozen import dataclass
 from lshdup.params import ShingleParams
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.messages import did_you_mean, printable
 from lshdup.workspace.request import merge_params
 

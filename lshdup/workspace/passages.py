@@ -14,12 +14,12 @@ from lshdup.collection.collection import Collection
 from lshdup.collection.sequence_keeper import SequenceKeeper
 from lshdup.documents.document_list import DocumentList
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
-from lshdup.frozen import dataclass
+from lshdup.lsh.winnowing import plan_anchors
 from lshdup.matching.passages import Passages, find_passages
 from lshdup.params import PassageParams, ShingleParams
-from lshdup.shingling.winnowing import plan_anchors
 from lshdup.store.passages_io import load_passages, save_passages
 from lshdup.store.store import Store
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.memory import default_limit
 from lshdup.utils.messages import count_of
 from lshdup.workspace.against.shared import find_shared

@@ -5,7 +5,6 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lshdup.errors import ArtifactError
-from lshdup.frozen import dataclass
 from lshdup.params import (
     BandParams,
     ClusterParams,
@@ -14,6 +13,7 @@ from lshdup.params import (
     ShingleParams,
     SketchParams,
 )
+from lshdup.utils.frozen import dataclass
 
 if TYPE_CHECKING:
     from lshdup.collection.collection import Collection

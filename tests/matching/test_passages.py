@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lshdup.lsh.winnowing import AnchorSpool, find_anchors, plan_grams, select
 from lshdup.matching.passages import find_passages
 from lshdup.params import PassageParams
-from lshdup.shingling.winnowing import AnchorSpool, find_anchors, plan_grams, select
 from lshdup.utils.ragged import RaggedSets
 from tests.conftest import many
 

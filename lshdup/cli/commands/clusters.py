@@ -41,8 +41,8 @@ from lshdup.cli.printing import (
 )
 from lshdup.cli.session import Session, open_session
 from lshdup.errors import ParameterError
-from lshdup.frozen import dataclass
 from lshdup.params import ClusterParams, PairParams
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.messages import count_of, join_names, printable
 
 if TYPE_CHECKING:

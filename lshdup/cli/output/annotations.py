@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from lshdup.frozen import dataclass
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.messages import count_of, decimal, printable
 from lshdup.version import __version__
 

@@ -18,8 +18,8 @@ from typing import BinaryIO
 
 from lshdup.cli.console import close_stdout, use_color
 from lshdup.errors import InputError, ParameterError
-from lshdup.frozen import dataclass
 from lshdup.utils.atomic import check_writable, replace_file
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.json_cells import Cell, json_cell, json_line
 from lshdup.utils.messages import decimal, printable
 

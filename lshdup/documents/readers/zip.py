@@ -24,8 +24,8 @@ from lshdup.documents.readers.members import (
     too_large_unpacked,
 )
 from lshdup.documents.records import RecordError, RecordFields, RecordList
-from lshdup.frozen import dataclass
 from lshdup.skipped import Reason
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.ragged import StringTable
 from lshdup.utils.system import pread
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.frozen import dataclass
 from lshdup.matching.folders.tree import FolderTree
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.ragged import distinct, offsets_of, ranges
 
 _I64 = NDArray[np.int64]

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.frozen import dataclass
+from lshdup.utils.frozen import dataclass
 
 _I64 = NDArray[np.int64]
 T = TypeVar("T", np.int64, np.uint64)

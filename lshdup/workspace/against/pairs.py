@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.frozen import dataclass
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import sort_keys
 from lshdup.lsh.buckets import Buckets
@@ -25,6 +24,7 @@ from lshdup.matching.measures import join_sets
 from lshdup.matching.pairs import Pairs, contains, gather_pairs, pack_pairs, unpack_pairs
 from lshdup.matching.results import PairsFound
 from lshdup.params import PairParams
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets
 from lshdup.workspace.against.sides import Sides

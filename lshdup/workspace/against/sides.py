@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import expecting
 from lshdup.documents.document_list import DocumentList
-from lshdup.frozen import dataclass
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import band_keys
 from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.matching.sameness import Prints
 from lshdup.utils.arrays import IN_MEMORY, Arrays
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.ragged import RaggedSets, SetSource
 from lshdup.workspace.against.shared import find_shared, match_paths, resolve_paths
 

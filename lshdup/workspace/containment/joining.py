@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import set_source
-from lshdup.frozen import dataclass
 from lshdup.lsh.candidates import (
     CandidateCounter,
     PairArrays,
@@ -32,6 +31,7 @@ from lshdup.matching.pairs import Columns, gather_pairs, pack_pairs
 from lshdup.matching.results import PairsFound
 from lshdup.params import BandParams, SketchParams
 from lshdup.utils.arrays import IN_MEMORY, Arrays
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.parallel import Progress
 from lshdup.utils.ragged import RaggedSets, SetSource
 from lshdup.workspace.containment.samples import SampleCollector, load_or_make_samples

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
 from lshdup.documents.document_list import DocumentList, typed_name
-from lshdup.frozen import dataclass
 from lshdup.lsh.candidates import PairArrays
 from lshdup.matching import similarity
 from lshdup.matching.pairs import pack_pairs
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.ragged import SetSource, distinct
 from lshdup.workspace.folders.finding import FolderContent
 

@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
 from lshdup.documents.document_list import DocumentList
-from lshdup.frozen import dataclass
 from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.matching.clusters import Clusters
 from lshdup.matching.folders.contents import FolderPairs
 from lshdup.matching.folders.pairs import find_folder_pairs
 from lshdup.matching.folders.tree import FolderTree
+from lshdup.utils.frozen import dataclass
 
 #: A step of a path that is no name: from .. to the current folder. No name has a slash.
 _DOWN = b"/"

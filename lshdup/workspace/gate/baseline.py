@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.errors import InputError, LshdupError, ParameterError
-from lshdup.frozen import dataclass
 from lshdup.matching.pairs import contains, pack_pairs, unpack_pairs
 from lshdup.params import ShingleParams
 from lshdup.utils.atomic import replace_file
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.ragged import distinct
 from lshdup.workspace.request import check_conflict
 

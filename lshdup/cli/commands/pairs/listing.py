@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lshdup.cli.columns import column_names
 from lshdup.cli.output.target import ANNOTATIONS
 from lshdup.cli.printing import Cells, DocumentNames, name_pairs, print_pieces, similarities
-from lshdup.frozen import dataclass
+from lshdup.utils.frozen import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,8 +13,8 @@ from lshdup.cli.printing import print_rows
 from lshdup.cli.session import Session
 from lshdup.documents.document_list import typed_name
 from lshdup.errors import InputError
-from lshdup.frozen import dataclass
 from lshdup.params import ClusterParams
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.messages import count_of, decimal, printable
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from lshdup import frozen
+from lshdup.utils import frozen
 
 
 def _define(dataclass):

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.kernels.passages.anchors import keep_marked, mark_hashes, select_anchors
-from lshdup.matching.passages import Anchors
 from lshdup.params import PassageParams
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.ragged import RaggedSets
 from lshdup.utils.scratch import Spool, release_pages
 
@@ -21,6 +21,26 @@ _AT_ONCE = 1 << 18
 
 #: Bits for each anchor that is expected, and the fewest.
 _BITS, _FEWEST_BITS = 4, 1 << 16
+
+
+@dataclass(frozen=True)
+class Anchors:
+    """Anchors of sequences that stand one after the other, in their order.
+
+    Those whose gram is at no other anchor may be missing.
+
+    hashes : uint64 array of shape (a,), of the gram at each anchor.
+    positions : int64 array of shape (a,), of the first token of the gram in all sequences.
+    gram, window : tokens of a gram, and grams of a window.
+    """
+
+    hashes: NDArray[np.uint64]
+    positions: NDArray[np.int64]
+    gram: int
+    window: int
+
+    def __len__(self) -> int:
+        return len(self.positions)
 
 
 def plan_grams(least: int) -> tuple[int, int]:
