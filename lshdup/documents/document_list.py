@@ -125,15 +125,15 @@ class DocumentList:
         """
         if self.locations is None:
             return indices[self._are_gone(indices)]
-        locations = self.locations
-        of_file = np.full(len(locations.paths), -1, np.int64)  # one look at each file
-        for some in slices_of(len(indices)):
-            of_file[locations.files_of(indices[some])] = indices[some]
-        named = np.flatnonzero(of_file >= 0)
-        gone = np.zeros(len(of_file), bool)
-        gone[named] = self._are_gone(of_file[named])
-        parts = (indices[some] for some in slices_of(len(indices)))
-        return np.concatenate([indices[:0], *(part[gone[locations.file[part]]] for part in parts)])
+        locations, parts = self.locations, [indices[some] for some in slices_of(len(indices))]
+        named = [distinct(locations.files_of(part))[0] for part in parts]
+        files = distinct(np.concatenate([indices[:0], *named]))[0]
+        documents = np.empty(len(files), np.int64)  # one of each file, which is looked at once
+        for part in parts:
+            documents[np.searchsorted(files, locations.file[part])] = part
+        gone = self._are_gone(documents)
+        lost = (part[gone[np.searchsorted(files, locations.file[part])]] for part in parts)
+        return np.concatenate([indices[:0], *lost])
 
     def _are_gone(self, documents: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return for each of these documents, one a file, whether its file is `changed`."""

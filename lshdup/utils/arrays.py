@@ -1,6 +1,7 @@
 """Arrays of a run that may exceed memory: in memory as far as its limit goes, else in files."""
 
 import math
+import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -42,6 +43,8 @@ class Arrays:
     def __init__(self, limit: int, folder: Callable[[], Path | None] = lambda: None) -> None:
         self.limit = limit
         self._folder, self._left = folder, limit // 2
+        # Of one thread again: an array may be freed, and counted, while another one is.
+        self._counting = threading.RLock()
 
     def __reduce__(self) -> tuple[Callable[[], "Arrays"], tuple[()]]:
         """Pickle as arrays in memory: another process has other files."""
@@ -139,8 +142,8 @@ class Arrays:
             return mapped_array(folder, shape, dtype)
         array = make(shape, dtype)
         if size > _UNCOUNTED:
-            self._left -= size
-            weakref.finalize(array, self._give_back, size)
+            self._account(-size)
+            weakref.finalize(array, self._account, size)
         return array
 
     def full(self, shape: int | tuple[int, ...], value: Any, dtype: DTypeLike) -> NDArray[Any]:
@@ -155,8 +158,9 @@ class Arrays:
         out[...] = array
         return out
 
-    def _give_back(self, size: int) -> None:
-        self._left += size
+    def _account(self, freed: int) -> None:
+        with self._counting:
+            self._left += freed
 
 
 #: Arrays that are in memory, whatever their size.
