@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 #: decoded from its start again.
 _OPEN_FILES, _FINISHED_FILES = 8, 2
 
+#: Bytes of decoded texts that Parquet files keep which no thread reads.
+_IDLE_BYTES = 32 << 20
+
 #: So many files stay unpacked; the one used least recently is unpacked again when it is needed.
 _UNPACKED_FILES = 100
 
@@ -245,8 +248,9 @@ class RecordFiles:
         """Close the least recently used files that no thread reads, the finished ones first."""
         idle = [each for each, users in self._users.items() if not users]
         finished = [each for each in idle if self._parquet[each].is_finished]
-        for each in {*finished, *idle[:-_FINISHED_FILES]}:  # Threads have gone on from these.
-            self._parquet[each].forget()
+        room = _IDLE_BYTES
+        for each in reversed(idle):  # Those that were read last keep what they have decoded.
+            room -= self._parquet[each].forget(beyond=0 if each in finished else room)
         closed = finished[: max(0, len(finished) - _FINISHED_FILES)]
         kept = [each for each in idle if each not in closed]
         for each in [*closed, *kept[: max(0, len(kept) - _OPEN_FILES)]]:

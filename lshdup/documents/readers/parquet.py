@@ -69,6 +69,8 @@ class ParquetFile:
             # First row of each row group, then the number of rows; bytes of an average text.
             self._offsets = offsets_of(np.array([group.num_rows for group in groups], np.int64))
             self._means = np.array([_mean_size(each, self._column) for each in groups], np.int64)
+            rows = np.clip(_SLAB_BYTES // np.maximum(self._means, 1), 1, _SLAB_ROWS)
+            self._slab_rows: list[int] = rows.tolist()
 
     @property
     def decoded(self) -> int:
@@ -80,10 +82,14 @@ class ParquetFile:
         """Whether as many texts as the file has rows were returned."""
         return self._delivered >= int(self._offsets[-1])
 
-    def forget(self) -> None:
-        """Let go of what is decoded. No thread may read."""
+    def forget(self, beyond: int) -> int:
+        """Let go of decoded texts of more bytes; return the bytes left. No thread may read."""
+        held = sum(group.held for group in self._groups.values())
+        if held <= beyond:
+            return held
         self._decoded = self.decoded
         self._groups.clear()
+        return 0
 
     def list_records(self, id_field: str, arrays: Arrays = IN_MEMORY) -> RecordList:
         """Return all records, with ids if `id_field` names their column. arrays : makes them."""
@@ -161,9 +167,7 @@ class ParquetFile:
             first, end = self._offsets[group : group + 2].tolist()
             columns = [column, self._column]
             try:
-                for ids, texts in _decode(
-                    self._file, columns, _slab_rows(int(self._means[group])), [group]
-                ):
+                for ids, texts in _decode(self._file, columns, self._slab_rows[group], [group]):
                     yield first, ids, texts, None
                     first += len(texts[2])
             except RecordError as error:
@@ -211,7 +215,7 @@ class ParquetFile:
     def _row_group(self, number: int) -> "_RowGroup":
         group = self._groups.pop(number, None)
         if group is None:
-            file, column, step = self._file, self._column, _slab_rows(int(self._means[number]))
+            file, column, step = self._file, self._column, self._slab_rows[number]
             group = _RowGroup(lambda: _decode(file, [column], step, [number]))
         self._groups[number] = group  # the last in the order of use
         while len(self._groups) > _KEPT_GROUPS:
@@ -220,7 +224,7 @@ class ParquetFile:
 
 
 class _RowGroup:
-    """One row group, decoded as far as its rows were requested."""
+    """One row group, decoded as far as its rows were requested; `held` bytes of it are kept."""
 
     def __init__(self, decode: Callable[[], Iterator[list[Texts]]]) -> None:
         self.decoded = 0
@@ -231,7 +235,7 @@ class _RowGroup:
         self._rest = self._decode()
         self._error: tuple[Reason, str] | None = None
         self._slabs: deque[tuple[int, Texts]] = deque()
-        self._rows = self._bytes = 0
+        self._rows = self.held = 0
 
     def find_slab(self, row: int) -> tuple[int, Texts]:
         """Return the slab with a row, and the number of its first row."""
@@ -257,9 +261,9 @@ class _RowGroup:
         self._slabs.append((self._rows, texts))
         self._rows += len(texts[2])
         self.decoded += len(texts[2])
-        self._bytes += texts[0].nbytes
-        while self._bytes > _KEPT_BYTES and len(self._slabs) > 1:
-            self._bytes -= self._slabs.popleft()[1][0].nbytes
+        self.held += texts[0].nbytes
+        while self.held > _KEPT_BYTES and len(self._slabs) > 1:
+            self.held -= self._slabs.popleft()[1][0].nbytes
 
 
 @contextlib.contextmanager
@@ -353,11 +357,6 @@ def _mean_size(group: Any, columns: list[list[str]]) -> int:
     chunks = (group.column(at) for at in range(group.num_columns))
     size = sum(int(c.total_uncompressed_size) for c in chunks if c.path_in_schema in paths)
     return max(1, size // max(1, int(group.num_rows)))
-
-
-def _slab_rows(mean: int) -> int:
-    """Return the number of rows in a slab of texts with about so many bytes."""
-    return max(1, min(_SLAB_ROWS, _SLAB_BYTES // max(mean, 1)))
 
 
 def _nothing(n: int) -> Texts:
