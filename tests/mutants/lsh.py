@@ -43,8 +43,8 @@ MUTANTS = [
     Mutant(
         "arrays: memory is not given back",
         "lshdup/utils/arrays.py",
-        "        self._left += size\n",
-        "        pass\n",
+        "            weakref.finalize(array, self._account, size)\n",
+        "",
         "tests/utils/test_arrays.py",
     ),
     Mutant(
