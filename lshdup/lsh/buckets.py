@@ -136,8 +136,8 @@ class Components:
         if ordered is None:
             found = arrays.find(shares)
         else:
-            there = arrays.compute(len(ordered), np.bool_, lambda some: shares[ordered[some]])
-            found = arrays.take(ordered, arrays.find(there))
+            there = arrays.where(len(ordered), lambda some: shares[ordered[some]])
+            found = arrays.take(ordered, there)
         order = arrays.order(len(found), [lambda at: root[found[at]]])
         documents: NDArray[np.uint32] = arrays.compute(
             len(found), np.uint32, lambda some: found[order[some]]

@@ -80,7 +80,7 @@ def documents_to_compare(
         is_first: NDArray[np.bool_] = duplicate_of[some] == rows_of(some)
         return is_first & (np.asarray(sizes[some]) > 0)
 
-    return arrays.find(arrays.compute(len(duplicate_of), np.bool_, is_compared))
+    return arrays.where(len(duplicate_of), is_compared)
 
 
 def candidate_pairs(

@@ -79,9 +79,7 @@ class Clusters:
     ) -> NDArray[np.int64]:
         """Return the documents for which a condition of the representative holds."""
         own, arrays = self.representative, self.arrays
-        return arrays.find(
-            arrays.compute(len(own), np.bool_, lambda some: condition(own[some], rows_of(some)))
-        )
+        return arrays.where(len(own), lambda some: condition(own[some], rows_of(some)))
 
     @property
     def count(self) -> int:
@@ -156,14 +154,12 @@ def list_clusters(clusters: Clusters) -> ClusterListing:
     """Return the clusters of two or more in output order."""
     sizes, arrays, own = clusters.sizes, clusters.arrays, clusters.representative
     n, by_size = len(sizes), sizes.__getitem__
-    leaders = arrays.find(arrays.compute(n, np.bool_, lambda some: by_size(some) > 1))
+    leaders = arrays.where(n, lambda some: by_size(some) > 1)
     leaders = arrays.take(leaders, arrays.order(len(leaders), [lambda at: -by_size(leaders[at])]))
     number_of: NDArray[np.int64] = arrays.zeros(n, np.int64)
     for some in slices_of(len(leaders)):
         number_of[leaders[some]] = np.arange(some.start + 1, some.stop + 1)
-    documents = arrays.find(
-        arrays.compute(n, np.bool_, lambda some: (own[some] >= 0) & (number_of[own[some]] > 0))
-    )
+    documents = arrays.where(n, lambda some: (own[some] >= 0) & (number_of[own[some]] > 0))
     score: NDArray[np.float64] = arrays.take(clusters.similarity, documents)
     order = arrays.order(
         len(documents),

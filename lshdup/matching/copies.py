@@ -175,9 +175,7 @@ def expand_pairs(
         return ExpandedPairs(len(pairs), pairs, None)
     classes, within = _Classes.of(duplicate_of, sizes, arrays), 0
     if across is None:
-        several = arrays.find(
-            arrays.compute(len(duplicate_of), np.bool_, lambda some: classes.sizes[some] > 1)
-        )
+        several = arrays.where(len(duplicate_of), lambda some: classes.sizes[some] > 1)
         # The pair of a class with itself stands for the pairs within it.
         pairs = _with_copies(pairs, pack_pairs(several, several), arrays)
         within = sum(n * (n - 1) // 2 - n * n for n in classes.sizes[several].tolist())
@@ -295,7 +293,7 @@ class _Classes:
                 own, other = unpack_pairs(each[start : start + PIECE])
                 np.add.at(partners, own, self.sizes[other])
         first = self.duplicate_of
-        lefts = arrays.find(arrays.compute(n, np.bool_, lambda some: partners[first[some]] > 0))
+        lefts = arrays.where(n, lambda some: partners[first[some]] > 0)
         ends = arrays.compute(len(lefts), np.int64, lambda some: partners[first[lefts[some]]])
         np.cumsum(ends, out=ends)
         start = 0

@@ -53,7 +53,7 @@ def candidate_pairs(
         return np.diff(samples.offsets[some.start : some.stop + 1])
 
     n = len(samples)
-    rows = arrays.find(arrays.compute(n, np.bool_, lambda some: sizes_of(some) > 0))
+    rows = arrays.where(n, lambda some: sizes_of(some) > 0)
     least = arrays.compute(n, np.int64, lambda some: plan.least_common(sizes_of(some)))
     found = containment_pairs(samples, rows, plan.threshold, jobs, split, on_progress, least=least)
     keys, total = [np.zeros(0, np.uint64)], 0

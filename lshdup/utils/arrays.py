@@ -98,6 +98,14 @@ class Arrays:
             at += len(found)
         return out
 
+    def where(self, n: int, condition: Callable[[slice], NDArray[np.bool_]]) -> NDArray[np.int64]:
+        """Return the rows of n, ascending, for which a condition holds.
+
+        condition : returns whether it holds for the rows of a slice, of ROWS_AT_ONCE. Raises
+            ArtifactError if the disk has no room.
+        """
+        return self.find(self.compute(n, np.bool_, condition))
+
     def order(self, n: int, keys: Sequence[Key]) -> NDArray[np.int64]:
         """Return the order of n rows by keys, the strongest first; equal rows stay in order.
 

@@ -185,7 +185,7 @@ def drop_changed(
         mine = own[first:end][some]
         return (mine >= 0) & (sizes[mine] > 1)
 
-    members = arrays.find(arrays.compute(end - first, np.bool_, are_several))
+    members = arrays.where(end - first, are_several)
     changed = documents.changed(members)
     detail = "or gone since it was looked at; run it again with DOCS"
     for index in changed.tolist():

@@ -93,6 +93,7 @@ def test_slices_give_what_numpy_gives_at_once(monkeypatch, tmp_path, at_once):
             assert order.tolist() == np.lexsort(chosen[::-1]).tolist()
         assert arrays.order(n, []).tolist() == list(range(n))
         assert arrays.find(keys[4]).tolist() == np.flatnonzero(keys[4]).tolist()
+        assert arrays.where(n, keys[4].__getitem__).tolist() == arrays.find(keys[4]).tolist()
         assert arrays.compute(n, np.int64, few.__getitem__).tolist() == few.tolist()
         assert are_equal(few, few.copy())
         assert not n or not are_equal(few, few + 1)

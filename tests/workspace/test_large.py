@@ -6,6 +6,7 @@
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -119,6 +120,7 @@ def test_killed_at_random_instants(folder, tmp_path, command):
                 break
         assert out.read_bytes() == (tmp_path / "whole.tsv").read_bytes()
         assert artifacts(store) == expected
+        shutil.rmtree(store)
     assert resumed
 
 

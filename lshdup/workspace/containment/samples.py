@@ -149,9 +149,7 @@ def _find(
     arrays: Arrays, prints: NDArray[np.uint64], among: NDArray[np.uint64], *, is_in: bool = True
 ) -> NDArray[np.int64]:
     """Return the indices of fingerprints that are among others, which ascend; or that are not."""
-    return arrays.find(
-        arrays.compute(len(prints), np.bool_, lambda some: contains(among, prints[some]) == is_in)
-    )
+    return arrays.where(len(prints), lambda some: contains(among, prints[some]) == is_in)
 
 
 def _take(stored: StoredSamples, rows: NDArray[np.int64], arrays: Arrays) -> StoredSamples:
