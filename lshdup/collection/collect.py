@@ -26,6 +26,7 @@ from lshdup.documents.document_list import DocumentList
 from lshdup.documents.expansion import expand_records
 from lshdup.documents.records import Kind
 from lshdup.lsh.signatures import Sketcher, make_signatures
+from lshdup.matching.pairs import contains
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import NO_SETS, ShingleBatch
@@ -97,7 +98,7 @@ def collect(
     and two batches a thread or one large document; a document that needs more memory is skipped.
     """
     if previous is not None:
-        unchanged = unchanged_collection(documents, sketch, previous, keep)
+        unchanged = unchanged_collection(documents, sketch, previous, keep, arrays)
         if unchanged is not None:
             return replace(unchanged, shingle=shingle)
     rows = _Rows(documents, shingle, sketch, shingle_filter, arrays)
@@ -105,7 +106,7 @@ def collect(
     if previous is not None:
         rows.reuse(previous)
         keeper.reuse(previous.collection.unfiltered_sets, rows.known, previous.rows)
-    todo = arrays.find(rows.is_document & ~rows.known)
+    todo = arrays.where(len(documents), lambda some: rows.is_document[some] & ~rows.known[some])
     finished: list[tuple[ShingleBatch, SetsAgain | None]] = []
     done, mailboxes = 0, list[int]()
     workers = Workers(shingle, jobs, in_order=isinstance(keeper, SequenceKeeper))
@@ -137,10 +138,11 @@ def collect(
         keep.restart()
     skipped: list[SkippedFile] = []
     names = (documents.names[index] for index in mailboxes)
-    expanded = expand_records(documents, dict.fromkeys(names, Kind.MBOX), skipped.append)
+    files = dict.fromkeys(names, Kind.MBOX)
+    expanded = expand_records(documents, files, skipped.append, arrays=arrays)
     whole = collect(
         expanded, shingle, sketch, shingle_filter=shingle_filter, jobs=jobs,
-        previous=_all_of(collected, expanded), keep=keep, arrays=arrays, progress=progress,
+        previous=_all_of(collected, expanded, arrays), keep=keep, arrays=arrays, progress=progress,
         checkpoint=checkpoint, on_sets=on_sets,
     )  # fmt: skip
     every = sorted([*whole.skipped, *skipped], key=lambda each: each.skipped.name)
@@ -148,15 +150,15 @@ def collect(
     return replace(whole, skipped=tuple(every), read=read)
 
 
-def _all_of(collected: Collection, documents: DocumentList) -> Previous:
+def _all_of(collected: Collection, documents: DocumentList, arrays: Arrays) -> Previous:
     """Return what a pass has collected, to be reused for a list that has more documents."""
-    rows = {name: row for row, name in enumerate(collected.documents.names)}
-    found = (rows.get(name, -1) for name in documents.names)
-    known = np.fromiter(found, np.int64, len(documents))
+    known = collected.documents.names.match(documents.names, arrays)
     before = collected.documents.locations
     if before is not None and documents.locations is not None:  # a mail may have the id of a row
-        mine = np.flatnonzero(known >= 0)
-        known[mine[~documents.locations.same_as(before)(mine, known[mine])]] = -1
+        are_same = documents.locations.same_as(before)
+        for some in slices_of(len(known)):
+            mine = np.flatnonzero(known[some] >= 0) + some.start
+            known[mine[~are_same(mine, known[mine])]] = -1
     return Previous(collected, known, {each.skipped.name: each for each in collected.skipped})
 
 
@@ -174,10 +176,11 @@ def unchanged_collection(
     sketch: SketchParams | None,
     previous: Previous,
     keep: Spool | int | SequenceKeeper,
+    arrays: Arrays = IN_MEMORY,
 ) -> Collection | None:
     """Return the previous collection if no document was added, changed or removed since, else None.
 
-    None of its arrays is copied.
+    None of its arrays is copied. arrays : makes those of the list without skipped files.
     """
     old = previous.collection
     has_signatures = sketch is None or (old.signatures is not None and old.sketch == sketch)
@@ -186,8 +189,10 @@ def unchanged_collection(
         return None
     rows = previous.rows
     if previous.skipped:
-        present = np.flatnonzero([name not in previous.skipped for name in documents.names])
-        documents, rows = documents.take(present), rows[present]
+        stays = arrays.full(len(documents), value=True, dtype=np.bool_)
+        stays[[index for index, _ in _still_skipped(documents, previous)]] = False
+        present = arrays.find(stays)
+        documents, rows = documents.take(present, arrays), arrays.take(rows, present)
     in_place = (np.array_equal(rows[some], rows_of(some)) for some in slices_of(len(rows)))
     if len(rows) != len(old.documents) or not all(in_place):
         return None
@@ -201,6 +206,16 @@ def unchanged_collection(
         read=0,
         notes=replace(old.notes, reader=_reader_of(old.notes.office_documents, skipped)),
     )
+
+
+def _still_skipped(
+    documents: DocumentList, previous: Previous
+) -> Iterator[tuple[int, SkippedFile]]:
+    """Yield the listed documents that are unchanged skipped files."""
+    for name, skipped in previous.skipped.items():
+        index = documents.names.find(name)
+        if index is not None:
+            yield index, skipped
 
 
 def _reader_of(office_documents: NDArray[np.int64], skipped: tuple[SkippedFile, ...]) -> str:
@@ -242,32 +257,27 @@ class _Rows:
 
     def reuse(self, previous: Previous) -> None:
         """Copy the rows of unchanged documents from a previous run."""
-        for index, name in enumerate(self._documents.names) if previous.skipped else ():
-            if name in previous.skipped:
-                self.is_document[index] = False
-                self._skipped.append(previous.skipped[name])
-        old, known = previous.collection, previous.rows >= 0
-        rows, documents = previous.rows[known], np.flatnonzero(known)
-        if self._signatures is not None and self.sketcher is not None and len(rows):
-            if old.signatures is not None and old.sketch == self._sketch:
-                for some in _runs_of(rows):
-                    self._signatures[documents[some]] = old.signatures[rows[some]]
-            elif old.sets is not None:
-                for some in _runs_of(rows):
-                    sets = old.sets.take(rows[some])
-                    self._signatures[documents[some]] = self.sketcher.sketch(sets)
-            else:
-                return
-        self.known = known
-        for column_name, column in self._columns.items():
-            column[known] = old.columns[column_name][rows]
-        notes = old.notes
-        self._is_office[known] = np.isin(rows, notes.office_documents)
-        documents = np.flatnonzero(known & np.isin(previous.rows, notes.guess_documents))
-        guesses = notes.guesses.take(
-            np.searchsorted(notes.guess_documents, previous.rows[documents])
-        )
-        self._guesses = dict(zip(documents.tolist(), guesses, strict=True))
+        for index, skipped in _still_skipped(self._documents, previous):
+            self.is_document[index] = False
+            self._skipped.append(skipped)
+        old, notes, sketcher = previous.collection, previous.collection.notes, self.sketcher
+        stored = old.signatures if old.sketch == self._sketch else None
+        if sketcher is not None and stored is None and old.sets is None:
+            return
+        for some in _runs_of(previous.rows):
+            documents = np.flatnonzero(previous.rows[some] >= 0) + some.start
+            rows = previous.rows[documents]
+            if self._signatures is not None and stored is not None:
+                self._signatures[documents] = stored[rows]
+            elif self._signatures is not None and sketcher is not None and old.sets is not None:
+                self._signatures[documents] = sketcher.sketch(old.sets.take(rows))
+            for column_name, column in self._columns.items():
+                column[documents] = old.columns[column_name][rows]
+            self._is_office[documents] = contains(notes.office_documents, rows)
+            guessed = contains(notes.guess_documents, rows)
+            guesses = notes.guesses.take(np.searchsorted(notes.guess_documents, rows[guessed]))
+            self._guesses |= zip(documents[guessed].tolist(), guesses, strict=True)
+            self.known[documents] = True
 
     def fill(self, batch: FinishedBatch) -> None:
         """Fill in the rows of a batch."""
@@ -323,13 +333,18 @@ class _Rows:
         )
 
     def _notes(self, rows: NDArray[np.int64], skipped: tuple[SkippedFile, ...]) -> ReadingNotes:
-        office = np.flatnonzero(self._is_office[rows])
+        parts = (
+            np.flatnonzero(self._is_office[rows[some]]) + some.start
+            for some in slices_of(len(rows))
+        )
+        office = np.concatenate([rows[:0], *parts])
         reader = _reader_of(office, skipped)
         if not self._guesses:
             return ReadingNotes(office, reader)
-        with_guess = np.fromiter(self._guesses, np.int64, len(self._guesses))
-        documents = np.flatnonzero(np.isin(rows, with_guess))
-        guesses = StringTable.from_strings(self._guesses[row] for row in rows[documents].tolist())
+        with_guess = np.sort(np.fromiter(self._guesses, np.int64, len(self._guesses)))
+        with_guess = with_guess[contains(rows, with_guess)]
+        documents = np.searchsorted(rows, with_guess)
+        guesses = StringTable.from_strings(self._guesses[row] for row in with_guess.tolist())
         return ReadingNotes(office, reader, documents, guesses)
 
     def _skipped_file(self, skipped: tuple[int, Reason, str]) -> SkippedFile:

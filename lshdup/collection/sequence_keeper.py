@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from lshdup.lsh.winnowing import Anchors, AnchorSpool, select
 from lshdup.params import PassageParams
 from lshdup.shingling.shingler import ShingleBatch
-from lshdup.utils.arrays import Arrays
+from lshdup.utils.arrays import Arrays, slices_of
 from lshdup.utils.frozen import dataclass
 from lshdup.utils.ragged import RaggedSets, offsets_of
 from lshdup.utils.scratch import Spool
@@ -106,10 +106,13 @@ class SequenceKeeper:
 
         known : bool array over all documents of the list. rows : int64 array, the document of each.
         """
-        side = self._sides.pop()
-        indices = np.full(len(side.documents) + 1, -1)  # The last one is no document.
-        indices[rows[known]] = np.flatnonzero(known)
-        self._indices, self._sizes = [indices[side.documents]], [side.sizes]
+        side, arrays = self._sides.pop(), self._arrays
+        # The last one is no document.
+        index_of: _I64 = arrays.full(len(side.documents) + 1, -1, np.int64)
+        for some in slices_of(len(rows)):
+            indices = np.flatnonzero(known[some]) + some.start
+            index_of[rows[indices]] = indices
+        self._indices, self._sizes = [arrays.take(index_of, side.documents)], [side.sizes]
 
     def first_of(self, collection: int) -> int:
         """Return the first sequence of a collection, by its number."""

@@ -49,17 +49,17 @@ class SetKeeper:
 
         known : bool array over all documents. rows : int64 array, the row of each in `sets`.
         """
-        if not known.any():
+        if self._parts is None or not known.any():
             return
-        rows = rows[known]
-        if sets is None or 8 * int(sets.sizes[rows].sum()) > self._room:
-            self._parts = None
+        if sets is not None and self._spool is not None:  # The stored sets may exceed memory.
+            for start in range(0, len(rows), _SETS_AT_ONCE):
+                indices = np.flatnonzero(known[start : start + _SETS_AT_ONCE]) + start
+                self.add(indices, sets.take(rows[indices]))
             return
         indices = np.flatnonzero(known)
-        if self._spool is not None:  # The stored sets may exceed memory.
-            for start in range(0, len(rows), _SETS_AT_ONCE):
-                some = slice(start, start + _SETS_AT_ONCE)
-                self.add(indices[some], sets.take(rows[some]))
+        rows = rows[indices]
+        if sets is None or 8 * int(sets.sizes[rows].sum()) > self._room:
+            self._parts = None
             return
         are_all = np.array_equal(rows, np.arange(len(sets)))
         self.add(indices, sets if are_all else sets.take(rows))

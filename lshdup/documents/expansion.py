@@ -1,7 +1,6 @@
 """Files of records in a list of documents -> their records, in the order of a list."""
 
 import os
-from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -57,7 +56,7 @@ def expand_records(
 
     """
     place = documents.locations or Locations.of_files(documents.names, documents.sizes)
-    kinds, paths, opened = place.kinds.copy(), list(place.paths), documents.record_files
+    kinds, paths, opened = place.kinds.copy(), place.paths, documents.record_files
     pieces, replaced = [], []
 
     def skip(index: int, each: Skipped, *location: int) -> None:
@@ -145,30 +144,29 @@ def _order_of_blocks(
 
     Return None if they do not, because a file is called like a record.
     """
-    names = list(others)
     blocks, before, last = [], 0, b""
-    at = len(names)
+    at = len(others)
     places = {}
     for piece in pieces:
         places[piece.path + b":"] = at, piece
         at += len(piece.names)
     for key in sorted(places):
-        cut = bisect_left(names, key)
-        if (last and key.startswith(last)) or (cut < len(names) and names[cut].startswith(key)):
+        cut = others.bisect(key)
+        if (last and key.startswith(last)) or (cut < len(others) and others[cut].startswith(key)):
             return None
         first, piece = places[key]
         in_place = arrays.copy(piece.order)
         in_place += first
         blocks += [np.arange(before, cut), in_place]
         before, last = cut, key
-    return arrays.concatenate([*blocks, np.arange(before, len(names))])
+    return arrays.concatenate([*blocks, np.arange(before, len(others))])
 
 
 def _order_of_names(
     names: StringTable,
     file: NDArray[np.int64],
     numbers: NDArray[np.int64],
-    paths: list[bytes],
+    paths: StringTable,
     arrays: Arrays,
 ) -> tuple[NDArray[np.int64], list[tuple[int, Skipped]]]:
     """Return the byte order of names, each once, and the documents whose names are repeated.
@@ -209,7 +207,7 @@ def _order_of_names(
 
 
 def _place(
-    paths: list[bytes], file: NDArray[np.int64], numbers: NDArray[np.int64], index: int
+    paths: StringTable, file: NDArray[np.int64], numbers: NDArray[np.int64], index: int
 ) -> str:
     path = os.fsdecode(paths[int(file[index])])
     return f"row {numbers[index]} of {path}" if numbers[index] else path

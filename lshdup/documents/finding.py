@@ -81,12 +81,11 @@ def find_documents(
         return list_lines(files, on_skipped)
     folder = None if store is None else Path(os.fsdecode(store))
     opened = RecordFiles(folder, RecordFields.of(params), params.max_bytes)
-    if any(each is not None and each.kind == Kind.MBOX for each in known_records.values()):
-        for stamp in zip(files.names, files.sizes.tolist(), files.mtimes.tolist(), strict=True):
-            known = known_records.get(stamp)
-            was_mailbox = known is not None and known.kind == Kind.MBOX
-            if was_mailbox and finder.records.get(stamp[0], Kind.SPLIT) == Kind.SPLIT:
-                finder.records[stamp[0]] = Kind.MBOX
+    for (path, *stamp), known in known_records.items():
+        at = files.names.find(path) if known is not None and known.kind == Kind.MBOX else None
+        was_mailbox = at is not None and stamp == [files.sizes[at], files.mtimes[at]]
+        if was_mailbox and finder.records.get(path, Kind.SPLIT) == Kind.SPLIT:
+            finder.records[path] = Kind.MBOX
     found = replace(files, record_files=opened)
     if finder.records:
         skipped: list[SkippedFile] = []

@@ -99,12 +99,13 @@ def unpack_pairs(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[
     return (keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32)
 
 
-def contains(keys: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.bool_]:
+def contains(keys: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which of `wanted` are in the ascending array `keys`: bool array."""
     if not len(keys):
         return np.zeros(len(wanted), bool)
     nearest = keys[np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)]
-    return np.equal(nearest, wanted)
+    is_there: NDArray[np.bool_] = nearest == wanted
+    return is_there
 
 
 def gather_pairs(parts: Iterable[Columns], arrays: Arrays = IN_MEMORY) -> Pairs:

@@ -2,13 +2,14 @@
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import eq
 from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.kernels import copying, ordering
-from lshdup.utils.arrays import IN_MEMORY, ROWS_AT_ONCE, Arrays, slices_of
+from lshdup.utils.arrays import IN_MEMORY, ROWS_AT_ONCE, Arrays, are_equal, rows_of, slices_of
 from lshdup.utils.frozen import dataclass
 
 T = TypeVar("T", bound="np.generic[Any]")
@@ -202,6 +203,34 @@ class StringTable:
             else:
                 high = middle
         return low
+
+    def match(self, strings: "StringTable", arrays: Arrays = IN_MEMORY) -> NDArray[np.int64]:
+        """Return for each of n strings the last one of this table that is equal, or -1.
+
+        Returns an int64 array of shape (n,). Cost: one sort of this table. arrays : makes it.
+        """
+        if are_equal(self.offsets, strings.offsets) and are_equal(self.blob, strings.blob):
+            return arrays.compute(len(strings), np.int64, rows_of)
+        if not len(self):
+            return arrays.full(len(strings), -1, np.int64)
+
+        def hashes_of(part: "StringTable") -> NDArray[np.int64]:
+            return np.fromiter(map(hash, part), np.int64, len(part))
+
+        hashes = arrays.compute(
+            len(self), np.int64, lambda some: hashes_of(self.take(rows_of(some)))
+        )
+        order = arrays.order(len(self), [hashes.__getitem__])
+        hashes = arrays.take(hashes, order)
+
+        def places_of(some: slice) -> NDArray[np.int64]:
+            part = strings.take(rows_of(some))
+            last = np.searchsorted(hashes, hashes_of(part), side="right") - 1
+            rows = order[np.maximum(last, 0)]
+            same = np.fromiter(map(eq, self.take(rows), part), np.bool_, len(rows))
+            return np.where(same, rows, -1)
+
+        return arrays.compute(len(strings), np.int64, places_of)
 
     def ending_with(self, tail: bytes) -> list[int]:
         """Return the indices of all strings that end with `tail`. Cost: one pass over the blob."""

@@ -4,7 +4,6 @@ again.
 
 from collections.abc import Callable
 from dataclasses import replace
-from operator import eq
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,7 @@ from lshdup.documents.readers.members import most_unpacked
 from lshdup.documents.records import Kind, RecordFields, RecordList, SkippedRecord
 from lshdup.params import DocumentParams
 from lshdup.skipped import Reason, SkippedFile
-from lshdup.utils.arrays import IN_MEMORY, Arrays, are_equal, rows_of, slices_of
+from lshdup.utils.arrays import IN_MEMORY, Arrays, rows_of, slices_of
 from lshdup.utils.compression import is_lacking
 from lshdup.utils.ragged import StringTable
 
@@ -43,7 +42,7 @@ def find_unchanged(
         and (new.locations.kinds == Kind.IDS).any()
     ):
         return arrays.full(len(new), -1, np.int64)
-    rows = _find_names(old.names, new.names, arrays)
+    rows = old.names.match(new.names, arrays)
     has_same_location = _compare_locations(old, new)
 
     def unchanged(some: slice) -> NDArray[np.int64]:
@@ -54,28 +53,6 @@ def find_unchanged(
         return np.where(same, theirs, -1)
 
     return arrays.compute(len(new), np.int64, unchanged)
-
-
-def _find_names(old: StringTable, new: StringTable, arrays: Arrays) -> NDArray[np.int64]:
-    """Return for each new name the last old one that is equal, or -1: int64 array."""
-    if are_equal(old.offsets, new.offsets) and are_equal(old.blob, new.blob):
-        return arrays.compute(len(new), np.int64, rows_of)
-
-    def hashes_of(names: StringTable, some: slice) -> tuple[StringTable, NDArray[np.int64]]:
-        part = names.take(rows_of(some))
-        return part, np.fromiter(map(hash, part), np.int64, len(part))
-
-    hashes = arrays.compute(len(old), np.int64, lambda some: hashes_of(old, some)[1])
-    order = arrays.order(len(old), [hashes.__getitem__])
-    hashes = arrays.take(hashes, order)
-
-    def places_of(some: slice) -> NDArray[np.int64]:
-        names, wanted = hashes_of(new, some)
-        rows = order[np.maximum(np.searchsorted(hashes, wanted, side="right") - 1, 0)]
-        same = np.fromiter(map(eq, old.take(rows), names), np.bool_, len(rows))
-        return np.where(same, rows, -1)
-
-    return arrays.compute(len(new), np.int64, places_of)
 
 
 def _compare_locations(
