@@ -31,7 +31,7 @@ from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import NO_SETS, ShingleBatch
 from lshdup.skipped import Reason, Skipped, SkippedFile
-from lshdup.utils.arrays import IN_MEMORY, Arrays, rows_of, slices_of
+from lshdup.utils.arrays import IN_MEMORY, Arrays, is_counting, slices_of
 from lshdup.utils.frozen import dataclass
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, StringTable
@@ -102,7 +102,7 @@ def collect(
         if unchanged is not None:
             return replace(unchanged, shingle=shingle)
     rows = _Rows(documents, shingle, sketch, shingle_filter, arrays)
-    keeper = keep if isinstance(keep, SequenceKeeper) else SetKeeper(keep)
+    keeper = keep if isinstance(keep, SequenceKeeper) else SetKeeper(keep, arrays)
     if previous is not None:
         rows.reuse(previous)
         keeper.reuse(previous.collection.unfiltered_sets, rows.known, previous.rows)
@@ -193,8 +193,7 @@ def unchanged_collection(
         stays[[index for index, _ in _still_skipped(documents, previous)]] = False
         present = arrays.find(stays)
         documents, rows = documents.take(present, arrays), arrays.take(rows, present)
-    in_place = (np.array_equal(rows[some], rows_of(some)) for some in slices_of(len(rows)))
-    if len(rows) != len(old.documents) or not all(in_place):
+    if len(rows) != len(old.documents) or not is_counting(rows):
         return None
     skipped = tuple(previous.skipped[name] for name in sorted(previous.skipped))
     return replace(

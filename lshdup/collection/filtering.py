@@ -43,11 +43,12 @@ class FilterRequest:
 
 
 def build_filter(
-    collection: Collection | None, request: FilterRequest, jobs: int = 1
+    collection: Collection | None, request: FilterRequest, jobs: int = 1, arrays: Arrays = IN_MEMORY
 ) -> ShingleFilter:
     """Return the requested filter; count shingles of the unfiltered sets if it has a limit.
 
     collection : with its unfiltered sets; may be None if the request has no limit.
+    arrays : makes arrays of documents and of shingles.
 
     Exact duplicates count once: a text is common if many different documents have it. Documents
     without tokens do not count.
@@ -56,9 +57,10 @@ def build_filter(
         return ShingleFilter(request.params, request.template, NO_SHINGLES)
     assert collection is not None
     assert collection.sets is not None
-    members = documents_to_compare(find_exact_duplicates(collection.fingerprints), collection.sizes)
+    duplicate_of = find_exact_duplicates(collection.fingerprints, arrays)
+    members = documents_to_compare(duplicate_of, collection.sizes, arrays)
     least = find_least_count(request.ignore_common, len(members))
-    common = find_common_shingles(collection.sets, members, least, jobs)
+    common = find_common_shingles(collection.sets, members, least, jobs, arrays)
     return ShingleFilter(request.params, request.template, *common)
 
 
@@ -84,14 +86,18 @@ def filter_collection(
     sketcher = Sketcher(sketch) if sketch is not None else None
     signatures = arrays.empty((n, sketch.perms), np.uint32) if sketch is not None else None
 
-    def filter_piece(start: int) -> tuple[Columns, RaggedSets]:
+    made: Columns = {name: arrays.empty(n, collection.columns[name].dtype) for name in WHOLE}
+
+    def filter_piece(start: int) -> RaggedSets:
         rows = slice(start, min(start + _PIECE, n))
         filtered = shingle_filter.apply(
             RaggedSets(sets.values, sets.offsets[rows.start : rows.stop + 1])
         )
         if signatures is not None and sketcher is not None:
             signatures[rows] = sketcher.sketch(filtered)
-        return set_columns(filtered, collection.shingle), filtered if keep else NO_SETS
+        for name, column in set_columns(filtered, collection.shingle).items():
+            made[name][rows] = column
+        return filtered if keep else NO_SETS
 
     from concurrent.futures import ThreadPoolExecutor  # Imported here to keep `query` fast.
 
@@ -100,11 +106,11 @@ def filter_collection(
     columns = dict(collection.columns)
     for name, whole in WHOLE.items():
         columns[whole] = columns[name]
-        columns[name] = np.concatenate([piece[name] for piece, _ in pieces])
+        columns[name] = made[name]
     return replace(
         collection,
         columns=columns,
-        sets=RaggedSets.concatenate(kept for _, kept in pieces) if keep else None,
+        sets=RaggedSets.concatenate(pieces) if keep else None,
         sketch=sketch,
         signatures=signatures,
         unfiltered=Unfiltered(shingle_filter, sets, collection.identity),

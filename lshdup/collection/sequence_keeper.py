@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from lshdup.lsh.winnowing import Anchors, AnchorSpool, select
 from lshdup.params import PassageParams
 from lshdup.shingling.shingler import ShingleBatch
-from lshdup.utils.arrays import Arrays, slices_of
+from lshdup.utils.arrays import Arrays, GrowingArray, slices_of
 from lshdup.utils.frozen import dataclass
 from lshdup.utils.ragged import RaggedSets, offsets_of
 from lshdup.utils.scratch import Spool
@@ -43,7 +43,7 @@ class SequenceKeeper:
         self._anchors = AnchorSpool(params, folder, expected, memory)
         self._selected: dict[int, tuple[NDArray[np.uint64], _I64]] = {}
         self._total = 0
-        self._indices, self._sizes = list[_I64](), list[_I64]()
+        self._begin()
         self._sides: list[_Side] = []
 
     def __enter__(self) -> Self:
@@ -72,24 +72,15 @@ class SequenceKeeper:
             self._total += len(sets.values)
             self._indices.append(indices)
             self._sizes.append(sets.sizes)
-            self._join_parts()
 
-    def _join_parts(self) -> None:
-        """Join the last two parts while they are of one size: few arrays remain, and large ones may
-        be in files.
-        """
-        for parts in (self._indices, self._sizes):
-            while len(parts) > 1 and len(parts[-2]) <= len(parts[-1]):
-                last = parts.pop()
-                parts.append(self._arrays.concatenate([parts.pop(), last]))
+    def _begin(self) -> None:
+        """Begin with a collection of which no sequence is known."""
+        self._indices, self._sizes = (GrowingArray(np.int64, self._arrays) for _ in range(2))
 
     def finish(self) -> None:
         """Number the documents of a collection, and begin with the next one."""
-        arrays, none = self._arrays, np.zeros(0, np.int64)
-        indices, sizes = (
-            arrays.concatenate([none, *each]) for each in (self._indices, self._sizes)
-        )
-        self._indices, self._sizes = [], []
+        arrays, indices, sizes = self._arrays, self._indices.whole(), self._sizes.whole()
+        self._begin()
         numbered = arrays.copy(indices)
         numbered.sort()
         without = int(np.searchsorted(numbered, 0))
@@ -112,7 +103,9 @@ class SequenceKeeper:
         for some in slices_of(len(rows)):
             indices = np.flatnonzero(known[some]) + some.start
             index_of[rows[indices]] = indices
-        self._indices, self._sizes = [arrays.take(index_of, side.documents)], [side.sizes]
+        self._begin()
+        self._indices.append(arrays.take(index_of, side.documents))
+        self._sizes.append(side.sizes)
 
     def first_of(self, collection: int) -> int:
         """Return the first sequence of a collection, by its number."""

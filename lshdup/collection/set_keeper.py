@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from lshdup.shingling.shingler import NO_SETS, ShingleBatch
 from lshdup.text.file_types import OFFICE_ENDINGS
-from lshdup.utils.arrays import slices_of
+from lshdup.utils.arrays import Arrays, GrowingArray, is_counting, slices_of
 from lshdup.utils.ragged import RaggedSets, StringTable
 from lshdup.utils.scratch import Spool
 
@@ -21,15 +21,18 @@ SetsAgain = Callable[[], RaggedSets]
 class SetKeeper:
     """Collect the sets of a run in document order, in a spool or in memory.
 
-    Stops keeping them once they exceed the memory limit. keep : a spool, or the limit in bytes.
+    Stops keeping them once they exceed the memory limit.
+
+    keep : a spool, or the limit in bytes.
+    arrays : makes what is kept of each set beside a spool.
     """
 
-    def __init__(self, keep: Spool | int) -> None:
+    def __init__(self, keep: Spool | int, arrays: Arrays) -> None:
         self._spool = keep if isinstance(keep, Spool) else None
         self._room = keep if isinstance(keep, int) else 1 << 62
         self._parts: list[RaggedSets] | None = [] if self._room else None
-        self._indices: list[NDArray[np.int64]] = []
-        self._kept_values = 0
+        self._arrays, self._kept_values = arrays, 0
+        self._indices, self._sizes = (GrowingArray(np.int64, arrays) for _ in range(2))
 
     def keep_copy(
         self, made: ShingleBatch, _filtered: RaggedSets, _fingerprints: NDArray[np.uint64]
@@ -73,13 +76,13 @@ class SetKeeper:
             self._parts = None
             return None
         spool, start = self._spool, self._kept_values
-        self._kept_values += len(sets.values)
-        in_parts = sets if spool is None else RaggedSets(np.zeros(0, np.uint64), sets.offsets)
-        self._parts.append(in_parts)
         self._indices.append(indices)
         if spool is None:
+            self._parts.append(sets)
             return lambda: sets
         spool.append(sets.values)
+        self._sizes.append(sets.sizes)
+        self._kept_values += len(sets.values)
         offsets, end = sets.offsets, self._kept_values
         return lambda: RaggedSets(spool.values()[start:end], offsets)
 
@@ -87,16 +90,15 @@ class SetKeeper:
         """Return the sets of all documents that have one, in document order, if they were kept."""
         if self._parts is None:
             return None
-        indices = np.concatenate([np.zeros(0, np.int64), *self._indices])
-        order = np.argsort(indices, kind="stable")
-        in_order = np.array_equal(order, np.arange(len(order)))
+        indices, arrays = self._indices.whole(), self._arrays
+        order = arrays.order(len(indices), [indices.__getitem__])
         if self._spool is None:
             sets = RaggedSets.concatenate(self._parts)
-            return sets if in_order else sets.take(order)
-        sizes = np.concatenate([np.zeros(0, np.int64), *(part.sizes for part in self._parts)])
-        if in_order:
-            return RaggedSets.from_sizes(self._spool.values(), sizes)
-        return self._spool.in_order(sizes, order)
+            return sets if is_counting(order) else sets.take(order)
+        sizes = self._sizes.whole()
+        if is_counting(order):
+            return RaggedSets.from_sizes(self._spool.values(), sizes, arrays)
+        return self._spool.in_order(sizes, order, arrays)
 
 
 def expects_office_documents(names: StringTable) -> bool:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from lshdup.kernels import shingle_filter as kernels
 from lshdup.kernels.joins import prefixes
 from lshdup.params import FilterParams
+from lshdup.utils.arrays import IN_MEMORY, Arrays, slices_of
 from lshdup.utils.frozen import dataclass
 from lshdup.utils.parallel import run_parts
 from lshdup.utils.ragged import RaggedSets, distinct
@@ -145,24 +146,31 @@ def find_first_sets(sets: RaggedSets, shingles: NDArray[np.uint64]) -> NDArray[n
 
 
 def find_common_shingles(
-    sets: RaggedSets, members: NDArray[np.int64], least: int, jobs: int = 1
+    sets: RaggedSets,
+    members: NDArray[np.int64],
+    least: int,
+    jobs: int = 1,
+    arrays: Arrays = IN_MEMORY,
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
     """Return the common shingles, ascending, and the number of sets with each.
 
     members : int64 array, the numbers of the sets that count.
     least : the smallest number of sets that a common shingle occurs in.
+    arrays : makes the counters.
     Returns a uint64 and a uint32 array.
     Determinism: the same at any number of jobs.
     Cost: two passes over the sets.
     Memory: 2 bytes an element at most, less in proportion if `least` is above 16, and up to 72
     bytes a common shingle; the sets are not copied.
     """
-    total = int(sets.sizes[members].sum())
+    total = largest = 0
+    for some in slices_of(len(members)):
+        sizes = sets.offsets[members[some] + 1] - sets.offsets[members[some]]
+        total, largest = total + int(sizes.sum()), max(largest, int(sizes.max()))
     if not total or least > len(members):
         return NO_SHINGLES, np.zeros(0, np.uint32)
     bound = min(least, _MANY)
-    counters = np.zeros(min(_MOST, total, max(_FEWEST, _SPARE * total // bound)), np.uint16)
-    largest = int(sets.sizes[members].max())
+    counters = arrays.zeros(min(_MOST, total, max(_FEWEST, _SPARE * total // bound)), np.uint16)
 
     def count(part: int, parts: int) -> None:
         prefixes.count_elements(

@@ -179,6 +179,28 @@ def _in_memory() -> Arrays:
     return IN_MEMORY
 
 
+class GrowingArray:
+    """An array that is made part by part: the parts are few at any time, and may be in files.
+
+    dtype : its type. arrays : makes it.
+    """
+
+    def __init__(self, dtype: DTypeLike, arrays: Arrays) -> None:
+        self._arrays, self._parts = arrays, [np.zeros(0, dtype)]
+
+    def append(self, part: NDArray[Any]) -> None:
+        """Add values behind those that are there. Raises ArtifactError if the disk has no room."""
+        parts = self._parts
+        parts.append(part)
+        while len(parts) > 1 and len(parts[-2]) <= len(parts[-1]):
+            last = parts.pop()
+            parts.append(self._arrays.concatenate([parts.pop(), last]))
+
+    def whole(self) -> NDArray[Any]:
+        """Return all values. Raises ArtifactError if the disk has no room."""
+        return self._arrays.concatenate(self._parts)
+
+
 def slices_of(n: int) -> Iterator[slice]:
     """Yield slices of ROWS_AT_ONCE rows, and of the rest of n.
 
@@ -191,6 +213,11 @@ def slices_of(n: int) -> Iterator[slice]:
 def rows_of(some: slice) -> NDArray[np.int64]:
     """Return the numbers of the rows of a slice of `slices_of`: int64 array."""
     return np.arange(some.start, some.stop)
+
+
+def is_counting(array: NDArray[np.integer]) -> bool:
+    """Return whether an array of shape (n,) holds 0, 1, 2 and so on, in this order."""
+    return all(np.array_equal(array[some], rows_of(some)) for some in slices_of(len(array)))
 
 
 def are_equal(one: NDArray[Any], other: NDArray[Any]) -> bool:

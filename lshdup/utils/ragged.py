@@ -46,9 +46,14 @@ class RaggedSets:
         return np.diff(self.offsets)
 
     @classmethod
-    def from_sizes(cls, values: NDArray[np.uint64], sizes: NDArray[np.int64]) -> Self:
-        """Return sets from their values, one set after the other, and their sizes."""
-        return cls(values, offsets_of(sizes))
+    def from_sizes(
+        cls, values: NDArray[np.uint64], sizes: NDArray[np.int64], arrays: Arrays = IN_MEMORY
+    ) -> Self:
+        """Return sets from their values, one set after the other, and their sizes.
+
+        arrays : makes the offsets.
+        """
+        return cls(values, offsets_of(sizes, arrays))
 
     @classmethod
     def from_sets(cls, sets: Iterable[Iterable[int]]) -> Self:
@@ -207,7 +212,8 @@ class StringTable:
     def match(self, strings: "StringTable", arrays: Arrays = IN_MEMORY) -> NDArray[np.int64]:
         """Return for each of n strings the last one of this table that is equal, or -1.
 
-        Returns an int64 array of shape (n,). Cost: one sort of this table. arrays : makes it.
+        Of a table that is equal as a whole, it is the one in the same place. Returns an int64 array
+        of shape (n,). Cost: one sort of this table. arrays : makes the result.
         """
         if are_equal(self.offsets, strings.offsets) and are_equal(self.blob, strings.blob):
             return arrays.compute(len(strings), np.int64, rows_of)

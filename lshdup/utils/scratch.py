@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.errors import InputError
-from lshdup.utils.ragged import RaggedSets
+from lshdup.utils.arrays import Arrays
+from lshdup.utils.ragged import RaggedSets, offsets_of
 from lshdup.utils.system import pwrite, release
 from lshdup.utils.temporary import MORE_ROOM, explained, temporary_file, usable_folder
 
@@ -60,25 +61,27 @@ class Spool:
         with self._file, self._reporting():
             self._file = temporary_file(self._folder)
 
-    def in_order(self, sizes: NDArray[np.int64], order: NDArray[np.int64]) -> RaggedSets:
+    def in_order(
+        self, sizes: NDArray[np.int64], order: NDArray[np.int64], arrays: Arrays
+    ) -> RaggedSets:
         """Rewrite the sets of the spool in another order and return them, mapped.
 
         sizes : int64 array of shape (n,), of the sets as they were appended.
         order : int64 array of shape (n,), their numbers in the wanted order.
+        arrays : makes the offsets.
         """
-        sets = RaggedSets.from_sizes(self.values(), sizes)
-        old = self._file
+        sets = RaggedSets.from_sizes(self.values(), sizes, arrays)
+        offsets = offsets_of(arrays.take(sizes, order), arrays)
+        old, start = self._file, 0
         with self._reporting():
             self._file = temporary_file(self._folder)
         with old:
-            ends = np.cumsum(sizes[order])
-            start = 0
             while start < len(order):
-                before = int(ends[start] - sizes[order[start]])
-                stop = max(int(np.searchsorted(ends, before + CHUNK // 8, side="right")), start + 1)
+                most = offsets[start] + CHUNK // 8
+                stop = max(int(np.searchsorted(offsets, most, side="right")) - 1, start + 1)
                 self.append(sets.take(order[start:stop]).values)
                 start = stop
-        return RaggedSets.from_sizes(self.values(), sizes[order])
+        return RaggedSets(self.values(), offsets)
 
     def _reporting(self) -> contextlib.AbstractContextManager[None]:
         folder = self._folder or tempfile.gettempdir()

@@ -121,8 +121,8 @@ def _collect_in_two_passes(
         keep = spool or EVERY_SET
         collection = _collect(run, request, documents, shingle, None, keep, None, journal)
         if store is None:
-            shingle_filter = build_filter(collection, wanted, request.jobs)
-            return filter_collection(collection, shingle_filter, sketch, request.jobs)
+            shingle_filter = build_filter(collection, wanted, request.jobs, run.arrays)
+            return filter_collection(collection, shingle_filter, sketch, request.jobs, run.arrays)
         _save(run, collection, ("shingles",), journal)
         stored = _load_for_reuse(run, "signatures")
         if stored is not None and is_made_from(stored, collection, wanted, sketch):
@@ -134,7 +134,7 @@ def _collect_in_two_passes(
                 read=collection.read,
             )
         else:
-            shingle_filter = build_filter(collection, wanted, request.jobs)
+            shingle_filter = build_filter(collection, wanted, request.jobs, run.arrays)
             collection = filter_collection(
                 collection, shingle_filter, sketch, request.jobs, run.arrays
             )

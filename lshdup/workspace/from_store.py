@@ -100,7 +100,7 @@ def sketch_shingles(
     if wanted is None:
         collection = sketch_collection(shingles, sketch, jobs, run.arrays)
     else:
-        shingle_filter = build_filter(shingles, wanted, jobs)
+        shingle_filter = build_filter(shingles, wanted, jobs, run.arrays)
         collection = filter_collection(shingles, shingle_filter, sketch, jobs, run.arrays)
 
     def keep(store: Store) -> None:

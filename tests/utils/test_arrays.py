@@ -8,7 +8,7 @@ import pytest
 
 import lshdup.utils.arrays
 from lshdup.errors import ArtifactError
-from lshdup.utils.arrays import MOST_IN_MEMORY, Arrays, are_equal
+from lshdup.utils.arrays import MOST_IN_MEMORY, Arrays, GrowingArray, are_equal, is_counting
 from lshdup.utils.ragged import StringTable
 
 MB = 1 << 20
@@ -95,10 +95,42 @@ def test_slices_give_what_numpy_gives_at_once(monkeypatch, tmp_path, at_once):
         assert arrays.find(keys[4]).tolist() == np.flatnonzero(keys[4]).tolist()
         assert arrays.where(n, keys[4].__getitem__).tolist() == arrays.find(keys[4]).tolist()
         assert arrays.compute(n, np.int64, few.__getitem__).tolist() == few.tolist()
+        assert is_counting(np.arange(n))
+        assert not n or not is_counting(np.arange(n) + 1)
+        assert n < 2 or not is_counting(np.append(np.arange(n - 1), 0))
         assert are_equal(few, few.copy())
         assert not n or not are_equal(few, few + 1)
         assert not are_equal(few, np.append(few, 1))
     assert is_mapped(arrays.order(2, [np.arange(2).__getitem__]))
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 1 << 18])
+def test_strings_match_as_in_a_dictionary(monkeypatch, tmp_path, at_once):
+    """Each string has the last equal one, also of those that are repeated or empty."""
+    monkeypatch.setattr(lshdup.utils.arrays, "ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr(lshdup.utils.arrays, "_SMALL", 0)
+    arrays, rng = Arrays(0, lambda: tmp_path), np.random.default_rng(5)
+    for n, m in ((0, 0), (0, 3), (3, 0), (1, 1), (40, 60), (60, 40)):
+        old, new = ([b"%d" % i if i else b"" for i in rng.integers(0, 50, k)] for k in (n, m))
+        rows = {string: row for row, string in enumerate(old)}
+        table = StringTable.from_strings(old)
+        matched = table.match(StringTable.from_strings(new), arrays)
+        assert matched.tolist() == [rows.get(string, -1) for string in new]
+    distinct = StringTable.from_strings(b"%d" % i for i in range(20))
+    assert is_counting(distinct.match(distinct, arrays))
+
+
+def test_an_array_grows_by_parts(tmp_path):
+    """Its values are those of all parts; large parts are in files, and few at any time."""
+    arrays, parts = Arrays(0, lambda: tmp_path), [np.arange(i % 5) for i in range(1000)]
+    grown = GrowingArray(np.int64, arrays)
+    assert grown.whole().tolist() == []
+    for part in parts:
+        grown.append(part)
+        assert len(grown._parts) < 14
+    assert grown.whole().tolist() == np.concatenate(parts).tolist()
+    grown.append(np.zeros(MB, np.int64))
+    assert is_mapped(grown.whole())
 
 
 def test_strings_of_parts_are_gathered(tmp_path):
