@@ -63,8 +63,10 @@ class Parts:
         return sum(each.stat().st_size for each in self._folder.glob("*.npz"))
 
     def is_due(self) -> bool:
-        """Return whether the stage is long."""
-        return not self._failed and time.monotonic() - self._started >= PATIENCE
+        """Return whether the stage is long; and always if no part can be kept: what waits to be
+        kept can be let go then.
+        """
+        return self._failed or time.monotonic() - self._started >= PATIENCE
 
     def write(self, arrays: Mapping[str, Array]) -> None:
         """Write a finished part."""

@@ -651,9 +651,12 @@ def test_no_room_for_the_journal(here, monkeypatch, small_batches):
     monkeypatch.setattr(
         lshdup.store.journal, "collection_arrays", lambda *_: {"much": np.zeros(written, np.uint64)}
     )
-    said = []
+    said, added = [], []
+    add = lshdup.store.journal.Journal.add
+    monkeypatch.setattr(lshdup.store.journal.Journal, "add", lambda *each: added.append(add(*each)))
     with files_of_at_most(written):
         assert steps(".lshdup", said) == expected
+    assert len(added) == 300 // 20  # No batch waits for a journal that cannot be written.
     assert [line for line in said if "cannot be resumed" in line] == said
     assert len(said) == 1
     assert contents(".lshdup") == contents("undisturbed")
