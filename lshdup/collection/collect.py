@@ -51,12 +51,12 @@ class Previous:
     collection : the collection of the previous run.
     rows : int64 array over the new documents, the row of each in `collection` if it is unchanged,
         else -1.
-    skipped : unchanged files that are no documents, by name.
+    skipped : unchanged files that are no documents, by their index in the new list.
     """
 
     collection: Collection
     rows: NDArray[np.int64]
-    skipped: dict[bytes, SkippedFile] = field(default_factory=dict)
+    skipped: dict[int, SkippedFile] = field(default_factory=dict)
 
 
 class Checkpoint(Protocol):
@@ -159,7 +159,9 @@ def _all_of(collected: Collection, documents: DocumentList, arrays: Arrays) -> P
         for some in slices_of(len(known)):
             mine = np.flatnonzero(known[some] >= 0) + some.start
             known[mine[~are_same(mine, known[mine])]] = -1
-    return Previous(collected, known, {each.skipped.name: each for each in collected.skipped})
+    indices = ((documents.names.find(each.skipped.name), each) for each in collected.skipped)
+    skipped = {index: each for index, each in indices if index is not None}
+    return Previous(collected, known, skipped)
 
 
 def sketch_collection(
@@ -190,12 +192,12 @@ def unchanged_collection(
     rows = previous.rows
     if previous.skipped:
         stays = arrays.full(len(documents), value=True, dtype=np.bool_)
-        stays[[index for index, _ in _still_skipped(documents, previous)]] = False
+        stays[list(previous.skipped)] = False
         present = arrays.find(stays)
         documents, rows = documents.take(present, arrays), arrays.take(rows, present)
     if len(rows) != len(old.documents) or not is_counting(rows):
         return None
-    skipped = tuple(previous.skipped[name] for name in sorted(previous.skipped))
+    skipped = tuple(previous.skipped[index] for index in sorted(previous.skipped))
     return replace(
         old,
         documents=documents,
@@ -205,16 +207,6 @@ def unchanged_collection(
         read=0,
         notes=replace(old.notes, reader=_reader_of(old.notes.office_documents, skipped)),
     )
-
-
-def _still_skipped(
-    documents: DocumentList, previous: Previous
-) -> Iterator[tuple[int, SkippedFile]]:
-    """Yield the listed documents that are unchanged skipped files."""
-    for name, skipped in previous.skipped.items():
-        index = documents.names.find(name)
-        if index is not None:
-            yield index, skipped
 
 
 def _reader_of(office_documents: NDArray[np.int64], skipped: tuple[SkippedFile, ...]) -> str:
@@ -256,9 +248,8 @@ class _Rows:
 
     def reuse(self, previous: Previous) -> None:
         """Copy the rows of unchanged documents from a previous run."""
-        for index, skipped in _still_skipped(self._documents, previous):
-            self.is_document[index] = False
-            self._skipped.append(skipped)
+        self.is_document[list(previous.skipped)] = False
+        self._skipped += previous.skipped.values()
         old, notes, sketcher = previous.collection, previous.collection.notes, self.sketcher
         stored = old.signatures if old.sketch == self._sketch else None
         if sketcher is not None and stored is None and old.sets is None:

@@ -64,7 +64,7 @@ class SetKeeper:
         if sets is None or 8 * int(sets.sizes[rows].sum()) > self._room:
             self._parts = None
             return
-        are_all = np.array_equal(rows, np.arange(len(sets)))
+        are_all = len(rows) == len(sets) and is_counting(rows)
         self.add(indices, sets if are_all else sets.take(rows))
 
     def add(self, indices: NDArray[np.int64], sets: RaggedSets) -> SetsAgain | None:

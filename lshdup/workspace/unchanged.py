@@ -94,8 +94,8 @@ def count_known(collection: Collection, documents: DocumentList, arrays: Arrays 
     return sum(int(np.count_nonzero(rows[some] >= 0)) for some in slices_of(len(rows)))
 
 
-def find_still_skipped(collection: Collection, documents: DocumentList) -> dict[bytes, SkippedFile]:
-    """Return the unchanged files that are skipped because of their content, by name."""
+def find_still_skipped(collection: Collection, documents: DocumentList) -> dict[int, SkippedFile]:
+    """Return the unchanged files that are skipped because of their content, by their index."""
     found = {}
     for each in collection.skipped:
         reason, name = each.skipped.reason, each.skipped.name
@@ -106,7 +106,7 @@ def find_still_skipped(collection: Collection, documents: DocumentList) -> dict[
             continue
         stamp = int(documents.sizes[index]), int(documents.mtimes[index])
         if (*stamp, documents.record_location(index)) == (each.size, each.mtime, each.record):
-            found[name] = each
+            found[index] = each
     return found
 
 
