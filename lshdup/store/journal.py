@@ -57,7 +57,7 @@ class Parts:
 
     def load(self) -> Iterator[Artifact]:
         """Yield the parts of an interrupted run, in the order in which they were written."""
-        with contextlib.suppress(FileNotFoundError), Folder(self._store, *self._names) as folder:
+        with contextlib.suppress(OSError), Folder(self._store, *self._names) as folder:
             paths = sorted(map(folder.path.joinpath, folder.names()))
             paths = [each for each in paths if each.suffix == ".npz" and each.stem.isdecimal()]
             for path in paths:
@@ -70,7 +70,7 @@ class Parts:
 
     def size(self) -> int:
         """Return the bytes of the parts."""
-        with contextlib.suppress(FileNotFoundError), Folder(self._store, *self._names) as folder:
+        with contextlib.suppress(OSError), Folder(self._store, *self._names) as folder:
             return folder.size()
         return 0
 
@@ -112,7 +112,7 @@ class Parts:
 
     def _remove(self) -> bool:
         *above, name = self._names
-        with contextlib.suppress(FileNotFoundError), Folder(self._store, *above) as folder:
+        with contextlib.suppress(OSError), Folder(self._store, *above) as folder:
             return folder.remove_folder(name)
         return False
 
