@@ -106,12 +106,12 @@ class Folder:
 
     def remove_folder(self, name: str) -> bool:
         """Remove a folder and what is in it, as far as possible; return whether it was there."""
-        try:
-            self.status(name)
-        except FileNotFoundError:
-            return False
-        shutil.rmtree(self._at(name), ignore_errors=True, dir_fd=self._descriptor)
-        return True
+        is_there = False
+        with contextlib.suppress(FileNotFoundError):
+            is_there = stat.S_ISDIR(self.status(name).st_mode)  # rmtree waits for a pipe
+        if is_there:
+            shutil.rmtree(self._at(name), ignore_errors=True, dir_fd=self._descriptor)
+        return is_there
 
     @contextlib.contextmanager
     def replace(self, name: str) -> Iterator[BinaryIO]:

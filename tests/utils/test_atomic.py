@@ -179,7 +179,9 @@ def test_only_files_of_ours_are_opened(tmp_path):
                     file.write(b"new")
                 with folder.open(name) as file:
                     assert file.read() == b"new"
-        assert folder.remove_folder("below")
+        os.mkfifo(tmp_path / "in/waits")
+        assert not any(map(folder.remove_folder, ("below", "waits", "none")))
+        assert folder.remove_folder("folder")
     with pytest.raises(NotADirectoryError):
         Folder(tmp_path / "in", "below")
     assert (tmp_path / "mine").read_bytes() == b"mine"
