@@ -34,7 +34,7 @@ MUTANTS = [
         f"{CHECKS} -k under_a_lock",
     ),
     Mutant(
-        "files: links are followed",
+        "store: a file that is a link is followed",
         "lshdup/utils/atomic.py",
         "flags |= NO_FOLLOW | BINARY | READ",
         "flags |= BINARY | READ",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import lshdup.documents.reading
 import lshdup.store.journal
 from lshdup.errors import ArtifactError
 from lshdup.params import DocumentParams, PairParams
@@ -116,15 +117,16 @@ def test_nothing_is_followed_although_nothing_is_refused(name, kind, monkeypatch
     """The refusal names what is there; each file is opened safely without it, too."""
     monkeypatch.setattr(Store, "refuse_obstacles", lambda _: None)
     monkeypatch.setattr(lshdup.store.journal, "PATIENCE", 0.0)
+    monkeypatch.setattr(lshdup.documents.reading, "BATCH_DOCUMENTS", 2)
     for documents in ((b"d",), (b"d", b"dir")):
         place(name, kind)
         before = outside()
         workspace = Workspace(Path(".lshdup"))
         request = Request(documents, DocumentParams(), {}, 1)
         with contextlib.suppress(ArtifactError, OSError):
-            workspace.make_shingles(request)
-        with contextlib.suppress(ArtifactError, OSError):
             workspace.find_pairs(workspace.load_or_build_index(request), PairParams(), 1)
+        with contextlib.suppress(ArtifactError, OSError):
+            workspace.make_shingles(request)
         assert outside().keys() == before.keys()
         if kind != HARD:  # whose number of names falls when the one in the store is replaced
             assert outside() == before
