@@ -71,10 +71,10 @@ class CharTable:
 NO_TABLE = CharTable(np.zeros(1, np.uint32), np.zeros(2, np.uint8))
 
 
-def to_characters(points: NDArray[np.int64]) -> str:
+def to_characters(points: NDArray[np.int64] | NDArray[np.uint32]) -> str:
     """Return the characters of code points.
 
-    points : int64 array.
+    points : int64 or uint32 array.
     """
     return points.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
 

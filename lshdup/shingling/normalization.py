@@ -31,10 +31,6 @@ _FLOOD, _STEP = 64, 8
 #: White space, which nothing composes with.
 _SPACES = code_points("".join(filter(str.isspace, map(chr, range(0x3001)))))
 
-#: Ignorable characters, as in the brackets of a pattern.
-_IGNORABLE = "".join(f"{chr(low)}-{chr(high)}" for low, high in IGNORABLE_RANGES)
-_ignorable_runs = re.compile(f"[{_IGNORABLE}]+")
-
 #: Characters that are normalised together.
 _PIECE = 1 << 20
 
@@ -69,7 +65,10 @@ def _normal_form_of_part(text: bytes, params: ShingleParams) -> bytes | None:
         border = _border_pattern().search(decoded, start + _PIECE)
         piece = decoded[start : border.start() if border else len(decoded)]
         start += len(piece)
-        piece = _ignorable_runs.sub("", piece)
+        points = code_points(piece)
+        ignorable = _are_ignorable()[points]
+        if ignorable.any():
+            piece = to_characters(points[~ignorable])
         if params.normalize:
             # Every _STEP-th character tells cheaply whether there may be a flood.
             if _flood_pattern(_FLOOD // _STEP).search(piece[::_STEP]):
@@ -94,7 +93,7 @@ def align_normal_form(
     """
     decoded = text.decode("utf-8")
     every = code_points(decoded)
-    visible = np.flatnonzero(~_are_ignorable(every))
+    visible = np.flatnonzero(~_are_ignorable()[every])
     points = every[visible]
     leaning = "".join(chain.from_iterable(_leaning_characters())) if params.normalize else ""
     begins = ~np.isin(points, code_points(leaning))
@@ -113,9 +112,13 @@ def align_normal_form(
     return places[visible[first]], places[last + 1], offsets_of(forms)[:-1]
 
 
-def _are_ignorable(points: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    bounds = np.array(IGNORABLE_RANGES) + (0, 1)
-    return np.searchsorted(bounds.ravel(), points, side="right") % 2 == 1
+@functools.cache
+def _are_ignorable() -> NDArray[np.bool_]:
+    """Return for each code point whether it is ignorable: bool array of shape (0x110000,)."""
+    found = np.zeros(0x110000, np.bool_)
+    for low, high in IGNORABLE_RANGES:
+        found[low : high + 1] = True
+    return found
 
 
 @functools.cache
@@ -140,7 +143,8 @@ def _leaning_characters() -> tuple[list[str], list[str]]:
 def _border_pattern() -> re.Pattern[str]:
     """Return a pattern of the characters before which a text may be cut."""
     marks, others = _leaning_characters()
-    return re.compile(f"[^{''.join(map(re.escape, marks + others))}{_IGNORABLE}]")
+    ignorable = "".join(f"{chr(low)}-{chr(high)}" for low, high in IGNORABLE_RANGES)
+    return re.compile(f"[^{''.join(map(re.escape, marks + others))}{ignorable}]")
 
 
 @functools.cache
