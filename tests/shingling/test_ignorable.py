@@ -51,6 +51,7 @@ def test_no_other_character_becomes_ignorable():
         ("क्\u200dष", "क्ष"),
         ("葛\U000e0100飾 ⛩\ufe0f", "葛 飾"),
         ("cafe\u00ad\u0301 e\u0301\u034f\u0316", "café é̖"),  # composed, and put in order
+        ("a\u0315\u034f\u0316", "a\u0316\u0315"),
         ("\u1112\u115f\u1161\u3164\u11ab", "한"),
         ("ក\u17b4\u17d2រ", "ក្ រ"),
         ("\u00ad\u0301a \U000e0041\u2065\ufff0b", "\u0301a b"),
