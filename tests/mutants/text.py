@@ -146,8 +146,8 @@ MUTANTS = [
     Mutant(
         "offsets: a token of a text that is composed ends where its last segment begins",
         "lshdup/shingling/inspection.py",
-        "ends = places[np.searchsorted(forms, ends)]",
-        "ends = places[np.searchsorted(forms, ends) - 1]",
+        "ends = past[np.searchsorted(forms, ends) - 1]",
+        "ends = begins[np.searchsorted(forms, ends) - 1]",
         "tests/text/test_offsets.py",
     ),
     Mutant(
