@@ -56,7 +56,7 @@ class Outputs:
         """Add a file that an option names, or that is in a folder which it names."""
         for other, there in self._paths:
             if other != option and _are_one(path, there):
-                message = f"{other} and {option} are both {printable(path)}"
+                message = f"{option} and {other} are both {printable(there)}"
                 raise ParameterError(message, "name two files")
         if (option, path) not in self._paths:
             self._paths.append((option, path))
@@ -80,7 +80,10 @@ class Outputs:
         source : as of `refuse_documents`.
         names : folders, and files, which are left to `refuse_documents`.
         """
+        from dataclasses import replace
+
         from lshdup.documents.finding import Finder
+        from lshdup.skipped import Skipped, SkippedFile
 
         there = [
             real for _, path in self._paths if (real := Path(os.path.realpath(path))).is_file()
@@ -91,12 +94,14 @@ class Outputs:
             if os.path.isdir(top) and (
                 are_linked or any(real.is_relative_to(top) for real in there)
             ):
-                finder = Finder(params, False, None, 1, _ignore, _ignore, _ignore)
-                self.refuse_documents(finder.find([name]), source)
+                skipped: list[Skipped] = []
+                finder = Finder(params, False, None, 1, skipped.append, _ignore, _ignore)
+                stays = (SkippedFile(each) for each in skipped if each.reason.stays)
+                self.refuse_documents(replace(finder.find([name]), skipped=tuple(stays)), source)
 
 
-def _ignore(_: object) -> None:
-    """Say nothing: what is skipped is said when the folder is read."""
+def _ignore(_: str) -> None:
+    """Say nothing: it is said when the folder is read."""
 
 
 def _values(ctx: click.Context, param: click.Parameter) -> Iterator[str]:
