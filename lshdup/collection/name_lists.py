@@ -3,6 +3,7 @@
 `clusters --emit` prints them, and the page of `report` saves them. What was not compared stays.
 """
 
+import os
 from collections.abc import Iterator
 
 import numpy as np
@@ -15,15 +16,23 @@ from lshdup.documents.records import by_number
 #: Names that are made at a time: few enough that they stay in a processor's cache.
 _PIECE = 1 << 13
 
+_NONE = np.zeros(0, np.int64)
 
-def names_to_keep(collection: Collection, dropped: NDArray[np.int64]) -> Iterator[list[bytes]]:
+
+def names_to_keep(
+    collection: Collection, dropped: NDArray[np.int64], lost: NDArray[np.int64] = _NONE
+) -> Iterator[list[bytes]]:
     """Yield the names of what stays, many at a time: documents in order, then `skipped_names`.
 
     dropped : ascending int64 array, the documents that may go.
+    lost : int64 array, documents that changed meanwhile: they stay, unless they are gone.
     """
-    stays = np.ones(len(collection.documents), bool)
+    documents = collection.documents
+    stays = np.ones(len(documents), bool)
     stays[dropped] = False
-    yield from name_documents(collection.documents, np.flatnonzero(stays))
+    for row in lost[lost < len(documents)].tolist():
+        stays[row] = os.path.lexists(documents.path(row))
+    yield from name_documents(documents, np.flatnonzero(stays))
     yield skipped_names(collection)
 
 

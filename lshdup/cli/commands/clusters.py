@@ -207,7 +207,7 @@ def _print(console: Console, target: Target, answer: _Answer, what: str) -> None
         print_pieces(console, target, column_names("clusters"), rows, total, group_layout(target))
         return
     if what == "keep":
-        names = names_to_keep(answer.collection, dropped)
+        names = names_to_keep(answer.collection, dropped, answer.result.lost)
         uncompared = len(documents) - len(dropped) - len(answer.kept)
         uncompared += len(skipped_names(answer.collection))
         if uncompared:
