@@ -248,7 +248,8 @@ def _keep_options(*left_out: str) -> Callable[[F], F]:
                show_default="shortest-path; of records first",
                help="Which of a group to keep: the shortest path (no name of a copy, fewest "
                     "folders, then characters); the first as DOCS were named; "
-                    f"{central}the longest or shortest; the newest or oldest; the first in byte order."),
+                    f"{central}the longest or shortest; the newest or oldest; the first in byte "
+                    "order."),
         option("--prefer", multiple=True, metavar="GLOB",
                help="Documents below this folder, or whose name or path matches, win before "
                     "--keep; repeatable, the first is strongest."),

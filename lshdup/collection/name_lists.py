@@ -4,13 +4,14 @@
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
-from lshdup.documents.document_list import DocumentList
+from lshdup.documents.document_list import DocumentList, find_in_lists
 from lshdup.documents.records import by_number
 
 #: Names that are made at a time: few enough that they stay in a processor's cache.
@@ -56,6 +57,35 @@ def skipped_names(collection: Collection) -> list[bytes]:
     every, typed = collection.list_skipped(), collection.documents.typed_skipped
     names = {typed(each) for each in every if each.skipped.reason.stays}
     return sorted(names, key=by_number)
+
+
+def count_hard_links(
+    lists: Sequence[DocumentList], dropped: NDArray[np.int64], kept: NDArray[np.int64]
+) -> int:
+    """Return how many documents are the same file as the one that is kept: removing one frees
+    nothing.
+
+    Only files of equal size and time are looked at.
+
+    lists : the documents of all sides, numbered from the first list to the last.
+    dropped, kept : int64 arrays of shape (n,), documents that may go, and the one of each group.
+    """
+    sizes, times = (
+        np.concatenate([getattr(each, name) for each in lists])
+        if len(lists) > 1
+        else getattr(lists[0], name)
+        for name in ("sizes", "mtimes")
+    )
+    alike = (sizes[dropped] == sizes[kept]) & (times[dropped] == times[kept])
+    alike &= ~lists[0].are_parts(dropped)
+    links = 0
+    for pair in zip(dropped[alike].tolist(), kept[alike].tolist(), strict=True):
+        a, b = (
+            documents.path(row) for documents, row in (find_in_lists(lists, each) for each in pair)
+        )
+        with suppress(OSError):
+            links += os.path.samestat(os.stat(a), os.stat(b))
+    return links
 
 
 def name_documents(documents: DocumentList, chosen: NDArray[np.int64]) -> Iterator[list[bytes]]:

@@ -3,6 +3,8 @@
 import json
 import os
 import random
+import re
+import unicodedata
 from collections import defaultdict
 from dataclasses import replace
 from functools import cached_property
@@ -14,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.choices import KEEP
+from lshdup.documents import copy_names
 from lshdup.documents.document_list import typed_name
 from lshdup.documents.locations import Locations
 from lshdup.documents.preference import preference
@@ -397,6 +400,46 @@ def test_the_original_has_the_shortest_path(in_order):
     assert preferred(sorted(names), "")[0] == names
 
 
+def test_the_page_has_the_words_of_copies():
+    page = (ROOT / "docs/how-to/clean-a-folder.md").read_text("utf-8")
+    [block] = re.findall("```text\n(.*?)```", page.partition("## Names of copies")[2], re.DOTALL)
+    listed = [re.split(r",\s+", part.strip()) for part in block.split("\n\n")]
+    endings = [f".{ending}" for ending in copy_names.ENDINGS]
+    assert listed == [copy_names.COPY, copy_names.PARKED, endings, copy_names.FOLDERS]
+
+
+#: Names of copies and of places to park files, of the desktops that write them.
+_MARKED = (
+    """
+Copy of X.doc|Copy (2) of X.doc|X - Copy.doc|X - Copy (2).doc|X copy.txt|X copy 2.txt|X (copy).txt
+X (another copy).txt|X (3rd copy).txt|Kopie von X.doc|X - Kopie (3).doc|X (Kopie).txt|Copie de X
+X - Cópia.doc|Копия X.doc|X — копия.doc|Xのコピー.txt|X - コピー.txt|X 副本.txt|X的副本.txt|コピー ～ X.doc
+복사본 X.hwp|X_old.doc|backup|Backups|OLD|tmp|X.txt~|X.txt.copy3|X (2)|New Folder|New folder (3)
+Новая папка (2)|Téléchargements|デスクトップ|İndirilenler|X.tar (1).gz|X (1).tar.gz|Thư mục mới|X.orig
+""".strip()
+    .replace("\n", "|")
+    .split("|")
+)
+_UNMARKED = """
+Job|a (2019).doc|gold.txt|copyright.txt|threshold|oldest.txt|temperature.csv|Copy editing.doc
+new folders.txt|desktop.ini|downloads.txt|日本.txt
+""".strip().replace("\n", "|").split("|")  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+@pytest.mark.parametrize("below", ["", "Documents/{}", "{}/a.txt", "x/{}/y/b"])
+def test_names_of_copies_are_known(form, below):
+    """Of a path alone and of many together, which are looked at by a shorter way."""
+    for names, marks in (
+        (_MARKED, 1), ([name.upper() for name in _MARKED], 1), (_UNMARKED, 0),
+    ):  # fmt: skip
+        paths = [unicodedata.normalize(form, (below or "{}").format(name)) for name in names]
+        paths = [os.fsencode(path) for path in paths]
+        assert dict.fromkeys(paths, marks) == {path: copy_names.count_marks(path) for path in paths}
+        together = copy_names.marks_of(StringTable.from_strings(paths)).tolist()
+        assert together == [marks] * len(paths)
+
+
 @given(st.lists(st.text("ab/.~1é", min_size=1, max_size=6), unique=True, min_size=1))
 def test_paths_are_ranked_as_the_obvious_key_does(drawn):
     drawn = [name for name in drawn if name.strip("/.") and not name.endswith(("/", "/."))]
@@ -751,6 +794,14 @@ def test_what_was_not_compared_is_kept(run, folder, tmp_path):
     kept = run("clusters", "--check-files", "--keep", "longest", "--emit", "keep").lines
     assert "d/new/b" in kept
     assert "d/y" not in kept
+
+
+def test_hard_links_are_said_to_free_nothing(run, folder):
+    said = "1 of these is a hard link of the document that is kept: removing one frees nothing"
+    assert said not in run("clusters", "d", "--same", "bytes").err
+    os.link(folder / "x", folder / "xx")
+    assert said in run("clusters", "d", "--same", "bytes").err
+    assert said in run("clusters", "--emit", "drop").err
 
 
 def test_what_may_go_goes_safely(run, folder, tmp_path):
