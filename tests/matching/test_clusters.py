@@ -413,9 +413,10 @@ _MARKED = (
     """
 Copy of X.doc|Copy (2) of X.doc|X - Copy.doc|X - Copy (2).doc|X copy.txt|X copy 2.txt|X (copy).txt
 X (another copy).txt|X (3rd copy).txt|Kopie von X.doc|X - Kopie (3).doc|X (Kopie).txt|Copie de X
-X - Cópia.doc|Копия X.doc|X — копия.doc|Xのコピー.txt|X - コピー.txt|X 副本.txt|X的副本.txt|コピー ～ X.doc
-복사본 X.hwp|X_old.doc|backup|Backups|OLD|tmp|X.txt~|X.txt.copy3|X (2)|New Folder|New folder (3)
-Новая папка (2)|Téléchargements|デスクトップ|İndirilenler|X.tar (1).gz|X (1).tar.gz|Thư mục mới|X.orig
+X - Cópia.doc|Копия X.doc|X — копия.doc|Xのコピー.txt|X - コピー.txt|X 副本.txt|X的副本.txt
+コピー ～ X.doc|복사본 X.hwp|X_old.doc|backup|Backups|OLD|tmp|X.txt~|X.txt.copy3|X (2)
+New Folder|New folder (3)|Новая папка (2)|Téléchargements|デスクトップ|İndirilenler
+X.tar (1).gz|X (1).tar.gz|Thư mục mới|X.orig
 """.strip()
     .replace("\n", "|")
     .split("|")
