@@ -66,6 +66,9 @@ class Selection:
     document_count, pair_count : number of all documents in pairs, and of all pairs of different
         documents.
     grouped_count : number of documents whose groups are listed, with all exact duplicates.
+    changed_roles : for each step the documents that are kept from this step on and were dropped
+        before, or the other way round; ascending int64 arrays. Before the first step all are kept.
+        These are all documents, whether their groups are listed or not.
     """
 
     steps: Steps
@@ -75,6 +78,7 @@ class Selection:
     document_count: int
     pair_count: int
     grouped_count: int
+    changed_roles: list[NDArray[np.int64]]
 
     @property
     def kinds(self) -> NDArray[np.int64]:
@@ -145,15 +149,21 @@ def select(
         np.flatnonzero(copies > 1), np.concatenate([pairs.left, pairs.right]).astype(np.int64)
     )
     ranked = clusters.rank_documents(known, duplicate_of, preference)
+    best = clusters.choose_representatives(duplicate_of, preference)
     moves: list[tuple[NDArray[Any], ...]] = []
     counts = []
-    before = np.arange(n)
+    before, changed_roles = np.arange(n), []
+    members = np.flatnonzero(np.isin(duplicate_of, known))
+    is_kept = np.ones(len(members), bool)
     for step, found in enumerate(clusters.cluster_steps(pairs, ranked, n, thresholds)):
         counts.append(found.count_groups(copies))
         own = found.representative
         moved = known[own[known] != before[known]]
         before[moved] = own[moved]
         moves.append((moved, np.full(len(moved), step), own[moved], found.similarity[moved]))
+        stays = best[own[duplicate_of[members]]] == members
+        changed_roles.append(members[stays != is_kept])
+        is_kept = stays
     columns = [np.concatenate(column) for column in zip(*moves, strict=True)]
     cost = np.bincount(duplicate_of, name_sizes + _DOCUMENT, n)
     whole = clusters.cluster_pairs(pairs, ranked, n, thresholds[0], "single").representative
@@ -177,6 +187,7 @@ def select(
         int(copies[known].sum()),
         len(pairs),
         int(copies[listed].sum()),
+        changed_roles,
     )
 
 
