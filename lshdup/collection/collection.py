@@ -122,10 +122,13 @@ class Collection:
         """The number of shingles of each document before shingles were removed."""
         return self.columns.get("whole_sizes", self.sizes)
 
+    def list_skipped(self) -> tuple[SkippedFile, ...]:
+        """Return the files and records that are no documents, whenever that was seen."""
+        return (*self.skipped, *self.documents.skipped)
+
     def list_skipped_records(self) -> list[Skipped]:
         """Return the records that are no documents, as for their text."""
-        skipped = (*self.skipped, *self.documents.skipped_records)
-        return [each.skipped for each in skipped if each.record is not None]
+        return [each.skipped for each in self.list_skipped() if each.record is not None]
 
     def has_few_tokens(self) -> NDArray[np.bool_]:
         """Return which documents have tokens, but too few to be compared: shape (n,)."""

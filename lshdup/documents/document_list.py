@@ -33,7 +33,7 @@ class DocumentList:
     max_bytes : a file that is larger when it is read is skipped.
     record_files : the files that records are read from.
     formats : bounds for reading office documents.
-    skipped_records : records of the files that are no documents, as was seen without their texts.
+    skipped : files and records that are no documents, as was seen without their texts.
     """
 
     names: StringTable
@@ -44,7 +44,7 @@ class DocumentList:
     max_bytes: int = DEFAULT_MAX_BYTES
     record_files: RecordFiles = field(default_factory=RecordFiles, compare=False)
     formats: FormatLimits = DEFAULT_FORMATS
-    skipped_records: tuple[SkippedFile, ...] = ()
+    skipped: tuple[SkippedFile, ...] = ()
     docs: tuple[bytes, ...] = field(default=(), compare=False)
     has_links: bool = field(default=True, compare=False)
 
@@ -178,6 +178,16 @@ class DocumentList:
             size, typed = known[number]
             names[at] = typed + names[at][size:]  # the name of a record begins with its file
         return names
+
+    def typed_skipped(self, skipped: SkippedFile) -> bytes:
+        """Return the name of a skipped file or record as it would be typed from the current
+        folder.
+        """
+        name, record = skipped.skipped.name, skipped.record
+        path = name if record is None else record.path
+        if not self.home or not name.startswith(path):  # the name of a row may be its id
+            return name
+        return self._typed_path(path) + name[len(path) :]
 
     def _typed_path(self, name: bytes) -> bytes:
         return typed_name(os.path.relpath(os.path.join(self.home, name)))  # noqa: PTH118 (bytes path)

@@ -75,10 +75,17 @@ def find_documents(
     arrays : makes the arrays of many records.
 
     """
-    finder = Finder(params, id_lists, store, jobs, on_skipped, say, warn)
+    skipped: list[SkippedFile] = []
+
+    def skip(what: Skipped) -> None:
+        if what.reason.stays:
+            skipped.append(SkippedFile(what))
+        on_skipped(what)
+
+    finder = Finder(params, id_lists, store, jobs, skip, say, warn)
     files = finder.find(arguments)
     if id_lists:
-        return list_lines(files, on_skipped)
+        return replace(list_lines(files, skip), skipped=tuple(skipped))
     folder = None if store is None else Path(os.fsdecode(store))
     opened = RecordFiles(folder, RecordFields.of(params), params.max_bytes)
     for (path, *stamp), known in known_records.items():
@@ -88,11 +95,12 @@ def find_documents(
             finder.records[path] = Kind.MBOX
     found = replace(files, record_files=opened)
     if finder.records:
-        skipped: list[SkippedFile] = []
-        found = expand_records(found, finder.records, skipped.append, known_records, arrays)
-        found = replace(found, skipped_records=tuple(each for each in skipped if each.record))
-        for each in skipped:
+        listed: list[SkippedFile] = []
+        found = expand_records(found, finder.records, listed.append, known_records, arrays)
+        for each in listed:
             on_skipped(each.skipped)
+            skipped.append(each if each.record else SkippedFile(each.skipped))
+    found = replace(found, skipped=tuple(skipped))
     place = found.locations
     if params.split and not (place is not None and (place.kinds == Kind.SPLIT).any()):
         warn(f"--split {params.split!r} matches no line of any text file: none was cut")

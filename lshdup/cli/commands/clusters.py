@@ -32,13 +32,7 @@ from lshdup.cli.options import (
     table_options,
 )
 from lshdup.cli.output.target import PIECE_ROWS, Target
-from lshdup.cli.printing import (
-    DocumentNames,
-    group_layout,
-    make_target,
-    name_documents,
-    print_pieces,
-)
+from lshdup.cli.printing import DocumentNames, group_layout, make_target, print_pieces
 from lshdup.cli.session import Session, open_session
 from lshdup.errors import ParameterError
 from lshdup.params import ClusterParams, PairParams
@@ -50,11 +44,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lshdup.cli.output.target import Piece
+    from lshdup.collection.collection import Collection
     from lshdup.documents.document_list import DocumentList
     from lshdup.matching.clusters import ClusterListing
     from lshdup.matching.results import ClustersFound
     from lshdup.matching.sameness import Prints
-    from lshdup.skipped import Skipped
 
 _DEFAULT = ClusterParams()
 
@@ -134,7 +128,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         _say_groups(console, answer, likeness, took, described)
         if options["write"] is not None:
             clusters = answer.result.clusters
-            prints, uncompared = answer.prints, answer.uncompared
+            prints, uncompared = answer.prints, answer.collection.list_skipped_records()
             writing.write(console, options, clusters, answer.sides, prints, uncompared)
         if options["write"] is None or is_set(ctx, "emit"):
             _print(console, target, answer, options["emit"])
@@ -146,22 +140,22 @@ class _Answer:
     """Groups of documents.
 
     result : the groups; documents of OTHER are behind those of DOCS.
-    sides : DOCS, and the documents of OTHER if there are some.
-    uncompared : rows of DOCS that are no documents.
+    collection : DOCS.
+    sides : the documents of DOCS, and those of OTHER if there are some.
     prints : fingerprints of all documents in the groups.
     typed : returns the names of an ascending int64 array of them.
     """
 
     result: "ClustersFound"
+    collection: "Collection"
     sides: "tuple[DocumentList, ...]"
-    uncompared: "list[Skipped]"
     prints: "Prints"
     typed: "Callable[[NDArray[np.int64]], list[bytes]]"
 
     @property
     def documents(self) -> "DocumentList":
-        """DOCS."""
-        return self.sides[0]
+        """The documents of DOCS."""
+        return self.collection.documents
 
     @property
     def kept(self) -> "NDArray[np.int64]":
@@ -174,8 +168,7 @@ def _find(session: Session, options: dict[str, Any], rule: ClusterParams) -> _An
     """Find groups of DOCS, and say how."""
     collection, result = find_groups(session, options, rule)
     documents = collection.documents
-    rows = collection.list_skipped_records()
-    return _Answer(result, (documents,), rows, collection.prints, documents.typed_names)
+    return _Answer(result, collection, (documents,), collection.prints, documents.typed_names)
 
 
 def _find_against(session: Session, options: dict[str, Any], rule: ClusterParams) -> _Answer:
@@ -197,32 +190,38 @@ def _find_against(session: Session, options: dict[str, Any], rule: ClusterParams
         session.workspace, both, partners, shared, rule, request,
         same=options["same"], exact=options["exact"],
     )  # fmt: skip
-    sides, rows = both.sides, both.here.list_skipped_records()
-    documents = both.here.documents, both.there.documents
-    return _Answer(result, documents, rows, sides.prints, sides.names)
+    sides, documents = both.sides, (both.here.documents, both.there.documents)
+    return _Answer(result, both.here, documents, sides.prints, sides.names)
 
 
 def _print(console: Console, target: Target, answer: _Answer, what: str) -> None:
+    from lshdup.collection.name_lists import names_to_drop, names_to_keep, skipped_names
     from lshdup.matching.clusters import list_clusters
 
     clusters, documents = answer.result.clusters, answer.documents
+    dropped = clusters.dropped
     if what == "all":
         listed = list_clusters(clusters)
         rows, total = _rows(answer, listed), len(listed.documents)
         print_pieces(console, target, column_names("clusters"), rows, total, group_layout(target))
+        return
+    if what == "keep":
+        names = names_to_keep(answer.collection, dropped)
+        uncompared = len(documents) - len(dropped) - len(answer.kept)
+        uncompared += len(skipped_names(answer.collection))
+        if uncompared:
+            was = count_of(uncompared, "name is of what was", "names are of what was")
+            console.summarize(f"{was} not compared, and stays (-v says why)")
     else:
-        chosen = answer.kept if what == "keep" else clusters.dropped
-        if what == "drop-files":
-            chosen = chosen[~documents.are_parts(chosen)]
-        parts = int(documents.are_parts(chosen).sum()) if what == "drop" else 0
+        names = names_to_drop(documents, dropped, whole_files=what == "drop-files")
+        parts = int(documents.are_parts(dropped).sum()) if what == "drop" else 0
         if parts:
             what_is = count_of(parts, "name is of a part of a file", "names are of parts of files")
             console.warn(
                 f"{what_is} (rows, mails, members of archives): do not give them to `rm`; "
                 "--emit drop-files names whole files only, --write writes a file without rows"
             )
-        names = name_documents(chosen, documents)
-        print_pieces(console, target, column_names("clusters-names"), names)
+    print_pieces(console, target, column_names("clusters-names"), ([part] for part in names))
 
 
 def _rows(answer: _Answer, clusters: "ClusterListing") -> "Iterator[Piece]":
