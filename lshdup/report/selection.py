@@ -130,6 +130,7 @@ def select(
     name_sizes: NDArray[np.int64],
     thresholds: Sequence[float],
     most: int = 0,
+    lost: NDArray[np.int64] | Sequence[int] = (),
 ) -> Selection:
     """Count all results at each threshold, and select what is listed.
 
@@ -142,6 +143,7 @@ def select(
     preference : int64 array of shape (n,), all documents, the most preferred first.
     name_sizes : int64 array of shape (n,), bytes of each name.
     most : documents in groups, and pairs, that are listed; 0 means what fits into a page of 8 MB.
+    lost : documents that changed or vanished: none is dropped, nor any for the sake of one.
     """
     n = len(duplicate_of)
     copies = np.bincount(duplicate_of, minlength=n)
@@ -154,14 +156,16 @@ def select(
     counts = []
     before, changed_roles = np.arange(n), []
     members = np.flatnonzero(np.isin(duplicate_of, known))
-    is_kept = np.ones(len(members), bool)
+    is_kept, is_lost = np.ones(len(members), bool), np.zeros(n, bool)
+    is_lost[list(lost)] = True
     for step, found in enumerate(clusters.cluster_steps(pairs, ranked, n, thresholds)):
         counts.append(found.count_groups(copies))
         own = found.representative
         moved = known[own[known] != before[known]]
         before[moved] = own[moved]
         moves.append((moved, np.full(len(moved), step), own[moved], found.similarity[moved]))
-        stays = best[own[duplicate_of[members]]] == members
+        kept = best[own[duplicate_of[members]]]
+        stays = (kept == members) | is_lost[members] | is_lost[kept]
         changed_roles.append(members[stays != is_kept])
         is_kept = stays
     columns = [np.concatenate(column) for column in zip(*moves, strict=True)]

@@ -123,21 +123,15 @@ async function copy(text, button) {
   setTimeout(() => { button.textContent = before; }, 900);
 }
 
-/** A button that copies a text. */
-function copyButton(what, textOf) {
-  const button = element("button", { className: "copy", type: "button", textContent: "copy", title: `copy the ${what}` });
-  button.addEventListener("click", () => copy(textOf(), button));
-  return button;
-}
-
 /** The name itself: it is shown with escapes if it is no text, or holds characters that cannot be seen. */
 const exactName = (d) => lists ? new TextDecoder().decode(bytesOf(lists.names[documents.line[d]])) : names[d];
 
 function nameOf(d) {
   const folder = documents.folders[documents.folder[d]];
+  const button = element("button", { className: "copy", type: "button", textContent: "copy", title: "copy the name" });
+  button.addEventListener("click", () => copy(exactName(d), button));
   return element("span", { className: "named" },
-    element("bdi", { className: "name" }, element("span", { className: "folder", textContent: folder }), names[d].slice(folder.length)),
-    " ", copyButton("name", () => exactName(d)));
+    element("bdi", { className: "name" }, element("span", { className: "folder", textContent: folder }), names[d].slice(folder.length)), " ", button);
 }
 
 const sizeOf = (d) => plural(documents.shingles[d], "shingle");
@@ -186,8 +180,8 @@ function openable(score, label, note, inside) {
   return item;
 }
 
-function plainRow(score, label, note) {
-  return element("li", {}, element("div", { className: "row" }, element("span", { className: "score", textContent: score }), label,
+function plainRow(score, label, note, className = "") {
+  return element("li", { className }, element("div", { className: "row" }, element("span", { className: "score", textContent: score }), label,
     element("span", { className: "badge", textContent: note })));
 }
 
@@ -206,9 +200,9 @@ function appendSome(list, makers) {
 
 const SAME = ["the same shingles, another text", "same text", "same bytes"];
 
-/** The copies of a kind from the second on, with their similarity to the kept document, and how much they are the same as the first. */
-const copiesOf = (kind, similarity = 1, first = "") =>
-  kinds[kind].slice(1).map((d) => () => plainRow(scoreText(similarity), nameOf(d), SAME[documents.same[d]] + first));
+/** The copies of a kind from the second on: their similarity to the kept document, and how much they are the same as the first. */
+const copiesOf = (kind, similarity = 1, above = "") =>
+  kinds[kind].slice(1).map((d) => () => plainRow(scoreText(similarity), nameOf(d), SAME[documents.same[d]] + above, above && "under"));
 
 /** What is the same of all documents of a kind, in a word. */
 const sameOf = (kind) => SAME[Math.min(...kinds[kind].slice(1).map((d) => documents.same[d]))];
@@ -238,7 +232,7 @@ function drawGroup(group) {
     list.append(plainRow("", nameOf(group.first), `kept, ${sizeOf(group.first)}`));
     return appendSome(list, [...copiesOf(group.kind), ...group.members.flatMap(({ kind, similarity }) => [
       () => openable(scoreText(similarity), nameOf(kinds[kind][0]), sizeOf(kinds[kind][0]), () => passagesOf(group.kind, kind)),
-      ...copiesOf(kind, similarity, " as the first such above"),
+      ...copiesOf(kind, similarity, " as the one above"),
     ])]);
   });
 }
@@ -320,22 +314,21 @@ function save(file, some, end) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-const LISTS = { keep: "names to keep", drop: "names to drop", "drop-files": "names to drop of whole files" };
-
 function drawLists() {
   if (!lists) return;
-  const found = listNames(), isNul = $("nul").checked, parts = found.drop.length - found["drop-files"].length, warnings = [];
-  $("saves").replaceChildren(...Object.entries(LISTS).filter(([what]) => parts || what !== "drop-files").map(([what, words]) => {
-    const command = `${data.command} -t ${steps.threshold[state.step]} --emit ${what}${isNul ? " -0" : ""} > ${what}.txt`;
-    const button = element("button", { id: `save-${what}`, type: "button", disabled: !found[what].length,
-      textContent: `Save ${words} (${number.format(found[what].length)})` });
-    button.addEventListener("click", () => save(`${what}.txt`, found[what], isNul ? "\0" : "\n"));
-    return element("li", {}, button, element("span", {}, element("code", { textContent: command }), " ", copyButton("command", () => command)));
-  }));
+  const found = listNames(), parts = found.drop.length - found["drop-files"].length, isNul = $("nul").checked, warnings = [];
+  for (const [what, names] of Object.entries(found)) {
+    const button = $(`save-${what}`);
+    button.disabled = !names.length;
+    button.textContent = `${button.textContent.replace(/ \(.*/, "")} (${number.format(names.length)})`;
+    button.onclick = () => save(`${what}.txt`, names, isNul ? "\0" : "\n");
+  }
+  $("save-drop-files").hidden = !parts;
   if (parts) warnings.push(`${parts === 1 ? "1 name is of a part of a file" : `${number.format(parts)} names are of parts of files`} `
     + "(rows, mails, members of archives): do not give them to `rm`; --emit drop-files names whole files only, --write writes a file without rows");
   if (!isNul && lists.names.some((name) => /[\t\n]/.test(name))) warnings.push("some names hold tabs or newlines: lines are ambiguous; use -0");
-  $("warning").replaceChildren(...warnings.flatMap((line) => [line, element("br")]));
+  $("warning").textContent = warnings.join("\n");
+  $("command").textContent = `${data.command} -t ${steps.threshold[state.step]} --emit keep${isNul ? " -0" : ""} > keep.txt`;
 }
 
 /** What was not compared: how many for each reason, and the names. */
@@ -345,7 +338,7 @@ function drawSkipped(named) {
     const rows = (of.get(reason) || []).map(([name, detail]) => () => plainRow("", element("bdi", { className: "name", textContent: name }), detail));
     const label = element("span", { textContent: reason });
     return rows.length ? openable(number.format(count), label, "", () => appendSome(element("ul", { className: "inside" }), rows))
-      : plainRow(number.format(count), label, "not named here");
+      : plainRow(number.format(count), label, "-vv names them");
   }));
 }
 
@@ -514,6 +507,7 @@ for (const id of ["which", "order"]) {
 }
 for (const view of ["groups", "pairs"]) $(view).addEventListener("click", () => setView(view));
 $("nul").addEventListener("change", drawLists);
+$("copy-command").addEventListener("click", (event) => copy($("command").textContent, event.target));
 $("theme").addEventListener("click", KEYS.d);
 new IntersectionObserver((seen) => {
   if (seen.some((each) => each.isIntersecting)) drawMore();
@@ -566,10 +560,10 @@ if (data.skipped.length) {
   figure("n-skipped", "not compared");
   $("n-skipped").textContent = count;
   $("skipped").hidden = false;
-  $("skipped").querySelector(".note").textContent = `${count}; what exists of them stays`;
+  $("skipped-note").textContent = `${count}; names to keep has all of them but hidden files, links, and what patterns leave out`;
   drawSkipped([]);
 }
-$("rule").textContent = `Of each group one document is kept: ${data.kept}. Names to keep are all documents but those to drop, also what is alone or was not compared.`;
+$("rule").textContent = `Of each group one document is kept: ${data.kept}. All others of the group are names to drop; everything else is among the names to keep.`;
 for (const [name, value] of data.parameters) $("parameters").append(element("dt", { textContent: name }), element("dd", { textContent: value }));
 if (data.missing) $("parameters").append(element("dt", { textContent: "differences" }), element("dd", { textContent: data.missing }));
 if (data.recurring) drawRecurring(data.recurring);
