@@ -150,12 +150,13 @@ def add_lists(
     are_parts : bool array of shape (n,), whether a document is a part of a file.
     skipped : names and details of what was not compared, by reason.
 
-    The packed lists are JSON, deflated, in base64. A character of a name is a byte there.
+    The packed lists are JSON, deflated, in base64. A character of a name is a byte there, and
+    `changes` has the distances of lines that change between keep and drop, for each step.
     """
     lists = {
         "names": [name.decode("latin-1") for name in names],
         "parts": "".join(map(str, are_parts.astype(int).tolist())),
-        "changes": [documents.tolist() for documents in selection.changed_roles],
+        "changes": [np.diff(each, prepend=0).tolist() for each in selection.changed_roles],
         "skipped": sorted(skipped.items()),
     }
     text = json.dumps(lists, ensure_ascii=False, separators=(",", ":"))

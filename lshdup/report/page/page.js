@@ -302,7 +302,10 @@ const unpack = (text) =>
 /** The names at the threshold, by the word of --emit: all stay before the first step, and each change turns a name over. */
 function listNames() {
   const goes = new Uint8Array(lists.names.length), is = { keep: (at) => !goes[at], drop: (at) => goes[at], "drop-files": (at) => goes[at] && lists.parts[at] === "0" };
-  for (const changed of lists.changes.slice(0, state.step + 1)) for (const at of changed) goes[at] ^= 1;
+  for (const distances of lists.changes.slice(0, state.step + 1)) {
+    let at = 0;
+    for (const distance of distances) goes[at += distance] ^= 1;
+  }
   return Object.fromEntries(Object.entries(is).map(([what, test]) => [what, lists.names.filter((_, at) => test(at))]));
 }
 
