@@ -100,8 +100,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
     The page is whole in itself: it loads nothing, from a file or a server, and shows what stands in
     documents without obeying it. Its groups are those of `lshdup clusters` at the threshold that is
-    chosen there, with the bands of --threshold; it saves the names to keep or to drop as a text
-    file. Without DOCS, of the last run.
+    chosen there, with the bands of --threshold; it saves the names to keep and the names to drop as
+    `lshdup clusters --emit` prints them. It names what was not compared. Without DOCS, of the last
+    run.
     """
     path = options["output"]
     _refuse_page_as_document(options["docs"], path)
