@@ -11,7 +11,7 @@ from lshdup import choices, params
 from lshdup.cli.columns import describe
 from lshdup.cli.help import F, plain_option
 from lshdup.cli.output.target import ANNOTATIONS, FORMATS
-from lshdup.cli.types import Level, Lines, Listed, Pattern, Share, Size
+from lshdup.cli.types import Level, Lines, Listed, OutputPath, Pattern, Share, Size
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
 from lshdup.utils.memory import LEAST_LIMIT
 
@@ -314,7 +314,7 @@ _layout_options = _stack(
     plain_option("-0", "--null", "nul", is_flag=True,
                  help="NUL after every field, for xargs -0."),
     # A str, because Spark takes URIs: a Path would make one slash of two.
-    plain_option("-o", "--output", type=click.Path(readable=False, path_type=str), metavar="FILE",
+    plain_option("-o", "--output", type=OutputPath(str), metavar="FILE",
                  help="Write there instead. The ending .tsv, .csv, .json, .jsonl or .ndjson says "
                       "the format, unless --format is typed."),
 )  # fmt: skip
@@ -336,7 +336,7 @@ def _check_plot(ctx: click.Context, _: click.Parameter, path: Path | None) -> Pa
 
 plot_option = plain_option(
     "--plot",
-    type=click.Path(readable=False, path_type=Path),
+    type=OutputPath(Path),
     metavar="FILE",
     callback=_check_plot,
     help="Draw it too: FILE.png, .svg or .pdf.",

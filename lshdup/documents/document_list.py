@@ -66,6 +66,37 @@ class DocumentList:
         refuse_if(b"\0" in name, "a path with NUL in it")
         return os.path.join(self.home, name)  # noqa: PTH118 (bytes path)
 
+    def find_file(self, path: str) -> bytes | None:
+        """Return the file of these documents, or skipped file, that a path leads to, by any link;
+        None if it leads to none.
+
+        A file that has not changed is found by its size and time; one that has, by its name below
+        DOCS. Only where links may give it another name are all files looked at.
+        """
+        try:
+            status, real = os.stat(path), os.path.realpath(os.fsencode(path))
+        except OSError:
+            return None
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        same = (self.sizes == status.st_size) & (self.mtimes == status.st_mtime_ns)
+        if status.st_nlink > 1 or self.has_links:
+            same[:] = True
+        tops = ((each, os.path.realpath(self._path(each))) for each in (*self.docs, b"."))
+        below = (top + real[len(there) :] for top, there in tops if real.startswith(there))
+        names, table, rows = {typed_name(name) for name in below}, self.names, np.flatnonzero(same)
+        if self.locations is not None:
+            table, rows = self.locations.paths, distinct(self.locations.file[rows])[0]
+            known = names.intersection(table)
+        else:
+            known = {name for name in names if table.find(name) is not None}
+        known.update(each.skipped.name for each in self.skipped if each.record is None)
+        for name in (*known, *table.strings_at(rows)):
+            with suppress(OSError):
+                if os.path.samestat(status, os.stat(self._path(name))):
+                    return name
+        return None
+
     def typed_docs(self) -> list[bytes]:
         """Return DOCS as they would be typed from the current folder."""
         return self._typed(self.docs)

@@ -34,6 +34,7 @@ from lshdup.cli.options import (
 from lshdup.cli.output.target import PIECE_ROWS, Target
 from lshdup.cli.printing import DocumentNames, group_layout, make_target, print_pieces
 from lshdup.cli.session import Session, open_session
+from lshdup.cli.types import OutputPath
 from lshdup.errors import ParameterError
 from lshdup.params import ClusterParams, PairParams
 from lshdup.utils.frozen import dataclass
@@ -78,10 +79,10 @@ Examples:
               default="all",
               help="Groups with all that is known; or names only: what stays, also what is alone; "
                    "what may go; of that only whole files.")  # fmt: skip
-@plain_option("--write", type=click.Path(path_type=str), metavar="FILE|DIR/",
+@plain_option("--write", type=OutputPath(str), metavar="FILE|DIR/",
               help="Write the JSON Lines, CSV or Parquet files without the rows that may go, all "
                    "else as it is. Prints groups only with --emit.")  # fmt: skip
-@plain_option("--removed", type=click.Path(path_type=Path), metavar="FILE",
+@plain_option("--removed", type=OutputPath(Path), metavar="FILE",
               help="List there what --write leaves out.")  # fmt: skip
 @check_option("groups")
 @check_files_option
@@ -178,7 +179,7 @@ def _find_against(session: Session, options: dict[str, Any], rule: ClusterParams
 
     console, request = session.console, session.request
     both = open_sides(session, options)
-    writing.check_others(options, both.here.documents, both.there.documents)
+    session.outputs.refuse_documents(both.there.documents)
     shared = both.sides.find_shared()
     if len(shared):
         console.say(f"{count_of(len(shared), 'document')} of DOCS in OTHER too: always kept")
