@@ -34,6 +34,7 @@ class Facts:
     kept : which document of a group is kept, in words.
     command : the beginning of a command line that lists the same groups.
     newest : when the newest document was changed, in words.
+    changed : number of documents that changed or vanished since they were compared.
     skipped : number of inputs that were not compared, by reason.
     parameters : names and values of the requested parameters.
     """
@@ -45,6 +46,7 @@ class Facts:
     kept: str = ""
     command: str = "lshdup clusters"
     newest: str = ""
+    changed: int = 0
     skipped: Mapping[str, int] = field(default_factory=dict)
     parameters: Sequence[tuple[str, str]] = ()
 
@@ -90,6 +92,7 @@ def collect_data(
     return {
         "what": printable(facts.what),
         "newest": facts.newest,
+        "changed": facts.changed,
         "documentCount": facts.documents,
         "skipped": sorted(facts.skipped.items()),
         "parameters": [(name, printable(value)) for name, value in facts.parameters],

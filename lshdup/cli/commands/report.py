@@ -155,6 +155,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             kept=describe_rule(rule, documents),
             command=_clusters_command(ctx, plan),
             newest=_newest_day(collection),
+            changed=len(changed),
             skipped=console.skipped_counts | {why: len(of) for why, of in uncompared.items()},
             parameters=list(_parameters(answer)),
         )

@@ -330,6 +330,7 @@ function drawLists() {
   if (parts) warnings.push(`${parts === 1 ? "1 name is of a part of a file" : `${number.format(parts)} names are of parts of files`} `
     + "(rows, mails, members of archives): do not give them to `rm`; --emit drop-files names whole files only, --write writes a file without rows");
   if (!isNul && lists.names.some((name) => /[\t\n]/.test(name))) warnings.push("some names hold tabs or newlines: lines are ambiguous; use -0");
+  if (data.changed) warnings.push(`${plural(data.changed, "document")} changed or vanished since the last run: all are kept, with what is near them; run it again with DOCS`);
   $("warning").textContent = warnings.join("\n");
   $("command").textContent = `${data.command} -t ${steps.threshold[state.step]} --emit keep${isNul ? " -0" : ""} > keep.txt`;
 }
