@@ -216,7 +216,8 @@ def say_guesses(console: Console, guesses: "Mapping[str, int]") -> None:
 
 def _say_skipped_before(console: Console, collection: "Collection") -> None:
     """Name the files and records that an earlier run skipped."""
-    skipped = [each.skipped for each in collection.list_skipped()]
+    every = (each.skipped for each in collection.list_skipped())
+    skipped = [each for each in every if each.reason != Reason.CHANGED]
     for each in skipped:
         console.name_skipped(each)
     if skipped:

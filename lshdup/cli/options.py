@@ -246,9 +246,10 @@ def _keep_options(*left_out: str) -> Callable[[F], F]:
     return _stack(
         option("--keep", type=click.Choice([each for each in choices.KEEP if each not in left_out]),
                show_default="shortest-path; of records first",
-               help="Which of a group to keep: the shortest path (fewest folders, no .bak, "
-                    f"shortest name); the first as DOCS were named; {central}the longest "
-                    "or shortest; the newest or oldest; the first in byte order."),
+               help="Which of a group to keep: the shortest path (no name of a copy, fewest "
+                    "folders, then characters); the first as DOCS were named; "
+                    f"{central}the longest or shortest; the newest or oldest; the first in byte "
+                    "order."),
         option("--prefer", multiple=True, metavar="GLOB",
                help="Documents below this folder, or whose name or path matches, win before "
                     "--keep; repeatable, the first is strongest."),

@@ -111,10 +111,9 @@ def _heads() -> NDArray[np.bool_]:
     """Return which four bytes, by five bits of each, begin one of the words in any case."""
     heads = np.zeros((32, 32, 32, 32), bool)
     for word in (*COPY, *PARKED, *FOLDERS, *ENDINGS):
-        for form in ("NFC", "NFD"):
-            text = unicodedata.normalize(form, word)
-            for first, second in product((str.lower, str.upper), repeat=2):
-                head = unicodedata.normalize(form, first(text[0]) + second(text[1]) + text[2:])
+        for cases in product((str.lower, str.upper), repeat=4):
+            text = "".join(case(c) for case, c in zip(cases, word, strict=False)) + word[4:]
+            for head in (unicodedata.normalize("NFC", text), unicodedata.normalize("NFD", text)):
                 heads[tuple(byte & 31 for byte in head.encode()[:4])] = True
     return heads.ravel()
 

@@ -152,10 +152,9 @@ def rank_paths(names: StringTable, arrays: Arrays = IN_MEMORY) -> list[NDArray[n
         components = np.diff(until, prepend=0)
         characters = offsets_of((blob & 0xC0 != 0x80).astype(np.int64))
         out = keys[:, start : start + len(piece)]
-        out[1] = components - (
-            (ends - starts > 1) & (blob[starts] == ord(".")) & is_slash[starts + 1]
-        )
-        out[2] = characters[ends] - characters[starts]
+        has_dot = (ends - starts > 1) & (blob[starts] == ord(".")) & is_slash[starts + 1]
+        out[1] = components - has_dot  # `./` before `-` is no folder
+        out[2] = characters[ends] - characters[starts] - 2 * has_dot
     return list(keys)
 
 

@@ -77,8 +77,8 @@ Examples:
 @against_option("What is near a document of OTHER goes too; OTHER stays")
 @plain_option("--emit", type=click.Choice(("all", "keep", "drop", "drop-files")),
               default="all",
-              help="Groups with all that is known; or names only: what stays, also what is alone; "
-                   "what may go; of that only whole files.")  # fmt: skip
+              help="Groups with all that is known; or names only: what stays, also what is alone "
+                   "or was not compared; what may go; of that only whole files.")  # fmt: skip
 @plain_option("--write", type=OutputPath(str), metavar="FILE|DIR/",
               help="Write the JSON Lines, CSV or Parquet files without the rows that may go, all "
                    "else as it is. Prints groups only with --emit.")  # fmt: skip
@@ -207,7 +207,7 @@ def _print(console: Console, target: Target, answer: _Answer, what: str) -> None
         print_pieces(console, target, column_names("clusters"), rows, total, group_layout(target))
         return
     if what == "keep":
-        names = names_to_keep(answer.collection, dropped)
+        names = names_to_keep(answer.collection, dropped, answer.result.lost)
         uncompared = len(documents) - len(dropped) - len(answer.kept)
         uncompared += len(skipped_names(answer.collection))
         if uncompared:
@@ -250,6 +250,8 @@ def _rows(answer: _Answer, clusters: "ClusterListing") -> "Iterator[Piece]":
 
 def _say_groups(console: Console, answer: _Answer, likeness: str, took: str, rule: str) -> None:
     """Say how many groups there are, the rule, and how many documents are kept and dropped."""
+    from lshdup.collection.name_lists import count_hard_links
+
     result, documents = answer.result, answer.documents
     groups, seconds = result.clusters, f"{took}; {console.seconds:.2f} s in all"
     kept, dropped = answer.kept, groups.dropped
@@ -276,3 +278,7 @@ def _say_groups(console: Console, answer: _Answer, likeness: str, took: str, rul
         f"{f'{near:,} near documents of OTHER, ' if has_others else ''}"
         f"{int(documents.spans[dropped].sum()):,} bytes{seconds}"
     )
+    links = count_hard_links(answer.sides, dropped, groups.representative[dropped])
+    if links:
+        what = count_of(links, "of these is a hard link", "of these are hard links")
+        console.summarize(f"{what} of the document that is kept: removing one frees nothing")
