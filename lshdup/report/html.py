@@ -149,7 +149,8 @@ def add_lists(
 ) -> None:
     """Add all names to keep and to drop at each step to the data of a page, packed.
 
-    names : what stays if nothing is dropped, a line each: all documents in their order first.
+    names : what stays if nothing is dropped, a line each: all documents in their order first; b""
+        for a document that is gone, which no list names.
     are_parts : bool array of shape (n,), whether a document is a part of a file.
     skipped : names and details of what was not compared, by reason.
 

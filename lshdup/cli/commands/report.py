@@ -175,7 +175,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         passages = _find_passages(session, answer, selection, order, options["differences"], room)
         html.add_passages(data, passages, selection, duplicate_of)
         every = np.arange(len(documents))
-        names = chain.from_iterable(names_to_keep(collection, every[:0]))
+        names = list(chain.from_iterable(names_to_keep(collection, every[:0])))
+        for gone in (row for row in changed.tolist() if not os.path.lexists(documents.path(row))):
+            names[gone] = b""
         html.add_lists(data, selection, names, documents.are_parts(every), uncompared)
         page = html.render_page(data)
         target.write_raw([page])

@@ -124,7 +124,7 @@ async function copy(text, button) {
 }
 
 /** The name itself: it is shown with escapes if it is no text, or holds characters that cannot be seen. */
-const exactName = (d) => lists ? new TextDecoder().decode(bytesOf(lists.names[documents.line[d]])) : names[d];
+const exactName = (d) => lists && new TextDecoder().decode(bytesOf(lists.names[documents.line[d]])) || names[d];
 
 function nameOf(d) {
   const folder = documents.folders[documents.folder[d]];
@@ -306,7 +306,7 @@ function listNames() {
     let at = 0;
     for (const distance of distances) goes[at += distance] ^= 1;
   }
-  return Object.fromEntries(Object.entries(is).map(([what, test]) => [what, lists.names.filter((_, at) => test(at))]));
+  return Object.fromEntries(Object.entries(is).map(([what, test]) => [what, lists.names.filter((name, at) => name && test(at))]));
 }
 
 /** Save names byte for byte. */
@@ -330,7 +330,7 @@ function drawLists() {
   if (parts) warnings.push(`${parts === 1 ? "1 name is of a part of a file" : `${number.format(parts)} names are of parts of files`} `
     + "(rows, mails, members of archives): do not give them to `rm`; --emit drop-files names whole files only, --write writes a file without rows");
   if (!isNul && lists.names.some((name) => /[\t\n]/.test(name))) warnings.push("some names hold tabs or newlines: lines are ambiguous; use -0");
-  if (data.changed) warnings.push(`${plural(data.changed, "document")} changed or vanished since the last run: all are kept, with what is near them; run it again with DOCS`);
+  if (data.changed) warnings.push(`${plural(data.changed, "document")} changed or vanished since the last run: nothing near them goes; run it again with DOCS`);
   $("warning").textContent = warnings.join("\n");
   $("command").textContent = `${data.command} -t ${steps.threshold[state.step]} --emit keep${isNul ? " -0" : ""} > keep.txt`;
 }
