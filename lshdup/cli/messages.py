@@ -49,15 +49,16 @@ def say_collection(
     if collection.read is not None and unread > 0:
         line += f"; {count_of(collection.read, 'document')} read, {unread:,} unchanged"
     duration = console.duration_of("documents")
-    empty, small = collection.unfiltered_sizes == 0, collection.has_few_tokens()
-    few = f"fewer than {count_of(collection.shingle.min_tokens, 'token')}"
+    empty = find_empty(collection)
+    (_, no_tokens), (few, few_tokens), (_, only_common) = empty.items()
     console.say(
-        f"{line}{duration * whole}{_describe_empty(empty & ~small, 'without tokens')}"
-        f"{_describe_empty(small, f'with {few}')}"
+        f"{line}{duration * whole}{_describe_empty(no_tokens, 'without tokens')}"
+        f"{_describe_empty(few_tokens, f'with {few}')}"
     )
-    _name_empty(console, collection, empty & ~small, "no tokens")
-    _name_empty(console, collection, small, few)
-    _say_filter(console, collection)
+    _say_filter(console, collection, only_common)
+    for why, which in empty.items() if console.is_verbose else ():
+        for name in collection.documents.typed_names(which):
+            console.detail(f"{printable(name)}: {why}")
     # A run that reads no document repeats nothing about documents without -v.
     if collection.read is not None or console.is_verbose:
         notes = collection.notes
@@ -226,21 +227,25 @@ def _say_skipped_before(console: Console, collection: "Collection") -> None:
         )
 
 
-def _describe_empty(empty: "NDArray[np.bool_]", what: str) -> str:
+def find_empty(collection: "Collection") -> "dict[str, NDArray[np.int64]]":
+    """Return the documents that are not compared, as their sets are empty, by reason."""
+    few_tokens, is_empty = collection.has_few_tokens(), collection.unfiltered_sizes == 0
+    return {
+        "no tokens": (is_empty & ~few_tokens).nonzero()[0],
+        f"fewer than {count_of(collection.shingle.min_tokens, 'token')}": few_tokens.nonzero()[0],
+        "only common shingles": (~is_empty & (collection.sizes == 0)).nonzero()[0],
+    }
+
+
+def _describe_empty(empty: "NDArray[np.int64]", what: str) -> str:
     """Return how many documents have an empty set and are not compared, behind a semicolon."""
-    count = count_of(int(empty.sum()), "document")
-    return f"; {count} {what}: not compared (-v names them)" if empty.any() else ""
+    count = count_of(len(empty), "document")
+    return f"; {count} {what}: not compared (-v names them)" if len(empty) else ""
 
 
-def _name_empty(
-    console: Console, collection: "Collection", empty: "NDArray[np.bool_]", why: str
+def _say_filter(
+    console: Console, collection: "Collection", only_common: "NDArray[np.int64]"
 ) -> None:
-    """Name with -v the documents that have an empty set."""
-    for name in collection.documents.typed_names(empty.nonzero()[0]) if console.is_verbose else ():
-        console.detail(f"{printable(name)}: {why}")
-
-
-def _say_filter(console: Console, collection: "Collection") -> None:
     """Say which shingles the filter removed, and how many documents have no others."""
     shingle_filter, unfiltered = collection.shingle_filter, collection.unfiltered_sizes
     if shingle_filter is None:
@@ -256,9 +261,7 @@ def _say_filter(console: Console, collection: "Collection") -> None:
         parts.append(f"{len(shingle_filter.common):,} of more than {many}")
     before = int(unfiltered.sum())
     share = 1 - int(collection.sizes.sum()) / before if before else 0.0
-    empty = (collection.sizes == 0) & (unfiltered > 0)
     console.say(
         f"removed shingles: {' and '.join(parts)}, {chance(share)} of all in the documents"
-        f"{_describe_empty(empty, 'with only common shingles')}"
+        f"{_describe_empty(only_common, 'with only common shingles')}"
     )
-    _name_empty(console, collection, empty, "only common shingles")

@@ -13,7 +13,7 @@ from lshdup.cli.commands import writing
 from lshdup.cli.commands.find_groups import find_groups
 from lshdup.cli.conflicts import is_set, refuse_with_exact, refuse_with_same, runs_on_spark
 from lshdup.cli.console import Console
-from lshdup.cli.findings import describe_likeness
+from lshdup.cli.findings import describe_likeness, describe_rule
 from lshdup.cli.help import Command, plain_option
 from lshdup.cli.options import (
     against_option,
@@ -38,7 +38,7 @@ from lshdup.cli.types import OutputPath
 from lshdup.errors import ParameterError
 from lshdup.params import ClusterParams, PairParams
 from lshdup.utils.frozen import dataclass
-from lshdup.utils.messages import count_of, join_names, printable
+from lshdup.utils.messages import count_of, printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -124,7 +124,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         console = session.console
         answer = (_find_against if options["against"] else _find)(session, options, rule)
         took = console.duration_of("groups") if console.is_verbose else ""
-        described = _describe_rule(rule, answer.documents)
+        described = describe_rule(rule, answer.documents)
         likeness = describe_likeness(options["threshold"], options["same"])
         _say_groups(console, answer, likeness, took, described)
         if options["write"] is not None:
@@ -246,25 +246,6 @@ def _rows(answer: _Answer, clusters: "ClusterListing") -> "Iterator[Piece]":
             clusters.smallest[part].tolist(),
             [None if is_kept else word for is_kept, word in zip(kept, same, strict=True)],
         )
-
-
-def _describe_rule(rule: ClusterParams, documents: "DocumentList") -> str:
-    """Return which document of a group is kept."""
-    import numpy as np
-
-    from lshdup.documents.preference import default_keep
-
-    keep = rule.keep or default_keep(documents)
-    parts = [choices.KEEP[keep]]
-    if keep != "first" and 0 < documents.are_parts(np.arange(len(documents))).sum() < len(
-        documents
-    ):
-        parts = [f"whole files before parts of files, then {choices.KEEP[keep]}"]
-    if rule.prefer:
-        parts.append(f"preferring {join_names(rule.prefer)}")
-    if rule.linkage != _DEFAULT.linkage:
-        parts.append(f"linkage {rule.linkage}")
-    return ", ".join(parts)
 
 
 def _say_groups(console: Console, answer: _Answer, likeness: str, took: str, rule: str) -> None:
