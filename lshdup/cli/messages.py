@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from lshdup.cli.session import Session
     from lshdup.collection.collection import Collection
+    from lshdup.params import ShingleParams
 
 
 def say_collection(
@@ -58,6 +59,8 @@ def say_collection(
     _name_empty(console, collection, empty & ~small, "no tokens")
     _name_empty(console, collection, small, few)
     _say_filter(console, collection)
+    members = collection.documents.count_members()
+    say_forms(console, collection.count_forms(), collection.shingle, members)
     # A run that reads no document repeats nothing about documents without -v.
     if collection.read is not None or console.is_verbose:
         notes = collection.notes
@@ -195,6 +198,44 @@ def warn_if_nothing(
 
 def _reasons(counts: Counter[str]) -> str:
     return ", ".join(Reason(reason).counted(count) for reason, count in sorted(counts.items()))
+
+
+def say_forms(
+    console: Console, forms: "Mapping[int, int]", shingle: "ShingleParams", members: int = 0
+) -> None:
+    """Say how many documents were read as something other than plain text, and as what.
+
+    forms : number of documents by `utils.forms.Form`; nothing is said if all are pages named so.
+    members : number of documents that are members of archives.
+    """
+    from lshdup.utils.forms import Form
+
+    named, n = forms.get(Form.NAMED_PAGE, 0), sum(forms.values())
+    pages = forms.get(Form.PAGE, 0) + named if named < n else 0
+    parts = "all headers and the body" if shingle.mail_headers else "subject and body"
+    visible = "; --markup visible compares what a reader sees" * (shingle.markup == "auto")
+    for count, one, many in (
+        (members, "comes from an archive", "come from archives"),
+        (forms.get(Form.MAIL, 0), f"read as mail: {parts} are compared", ""),
+        (
+            forms.get(Form.HEADERS, 0),
+            f"begins with mail headers and is compared whole; --mail compares {parts}",
+            f"begin with mail headers and are compared whole; --mail compares {parts}",
+        ),
+        (pages, "read as HTML: the visible text is compared", ""),
+        (
+            forms.get(Form.MARKUP, 0),
+            f"looks like HTML and is compared with its markup{visible}",
+            f"look like HTML and are compared with their markup{visible}",
+        ),
+        (
+            forms.get(Form.OFFICE, 0),
+            "read as office document: the text is compared",
+            "read as office documents: the text is compared",
+        ),
+    ):
+        if count:
+            console.say(f"{count_of(count, 'document')} {one if count == 1 else many or one}")
 
 
 def say_guesses(console: Console, guesses: "Mapping[str, int]") -> None:

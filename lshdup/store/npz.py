@@ -30,7 +30,7 @@ from lshdup.utils.system import release
 from lshdup.version import __version__
 
 #: Increased whenever an older lshdup would misread a newer artifact.
-FORMAT_VERSION = 7
+FORMAT_VERSION = 8
 
 Array = NDArray[Any]
 

@@ -12,7 +12,7 @@ from lshdup.cli.columns import column_names
 from lshdup.cli.console import Console
 from lshdup.cli.find_pairs import most_shingles_of_few_tokens, say_promise, say_short
 from lshdup.cli.findings import say_buckets, say_contract, say_pairs
-from lshdup.cli.messages import say_guesses, say_skipped, warn_if_nothing
+from lshdup.cli.messages import say_forms, say_guesses, say_skipped, warn_if_nothing
 from lshdup.cli.printing import group_layout, make_target, print_pieces, print_rows
 from lshdup.cli.session import read_parameters, resume_collecting
 from lshdup.errors import ParameterError
@@ -286,6 +286,7 @@ def _say_documents(console: Console, comparison: "Comparison") -> "Summary":
         if n:
             empty = count_of(n, "document")
             console.say(f"{empty} {what}: not compared (-v names them)")
+    say_forms(console, summary.forms, comparison.recipe.shingle)
     say_guesses(console, summary.guesses)
     say_skipped(console, console.skipped_counts)
     if console.is_verbose:
