@@ -470,7 +470,7 @@ def test_a_store_of_an_older_format_is_rebuilt(run, folder):
     run("index", "d")
     path = folder.parent / ".lshdup/signatures.npz"
     data = path.read_bytes()
-    assert FORMAT_VERSION == 7
+    assert FORMAT_VERSION == 8
     old = data.replace(b'"format":7', b'"format":6')
     assert old != data
     path.write_bytes(old)
