@@ -42,6 +42,8 @@ def say_collection(
     line = _last_run(collection) if collection.read is None else count_of(n, "document")
     if collection.read is not None and not whole:
         line += describe_docs(collection.documents.typed_docs())
+    forms = collection.count_forms()
+    line += describe_forms(forms, collection.documents.count_members())
     if whole:
         line += f" -> {count_of(int(collection.sizes.sum()), unit)}"
     if whole and collection.sketch is not None:
@@ -59,8 +61,7 @@ def say_collection(
     _name_empty(console, collection, empty & ~small, "no tokens")
     _name_empty(console, collection, small, few)
     _say_filter(console, collection)
-    members = collection.documents.count_members()
-    say_forms(console, collection.count_forms(), collection.shingle, members)
+    say_forms(console, forms, collection.shingle)
     # A run that reads no document repeats nothing about documents without -v.
     if collection.read is not None or console.is_verbose:
         notes = collection.notes
@@ -200,42 +201,52 @@ def _reasons(counts: Counter[str]) -> str:
     return ", ".join(Reason(reason).counted(count) for reason, count in sorted(counts.items()))
 
 
-def say_forms(
-    console: Console, forms: "Mapping[int, int]", shingle: "ShingleParams", members: int = 0
-) -> None:
-    """Say how many documents were read as something other than plain text, and as what.
+def describe_forms(forms: "Mapping[int, int]", members: int = 0) -> str:
+    """Return how many documents were read as HTML or office documents, or from archives, behind a
+    comma; "" if none were, or if all are pages named so.
 
-    forms : number of documents by `utils.forms.Form`; nothing is said if all are pages named so.
+    forms : number of documents by `utils.forms.Form`.
     members : number of documents that are members of archives.
     """
     from lshdup.utils.forms import Form
 
-    named, n = forms.get(Form.NAMED_PAGE, 0), sum(forms.values())
-    pages = forms.get(Form.PAGE, 0) + named if named < n else 0
-    parts = "all headers and the body" if shingle.mail_headers else "subject and body"
-    visible = "; --markup visible compares what a reader sees" * (shingle.markup == "auto")
-    for count, one, many in (
-        (members, "comes from an archive", "come from archives"),
-        (forms.get(Form.MAIL, 0), f"read as mail: {parts} are compared", ""),
+    named = forms.get(Form.NAMED_PAGE, 0)
+    pages = 0 if named == sum(forms.values()) else forms.get(Form.PAGE, 0) + named
+    office = forms.get(Form.OFFICE, 0)
+    counts = (
+        (members, "from archives"),
+        (pages, "read as HTML"),
+        (office, f"read as office document{'s' * (office > 1)}"),
+    )
+    return "".join(f", {count:,} {what}" for count, what in counts if count)
+
+
+def say_forms(console: Console, forms: "Mapping[int, int]", shingle: "ShingleParams") -> None:
+    """Say how many documents were read as mail, and which look like mail or HTML and were not.
+
+    forms : of `describe_forms`.
+    """
+    from lshdup.utils.forms import Form
+
+    what = "all headers and the body" if shingle.mail_headers else "subject and body"
+    visible = "; --markup visible compares what a reader sees" if shingle.markup == "auto" else ""
+    for form, one, many, rest in (
+        (Form.MAIL, "read as mail:", "read as mail:", f" {what} are compared"),
         (
-            forms.get(Form.HEADERS, 0),
-            f"begins with mail headers and is compared whole; --mail compares {parts}",
-            f"begin with mail headers and are compared whole; --mail compares {parts}",
+            Form.HEADERS,
+            "begins with mail headers and is compared whole",
+            "begin with mail headers and are compared whole",
+            f"; --mail compares {what}",
         ),
-        (pages, "read as HTML: the visible text is compared", ""),
         (
-            forms.get(Form.MARKUP, 0),
-            f"looks like HTML and is compared with its markup{visible}",
-            f"look like HTML and are compared with their markup{visible}",
-        ),
-        (
-            forms.get(Form.OFFICE, 0),
-            "read as office document: the text is compared",
-            "read as office documents: the text is compared",
+            Form.MARKUP,
+            "looks like HTML and is compared with its markup",
+            "look like HTML and are compared with their markup",
+            visible,
         ),
     ):
-        if count:
-            console.say(f"{count_of(count, 'document')} {one if count == 1 else many or one}")
+        if count := forms.get(form, 0):
+            console.say(f"{count_of(count, 'document')} {one if count == 1 else many}{rest}")
 
 
 def say_guesses(console: Console, guesses: "Mapping[str, int]") -> None:

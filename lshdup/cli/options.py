@@ -59,7 +59,7 @@ documents_options = _stack(
     option("--include", multiple=True, metavar="GLOB",
            help="Only files that match, by name, path or folder, as in .gitignore; repeatable."),
     option("--exclude", multiple=True, metavar="GLOB",
-           help="Nothing that matches; repeatable."),
+           help="None that match; repeatable."),
     option("--gitignore", is_flag=True, help="Use .gitignore files."),
     option("--max-depth", type=click.IntRange(1), metavar="N", show_default="any",
            help="1: only files directly in DOCS; 2: also one folder down."),
@@ -103,12 +103,11 @@ text_options = _stack(
            show_default="UTF-8, byte-order marks, else detected",
            help="Read every document as this."),
     option("--markup", type=click.Choice(choices.MARKUP), default=_SHINGLE.markup,
-           metavar="auto|visible|keep",
-           help="HTML as visible text: files named or begun so; also rows; or none."),
-    option("--mail", is_flag=True, help="Also read texts that begin with mail headers as mail."),
+           metavar="HOW", help="Of HTML: auto, visible (rows too), or keep the tags."),
+    option("--mail", is_flag=True, help="Text with mail headers is mail."),
     option("--mail-headers", is_flag=True, help="All headers of mails."),
     option("--mail-quotes", type=click.Choice(choices.MAIL_QUOTES), default=_SHINGLE.mail_quotes,
-           metavar="keep|drop", help="Of mails: quotes and signatures."),
+           metavar="keep|drop", help="Quoted lines."),
 )  # fmt: skip
 
 shingle_options = _stack(
