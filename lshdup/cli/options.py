@@ -75,8 +75,8 @@ documents_options = _stack(
            metavar="BYTES",
            help="Leave out larger files, and report them."),
     option("--text-field", default="", metavar="NAME", show_default=params.DEFAULT_TEXT_FIELD,
-           help="Field of JSON Lines, CSV and Parquet with the text of a row (a.b: b in a; a,b: "
-                "both); such files in folders are rows then too."),
+           help="Field with the text of a row of JSON Lines, CSV or Parquet, in folders too (a.b: "
+                "b in a; a,b: both)."),
     option("--id-field", default="", metavar="NAME", show_default="FILE:ROW",
            help="Field with the name of a row: a string or integer, each once."),
     option("--archives", is_flag=True,
