@@ -8,6 +8,7 @@ STORED_SCHEMES = SCHEMES[:2]
 VERIFY = ("exact", "estimate")
 MEASURES = ("jaccard", "containment")
 SAME, MAIL_QUOTES = ("bytes", "text"), ("keep", "drop")
+MARKUP = ("auto", "visible", "keep")  # of `--markup`
 LINKAGES = ("representative", "single")
 #: Rules of `--keep`, and what each keeps.
 KEEP = {

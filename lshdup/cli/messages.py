@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from lshdup.cli.session import Session
     from lshdup.collection.collection import Collection
+    from lshdup.params import ShingleParams
 
 
 def say_collection(
@@ -41,6 +42,8 @@ def say_collection(
     line = _last_run(collection) if collection.read is None else count_of(n, "document")
     if collection.read is not None and not whole:
         line += describe_docs(collection.documents.typed_docs())
+    forms = collection.count_forms()
+    line += describe_forms(forms, collection.documents.count_members())
     if whole:
         line += f" -> {count_of(int(collection.sizes.sum()), unit)}"
     if whole and collection.sketch is not None:
@@ -59,6 +62,7 @@ def say_collection(
     for why, which in empty.items() if console.is_verbose else ():
         for name in collection.documents.typed_names(which):
             console.detail(f"{printable(name)}: {why}")
+    say_forms(console, forms, collection.shingle)
     # A run that reads no document repeats nothing about documents without -v.
     if collection.read is not None or console.is_verbose:
         notes = collection.notes
@@ -196,6 +200,54 @@ def warn_if_nothing(
 
 def _reasons(counts: Counter[str]) -> str:
     return ", ".join(Reason(reason).counted(count) for reason, count in sorted(counts.items()))
+
+
+def describe_forms(forms: "Mapping[int, int]", members: int = 0) -> str:
+    """Return how many documents were read as HTML or office documents, or from archives, behind a
+    comma; "" if none were, or if all are pages named so.
+
+    forms : number of documents by `utils.forms.Form`.
+    members : number of documents that are members of archives.
+    """
+    from lshdup.utils.forms import Form
+
+    named = forms.get(Form.NAMED_PAGE, 0)
+    pages = 0 if named == sum(forms.values()) else forms.get(Form.PAGE, 0) + named
+    office = forms.get(Form.OFFICE, 0)
+    counts = (
+        (members, "from archives"),
+        (pages, "read as HTML"),
+        (office, f"read as office document{'s' * (office > 1)}"),
+    )
+    return "".join(f", {count:,} {what}" for count, what in counts if count)
+
+
+def say_forms(console: Console, forms: "Mapping[int, int]", shingle: "ShingleParams") -> None:
+    """Say how many documents were read as mail, and which look like mail or HTML and were not.
+
+    forms : of `describe_forms`.
+    """
+    from lshdup.utils.forms import Form
+
+    what = "all headers and the body" if shingle.mail_headers else "subject and body"
+    visible = "; --markup visible compares what a reader sees" if shingle.markup == "auto" else ""
+    for form, one, many, rest in (
+        (Form.MAIL, "read as mail:", "read as mail:", f" {what} are compared"),
+        (
+            Form.HEADERS,
+            "begins with mail headers and is compared whole",
+            "begin with mail headers and are compared whole",
+            f"; --mail compares {what}",
+        ),
+        (
+            Form.MARKUP,
+            "looks like HTML and is compared with its markup",
+            "look like HTML and are compared with their markup",
+            visible,
+        ),
+    ):
+        if count := forms.get(form, 0):
+            console.say(f"{count_of(count, 'document')} {one if count == 1 else many}{rest}")
 
 
 def say_guesses(console: Console, guesses: "Mapping[str, int]") -> None:

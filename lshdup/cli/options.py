@@ -59,7 +59,7 @@ documents_options = _stack(
     option("--include", multiple=True, metavar="GLOB",
            help="Only files that match, by name, path or folder, as in .gitignore; repeatable."),
     option("--exclude", multiple=True, metavar="GLOB",
-           help="Nothing that matches; repeatable."),
+           help="None that match; repeatable."),
     option("--gitignore", is_flag=True, help="Use .gitignore files."),
     option("--max-depth", type=click.IntRange(1), metavar="N", show_default="any",
            help="1: only files directly in DOCS; 2: also one folder down."),
@@ -75,8 +75,8 @@ documents_options = _stack(
            metavar="BYTES",
            help="Leave out larger files, and report them."),
     option("--text-field", default="", metavar="NAME", show_default=params.DEFAULT_TEXT_FIELD,
-           help="Field of JSON Lines, CSV and Parquet with the text of a row (a.b: b in a; a,b: "
-                "both); such files in folders are rows then too."),
+           help="Field with the text of a row of JSON Lines, CSV or Parquet, in folders too (a.b: "
+                "b in a; a,b: both)."),
     option("--id-field", default="", metavar="NAME", show_default="FILE:ROW",
            help="Field with the name of a row: a string or integer, each once."),
     option("--archives", is_flag=True,
@@ -102,9 +102,12 @@ text_options = _stack(
     option("--encoding", default="", metavar="NAME",
            show_default="UTF-8, byte-order marks, else detected",
            help="Read every document as this."),
+    option("--markup", type=click.Choice(choices.MARKUP), default=_SHINGLE.markup,
+           metavar="HOW", help="Of HTML: auto, visible (rows too), or keep the tags."),
+    option("--mail", is_flag=True, help="Text with mail headers is mail."),
     option("--mail-headers", is_flag=True, help="All headers of mails."),
     option("--mail-quotes", type=click.Choice(choices.MAIL_QUOTES), default=_SHINGLE.mail_quotes,
-           metavar="keep|drop", help="Of mails: quotes and signatures."),
+           metavar="keep|drop", help="Quoted lines."),
 )  # fmt: skip
 
 shingle_options = _stack(

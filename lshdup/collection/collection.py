@@ -16,7 +16,8 @@ from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import fingerprint_sets
 from lshdup.skipped import Reason, Skipped, SkippedFile
-from lshdup.utils.arrays import IN_MEMORY, Arrays
+from lshdup.utils.arrays import IN_MEMORY, Arrays, slices_of
+from lshdup.utils.forms import Form
 from lshdup.utils.frozen import dataclass
 from lshdup.utils.ragged import RaggedSets, StringTable
 
@@ -26,10 +27,11 @@ _NO_STRINGS = StringTable.from_strings([])
 #: Arrays of shape (n,) by name: what is known of each of n documents.
 Columns = dict[str, NDArray[Any]]
 
-#: The columns of a collection and their types: fingerprints of the bytes and of the sequence of
-#: tokens (0 without tokens); size and fingerprint of the shingle set, and of the set before a
-#: filter.
+#: The columns of a collection and their types: what each document was read as (`utils.forms.Form`);
+#: fingerprints of the bytes and of the sequence of tokens (0 without tokens); size and fingerprint
+#: of the shingle set, and of the set before a filter.
 COLUMNS = {
+    "forms": np.uint8,
     "byte_prints": np.uint64,
     "text_prints": np.uint64,
     "set_sizes": np.int64,
@@ -51,13 +53,11 @@ def set_columns(sets: RaggedSets, shingle: ShingleParams) -> Columns:
 class ReadingNotes:
     """How documents were read whose text depends on more than their bytes.
 
-    office_documents : int64 array, ascending, the documents that a reader of office formats read.
-    reader : that reader and its version; empty if nothing depends on it.
+    reader : the reader of office formats and its version; empty if nothing depends on it.
     guess_documents : int64 array, ascending, the documents whose encoding was detected.
     guesses : the encoding of each of these documents (`Text.encoding`).
     """
 
-    office_documents: NDArray[np.int64] = field(default_factory=lambda: _NO_DOCUMENTS)
     reader: str = ""
     guess_documents: NDArray[np.int64] = field(default_factory=lambda: _NO_DOCUMENTS)
     guesses: StringTable = field(default_factory=lambda: _NO_STRINGS)
@@ -130,6 +130,14 @@ class Collection:
     def list_skipped_records(self) -> list[Skipped]:
         """Return the records that are no documents, as for their text."""
         return [each.skipped for each in self.list_skipped() if each.record is not None]
+
+    def count_forms(self) -> dict[int, int]:
+        """Return how many documents were read as what (`utils.forms.Form`)."""
+        forms: NDArray[np.uint8] = self.columns.get("forms", np.zeros(0, np.uint8))
+        counts = np.zeros(len(Form), np.int64)
+        for some in slices_of(len(forms)):
+            counts += np.bincount(forms[some], minlength=len(Form))
+        return dict(enumerate(counts.tolist()))
 
     def has_few_tokens(self) -> NDArray[np.bool_]:
         """Return which documents have tokens, but too few to be compared: shape (n,)."""
@@ -208,7 +216,6 @@ class Collection:
             whole = whole.take(rows) if whole is not None else None
             unfiltered = replace(unfiltered, sets=whole, saved_identity="")
         known = np.isin(notes.guess_documents, rows)
-        office = notes.office_documents[np.isin(notes.office_documents, rows)]
         return replace(
             self,
             documents=self.documents.take(rows, arrays),
@@ -216,7 +223,6 @@ class Collection:
             sets=self.sets.take(rows) if self.sets is not None else None,
             signatures=None if self.signatures is None else arrays.take(self.signatures, rows),
             notes=ReadingNotes(
-                np.searchsorted(rows, office),
                 notes.reader,
                 np.searchsorted(rows, notes.guess_documents[known]),
                 notes.guesses.take(np.flatnonzero(known)),
@@ -247,7 +253,7 @@ class Collection:
             return self
         sizes = self.documents.sizes.copy()
         # No file has this size: the documents have all changed.
-        sizes[self.notes.office_documents] = -1
+        sizes[self.columns["forms"] == Form.OFFICE] = -1
         skipped = tuple(each for each in self.skipped if not each.skipped.reason.is_of_reader)
         return replace(self, documents=replace(self.documents, sizes=sizes), skipped=skipped)
 

@@ -258,6 +258,14 @@ class DocumentList:
         )
         return are_parts
 
+    def count_members(self) -> int:
+        """Return how many documents are members of archives."""
+        locations = self.locations
+        if locations is None or not np.isin(locations.kinds, ARCHIVES).any():
+            return 0
+        kinds = (locations.kinds[locations.file[some]] for some in slices_of(len(self)))
+        return sum(int(np.isin(each, ARCHIVES).sum()) for each in kinds)
+
     @property
     def has_packed_members(self) -> bool:
         """Whether reading a document again may mean unpacking it, or the archive that it is in."""

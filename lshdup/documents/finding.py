@@ -30,9 +30,9 @@ from lshdup.documents.records import (
 )
 from lshdup.params import DocumentParams
 from lshdup.skipped import Reason, Skipped, SkippedFile
-from lshdup.utils import pages
 from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.compression import bare_name
+from lshdup.utils.forms import PAGE_ENDINGS
 from lshdup.utils.mailbox import is_mailbox_file
 from lshdup.utils.messages import count_of
 from lshdup.utils.ragged import StringTable
@@ -350,7 +350,7 @@ class Finder:
         if (
             kind == Kind.FILE
             and params.split
-            and not bare_name(name).lower().endswith(pages.ENDINGS)
+            and not bare_name(name).lower().endswith(PAGE_ENDINGS)
         ):
             kind = Kind.SPLIT
         if kind != Kind.FILE and not self.id_lists:

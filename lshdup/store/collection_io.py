@@ -101,7 +101,6 @@ def _skipped_arrays(skipped: tuple[SkippedFile, ...]) -> dict[str, Array]:
 def _notes_arrays(notes: ReadingNotes) -> dict[str, Array]:
     arrays: dict[str, Array] = {}
     if notes.reader:
-        arrays["extracted"] = notes.office_documents
         arrays["reader"] = np.frombuffer(notes.reader.encode(), np.uint8)
     if len(notes.guess_documents):
         arrays["guessed"] = notes.guess_documents
@@ -274,7 +273,6 @@ def _read_filter(artifact: Artifact, *, verify: bool) -> ShingleFilter:
 def _read_notes(artifact: Artifact, n: int) -> ReadingNotes:
     notes: dict[str, Any] = {}
     if "reader" in artifact.arrays:
-        notes["office_documents"] = read_indices(artifact, "extracted", n)
         notes["reader"] = artifact.arrays["reader"].tobytes().decode()
     if "guessed" in artifact.arrays:
         notes["guess_documents"] = read_indices(artifact, "guessed", n)
