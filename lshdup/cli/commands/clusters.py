@@ -77,8 +77,8 @@ Examples:
 @against_option("What is near a document of OTHER goes too; OTHER stays")
 @plain_option("--emit", type=click.Choice(("all", "keep", "drop", "drop-files")),
               default="all",
-              help="Groups with all that is known; or names only: what stays, also what is alone "
-                   "or was not compared; what may go; of that only whole files.")  # fmt: skip
+              help="Groups with all that is known; or names only: all that stays; what may "
+                   "go; of that only whole files.")  # fmt: skip
 @plain_option("--write", type=OutputPath(str), metavar="FILE|DIR/",
               help="Write the JSON Lines, CSV or Parquet files without the rows that may go, all "
                    "else as it is. Prints groups only with --emit.")  # fmt: skip
