@@ -8,7 +8,7 @@ back decode each row once.
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from typing import Any
 
 import numpy as np
@@ -67,10 +67,28 @@ class ParquetFile:
             metadata = self._file.metadata
             groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
             # First row of each row group, then the number of rows; bytes of an average text.
-            self._offsets = offsets_of(np.array([group.num_rows for group in groups], np.int64))
-            self._means = np.array([_mean_size(each, self._column) for each in groups], np.int64)
+            counts = np.array([group.num_rows for group in groups], np.int64)
+            if counts.min(initial=0) < 0 or counts.sum() != metadata.num_rows:
+                raise RecordError(Reason.DAMAGED, "its row groups have other rows than it says")
+            sizes = np.array([group.total_byte_size for group in groups]) * self._find_share()
+            self._offsets = offsets_of(counts)
+            self._means = np.maximum(sizes // np.maximum(counts, 1), 1).astype(np.int64)
             rows = np.clip(_SLAB_BYTES // np.maximum(self._means, 1), 1, _SLAB_ROWS)
             self._slab_rows: list[int] = rows.tolist()
+
+    def _find_share(self) -> float:
+        """Return the share of the texts in the bytes of the first row group that can be read.
+
+        Words of a dictionary are counted once.
+        """
+        names = {".".join(way) for way in self._column}
+        for number in range(self._file.metadata.num_row_groups):
+            with contextlib.suppress(RecordError), _reporting_damage():
+                chunks = column_chunks(self._file, number, names)
+                total = int(self._file.metadata.row_group(number).total_byte_size)
+                size = sum(int(chunk.total_uncompressed_size) for chunk in chunks)
+                return min(max(size / max(total, 1), 0.0), 1.0)
+        return 1.0
 
     @property
     def decoded(self) -> int:
@@ -266,6 +284,21 @@ class _RowGroup:
             self.held -= self._slabs.popleft()[1][0].nbytes
 
 
+def column_chunks(file: Any, group: int, names: Set[str] | None = None) -> list[Any]:
+    """Return what a row group says about its columns; raise as pyarrow does for a damaged one.
+
+    To ask for it ends the process if it is damaged. To read a row raises an error, so that is done
+    first.
+
+    names : of the columns; None: of all.
+    """
+    columns = None if names is None else sorted(names)
+    next(file.iter_batches(1, row_groups=[group], columns=columns, use_threads=False), None)
+    paths = [file.schema.column(at).path for at in range(file.metadata.num_columns)]
+    metadata = file.metadata.row_group(group)
+    return [metadata.column(at) for at, path in enumerate(paths) if names is None or path in names]
+
+
 @contextlib.contextmanager
 def open_parquet(path: bytes) -> Iterator[tuple[Any, Any, Any]]:
     """Yield pyarrow, its module for Parquet, and an open file with all its columns.
@@ -297,7 +330,7 @@ def _reporting_damage() -> Iterator[None]:
         yield
     except pa.ArrowMemoryError:
         raise
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise RecordError(Reason.DAMAGED, str(error).partition("\n")[0][:200]) from None
@@ -347,16 +380,6 @@ def _subfields(kind: Any) -> dict[str, Any]:
     if not pa.types.is_struct(kind):
         return {}
     return {kind.field(at).name: kind.field(at).type for at in range(kind.num_fields)}
-
-
-def _mean_size(group: Any, columns: list[list[str]]) -> int:
-    """Return about how many bytes an average text of a row group has; words of a dictionary are
-    counted once.
-    """
-    paths = {".".join(column) for column in columns}
-    chunks = (group.column(at) for at in range(group.num_columns))
-    size = sum(int(c.total_uncompressed_size) for c in chunks if c.path_in_schema in paths)
-    return max(1, size // max(1, int(group.num_rows)))
 
 
 def _nothing(n: int) -> Texts:
