@@ -8,21 +8,15 @@ back decode each row once.
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.files import Buffer
-from lshdup.documents.records import (
-    RecordError,
-    RecordList,
-    SkippedRecord,
-    field_names,
-    no_field,
-    split_fields,
-)
+from lshdup.documents.readers.parquet_columns import column_chunks, find_column, find_columns
+from lshdup.documents.records import RecordError, RecordList, SkippedRecord, split_fields
 from lshdup.errors import InputError
 from lshdup.kernels import copying
 from lshdup.kernels.helpers import PADDING
@@ -63,7 +57,7 @@ class ParquetFile:
         with _reporting_damage():
             # Without pre-buffering, a column chunk is not decoded before its first page is needed.
             self._file = pq.ParquetFile(pa.OSFile(path), pre_buffer=False, buffer_size=1 << 20)
-            self._column = _find_columns(self._file.schema_arrow, *split_fields(field))
+            self._column = find_columns(self._file.schema_arrow, *split_fields(field))
             metadata = self._file.metadata
             groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
             # First row of each row group, then the number of rows; bytes of an average text.
@@ -122,7 +116,7 @@ class ParquetFile:
             return RecordList(numbers, starts, lengths)
         null: NDArray[np.bool_] = arrays.zeros(n, np.bool_)
         with self._lock, _reporting_damage():
-            column = [_find_column(self._file.schema_arrow, id_field, text=False)]
+            column = [find_column(self._file.schema_arrow, id_field, text=False)]
             decoded = (texts for (texts,) in _decode(self._file, [column], _SLAB_ROWS))
             ids = StringTable.gather(_with_nulls(decoded, null), n, arrays)
         bad = null | (ids.offsets[1:] == ids.offsets[:-1])
@@ -168,7 +162,7 @@ class ParquetFile:
 
     def groups(self, id_field: str) -> int:
         """Return the number of row groups, for `batches`. Raises RecordError without such ids."""
-        _find_column(self._file.schema_arrow, id_field, text=False)
+        find_column(self._file.schema_arrow, id_field, text=False)
         return len(self._means)
 
     def batches(
@@ -180,7 +174,7 @@ class ParquetFile:
         not be decoded. Like `texts`, it misses the records of a row group behind damage, and
         continues with the next.
         """
-        column = [_find_column(self._file.schema_arrow, id_field, text=False)]
+        column = [find_column(self._file.schema_arrow, id_field, text=False)]
         for group in groups:
             first, end = self._offsets[group : group + 2].tolist()
             columns = [column, self._column]
@@ -284,21 +278,6 @@ class _RowGroup:
             self.held -= self._slabs.popleft()[1][0].nbytes
 
 
-def column_chunks(file: Any, group: int, names: Set[str] | None = None) -> list[Any]:
-    """Return what a row group says about its columns; raise as pyarrow does for a damaged one.
-
-    To ask for it ends the process if it is damaged. To read a row raises an error, so that is done
-    first.
-
-    names : of the columns; None: of all.
-    """
-    columns = None if names is None else sorted(names)
-    next(file.iter_batches(1, row_groups=[group], columns=columns, use_threads=False), None)
-    paths = [file.schema.column(at).path for at in range(file.metadata.num_columns)]
-    metadata = file.metadata.row_group(group)
-    return [metadata.column(at) for at, path in enumerate(paths) if names is None or path in names]
-
-
 @contextlib.contextmanager
 def open_parquet(path: bytes) -> Iterator[tuple[Any, Any, Any]]:
     """Yield pyarrow, its module for Parquet, and an open file with all its columns.
@@ -334,52 +313,6 @@ def _reporting_damage() -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise RecordError(Reason.DAMAGED, str(error).partition("\n")[0][:200]) from None
-
-
-# --- columns --------------------------------------------------------------------------------------
-
-
-def _find_columns(schema: Any, *names: str) -> list[list[str]]:
-    """Return the names on the way to each of the fields whose texts are joined."""
-    return [_find_column(schema, name, text=True) for name in names]
-
-
-def _find_column(schema: Any, field: str, *, text: bool) -> list[str]:
-    """Return the names on the way to a field.
-
-    Raises RecordError if it is no string, or for an id no integer either.
-    """
-    from pyarrow import types
-
-    way = [field] if schema.get_field_index(field) >= 0 else field.split(".")
-    fields = {each.name: each.type for each in schema}
-    kind: Any = None
-    for name in way:
-        if name not in fields:
-            columns = field_names(
-                (each.name, part) for each in schema for part in ("", *_subfields(each.type))
-            )
-            option = "--text-field" if text else "--id-field"
-            detail = f"it has {no_field(field, columns, option, 'column')}"
-            raise RecordError(Reason.NO_TEXT if text else Reason.NO_ID, detail)
-        kind = fields[name]
-        fields = _subfields(kind)
-    inner = kind.value_type if types.is_dictionary(kind) else kind
-    if str(inner).removeprefix("large_").removesuffix("_view") in ("string", "binary") or (
-        not text and types.is_integer(inner)
-    ):
-        return way
-    detail = f"its column {field!r} is of type {kind}"
-    raise RecordError(Reason.NOT_TEXT if text else Reason.NO_ID, detail)
-
-
-def _subfields(kind: Any) -> dict[str, Any]:
-    """Return the types of the fields in a column, by name."""
-    import pyarrow as pa
-
-    if not pa.types.is_struct(kind):
-        return {}
-    return {kind.field(at).name: kind.field(at).type for at in range(kind.num_fields)}
 
 
 def _nothing(n: int) -> Texts:

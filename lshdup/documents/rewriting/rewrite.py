@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.document_list import DocumentList
-from lshdup.documents.readers.parquet import column_chunks, open_parquet
+from lshdup.documents.readers.parquet import open_parquet
+from lshdup.documents.readers.parquet_columns import column_chunks
 from lshdup.documents.records import ROWS, Kind, RecordError
 from lshdup.documents.rewriting.targets import check_room, check_target
 from lshdup.errors import RERUN, InputError
