@@ -15,6 +15,7 @@ import pytest
 from lshdup.documents.reading import TextBatch
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.kernels import text as text_kernels
+from lshdup.matching.clusters import choose_representatives
 from lshdup.params import BandParams, ShingleParams, SketchParams
 from lshdup.store import npz
 from lshdup.text.decoding import decode
@@ -284,6 +285,16 @@ def forge(folder, kind, name, change):
             "not in order",
         ),
         ("bands", "firsts", lambda duplicate_of: duplicate_of.fill(1 << 31), "not there"),
+        # Every document a copy of the next one, but for the last: a best copy was read from memory
+        # that had not been written.
+        (
+            "bands",
+            "firsts",
+            lambda duplicate_of: duplicate_of.__setitem__(
+                slice(None, -1), np.arange(1, len(duplicate_of))
+            ),
+            "does not represent itself",
+        ),
         # A negative size: files were read to before the buffer.
         ("signatures", "file_sizes", lambda sizes: sizes.fill(-50), "size that none can have"),
         # More shingles than there is memory for.
@@ -299,10 +310,28 @@ def forge(folder, kind, name, change):
 def test_forged_arrays_are_refused(corpus, run, tmp_path, kind, name, change, says):
     run("index", "sample_corpus/licences")
     forge(tmp_path, kind, name, change)
-    result = run("pairs", code=2)
-    assert says in result.err, result
-    assert "Traceback" not in result.err
-    assert len(result.err.splitlines()) <= 5
+    for command in ("pairs", "report"):
+        result = run(command, code=2)
+        assert says in result.err, result
+        assert "Traceback" not in result.err
+        assert len(result.err.splitlines()) <= 5
+
+
+def test_sets_that_are_verified_lazily_are_joined(corpus, run, monkeypatch):
+    """`shingle`, then `pairs`, then containment ended in a TypeError, above 4 MB of shingles."""
+    monkeypatch.setattr(npz, "_ALWAYS_VERIFIED", 0)
+    run("shingle", "sample_corpus/licences")
+    run("pairs", "sample_corpus/licences")
+    stored = run("pairs", "--measure", "containment").out
+    afresh = run("pairs", "--measure", "containment", "--no-store", "sample_corpus/licences").out
+    assert stored == afresh
+    assert stored
+
+
+def test_the_best_copy_of_every_document_is_a_document():
+    """Also of one that represents none: memory that was not written is no answer."""
+    best = choose_representatives(np.array([0, 0, 2, 2]), np.array([3, 1, 0, 2]))
+    assert best.tolist() == [1, 1, 3, 3]  # 1 and 3 represent none
 
 
 def test_a_home_with_nul_is_refused(corpus, run, tmp_path):
