@@ -22,7 +22,8 @@ from lshdup.text.decoding import decode
 from lshdup.utils.ragged import RaggedSets, StringTable
 from tests.conftest import ROOT
 from tests.fuzz import guided
-from tests.fuzz.artifacts import archive_of, members_of, npy, npy_with
+from tests.fuzz.artifacts import COMMANDS, archive_of, make_folder, members_of, npy, npy_with
+from tests.fuzz.artifacts import run as run_command
 from tests.fuzz.html import Html
 from tests.fuzz.ids import Ids
 from tests.fuzz.texts import Texts
@@ -378,3 +379,36 @@ def test_forged_pairs_are_as_good_as_not_there(corpus, run, tmp_path, name, chan
     right = run("pairs", "sample_corpus/licences").out
     forge(tmp_path, "pairs", name, change)
     assert run("pairs").out == right
+
+
+_EMPTY = np.empty
+
+
+@pytest.mark.parametrize("pattern", [0x3FF0000000000000, (1 << 64) - 1], ids=["1.0", "-1"])
+def test_no_memory_is_used_before_it_is_written(tmp_path, monkeypatch, pattern):
+    """Whatever new arrays hold, every command gives the same bytes."""
+    monkeypatch.chdir(tmp_path)
+    files = make_folder(tmp_path)
+
+    def answers():
+        for tokens, commands in COMMANDS.items():
+            for command in commands:
+                for name, data in files[tokens].items():
+                    (tmp_path / tokens / f"{name}.npz").write_bytes(data)
+                yield command, run_command([*command, "--store", tokens], 300)
+                yield command, run_command([*command, "--store", tokens], 300)
+        for command in COMMANDS["word"]:
+            if "docs" in command:
+                yield command, run_command([*command, "--no-store"], 300)
+
+    def filled(shape, dtype=float, **options):
+        array = _EMPTY(shape, dtype, **options)
+        if array.dtype != object:
+            some = np.frombuffer(pattern.to_bytes(8, "little") * (array.nbytes // 8 + 1), np.uint8)
+            array.reshape(-1).view(np.uint8)[:] = some[: array.nbytes]
+        return array
+
+    right = list(answers())
+    monkeypatch.setattr(np, "empty", filled)
+    for expected, answer in zip(right, answers(), strict=True):
+        assert answer == expected

@@ -429,8 +429,14 @@ def mutated(rng, files, tokens, kind):
 
 def run(arguments, patience=PATIENCE):
     """Return the outcome of a command in one line: its answer, its error, or a defect."""
-    out = open("answer", "w+b")  # noqa: SIM115 (whatever becomes of it, it is looked at below)
-    text = io.TextIOWrapper(out, "utf-8", "surrogateescape")
+    with open("answer", "w", encoding="utf-8", errors="surrogateescape") as text:
+        outcome = outcome_of(arguments, text, patience)
+    return outcome + Path("answer").read_bytes().decode("utf-8", "surrogateescape") * (
+        outcome.startswith("answer")
+    )
+
+
+def outcome_of(arguments, text, patience):
     try:
         with impatient(patience), redirect_stdout(text), redirect_stderr(io.StringIO()):
             words = [*arguments, "--jobs", "1"]
@@ -450,8 +456,7 @@ def run(arguments, patience=PATIENCE):
         while at.tb_next is not None:
             at = at.tb_next
         return f"TRACEBACK {type(error).__name__} in {at.tb_frame.f_code.co_qualname}:{at.tb_lineno}: {error}"
-    text.flush()
-    return f"answer {code} " + Path("answer").read_bytes().decode("utf-8", "surrogateescape")
+    return f"answer {code} "
 
 
 class Artifacts:
