@@ -7,7 +7,11 @@ import json
 import os
 import random
 import shutil
+import signal
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +27,7 @@ from lshdup.pipeline import expand_copies
 from lshdup.skipped import Reason
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
-from tests.conftest import ZSTD, require
+from tests.conftest import ROOT, ZSTD, require
 
 pa = require("parquet", "pyarrow")
 pq = require("parquet", "pyarrow.parquet")
@@ -577,3 +581,20 @@ def test_row_names(n):
     names, order = name_records(b"\xff:", numbers)
     assert list(names) == [b"\xff::%d" % number for number in range(1, n + 1)]
     assert list(names.take(order)) == sorted(names)
+
+
+def test_ctrl_c_ends_a_slow_split(here):
+    """A regular expression that is typed may take years: it is the only thing that runs then."""
+    (here / "a.log").write_text("a" * 40 + "!\nx\n")
+    command = [sys.executable, "-m", "lshdup", "pairs", "--no-store", "--split", "^(a+)+$", "a.log"]
+    process = subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    time.sleep(3)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    assert b"interrupted" in process.communicate(timeout=60)[1]
+    assert process.returncode == 130

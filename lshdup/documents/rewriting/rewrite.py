@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.readers.parquet import open_parquet
+from lshdup.documents.readers.parquet_columns import column_chunks
 from lshdup.documents.records import ROWS, Kind, RecordError
 from lshdup.documents.rewriting.targets import check_room, check_target
 from lshdup.errors import RERUN, InputError
@@ -224,7 +225,7 @@ def _write_parquet(
     time, a large one in parts.
     """
     with open_parquet(path) as (pa, pq, file), replace_file(target) as out:
-        with pq.ParquetWriter(out, file.schema_arrow, **_as_before(file.metadata)) as writer:
+        with pq.ParquetWriter(out, file.schema_arrow, **_as_before(file)) as writer:
             at, size = 0, os.path.getsize(path)  # noqa: PTH202 (bytes path)
             for table in _read_parts(pa, file):
                 end = at + len(table)
@@ -250,10 +251,9 @@ def _read_parts(pa: Any, file: Any) -> Iterator[Any]:
             yield pa.Table.from_batches([batch], file.schema_arrow)
 
 
-def _as_before(metadata: Any) -> dict[str, Any]:
-    """Return the options to write a Parquet file like the one with this metadata."""
-    groups = min(metadata.num_row_groups, 1)
-    columns = [metadata.row_group(0).column(at) for at in range(groups * metadata.num_columns)]
+def _as_before(file: Any) -> dict[str, Any]:
+    """Return the options to write a Parquet file like an open one."""
+    columns = column_chunks(file, 0) if file.metadata.num_row_groups else []
     codecs = {column.path_in_schema: column.compression.lower() for column in columns}
     codecs = {path: "none" if each == "uncompressed" else each for path, each in codecs.items()}
     words = [
