@@ -74,14 +74,19 @@ class DocumentList:
         """Return the files that documents are in as they would be typed from the current folder."""
         if self.locations is None:
             return self._typed(self.names)
-        return self._typed(self.locations.paths.strings_at(distinct(self.locations.file)[0]))
+        return self.typed_paths(distinct(self.locations.file)[0])
+
+    def typed_paths(self, numbers: NDArray[np.int64]) -> list[bytes]:
+        """Return files that documents are parts of as typed from the current folder."""
+        assert self.locations is not None
+        return self._typed(self.locations.paths.strings_at(numbers))
 
     def typed_files_of(self, indices: NDArray[np.int64]) -> list[bytes]:
         """Return the file that each of these documents is in, as typed from the current folder."""
         if self.locations is None:
             return self._typed(self.names.take(indices))
         numbers, at = np.unique(self.locations.files_of(indices), return_inverse=True)
-        paths = self._typed(self.locations.paths.strings_at(numbers))
+        paths = self.typed_paths(numbers)
         return [paths[each] for each in at.tolist()]
 
     def _typed(self, names: Iterable[bytes]) -> list[bytes]:

@@ -13,12 +13,16 @@ import stat
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import IO
 
 #: Flags of `os.open` for a file of bytes, which is not translated, and not inherited. To read, not
 #: blocking too: a file that has become a pipe since it was listed must not hold the run up.
 BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 READ = os.O_RDONLY | BINARY | getattr(os, "O_NONBLOCK", 0)
+
+#: Standard output as a file; programs take ``-`` for it too.
+STDOUT = Path("/dev/stdout")
 
 #: Bytes of memory that are assumed where the system does not tell.
 _MEMORY = 8 << 30
@@ -158,6 +162,11 @@ def is_waiting_pipe(descriptor: int) -> bool:
     except (OSError, ValueError):
         return False
     return bool(events & select.POLLIN) or not events
+
+
+def is_stdout(path: str | os.PathLike[str]) -> bool:
+    """Return whether the name of an output stands for standard output."""
+    return os.fspath(path) in ("-", os.fspath(STDOUT))
 
 
 def can_bound_processes() -> bool:
