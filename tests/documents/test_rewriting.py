@@ -237,24 +237,24 @@ def test_a_large_row_group_is_never_in_memory(tmp_path, monkeypatch):
     assert sorted(reported) == reported
 
 
-def test_only_a_folder_of_that_name_is_made(tmp_path):
-    (tmp_path / "a.jsonl").write_text('{"text":"a"}\n{"text":"b"}\n')
-    documents = listed(tmp_path / "a.jsonl")
+def test_only_a_folder_of_that_name_is_made(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("a.jsonl").write_text('{"text":"a"}\n{"text":"b"}\n')
+    documents = listed("a.jsonl")
     for _ in range(2):  # the folder is there the second time
-        assert write_without(documents, np.array([0]), f"{tmp_path}/out/") == [
-            tmp_path / "out/a.jsonl"
-        ]
-        assert (tmp_path / "out/a.jsonl").read_text() == '{"text":"b"}\n'
+        assert write_without(documents, np.array([0]), "out/") == [Path("out/a.jsonl")]
+        assert Path("out/a.jsonl").read_text() == '{"text":"b"}\n'
     with pytest.raises(ParameterError, match="is no folder"):
-        write_without(documents, np.array([0]), f"{tmp_path}/out/a.jsonl/")
+        write_without(documents, np.array([0]), "out/a.jsonl/")
 
 
 @pytest.mark.parametrize(("ending", "pack"), [(".xz", lzma.compress), (".bz2", bz2.compress)])
-def test_what_is_packed_in_ways_that_are_not_written(tmp_path, ending, pack):
-    source = tmp_path / f"a.jsonl{ending}"
+def test_what_is_packed_in_ways_that_are_not_written(tmp_path, monkeypatch, ending, pack):
+    monkeypatch.chdir(tmp_path)
+    source = Path(f"a.jsonl{ending}")
     source.write_bytes(pack(b'{"text":"a"}\n{"text":"b"}\n'))
     documents = listed(source)
-    assert write_without(documents, np.array([0]), f"{tmp_path}/out/") == [tmp_path / "out/a.jsonl"]
+    assert write_without(documents, np.array([0]), "out/") == [Path("out/a.jsonl")]
     assert (tmp_path / "out/a.jsonl").read_text() == '{"text":"b"}\n'
     with pytest.raises(ParameterError, match="read only"):
         write_without(documents, np.array([0]), tmp_path / f"b.jsonl{ending}")
@@ -274,34 +274,125 @@ def test_what_has_no_room_is_not_begun(tmp_path, monkeypatch):
     write_without(documents, np.arange(2), tmp_path / "b.jsonl.gz")  # nobody knows before
 
 
-def test_several_files_go_to_a_folder(tmp_path):
-    for folder in ("x", "y"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / f"{folder}.jsonl").write_text('{"text":"a"}\n{"text":"b"}\n')
-    documents = listed(tmp_path / "x/x.jsonl", tmp_path / "y/y.jsonl")
-    one = np.array([index_of(documents, f"{tmp_path}/y/y.jsonl:1")])
-    assert write_without(documents, one, tmp_path / "out") == [
-        tmp_path / "out/x.jsonl",
-        tmp_path / "out/y.jsonl",
-    ]
-    assert (tmp_path / "out/x.jsonl").read_text() == '{"text":"a"}\n{"text":"b"}\n'
-    assert (tmp_path / "out/y.jsonl").read_text() == '{"text":"b"}\n'
-    (tmp_path / "file").write_text("")
+ROWS = '{"text":"a"}\n{"text":"b"}\n'
+
+#: Files of rows, what is named, from which folder, and the names below DIR: as tar gives them.
+LAYOUTS = [
+    (["x/a.jsonl"], ["x/a.jsonl"], ".", ["x/a.jsonl"]),
+    (["x/a.jsonl"], ["./x//a.jsonl"], ".", ["x/a.jsonl"]),
+    (["x/a.jsonl", "y/b.jsonl"], ["x/a.jsonl", "y"], ".", ["x/a.jsonl", "y/b.jsonl"]),
+    (["h/p=1/s.jsonl", "h/p=2/s.jsonl"], ["h/p=1", "h/p=2"], ".", None),
+    (["h/p=1/s.jsonl", "h/p=2/s.jsonl"], ["h"], ".", None),
+    (["h/p=1/s.jsonl", "h/p=2/s.jsonl"], ["h/p=1"], ".", ["h/p=1/s.jsonl"]),
+    (["h/p=1/s.jsonl", "h/notes.txt"], ["h"], ".", ["h/p=1/s.jsonl"]),
+    (["x/a.jsonl"], ["../x"], "here", ["x/a.jsonl"]),
+    (["x/a.jsonl"], ["../here/../x/a.jsonl"], "here", ["x/a.jsonl"]),
+    (["x/a.jsonl"], ["/x/a.jsonl"], ".", None),
+    (["-x/a.jsonl"], ["./-x"], ".", ["-x/a.jsonl"]),
+]
+
+
+@pytest.mark.parametrize(("files", "named", "here", "written"), LAYOUTS)
+def test_files_keep_their_names_as_typed(tmp_path, monkeypatch, files, named, here, written):
+    for each in files:
+        (tmp_path / each).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / each).write_text(ROWS)
+    (tmp_path / here).mkdir(exist_ok=True)
+    monkeypatch.chdir(tmp_path / here)
+    named = [f"{tmp_path}{each}" if each.startswith("/") else each for each in named]
+    documents = listed(*named, text_field="text", include=("*.jsonl",))
+    root = "" if not named[0].startswith("/") else str(tmp_path)[1:] + "/"
+    wanted = [Path("out", root + each) for each in written or files]
+    dropped = np.arange(0, len(documents), 2)
+    assert write_without(documents, dropped, "out/") == wanted
+    assert [path.read_text() for path in wanted] == ['{"text":"b"}\n'] * len(wanted)
+
+
+def test_what_cannot_be_told_apart_in_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("x").mkdir()
+    Path("x/x.jsonl").write_text(ROWS)
+    Path("x/x.jsonl.xz").write_bytes(lzma.compress(ROWS.encode()))
+    Path("file").write_text("")
+    documents = listed("x/x.jsonl", "x/x.jsonl.xz")
     with pytest.raises(ParameterError, match="is no folder"):
-        write_without(documents, one, tmp_path / "file")
-    (tmp_path / "y/y.jsonl").rename(tmp_path / "y/x.jsonl")
-    documents = listed(tmp_path / "x/x.jsonl", tmp_path / "y/x.jsonl")
-    one = np.array([index_of(documents, f"{tmp_path}/y/x.jsonl:1")])
-    assert write_without(documents, one, tmp_path / "more") == [
-        tmp_path / "more/x/x.jsonl",
-        tmp_path / "more/y/x.jsonl",
-    ]
-    assert (tmp_path / "more/x/x.jsonl").read_text() == '{"text":"a"}\n{"text":"b"}\n'
-    assert (tmp_path / "more/y/x.jsonl").read_text() == '{"text":"b"}\n'
-    packed = tmp_path / "x/x.jsonl.xz"
-    packed.write_bytes(lzma.compress((tmp_path / "x/x.jsonl").read_bytes()))
-    with pytest.raises(ParameterError, match=r"two of the files are called x\.jsonl"):
-        write_without(listed(tmp_path / "x/x.jsonl", packed), one, tmp_path / "out")
+        write_without(documents, np.array([0]), "file")
+    with pytest.raises(ParameterError, match=r"two of the files are called x/x\.jsonl"):
+        write_without(documents, np.array([0]), "out")
+
+
+def test_a_folder_with_other_files_is_refused(run, tmp_path):
+    """Rows would be there twice; what this run replaces, and hidden files, are no others."""
+    for part in "ab":
+        (tmp_path / f"h/part={part}").mkdir(parents=True)
+        (tmp_path / f"h/part={part}/s0.jsonl").write_text(ROWS)
+    command = ["--text-field", "text", "--no-store", "--write", "clean/"]
+    run("clusters", "h/part=a", *command)
+    (tmp_path / "clean/.hidden").write_text("")
+    run("clusters", "h", *command, "--removed", "clean/gone.jsonl")
+    run("clusters", "h", *command, "--removed", "clean/gone.jsonl")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "clean").rglob("*")}
+    for docs in (["h/part=a"], ["h/part=a/s0.jsonl", "-o", "list"]):
+        refused = run("clusters", *docs, *command, code=2).err
+        others = "gone.jsonl, h/part=b/s0.jsonl"
+        assert f"clean holds 2 files that this run does not write: {others}\n" in refused
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "clean").rglob("*")} == before
+    assert not (tmp_path / "list").exists()
+
+
+def test_another_file_in_a_folder_of_data(run, tmp_path):
+    (tmp_path / "h").mkdir()
+    (tmp_path / "h/a.jsonl").write_text(ROWS)
+    (tmp_path / "h/b.jsonl.gz").write_bytes(gzip.compress(ROWS.encode()))
+    (tmp_path / "h/README.md").write_text("what this is")
+    command = ["clusters", "h", "--text-field", "text", "--no-store", "--write", "clean/"]
+    refused = run(*command, code=2).err
+    assert "'h/README.md' is none" in refused
+    include = ["--include", "*.jsonl", "--include", "*.jsonl.gz"]
+    assert "--include '*.jsonl' --include '*.jsonl.gz'" in refused
+    run(*command, *include)
+    refused = run("clusters", "h/a.jsonl", "h/README.md", "--write", "other/", code=2).err
+    assert "leave h/README.md out" in refused
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdout"])
+def test_one_input_to_standard_output(run, tmp_path, name):
+    rows = [{"id": at, "text": f"one text {at % 2}"} for at in range(4)]
+    lines = [json.dumps(row).encode() + b"\n" for row in rows]
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(b"".join(lines)))
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    command = ["clusters", "a.jsonl.gz", "--write", name, "--no-store"]
+    result = run(*command, "-o", "groups.tsv", "--removed", "gone.jsonl")
+    assert result.out == b"".join(lines[:2])
+    assert "4 rows: 2 kept, 2 dropped (50 %)" in result.err
+    assert len((tmp_path / "groups.tsv").read_bytes().splitlines()) == 4
+    table = run("clusters", "a.parquet", "--write", name, "--no-store").out
+    assert pq.read_table(pa.BufferReader(table)).to_pylist() == rows[:2]
+    cut = run("passages", "a.jsonl.gz", "--least", "2", "--write", name, "--no-store").out
+    assert [json.loads(line)["id"] for line in cut.splitlines()] == [0, 1, 2, 3]
+    for more in (["--emit", "drop"], ["--removed", "-"], ["-o", "-"]):
+        assert "cannot both go to standard output" in run(*command, *more, code=2).err
+    refused = run("clusters", "a.parquet", *command[1:], code=2)
+    assert "standard output takes one file, and 2 are read" in refused.err
+    assert refused.out == b""
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".csv", ".parquet"])
+@pytest.mark.parametrize("command", ["clusters", "passages"])
+def test_nothing_is_written_if_nothing_was_compared(run, tmp_path, ending, command):
+    if ending == ".parquet":
+        pq.write_table(pa.table({"id": [1], "text": ["a text"]}), tmp_path / "a.parquet")
+    else:
+        rows = {".jsonl": '{"id": 1, "text": "a text"}\n', ".csv": "id,text\n1,a text\n"}
+        (tmp_path / f"a{ending}").write_text(rows[ending])
+    options = ["--write", f"out{ending}", "--removed", "gone.jsonl", "--no-store", "-q"]
+    if (command, ending) == ("passages", ".csv"):
+        return
+    refused = run(command, f"a{ending}", "--text-field", "txt", *options, code=2).err
+    assert "error: nothing was compared, so nothing is written" in refused
+    last = refused.splitlines()[-1]
+    assert "'txt', but id, text; did you mean --text-field text?" in last
+    assert [path.name for path in tmp_path.iterdir()] == [f"a{ending}"]
 
 
 def test_what_is_refused(tmp_path):
@@ -311,7 +402,7 @@ def test_what_is_refused(tmp_path):
     one, documents = np.array([0]), listed(source)
     os.symlink(source, tmp_path / "link.jsonl")
     os.link(source, tmp_path / "hard.jsonl")
-    for target in (source, tmp_path / "link.jsonl", tmp_path / "hard.jsonl", tmp_path):
+    for target in (source, tmp_path / "link.jsonl", tmp_path / "hard.jsonl"):
         with pytest.raises(ParameterError, match="one of the files that are read"):
             write_without(documents, one, target)
     with pytest.raises(ParameterError, match="does not end like a file of JSON Lines"):
