@@ -9,8 +9,9 @@ import numpy as np
 from lshdup.cli.output.target import PIECE_ROWS
 from lshdup.cli.printing import DocumentNames
 from lshdup.cli.session import Session
+from lshdup.documents.reading import runs as cut_runs
 from lshdup.matching.passages import Passages
-from lshdup.report.places import SCOPES, Places, locate_places
+from lshdup.report.places import SCOPES, Places, locate_places, measure_closings
 from lshdup.report.repeats import TokenRuns, count_documents
 from lshdup.utils.messages import count_of
 from lshdup.utils.ragged import ranges
@@ -40,6 +41,7 @@ class PassageListing:
         self._session, self._shingle, self._passages = session, found.here.shingle, passages
         self._names = DocumentNames(sum(map(len, self._lists)), self._typed_names)
         self._lost = 0
+        self._closing = np.full(len(passages), -1, np.int64)  #: bytes; -1: not known yet
 
     def _typed_names(self, documents: "NDArray[np.int64]") -> list[bytes]:
         split = len(self._lists[0])
@@ -47,9 +49,23 @@ class PassageListing:
         names = self._lists[0].typed_names(here)
         return names + (self._lists[1].typed_names(there) if len(there) else [])
 
-    def locate_to_cut(self, runs: TokenRuns) -> Places:
-        """Locate runs of tokens to cut; see `locate_places`."""
-        return self._locate(runs, np.zeros(len(runs), bool), whole=True, to_cut=True)
+    def locate_to_cut(self, runs: TokenRuns, *, texts: bool = False) -> Places:
+        """Locate runs of tokens with what closes their passages; see `locate_places`.
+
+        texts : whether to return their texts.
+        """
+        wanted = np.full(len(runs), texts)
+        return self._locate(runs, wanted, whole=True, behind=self._closing_sizes(runs))
+
+    def _closing_sizes(self, runs: TokenRuns) -> "NDArray[np.int64]":
+        """Return the bytes of what closes the passage at the end of each run: int64 array."""
+        wanted = np.unique(runs.passages[self._closing[runs.passages] < 0])
+        for part in cut_runs(self._passages.places[wanted], len(wanted), _AT_ONCE):
+            passages, session = self._passages.take(wanted[part]), self._session
+            self._closing[wanted[part]] = measure_closings(
+                self._lists, self._shingle, passages, session.request.jobs, session.console.progress
+            )
+        return self._closing[runs.passages]
 
     def _locate(
         self,
@@ -57,7 +73,7 @@ class PassageListing:
         texts: "NDArray[np.bool_]",
         *,
         whole: bool = True,
-        to_cut: bool = False,
+        behind: "NDArray[np.int64] | None" = None,
     ) -> Places:
         """Locate runs of tokens; see `locate_places`. whole : their texts are not shortened."""
         session = self._session
@@ -71,7 +87,7 @@ class PassageListing:
             None if whole else 4 * _CHARACTERS + 4,
             session.request.jobs,
             session.console.progress,
-            to_cut=to_cut,
+            behind=behind,
         )
         self._lost += int((places.starts < 0).sum())
         return places
@@ -89,7 +105,9 @@ class PassageListing:
         cuts = [0, *range(_FIRST, len(rows), _AT_ONCE), len(rows)]
         for start, end in pairwise(cuts):
             some, of = rows[start:end], numbers[start:end]
-            runs = TokenRuns(passages.documents[some], passages.first[some], passages.tokens[of])
+            runs = TokenRuns(
+                passages.documents[some], passages.first[some], passages.tokens[of], of
+            )
             leads = some == passages.starts[of]
             places = self._locate(runs, leads, whole=whole)
             if not whole:
@@ -127,10 +145,9 @@ class PassageListing:
         passages = self._passages
         for start in range(0, len(passages), _FIRST):
             part = slice(start, start + _FIRST)
-            leads = passages.starts[:-1][part]
-            runs = TokenRuns(
-                passages.documents[leads], passages.first[leads], passages.tokens[part]
-            )
+            some = passages.take(np.arange(len(passages))[part])
+            leads = some.starts[:-1]
+            runs = TokenRuns(some.documents[leads], some.first[leads], some.tokens, leads)
             texts = self._locate(runs, np.ones(len(leads), bool)).texts
             for at in range(len(leads)):
                 if at in texts:
