@@ -49,6 +49,7 @@ class Reason(enum.StrEnum):
     PREAMBLE = "text before the first line of --split"
     HARD_LINK = "hard link in an archive"
     NULL_TEXT = "row whose text is null"
+    COPY = "row with the id and the text of another"
 
     def counted(self, n: int) -> str:
         """Return the number of skipped documents with their description.
@@ -95,6 +96,7 @@ _PLURALS = {
     Reason.PREAMBLE: "texts before the first line of --split",
     Reason.HARD_LINK: "hard links in archives",
     Reason.NULL_TEXT: "rows whose text is null",
+    Reason.COPY: "rows with the id and the text of another",
 }
 _OF_PATTERNS = {Reason.EXCLUDED, Reason.NOT_INCLUDED, Reason.IGNORED, Reason.TOO_DEEP}
 _EXPECTED = {
@@ -109,6 +111,7 @@ _EXPECTED = {
     Reason.PREAMBLE,
     Reason.HARD_LINK,
     Reason.NULL_TEXT,
+    Reason.COPY,
 }
 _OF_ROWS = {
     Reason.NOT_JSON,
@@ -117,6 +120,7 @@ _OF_ROWS = {
     Reason.NOT_TEXT,
     Reason.NO_ID,
     Reason.NULL_TEXT,
+    Reason.COPY,
 }
 _OF_READER = {Reason.NO_READER, Reason.ENCRYPTED, Reason.SPOILT}
 
@@ -175,8 +179,8 @@ class SkippedFile:
     @property
     def is_of_list(self) -> bool:
         """Whether a record was skipped when the records of its file were listed."""
-        record = self.record
-        return record is not None and (record.start < 0 or self.skipped.reason == Reason.REPEATED)
+        record, reason = self.record, self.skipped.reason
+        return record is not None and (record.start < 0 or reason in (Reason.REPEATED, Reason.COPY))
 
 
 def find_reason(error: OSError) -> Reason:

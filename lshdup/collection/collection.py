@@ -14,7 +14,7 @@ from lshdup.matching.sameness import Prints
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import fingerprint_sets
-from lshdup.skipped import Skipped, SkippedFile
+from lshdup.skipped import SkippedFile
 from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.frozen import dataclass
 from lshdup.utils.ragged import RaggedSets, StringTable
@@ -122,10 +122,10 @@ class Collection:
         """The number of shingles of each document before shingles were removed."""
         return self.columns.get("whole_sizes", self.sizes)
 
-    def list_skipped_records(self) -> list[Skipped]:
+    def list_skipped_records(self) -> list[SkippedFile]:
         """Return the records that are no documents, as for their text."""
         skipped = (*self.skipped, *self.documents.skipped_records)
-        return [each.skipped for each in skipped if each.record is not None]
+        return [each for each in skipped if each.record is not None]
 
     def has_few_tokens(self) -> NDArray[np.bool_]:
         """Return which documents have tokens, but too few to be compared: shape (n,)."""

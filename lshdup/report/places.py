@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from os.path import commonprefix
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +69,8 @@ class _Runs(NamedTuple):
 
     def take(self, some: slice | I64) -> "_Runs":
         """Return some of the runs."""
-        return _Runs(*(column[some] for column in self))
+        columns: tuple[Any, ...] = self
+        return _Runs(*(column[some] for column in columns))
 
 
 def locate_places(

@@ -24,7 +24,7 @@ class TokenRuns:
     def __len__(self) -> int:
         return len(self.documents)
 
-    def take(self, rows: slice) -> "TokenRuns":
+    def take(self, rows: slice | NDArray[np.int64]) -> "TokenRuns":
         """Return some of the runs."""
         columns = (self.documents, self.first, self.sizes, self.passages)
         return TokenRuns(*(column[rows] for column in columns))

@@ -249,7 +249,7 @@ def cut_slowly(texts, rows):
                 ending = [each for each in repeats[token - 1] if each[1] == token]
                 closings = [behind(each, stop) for each, _, stop in places[max(ending)[2]]]
                 if not re.match(r"\w", text[:begin][-1:]):
-                    end += len(os.path.commonprefix(closings))
+                    end += len(os.path.commonprefix(closings))  # noqa: RUF071 (texts, not paths)
                 cuts.append((begin, end))
             token += token == first
         for begin, end in reversed(cuts):
@@ -261,7 +261,7 @@ def cut_slowly(texts, rows):
 
 
 def test_a_cut_takes_what_closes_the_passage_everywhere(run, tmp_path):
-    """As the definition says, in rows and in files of UTF-16; and never a word that is no repeat."""
+    """As the definition says, in rows and in files of UTF-16; never a word that is no repeat."""
     draw = random.Random(7)
     pieces = [filling(seed, draw.randrange(20, 30)) for seed in range(12)]
     closings = [". ", ". ", ".", "!” ", "…\n", "。", ") – ", ' "', " ", "\n\n", ", "]
@@ -306,6 +306,30 @@ def test_no_lone_stop_is_left(run, tmp_path):
     lines = (tmp_path / "out.jsonl").read_text().splitlines()
     left = [json.loads(line)["text"] for line in lines]
     assert left == [texts[0], *(f"{filling(at, 9)}. " for at in range(1, 40))]
+
+
+def test_what_is_cut_and_what_is_not_is_listed(run, tmp_path):
+    page = f"<html><body><p>{PASSAGE}</p></body></html>"
+    texts = [f"One. {PASSAGE}", f"Two: {PASSAGE} Three", page, PASSAGE, f"One. {PASSAGE}"]
+    rows = [
+        {"id": each, "text": text} for each, text in zip([9, 30, 7, "x", 9], texts, strict=True)
+    ]
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    command = ["passages", "r.jsonl", "--least", "20", "--id-field", "id", "--no-store"]
+    result = run(*command, "--write", "o.jsonl", "--removed", "-", "--prefer", "9")
+    assert "standard output lists 4 repeats" in result.err
+    assert "1 row with the id of another is not cut" in result.err
+    size = len(PASSAGE.encode())
+    listed = [tuple(json.loads(line).values()) for line in result.lines]
+    assert listed == [
+        (30, "r.jsonl", 5, 5 + size, PASSAGE, None),
+        (7, "r.jsonl", 0, size, PASSAGE, "the text is a page"),
+        ("x", "r.jsonl", 0, size, PASSAGE, None),
+        (9, "r.jsonl", None, None, None, "the row has the id of another"),
+    ]
+    lines = (tmp_path / "o.jsonl").read_text().splitlines()
+    left = [texts[0], "Two:  Three", page, "", texts[4]]
+    assert [json.loads(line)["text"] for line in lines] == left
 
 
 def test_several_fields_are_cut_each_in_its_place(run, tmp_path):

@@ -442,24 +442,60 @@ def test_a_file_that_changes_while_it_is_read_replaces_nothing(tmp_path, monkeyp
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "b.jsonl"]
 
 
-def test_a_file_of_rows_that_are_not_compared(run, tmp_path):
-    """All its rows have ids that occur before: it is written, counted, and said."""
-    texts = [" ".join(f"w{i}x{j}" for j in range(30)) for i in range(3)]
-    rows = [{"id": i, "text": text} for i, text in enumerate([*texts, texts[0]])]
-    for name in ("a", "b"):
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    size = (tmp_path / "a.jsonl").stat().st_size
-    last = len(json.dumps(rows[3])) + 1
-    command = ["clusters", "a.jsonl", "b.jsonl", "--id-field", "id", "--write", "out/"]
-    said = run(*command, "--removed", "gone.jsonl", code=2).err
-    assert "8 rows: 7 kept (4 of them not compared), 1 dropped" in said
-    assert f"; {2 * size - last:,} of {2 * size:,} bytes" in said
-    assert "4 rows with an id that occurs before were not compared" in said
-    assert "leave --id-field out if ids repeat between files" in said
-    gone = json.loads((tmp_path / "gone.jsonl").read_text())
-    assert list(gone) == ["id", "kept", "similarity", "file", "kept_file", "same"]
-    assert (gone["id"], gone["kept"], gone["same"]) == ("3", "0", "bytes")
-    assert "with an id that occurs" not in run("clusters", "a.jsonl", "--write", "o.jsonl").err
+def test_rows_with_one_id(run, tmp_path):
+    """Of equal rows one stays; a row of the same id with another text stays, is counted and said."""
+    texts = [" ".join(f"w{i}x{j}" for j in range(30)) for i in range(4)]
+    rows = [(0, texts[0]), (1, texts[1]), (2, texts[2]), (3, texts[0]), (1, texts[1])]
+    lines = [json.dumps({"id": each, "text": text}) + "\n" for each, text in rows]
+    (tmp_path / "a.jsonl").write_text("".join(lines))
+    more = [*lines, json.dumps({"id": 2, "text": texts[3]}) + "\n"]
+    (tmp_path / "b.jsonl").write_text("".join(more))
+    command = ["clusters", "a.jsonl", "--id-field", "id", "--write", "o.jsonl"]
+    for _ in range(2):  # the second time, what is in the store is not read again
+        said = run(*command, "--removed", "gone.jsonl").err
+        assert "skipped: 1 row with the id and the text of another" in said
+        assert "5 rows: 3 kept, 2 dropped (40 %)" in said
+        assert (tmp_path / "o.jsonl").read_text() == "".join(lines[:3])
+    command[1:3] = ["a.jsonl", "b.jsonl", "--id-field"]
+    said = run(*command[:-1], "out/", "--removed", "gone.jsonl", "--no-store", code=2).err
+    assert "11 rows: 4 kept (1 of them not compared), 7 dropped" in said
+    one = "1 row with the id of another, but another text, was not compared, and is in what is"
+    assert f"{one} written; leave --id-field out if ids repeat between files" in said
+    gone = [json.loads(line) for line in (tmp_path / "gone.jsonl").read_text().splitlines()]
+    assert list(gone[0]) == ["id", "kept", "similarity", "file", "kept_file", "same"]
+    listed = [(row["file"], row["id"], row["kept"], row["similarity"]) for row in gone]
+    assert listed == [
+        *(("a.jsonl", 3, 0, 1.0), ("a.jsonl", 1, 1, 1.0)),
+        *(("b.jsonl", each, kept, 1.0) for each, kept in ((0, 0), (1, 1), (2, 2), (3, 0), (1, 1))),
+    ]
+    assert {(row["kept_file"], row["same"]) for row in gone} == {("a.jsonl", "bytes")}
+    assert (tmp_path / "out/b.jsonl").read_text() == more[-1]
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz", ".parquet"])
+@pytest.mark.parametrize("side", ["docs", "store"])
+def test_removed_ids_keep_their_types_and_order(run, tmp_path, ending, side):
+    """Integers are integers, and strings that look like them are not; also of OTHER, by a store."""
+    ids = [10, 9, "08", 30, 100] if ending != ".parquet" else [10, 9, 8, 30, 100]
+    rows = [{"meta": {"id": each}, "text": f"one text, {at % 2}"} for at, each in enumerate(ids)]
+    texts = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    if ending == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / f"a{ending}")
+    else:
+        (tmp_path / f"a{ending}").write_bytes(PACKED[ending](texts))
+    old = json.dumps({"meta": {"id": "7"}, "text": "One text, 0."}) + "\n"
+    (tmp_path / "old.jsonl").write_text(old)
+    names = ["--id-field", "meta.id", "--no-store"]
+    other = ["--against", "old.jsonl"]
+    if side == "store":
+        run("index", "old.jsonl", "--id-field", "meta.id", "--store", "kept")
+        other = ["--against", "kept"]
+    command = ["clusters", f"a{ending}", *names, "--write", f"o{ending}", "--removed", "-", "-q"]
+    gone = [json.loads(line) for line in run(*command).lines]
+    assert [(row["id"], row["kept"]) for row in gone] == [(ids[2], 10), (30, 9), (100, 10)]
+    gone = [json.loads(line) for line in run(*command, *other).lines]
+    wanted = [(10, "7"), (ids[2], "7"), (30, 9), (100, "7")]
+    assert [(row["id"], row["kept"]) for row in gone] == wanted
 
 
 def test_ids_of_several_runs(tmp_path):

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from lshdup.matching.clusters import ClusterListing
     from lshdup.matching.results import ClustersFound
     from lshdup.matching.sameness import Prints
-    from lshdup.skipped import Skipped
+    from lshdup.skipped import SkippedFile
 
 _DEFAULT = ClusterParams()
 
@@ -155,7 +155,7 @@ class _Answer:
 
     result: "ClustersFound"
     sides: "tuple[DocumentList, ...]"
-    uncompared: "list[Skipped]"
+    uncompared: "list[SkippedFile]"
     prints: "Prints"
     typed: "Callable[[NDArray[np.int64]], list[bytes]]"
 

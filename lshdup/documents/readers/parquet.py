@@ -117,6 +117,16 @@ class ParquetFile:
         listed = RecordList(numbers, starts, lengths, ids, skipped)
         return listed.take(arrays.find(~bad), arrays) if bad.any() else listed
 
+    def has_integers(self, field: str) -> bool:
+        """Return whether a column, named as `_find_column` takes it, holds integers."""
+        from pyarrow import types
+
+        first, *rest = _find_column(self._file.schema_arrow, field, text=False)
+        kind = self._file.schema_arrow.field(first).type
+        for name in rest:
+            kind = kind.field(name).type
+        return bool(types.is_integer(getattr(kind, "value_type", kind)))
+
     def texts(
         self, rows: NDArray[np.int64], longest: int, buffer: Buffer
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], dict[int, RecordError]]:

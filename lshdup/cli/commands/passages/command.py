@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup import choices
-from lshdup.cli.columns import column_names
+from lshdup.cli.columns import REMOVED_PASSAGES, column_names
 from lshdup.cli.commands import writing
 from lshdup.cli.conflicts import refuse
 from lshdup.cli.findings import warn_of_changes
@@ -31,6 +31,7 @@ from lshdup.cli.printing import make_target, print_pieces
 from lshdup.cli.session import Session, open_session
 from lshdup.errors import ParameterError
 from lshdup.params import ClusterParams, PassageParams
+from lshdup.skipped import Reason
 from lshdup.utils.messages import chance, count_of
 
 if TYPE_CHECKING:
@@ -220,8 +221,10 @@ def _write(
     from lshdup.report.places import SCOPES
 
     console, here = session.console, found.here
-    writing.refuse_nothing(console, int((here.sizes > 0).sum()), here.list_skipped_records())
-    places = listing.locate_to_cut(repeats)
+    skipped = here.list_skipped_records()
+    compared = int((here.sizes > 0).sum())
+    writing.refuse_nothing(console, compared, [each.skipped for each in skipped])
+    places = listing.note_lost(listing.locate_to_cut(repeats))
     can = (places.scopes == SCOPES.index("field")) & (places.starts >= 0)
     starts, ends = places.starts[can], places.ends[can]
     if found.there is not None:
@@ -231,6 +234,9 @@ def _write(
     writing.say_written(console, paths, options["write"])
     is_cut = can & ~np.isin(repeats.documents, list(uncut))
     rows = len(np.unique(repeats.documents[is_cut]))
+    again = [each for each in skipped if each.skipped.reason in (Reason.REPEATED, Reason.COPY)]
+    removed = listing.removed(repeats, uncut, again)
+    writing.list_removed(console, options, REMOVED_PASSAGES, removed, "repeat")
     console.say(
         f"cut: {count_of(int(repeats.sizes[is_cut].sum()), 'token')}, "
         f"{int((places.ends - places.starts)[is_cut].sum()):,} bytes, from {count_of(rows, 'row')}"
@@ -240,6 +246,9 @@ def _write(
         one = "row with repeats is not cut: its text is a page"
         more = "rows with repeats are not cut: their texts are pages"
         console.warn(f"{count_of(left, one, more)}, or not where they can be cut")
+    if again:
+        one, more = "row with the id of another is", "rows with the ids of others are"
+        console.warn(f"{count_of(len(again), one, more)} not cut; leave --id-field out to cut all")
 
 
 def _print(

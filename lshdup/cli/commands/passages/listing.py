@@ -1,6 +1,6 @@
 """Rows of passages: where they stand, their text, and the spans that can be cut."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lshdup.cli.output.target import Piece
+    from lshdup.skipped import SkippedFile
 
 #: Places of a passage in the layout for people, and characters of its text where it is not whole.
 PLACES, _CHARACTERS = 5, 100
@@ -55,7 +56,7 @@ class PassageListing:
         texts : whether to return their texts.
         """
         wanted = np.full(len(runs), texts)
-        return self._locate(runs, wanted, whole=True, behind=self._closing_sizes(runs))
+        return self._locate(runs, wanted, behind=self._closing_sizes(runs))
 
     def _closing_sizes(self, runs: TokenRuns) -> "NDArray[np.int64]":
         """Return the bytes of what closes the passage at the end of each run: int64 array."""
@@ -77,7 +78,7 @@ class PassageListing:
     ) -> Places:
         """Locate runs of tokens; see `locate_places`. whole : their texts are not shortened."""
         session = self._session
-        places = locate_places(
+        return locate_places(
             self._lists,
             self._shingle,
             runs.documents,
@@ -89,6 +90,9 @@ class PassageListing:
             session.console.progress,
             behind=behind,
         )
+
+    def note_lost(self, places: Places) -> Places:
+        """Return places; note how many could not be located, for `warn_of_lost`."""
         self._lost += int((places.starts < 0).sum())
         return places
 
@@ -109,7 +113,7 @@ class PassageListing:
                 passages.documents[some], passages.first[some], passages.tokens[of], of
             )
             leads = some == passages.starts[of]
-            places = self._locate(runs, leads, whole=whole)
+            places = self.note_lost(self._locate(runs, leads, whole=whole))
             if not whole:
                 places.texts.update((at, _first_words(each)) for at, each in places.texts.items())
             for first in range(0, len(some), PIECE_ROWS):
@@ -131,7 +135,7 @@ class PassageListing:
         """Yield the columns of `passages-spans`."""
         for start in range(0, len(runs), _AT_ONCE):
             some = runs.take(slice(start, start + _AT_ONCE))
-            places = self.locate_to_cut(some)
+            places = self.note_lost(self.locate_to_cut(some))
             for first in range(0, len(some), PIECE_ROWS):
                 part = slice(first, first + PIECE_ROWS)
                 yield [
@@ -139,6 +143,40 @@ class PassageListing:
                     *_offsets(places, part),
                     [SCOPES[each] for each in places.scopes[part].tolist()],
                 ]
+
+    def removed(
+        self, runs: TokenRuns, uncut: set[int], uncompared: "Sequence[SkippedFile]"
+    ) -> "Iterator[Piece]":
+        """Yield the columns of REMOVED_PASSAGES, in the order of the files.
+
+        runs : of rows. uncut : documents that were not cut. uncompared : rows that were not read.
+        """
+        documents = self._lists[0]
+        locations = documents.locations
+        assert locations is not None
+        starts, file = locations.starts[runs.documents], locations.file[runs.documents]
+        runs = runs.take(np.lexsort((runs.first, starts, file)))
+        for part in cut_runs(runs.sizes, PIECE_ROWS, _AT_ONCE):
+            some = runs.take(part)
+            places = self.locate_to_cut(some, texts=True)
+            cuts = zip(some.documents.tolist(), places.scopes, places.starts, strict=True)
+            yield [
+                documents.ids(some.documents),
+                documents.typed_files_of(some.documents),
+                *_offsets(places, slice(None)),
+                [places.texts.get(at) for at in range(len(some))],
+                [
+                    "the file changed or vanished" if start < 0
+                    else "the text is a page" if SCOPES[scope] != "field"
+                    else "the field is not where it can be cut" if document in uncut
+                    else None
+                    for document, scope, start in cuts
+                ],
+            ]  # fmt: skip
+        more, n = documents.with_records(uncompared), len(uncompared)
+        rows = np.arange(len(documents), len(documents) + n)
+        why = ["the row has the id of another"] * n
+        yield [more.ids(rows), more.typed_files_of(rows), *[[None] * n] * 3, why]
 
     def template(self) -> Iterator[bytes]:
         """Yield the text of each passage, with blank lines between."""
@@ -148,7 +186,7 @@ class PassageListing:
             some = passages.take(np.arange(len(passages))[part])
             leads = some.starts[:-1]
             runs = TokenRuns(some.documents[leads], some.first[leads], some.tokens, leads)
-            texts = self._locate(runs, np.ones(len(leads), bool)).texts
+            texts = self.note_lost(self._locate(runs, np.ones(len(leads), bool))).texts
             for at in range(len(leads)):
                 if at in texts:
                     yield f"{texts[at]}\n\n".encode()
