@@ -187,7 +187,7 @@ class RecordFiles:
         field, none = self.fields.id, np.zeros(len(starts), bool)
         if kind == Kind.PARQUET:
             with self._parquet_file(path) as parquet:
-                return none | parquet.has_integers(field)
+                return none | (not parquet.has_text(field))
         if kind != Kind.JSON:
             return none
         with self.lines(path, kind) as file:

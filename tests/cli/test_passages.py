@@ -311,9 +311,8 @@ def test_no_lone_stop_is_left(run, tmp_path):
 def test_what_is_cut_and_what_is_not_is_listed(run, tmp_path):
     page = f"<html><body><p>{PASSAGE}</p></body></html>"
     texts = [f"One. {PASSAGE}", f"Two: {PASSAGE} Three", page, PASSAGE, f"One. {PASSAGE}"]
-    rows = [
-        {"id": each, "text": text} for each, text in zip([9, 30, 7, "x", 9], texts, strict=True)
-    ]
+    ids = [9, 30, 7, "x", 9]
+    rows = [{"id": each, "text": text} for each, text in zip(ids, texts, strict=True)]
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     command = ["passages", "r.jsonl", "--least", "20", "--id-field", "id", "--no-store"]
     result = run(*command, "--write", "o.jsonl", "--removed", "-", "--prefer", "9")
@@ -323,7 +322,7 @@ def test_what_is_cut_and_what_is_not_is_listed(run, tmp_path):
     listed = [tuple(json.loads(line).values()) for line in result.lines]
     assert listed == [
         (30, "r.jsonl", 5, 5 + size, PASSAGE, None),
-        (7, "r.jsonl", 0, size, PASSAGE, "the text is a page"),
+        (7, "r.jsonl", 1, 1 + size, PASSAGE, "the text is a page"),
         ("x", "r.jsonl", 0, size, PASSAGE, None),
         (9, "r.jsonl", None, None, None, "the row has the id of another"),
     ]

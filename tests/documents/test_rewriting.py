@@ -443,7 +443,7 @@ def test_a_file_that_changes_while_it_is_read_replaces_nothing(tmp_path, monkeyp
 
 
 def test_rows_with_one_id(run, tmp_path):
-    """Of equal rows one stays; a row of the same id with another text stays, is counted and said."""
+    """Of equal rows one stays; a row of the same id with another text stays, and is said."""
     texts = [" ".join(f"w{i}x{j}" for j in range(30)) for i in range(4)]
     rows = [(0, texts[0]), (1, texts[1]), (2, texts[2]), (3, texts[0]), (1, texts[1])]
     lines = [json.dumps({"id": each, "text": text}) + "\n" for each, text in rows]

@@ -63,7 +63,8 @@ class ParquetFile:
         with _reporting_damage():
             # Without pre-buffering, a column chunk is not decoded before its first page is needed.
             self._file = pq.ParquetFile(pa.OSFile(path), pre_buffer=False, buffer_size=1 << 20)
-            self._column = _find_columns(self._file.schema_arrow, *split_fields(field))
+            schema = self._file.schema_arrow
+            self._column = [_find_column(schema, each, text=True) for each in split_fields(field)]
             metadata = self._file.metadata
             groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
             # First row of each row group, then the number of rows; bytes of an average text.
@@ -117,15 +118,11 @@ class ParquetFile:
         listed = RecordList(numbers, starts, lengths, ids, skipped)
         return listed.take(arrays.find(~bad), arrays) if bad.any() else listed
 
-    def has_integers(self, field: str) -> bool:
-        """Return whether a column, named as `_find_column` takes it, holds integers."""
-        from pyarrow import types
-
-        first, *rest = _find_column(self._file.schema_arrow, field, text=False)
-        kind = self._file.schema_arrow.field(first).type
-        for name in rest:
-            kind = kind.field(name).type
-        return bool(types.is_integer(getattr(kind, "value_type", kind)))
+    def has_text(self, field: str) -> bool:
+        """Return whether a column holds texts; ids may be integers."""
+        with contextlib.suppress(RecordError):
+            return bool(_find_column(self._file.schema_arrow, field, text=True))
+        return False
 
     def texts(
         self, rows: NDArray[np.int64], longest: int, buffer: Buffer
@@ -314,11 +311,6 @@ def _reporting_damage() -> Iterator[None]:
 
 
 # --- columns --------------------------------------------------------------------------------------
-
-
-def _find_columns(schema: Any, *names: str) -> list[list[str]]:
-    """Return the names on the way to each of the fields whose texts are joined."""
-    return [_find_column(schema, name, text=True) for name in names]
 
 
 def _find_column(schema: Any, field: str, *, text: bool) -> list[str]:
