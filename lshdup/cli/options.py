@@ -78,8 +78,7 @@ documents_options = _stack(
            help="Field of JSON Lines, CSV and Parquet with the text of a row (a.b: b in a; a,b: "
                 "both); such files in folders are rows then too."),
     option("--id-field", default="", metavar="NAME", show_default="FILE:ROW",
-           help="Field with the name of a row: a string or integer. Of rows with one name "
-                "the first is compared."),
+           help="Field with the name of a row: a string or integer, each once."),
     option("--archives", is_flag=True,
            help="Open archives in folders too: tar, zip, WARC, wiki dumps."),
     option("--split", type=Pattern(), default="", metavar="REGEX", show_default="no",
