@@ -86,7 +86,8 @@ Examples:
                    "what may go; of that only whole files.")  # fmt: skip
 @plain_option("--write", type=click.Path(path_type=str), metavar="FILE|DIR/",
               help="Write the JSON Lines, CSV or Parquet files without the rows that may go, all "
-                   "else as it is; - is standard output. Groups only with --emit or -o.")  # fmt: skip
+                   "else as it is; - is standard output. Groups only with "
+                   "--emit or -o.")  # fmt: skip
 @plain_option("--removed", type=click.Path(path_type=Path), metavar="FILE",
               help="List there what --write leaves out; - likewise.")  # fmt: skip
 @check_option("groups")
