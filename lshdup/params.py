@@ -322,8 +322,8 @@ class ClusterParams(_Params):
     linkage : "representative": every member is similar enough to the document that is kept;
         "single": chains of pairs connect.
     keep : one of KEEP; empty: "first" if all documents are records, otherwise "shortest-path".
-        shortest-path: the path with the fewest components, then no ending of a backup, then the
-        shortest last component in characters; of one file the first record. first: as documents
+        shortest-path: the path with the fewest components that are named as copies are, then the
+        fewest components, then characters; of one file the first record. first: as documents
         were named, whole files before parts, and within a file. central: the largest sum of
         similarities to all documents of the cluster. longest, shortest: most or fewest shingles.
         newest, oldest: time of the file. path-order: byte order of the names. Ties go to the first

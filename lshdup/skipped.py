@@ -70,6 +70,11 @@ class Reason(enum.StrEnum):
         return self in _OF_PATTERNS
 
     @property
+    def stays(self) -> bool:
+        """Whether the input exists and belongs to DOCS: whoever keeps all that stays needs it."""
+        return self not in _NOT_IN_DOCS
+
+    @property
     def is_of_row(self) -> bool:
         """Whether this is a reason of records only."""
         return self in _OF_ROWS
@@ -99,6 +104,17 @@ _PLURALS = {
     Reason.COPY: "rows with the id and the text of another",
 }
 _OF_PATTERNS = {Reason.EXCLUDED, Reason.NOT_INCLUDED, Reason.IGNORED, Reason.TOO_DEEP}
+#: Inputs that no option of the run takes, that do not exist, or whose name is another document's.
+_NOT_IN_DOCS = {
+    *_OF_PATTERNS,
+    Reason.HIDDEN,
+    Reason.LINK,
+    Reason.SPECIAL,
+    Reason.MISSING,
+    Reason.VANISHED,
+    Reason.REPEATED,
+    Reason.COPY,
+}
 _EXPECTED = {
     *_OF_PATTERNS,
     Reason.BINARY,
@@ -167,20 +183,23 @@ class RecordLocation(NamedTuple):
 class SkippedFile:
     """A skipped file or record, remembered so that it is not read again while unchanged.
 
-    size, mtime : bytes and nanoseconds of the file.
+    size, mtime : bytes and nanoseconds of the file; -1 if it was skipped when files were found.
     record : where the record is; None for a file.
     """
 
     skipped: Skipped
-    size: int
-    mtime: int
+    size: int = -1
+    mtime: int = -1
     record: RecordLocation | None = None
 
     @property
     def is_of_list(self) -> bool:
-        """Whether a record was skipped when the records of its file were listed."""
-        record, reason = self.record, self.skipped.reason
-        return record is not None and (record.start < 0 or reason in (Reason.REPEATED, Reason.COPY))
+        """Whether a file was skipped when files were found, or a record when those of its file were
+        listed.
+        """
+        if self.record is None:
+            return self.size < 0
+        return self.record.start < 0 or self.skipped.reason in (Reason.REPEATED, Reason.COPY)
 
 
 def find_reason(error: OSError) -> Reason:

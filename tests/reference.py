@@ -21,6 +21,20 @@ UNSPACED = frozenset(chain(
     range(0x116D0, 0x11700), range(0x1AFF0, 0x1B170), range(0x20000, 0x40000),
 ))  # fmt: skip
 
+# Default_Ignorable_Code_Point by its definition in Unicode: Other_Default_Ignorable_Code_Point and
+# Variation_Selector of PropList.txt, and formats (Cf) without those that can be seen.
+OTHER_IGNORABLE = frozenset(chain(
+    (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2065, 0x3164, 0xFFA0), range(0xFFF0, 0xFFF9),
+    (0xE0000,), range(0xE0002, 0xE0020), range(0xE0080, 0xE0100), range(0xE01F0, 0xE1000),
+))  # fmt: skip
+VARIATION_SELECTORS = frozenset(chain(
+    (0x180B, 0x180C, 0x180D, 0x180F), range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0)
+))  # fmt: skip
+VISIBLE_FORMATS = frozenset(chain(
+    range(0xFFF9, 0xFFFC), range(0x13430, 0x13441),
+    range(0x0600, 0x0606), (0x06DD, 0x070F, 0x0890, 0x0891, 0x08E2, 0x110BD, 0x110CD),
+))  # fmt: skip
+
 
 # --- bytes -> text ---
 
@@ -63,7 +77,14 @@ def visible_text(page):
 # --- text -> tokens -> shingle sets ---
 
 
+def is_ignorable(c):
+    if ord(c) in OTHER_IGNORABLE or ord(c) in VARIATION_SELECTORS:
+        return True
+    return unicodedata.category(c) == "Cf" and ord(c) not in VISIBLE_FORMATS
+
+
 def normal_form(text, normalize=True, keep_case=False):
+    text = "".join(c for c in text if not is_ignorable(c))
     text = unicodedata.normalize("NFKC", text) if normalize else text
     return text if keep_case else text.casefold()
 
@@ -327,8 +348,21 @@ def candidates(signatures, bands, rows):
 def path_key(name):
     """The rank of a path for --keep shortest-path, before the byte order: small is preferred."""
     parts = [part for part in name.split("/") if part not in ("", ".")]
-    ending = name.lower().rstrip("0123456789")
-    backup = ending.endswith(
-        (".bak", ".old", ".orig", ".sav", ".save", ".tmp", ".backup", ".copy", "~")
-    )
-    return len(parts), backup, len(parts[-1])
+    return sum(map(is_named_as_copy, parts)), len(parts), len(name.removeprefix("./"))
+
+
+def is_named_as_copy(part):
+    """Whether a name is one of a copy, or of a folder to park files, in English."""
+    part = part.lower()
+    whole = part.rstrip("0123456789")
+    if whole.endswith((".bak", ".old", ".orig", ".sav", ".save", ".tmp", ".backup", ".copy", "~")):
+        return True
+    stem, numbered = part, False
+    for _ in range(3):
+        head, bracket, number = stem.removesuffix(")").rpartition("(")
+        if bracket and stem.endswith(")") and number.isdigit() and len(number) < 4:
+            stem, numbered = head.rstrip(" "), True
+        if stem.endswith(("copy", "backup", "old", "tmp", "temp", "bak")) or numbered:
+            return True
+        stem = stem.rpartition(".")[0]
+    return part in ("desktop", "downloads", "new folder", "untitled folder")

@@ -7,11 +7,13 @@ command and its output follows; a line … stands for any number of lines. `pyth
 """
 
 import re
+import sys
 import unicodedata
+from itertools import chain
 
 import pytest
 
-from lshdup.shingling.char_table import UNSPACED_BLOCKS
+from lshdup.shingling.char_table import IGNORABLE_RANGES, UNSPACED_BLOCKS
 from tests.conftest import ROOT
 from tests.running import shell
 
@@ -170,3 +172,12 @@ def test_scripts_without_spaces_are_those_of_the_tokens():
     section = PAGES["docs/reference/definitions.md"].partition("### Scripts without spaces")[2]
     blocks = re.findall(r"\b([0-9A-F]{4,5})–([0-9A-F]{4,5})\b", section.partition("\n## ")[0])
     assert sorted((int(low, 16), int(high, 16)) for low, high in blocks) == list(UNSPACED_BLOCKS)
+
+
+def test_ignorable_characters_are_those_that_are_dropped():
+    page = "docs/reference/definitions.md"
+    names = {}
+    exec(next(block for _, block in blocks(page) if "IGNORABLE" in block), names)
+    found = map(ord, names["IGNORABLE"].findall("".join(map(chr, range(sys.maxunicode + 1)))))
+    dropped = (range(low, high + 1) for low, high in IGNORABLE_RANGES)
+    assert list(found) == list(chain.from_iterable(dropped))

@@ -123,7 +123,7 @@ def say_if_nothing(session: "Session", collection: "Collection", least: int) -> 
     skipped = (
         session.console.skipped_counts
         if documents
-        else Counter(str(each.skipped.reason) for each in collection.skipped)
+        else Counter(str(each.skipped.reason) for each in collection.list_skipped())
     )
     warn_if_nothing(
         session.console,
@@ -214,8 +214,9 @@ def say_guesses(console: Console, guesses: "Mapping[str, int]") -> None:
 
 
 def _say_skipped_before(console: Console, collection: "Collection") -> None:
-    """Name the files that an earlier run skipped because of their content."""
-    skipped = [each.skipped for each in collection.skipped]
+    """Name the files and records that an earlier run skipped."""
+    every = (each.skipped for each in collection.list_skipped())
+    skipped = [each for each in every if each.reason != Reason.CHANGED]
     for each in skipped:
         console.name_skipped(each)
     if skipped:

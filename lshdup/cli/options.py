@@ -11,7 +11,7 @@ from lshdup import choices, params
 from lshdup.cli.columns import describe
 from lshdup.cli.help import F, plain_option
 from lshdup.cli.output.target import ANNOTATIONS, FORMATS
-from lshdup.cli.types import Level, Lines, Listed, Pattern, Share, Size
+from lshdup.cli.types import Level, Lines, Listed, OutputPath, Pattern, Share, Size
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
 from lshdup.utils.memory import LEAST_LIMIT
 
@@ -246,9 +246,10 @@ def _keep_options(*left_out: str) -> Callable[[F], F]:
     return _stack(
         option("--keep", type=click.Choice([each for each in choices.KEEP if each not in left_out]),
                show_default="shortest-path; of records first",
-               help="Which of a group to keep: the shortest path (fewest folders, no .bak, "
-                    f"shortest name); the first as DOCS were named; {central}the longest "
-                    "or shortest; the newest or oldest; the first in byte order."),
+               help="Which of a group to keep: the shortest path (no name of a copy, fewest "
+                    "folders, then characters); the first as DOCS were named; "
+                    f"{central}the longest or shortest; the newest or oldest; the first in byte "
+                    "order."),
         option("--prefer", multiple=True, metavar="GLOB",
                help="Documents below this folder, or whose name or path matches, win before "
                     "--keep; repeatable, the first is strongest."),
@@ -314,7 +315,7 @@ _layout_options = _stack(
     plain_option("-0", "--null", "nul", is_flag=True,
                  help="NUL after every field, for xargs -0."),
     # A str, because Spark takes URIs: a Path would make one slash of two.
-    plain_option("-o", "--output", type=click.Path(readable=False, path_type=str), metavar="FILE",
+    plain_option("-o", "--output", type=OutputPath(str), metavar="FILE",
                  help="Write there instead. The ending .tsv, .csv, .json, .jsonl or .ndjson says "
                       "the format, unless --format is typed."),
 )  # fmt: skip
@@ -336,7 +337,7 @@ def _check_plot(ctx: click.Context, _: click.Parameter, path: Path | None) -> Pa
 
 plot_option = plain_option(
     "--plot",
-    type=click.Path(readable=False, path_type=Path),
+    type=OutputPath(Path),
     metavar="FILE",
     callback=_check_plot,
     help="Draw it too: FILE.png, .svg or .pdf.",

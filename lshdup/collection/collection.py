@@ -1,6 +1,7 @@
 """The collection of a run: documents, shingle sets, signatures, and how they were made."""
 
 import json
+import os
 import unicodedata
 from dataclasses import field, replace
 from functools import cached_property
@@ -14,7 +15,7 @@ from lshdup.matching.sameness import Prints
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import fingerprint_sets
-from lshdup.skipped import SkippedFile
+from lshdup.skipped import Reason, Skipped, SkippedFile
 from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.frozen import dataclass
 from lshdup.utils.ragged import RaggedSets, StringTable
@@ -122,10 +123,13 @@ class Collection:
         """The number of shingles of each document before shingles were removed."""
         return self.columns.get("whole_sizes", self.sizes)
 
+    def list_skipped(self) -> tuple[SkippedFile, ...]:
+        """Return the files and records that are no documents, whenever that was seen."""
+        return (*self.skipped, *self.documents.skipped)
+
     def list_skipped_records(self) -> list[SkippedFile]:
         """Return the records that are no documents, as for their text."""
-        skipped = (*self.skipped, *self.documents.skipped_records)
-        return [each for each in skipped if each.record is not None]
+        return [each for each in self.list_skipped() if each.record is not None]
 
     def has_few_tokens(self) -> NDArray[np.bool_]:
         """Return which documents have tokens, but too few to be compared: shape (n,)."""
@@ -220,6 +224,22 @@ class Collection:
             unfiltered=unfiltered,
             saved_identity="",
         )
+
+    def leave_out_changed(self, changed: NDArray[np.int64]) -> "Collection":
+        """Return the collection without documents (ascending) that changed since they were read.
+
+        One whose file still exists is a skipped one.
+        """
+        documents = self.documents
+        there = [row for row in changed.tolist() if os.path.lexists(documents.path(row))]
+        skipped = [
+            SkippedFile(
+                Skipped(documents.names[row], Reason.CHANGED), record=documents.record_location(row)
+            )
+            for row in there
+        ]
+        rest = self.take(np.setdiff1d(np.arange(len(documents)), changed))
+        return replace(rest, skipped=(*rest.skipped, *skipped))
 
     def without_other_readers(self) -> "Collection":
         """Return the collection without the results of another reader of office formats."""

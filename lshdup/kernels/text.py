@@ -25,7 +25,7 @@ from lshdup.kernels.jit import kernel
 
 # Beside those of blocks.py, the effects of a code point on the open token.
 MARK = 3  # continues the open token, or begins a run
-DROP = 4  # is deleted
+DROP = 4  # is dropped
 BLANK = 5  # a run of these becomes one blank between two characters
 
 # An entry of the character table: code point to write (21 bits), action (3 bits), and these flags.
@@ -247,6 +247,8 @@ def tokens_by_table(
         start = i
         i += step
         entry = table[point]
+        if (entry >> np.uint32(ACTION_SHIFT)) & np.uint32(7) == DROP:
+            continue  # The characters on both sides of it are normalised as neighbours.
         if entry & np.uint32(COMPLEX):
             return np.int64(n), NEEDS_NORMALIZING
         if entry & np.uint32(HAS_CLASS):

@@ -25,6 +25,16 @@ UNSPACED_BLOCKS = (
     (0x116D0, 0x116FF), (0x1AFF0, 0x1B16F), (0x20000, 0x3FFFF),
 )  # fmt: skip
 
+#: Characters that are dropped, because they cannot be seen: soft hyphens, joiners, variation
+#: selectors and others with the property Default_Ignorable_Code_Point, which Python does not have.
+#: The ranges are those of DerivedCoreProperties.txt of Unicode 14 to 17.
+IGNORABLE_RANGES = (
+    (0x00AD, 0x00AD), (0x034F, 0x034F), (0x061C, 0x061C), (0x115F, 0x1160), (0x17B4, 0x17B5),
+    (0x180B, 0x180F), (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164),
+    (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3),
+    (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
+)  # fmt: skip
+
 #: Categories that `--tokens symbols` makes no token of: white space, controls, formats.
 _INVISIBLE = frozenset(("Zs", "Zl", "Zp", "Cc", "Cf"))
 
@@ -61,10 +71,10 @@ class CharTable:
 NO_TABLE = CharTable(np.zeros(1, np.uint32), np.zeros(2, np.uint8))
 
 
-def to_characters(points: NDArray[np.int64]) -> str:
+def to_characters(points: NDArray[np.int64] | NDArray[np.uint32]) -> str:
     """Return the characters of code points.
 
-    points : int64 array.
+    points : int64 or uint32 array.
     """
     return points.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
 
@@ -143,6 +153,8 @@ def char_table(tokens: str, normalize: bool, keep_case: bool) -> CharTable:
     actions[points] = _ACTIONS[tokens](characters, points)
     for low, high in _UNIFORM:
         actions[low + 1 : high + 1] = actions[low]
+    for low, high in IGNORABLE_RANGES:
+        actions[low : high + 1] = k.DROP
     entries |= actions << np.uint32(k.ACTION_SHIFT)
     changed: dict[int, int] = {}
     for point in points[

@@ -177,8 +177,8 @@ def _cut(text: bytes, params: ShingleParams) -> _Part:
     starts = origins[edges[:, 0], 0].astype(np.int64)
     ends = origins[edges[:, 1] - 1, 1].astype(np.int64)
     if form is not None:
-        places, forms = align_normal_form(text, form)
-        starts = places[np.searchsorted(forms, starts, side="right") - 1]
-        ends = places[np.searchsorted(forms, ends)]
+        begins, past, forms = align_normal_form(text, form)
+        starts = begins[np.searchsorted(forms, starts, side="right") - 1]
+        ends = past[np.searchsorted(forms, ends) - 1]
     located = LocatedText(text, starts, ends, scratch.hashes[:n_tokens].copy())
     return _Part(located, shingles[:count], scratch.folded, edges)

@@ -1,4 +1,5 @@
-"""The normal form of a text, NFKC and then case folding, where characters interact.
+"""The normal form of a text, where characters interact: ignorable ones are dropped, then NFKC and
+case folding.
 
 Python's `unicodedata` does the work, in pieces, because its memory is many times that of the text.
 Its time grows with the square of a run of combining marks, so long runs are sorted before.
@@ -13,7 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.params import ShingleParams
-from lshdup.shingling.char_table import composing_characters, find_peculiar, to_characters
+from lshdup.shingling.char_table import (
+    IGNORABLE_RANGES,
+    composing_characters,
+    find_peculiar,
+    to_characters,
+)
 from lshdup.text.offsets import code_points, utf8_sizes
 from lshdup.utils.parts import split_borders
 from lshdup.utils.ragged import offsets_of
@@ -59,6 +65,10 @@ def _normal_form_of_part(text: bytes, params: ShingleParams) -> bytes | None:
         border = _border_pattern().search(decoded, start + _PIECE)
         piece = decoded[start : border.start() if border else len(decoded)]
         start += len(piece)
+        points = code_points(piece)
+        ignorable = _are_ignorable()[points]
+        if ignorable.any():
+            piece = to_characters(points[~ignorable])
         if params.normalize:
             # Every _STEP-th character tells cheaply whether there may be a flood.
             if _flood_pattern(_FLOOD // _STEP).search(piece[::_STEP]):
@@ -72,30 +82,43 @@ def _normal_form_of_part(text: bytes, params: ShingleParams) -> bytes | None:
 
 def align_normal_form(
     text: bytes, params: ShingleParams
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return where each segment of a text begins in the text, and where its normal form does.
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return where each segment of a text begins and ends, and where its normal form begins.
 
     A segment is the least that can be normalised alone: a character with the marks that may compose
-    with it; white space has none. The last numbers are the lengths.
+    with it; white space has none. It begins and ends with characters that are not ignorable.
 
     text : valid UTF-8.
-    Returns two int64 arrays of shape (n_segments + 1,), in bytes.
+    Returns int64 arrays of shape (n_segments,), in bytes.
     """
     decoded = text.decode("utf-8")
-    points = code_points(decoded)
+    every = code_points(decoded)
+    visible = np.flatnonzero(~_are_ignorable()[every])
+    points = every[visible]
     leaning = "".join(chain.from_iterable(_leaning_characters())) if params.normalize else ""
     begins = ~np.isin(points, code_points(leaning))
     begins[:1] = True
     begins[1:] |= np.isin(points[:-1], _SPACES)
     first = np.flatnonzero(begins)
     sizes = np.diff(first, append=len(points))
+    last = visible[first + sizes - 1]
     forms = np.empty(len(first), np.int64)
     form = functools.cache(lambda part: len(normal_form(part.encode("utf-8"), params) or b""))
     alone, which = np.unique(points[first[sizes == 1]], return_inverse=True)
     forms[sizes == 1] = np.array([form(chr(each)) for each in alone.tolist()], np.int64)[which]
     for at in np.flatnonzero(sizes > 1).tolist():
-        forms[at] = form(decoded[first[at] : first[at] + sizes[at]])
-    return offsets_of(utf8_sizes(points))[np.append(first, len(points))], offsets_of(forms)
+        forms[at] = form(decoded[visible[first[at]] : last[at] + 1])
+    places = offsets_of(utf8_sizes(every))
+    return places[visible[first]], places[last + 1], offsets_of(forms)[:-1]
+
+
+@functools.cache
+def _are_ignorable() -> NDArray[np.bool_]:
+    """Return for each code point whether it is ignorable: bool array of shape (0x110000,)."""
+    found = np.zeros(0x110000, np.bool_)
+    for low, high in IGNORABLE_RANGES:
+        found[low : high + 1] = True
+    return found
 
 
 @functools.cache
@@ -120,7 +143,8 @@ def _leaning_characters() -> tuple[list[str], list[str]]:
 def _border_pattern() -> re.Pattern[str]:
     """Return a pattern of the characters before which a text may be cut."""
     marks, others = _leaning_characters()
-    return re.compile(f"[^{''.join(map(re.escape, marks + others))}]")
+    ignorable = "".join(f"{chr(low)}-{chr(high)}" for low, high in IGNORABLE_RANGES)
+    return re.compile(f"[^{''.join(map(re.escape, marks + others))}{ignorable}]")
 
 
 @functools.cache

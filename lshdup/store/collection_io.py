@@ -37,9 +37,9 @@ def collection_arrays(collection: Collection, kind: str) -> dict[str, Array]:
     kind : "shingles" for the documents and their unfiltered sets; "signatures" for the documents,
         their signatures and the filter; "journal" for everything but the filter.
     """
-    # Parts of a journal are joined with a list of documents that knows its skipped records.
+    # Parts of a journal are joined with a list of documents that knows what was skipped.
     skipped = collection.skipped
-    skipped += collection.documents.skipped_records if kind != "journal" else ()
+    skipped += collection.documents.skipped if kind != "journal" else ()
     arrays = _document_arrays(collection.documents) | _skipped_arrays(skipped)
     arrays |= _notes_arrays(collection.notes) | collection.columns
     unfiltered = collection.unfiltered
@@ -185,7 +185,7 @@ def _read_documents(
         _read_locations(artifact, n) if "starts" in artifact.arrays else None,
         home,
         record_files=RecordFiles(folder, _record_fields(header)),
-        skipped_records=skipped,
+        skipped=skipped,
         docs=_read_docs(header),
         has_links=header.get("links") is not False,
     )

@@ -424,7 +424,7 @@ def test_only_docs_are_written_whatever_other_is(run, tmp_path):
     for option in ("--write", "-o"):
         command = ["passages", "r.jsonl", "--least", "20", "--no-store", option, "q.jsonl"]
         refused = run(*command, "--against", "q.jsonl", code=2).err
-        assert f"{option} q.jsonl is one of the documents that are compared" in refused
+        assert f"{option} q.jsonl would replace --against q.jsonl" in refused
 
 
 def test_what_is_too_short_to_be_found_is_said(run, tmp_path):

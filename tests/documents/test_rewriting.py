@@ -7,6 +7,7 @@ import gzip
 import json
 import lzma
 import os
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -396,16 +397,30 @@ def test_nothing_is_written_if_nothing_was_compared(run, tmp_path, command, endi
     assert [path.name for path in tmp_path.iterdir()] == [f"a{ending}"]
 
 
+def test_what_is_read_is_never_written(run, tmp_path):
+    """By no name: whoever writes a file holds it against all that is read."""
+    source = tmp_path / "a.jsonl"
+    source.write_text(ROWS)
+    os.symlink(source, tmp_path / "link.jsonl")
+    os.link(source, tmp_path / "hard.jsonl")
+    for command, option, target in product(
+        ("clusters", "passages"),
+        ("--write", "--removed"),
+        ("a.jsonl", "link.jsonl", "hard.jsonl", f"{tmp_path}/a.jsonl"),
+    ):
+        write = () if option == "--write" else ("--write", "-")
+        given = [command, "a.jsonl", "--text-field", "text", "--no-store", *write, option, target]
+        done = run(*given, code=2)
+        assert f"{option} {target} is one of the documents that are compared" in done.err
+        assert not done.out
+    assert source.read_text() == ROWS
+
+
 def test_what_is_refused(tmp_path):
     source = tmp_path / "a.jsonl"
     source.write_text('{"text":"a"}\n{"text":"b"}\n')
     (tmp_path / "note").write_text("a note")
     one, documents = np.array([0]), listed(source)
-    os.symlink(source, tmp_path / "link.jsonl")
-    os.link(source, tmp_path / "hard.jsonl")
-    for target in (source, tmp_path / "link.jsonl", tmp_path / "hard.jsonl"):
-        with pytest.raises(ParameterError, match="one of the files that are read"):
-            write_without(documents, one, target)
     with pytest.raises(ParameterError, match="does not end like a file of JSON Lines"):
         write_without(documents, one, tmp_path / "b.parquet")
     with pytest.raises(ParameterError, match="not all documents are rows"):
@@ -417,12 +432,7 @@ def test_what_is_refused(tmp_path):
     source.write_text('{"text":"another"}\n{"text":"b"}\n')
     with pytest.raises(InputError, match="has changed"):
         write_without(documents, one, tmp_path / "b.jsonl")
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "a.jsonl",
-        "hard.jsonl",
-        "link.jsonl",
-        "note",
-    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "note"]
 
 
 def test_a_file_that_changes_while_it_is_read_replaces_nothing(tmp_path, monkeypatch):
@@ -457,6 +467,8 @@ def test_rows_with_one_id(run, tmp_path):
         assert "skipped: 1 row with the id and the text of another" in said
         assert "5 rows: 3 kept, 2 dropped (40 %)" in said
         assert (tmp_path / "o.jsonl").read_text() == "".join(lines[:3])
+    kept = run(*command[:-2], "--emit", "keep").lines
+    assert sorted(kept) == ["0", "1", "2"]  # the name of a copy is that of the row it is of
     command[1:3] = ["a.jsonl", "b.jsonl", "--id-field"]
     said = run(*command[:-1], "out/", "--removed", "gone.jsonl", "--no-store", code=2).err
     assert "11 rows: 4 kept (1 of them not compared), 7 dropped" in said

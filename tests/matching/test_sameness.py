@@ -470,12 +470,12 @@ def test_a_store_of_an_older_format_is_rebuilt(run, folder):
     run("index", "d")
     path = folder.parent / ".lshdup/signatures.npz"
     data = path.read_bytes()
-    assert FORMAT_VERSION == 7
-    old = data.replace(b'"format":7', b'"format":6')
+    assert FORMAT_VERSION == 8
+    old = data.replace(b'"format":8', b'"format":7')
     assert old != data
     path.write_bytes(old)
     assert (
-        "this lshdup reads 7" in run("pairs", code=2).err or "damaged" in run("pairs", code=2).err
+        "this lshdup reads 8" in run("pairs", code=2).err or "damaged" in run("pairs", code=2).err
     )
     assert run("pairs", "d", "--same", "bytes").rows == [
         ["d/ten-again.txt", "d/ten.txt", "1.0", "bytes"]

@@ -88,8 +88,8 @@ MUTANTS = [
     Mutant(
         "keep: backups are originals",
         "lshdup/documents/preference.py",
-        "is not None\n    return list(keys)",
-        "is None\n    return list(keys)",
+        "keys[0] = marks_of(names)",
+        "keys[0] = -marks_of(names)",
         f"{CLUSTERS} -k shortest_path",
     ),
     Mutant(

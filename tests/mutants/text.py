@@ -74,6 +74,20 @@ MUTANTS = [
         "tests/shingling/test_symbols.py",
     ),
     Mutant(
+        "words: an ignorable character keeps marks from being put in order",
+        "lshdup/kernels/text.py",
+        "            continue  # The characters on both sides of it are normalised as neighbours.",
+        "            last_class = np.uint8(0)",
+        "tests/shingling/test_ignorable.py -k words",
+    ),
+    Mutant(
+        "words: ignorable characters are dropped after NFKC",
+        "lshdup/shingling/normalization.py",
+        "        if ignorable.any():",
+        "        if ignorable.all():",
+        "tests/shingling/test_ignorable.py -k words",
+    ),
+    Mutant(
         "symbols: a tilde in ASCII text is no token",
         "lshdup/kernels/blocks.py",
         "within(document, i, 0, 33, 94)",
@@ -132,8 +146,8 @@ MUTANTS = [
     Mutant(
         "offsets: a token of a text that is composed ends where its last segment begins",
         "lshdup/shingling/inspection.py",
-        "ends = places[np.searchsorted(forms, ends)]",
-        "ends = places[np.searchsorted(forms, ends) - 1]",
+        "ends = past[np.searchsorted(forms, ends) - 1]",
+        "ends = begins[np.searchsorted(forms, ends) - 1]",
         "tests/text/test_offsets.py",
     ),
     Mutant(
@@ -160,8 +174,8 @@ MUTANTS = [
     Mutant(
         "passages: a run of tokens ends before its last token",
         "lshdup/report/places.py",
-        "first + runs.sizes[there] - 1",
-        "first + runs.sizes[there] - 2",
+        "runs.first + runs.sizes - 1",
+        "runs.first + runs.sizes - 2",
         "tests/cli/test_passages.py -k offsets_are",
     ),
 ]

@@ -10,7 +10,7 @@ from lshdup.shingling.inspection import locate_tokens
 from lshdup.shingling.run_locator import RunLocator
 from tests.conftest import many
 
-letters = st.sampled_from("aBz ,.\n_'ßÉé½ĳ日本กฺﬁ\u0301\u00ad\u2028İ😀")
+letters = st.sampled_from("aBz ,.\n_'ßÉé½ĳ日本กฺﬁ\u0301\u00ad\ufe0f\u3164\u2028İ😀")
 texts = st.lists(st.one_of(st.text(letters, max_size=90), st.text(max_size=20)), max_size=5)
 params = st.builds(
     ShingleParams,

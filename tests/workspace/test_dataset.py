@@ -243,7 +243,7 @@ def test_a_full_disk(dataset, room):
     [
         (("--removed", "r.jsonl"), "--removed has no effect without --write"),
         (("--write", "c/", "--removed", "train/b.jsonl"), "is one of the documents"),
-        (("--write", "c/", "--removed", "old.jsonl"), "is one of the documents"),
+        (("--write", "c/", "--removed", "old.jsonl"), "would replace --against old.jsonl"),
         (
             ("--write", "c/", "--removed", "c/train/b.jsonl"),
             "--write and --removed are both c/train/b.jsonl",
@@ -260,7 +260,7 @@ def test_a_full_disk(dataset, room):
             ("--write", "train/"),
             "train holds 4 files that this run does not write: a.parquet, b.jsonl",
         ),
-        (("--write", "./"), "is one of the files that are read"),
+        (("--write", "./"), "not write: old.jsonl, old.parquet\n  name a new folder\n"),
         (("--write", "none/here/"), "none/here cannot be written"),
     ],
 )

@@ -13,6 +13,7 @@ from lshdup.cli.console import Console
 from lshdup.cli.find_pairs import most_shingles_of_few_tokens, say_promise, say_short
 from lshdup.cli.findings import say_buckets, say_contract, say_pairs
 from lshdup.cli.messages import say_guesses, say_skipped, warn_if_nothing
+from lshdup.cli.output.files import Outputs
 from lshdup.cli.printing import group_layout, make_target, print_pieces, print_rows
 from lshdup.cli.session import read_parameters, resume_collecting
 from lshdup.errors import ParameterError
@@ -170,6 +171,7 @@ def _comparison(
     console = Console.of(options)
     with console:
         given, names, files = read_parameters(ctx, options, console)
+        Outputs.of(ctx).refuse_below("", names, files)
         resume_collecting()
         shingle = merge_params(ShingleParams, given)
         sketch, band = merge_params(SketchParams, given), merge_params(BandParams, given)

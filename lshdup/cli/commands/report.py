@@ -26,6 +26,7 @@ from lshdup.cli.options import (
 )
 from lshdup.cli.output.target import Target
 from lshdup.cli.session import Session, open_session
+from lshdup.cli.types import OutputPath
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import ClusterParams, PassageParams
 from lshdup.utils.messages import count_of, printable, quote_command
@@ -85,7 +86,7 @@ Examples:
 )
 @check_files_option
 @run_options
-@plain_option("-o", "--output", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE",
+@plain_option("-o", "--output", type=OutputPath(Path), metavar="FILE",
               default=Path("-"),
               show_default="standard output",
               help="Write the page there, all or nothing.")  # fmt: skip

@@ -61,51 +61,30 @@ def check_outputs(ctx: click.Context, options: dict[str, Any]) -> None:
     if removed is None:
         return
     format_of(removed, "--removed")
-    if output is not None and not is_stdout(output):
-        _refuse_same("-o", Path(output), "--removed", removed)
 
 
-def check_documents(options: dict[str, Any], documents: "DocumentList", read: bool) -> None:
-    """Raise before the work if --write or --removed do not suit DOCS, as far as is known then."""
+def check_documents(
+    options: dict[str, Any], documents: "DocumentList", read: bool
+) -> Iterator[tuple[str, str]]:
+    """Yield the files that --write writes. Raise before the work if it does not suit DOCS, as far
+    as is known then.
+    """
     if options["write"] is None:
         return
-    from lshdup.documents.rewriting.targets import check_target, refuse_document, refuse_other_files
+    from lshdup.documents.rewriting.targets import check_target, refuse_other_files
 
-    write, removed = options["write"], options["removed"]
+    write = options["write"]
     targets = check_target(documents, write, read=read)[1]
-    if removed is not None:
-        refuse_document(removed, documents, "--removed")
-    outputs = {"-o": options["output"], "--removed": removed}
-    files = {what: Path(path) for what, path in outputs.items() if path and not is_stdout(path)}
-    for target in targets:
-        for what, path in files.items():
-            _refuse_same("--write", target, what, path)
-    if not is_stdout(write) and Path(write).is_dir():
-        refuse_other_files(Path(write), [*targets, *files.values()])
-    if targets == [STDOUT] and documents.has_parquet and sys.stdout.isatty():
-        message = "a Parquet file is no text for a terminal"
-        raise ParameterError(message, "name a file, or send it to one: --write - > FILE")
-
-
-def _refuse_same(option: str, path: Path, other: str, others: Path) -> None:
-    """Raise ParameterError if two options name one file, by any name."""
-    if path.resolve() == others.resolve():
-        message = f"{option} and {other} are both {others}"
-        raise ParameterError(message, "name two files")
-
-
-def check_others(
-    options: dict[str, Any], documents: "DocumentList", others: "DocumentList"
-) -> None:
-    """Raise before the work if --write or --removed would replace a file of OTHER."""
-    if options["write"] is None:
+    if targets == [STDOUT]:
+        if documents.has_parquet and sys.stdout.isatty():
+            message = "a Parquet file is no text for a terminal"
+            raise ParameterError(message, "name a file, or send it to one: --write - > FILE")
         return
-    from lshdup.documents.rewriting.targets import check_target, refuse_document
-
-    for path in check_target(documents, options["write"])[1]:
-        refuse_document(path, others, "--write")
-    if options["removed"] is not None:
-        refuse_document(options["removed"], others, "--removed")
+    for target in targets:
+        yield "--write", str(target)
+    if Path(write).is_dir():
+        lists = (Path(path) for path in (options["output"], options["removed"]) if path)
+        refuse_other_files(Path(write), [*targets, *lists])
 
 
 def write(

@@ -1,8 +1,8 @@
 """Files without some of their records, or with others instead: the rest is as it was, and in the
 same order.
 
-Only records that were compared can be dropped: blank, broken and unnamed ones stay. The file that
-is read is never the file that is written.
+Only records that were compared can be dropped: blank, broken and unnamed ones stay. Commands
+see to it before that no file that is read is written.
 """
 
 import os

@@ -1,5 +1,6 @@
 """`lshdup passages`."""
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ from lshdup.cli.options import (
 )
 from lshdup.cli.printing import make_target, print_pieces
 from lshdup.cli.session import Session, open_session
+from lshdup.cli.types import OutputPath
 from lshdup.errors import ParameterError
 from lshdup.params import ClusterParams, PassageParams
 from lshdup.skipped import Reason
@@ -79,11 +81,11 @@ Examples:
 @plain_option("--emit", type=click.Choice(("all", "template", "spans")), default="all",
               help="Passages with all places; their texts alone, as --template of other commands "
                    "takes them; or what to cut so that each stays once, as jsonl.")  # fmt: skip
-@plain_option("--write", type=click.Path(path_type=str), metavar="FILE|DIR/",
+@plain_option("--write", type=OutputPath(str), metavar="FILE|DIR/",
               help="Write the JSON Lines or Parquet files with each passage in one place "
                    "only, all else as it is; below DIR they keep their names; - is standard "
                    "output. Prints passages only with --emit or -o.")  # fmt: skip
-@plain_option("--removed", type=click.Path(path_type=Path), metavar="FILE",
+@plain_option("--removed", type=OutputPath(Path), metavar="FILE",
               help="List there what --write cuts, and the repeats that it cannot cut; - is "
                    "standard output.")  # fmt: skip
 @keep_one_by_one_options
@@ -148,12 +150,16 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         return session.console.exit_code_of(len(passages))
 
 
-def _check_write(options: dict[str, Any], documents: "DocumentList", read: bool) -> None:
-    """Raise before the work if --write cannot be carried out, as far as is known then."""
+def _check_write(
+    options: dict[str, Any], documents: "DocumentList", read: bool
+) -> Iterator[tuple[str, str]]:
+    """Yield the files that --write writes. Raise before the work if it cannot be carried out, as
+    far as is known then.
+    """
+    yield from writing.check_documents(options, documents, read)
     if options["write"] is not None:
         from lshdup.documents.rewriting.cutting import check_cutting
 
-        writing.check_documents(options, documents, read)
         check_cutting(documents)
 
 
@@ -227,8 +233,6 @@ def _write(
     places = listing.note_lost(listing.locate_to_cut(repeats))
     can = (places.scopes == SCOPES.index("field")) & (places.starts >= 0)
     starts, ends = places.starts[can], places.ends[can]
-    if found.there is not None:
-        writing.check_others(options, here.documents, found.there.documents)
     cut = here.documents, repeats.documents[can], starts, ends
     paths, uncut = write_cut(*cut, options["write"], writing.open_target)
     writing.say_written(console, paths, options["write"])

@@ -1,0 +1,128 @@
+"""Characters that cannot be seen cut no words: texts are those without them."""
+
+import unicodedata
+from itertools import chain
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from lshdup.params import ShingleParams
+from lshdup.shingling.char_table import IGNORABLE_RANGES
+from lshdup.shingling.inspection import list_tokens, locate_tokens
+from lshdup.shingling.shingler import Shingler
+from tests import reference
+from tests.conftest import many
+from tests.shingling.test_text import encodable, texts
+
+IGNORABLE = [chr(c) for low, high in IGNORABLE_RANGES for c in range(low, high + 1)]
+ignorable = st.sampled_from("\u00ad\u034f\u115f\u180b\u200b\u200d\u202e\u3164\ufe0f\ufeff\uffa0")
+ignorable |= st.sampled_from(IGNORABLE)
+PARAMS = st.builds(
+    ShingleParams,
+    tokens=st.sampled_from(["word", "symbols", "char", "terms"]),
+    k=st.integers(1, 5),
+    normalize=st.booleans(),
+    keep_case=st.booleans(),
+)
+
+
+def test_the_ranges_are_those_of_the_standard():
+    """By the definition of the property, as far as Python has what it is made of."""
+    assert [c for c in map(chr, range(0x110000)) if reference.is_ignorable(c)] == IGNORABLE
+    assert len(IGNORABLE) == 4174  # "Total code points" of DerivedCoreProperties.txt
+    assert not any(c.isspace() or unicodedata.combining(c) for c in IGNORABLE)
+
+
+def test_no_other_character_becomes_ignorable():
+    """So they are dropped once, before NFKC and case folding."""
+    for c in map(chr, chain(range(0xD800), range(0xE000, 0x110000))):
+        if not reference.is_ignorable(c):
+            form = unicodedata.normalize("NFKC", c).casefold()
+            assert not any(map(reference.is_ignorable, form)), hex(ord(c))
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("Donau\u00addampf\u00adschiff", "donaudampfschiff"),
+        ("a\u200bb\u2060c\ufeffd \u200ee", "abcd e"),
+        ("می\u200cخواهم", "میخواهم"),
+        ("क्\u200dष", "क्ष"),
+        ("葛\U000e0100飾 ⛩\ufe0f", "葛 飾"),
+        ("cafe\u00ad\u0301 e\u0301\u034f\u0316", "café é̖"),  # composed, and put in order
+        ("a\u0315\u034f\u0316", "a\u0316\u0315"),
+        ("\u1112\u115f\u1161\u3164\u11ab", "한"),
+        ("ក\u17b4\u17d2រ", "ក្ រ"),
+        ("\u00ad\u0301a \U000e0041\u2065\ufff0b", "\u0301a b"),
+        ("\ufeff\u200b \u00ad", ""),
+        ("١\u0600٢ a\ufff9b", "١ ٢ a b"),  # formats that can be seen cut
+    ],
+)
+def test_words(text, tokens):
+    found, _ = list_tokens(text.encode(), ShingleParams())
+    assert [token.decode() for token in found] == unicodedata.normalize("NFC", tokens).split()
+    plain = "".join(c for c in text if c not in IGNORABLE)
+    for normalize in (False, True):
+        params = ShingleParams(normalize=normalize)
+        assert list_tokens(text.encode(), params)[0] == list_tokens(plain.encode(), params)[0]
+
+
+@settings(max_examples=many(400), deadline=None)
+@given(texts, st.lists(st.tuples(st.integers(0, 50), ignorable), min_size=1, max_size=20), PARAMS)
+@example("e\u0301\u0316\u0301", [(0, "\u034f"), (2, "\u00ad"), (3, "\ufe0f")], ShingleParams(k=1))
+def test_they_change_neither_sets_nor_sequences(text, inserted, params):
+    text = encodable(text)
+    marked = text
+    for at, c in inserted:
+        marked = f"{marked[:at]}{c}{marked[at:]}"
+    sets, prints = Shingler(params).shingle_decoded([text.encode(), marked.encode()])
+    assert sets[0].tolist() == sets[1].tolist()
+    assert prints[0] == prints[1]
+    (tokens, shingles), found = (list_tokens(each.encode(), params) for each in (text, marked))
+    assert found[0] == tokens
+    assert found[1].tolist() == shingles.tolist()
+    expected = reference.shingle_list(
+        marked, params.tokens, params.k, params.normalize, params.keep_case
+    )
+    assert sets[1].tolist() == sorted(set(expected))
+
+
+words = st.lists(st.sampled_from(["a", "Z", "ß", "ﬁ", "e\u0301", "é", "٣", "_"]), min_size=1)
+gaps = st.lists(ignorable, max_size=3).map("".join)
+
+
+@settings(max_examples=many(300), deadline=None)
+@given(st.lists(words, min_size=1, max_size=8), st.data(), st.booleans(), st.booleans())
+def test_a_word_stands_with_those_inside_and_without_those_beside(
+    pieces, data, normalize, keep_case
+):
+    """However it is located: by the kernel, or from the normal form."""
+    text, spans = "", []
+    for word in pieces:
+        text += data.draw(gaps) + " " + data.draw(gaps)
+        joined = "".join(data.draw(gaps) * (at > 0) + c for at, c in enumerate("".join(word)))
+        spans.append((len(text.encode()), len((text + joined).encode())))
+        text += joined
+    text += data.draw(gaps)
+    located = locate_tokens(text.encode(), ShingleParams(normalize=normalize, keep_case=keep_case))
+    assert list(zip(located.starts.tolist(), located.ends.tolist(), strict=True)) == spans
+
+
+@pytest.mark.parametrize("store", [True, False])
+def test_soft_hyphens_of_texts_and_pages(run, tmp_path, monkeypatch, store):
+    """Their similarity was 0.267."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "d").mkdir()
+    words = "Donau|dampf|schiff|fahrts gesell|schafts kapi|täns|mütze und noch ein wei|te|res Wort"
+    (tmp_path / "d/plain.txt").write_text(words.replace("|", ""))
+    (tmp_path / "d/shy.html").write_text(f"<html><p>{words.replace('|', '&shy;')}</p>")
+    (tmp_path / "d/shy.txt").write_text(words.replace("|", "\u00ad"))
+    names = "d/plain.txt d/shy.html d/shy.txt".split()
+    expected = [[a, b, "1.0", "text"] for i, a in enumerate(names) for b in names[i + 1 :]]
+    assert run("pairs", "d", *([] if store else ["--no-store"])).rows == expected
+    shown = run("show", "d/plain.txt", "d/shy.txt", "--no-store").out.decode()
+    assert "they differ in no word" in shown
+    passages = run("passages", "d/plain.txt", "d/shy.txt", "--least", "4", "--no-store").rows
+    ends = [len(text.encode()) for text in (words.replace("|", ""), words.replace("|", "\u00ad"))]
+    assert [(int(row[6]), int(row[7])) for row in passages] == [(0, end) for end in ends]
