@@ -189,6 +189,29 @@ def test_numbers_are_ids_too_and_others_are_named(here, form):
     assert skipped[1].detail == f"row 4 of {form}; the first is row 1 of {form}"
 
 
+@pytest.mark.parametrize("form", [*FORMS, "rows.csv"])
+def test_a_row_with_the_id_and_the_text_of_another_is_a_copy(here, form):
+    """The text is what counts, as without ids; a file that is called like a row has none."""
+    texts, ids = ["a b", "c d", "a b", "a b", "c d"], ["x", "y", "x", "y", "file"]
+    if form.endswith("csv"):
+        rows = [f"{text},{each}\n" for text, each in zip(texts, ids, strict=True)]
+        (here / form).write_text("".join(["text,id\n", *rows]))
+    else:
+        write(here / form, texts, id=ids, other=[1, 2, 3, 4, 5])
+    (here / "file").write_text("c d")
+    skipped = []
+    documents = find_documents(
+        [os.fsencode(form), b"file"], DocumentParams(id_field="id"), on_skipped=skipped.append
+    )
+    assert list(documents.names) == [b"file", b"x", b"y"]
+    assert [(each.name, each.reason) for each in skipped] == [
+        (b"file", Reason.REPEATED),
+        (b"x", Reason.COPY),
+        (b"y", Reason.REPEATED),
+    ]
+    assert skipped[1].detail == f"row 3 of {form}; the first is row 1 of {form}"
+
+
 def test_ids_are_looked_at_across_files(here):
     write(here / "a.jsonl", ["a", "b"], id=["x", "y"])
     write(here / "b.parquet", ["c", "d"], id=["y", "z"])
@@ -331,7 +354,7 @@ def test_skipped_rows_are_known_in_the_next_run(here, form, id_field, monkeypatc
     """Whether listing or reading skipped them; a file is listed again with another limit only."""
     texts = ["one and the same text"] * 6 + ["x" * 900, None, "one and the same text again"]
     write(here / form, texts, id=["a", "b", "a", None, "", "c", "d", "e", "f"])
-    write(here / "b.jsonl", texts[:3], id=["b", None, "g"])
+    write(here / "b.jsonl", ["another text", *texts[1:3]], id=["b", None, "g"])
     if form == "a.jsonl":
         with (here / form).open("a") as file:
             file.write("\n\n{\n[]\n" + '{"id": "h", "text": 7}\n')
@@ -346,7 +369,8 @@ def test_skipped_rows_are_known_in_the_next_run(here, form, id_field, monkeypatc
 
     skipped, names, _ = outcome()
     reasons = {each.reason for each in skipped}
-    assert reasons >= {Reason.TOO_LARGE, Reason.NULL_TEXT, *([Reason.REPEATED] * bool(id_field))}
+    of_ids = {Reason.REPEATED, Reason.COPY} if id_field else set()
+    assert reasons >= {Reason.TOO_LARGE, Reason.NULL_TEXT, *of_ids}
     listed = []
     list_records = RecordFiles.list_records
 

@@ -129,6 +129,12 @@ class ParquetFile:
         listed = RecordList(numbers, starts, lengths, ids, skipped)
         return listed.take(arrays.find(~bad), arrays) if bad.any() else listed
 
+    def has_text(self, field: str) -> bool:
+        """Return whether a column holds texts; ids may be integers."""
+        with contextlib.suppress(RecordError):
+            return bool(find_column(self._file.schema_arrow, field, text=True))
+        return False
+
     def texts(
         self, rows: NDArray[np.int64], longest: int, buffer: Buffer
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], dict[int, RecordError]]:
