@@ -185,7 +185,7 @@ def warn_if_nothing(
     elif n == compared:
         remedy = "name more files or folders"
     elif is_filtered:
-        remedy = "a larger --ignore-common, or another --template, leaves more of them"
+        remedy = "a larger --ignore-common, another --template, or a smaller --min-tokens helps"
     elif min_tokens:
         remedy = "-v names them; a smaller --min-tokens compares more of them"
     else:
@@ -239,8 +239,13 @@ def _name_empty(
         console.detail(f"{printable(name)}: {why}")
 
 
+def describe_rest(least: int) -> str:
+    """Return what is left of a document of which a filter leaves fewer than `least` shingles."""
+    return "only common shingles" if least == 1 else f"fewer than {least} shingles left"
+
+
 def _say_filter(console: Console, collection: "Collection") -> None:
-    """Say which shingles the filter removed, and how many documents have no others."""
+    """Say which shingles the filter removed, and how many documents have too few others."""
     shingle_filter, unfiltered = collection.shingle_filter, collection.unfiltered_sizes
     if shingle_filter is None:
         return
@@ -255,9 +260,10 @@ def _say_filter(console: Console, collection: "Collection") -> None:
         parts.append(f"{len(shingle_filter.common):,} of more than {many}")
     before = int(unfiltered.sum())
     share = 1 - int(collection.sizes.sum()) / before if before else 0.0
-    empty = (collection.sizes == 0) & (unfiltered > 0)
+    empty, least = (collection.sizes == 0) & (unfiltered > 0), shingle_filter.params.least_shingles
+    few = describe_rest(least)
     console.say(
         f"removed shingles: {' and '.join(parts)}, {chance(share)} of all in the documents"
-        f"{_describe_empty(empty, 'with only common shingles')}"
+        f"{_describe_empty(empty, f'with {few}')}"
     )
-    _name_empty(console, collection, empty, "only common shingles")
+    _name_empty(console, collection, empty, few)

@@ -101,8 +101,8 @@ def _shapes(perms: int, plan: "BandPlan", lower: list[float]) -> "Iterator[tuple
     from lshdup.lsh.band_plan import collision_probability, half_point, half_point_estimate
 
     for b, r in dict.fromkeys((perms // r, r) for r in range(1, perms + 1)):
-        figures = half_point(b, r), half_point_estimate(b, r)
-        figures += (1.0 - collision_probability(plan.threshold, b, r),)
-        figures += tuple(collision_probability(s, b, r) for s in lower)
+        figures = [half_point(b, r), half_point_estimate(b, r)]
+        figures.append(1.0 - collision_probability(plan.threshold, b, r))
+        figures += [collision_probability(s, b, r) for s in lower]
         chosen = "chosen" if (b, r) == (plan.bands, plan.rows) else ""
         yield b, r, *map(significant, figures), chosen
