@@ -20,7 +20,7 @@ from lshdup.params import BandParams, ShingleParams, SketchParams
 from lshdup.store import npz
 from lshdup.text.decoding import decode
 from lshdup.utils.ragged import RaggedSets, StringTable
-from tests.conftest import ROOT
+from tests.conftest import ROOT, require
 from tests.fuzz import guided
 from tests.fuzz.artifacts import COMMANDS, archive_of, make_folder, members_of, npy, npy_with
 from tests.fuzz.artifacts import run as run_command
@@ -50,23 +50,33 @@ def test_id_lists():
     no_findings(Ids().batch(random.Random(SEED), 1000))
 
 
-@pytest.mark.parametrize("least", [50, pytest.param(300, marks=pytest.mark.long)])
-def test_artifacts_in_a_process_of_their_own(tmp_path, least):
+@pytest.mark.parametrize(
+    ("name", "least", "seed"),
+    [
+        ("artifacts", 50, SEED),
+        pytest.param("artifacts", 300, SEED, marks=pytest.mark.long),
+        ("parquet", 100, 26),  # The fourth batch ended lshdup 1.0.0.
+        pytest.param("parquet", 3000, SEED, marks=pytest.mark.long),
+    ],
+)
+def test_in_a_process_of_their_own(tmp_path, name, least, seed):
     """What reads or writes outside its arrays kills the process; so it is one of its own, as for
     the long run.
     """
+    if name == "parquet":
+        require("parquet", "pyarrow")
     command = [
         sys.executable,
         "-m",
         "tests.fuzz",
         "--only",
-        "artifacts",
+        name,
         "--seconds",
         "0",
         "--least",
         str(least),
         "--seed",
-        str(SEED),
+        str(seed),
     ]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
     process = subprocess.run(

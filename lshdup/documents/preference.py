@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.copy_names import marks_of
 from lshdup.documents.document_list import DocumentList, typed_name
 from lshdup.documents.locations import Locations
 from lshdup.documents.patterns import Patterns
@@ -139,6 +138,8 @@ def rank_paths(names: StringTable, arrays: Arrays = IN_MEMORY) -> list[NDArray[n
     >>> [key.tolist() for key in rank_paths(table)]
     [[0, 1, 0], [2, 1, 1], [12, 10, 10]]
     """
+    from lshdup.documents.copy_names import marks_of  # Imported here to keep `query` fast.
+
     keys: NDArray[np.int64] = arrays.zeros((3, len(names)), np.int64)
     keys[0] = marks_of(names)
     for start in range(0, len(names), _PIECE):

@@ -18,15 +18,37 @@ from lshdup.params import FilterParams, ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter, fingerprint
 from lshdup.skipped import Reason, RecordLocation, Skipped, SkippedFile
 from lshdup.store.members import (
-    are_offsets,
-    is_column,
-    read_column,
-    read_indices,
-    read_strings,
+    Member,
+    check_arrays,
+    declare_columns,
+    declare_sets,
+    declare_strings,
     refuse_if,
+    table_of,
 )
 from lshdup.store.npz import Array, Artifact
 from lshdup.utils.ragged import RaggedSets, StringTable
+
+# What the use of the arrays needs. Arrays that are there together are declared together.
+
+_DOCUMENTS = declare_strings("names", "documents")
+_DOCUMENTS |= declare_columns("documents", file_sizes=np.int64, file_mtimes=np.int64)
+_COLUMNS = declare_columns("documents", **COLUMNS)
+_SIGNATURES = {"signatures": Member(np.uint32, ("documents", "perms"))}
+_LOCATIONS = declare_strings("paths", "files")
+_LOCATIONS["path_kinds"] = Member(np.uint8, ("files",), below=max(Kind) + 1)
+_LOCATIONS["path_of"] = Member(np.int64, ("documents",), below="files")
+_LOCATIONS |= declare_columns("documents", starts=np.int64, lengths=np.int64, numbers=np.int64)
+_SKIPPED = declare_strings("left_names", "skipped") | declare_strings("left_details", "skipped")
+_SKIPPED |= declare_columns("skipped", left_sizes=np.int64, left_mtimes=np.int64)
+_SKIPPED["left_reasons"] = Member(np.uint8, ("skipped",), below=len(Reason))
+_SKIPPED_RECORDS = declare_strings("left_paths", "records")
+_SKIPPED_RECORDS["left_records"] = Member(np.int64, ("records", 4))
+_TEMPLATE = Member(np.uint64, ("shingles of the template",), is_ascending=True)
+_FILTER = {"template": _TEMPLATE, "common": replace(_TEMPLATE, shape=("common shingles",))}
+_READER = declare_columns("bytes of the reader", reader=np.uint8)
+_GUESSES = declare_strings("guesses", "guesses")
+_GUESSES["guessed"] = Member(np.int64, ("guesses",), below="documents", is_ascending=True)
 
 # --- collection -> arrays -----------------------------------------------------------------------
 
@@ -130,12 +152,11 @@ def read_collection(
     skipped = _read_skipped(artifact)
     of_list = tuple(each for each in skipped if each.is_of_list)
     documents = _read_documents(artifact, home, folder, of_list)
-    n = len(documents)
-    columns = {
-        name: read_column(artifact, name, dtype, n)
-        for name, dtype in COLUMNS.items()
-        if "common" in header or name not in WHOLE.values()
-    }
+    sizes = {"documents": len(documents)}
+    declared = _COLUMNS
+    if "common" not in header:
+        declared = {name: each for name, each in _COLUMNS.items() if name not in WHOLE.values()}
+    columns = check_arrays(artifact, declared, sizes)
     unfiltered = None
     if "common" in header:
         refuse_if(header["kind"] == "shingles", "its sets are not whole")
@@ -147,9 +168,9 @@ def read_collection(
     refuse_if(missing.get(header["kind"]), "what it is for is missing")
     sketch = signatures = None
     if "sketch" in header:
-        sketch, signatures = SketchParams.from_json(header["sketch"]), arrays["signatures"]
-        fits = signatures.dtype == np.uint32 and signatures.shape == (n, sketch.perms)
-        refuse_if(not fits, "its signatures have another shape")
+        sketch = SketchParams.from_json(header["sketch"])
+        sizes["perms"] = sketch.perms
+        signatures = check_arrays(artifact, _SIGNATURES, sizes)["signatures"]
     collection = Collection(
         documents,
         ShingleParams.from_json(header["shingle"]),
@@ -158,14 +179,12 @@ def read_collection(
         sketch=sketch,
         signatures=signatures,
         unfiltered=unfiltered,
-        notes=_read_notes(artifact, n),
+        notes=_read_notes(artifact, sizes),
         saved_identity=header["corpus"],
     )
     if "values" not in arrays:
         return collection
-    sets = RaggedSets(arrays["values"], arrays["offsets"])
-    fits = is_column(sets.values, np.uint64) and len(sets) == n
-    refuse_if(not fits or not are_offsets(sets.offsets, len(sets.values)), "its sets do not fit")
+    sets = RaggedSets(**check_arrays(artifact, declare_sets("documents"), sizes))
     same_sizes = not verify or np.array_equal(sets.sizes, collection.unfiltered_sizes)
     refuse_if(not same_sizes, "its sets have other sizes than it says")
     return collection.with_unfiltered_sets(sets)
@@ -174,14 +193,13 @@ def read_collection(
 def _read_documents(
     artifact: Artifact, home: bytes, folder: Path | None, skipped: tuple[SkippedFile, ...]
 ) -> DocumentList:
-    header = artifact.header
-    names = read_strings(artifact, "names")
-    n = len(names)
+    header, sizes = artifact.header, dict[str, int]()
+    arrays = check_arrays(artifact, _DOCUMENTS, sizes)
     documents = DocumentList(
-        names,
-        read_column(artifact, "file_sizes", np.int64, n),
-        read_column(artifact, "file_mtimes", np.int64, n),
-        _read_locations(artifact, n) if "starts" in artifact.arrays else None,
+        table_of(arrays, "names"),
+        arrays["file_sizes"],
+        arrays["file_mtimes"],
+        _read_locations(artifact, sizes) if "starts" in artifact.arrays else None,
         home,
         record_files=RecordFiles(folder, _record_fields(header)),
         skipped=skipped,
@@ -200,16 +218,12 @@ def _read_docs(header: Mapping[str, Any]) -> tuple[bytes, ...]:
     return tuple(map(os.fsencode, docs))
 
 
-def _read_locations(artifact: Artifact, n: int) -> Locations:
+def _read_locations(artifact: Artifact, sizes: dict[str, int]) -> Locations:
     """Return the locations of documents. Whether a file is there is seen when it is read."""
     refuse_if("path_kinds" not in artifact.arrays, "where its documents are is missing")
-    paths = read_strings(artifact, "paths")
-    kinds = read_column(artifact, "path_kinds", np.uint8, len(paths))
-    refuse_if(kinds.max(initial=0) > max(Kind), "kinds of files do not fit")
-    path_of = read_column(artifact, "path_of", np.int64, n, below=len(paths))
-    names = "starts", "lengths", "numbers"
-    places = (read_column(artifact, name, np.int64, n) for name in names)
-    return Locations(paths, kinds, path_of, *places)
+    arrays = check_arrays(artifact, _LOCATIONS, sizes)
+    columns = "path_kinds", "path_of", "starts", "lengths", "numbers"
+    return Locations(table_of(arrays, "paths"), *(arrays[name] for name in columns))
 
 
 def _record_fields(header: Mapping[str, Any]) -> RecordFields:
@@ -223,14 +237,13 @@ def _record_fields(header: Mapping[str, Any]) -> RecordFields:
 
 
 def _read_skipped(artifact: Artifact) -> tuple[SkippedFile, ...]:
-    names, reasons = read_strings(artifact, "left_names"), list(Reason)
+    arrays, reasons = check_arrays(artifact, _SKIPPED, {}), list(Reason)
     numbers, sizes, mtimes = (
-        read_column(artifact, f"left_{name}", dtype, len(names)).tolist()
-        for name, dtype in (("reasons", np.uint8), ("sizes", np.int64), ("mtimes", np.int64))
+        arrays[f"left_{name}"].tolist() for name in ("reasons", "sizes", "mtimes")
     )
+    names = table_of(arrays, "left_names")
     details = [
-        detail.decode("utf-8", "surrogateescape")
-        for detail in read_strings(artifact, "left_details")
+        detail.decode("utf-8", "surrogateescape") for detail in table_of(arrays, "left_details")
     ]
     records = _read_skipped_records(artifact)
     files = zip(names, numbers, details, sizes, mtimes, strict=True)
@@ -244,43 +257,30 @@ def _read_skipped_records(artifact: Artifact) -> dict[int, RecordLocation]:
     """Return where the skipped records are, by their index among the skipped files."""
     if "left_records" not in artifact.arrays:
         return {}
-    columns, paths = artifact.arrays["left_records"], read_strings(artifact, "left_paths")
-    fits = columns.dtype == np.int64 and columns.shape == (len(paths), 4)
-    refuse_if(not fits, "its skipped rows do not fit")
-    return {
-        row: RecordLocation(path, *rest)
-        for path, (row, *rest) in zip(paths, columns.tolist(), strict=True)
-    }
+    arrays = check_arrays(artifact, _SKIPPED_RECORDS, {})
+    rows = zip(table_of(arrays, "left_paths"), arrays["left_records"].tolist(), strict=True)
+    return {row: RecordLocation(path, *rest) for path, (row, *rest) in rows}
 
 
 def _read_filter(artifact: Artifact, *, verify: bool) -> ShingleFilter:
     params = dict(artifact.header["common"])
     common_fingerprint = params.pop("common")
-    shingle_filter = ShingleFilter(
-        FilterParams.from_json(params), artifact.arrays["template"], artifact.arrays["common"]
-    )
-    for shingles, saved in (
-        (shingle_filter.template, shingle_filter.params.template),
-        (shingle_filter.common, common_fingerprint),
-    ):
-        refuse_if(not is_column(shingles, np.uint64), "the shingles that were removed do not fit")
-        if verify:
-            same = fingerprint(shingles) == saved
-            refuse_if(not same, "the shingles that were removed are others than it says")
-            ascending = (shingles[1:] > shingles[:-1]).all()
-            refuse_if(not ascending, "the shingles that were removed are not in order")
+    removed = check_arrays(artifact, _FILTER, {})
+    shingle_filter = ShingleFilter(FilterParams.from_json(params), **removed)
+    if verify:
+        saved = shingle_filter.params.template, common_fingerprint
+        same = saved == tuple(map(fingerprint, removed.values()))
+        refuse_if(not same, "the shingles that were removed are others than it says")
     return shingle_filter
 
 
-def _read_notes(artifact: Artifact, n: int) -> ReadingNotes:
+def _read_notes(artifact: Artifact, sizes: dict[str, int]) -> ReadingNotes:
     notes: dict[str, Any] = {}
     if "reader" in artifact.arrays:
-        notes["reader"] = artifact.arrays["reader"].tobytes().decode()
+        notes["reader"] = check_arrays(artifact, _READER, sizes)["reader"].tobytes().decode()
     if "guessed" in artifact.arrays:
-        notes["guess_documents"] = read_indices(artifact, "guessed", n)
-        notes["guesses"] = read_strings(artifact, "guesses")
-        fits = len(notes["guesses"]) == len(notes["guess_documents"])
-        refuse_if(not fits, "it does not say how it read some of the documents")
+        arrays = check_arrays(artifact, _GUESSES, sizes)
+        notes |= {"guess_documents": arrays["guessed"], "guesses": table_of(arrays, "guesses")}
     return ReadingNotes(**notes)
 
 

@@ -17,7 +17,7 @@ from lshdup.errors import ArtifactError
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.store.collection_io import collection_arrays, filter_arrays, read_collection
-from lshdup.store.members import DAMAGED, read_column
+from lshdup.store.members import DAMAGED, Member, check_arrays
 from lshdup.store.npz import Array, Artifact, full_header, read, write
 from lshdup.store.store import Store
 from lshdup.utils.arrays import IN_MEMORY, Arrays
@@ -211,16 +211,15 @@ class StageJournal(Parts):
     def _load_columns(
         self, columns: Mapping[str, Any], below: int
     ) -> Iterator[dict[str, NDArray[Any]]]:
+        steps = {"steps": Member(np.int64, (2,))}
+        rows = {
+            name: Member(kind, ("rows",), below=below if np.dtype(kind).kind == "u" else None)
+            for name, kind in columns.items()
+        }
         for part in self.load():
             with contextlib.suppress(ArtifactError, *DAMAGED):
-                start, end = read_column(part, "steps", np.int64, 2).tolist()
-                n = len(part.arrays[next(iter(columns))])
-                arrays = {
-                    name: read_column(
-                        part, name, kind, n, below=below if np.dtype(kind).kind == "u" else None
-                    )
-                    for name, kind in columns.items()
-                }
+                start, end = check_arrays(part, steps, {})["steps"].tolist()
+                arrays = check_arrays(part, rows, {})
                 if start == self._steps < end:
                     self._steps = end
                     yield arrays

@@ -1,16 +1,15 @@
-"""Members of an artifact with the types and shapes that they must have, or a ValueError."""
+"""Declarations of what the use of an artifact needs of its arrays, and the check of them."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.store.checksums import is_lazy
 from lshdup.store.npz import Array, Artifact
+from lshdup.utils.frozen import dataclass
 from lshdup.utils.ragged import StringTable
 
 #: Errors of an artifact whose header or arrays do not fit.
@@ -33,52 +32,78 @@ def refuse_if(wrong: object, message: str) -> None:
         raise ValueError(message)
 
 
-def read_strings(artifact: Artifact, name: str) -> StringTable:
-    """Return the table of strings with this name."""
-    table = StringTable(artifact.arrays[f"{name}_blob"], artifact.arrays[f"{name}_offsets"])
-    fits = is_column(table.blob, np.uint8) and are_offsets(table.offsets, len(table.blob))
-    refuse_if(not fits, f"{name} do not fit")
-    return table
+@dataclass(frozen=True)
+class Member:
+    """What the use of an array of an artifact needs of it.
 
-
-def read_column(
-    artifact: Artifact, name: str, dtype: type, n: int | None = None, *, below: int | None = None
-) -> NDArray[Any]:
-    """Return the array of shape (n,) with this name and type; n None: of any length.
-
-    below : values are indices of so many things; what is mapped lazily is looked at where it is
-        used, because a query reads few of its pages.
+    dtype : its type; kernels take nothing else.
+    shape : numbers, or names of sizes. A size that is not known yet is that of this array.
+    below : values are indices of so many things: a number, or the name of a size.
+    is_ascending : each value is larger than the one before.
+    offsets_of : the array of whose runs it holds the offsets, one more than `shape` says.
     """
-    array = artifact.arrays[name]
-    refuse_if(not is_column(array, dtype) or n not in (None, len(array)), f"{name} do not fit")
-    if below is not None and len(array) and not is_lazy(array):
-        inside = int(array.min()) >= 0 and int(array.max()) < below
-        refuse_if(not inside, f"{name} has numbers of what is not there")
-    return array
+
+    dtype: type
+    shape: tuple[int | str, ...]
+    below: int | str | None = None
+    is_ascending: bool = False
+    offsets_of: str = ""
 
 
-def read_indices(artifact: Artifact, name: str, n: int) -> NDArray[np.int64]:
-    """Return the ascending indices of some of the n documents with this name: int64 array."""
-    array = read_column(artifact, name, np.int64)
-    ascending = len(array) == 0 or (
-        array[0] >= 0 and array[-1] < n and bool((np.diff(array) > 0).all())
-    )
-    refuse_if(not ascending, f"{name} has documents that are not there")
-    return array
+#: The members of an artifact by name, or some that are there together.
+Declaration = dict[str, Member]
 
 
-def is_column(array: Array, kind: type) -> bool:
-    """Return whether an array has one dimension and this type; kernels take nothing else."""
-    return array.dtype == kind and array.ndim == 1
+def declare_columns(size: str, **dtypes: type) -> Declaration:
+    """Return the declaration of arrays of one size, of any values."""
+    return {name: Member(dtype, (size,)) for name, dtype in dtypes.items()}
 
 
-def are_offsets(offsets: Array, total: int) -> bool:
-    """Return whether an array holds the offsets of runs that together have `total` values."""
-    return bool(
-        is_column(offsets, np.int64)
-        and len(offsets)
-        and offsets[0] == 0
-        and offsets[-1] == total
-        # A lazy array is not read whole: a query needs few of its offsets.
-        and (is_lazy(offsets) or (np.diff(offsets) >= 0).all())
-    )
+def declare_sets(size: str) -> Declaration:
+    """Return the declaration of so many sets, as of `RaggedSets`."""
+    offsets = Member(np.int64, (size,), offsets_of="values")
+    return {"values": Member(np.uint64, ("elements",)), "offsets": offsets}
+
+
+def declare_strings(name: str, size: str) -> Declaration:
+    """Return the declaration of a table of so many strings; `table_of` returns the table."""
+    blob, offsets = f"{name}_blob", f"{name}_offsets"
+    lengths = Member(np.int64, (size,), offsets_of=blob)
+    return {blob: Member(np.uint8, (f"bytes of {name}",)), offsets: lengths}
+
+
+def table_of(arrays: Mapping[str, Array], name: str) -> StringTable:
+    """Return a table of strings from the arrays that `declare_strings` declares."""
+    return StringTable(arrays[f"{name}_blob"], arrays[f"{name}_offsets"])
+
+
+def check_arrays(
+    artifact: Artifact, declaration: Declaration, sizes: dict[str, int]
+) -> dict[str, Array]:
+    """Return the declared arrays. Raise KeyError or ValueError if one is not as its use needs.
+
+    sizes : what is known of them; the others are added.
+
+    Of an array that is verified lazily only the ends are looked at: a query reads few of its pages,
+    and looks at the values that it takes.
+    """
+    arrays = {name: artifact.arrays[name] for name in declaration}
+    for name, member in declaration.items():
+        array, is_whole = arrays[name], not is_lazy(arrays[name])
+        fits = array.dtype == member.dtype and array.ndim == len(member.shape)
+        refuse_if(not fits, f"{name} do not fit")
+        for size, found in zip(member.shape, array.shape, strict=True):
+            found -= member.offsets_of != ""
+            known = size if isinstance(size, int) else sizes.setdefault(size, found)
+            refuse_if(found != known or found < 0, f"{name} do not fit")
+        if member.offsets_of:
+            ends = array[0] == 0 and array[-1] == len(arrays[member.offsets_of])
+            ascend = not is_whole or (array[1:] >= array[:-1]).all()
+            refuse_if(not (ends and ascend), f"{name} do not fit")
+        if member.below is not None and is_whole and array.size:
+            below = member.below if isinstance(member.below, int) else sizes[member.below]
+            inside = int(array.min()) >= 0 and int(array.max()) < below
+            refuse_if(not inside, f"{name} has numbers of what is not there")
+        if member.is_ascending and is_whole:
+            refuse_if(not (array[1:] > array[:-1]).all(), f"{name} are not in order")
+    return arrays

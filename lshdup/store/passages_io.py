@@ -6,11 +6,15 @@ from lshdup.collection.collection import Collection
 from lshdup.matching.passages import Passages
 from lshdup.params import PassageParams
 from lshdup.store import npz
-from lshdup.store.members import are_offsets, damage_explained, read_column, refuse_if
+from lshdup.store.members import Member, check_arrays, damage_explained, declare_columns, refuse_if
 from lshdup.store.store import Store
 
 #: Passages of more places than this (256 MB) are not kept for the next run.
 _MOST_PLACES = 1 << 24
+
+_PASSAGES = declare_columns("passages", passage_tokens=np.int64, passage_places=np.int64)
+_PASSAGES["place_documents"] = Member(np.int64, ("places",), below="documents")
+_PASSAGES["place_first"] = Member(np.int64, ("places",))
 
 _AGAIN = "run `lshdup passages DOCS` again"
 
@@ -48,14 +52,12 @@ def load_passages(store: Store, *, here: bool) -> tuple[Collection, PassageParam
     with damage_explained(path, _AGAIN):
         refuse_if(artifact.header["corpus"] != collection.identity, "another run has replaced it")
         params = PassageParams.from_json(artifact.header["passages"])
-        tokens = read_column(artifact, "passage_tokens", np.int64)
-        places = read_column(artifact, "passage_places", np.int64, len(tokens))
         sizes = collection.sizes
-        documents = read_column(artifact, "place_documents", np.int64, below=len(sizes))
-        first = read_column(artifact, "place_first", np.int64, len(documents))
+        arrays = check_arrays(artifact, _PASSAGES, {"documents": len(sizes)})
+        tokens, places, documents, first = arrays.values()
         refuse_if((places < 2).any() or (places > len(documents)).any(), "places are none")
         starts = np.append(0, np.cumsum(places))
-        refuse_if(not are_offsets(starts, len(documents)), "places do not fit")
+        refuse_if(starts[-1] != len(documents) or (np.diff(starts) < 0).any(), "places do not fit")
         refuse_if((tokens < params.least).any(), "passages are too short")
         outside = (first < 0) | (first > sizes[documents] - np.repeat(tokens, places))
         refuse_if(outside.any(), "places are outside their documents")

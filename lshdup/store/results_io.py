@@ -18,7 +18,7 @@ from lshdup.matching.pairs import Pairs
 from lshdup.matching.results import ClustersFound, Index, PairsFound, StoredPairs
 from lshdup.params import BandParams, ClusterParams, PairParams
 from lshdup.store import npz
-from lshdup.store.members import DAMAGED, damage_explained, read_column, refuse_if
+from lshdup.store.members import DAMAGED, Member, check_arrays, damage_explained, refuse_if
 from lshdup.store.npz import Array
 from lshdup.store.store import Store
 from lshdup.utils.arrays import IN_MEMORY, Arrays
@@ -31,6 +31,20 @@ _NONE = 0xFFFFFFFF
 
 _INDEX_AGAIN = "run `lshdup index`"
 _PAIRS_AGAIN, _CLUSTERS_AGAIN = "run `lshdup pairs` again", "run `lshdup clusters` again"
+
+_BANDS = {
+    "firsts": Member(np.uint32, ("documents",), below="documents"),
+    "order": Member(np.uint32, ("bands", "compared"), below="documents"),
+}
+_PAIRS = {
+    "left": Member(np.uint32, ("pairs",), below="documents"),
+    "right": Member(np.uint32, ("pairs",), below="documents"),
+    "similarity": Member(np.float64, ("pairs",)),
+}
+_CLUSTERS = {
+    "representative": Member(np.uint32, ("documents",)),  # or _NONE
+    "similarity": Member(np.float64, ("documents",)),
+}
 
 # --- bands.npz ----------------------------------------------------------------------------------
 
@@ -73,18 +87,14 @@ def load_index(
         assert collection.sketch is not None
         params = BandParams.from_json(artifact.header["bands"])
         plan = band_plan.plan_bands(collection.sketch.perms, params)
-        n = len(collection.documents)
-        order = artifact.arrays["order"]
-        duplicate_of = read_column(artifact, "firsts", np.uint32, n, below=n).astype(np.int64)
+        sizes = {"documents": len(collection.documents), "bands": plan.bands}
+        stored = check_arrays(artifact, _BANDS, sizes)
+        order, duplicate_of = stored["order"], stored["firsts"].astype(np.int64)
         represent = np.array_equal(duplicate_of[duplicate_of], duplicate_of)
         refuse_if(not represent, "what represents others does not represent itself")
-        fits = order.ndim == 2 and len(order) == plan.bands and order.shape[1] <= n
-        refuse_if(not fits or order.dtype != np.uint32, "shapes or types do not fit")
         if verify:
-            is_there = order.max(initial=0) < max(n, 1)
-            refuse_if(not is_there, "it names documents that are not there")
-            is_compared = (duplicate_of == np.arange(n)) & (collection.sizes > 0)
-            fits = order.shape[1] == np.count_nonzero(is_compared)
+            is_compared = (duplicate_of == np.arange(len(duplicate_of))) & (collection.sizes > 0)
+            fits = sizes["compared"] == np.count_nonzero(is_compared)
             fits = fits and all(is_compared[band].all() for band in order)
             refuse_if(not fits, "its buckets are of other documents")
         assert collection.signatures is not None
@@ -124,9 +134,7 @@ def load_pairs(store: Store, collection: Collection) -> StoredPairs | None:
             return None
         header, n = artifact.header, len(collection.documents)
         bands, params = BandParams.from_json(header["bands"]), PairParams.from_json(header["pairs"])
-        left = read_column(artifact, "left", np.uint32)
-        right = read_column(artifact, "right", np.uint32, len(left), below=n)
-        similarity = read_column(artifact, "similarity", np.float64, len(left))
+        left, right, similarity = check_arrays(artifact, _PAIRS, {"documents": n}).values()
         in_range = (similarity >= bands.threshold) & (similarity <= 1)
         refuse_if(not (left < right).all() or not in_range.all(), "they are no pairs")
         counts = header["candidates"], header["planned_bands"], header["planned_rows"]
@@ -180,8 +188,7 @@ def load_clusters(
         if artifact is None or not _says(artifact.header, expected):
             return None
         n = len(collection.documents)
-        stored = read_column(artifact, "representative", np.uint32, n)
-        similarity = read_column(artifact, "similarity", np.float64, n)
+        stored, similarity = check_arrays(artifact, _CLUSTERS, {"documents": n}).values()
         representative = np.where(stored == _NONE, -1, stored.astype(np.int64))
         compared = collection.sizes > 0
         own = representative[compared]

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from lshdup.lsh.samples import sample_sets
 from lshdup.params import ShingleParams
 from lshdup.store import npz
-from lshdup.store.members import are_offsets, damage_explained, read_column, refuse_if
+from lshdup.store.members import Member, check_arrays, damage_explained, declare_sets, refuse_if
 from lshdup.store.store import Store
 from lshdup.utils.frozen import dataclass
 from lshdup.utils.ragged import RaggedSets
+
+_SAMPLES = {"fingerprints": Member(np.uint64, ("sets",), is_ascending=True), **declare_sets("sets")}
 
 _REMEDY = "delete it: it is made again from the documents"
 
@@ -76,12 +78,7 @@ def load_samples(store: Store, shingle: ShingleParams) -> StoredSamples | None:
 
 def read_samples(artifact: npz.Artifact, rate: int, seed: int) -> StoredSamples:
     """Return the samples that an artifact holds. Errors: one of `DAMAGED`."""
-    prints = read_column(artifact, "fingerprints", np.uint64)
-    values = read_column(artifact, "values", np.uint64)
-    offsets = artifact.arrays["offsets"]
-    fits = are_offsets(offsets, len(values)) and len(offsets) == len(prints) + 1
-    refuse_if(not fits, "its samples do not fit")
-    refuse_if((prints[1:] <= prints[:-1]).any(), "its fingerprints are not in order")
+    prints, values, offsets = check_arrays(artifact, _SAMPLES, {}).values()
     samples = RaggedSets(values, offsets)
     whole = sample_sets(samples, rate, seed)
     refuse_if(len(whole.values) != len(values), "its samples have elements of another rate")

@@ -176,6 +176,8 @@ def _decode_text(data: bytes, path: bytes, params: ShingleParams) -> Text:
 
 def decode_mails(mails: list[bytes], params: ShingleParams, limits: FormatLimits) -> list[Text]:
     """Decode mails together, which is much faster than one by one. For any thread."""
+    if not mails:
+        return []
     from lshdup.text.office_processes import extract_all, mail_type
 
     found = extract_all(mails, mail_type(MailRules.of(params)), limits)

@@ -1,7 +1,7 @@
 """A fuzzer: `python -m tests.fuzz`. Random and mutated input for everything that reads bytes which
 lshdup did not write.
 
-texts.py, html.py, ids.py and artifacts.py each hold one target: a function that is given a seeded
+texts.py, html.py, ids.py, parquet.py and artifacts.py each hold one target: a function that is given a seeded
 generator and a number of inputs, tries them, and returns a `Tally`. The test suite runs them for
 seconds (tests/test_fuzz.py), the command for as long as it is told to.
 """

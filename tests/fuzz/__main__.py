@@ -15,7 +15,7 @@ import time
 
 from tests.fuzz import Tally, guided
 
-TARGETS = ("texts", "html", "ids", "artifacts")
+TARGETS = ("texts", "html", "ids", "parquet", "artifacts")
 
 #: More than any target needs, so that an absurd number in an artifact does not swap the machine to
 #: a halt.
@@ -35,6 +35,10 @@ def target(name, folder):
         from tests.fuzz.ids import Ids
 
         return Ids()
+    if name == "parquet":
+        from tests.fuzz.parquet import Parquet
+
+        return Parquet(folder)
     from tests.fuzz.artifacts import Artifacts
 
     return Artifacts(folder)
@@ -92,7 +96,7 @@ def main():
     )
     options = parser.parse_args()
     failed = False
-    for name in options.only or TARGETS:
+    for name in options.only or (guided.TARGETS if options.atheris else TARGETS):
         if options.atheris:
             well, line = guided.run(name, round(options.seconds), options.runs, options.seed)
             print(line, flush=True)

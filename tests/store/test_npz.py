@@ -13,7 +13,7 @@ import pytest
 from lshdup.errors import ArtifactError
 from lshdup.store import npz
 from lshdup.store.checksums import is_lazy
-from lshdup.store.members import are_offsets
+from lshdup.store.members import Member, check_arrays, declare_sets
 from lshdup.utils import scratch
 from tests.conftest import ROOT
 
@@ -108,12 +108,47 @@ def test_a_damaged_row_is_refused_whichever_way_it_is_read(path, monkeypatch, wa
             OF_ROWS[way](lazy(), other)
 
 
-def test_offsets_that_are_none():
-    """Forged ones, with checksums that are right: kernels rely on them."""
-    assert are_offsets(np.array([0, 2, 2, 7]), 7)
-    for wrong in ([1, 7], [0, 5, 3, 7], [0, 2], [], [[0, 7]]):
-        assert not are_offsets(np.array(wrong, np.int64), 7)
-    assert not are_offsets(np.array([0, 7], np.int32), 7)
+VALUES = np.arange(7, dtype=np.uint64)
+
+
+@pytest.mark.parametrize(
+    ("member", "good", "wrong"),
+    [
+        (Member(np.int64, ("n",)), [[5, 5, 9]], [[1, 2], [[1, 2, 3]], [1.0, 2.0, 3.0], []]),
+        (Member(np.int64, ("n", 2)), [[[1, 2]] * 3], [[[1, 2, 3]] * 3, [[1, 2]] * 2, [1, 2, 3]]),
+        (Member(np.int64, ("n",), below="n"), [[2, 0, 0]], [[0, 0, 3], [0, -1, 0]]),
+        (Member(np.int64, ("new",), below=9), [[8], [], [0] * 99], [[9], [-1]]),
+        (Member(np.int64, ("new",), is_ascending=True), [[], [3, 5]], [[5, 3], [3, 3]]),
+        (
+            Member(np.int64, ("n",), offsets_of="values"),
+            [[0, 2, 2, 7], [0, 0, 0, 7]],
+            [[1, 2, 2, 7], [0, 5, 3, 7], [0, 2, 2, 2], [0, 7], [], [[0, 2, 2, 7]]],
+        ),
+        (Member(np.int64, ("m",), offsets_of="values"), [[0, 7]], [[], [7], [-7, 7], [0, 9, 7]]),
+    ],
+)  # fmt: skip
+def test_arrays_are_what_their_use_needs(member, good, wrong):
+    """Forged ones have checksums that are right, and kernels rely on what is declared."""
+
+    def check(values):
+        array = np.array(values, float if values == [1.0, 2.0, 3.0] else np.int64)
+        check_arrays(npz.Artifact({}, {"x": array, "values": VALUES}), declared, {"n": 3})
+
+    declared = {"x": member} | ({"values": Member(np.uint64, (7,))} if member.offsets_of else {})
+    for values in good:
+        check(values)
+    for values in wrong:
+        with pytest.raises(ValueError, match=r"x (do not fit|has numbers of|are not in order)"):
+            check(values)
+
+
+def test_sizes_of_an_artifact_are_those_of_its_first_arrays():
+    sizes = {}
+    sets = {"values": VALUES, "offsets": np.array([0, 7])}
+    assert check_arrays(npz.Artifact({}, sets), declare_sets("sets"), sizes) == sets
+    assert sizes == {"elements": 7, "sets": 1}
+    with pytest.raises(KeyError, match="offsets"):
+        check_arrays(npz.Artifact({}, {"values": VALUES}), declare_sets("sets"), {})
 
 
 def test_members_are_aligned_and_mapped_not_written_back(path):
