@@ -19,6 +19,7 @@ from lshdup.matching.clusters import choose_representatives
 from lshdup.params import BandParams, ShingleParams, SketchParams
 from lshdup.store import npz
 from lshdup.text.decoding import decode
+from lshdup.utils.forms import Form
 from lshdup.utils.ragged import RaggedSets, StringTable
 from tests.conftest import ROOT, require
 from tests.fuzz import guided
@@ -149,7 +150,9 @@ def test_rows_of_comments_are_read_once():
     would end.
     """
     assert decode(b"<!---->" * 500 + b"text", b"a.txt").utf8.startswith(b"<!---->")
-    assert decode(b"<!----> \n" * 400 + b"<html>text", b"a.txt").utf8 == b"text"
+    page = b"<!----> \n" * 400 + b"<html>text"
+    assert decode(page, b"a.txt").form == Form.MARKUP
+    assert decode(page, b"a.txt", ShingleParams(markup="visible")).utf8 == b"text"
 
 
 @pytest.mark.parametrize(

@@ -247,7 +247,10 @@ def test_exact_pairs_across_need_no_bands(run, here):
 @pytest.mark.parametrize(
     ("options", "again"),
     [
-        (("--ignore-common", "0.5"), ("clusters", "d", "--ignore-common", "0.5")),
+        (
+            ("--ignore-common", "0.5", "--min-tokens", "1"),
+            ("clusters", "d", "--ignore-common", "0.5", "--min-tokens", "1"),
+        ),
         ((), ("clusters", "d")),
         (("--check-content",), ("clusters",)),
         ((), ("pairs",)),

@@ -73,7 +73,7 @@ def test_the_main_commands(tmp_path, lacking, run):
 
 def test_office_documents_and_mails_are_refused_politely_without_processes(tmp_path):
     mail = "From: a@example.org\nTo: b@example.org\nSubject: x\n\nA text of a mail.\n"
-    (tmp_path / "mail").write_text(mail)
+    (tmp_path / "a.eml").write_text(mail)
     (tmp_path / "b.txt").write_text("one two three four")
     said = run_without(WINDOWS, "pairs", ".", "-v", "--no-store", folder=tmp_path).stderr.decode()
     assert "office documents and mails are read on Linux and macOS only" in said
