@@ -155,23 +155,20 @@ def _show(lines: str) -> None:
 
 
 def program() -> NoReturn:
-    """Run the command line and end the process at once.
+    """Run the command line and end the process at once. `lshdup.__main__` handled Ctrl-C so far.
 
     Python's own clean-up of all objects would take as long as a query does. `open_session` turns
     the garbage collector on again: what is imported before is no garbage.
     """
     gc.disable()
     try:
-        # A shell may have set SIGINT to be ignored.
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             signal.signal(signal.SIGINT, _end_interrupted)
         main()
     except SystemExit as done:
         # All is printed: an interrupt must not change the exit code any more.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         os._exit(done.code if isinstance(done.code, int) else OK)
-    except KeyboardInterrupt:  # before the handler was there
-        _end_interrupted(signal.SIGINT, None)
     os._exit(OK)
 
 
