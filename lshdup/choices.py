@@ -8,10 +8,11 @@ STORED_SCHEMES = SCHEMES[:2]
 VERIFY = ("exact", "estimate")
 MEASURES = ("jaccard", "containment")
 SAME, MAIL_QUOTES = ("bytes", "text"), ("keep", "drop")
+MARKUP = ("auto", "visible", "keep")  # of `--markup`
 LINKAGES = ("representative", "single")
 #: Rules of `--keep`, and what each keeps.
 KEEP = {
-    "shortest-path": "the shortest path (fewest folders, then the shortest name)",
+    "shortest-path": "the shortest path (no name of a copy, then fewest folders and characters)",
     "first": "the first as DOCS were named",
     "central": "the most similar to all others of its group",
     "longest": "the longest",

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from dataclasses import field, fields, replace
 from typing import Any, Self
 
-from lshdup.choices import HASHES, KEEP, LINKAGES, MAIL_QUOTES, MEASURES, SCHEMES, TOKENS, VERIFY
+from lshdup import choices
 from lshdup.errors import ParameterError
 from lshdup.utils.frozen import dataclass
 
@@ -146,6 +146,9 @@ class ShingleParams(_Params):
     normalize : NFKC.
     keep_case : no case folding.
     encoding : forced on every document; empty: recognised.
+    markup : which documents are read as HTML, of which the visible text counts: auto, files named
+        or begun so, and no records; visible, all that look like HTML; keep, none.
+    mail : read every document that begins with mail headers as a mail.
     mail_headers : the text of a mail has all header fields, not only the subject.
     mail_quotes : keep or drop lines quoted from an earlier mail, and the signature.
     hash : mix64 (64 bits), or poly31 (the 32-bit hash of the lecture, R2; characters only).
@@ -161,6 +164,8 @@ class ShingleParams(_Params):
     normalize: bool = True
     keep_case: bool = False
     encoding: str = ""
+    markup: str = "auto"
+    mail: bool = False
     mail_headers: bool = False
     mail_quotes: str = "keep"
     hash: str = "mix64"
@@ -177,9 +182,10 @@ class ShingleParams(_Params):
         )
         is_mix = self.hash == "mix64"
         _check(not self.key or is_mix, "--hash poly31 takes no key", "leave --hash-key out")
-        _check_choice("--tokens", self.tokens, TOKENS)
-        _check_choice("--hash", self.hash, HASHES)
-        _check_choice("--mail-quotes", self.mail_quotes, MAIL_QUOTES)
+        _check_choice("--tokens", self.tokens, choices.TOKENS)
+        _check_choice("--hash", self.hash, choices.HASHES)
+        _check_choice("--markup", self.markup, choices.MARKUP)
+        _check_choice("--mail-quotes", self.mail_quotes, choices.MAIL_QUOTES)
         _check(
             0 <= self.min_tokens < LONGEST,
             f"--min-tokens is {self.min_tokens}; it must be from 0 to {LONGEST - 1}",
@@ -223,6 +229,9 @@ def key_name(secret: bytes) -> str:
     return hashlib.blake2b(secret, digest_size=16, person=b"lshdup key name").hexdigest()
 
 
+DEFAULT_SHINGLE = ShingleParams()
+
+
 @dataclass(frozen=True)
 class FilterParams(_Params):
     """Which shingles are filtered from every set before documents are compared.
@@ -259,7 +268,7 @@ class SketchParams(_Params):
     seed: int = 1
 
     def __post_init__(self) -> None:
-        _check_choice("--scheme", self.scheme, SCHEMES)
+        _check_choice("--scheme", self.scheme, choices.SCHEMES)
         _check(
             1 <= self.perms <= MAX_PERMS,
             f"--perms is {self.perms}; it must be from 1 to {MAX_PERMS}",
@@ -310,8 +319,8 @@ class PairParams(_Params):
     measure: str = "jaccard"
 
     def __post_init__(self) -> None:
-        _check_choice("--verify", self.verify, VERIFY)
-        _check_choice("--measure", self.measure, MEASURES)
+        _check_choice("--verify", self.verify, choices.VERIFY)
+        _check_choice("--measure", self.measure, choices.MEASURES)
         _check(self.max_bucket >= 0, f"--max-bucket is {self.max_bucket}; it must be at least 1")
 
 
@@ -322,8 +331,8 @@ class ClusterParams(_Params):
     linkage : "representative": every member is similar enough to the document that is kept;
         "single": chains of pairs connect.
     keep : one of KEEP; empty: "first" if all documents are records, otherwise "shortest-path".
-        shortest-path: the path with the fewest components, then no ending of a backup, then the
-        shortest last component in characters; of one file the first record. first: as documents
+        shortest-path: the path with the fewest components that are named as copies are, then the
+        fewest components, then characters; of one file the first record. first: as documents
         were named, whole files before parts, and within a file. central: the largest sum of
         similarities to all documents of the cluster. longest, shortest: most or fewest shingles.
         newest, oldest: time of the file. path-order: byte order of the names. Ties go to the first
@@ -338,9 +347,9 @@ class ClusterParams(_Params):
     max_bucket: int = 0
 
     def __post_init__(self) -> None:
-        _check_choice("--linkage", self.linkage, LINKAGES)
+        _check_choice("--linkage", self.linkage, choices.LINKAGES)
         if self.keep:
-            _check_choice("--keep", self.keep, KEEP)
+            _check_choice("--keep", self.keep, choices.KEEP)
         _check(self.max_bucket >= 0, f"--max-bucket is {self.max_bucket}; it must be at least 1")
         _check(all(self.prefer), "--prefer is empty", "name a folder or a pattern")
 

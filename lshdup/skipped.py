@@ -69,6 +69,11 @@ class Reason(enum.StrEnum):
         return self in _OF_PATTERNS
 
     @property
+    def stays(self) -> bool:
+        """Whether the input exists and belongs to DOCS: whoever keeps all that stays needs it."""
+        return self not in _NOT_IN_DOCS
+
+    @property
     def is_of_row(self) -> bool:
         """Whether this is a reason of records only."""
         return self in _OF_ROWS
@@ -97,6 +102,16 @@ _PLURALS = {
     Reason.NULL_TEXT: "rows whose text is null",
 }
 _OF_PATTERNS = {Reason.EXCLUDED, Reason.NOT_INCLUDED, Reason.IGNORED, Reason.TOO_DEEP}
+#: Inputs that no option of the run takes, that do not exist, or whose name is another document's.
+_NOT_IN_DOCS = {
+    *_OF_PATTERNS,
+    Reason.HIDDEN,
+    Reason.LINK,
+    Reason.SPECIAL,
+    Reason.MISSING,
+    Reason.VANISHED,
+    Reason.REPEATED,
+}
 _EXPECTED = {
     *_OF_PATTERNS,
     Reason.BINARY,
@@ -163,20 +178,23 @@ class RecordLocation(NamedTuple):
 class SkippedFile:
     """A skipped file or record, remembered so that it is not read again while unchanged.
 
-    size, mtime : bytes and nanoseconds of the file.
+    size, mtime : bytes and nanoseconds of the file; -1 if it was skipped when files were found.
     record : where the record is; None for a file.
     """
 
     skipped: Skipped
-    size: int
-    mtime: int
+    size: int = -1
+    mtime: int = -1
     record: RecordLocation | None = None
 
     @property
     def is_of_list(self) -> bool:
-        """Whether a record was skipped when the records of its file were listed."""
-        record = self.record
-        return record is not None and (record.start < 0 or self.skipped.reason == Reason.REPEATED)
+        """Whether a file was skipped when files were found, or a record when those of its file were
+        listed.
+        """
+        if self.record is None:
+            return self.size < 0
+        return self.record.start < 0 or self.skipped.reason == Reason.REPEATED
 
 
 def find_reason(error: OSError) -> Reason:

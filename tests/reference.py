@@ -348,8 +348,21 @@ def candidates(signatures, bands, rows):
 def path_key(name):
     """The rank of a path for --keep shortest-path, before the byte order: small is preferred."""
     parts = [part for part in name.split("/") if part not in ("", ".")]
-    ending = name.lower().rstrip("0123456789")
-    backup = ending.endswith(
-        (".bak", ".old", ".orig", ".sav", ".save", ".tmp", ".backup", ".copy", "~")
-    )
-    return len(parts), backup, len(parts[-1])
+    return sum(map(is_named_as_copy, parts)), len(parts), len(name.removeprefix("./"))
+
+
+def is_named_as_copy(part):
+    """Whether a name is one of a copy, or of a folder to park files, in English."""
+    part = part.lower()
+    whole = part.rstrip("0123456789")
+    if whole.endswith((".bak", ".old", ".orig", ".sav", ".save", ".tmp", ".backup", ".copy", "~")):
+        return True
+    stem, numbered = part, False
+    for _ in range(3):
+        head, bracket, number = stem.removesuffix(")").rpartition("(")
+        if bracket and stem.endswith(")") and number.isdigit() and len(number) < 4:
+            stem, numbered = head.rstrip(" "), True
+        if stem.endswith(("copy", "backup", "old", "tmp", "temp", "bak")) or numbered:
+            return True
+        stem = stem.rpartition(".")[0]
+    return part in ("desktop", "downloads", "new folder", "untitled folder")

@@ -6,7 +6,7 @@ import sys
 import textwrap
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
@@ -72,6 +72,8 @@ class Console:
         self.compared_nothing = False
         self.skipped_counts: Counter[str] = Counter()
         self.other_skipped_counts: Counter[str] = Counter()
+        #: notified of each skipped input
+        self.on_skipped: Callable[[Skipped], None] = lambda _: None
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
@@ -145,6 +147,7 @@ class Console:
 
     def _count_skipped(self, what: "Skipped", counts: Counter[str]) -> None:
         counts[str(what.reason)] += 1
+        self.on_skipped(what)
         if what.is_error:
             self._errors += 1
         if self._verbose > what.reason.is_of_pattern:

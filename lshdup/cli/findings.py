@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from lshdup import choices
 from lshdup.cli.console import Console
 from lshdup.cli.messages import say_collection
-from lshdup.utils.messages import chance, count_of, printable
+from lshdup.params import ClusterParams
+from lshdup.utils.messages import chance, count_of, join_names, printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -147,16 +149,37 @@ def describe_likeness(threshold: float, same: str | None, measure: str = "jaccar
     return f"of the same {same}" if same else f"of {likeness} {threshold:g} or more"
 
 
+def describe_rule(rule: ClusterParams, documents: "DocumentList") -> str:
+    """Return which document of a group is kept."""
+    import numpy as np
+
+    from lshdup.documents.preference import default_keep
+
+    keep = rule.keep or default_keep(documents)
+    parts = [choices.KEEP[keep]]
+    if keep != "first" and 0 < documents.are_parts(np.arange(len(documents))).sum() < len(
+        documents
+    ):
+        parts = [f"whole files before parts of files, then {choices.KEEP[keep]}"]
+    if rule.prefer:
+        parts.append(f"preferring {join_names(rule.prefer)}")
+    if rule.linkage != ClusterParams().linkage:
+        parts.append(f"linkage {rule.linkage}")
+    return ", ".join(parts)
+
+
 def warn_of_changes(
     session: "Session", documents: "DocumentList", named: "NDArray[np.int64]"
-) -> None:
+) -> "NDArray[np.int64]":
     """Warn before an answer from the store alone of its documents that were deleted or changed.
 
     named : int64 array, the documents of the answer.
+
+    Returns the documents of the warning.
     """
     request, console = session.request, session.console
     if request.documents or request.check_files:
-        return
+        return named[:0]
     changed = documents.changed(named)
     if len(changed):
         console.warn(
@@ -165,3 +188,4 @@ def warn_of_changes(
         )
         for name in documents.typed_names(changed) if console.is_verbose else ():
             console.detail(f"{printable(name)}: deleted or changed since the last run")
+    return changed

@@ -22,8 +22,8 @@ OPTION_GROUPS = {
     "Output": ("format_", "header", "max_rows", "nul", "output", "plot"),
     "Documents": (
         "files_from", "files0_from", "include", "exclude", "gitignore", "max_depth", "hidden",
-        "follow", "encoding", "mail_headers", "mail_quotes", "text_field", "id_field", "archives",
-        "split", "min_tokens", "max_bytes", "check_content", "check_files",
+        "follow", "encoding", "markup", "mail", "mail_headers", "mail_quotes", "text_field",
+        "id_field", "archives", "split", "min_tokens", "max_bytes", "check_content", "check_files",
     ),
     "Running": ("store", "no_store", "replace_store", "jobs", "memory", "verbose", "quiet",
                 "progress", "color"),

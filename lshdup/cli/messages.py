@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from lshdup.cli.session import Session
     from lshdup.collection.collection import Collection
+    from lshdup.params import ShingleParams
 
 
 def say_collection(
@@ -41,6 +42,8 @@ def say_collection(
     line = _last_run(collection) if collection.read is None else count_of(n, "document")
     if collection.read is not None and not whole:
         line += describe_docs(collection.documents.typed_docs())
+    forms = collection.count_forms()
+    line += describe_forms(forms, collection.documents.count_members())
     if whole:
         line += f" -> {count_of(int(collection.sizes.sum()), unit)}"
     if whole and collection.sketch is not None:
@@ -49,15 +52,17 @@ def say_collection(
     if collection.read is not None and unread > 0:
         line += f"; {count_of(collection.read, 'document')} read, {unread:,} unchanged"
     duration = console.duration_of("documents")
-    empty, small = collection.unfiltered_sizes == 0, collection.has_few_tokens()
-    few = f"fewer than {count_of(collection.shingle.min_tokens, 'token')}"
+    empty = find_empty(collection)
+    (_, no_tokens), (few, few_tokens), (_, only_common) = empty.items()
     console.say(
-        f"{line}{duration * whole}{_describe_empty(empty & ~small, 'without tokens')}"
-        f"{_describe_empty(small, f'with {few}')}"
+        f"{line}{duration * whole}{_describe_empty(no_tokens, 'without tokens')}"
+        f"{_describe_empty(few_tokens, f'with {few}')}"
     )
-    _name_empty(console, collection, empty & ~small, "no tokens")
-    _name_empty(console, collection, small, few)
-    _say_filter(console, collection)
+    _say_filter(console, collection, only_common)
+    for why, which in empty.items() if console.is_verbose else ():
+        for name in collection.documents.typed_names(which):
+            console.detail(f"{printable(name)}: {why}")
+    say_forms(console, forms, collection.shingle)
     # A run that reads no document repeats nothing about documents without -v.
     if collection.read is not None or console.is_verbose:
         notes = collection.notes
@@ -123,7 +128,7 @@ def say_if_nothing(session: "Session", collection: "Collection", least: int) -> 
     skipped = (
         session.console.skipped_counts
         if documents
-        else Counter(str(each.skipped.reason) for each in collection.skipped)
+        else Counter(str(each.skipped.reason) for each in collection.list_skipped())
     )
     warn_if_nothing(
         session.console,
@@ -197,6 +202,54 @@ def _reasons(counts: Counter[str]) -> str:
     return ", ".join(Reason(reason).counted(count) for reason, count in sorted(counts.items()))
 
 
+def describe_forms(forms: "Mapping[int, int]", members: int = 0) -> str:
+    """Return how many documents were read as HTML or office documents, or from archives, behind a
+    comma; "" if none were, or if all are pages named so.
+
+    forms : number of documents by `utils.forms.Form`.
+    members : number of documents that are members of archives.
+    """
+    from lshdup.utils.forms import Form
+
+    named = forms.get(Form.NAMED_PAGE, 0)
+    pages = 0 if named == sum(forms.values()) else forms.get(Form.PAGE, 0) + named
+    office = forms.get(Form.OFFICE, 0)
+    counts = (
+        (members, "from archives"),
+        (pages, "read as HTML"),
+        (office, f"read as office document{'s' * (office > 1)}"),
+    )
+    return "".join(f", {count:,} {what}" for count, what in counts if count)
+
+
+def say_forms(console: Console, forms: "Mapping[int, int]", shingle: "ShingleParams") -> None:
+    """Say how many documents were read as mail, and which look like mail or HTML and were not.
+
+    forms : of `describe_forms`.
+    """
+    from lshdup.utils.forms import Form
+
+    what = "all headers and the body" if shingle.mail_headers else "subject and body"
+    visible = "; --markup visible compares what a reader sees" if shingle.markup == "auto" else ""
+    for form, one, many, rest in (
+        (Form.MAIL, "read as mail:", "read as mail:", f" {what} are compared"),
+        (
+            Form.HEADERS,
+            "begins with mail headers and is compared whole",
+            "begin with mail headers and are compared whole",
+            f"; --mail compares {what}",
+        ),
+        (
+            Form.MARKUP,
+            "looks like HTML and is compared with its markup",
+            "look like HTML and are compared with their markup",
+            visible,
+        ),
+    ):
+        if count := forms.get(form, 0):
+            console.say(f"{count_of(count, 'document')} {one if count == 1 else many}{rest}")
+
+
 def say_guesses(console: Console, guesses: "Mapping[str, int]") -> None:
     """Say which encodings were detected, given the number of documents for each."""
     encodings: Counter[str] = Counter()
@@ -214,8 +267,9 @@ def say_guesses(console: Console, guesses: "Mapping[str, int]") -> None:
 
 
 def _say_skipped_before(console: Console, collection: "Collection") -> None:
-    """Name the files that an earlier run skipped because of their content."""
-    skipped = [each.skipped for each in collection.skipped]
+    """Name the files and records that an earlier run skipped."""
+    every = (each.skipped for each in collection.list_skipped())
+    skipped = [each for each in every if each.reason != Reason.CHANGED]
     for each in skipped:
         console.name_skipped(each)
     if skipped:
@@ -225,21 +279,25 @@ def _say_skipped_before(console: Console, collection: "Collection") -> None:
         )
 
 
-def _describe_empty(empty: "NDArray[np.bool_]", what: str) -> str:
+def find_empty(collection: "Collection") -> "dict[str, NDArray[np.int64]]":
+    """Return the documents that are not compared, as their sets are empty, by reason."""
+    few_tokens, is_empty = collection.has_few_tokens(), collection.unfiltered_sizes == 0
+    return {
+        "no tokens": (is_empty & ~few_tokens).nonzero()[0],
+        f"fewer than {count_of(collection.shingle.min_tokens, 'token')}": few_tokens.nonzero()[0],
+        "only common shingles": (~is_empty & (collection.sizes == 0)).nonzero()[0],
+    }
+
+
+def _describe_empty(empty: "NDArray[np.int64]", what: str) -> str:
     """Return how many documents have an empty set and are not compared, behind a semicolon."""
-    count = count_of(int(empty.sum()), "document")
-    return f"; {count} {what}: not compared (-v names them)" if empty.any() else ""
+    count = count_of(len(empty), "document")
+    return f"; {count} {what}: not compared (-v names them)" if len(empty) else ""
 
 
-def _name_empty(
-    console: Console, collection: "Collection", empty: "NDArray[np.bool_]", why: str
+def _say_filter(
+    console: Console, collection: "Collection", only_common: "NDArray[np.int64]"
 ) -> None:
-    """Name with -v the documents that have an empty set."""
-    for name in collection.documents.typed_names(empty.nonzero()[0]) if console.is_verbose else ():
-        console.detail(f"{printable(name)}: {why}")
-
-
-def _say_filter(console: Console, collection: "Collection") -> None:
     """Say which shingles the filter removed, and how many documents have no others."""
     shingle_filter, unfiltered = collection.shingle_filter, collection.unfiltered_sizes
     if shingle_filter is None:
@@ -255,9 +313,7 @@ def _say_filter(console: Console, collection: "Collection") -> None:
         parts.append(f"{len(shingle_filter.common):,} of more than {many}")
     before = int(unfiltered.sum())
     share = 1 - int(collection.sizes.sum()) / before if before else 0.0
-    empty = (collection.sizes == 0) & (unfiltered > 0)
     console.say(
         f"removed shingles: {' and '.join(parts)}, {chance(share)} of all in the documents"
-        f"{_describe_empty(empty, 'with only common shingles')}"
+        f"{_describe_empty(only_common, 'with only common shingles')}"
     )
-    _name_empty(console, collection, empty, "only common shingles")

@@ -11,7 +11,7 @@ from lshdup import choices, params
 from lshdup.cli.columns import describe
 from lshdup.cli.help import F, plain_option
 from lshdup.cli.output.target import ANNOTATIONS, FORMATS
-from lshdup.cli.types import Level, Lines, Listed, Pattern, Share, Size
+from lshdup.cli.types import Level, Lines, Listed, OutputPath, Pattern, Share, Size
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
 from lshdup.utils.memory import LEAST_LIMIT
 
@@ -59,7 +59,7 @@ documents_options = _stack(
     option("--include", multiple=True, metavar="GLOB",
            help="Only files that match, by name, path or folder, as in .gitignore; repeatable."),
     option("--exclude", multiple=True, metavar="GLOB",
-           help="Nothing that matches; repeatable."),
+           help="None that match; repeatable."),
     option("--gitignore", is_flag=True, help="Use .gitignore files."),
     option("--max-depth", type=click.IntRange(1), metavar="N", show_default="any",
            help="1: only files directly in DOCS; 2: also one folder down."),
@@ -75,8 +75,8 @@ documents_options = _stack(
            metavar="BYTES",
            help="Leave out larger files, and report them."),
     option("--text-field", default="", metavar="NAME", show_default=params.DEFAULT_TEXT_FIELD,
-           help="Field of JSON Lines, CSV and Parquet with the text of a row (a.b: b in a; a,b: "
-                "both); such files in folders are rows then too."),
+           help="Field with the text of a row of JSON Lines, CSV or Parquet, in folders too (a.b: "
+                "b in a; a,b: both)."),
     option("--id-field", default="", metavar="NAME", show_default="FILE:ROW",
            help="Field with the name of a row: a string or integer, each once."),
     option("--archives", is_flag=True,
@@ -102,9 +102,12 @@ text_options = _stack(
     option("--encoding", default="", metavar="NAME",
            show_default="UTF-8, byte-order marks, else detected",
            help="Read every document as this."),
+    option("--markup", type=click.Choice(choices.MARKUP), default=_SHINGLE.markup,
+           metavar="HOW", help="Of HTML: auto, visible (rows too), or keep the tags."),
+    option("--mail", is_flag=True, help="Text with mail headers is mail."),
     option("--mail-headers", is_flag=True, help="All headers of mails."),
     option("--mail-quotes", type=click.Choice(choices.MAIL_QUOTES), default=_SHINGLE.mail_quotes,
-           metavar="keep|drop", help="Of mails: quotes and signatures."),
+           metavar="keep|drop", help="Quoted lines."),
 )  # fmt: skip
 
 shingle_options = _stack(
@@ -246,9 +249,10 @@ def _keep_options(*left_out: str) -> Callable[[F], F]:
     return _stack(
         option("--keep", type=click.Choice([each for each in choices.KEEP if each not in left_out]),
                show_default="shortest-path; of records first",
-               help="Which of a group to keep: the shortest path (fewest folders, no .bak, "
-                    f"shortest name); the first as DOCS were named; {central}the longest "
-                    "or shortest; the newest or oldest; the first in byte order."),
+               help="Which of a group to keep: the shortest path (no name of a copy, fewest "
+                    "folders, then characters); the first as DOCS were named; "
+                    f"{central}the longest or shortest; the newest or oldest; the first in byte "
+                    "order."),
         option("--prefer", multiple=True, metavar="GLOB",
                help="Documents below this folder, or whose name or path matches, win before "
                     "--keep; repeatable, the first is strongest."),
@@ -314,7 +318,7 @@ _layout_options = _stack(
     plain_option("-0", "--null", "nul", is_flag=True,
                  help="NUL after every field, for xargs -0."),
     # A str, because Spark takes URIs: a Path would make one slash of two.
-    plain_option("-o", "--output", type=click.Path(readable=False, path_type=str), metavar="FILE",
+    plain_option("-o", "--output", type=OutputPath(str), metavar="FILE",
                  help="Write there instead. The ending .tsv, .csv, .json, .jsonl or .ndjson says "
                       "the format, unless --format is typed."),
 )  # fmt: skip
@@ -336,7 +340,7 @@ def _check_plot(ctx: click.Context, _: click.Parameter, path: Path | None) -> Pa
 
 plot_option = plain_option(
     "--plot",
-    type=click.Path(readable=False, path_type=Path),
+    type=OutputPath(Path),
     metavar="FILE",
     callback=_check_plot,
     help="Draw it too: FILE.png, .svg or .pdf.",

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.documents.document_list import DocumentList
     from lshdup.matching.sameness import Prints
 
 
@@ -102,12 +101,6 @@ def group_layout(target: Target) -> Layout | None:
     from lshdup.cli.output.tables import groups
 
     return None if target.header else groups
-
-
-def name_documents(chosen: "NDArray[np.int64]", documents: "DocumentList") -> "Iterator[Piece]":
-    """Yield pieces of one column, the names of documents."""
-    for start in range(0, len(chosen), PIECE_ROWS):
-        yield (documents.typed_names(chosen[start : start + PIECE_ROWS]),)
 
 
 #: Names that are kept: more are made again for each piece that they are in.

@@ -4,7 +4,7 @@ import gc
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
 from functools import partial
@@ -16,6 +16,7 @@ import click
 from lshdup import params
 from lshdup.cli.conflicts import is_set, refuse, refuse_without_documents, refuse_without_store
 from lshdup.cli.console import Console
+from lshdup.cli.output.files import Outputs
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import (
     DEFAULT_STORE,
@@ -40,16 +41,20 @@ if TYPE_CHECKING:
 #: Bytes from which on the size of a store is said.
 _LARGE_STORE = 100 << 20
 
+#: Of `open_session`.
+Accept = Callable[["DocumentList", bool], Iterable[tuple[str, str]]]
+
 _PARAMS: tuple[Any, ...] = (ShingleParams, FilterParams, SketchParams, BandParams)
 
 
 @dataclass(frozen=True)
 class Session:
-    """A command's console, workspace and request."""
+    """A command's console, workspace, request, and the files that it is to write."""
 
     console: Console
     workspace: "Workspace"
     request: Request
+    outputs: Outputs
 
     def load_last_collection(self) -> "Collection | None":
         """Load the collection of the last run, to look names up in; None without a usable one."""
@@ -68,17 +73,19 @@ def resume_collecting() -> None:
 
 @contextmanager
 def open_session(
-    ctx: click.Context,
-    options: dict[str, Any],
-    accept: Callable[["DocumentList", bool], None] = lambda _documents, _read: None,
+    ctx: click.Context, options: dict[str, Any], accept: Accept = lambda _documents, _read: ()
 ) -> Iterator[Session]:
     """Check the options of a command, and open a console and a workspace for them.
+
+    accept : notified as `Request.accept`; returns options and the files that they name, as far as
+        only the documents say which these are.
 
     Errors: ParameterError or InputError, before NumPy and LLVM are loaded.
     """
     console = Console.of(options)
     with console:
         explicit, documents, files = read_parameters(ctx, options, console)
+        outputs = Outputs.of(ctx)
 
         from lshdup.kernels.jit import expect, notify_of_waits
         from lshdup.store.store import nearest_store, refuse_link
@@ -87,12 +94,10 @@ def open_session(
         from lshdup.workspace.workspace import Workspace
 
         resume_collecting()
-        output = options.get("output")
-        if output is not None:
-            from lshdup.documents.rewriting.targets import refuse_file
-
-            refuse_file(Path(output), filter(None, map(options.get, ("a", "b", "show"))))
-            refuse_file(Path(output), options.get("docs", ()))
+        everything = replace(files, include=(), exclude=())
+        outputs.refuse_below("", documents, files)
+        outputs.refuse_below("--against", options.get("against", ()), everything)
+        outputs.refuse_below("--template", options.get("templates", ()), DocumentParams())
         above = None
         if options["store"] is None:
             above = nearest_store()
@@ -125,33 +130,22 @@ def open_session(
             jobs,
             options.get("check_content", False),
             tuple(options.get("templates", ())),
-            accept=partial(_accept, output, accept),
-            accept_other=partial(_refuse_output, output),
+            accept=partial(_accept, outputs, accept),
+            accept_other=outputs.refuse_documents,
             check_files=options.get("check_files", False),
             replace_store=options.get("replace_store", False),
             memory=options.get("memory") or default_limit(),
         )
-        yield Session(console, workspace, request)
+        yield Session(console, workspace, request, outputs)
         if documents and workspace.store is not None:
             _say_size(console, workspace.store)
 
 
-def _accept(
-    output: str | Path | None,
-    accept: Callable[["DocumentList", bool], None],
-    documents: "DocumentList",
-    read: bool,
-) -> None:
-    """Raise before the work if the output is a document, or if a command refuses the documents."""
-    _refuse_output(output, documents)
-    accept(documents, read)
-
-
-def _refuse_output(output: str | Path | None, documents: "DocumentList") -> None:
-    if output is not None:
-        from lshdup.documents.rewriting.targets import refuse_document
-
-        refuse_document(Path(output), documents)
+def _accept(outputs: Outputs, accept: Accept, documents: "DocumentList", read: bool) -> None:
+    """Raise before the work if an output is a document, or if a command refuses the documents."""
+    for option, path in accept(documents, read):
+        outputs.add(option, path)
+    outputs.refuse_documents(documents)
 
 
 def _say_size(console: Console, store: "Store") -> None:

@@ -2,6 +2,7 @@
 
 import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -93,6 +94,13 @@ class Pattern(ParamType[str]):
         except re.error as error:
             self.fail(f"{value!r} is no regular expression: {error}", param, ctx)
         return str(value)
+
+
+class OutputPath(click.Path):
+    """A path that the command may write: `cli.output.files` holds it against all that is read."""
+
+    def __init__(self, path_type: type[str | Path], *, dir_okay: bool = True) -> None:
+        super().__init__(readable=False, dir_okay=dir_okay, allow_dash=True, path_type=path_type)
 
 
 class Level(ParamType[int]):

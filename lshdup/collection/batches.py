@@ -127,7 +127,8 @@ def process_batches(
                 whole = {WHOLE[name]: column for name, column in columns.items()}
                 columns = whole | set_columns(filtered, workers.shingle)
             signatures = sketcher.sketch(filtered) if sketcher is not None else None
-            columns |= {"byte_prints": made.byte_prints, "text_prints": made.text_prints}
+            names = "forms", "byte_prints", "text_prints"
+            columns |= {name: getattr(made, name) for name in names}
             kept = replace(made, sets=keep(made, filtered, columns["fingerprints"]))
             return FinishedBatch(kept, columns, signatures)
         except MemoryError:

@@ -32,6 +32,7 @@ from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import NO_SETS, ShingleBatch
 from lshdup.skipped import Reason, Skipped, SkippedFile
 from lshdup.utils.arrays import IN_MEMORY, Arrays, is_counting, slices_of
+from lshdup.utils.forms import Form
 from lshdup.utils.frozen import dataclass
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.ragged import RaggedSets, StringTable
@@ -205,13 +206,14 @@ def unchanged_collection(
         sketch=sketch,
         signatures=old.signatures if sketch is not None else None,
         read=0,
-        notes=replace(old.notes, reader=_reader_of(old.notes.office_documents, skipped)),
+        notes=replace(old.notes, reader=_reader_of(old.columns["forms"], skipped)),
     )
 
 
-def _reader_of(office_documents: NDArray[np.int64], skipped: tuple[SkippedFile, ...]) -> str:
+def _reader_of(forms: NDArray[np.uint8], skipped: tuple[SkippedFile, ...]) -> str:
     """Return the current reader of office formats if a document or a skipped file depends on it."""
-    if len(office_documents) or any(each.skipped.reason.is_of_reader for each in skipped):
+    has_office = any((forms[some] == Form.OFFICE).any() for some in slices_of(len(forms)))
+    if has_office or any(each.skipped.reason.is_of_reader for each in skipped):
         return current_reader()
     return ""
 
@@ -243,7 +245,6 @@ class _Rows:
         self._arrays = arrays
         self._signatures = arrays.empty((n, sketch.perms), np.uint32) if sketch else None
         self._skipped: list[SkippedFile] = []
-        self._is_office: NDArray[np.bool_] = arrays.zeros(n, np.bool_)
         self._guesses: dict[int, bytes] = {}
 
     def reuse(self, previous: Previous) -> None:
@@ -263,7 +264,6 @@ class _Rows:
                 self._signatures[documents] = sketcher.sketch(old.sets.take(rows))
             for column_name, column in self._columns.items():
                 column[documents] = old.columns[column_name][rows]
-            self._is_office[documents] = contains(notes.office_documents, rows)
             guessed = contains(notes.guess_documents, rows)
             guesses = notes.guesses.take(np.searchsorted(notes.guess_documents, rows[guessed]))
             self._guesses |= zip(documents[guessed].tolist(), guesses, strict=True)
@@ -276,7 +276,6 @@ class _Rows:
             self._columns[name][made.indices] = column
         if self._signatures is not None and batch.signatures is not None:
             self._signatures[made.indices] = batch.signatures
-        self._is_office[made.office_documents] = True
         self.is_document[made.mailboxes] = False
         self._guesses |= {index: encoding.encode() for index, encoding in made.guesses}
         self.is_document[[index for index, _, _ in made.skipped]] = False
@@ -319,23 +318,20 @@ class _Rows:
             sketch=self._sketch,
             signatures=signatures,
             unfiltered=self._unfiltered,
-            notes=self._notes(rows, skipped),
+            notes=self._notes(rows, columns["forms"], skipped),
         )
 
-    def _notes(self, rows: NDArray[np.int64], skipped: tuple[SkippedFile, ...]) -> ReadingNotes:
-        parts = (
-            np.flatnonzero(self._is_office[rows[some]]) + some.start
-            for some in slices_of(len(rows))
-        )
-        office = np.concatenate([rows[:0], *parts])
-        reader = _reader_of(office, skipped)
+    def _notes(
+        self, rows: NDArray[np.int64], forms: NDArray[np.uint8], skipped: tuple[SkippedFile, ...]
+    ) -> ReadingNotes:
+        reader = _reader_of(forms, skipped)
         if not self._guesses:
-            return ReadingNotes(office, reader)
+            return ReadingNotes(reader)
         with_guess = np.sort(np.fromiter(self._guesses, np.int64, len(self._guesses)))
         with_guess = with_guess[contains(rows, with_guess)]
         documents = np.searchsorted(rows, with_guess)
         guesses = StringTable.from_strings(self._guesses[row] for row in with_guess.tolist())
-        return ReadingNotes(office, reader, documents, guesses)
+        return ReadingNotes(reader, documents, guesses)
 
     def _skipped_file(self, skipped: tuple[int, Reason, str]) -> SkippedFile:
         documents, (index, reason, detail) = self._documents, skipped

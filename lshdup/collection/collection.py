@@ -1,6 +1,7 @@
 """The collection of a run: documents, shingle sets, signatures, and how they were made."""
 
 import json
+import os
 import unicodedata
 from dataclasses import field, replace
 from functools import cached_property
@@ -14,8 +15,9 @@ from lshdup.matching.sameness import Prints
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import fingerprint_sets
-from lshdup.skipped import Skipped, SkippedFile
-from lshdup.utils.arrays import IN_MEMORY, Arrays
+from lshdup.skipped import Reason, Skipped, SkippedFile
+from lshdup.utils.arrays import IN_MEMORY, Arrays, slices_of
+from lshdup.utils.forms import Form
 from lshdup.utils.frozen import dataclass
 from lshdup.utils.ragged import RaggedSets, StringTable
 
@@ -25,10 +27,11 @@ _NO_STRINGS = StringTable.from_strings([])
 #: Arrays of shape (n,) by name: what is known of each of n documents.
 Columns = dict[str, NDArray[Any]]
 
-#: The columns of a collection and their types: fingerprints of the bytes and of the sequence of
-#: tokens (0 without tokens); size and fingerprint of the shingle set, and of the set before a
-#: filter.
+#: The columns of a collection and their types: what each document was read as (`utils.forms.Form`);
+#: fingerprints of the bytes and of the sequence of tokens (0 without tokens); size and fingerprint
+#: of the shingle set, and of the set before a filter.
 COLUMNS = {
+    "forms": np.uint8,
     "byte_prints": np.uint64,
     "text_prints": np.uint64,
     "set_sizes": np.int64,
@@ -50,13 +53,11 @@ def set_columns(sets: RaggedSets, shingle: ShingleParams) -> Columns:
 class ReadingNotes:
     """How documents were read whose text depends on more than their bytes.
 
-    office_documents : int64 array, ascending, the documents that a reader of office formats read.
-    reader : that reader and its version; empty if nothing depends on it.
+    reader : the reader of office formats and its version; empty if nothing depends on it.
     guess_documents : int64 array, ascending, the documents whose encoding was detected.
     guesses : the encoding of each of these documents (`Text.encoding`).
     """
 
-    office_documents: NDArray[np.int64] = field(default_factory=lambda: _NO_DOCUMENTS)
     reader: str = ""
     guess_documents: NDArray[np.int64] = field(default_factory=lambda: _NO_DOCUMENTS)
     guesses: StringTable = field(default_factory=lambda: _NO_STRINGS)
@@ -122,10 +123,21 @@ class Collection:
         """The number of shingles of each document before shingles were removed."""
         return self.columns.get("whole_sizes", self.sizes)
 
+    def list_skipped(self) -> tuple[SkippedFile, ...]:
+        """Return the files and records that are no documents, whenever that was seen."""
+        return (*self.skipped, *self.documents.skipped)
+
     def list_skipped_records(self) -> list[Skipped]:
         """Return the records that are no documents, as for their text."""
-        skipped = (*self.skipped, *self.documents.skipped_records)
-        return [each.skipped for each in skipped if each.record is not None]
+        return [each.skipped for each in self.list_skipped() if each.record is not None]
+
+    def count_forms(self) -> dict[int, int]:
+        """Return how many documents were read as what (`utils.forms.Form`)."""
+        forms: NDArray[np.uint8] = self.columns.get("forms", np.zeros(0, np.uint8))
+        counts = np.zeros(len(Form), np.int64)
+        for some in slices_of(len(forms)):
+            counts += np.bincount(forms[some], minlength=len(Form))
+        return dict(enumerate(counts.tolist()))
 
     def has_few_tokens(self) -> NDArray[np.bool_]:
         """Return which documents have tokens, but too few to be compared: shape (n,)."""
@@ -204,7 +216,6 @@ class Collection:
             whole = whole.take(rows) if whole is not None else None
             unfiltered = replace(unfiltered, sets=whole, saved_identity="")
         known = np.isin(notes.guess_documents, rows)
-        office = notes.office_documents[np.isin(notes.office_documents, rows)]
         return replace(
             self,
             documents=self.documents.take(rows, arrays),
@@ -212,7 +223,6 @@ class Collection:
             sets=self.sets.take(rows) if self.sets is not None else None,
             signatures=None if self.signatures is None else arrays.take(self.signatures, rows),
             notes=ReadingNotes(
-                np.searchsorted(rows, office),
                 notes.reader,
                 np.searchsorted(rows, notes.guess_documents[known]),
                 notes.guesses.take(np.flatnonzero(known)),
@@ -221,13 +231,29 @@ class Collection:
             saved_identity="",
         )
 
+    def leave_out_changed(self, changed: NDArray[np.int64]) -> "Collection":
+        """Return the collection without documents (ascending) that changed since they were read.
+
+        One whose file still exists is a skipped one.
+        """
+        documents = self.documents
+        there = [row for row in changed.tolist() if os.path.lexists(documents.path(row))]
+        skipped = [
+            SkippedFile(
+                Skipped(documents.names[row], Reason.CHANGED), record=documents.record_location(row)
+            )
+            for row in there
+        ]
+        rest = self.take(np.setdiff1d(np.arange(len(documents)), changed))
+        return replace(rest, skipped=(*rest.skipped, *skipped))
+
     def without_other_readers(self) -> "Collection":
         """Return the collection without the results of another reader of office formats."""
         if not self.notes.reader or self.notes.reader == current_reader():
             return self
         sizes = self.documents.sizes.copy()
         # No file has this size: the documents have all changed.
-        sizes[self.notes.office_documents] = -1
+        sizes[self.columns["forms"] == Form.OFFICE] = -1
         skipped = tuple(each for each in self.skipped if not each.skipped.reason.is_of_reader)
         return replace(self, documents=replace(self.documents, sizes=sizes), skipped=skipped)
 

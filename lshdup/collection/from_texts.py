@@ -10,6 +10,7 @@ from lshdup.documents.document_list import DocumentList
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams
 from lshdup.shingling.shingler import Shingler
+from lshdup.text.decoding import decode_record
 from lshdup.utils.ragged import StringTable
 
 
@@ -18,9 +19,10 @@ def collect_texts(
 ) -> Collection:
     """Return the collection of texts, in the order in which they were given, with their sets.
 
-    documents : a mapping of names to texts, or texts, whose names are "0", "1", ….
+    documents : a mapping of names to texts, or texts, whose names are "0", "1", …. They are read as
+        records are.
 
-    Errors: InputError if a text or a name is no string.
+    Errors: InputError if a text or a name is no string, or a text cannot be read as a mail or page.
     """
     if isinstance(documents, Mapping):
         names, texts = list(documents.keys()), list(documents.values())
@@ -32,7 +34,20 @@ def collect_texts(
             if not isinstance(value, str):
                 message = f"the {what} of document {name!r} is {type(value).__name__}, not str"
                 raise InputError(message, f"leave the document out, or give its {what} as str")
-    sets = Shingler(shingle).shingle_texts([text.encode("utf-8") for text in texts])
+    read = [_read(name, text, shingle) for name, text in zip(names, texts, strict=True)]
+    sets = Shingler(shingle).shingle_texts(read)
     zeros = np.zeros(len(names), np.int64)
     listed = DocumentList(StringTable.from_strings(map(os.fsencode, names)), zeros, zeros)
     return Collection(listed, shingle, set_columns(sets, shingle), sets=sets)
+
+
+def _read(name: str, text: str, shingle: ShingleParams) -> bytes:
+    """Return a text as UTF-8; of a mail or page what is compared."""
+    utf8 = text.encode("utf-8")
+    if not shingle.mail and shingle.markup != "visible":
+        return utf8
+    found = decode_record(utf8, shingle)
+    if found.reason is not None:
+        message = f"the text of document {name!r} cannot be read: {found.reason}, {found.detail}"
+        raise InputError(message, "leave the document out")
+    return found.utf8

@@ -53,7 +53,6 @@ def join_collections(parts: list[Collection], arrays: Arrays = IN_MEMORY) -> Col
         signatures=arrays.concatenate(signatures) if has_signatures else None,
         unfiltered=first.unfiltered and Unfiltered(first.unfiltered.shingle_filter),
         notes=ReadingNotes(
-            shifted([each.office_documents for each in notes]),
             next((each.reader for each in notes if each.reader), ""),
             shifted([each.guess_documents for each in notes]),
             StringTable.concatenate(each.guesses for each in notes),

@@ -19,6 +19,8 @@ class Options(TypedDict, total=False):
     bag: bool
     normalize: bool
     keep_case: bool
+    markup: str
+    mail: bool
     min_tokens: int
     hash_key: str
     #: "fast", "classic" or "linear" (see `lshdup.lsh.signatures`), and the source of randomness.
@@ -53,6 +55,8 @@ def params_of(perms: int, options: Options, others: tuple[str, ...] = ()) -> Par
         options.get("bag", False),
         options.get("normalize", True),
         options.get("keep_case", False),
+        markup=options.get("markup", "auto"),
+        mail=options.get("mail", False),
         min_tokens=options.get("min_tokens", 0),
         secret=os.fsencode(options.get("hash_key", "")),
     )

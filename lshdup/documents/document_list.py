@@ -33,7 +33,7 @@ class DocumentList:
     max_bytes : a file that is larger when it is read is skipped.
     record_files : the files that records are read from.
     formats : bounds for reading office documents.
-    skipped_records : records of the files that are no documents, as was seen without their texts.
+    skipped : files and records that are no documents, as was seen without their texts.
     """
 
     names: StringTable
@@ -44,7 +44,7 @@ class DocumentList:
     max_bytes: int = DEFAULT_MAX_BYTES
     record_files: RecordFiles = field(default_factory=RecordFiles, compare=False)
     formats: FormatLimits = DEFAULT_FORMATS
-    skipped_records: tuple[SkippedFile, ...] = ()
+    skipped: tuple[SkippedFile, ...] = ()
     docs: tuple[bytes, ...] = field(default=(), compare=False)
     has_links: bool = field(default=True, compare=False)
 
@@ -65,6 +65,37 @@ class DocumentList:
     def _path(self, name: bytes) -> bytes:
         refuse_if(b"\0" in name, "a path with NUL in it")
         return os.path.join(self.home, name)  # noqa: PTH118 (bytes path)
+
+    def find_file(self, path: str) -> bytes | None:
+        """Return the file of these documents, or skipped file, that a path leads to, by any link;
+        None if it leads to none.
+
+        A file that has not changed is found by its size and time; one that has, by its name below
+        DOCS. Only where links may give it another name are all files looked at.
+        """
+        try:
+            status, real = os.stat(path), os.path.realpath(os.fsencode(path))
+        except OSError:
+            return None
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        same = (self.sizes == status.st_size) & (self.mtimes == status.st_mtime_ns)
+        if status.st_nlink > 1 or self.has_links:
+            same[:] = True
+        tops = ((each, os.path.realpath(self._path(each))) for each in (*self.docs, b"."))
+        below = (top + real[len(there) :] for top, there in tops if real.startswith(there))
+        names, table, rows = {typed_name(name) for name in below}, self.names, np.flatnonzero(same)
+        if self.locations is not None:
+            table, rows = self.locations.paths, distinct(self.locations.file[rows])[0]
+            known = names.intersection(table)
+        else:
+            known = {name for name in names if table.find(name) is not None}
+        known.update(each.skipped.name for each in self.skipped if each.record is None)
+        for name in (*known, *table.strings_at(rows)):
+            with suppress(OSError):
+                if os.path.samestat(status, os.stat(self._path(name))):
+                    return name
+        return None
 
     def typed_docs(self) -> list[bytes]:
         """Return DOCS as they would be typed from the current folder."""
@@ -179,6 +210,16 @@ class DocumentList:
             names[at] = typed + names[at][size:]  # the name of a record begins with its file
         return names
 
+    def typed_skipped(self, skipped: SkippedFile) -> bytes:
+        """Return the name of a skipped file or record as it would be typed from the current
+        folder.
+        """
+        name, record = skipped.skipped.name, skipped.record
+        path = name if record is None else record.path
+        if not self.home or not name.startswith(path):  # the name of a row may be its id
+            return name
+        return self._typed_path(path) + name[len(path) :]
+
     def _typed_path(self, name: bytes) -> bytes:
         return typed_name(os.path.relpath(os.path.join(self.home, name)))  # noqa: PTH118 (bytes path)
 
@@ -216,6 +257,14 @@ class DocumentList:
             self.locations.kinds[self.locations.files_of(indices)] != Kind.FILE
         )
         return are_parts
+
+    def count_members(self) -> int:
+        """Return how many documents are members of archives."""
+        locations = self.locations
+        if locations is None or not np.isin(locations.kinds, ARCHIVES).any():
+            return 0
+        kinds = (locations.kinds[locations.file[some]] for some in slices_of(len(self)))
+        return sum(int(np.isin(each, ARCHIVES).sum()) for each in kinds)
 
     @property
     def has_packed_members(self) -> bool:

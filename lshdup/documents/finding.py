@@ -26,12 +26,13 @@ from lshdup.documents.records import (
     RecordFields,
     classify_file,
     is_archive,
+    may_end,
 )
 from lshdup.params import DocumentParams
 from lshdup.skipped import Reason, Skipped, SkippedFile
-from lshdup.utils import pages
 from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.compression import bare_name
+from lshdup.utils.forms import PAGE_ENDINGS
 from lshdup.utils.mailbox import is_mailbox_file
 from lshdup.utils.messages import count_of
 from lshdup.utils.ragged import StringTable
@@ -75,10 +76,17 @@ def find_documents(
     arrays : makes the arrays of many records.
 
     """
-    finder = Finder(params, id_lists, store, jobs, on_skipped, say, warn)
+    skipped: list[SkippedFile] = []
+
+    def skip(what: Skipped) -> None:
+        if what.reason.stays:
+            skipped.append(SkippedFile(what))
+        on_skipped(what)
+
+    finder = Finder(params, id_lists, store, jobs, skip, say, warn)
     files = finder.find(arguments)
     if id_lists:
-        return list_lines(files, on_skipped)
+        return replace(list_lines(files, skip), skipped=tuple(skipped))
     folder = None if store is None else Path(os.fsdecode(store))
     opened = RecordFiles(folder, RecordFields.of(params), params.max_bytes)
     for (path, *stamp), known in known_records.items():
@@ -88,11 +96,12 @@ def find_documents(
             finder.records[path] = Kind.MBOX
     found = replace(files, record_files=opened)
     if finder.records:
-        skipped: list[SkippedFile] = []
-        found = expand_records(found, finder.records, skipped.append, known_records, arrays)
-        found = replace(found, skipped_records=tuple(each for each in skipped if each.record))
-        for each in skipped:
+        listed: list[SkippedFile] = []
+        found = expand_records(found, finder.records, listed.append, known_records, arrays)
+        for each in listed:
             on_skipped(each.skipped)
+            skipped.append(each if each.record else SkippedFile(each.skipped))
+    found = replace(found, skipped=tuple(skipped))
     place = found.locations
     if params.split and not (place is not None and (place.kinds == Kind.SPLIT).any()):
         warn(f"--split {params.split!r} matches no line of any text file: none was cut")
@@ -341,7 +350,7 @@ class Finder:
         if (
             kind == Kind.FILE
             and params.split
-            and not bare_name(name).lower().endswith(pages.ENDINGS)
+            and not bare_name(name).lower().endswith(PAGE_ENDINGS)
         ):
             kind = Kind.SPLIT
         if kind != Kind.FILE and not self.id_lists:
@@ -357,7 +366,7 @@ class Finder:
                 self.say(f"{option} had no effect: no JSON Lines, CSV or Parquet file was met")
             return
         met = 0
-        if _may_end(names, (b".jsonl", b".ndjson")):
+        if may_end(names, (b".jsonl", b".ndjson")):
             met = sum(
                 name not in self.records
                 and classify_file(name, named=True, field_given=False) == Kind.JSON
@@ -370,7 +379,7 @@ class Finder:
 
     def _say_closed_archives(self, names: StringTable) -> None:
         """Say how many archives in folders are not opened."""
-        if self.params.archives or not _may_end(names, ARCHIVE_ENDINGS):
+        if self.params.archives or not may_end(names, ARCHIVE_ENDINGS):
             return
         met = sum(name not in self.records and is_archive(name) for name in names)
         if met:
@@ -379,19 +388,6 @@ class Finder:
 
     def _skip(self, name: bytes, reason: Reason, detail: str = "") -> None:
         self.on_skipped(Skipped(name, reason, detail))
-
-
-def _may_end(names: StringTable, endings: tuple[bytes, ...]) -> bool:
-    """Return whether a name may have one of these endings: three bytes behind a dot tell.
-
-    endings : in lower case. Cost: some nanoseconds a name; names as objects would cost more.
-    """
-    dots = np.flatnonzero(names.blob[:-3] == ord("."))
-    behind = [names.blob[dots + i] | 0x20 for i in (1, 2, 3)]
-    return any(
-        bool(((behind[0] == a) & (behind[1] == b) & (behind[2] == c)).any())
-        for _, a, b, c, *_ in endings
-    )
 
 
 def _identity(path: bytes) -> tuple[int, int]:

@@ -1,12 +1,12 @@
 """The order in which documents of a cluster are preferred to be kept."""
 
 import os
-import re
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.documents.copy_names import marks_of
 from lshdup.documents.document_list import DocumentList, typed_name
 from lshdup.documents.locations import Locations
 from lshdup.documents.patterns import Patterns
@@ -16,13 +16,6 @@ from lshdup.params import ClusterParams
 from lshdup.utils.arrays import IN_MEMORY, Arrays, Key, rows_of
 from lshdup.utils.frozen import dataclass
 from lshdup.utils.ragged import StringTable, offsets_of
-
-#: Last names that a backup has in place of the original's ending, or behind it.
-BACKUP = r"(?i)(\.(bak|old|orig|sav|save|tmp|backup|copy)[0-9]*|~[0-9]*~?)$"
-_BACKUP = re.compile(BACKUP.encode())
-
-#: The last letters of all backups.
-_LAST = np.frombuffer(b"kdgveypKDGVEYP~0123456789", np.uint8)
 
 #: Names that are looked at together.
 _PIECE = 1 << 16
@@ -136,16 +129,18 @@ def _of_files(of_file: NDArray[np.int64], locations: Locations) -> Key:
 
 
 def rank_paths(names: StringTable, arrays: Arrays = IN_MEMORY) -> list[NDArray[np.int64]]:
-    """Return components of n paths; 1 if a path ends as backups do, else 0; characters of its last
-    component: int64 arrays of shape (n,). What is smaller in the first of them is preferred.
+    """Return for n paths how many components are named as a copy is, or a place to park files
+    (`count_marks`); components; and characters: int64 arrays of shape (n,). What is smaller in the
+    first of them is preferred.
 
     arrays : makes the result.
 
-    >>> table = StringTable.from_strings([b"a/report.doc", b"report.bak", b"report (1).doc"])
+    >>> table = StringTable.from_strings([b"a/report.doc", b"report.bak", b"report.txt"])
     >>> [key.tolist() for key in rank_paths(table)]
-    [[2, 1, 1], [0, 1, 0], [10, 10, 14]]
+    [[0, 1, 0], [2, 1, 1], [12, 10, 10]]
     """
     keys: NDArray[np.int64] = arrays.zeros((3, len(names)), np.int64)
+    keys[0] = marks_of(names)
     for start in range(0, len(names), _PIECE):
         piece = names.take(np.arange(start, min(start + _PIECE, len(names))))
         blob, starts, ends = piece.blob, piece.offsets[:-1], piece.offsets[1:]
@@ -155,15 +150,11 @@ def rank_paths(names: StringTable, arrays: Arrays = IN_MEMORY) -> list[NDArray[n
         begins = np.flatnonzero(~is_slash & (is_first | np.roll(is_slash, 1)))
         until = np.searchsorted(begins, ends)
         components = np.diff(until, prepend=0)
-        last = np.maximum(np.append(begins, 0)[until - 1], starts)
         characters = offsets_of((blob & 0xC0 != 0x80).astype(np.int64))
         out = keys[:, start : start + len(piece)]
-        out[0] = components - (
-            (ends - starts > 1) & (blob[starts] == ord(".")) & is_slash[starts + 1]
-        )
-        out[2] = characters[ends] - characters[last]
-        for at in np.flatnonzero(np.isin(blob[ends - 1], _LAST)).tolist():
-            out[1, at] = _BACKUP.search(blob[last[at] : ends[at]].tobytes()) is not None
+        has_dot = (ends - starts > 1) & (blob[starts] == ord(".")) & is_slash[starts + 1]
+        out[1] = components - has_dot  # `./` before `-` is no folder
+        out[2] = characters[ends] - characters[starts] - 2 * has_dot
     return list(keys)
 
 

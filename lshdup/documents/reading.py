@@ -33,12 +33,13 @@ class TextBatch:
     """The bytes of m documents, one after the other, in a buffer with room to load past the end.
 
     indices : int64 array of shape (m,), numbers in the list of documents.
-    names : m names.
+    names : m names, some with an ending by which their source declares them (`utils.forms`).
     text : uint8 array.
     starts, lengths : int64 arrays of shape (m,), bytes.
     skipped : (document, reason, detail) of documents that could not be read.
     is_text : whether the bytes are UTF-8 from their source, as in records.
     max_bytes : limit for a document that has to be unpacked.
+    home : the folder that names start from.
     are_files : whether the documents are whole files, of which some may be mailboxes.
     """
 
@@ -50,7 +51,19 @@ class TextBatch:
     skipped: list[tuple[int, Reason, str]] = field(default_factory=list)
     is_text: bool = False
     max_bytes: int = DEFAULT_MAX_BYTES
+    home: bytes = b""
     are_files: bool = False
+
+    def path(self, position: int) -> bytes | None:
+        """Return the file of a document; None for a text from its source."""
+        if self.is_text:
+            return None
+        return os.path.join(self.home, self.names[position])  # noqa: PTH118 (bytes path)
+
+    def content(self, position: int) -> bytes:
+        """Return the bytes of a document."""
+        start = self.starts[position]
+        return self.text[start : start + self.lengths[position]].tobytes()
 
     @classmethod
     def of(
@@ -143,6 +156,7 @@ def read_batch(
         contents.lengths[good],
         [(int(indices[at]), *_explain(error)) for at, error in contents.failed.items()],
         max_bytes=documents.max_bytes,
+        home=documents.home,
         are_files=True,
     )
 
@@ -175,7 +189,7 @@ def _read_parts(
             good = np.delete(np.arange(len(run)), list(failed))
             mine, starts, lengths = mine[good], starts[good], lengths[good]
         names = [b""] * len(mine) if is_list or kind.is_text else documents.names.strings_at(mine)
-        if kind == Kind.WARC and len(mine):
+        if kind in (Kind.MBOX, Kind.WARC) and len(mine):
             begins = documents.locations.starts[mine]
             names = documents.record_files.declare(path, kind, begins, names)
         made.append(

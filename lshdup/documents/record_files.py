@@ -36,6 +36,7 @@ from lshdup.utils.compression import (
     is_packed,
     unpack_to,
 )
+from lshdup.utils.forms import declare_mail
 from lshdup.utils.ragged import StringTable
 from lshdup.utils.system import pread
 
@@ -180,7 +181,11 @@ class RecordFiles:
     def declare(
         self, path: bytes, kind: Kind, starts: NDArray[np.int64], names: list[bytes]
     ) -> list[bytes]:
-        """Return the names of members of an archive; of a crawl, as their media types say."""
+        """Return the names of members of an archive; of a mailbox and of a crawl, as `utils.forms`
+        declares mails and pages.
+        """
+        if kind == Kind.MBOX:
+            return list(map(declare_mail, names))
         if kind != Kind.WARC:
             return names
         with self.lines(path, kind) as file:

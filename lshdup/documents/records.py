@@ -250,6 +250,19 @@ def is_archive(name: bytes) -> bool:
     return bare_name(name).lower().endswith(ARCHIVE_ENDINGS)
 
 
+def may_end(names: StringTable, endings: tuple[bytes, ...]) -> bool:
+    """Return whether a name may have one of these endings: three bytes behind a dot tell.
+
+    endings : in lower case. Cost: some nanoseconds a name; names as objects would cost more.
+    """
+    dots = np.flatnonzero(names.blob[:-3] == ord("."))
+    behind = [names.blob[dots + i] | 0x20 for i in (1, 2, 3)]
+    return any(
+        bool(((behind[0] == a) & (behind[1] == b) & (behind[2] == c)).any())
+        for _, a, b, c, *_ in endings
+    )
+
+
 def by_number(name: bytes) -> tuple[bytes, int]:
     """Return a key that sorts names as people count: row 9 before row 10.
 

@@ -7,9 +7,10 @@ sets texts only.
 
 import base64
 import json
+import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, field
 from importlib import resources
 from typing import Any
 
@@ -33,7 +34,8 @@ class Facts:
     kept : which document of a group is kept, in words.
     command : the beginning of a command line that lists the same groups.
     newest : when the newest document was changed, in words.
-    skipped : number of skipped files by reason; None if an earlier run skipped them.
+    changed : number of documents that changed or vanished since they were compared.
+    skipped : number of inputs that were not compared, by reason.
     parameters : names and values of the requested parameters.
     """
 
@@ -44,7 +46,8 @@ class Facts:
     kept: str = ""
     command: str = "lshdup clusters"
     newest: str = ""
-    skipped: Mapping[str, int] | None = None
+    changed: int = 0
+    skipped: Mapping[str, int] = field(default_factory=dict)
     parameters: Sequence[tuple[str, str]] = ()
 
 
@@ -66,7 +69,7 @@ def collect_data(
     compare : returns how much pairs of documents are the same, as `Prints.compare`.
 
     In the result, `documents` has the columns of the named documents, in byte order of their names:
-    `raw` has the bytes of names that are not what `name` shows, `same` how much a document is the
+    `line` is the place of a name in the lists of `add_lists`, `same` how much a document is the
     same as the first of its kind. `kinds` has for each representative the documents with its
     shingle set, the most preferred first; the first `grouped` of them have groups. `moves` and
     `pairs` have columns of positions in `kinds`. `folders` has no pairs of folders yet.
@@ -80,13 +83,18 @@ def collect_data(
     for kind, place in zip(position[duplicate_of[in_order]].tolist(), places, strict=True):
         members[kind].append(place)
     first = choose_representatives(duplicate_of, preference)[duplicate_of[named]]
-    columns = {"shingles": set_sizes[named].tolist(), "same": compare(named, first).tolist()}
+    columns = {
+        "line": named.tolist(),
+        "shingles": set_sizes[named].tolist(),
+        "same": compare(named, first).tolist(),
+    }
     steps, moves, pairs = selection.steps, selection.moves, selection.pairs
     return {
         "what": printable(facts.what),
         "newest": facts.newest,
+        "changed": facts.changed,
         "documentCount": facts.documents,
-        "skipped": None if facts.skipped is None else sorted(facts.skipped.items()),
+        "skipped": sorted(facts.skipped.items()),
         "parameters": [(name, printable(value)) for name, value in facts.parameters],
         "bands": facts.bands,
         "rows": facts.rows,
@@ -122,16 +130,41 @@ def _number_kinds(selection: Selection, duplicate_of: NDArray[np.int64]) -> NDAr
 
 
 def _describe_names(names: list[bytes]) -> dict[str, Any]:
-    """Return columns of names as they are shown, and the bytes of names that are shown escaped."""
+    """Return columns of names as they are shown."""
     folders: dict[bytes, int] = {}
-    columns: dict[str, Any] = {"folder": [], "name": [], "raw": {}}
-    for at, name in enumerate(names):
+    columns: dict[str, Any] = {"folder": [], "name": []}
+    for name in names:
         base = name.rfind(b"/") + 1
         columns["folder"].append(folders.setdefault(name[:base], len(folders)))
         columns["name"].append(printable(name[base:]))
-        if printable(name).encode("utf-8", "surrogateescape") != name:
-            columns["raw"][at] = base64.b64encode(name).decode()
     return columns | {"folders": [printable(folder) for folder in folders]}
+
+
+def add_lists(
+    data: dict[str, Any],
+    selection: Selection,
+    names: Iterable[bytes],
+    are_parts: NDArray[np.bool_],
+    skipped: Mapping[str, Sequence[tuple[str, str]]],
+) -> None:
+    """Add all names to keep and to drop at each step to the data of a page, packed.
+
+    names : what stays if nothing is dropped, a line each: all documents in their order first; b""
+        for a document that is gone, which no list names.
+    are_parts : bool array of shape (n,), whether a document is a part of a file.
+    skipped : names and details of what was not compared, by reason.
+
+    The packed lists are JSON, deflated, in base64. A character of a name is a byte there, and
+    `changes` has the distances of lines that change between keep and drop, for each step.
+    """
+    lists = {
+        "names": [name.decode("latin-1") for name in names],
+        "parts": "".join(map(str, are_parts.astype(int).tolist())),
+        "changes": [np.diff(each, prepend=0).tolist() for each in selection.changed_roles],
+        "skipped": sorted(skipped.items()),
+    }
+    text = json.dumps(lists, ensure_ascii=False, separators=(",", ":"))
+    data["lists"] = base64.b64encode(zlib.compress(text.encode())).decode()
 
 
 def add_passages(

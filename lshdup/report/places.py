@@ -1,7 +1,7 @@
 """Where runs of tokens stand in documents: token numbers -> bytes, and the text there."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,11 +11,11 @@ from lshdup.documents.document_list import DocumentList
 from lshdup.documents.files import Buffer
 from lshdup.documents.reading import TextBatch, batches, read_batch
 from lshdup.errors import InputError
-from lshdup.params import FormatLimits, ShingleParams
+from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import locate_tokens
+from lshdup.shingling.plain_texts import decode_batch
 from lshdup.shingling.run_locator import RunLocator
-from lshdup.text.decoding import Text, decode, decode_mails, decode_record
-from lshdup.text.mail import MailRules, is_mail
+from lshdup.text.decoding import Text
 from lshdup.text.offsets import find_offsets
 from lshdup.utils.frozen import dataclass
 from lshdup.utils.parallel import Progress, no_progress
@@ -112,9 +112,10 @@ def locate_places(
         runs = _Runs(mine, first[mine], sizes[mine], texts[mine])
         is_plain = _place_plain(found, own.locator, batch, runs, bounds, most, to_cut)
         scope = SCOPES.index("field" if batch.is_text else "bytes")
-        for each, raw, text in decode_batch(batch, ~is_plain, params, lists[side].formats):
+        others = np.flatnonzero(~is_plain).tolist()
+        for each, text in decode_batch(batch, others, params, lists[side].formats):
             some = runs.take(slice(bounds[each], bounds[each + 1]))
-            _place(found, some, most, raw, text, scope, params, to_cut)
+            _place(found, some, most, batch.content(each), text, scope, params, to_cut)
         return len(indices)
 
     tasks = [
@@ -135,27 +136,6 @@ def _of_side(numbers: I64, bases: I64, side: int) -> I64:
     start, end = bases[side : side + 2].tolist()
     mine: I64 = numbers[(numbers >= start) & (numbers < end)] - start
     return mine
-
-
-def decode_batch(
-    batch: TextBatch, wanted: NDArray[np.bool_], params: ShingleParams, limits: FormatLimits
-) -> Iterator[tuple[int, bytes, Text]]:
-    """Yield position, bytes and text of some documents of a batch."""
-    mails: dict[int, bytes] = {}
-    rules = MailRules.of(params)
-    for at in np.flatnonzero(wanted).tolist():
-        start, name = batch.starts[at], batch.names[at]
-        raw = batch.text[start : start + batch.lengths[at]].tobytes()
-        if batch.is_text:
-            yield at, raw, decode_record(raw, params.encoding)
-        elif is_mail(raw, name):
-            mails[at] = raw
-        else:
-            yield at, raw, decode(raw, name, params.encoding, batch.max_bytes, limits, rules)
-    for (at, raw), text in zip(
-        mails.items(), decode_mails(list(mails.values()), limits, rules), strict=True
-    ):
-        yield at, raw, text
 
 
 def _place_plain(

@@ -66,6 +66,9 @@ class Selection:
     document_count, pair_count : number of all documents in pairs, and of all pairs of different
         documents.
     grouped_count : number of documents whose groups are listed, with all exact duplicates.
+    changed_roles : for each step the documents that are kept from this step on and were dropped
+        before, or the other way round; ascending int64 arrays. Before the first step all are kept.
+        These are all documents, whether their groups are listed or not.
     """
 
     steps: Steps
@@ -75,6 +78,7 @@ class Selection:
     document_count: int
     pair_count: int
     grouped_count: int
+    changed_roles: list[NDArray[np.int64]]
 
     @property
     def kinds(self) -> NDArray[np.int64]:
@@ -126,6 +130,7 @@ def select(
     name_sizes: NDArray[np.int64],
     thresholds: Sequence[float],
     most: int = 0,
+    lost: NDArray[np.int64] | Sequence[int] = (),
 ) -> Selection:
     """Count all results at each threshold, and select what is listed.
 
@@ -138,6 +143,7 @@ def select(
     preference : int64 array of shape (n,), all documents, the most preferred first.
     name_sizes : int64 array of shape (n,), bytes of each name.
     most : documents in groups, and pairs, that are listed; 0 means what fits into a page of 8 MB.
+    lost : documents that changed or vanished: none is dropped, nor any for the sake of one.
     """
     n = len(duplicate_of)
     copies = np.bincount(duplicate_of, minlength=n)
@@ -145,15 +151,23 @@ def select(
         np.flatnonzero(copies > 1), np.concatenate([pairs.left, pairs.right]).astype(np.int64)
     )
     ranked = clusters.rank_documents(known, duplicate_of, preference)
+    best = clusters.choose_representatives(duplicate_of, preference)
     moves: list[tuple[NDArray[Any], ...]] = []
     counts = []
-    before = np.arange(n)
+    before, changed_roles = np.arange(n), []
+    members = np.flatnonzero(np.isin(duplicate_of, known))
+    is_kept, is_lost = np.ones(len(members), bool), np.zeros(n, bool)
+    is_lost[list(lost)] = True
     for step, found in enumerate(clusters.cluster_steps(pairs, ranked, n, thresholds)):
         counts.append(found.count_groups(copies))
         own = found.representative
         moved = known[own[known] != before[known]]
         before[moved] = own[moved]
         moves.append((moved, np.full(len(moved), step), own[moved], found.similarity[moved]))
+        kept = best[own[duplicate_of[members]]]
+        stays = (kept == members) | is_lost[members] | is_lost[kept]
+        changed_roles.append(members[stays != is_kept])
+        is_kept = stays
     columns = [np.concatenate(column) for column in zip(*moves, strict=True)]
     cost = np.bincount(duplicate_of, name_sizes + _DOCUMENT, n)
     whole = clusters.cluster_pairs(pairs, ranked, n, thresholds[0], "single").representative
@@ -177,6 +191,7 @@ def select(
         int(copies[known].sum()),
         len(pairs),
         int(copies[listed].sum()),
+        changed_roles,
     )
 
 

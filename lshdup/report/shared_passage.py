@@ -10,9 +10,9 @@ from lshdup.documents.reading import read_batch
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams
 from lshdup.report.comparison import find_text_changes
-from lshdup.report.places import decode_batch
 from lshdup.report.token_diff import ALIKE
 from lshdup.shingling.inspection import LocatedText, locate_tokens
+from lshdup.shingling.plain_texts import decode_batch
 from lshdup.text.offsets import find_offsets
 from lshdup.utils.frozen import dataclass
 
@@ -94,13 +94,13 @@ class PassageFinder:
         if self._params.tokens == "ids":
             return None
         batch = read_batch(documents, np.array([number]))
-        wanted = np.ones(len(batch.indices), bool)
-        for _, raw, text in decode_batch(batch, wanted, self._params, documents.formats):
+        every = list(range(len(batch.indices)))
+        for at, text in decode_batch(batch, every, self._params, documents.formats):
             try:
                 located = locate_tokens(text.utf8, self._params)
             except InputError:  # It has grown beyond the longest text.
                 return None
-            is_plain = find_offsets(raw, text, np.zeros(1, np.int64)) is not None
+            is_plain = find_offsets(batch.content(at), text, np.zeros(1, np.int64)) is not None
             return located, is_plain and documents.is_file(number)
         return None
 

@@ -17,11 +17,16 @@ from lshdup.params import DEFAULT_FORMATS, LONGEST, FormatLimits, ShingleParams
 from lshdup.shingling.char_table import CharTable, char_table
 from lshdup.shingling.hashing import shingle_hash
 from lshdup.shingling.normalization import normal_form
-from lshdup.shingling.plain_texts import TOKEN_RULES, are_in_blocks, find_table, inspect_texts
+from lshdup.shingling.plain_texts import (
+    TOKEN_RULES,
+    are_in_blocks,
+    decode_batch,
+    find_table,
+    inspect_texts,
+)
 from lshdup.shingling.scratch_arrays import ScratchArrays
 from lshdup.skipped import Reason
-from lshdup.text.decoding import MAIL, Text, decode, decode_mails, decode_record
-from lshdup.text.mail import MailRules
+from lshdup.utils.forms import Form
 from lshdup.utils.frozen import dataclass
 from lshdup.utils.mailbox import is_mailbox
 from lshdup.utils.ragged import RaggedSets, ranges
@@ -52,7 +57,7 @@ class ShingleBatch:
         without tokens).
     skipped : number, reason and detail of each document that has no set.
     guesses : number and encoding of each document whose encoding was detected.
-    office_documents : numbers of the office documents.
+    forms : uint8 array of shape (m,), what each was read as (`utils.forms.Form`).
     mailboxes : numbers of the files that hold many mails, and have no set.
     """
 
@@ -61,16 +66,16 @@ class ShingleBatch:
     set_prints: NDArray[np.uint64]
     byte_prints: NDArray[np.uint64]
     text_prints: NDArray[np.uint64]
+    forms: NDArray[np.uint8]
     skipped: Skips = field(default_factory=list)
     guesses: list[tuple[int, str]] = field(default_factory=list)
-    office_documents: list[int] = field(default_factory=list)
     mailboxes: list[int] = field(default_factory=list)
 
     @classmethod
     def empty(cls, skipped: Skips) -> "ShingleBatch":
         """Return a batch without documents, but for those that were skipped."""
         none = np.zeros(0, np.uint64)
-        return cls(none.view(np.int64), NO_SETS, none, none, none, skipped)
+        return cls(none.view(np.int64), NO_SETS, none, none, none, none.view(np.uint8), skipped)
 
 
 @dataclass(frozen=True)
@@ -82,11 +87,15 @@ class _ShingledTexts:
     text_prints: NDArray[np.uint64]
 
     def in_batch(
-        self, batch: TextBatch, byte_prints: NDArray[np.uint64], skipped: Skips
+        self,
+        batch: TextBatch,
+        byte_prints: NDArray[np.uint64],
+        forms: NDArray[np.uint8],
+        skipped: Skips,
     ) -> ShingleBatch:
         """Return the sets as those of a batch of documents."""
         prints = self.set_prints, byte_prints, self.text_prints
-        return ShingleBatch(batch.indices, self.sets, *prints, skipped)
+        return ShingleBatch(batch.indices, self.sets, *prints, forms, skipped)
 
     def copy(self) -> "_ShingledTexts":
         """Return a copy of the sets in memory of their own, with the same fingerprints."""
@@ -130,27 +139,27 @@ class Shingler:
         other than UTF-8 text, or turns out not to be, is decoded; a text that NFKC may reorder or
         compose goes through `unicodedata`.
 
-        batch : the names of documents may tell HTML pages and mails by their endings.
+        batch : the names of documents tell HTML pages and mails by their endings.
         limits : bounds for reading one office document.
         """
         count = len(batch.indices)
         byte_prints = fingerprint_bytes(batch, self.params)
         if self.params.tokens == "ids":
-            made, outcomes = self._run(batch, np.zeros(count, np.uint8))
+            plain = np.zeros(count, np.uint8)
+            made, outcomes = self._run(batch, plain)
             bad = np.flatnonzero(outcomes != text_kernels.DONE)
             not_ids = Reason.NOT_IDS, "ids are integers from 0 to 2^64 - 1"
             skipped = [*batch.skipped, *((at, *not_ids) for at in batch.indices[bad].tolist())]
-            return _drop(made.in_batch(batch, byte_prints, skipped), bad)
-        flags, special, mails = inspect_texts(batch, self.params)
+            return _drop(made.in_batch(batch, byte_prints, plain, skipped), bad)
+        flags, special, forms = inspect_texts(batch, self.params)
         # An empty text costs nothing and has an empty set.
         lengths = np.where(special, 0, batch.lengths)
         made, outcomes = self._run(replace(batch, lengths=lengths), flags, int(batch.is_text))
-        result = made.in_batch(batch, byte_prints, list(batch.skipped))
+        result = made.in_batch(batch, byte_prints, forms, list(batch.skipped))
         slow = np.flatnonzero(special | (outcomes != text_kernels.DONE))
         if not len(slow):
             return result
-        mail = np.flatnonzero(mails)
-        return self._shingle_decoded(batch, result, made.copy(), slow.tolist(), mail, limits)
+        return self._shingle_decoded(batch, result, made.copy(), slow.tolist(), limits)
 
     def _shingle_decoded(
         self,
@@ -158,29 +167,20 @@ class Shingler:
         result: ShingleBatch,
         made: _ShingledTexts,
         positions: list[int],
-        mails: NDArray[np.int64],
         limits: FormatLimits,
     ) -> ShingleBatch:
-        """Complete the sets of a batch by those of the documents at these positions.
-
-        mails : int64 array, those of the positions that are mails.
-        """
-        raw = {at: _raw(batch, at) for at in mails.tolist()}
-        bad = [at for at, data in raw.items() if batch.are_files and is_mailbox(data)]
-        for at in bad:
-            result.mailboxes.append(int(batch.indices[at]))
-            del raw[at]
+        """Complete the sets of a batch by those of the documents at these positions."""
+        forms = result.forms
+        mails = (at for at in positions if batch.are_files and forms[at] == Form.MAIL)
+        bad = [at for at in mails if is_mailbox(batch.content(at))]
+        result.mailboxes.extend(batch.indices[bad].tolist())
         positions = [at for at in positions if at not in bad]
-        texts = decode_mails(list(raw.values()), limits, MailRules.of(self.params))
-        read = dict(zip(raw, texts, strict=True))
-        del texts, raw
         decoded: list[int] = []  # Positions of the documents that are texts.
         parts: list[_ShingledTexts] = []
         waiting: list[bytes] = []
         size = 0
-        for position in positions:
+        for position, text in decode_batch(batch, positions, self.params, limits):
             index = int(batch.indices[position])
-            text = read.pop(position, None) or self._decode(batch, position, limits)
             if text.reason is not None:
                 result.skipped.append((index, text.reason, text.detail))
                 bad.append(position)
@@ -188,8 +188,7 @@ class Shingler:
                 decoded.append(position)
                 waiting.append(text.utf8)
                 size += len(text.utf8)
-                if text.office not in ("", MAIL):
-                    result.office_documents.append(index)
+                forms[position] = text.form
                 if text.encoding:
                     result.guesses.append((index, text.encoding))
             # In pieces, because a few small files may decompress to more than memory should hold.
@@ -205,13 +204,6 @@ class Shingler:
                 waiting, size = [], 0
         sets = made.replaced(decoded, parts).sets
         return _drop(replace(result, sets=sets), np.array(bad, np.int64))
-
-    def _decode(self, batch: TextBatch, position: int, limits: FormatLimits) -> Text:
-        raw = _raw(batch, position)
-        if batch.is_text:
-            return decode_record(raw, self.params.encoding)
-        rules, encoding = MailRules.of(self.params), self.params.encoding
-        return decode(raw, batch.names[position], encoding, batch.max_bytes, limits, rules)
 
     def shingle_texts(self, texts: list[bytes]) -> RaggedSets:
         """Return the sorted shingle sets of texts in valid UTF-8, perhaps of several parts.
@@ -331,11 +323,6 @@ def fingerprint_bytes(batch: TextBatch, params: ShingleParams) -> NDArray[np.uin
     return out
 
 
-def _raw(batch: TextBatch, position: int) -> bytes:
-    start = batch.starts[position]
-    return batch.text[start : start + batch.lengths[position]].tobytes()
-
-
 def _replace_sets(sets: RaggedSets, positions: list[int], others: RaggedSets) -> RaggedSets:
     """Return `sets` with `others` at these positions, which ascend."""
     if len(positions) == len(sets):
@@ -358,4 +345,5 @@ def _drop(batch: ShingleBatch, bad: NDArray[np.int64]) -> ShingleBatch:
         set_prints=np.delete(batch.set_prints, bad),
         byte_prints=np.delete(batch.byte_prints, bad),
         text_prints=np.delete(batch.text_prints, bad),
+        forms=np.delete(batch.forms, bad),
     )

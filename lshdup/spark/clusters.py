@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Self
 
-from lshdup.documents.preference import BACKUP
+from lshdup.documents.copy_names import count_marks
 from lshdup.errors import InputError, ParameterError
 from lshdup.spark import functions as f
 from lshdup.spark import tiles as spark_tiles
@@ -59,12 +59,11 @@ def _rank_path(document: "Column") -> "Column":
     """Return the rank of a path: as `preference.rank_paths`, in one number."""
     path = f.decode(document, "ISO-8859-1")  # A character for each byte.
     path = f.regexp_replace(path, "^\\./(?=-)|^/+", "")
-    components = f.size(f.split(path, "/+"))
-    last = f.element_at(f.split(path, "/"), -1)
-    characters = f.length(f.regexp_replace(last, "[\\x80-\\xbf]", ""))
-    is_backup = f.when(last.rlike(BACKUP), 1).otherwise(0)
-    rank = (components.cast("bigint") * 2 + is_backup) * (1 << 32) + characters
-    return f.when(f.length(path) == 0, 0).otherwise(rank)
+    components = f.when(f.length(path) == 0, 0).otherwise(f.size(f.split(path, "/+")))
+    whole = f.decode(document, "ISO-8859-1")
+    whole = f.regexp_replace(whole, "^\\./(?=-)|[\\x80-\\xbf]", "")
+    marks = f.udf(lambda name: count_marks(bytes(name)), "bigint")(document)
+    return (marks * (1 << 16) + components) * (1 << 28) + f.length(whole)
 
 
 class Clusters:

@@ -6,6 +6,7 @@ Workers use the shingler, sketcher, keys and similarity of the local engine (`wo
 `workers.pairs`). This module says which rows meet where.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Self
@@ -86,6 +87,7 @@ class Summary:
     small : documents of fewer tokens than `min_tokens`.
     skipped : skipped documents by reason.
     guesses : documents by detected encoding.
+    forms : documents by what they were read as (`utils.forms.Form`).
     """
 
     documents: int
@@ -94,6 +96,7 @@ class Summary:
     small: int
     skipped: dict[str, int]
     guesses: dict[str, int]
+    forms: dict[int, int]
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,7 @@ class Comparison:
         """Return counts of documents. Raise InputError if an id repeats."""
         size, detail = f.col("size"), f.col("detail")
         is_empty = (size == 0) & f.col("reason").isNull()
-        counts = self.sketches.groupBy("reason", "encoding").agg(
+        counts = self.sketches.groupBy("reason", "encoding", "form").agg(
             f.count("*").alias("n"),
             f.sum(size).alias("shingles"),
             f.count_if(is_empty & detail.isNull()).alias("empty"),
@@ -149,17 +152,18 @@ class Comparison:
         )
         rows = counts.collect()
         self.refuse_repeated()
-        skipped: dict[str, int] = {}
-        guesses: dict[str, int] = {}
+        skipped, guesses, forms = Counter[str](), Counter[str](), Counter[int]()
         for row in rows:
             if row.reason is not None:
-                skipped[row.reason] = skipped.get(row.reason, 0) + row.n
-            elif row.encoding is not None:
-                guesses[row.encoding] = row.n
+                skipped[row.reason] += row.n
+                continue
+            forms[row.form] += row.n
+            if row.encoding is not None:
+                guesses[row.encoding] += row.n
         valid = [row for row in rows if row.reason is None]
         names = ("n", "shingles", "empty", "small")
         n, shingles, empty, small = (sum(row[name] for row in valid) for name in names)
-        return Summary(n, shingles, empty, small, skipped, guesses)
+        return Summary(n, shingles, empty, small, skipped, guesses, forms)
 
     def refuse_repeated(self) -> None:
         """Raise InputError if two documents have the same id, which would mix up their pairs."""

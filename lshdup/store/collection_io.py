@@ -37,9 +37,9 @@ def collection_arrays(collection: Collection, kind: str) -> dict[str, Array]:
     kind : "shingles" for the documents and their unfiltered sets; "signatures" for the documents,
         their signatures and the filter; "journal" for everything but the filter.
     """
-    # Parts of a journal are joined with a list of documents that knows its skipped records.
+    # Parts of a journal are joined with a list of documents that knows what was skipped.
     skipped = collection.skipped
-    skipped += collection.documents.skipped_records if kind != "journal" else ()
+    skipped += collection.documents.skipped if kind != "journal" else ()
     arrays = _document_arrays(collection.documents) | _skipped_arrays(skipped)
     arrays |= _notes_arrays(collection.notes) | collection.columns
     unfiltered = collection.unfiltered
@@ -101,7 +101,6 @@ def _skipped_arrays(skipped: tuple[SkippedFile, ...]) -> dict[str, Array]:
 def _notes_arrays(notes: ReadingNotes) -> dict[str, Array]:
     arrays: dict[str, Array] = {}
     if notes.reader:
-        arrays["extracted"] = notes.office_documents
         arrays["reader"] = np.frombuffer(notes.reader.encode(), np.uint8)
     if len(notes.guess_documents):
         arrays["guessed"] = notes.guess_documents
@@ -185,7 +184,7 @@ def _read_documents(
         _read_locations(artifact, n) if "starts" in artifact.arrays else None,
         home,
         record_files=RecordFiles(folder, _record_fields(header)),
-        skipped_records=skipped,
+        skipped=skipped,
         docs=_read_docs(header),
         has_links=header.get("links") is not False,
     )
@@ -274,7 +273,6 @@ def _read_filter(artifact: Artifact, *, verify: bool) -> ShingleFilter:
 def _read_notes(artifact: Artifact, n: int) -> ReadingNotes:
     notes: dict[str, Any] = {}
     if "reader" in artifact.arrays:
-        notes["office_documents"] = read_indices(artifact, "extracted", n)
         notes["reader"] = artifact.arrays["reader"].tobytes().decode()
     if "guessed" in artifact.arrays:
         notes["guess_documents"] = read_indices(artifact, "guessed", n)

@@ -4,17 +4,26 @@ Knows byte-order marks, compressed files, HTML and office documents.
 """
 
 import codecs
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.kernels import text as kernels
-from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
+from lshdup.params import (
+    DEFAULT_FORMATS,
+    DEFAULT_MAX_BYTES,
+    DEFAULT_SHINGLE,
+    FormatLimits,
+    ShingleParams,
+)
 from lshdup.skipped import Reason
 from lshdup.text import encodings, file_types, html
-from lshdup.text.mail import DEFAULT_RULES, HEADER_WINDOW, MailRules, is_mail
-from lshdup.utils import compression, pages
+from lshdup.text.mail import MailRules
+from lshdup.text.recognition import HEADER_WINDOW, bare_mail_file, mail_form
+from lshdup.utils import compression
+from lshdup.utils.forms import MAIL_ENDINGS, PAGE_ENDINGS, Form, looks_like_html, page_form
 from lshdup.utils.frozen import dataclass
 from lshdup.utils.parts import BLANK_LINE, PART
 
@@ -41,7 +50,7 @@ class Text:
     reason, detail : why the bytes are no text; None and "" if they are.
     encoding : the encoding if it was detected, and how many bytes do not fit it.
     codec : Python's name of the encoding that the bytes were decoded from.
-    page : whether this is the visible text of an HTML page.
+    form : what the document was read as.
     office : the type of the office document that the text was extracted from; eml for a mail.
     packed : the compression of the file: gzip, zstd, xz or bzip2.
     """
@@ -51,9 +60,14 @@ class Text:
     detail: str = ""
     encoding: str = ""
     codec: str = "utf-8"
-    page: bool = False
+    form: Form = Form.TEXT
     office: str = ""
     packed: str = ""
+
+    @property
+    def page(self) -> bool:
+        """Whether this is the visible text of an HTML page."""
+        return self.form in (Form.PAGE, Form.NAMED_PAGE)
 
 
 def may_need_decoding(
@@ -77,62 +91,74 @@ def may_need_decoding(
         special[i] |= head.startswith(_MAGICS)
     # One look at all names together is much faster than one look at each.
     if b"htm" in b"\0".join(names).lower():
-        special |= [name.lower().endswith(pages.ENDINGS) for name in names]
+        special |= [name.lower().endswith(PAGE_ENDINGS) for name in names]
     return special
 
 
 def find_mails(
     names: list[bytes],
+    path_of: Callable[[int], bytes | None],
     text: NDArray[np.uint8],
     starts: NDArray[np.int64],
     lengths: NDArray[np.int64],
     flags: NDArray[np.uint8],
-) -> NDArray[np.bool_]:
-    """Return which documents are mails: bool array of shape (n,). Parameters as of
-    `may_need_decoding`.
+    params: ShingleParams,
+) -> NDArray[np.uint8]:
+    """Return which documents are mails, or begin as one (`mail_form`): uint8 array of shape (n,).
+
+    path_of : returns the file of a document; None for a record. Other parameters as of
+        `may_need_decoding`.
     """
-    mails: NDArray[np.bool_] = (flags & kernels.STARTS_HEADER) != 0
-    for i in np.flatnonzero(mails).tolist():
-        window = min(HEADER_WINDOW, int(lengths[i]))
-        mails[i] = is_mail(text[starts[i] : starts[i] + window].tobytes(), names[i])
-    return mails
+    forms = np.zeros(len(starts), np.uint8)
+    perhaps: NDArray[np.bool_] = (flags & kernels.STARTS_HEADER) != 0
+    if b"emlx" in b"\0".join(names).lower():
+        perhaps |= [name.lower().endswith(MAIL_ENDINGS[1]) for name in names]
+    for i in np.flatnonzero(perhaps).tolist():
+        head = text[starts[i] : starts[i] + min(HEADER_WINDOW, int(lengths[i]))].tobytes()
+        forms[i] = mail_form(head, path_of(i), params)
+    return forms
 
 
 def decode(
     data: bytes,
-    name: bytes,
-    encoding: str = "",
+    path: bytes,
+    params: ShingleParams = DEFAULT_SHINGLE,
     max_bytes: int = DEFAULT_MAX_BYTES,
     limits: FormatLimits = DEFAULT_FORMATS,
-    rules: MailRules = DEFAULT_RULES,
 ) -> Text:
     """Decode the bytes of one document (docs/reference/definitions.md, "Text").
 
-    name : tells HTML pages by its ending.
-    encoding : forced on every document but office documents and mails; "": by byte-order mark,
-        UTF-8, the declaration of an HTML page, or detected.
+    path : the file; tells pages and mails by its ending.
+    params : with the encoding that is forced on every document but office documents and mails; "":
+        by byte-order mark, UTF-8, the declaration of an HTML page, or detected.
     max_bytes : the most bytes that a compressed file is decompressed to.
     limits : bounds for reading one office document or mail.
-    rules : what the text of a mail has.
     """
     if compression.is_packed(data):
         inner = _decompress(data, max_bytes)
         if isinstance(inner, Text):
             return inner
-        text = decode(inner, compression.bare_name(name), encoding, max_bytes, limits, rules)
+        text = decode(inner, compression.bare_name(path), params, max_bytes, limits)
         return replace(text, packed=compression.name_of(data))
     if file_type := file_types.recognize_file_type(data):
         return _read_office(data, file_type, limits)
-    if is_mail(data, name):
-        return decode_mails([data], limits, rules)[0]
-    if encoding:
-        return _decode_as(data, name, encoding)
+    form = mail_form(data, path, params)
+    if form == Form.MAIL:
+        return decode_mails([bare_mail_file(data, path)], params, limits)[0]
+    text = _decode_text(data, path, params)
+    return replace(text, form=form) if text.form == Form.TEXT else text
+
+
+def _decode_text(data: bytes, path: bytes, params: ShingleParams) -> Text:
+    """Decode a document that is no mail, or say why it is no text."""
+    if params.encoding:
+        return _decode_as(data, path, params, params.encoding)
     for bom, codec in _BOMS:
         if data.startswith(bom):
-            text = _decode_as(data, name, codec)
+            text = _decode_as(data, path, params, codec)
             if bom == codecs.BOM_UTF8 and text.reason == Reason.UNDECODABLE:
                 invalid = encodings.count_invalid_utf8(data)
-                return _repair(data, name, invalid) if invalid else text
+                return _repair(data, path, params, invalid) if invalid else text
             return text
     for magic in file_types.MAGICS:
         if data.startswith(magic):
@@ -144,37 +170,49 @@ def decode(
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:
-        return _decode_undeclared(data, name)
-    return _text_or_page(data, name)
+        return _decode_undeclared(data, path, params)
+    return _text_or_page(data, path, params)
 
 
-def decode_mails(mails: list[bytes], limits: FormatLimits, rules: MailRules) -> list[Text]:
+def decode_mails(mails: list[bytes], params: ShingleParams, limits: FormatLimits) -> list[Text]:
     """Decode mails together, which is much faster than one by one. For any thread."""
     from lshdup.text.office_processes import extract_all, mail_type
 
-    found = extract_all(mails, mail_type(rules), limits)
-    return [Text(each.utf8, each.reason, each.detail, office=MAIL) for each in found]
+    found = extract_all(mails, mail_type(MailRules.of(params)), limits)
+    return [
+        Text(each.utf8, each.reason, each.detail, form=Form.MAIL, office=MAIL) for each in found
+    ]
 
 
-def decode_record(data: bytes, encoding: str = "") -> Text:
-    """Decode a text that is the field of a record, or several of them, perhaps an HTML page.
+def decode_record(
+    data: bytes, params: ShingleParams = DEFAULT_SHINGLE, limits: FormatLimits = DEFAULT_FORMATS
+) -> Text:
+    """Decode a text that is the field of a record, or several of them.
 
-    encoding : of texts that are not UTF-8, as in CSV; "": as a page declares, or detected.
+    params : with the encoding of texts that are not UTF-8, as in CSV; "": as a page declares, or
+        detected.
     """
+    form = mail_form(data, None, params)
+    if form == Form.MAIL:
+        return decode_mails([bare_mail_file(data, None)], params, limits)[0]
     fields = data.removeprefix(codecs.BOM_UTF8).split(PART)
-    text = _decode_field(BLANK_LINE.join(fields), encoding)
+    text = _decode_field(BLANK_LINE.join(fields), params)
+    if text.form == Form.TEXT:
+        text = replace(text, form=form)
     if len(fields) == 1 or text.reason is not None:
         return text
     fields = [field.decode(text.codec, "replace").encode("utf-8") for field in fields]
     return replace(text, utf8=PART.join(map(html.visible_text, fields) if text.page else fields))
 
 
-def _decode_field(data: bytes, encoding: str) -> Text:
+def _decode_field(data: bytes, params: ShingleParams) -> Text:
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:
-        return _decode_as(data, b"", encoding) if encoding else _decode_undeclared(data, b"")
-    return _text_or_page(data, b"")
+        if params.encoding:
+            return _decode_as(data, None, params, params.encoding)
+        return _decode_undeclared(data, None, params)
+    return _text_or_page(data, None, params)
 
 
 def _undecodable(codec: str, error: Exception) -> Text:
@@ -207,43 +245,48 @@ def _read_office(data: bytes, file_type: str, limits: FormatLimits) -> Text:
     result = extract(data, file_type, limits)
     if result.reason is not None:
         return Text(reason=result.reason, detail=result.detail or file_type)
-    return Text(result.utf8, office=file_type)
+    return Text(result.utf8, form=Form.OFFICE, office=file_type)
 
 
-def _decode_as(data: bytes, name: bytes, codec: str, detected: str = "") -> Text:
+def _decode_as(
+    data: bytes, path: bytes | None, params: ShingleParams, codec: str, detected: str = ""
+) -> Text:
     try:
         # Lone surrogates in UTF-16 and UTF-32 fail here too: they are no text.
         utf8 = data.decode(codec).removeprefix("\ufeff").encode("utf-8")
     except (UnicodeError, LookupError) as error:
         return _undecodable(codec, error)
-    return _text_or_page(utf8, name, detected, codec)
+    return _text_or_page(utf8, path, params, detected, codec)
 
 
-def _decode_undeclared(data: bytes, name: bytes) -> Text:
+def _decode_undeclared(data: bytes, path: bytes | None, params: ShingleParams) -> Text:
     """Decode bytes that are not UTF-8: as an HTML page declares, or as detected."""
-    if pages.is_html(data, name) and (declared := html.CHARSET.search(data[:2048])):
+    if looks_like_html(data, path or b"") and (declared := html.CHARSET.search(data[:2048])):
         codec = encodings.look_up_codec(declared.group(1).decode("ascii"))
         # Five bytes have no character in Python's windows-1252, but have one in browsers.
         for candidate in (codec, "latin-1" if codec == encodings.WESTERN else ""):
-            if candidate and (text := _decode_as(data, name, candidate)).reason is None:
+            if candidate and (text := _decode_as(data, path, params, candidate)).reason is None:
                 return text
     if invalid := encodings.count_invalid_utf8(data):
-        return _repair(data, name, invalid)
+        return _repair(data, path, params, invalid)
     if codec := encodings.detect_codec(data):
-        return _decode_as(data, name, codec, detected=codec)
+        return _decode_as(data, path, params, codec, detected=codec)
     return Text(reason=Reason.UNDECODABLE, detail="no encoding fits; name one with --encoding")
 
 
-def _repair(data: bytes, name: bytes, invalid: int) -> Text:
+def _repair(data: bytes, path: bytes | None, params: ShingleParams, invalid: int) -> Text:
     """Decode UTF-8 with U+FFFD for the bytes that are invalid."""
     utf8 = data.decode("utf-8", "replace").removeprefix("\ufeff").encode("utf-8")
     count = f"{invalid:,} bytes are" if invalid > 1 else "1 byte is"
-    return _text_or_page(utf8, name, f"utf-8, {count} not UTF-8")
+    return _text_or_page(utf8, path, params, f"utf-8, {count} not UTF-8")
 
 
-def _text_or_page(utf8: bytes, name: bytes, detected: str = "", codec: str = "utf-8") -> Text:
-    if not pages.is_html(utf8, name):
-        return Text(utf8, encoding=detected, codec=codec)
+def _text_or_page(
+    utf8: bytes, path: bytes | None, params: ShingleParams, detected: str = "", codec: str = "utf-8"
+) -> Text:
+    text = Text(utf8, encoding=detected, codec=codec, form=page_form(utf8, path, params.markup))
+    if not text.page:
+        return text
     if obstacle := html.find_obstacle(utf8):
         return Text(reason=Reason.MARKUP, detail=obstacle)
-    return Text(html.visible_text(utf8), encoding=detected, codec=codec, page=True)
+    return replace(text, utf8=html.visible_text(utf8))

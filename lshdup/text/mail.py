@@ -1,17 +1,20 @@
-"""Mails: recognised by their first lines, and the text that a person reads in one.
+"""The text that a person reads in a mail.
 
 That text has two parts (`utils.parts`), the subject and the body: the plain text of it, else its
-HTML as a page shows it. Mails in a mail are read too, as parts of their own; of attachments only
-a digest is taken, for sameness. Python's email package takes multipart mails apart; a mail of one
-part is read without it, with the same result, in a tenth of the time.
+HTML as a page shows it. Mails in a mail are read too, as parts of their own. Of attachments and of
+the fields that tell mails apart, a digest is taken, for sameness.
+
+Python's email package takes multipart mails apart; a mail of one part is read without it, with the
+same result, in a tenth of the time.
 Runs in the worker process (`office_worker`): `email` and the HTML parser are imported there only.
 """
 
 import binascii
 import codecs
 import re
+from collections.abc import Callable
 from dataclasses import field
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -20,17 +23,12 @@ from lshdup.params import ShingleParams
 from lshdup.text import html
 from lshdup.text.encodings import WESTERN, look_up_codec
 from lshdup.utils.frozen import dataclass
-from lshdup.utils.mailbox import FIELDS, bare_mail, find_mails, is_of_mail, starts_mailbox
+from lshdup.utils.mailbox import FIELDS, bare_mail, find_mails, starts_mailbox
 from lshdup.utils.parts import PART, SEAL
 
 if TYPE_CHECKING:
     from email.message import Message
     from email.policy import Policy
-
-_ENVELOPE = re.compile(rb"(?:>?From [^\n]*+\n)*+")
-_MIME = re.compile(rb"(?im)^(?:mime-version|content-type|content-transfer-encoding):")
-#: Bytes in which the header of a mail must end, or go on to the last byte, for it to be known.
-HEADER_WINDOW = 16 << 20
 
 #: The charset that a Content-Type field names, perhaps as RFC 2231 has it; or any quoted string,
 #: in which none is looked for.
@@ -43,6 +41,9 @@ _ONLY_IN_MAIL = {*_SEVEN_BITS, "utf-8", "utf-16", "utf-16-le", "utf-16-be", "utf
 
 #: Parts that are mails.
 _MAILS = ("message/rfc822", "message/news", "message/global")
+
+#: The fields that tell mails of the same text apart, and those of them that list addresses.
+_OF_ENVELOPE, _OF_ADDRESSES = ("from", "to", "cc", "date", "subject"), ("from", "to", "cc")
 
 #: A line of a body that was quoted, and the line that begins a signature.
 _QUOTED = re.compile(r"(?m)^[ \t]*>[^\n]*\n?")
@@ -76,34 +77,6 @@ class MailRules:
 DEFAULT_RULES = MailRules()
 
 
-# --- recognised ---------------------------------------------------------------------------------
-
-
-def is_mail(data: bytes, name: bytes = b"") -> bool:
-    """Return whether a file is a mail: whether it begins with header fields, two of them known.
-
-    The fields end at an empty line or with the file; mbox's `From ` line may stand before. Which
-    fields count, says `is_of_mail`. A file named .eml needs one field, and one of MIME.
-
-    data : the whole file, or its first HEADER_WINDOW bytes.
-    """
-    head = data[:HEADER_WINDOW]
-    if not head.endswith(b"\n") and len(head) < HEADER_WINDOW:
-        head += b"\n"
-    start = _ENVELOPE.match(head).end()  # type: ignore[union-attr]
-    fields = FIELDS.match(head, start)
-    if fields is None:
-        return False
-    rest = head[fields.end() : fields.end() + 2]
-    is_cut = len(head) == HEADER_WINDOW and b"\n" not in head[fields.end() :]
-    if not (rest.startswith(b"\n") or rest == b"\r\n" or not rest or is_cut):
-        return False
-    if is_of_mail(fields[0], alone=not is_cut and len(head) <= fields.end() + len(rest)):
-        return True
-    is_named = name.lower().endswith(b".eml")
-    return is_named and fields[0].count(b"\n") > 1 and _MIME.search(fields[0]) is not None
-
-
 # --- read ---------------------------------------------------------------------------------------
 
 
@@ -112,15 +85,16 @@ class _Content:
     """What is read of mails.
 
     parts : subject and body of each mail in turn, each as texts to be put together.
-    attached : digests of what is attached.
+    sealed : digests of what counts for sameness only.
     """
 
     parts: list[list[str]] = field(default_factory=list)
-    attached: list[bytes] = field(default_factory=list)
+    sealed: list[bytes] = field(default_factory=list)
 
-    def begin_mail(self, title: str) -> None:
-        """Add the subject of a mail, and a body that is empty so far."""
+    def begin_mail(self, title: str, envelope: str) -> None:
+        """Add the subject of a mail, and a body that is empty so far; seal its envelope."""
         self.parts.extend(([title], []))
+        self._seal(envelope.encode("utf-8", "replace"))
 
     def add_text(self, text: str) -> None:
         """Add a text to the body of the mail."""
@@ -130,16 +104,16 @@ class _Content:
         """Add what is attached. Lines of text may end as they like."""
         if kind.startswith("text/"):
             content = content.replace(b"\r\n", b"\n")
-        self.attached.append(blake2b(content, digest_size=16).digest())
+        self._seal(content)
+
+    def _seal(self, content: bytes) -> None:
+        self.sealed.append(blake2b(content, digest_size=16).digest())
 
     def encode(self) -> bytes:
-        """Return all as UTF-8 with borders, and one digest of what is attached."""
+        """Return all as UTF-8 with borders, and one digest of what is sealed."""
         parts = ("\n".join(texts).encode("utf-8", "replace") for texts in self.parts)
-        text = PART.join(parts)
-        if not self.attached:
-            return text
-        digest = blake2b(b"".join(self.attached), digest_size=16).hexdigest()
-        return b"%b%b%b" % (text, SEAL, digest.encode("ascii"))
+        digest = blake2b(b"".join(self.sealed), digest_size=16).hexdigest()
+        return b"%b%b%b" % (PART.join(parts), SEAL, digest.encode("ascii"))
 
 
 def read_mail(data: bytes, rules: MailRules = DEFAULT_RULES) -> bytes:
@@ -160,7 +134,8 @@ def _read(data: bytes, rules: MailRules, content: _Content) -> None:
     kind, charset = _media_type(_text_of(fields["content-type"]))
     transfer = _text_of(fields["content-transfer-encoding"]).strip().lower()
     body = mail[fields.end :]
-    content.begin_mail(_title(fields, charset, rules))
+    envelope = _envelope(lambda name: _text_of(fields[name], charset))
+    content.begin_mail(_title(fields, charset, rules), envelope)
     if kind.startswith(("multipart/", "message/")) or "uu" in transfer:
         wanted = (b"Content-Type", b"Content-Transfer-Encoding")
         kept = b"".join(
@@ -208,6 +183,18 @@ def _title(fields: _Fields, charset: str, rules: MailRules) -> str:
         return _words(_text_of(fields["subject"], charset)).strip()
     lines = re.split(r"\r?\n(?![ \t])", _text_of(fields.data, charset))
     return "\n".join(map(_words, lines))
+
+
+def _envelope(field_of: Callable[[str], str]) -> str:
+    """Return what tells a mail apart: fields, decoded, without quotation marks and repeated white
+    space, their addresses in byte order.
+    """
+    lines = []
+    for name in _OF_ENVELOPE:
+        values = field_of(name).split("," if name in _OF_ADDRESSES else "\0")
+        words = {" ".join(_words(value).replace('"', "").split()) for value in values}
+        lines.append(", ".join(sorted(words - {""})))
+    return "\n".join(lines)
 
 
 def _text_of(field: bytes, charset: str = "") -> str:
@@ -319,7 +306,8 @@ def _read_parts(data: bytes, rules: MailRules, content: _Content) -> None:
         kind, charset = _kind_of(part)
         inner: Any = part.get_payload() if part.is_multipart() else []
         if kind in _MAILS and inner and not attached:
-            content.begin_mail(_title_of(inner[0], rules))
+            envelope = _envelope(partial(_field_of, inner[0]))
+            content.begin_mail(_title_of(inner[0], rules), envelope)
             stack += (None, False), (inner[0], False)
             continue
         disposition = _field_of(part, "content-disposition").strip().lower()

@@ -234,7 +234,8 @@ def load_or_read_sets(run: RunContext, request: Request) -> tuple[Collection, Co
         readable = np.flatnonzero(sets.sizes == collection.sizes)
         if len(readable) < len(wanted):
             run.read_only = True
-            collection, sets = collection.take(readable), sets.take(readable)
+            lost = np.setdiff1d(wanted, readable)
+            collection, sets = collection.leave_out_changed(lost), sets.take(readable)
         collection = collection.with_unfiltered_sets(sets)
     return collection, signatures
 
@@ -291,7 +292,7 @@ def leave_out_changed(run: RunContext, collection: Collection, request: Request)
         " run (-v names them)"
     )
     run.read_only = True
-    return collection.take(np.setdiff1d(np.arange(n), changed))
+    return collection.leave_out_changed(changed)
 
 
 def _refuse_nothing(run: RunContext, kind: str, request: Request) -> NoReturn:

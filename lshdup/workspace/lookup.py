@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from lshdup.collection.collection import Collection
     from lshdup.documents.document_list import DocumentList
+    from lshdup.documents.reading import TextBatch
     from lshdup.text.decoding import Text
 
 
@@ -40,7 +41,7 @@ class NamedDocument:
 
     def text(self, params: ShingleParams) -> bytes:
         """Return the text as UTF-8. Raise InputError if the document has none."""
-        return self._decode(*self.content(), params).utf8
+        return self._decode(self._batch(), params).utf8
 
     def utf8(self, params: ShingleParams) -> bytes:
         """Return what shingles are made of: the text as UTF-8, or the ids."""
@@ -50,21 +51,17 @@ class NamedDocument:
         """Return the document with its text. Raise InputError if it has none."""
         from lshdup.text.decoding import Text
 
-        raw, is_text = self.content()
+        batch = self._batch()
         is_ids = params.tokens == "ids"
-        text = Text(self.ids()) if is_ids else self._decode(raw, is_text, params)
-        return DocumentRead(self, len(raw), text)
+        text = Text(self.ids()) if is_ids else self._decode(batch, params)
+        return DocumentRead(self, int(batch.lengths[0]), text)
 
-    def _decode(self, raw: bytes, is_text: bool, params: ShingleParams) -> "Text":
+    def _decode(self, batch: "TextBatch", params: ShingleParams) -> "Text":
         """Decode the bytes of the document. Raise InputError if they are no text."""
-        from lshdup.text.decoding import decode, decode_record
-        from lshdup.text.mail import MailRules
+        from lshdup.params import DEFAULT_FORMATS
+        from lshdup.shingling.plain_texts import decode_batch
 
-        rules, encoding = MailRules.of(params), params.encoding
-        if is_text:
-            text = decode_record(raw, encoding)
-        else:
-            text = decode(raw, self.name, encoding, rules=rules)
+        ((_, text),) = decode_batch(batch, [0], params, DEFAULT_FORMATS)
         if text.reason is not None:
             message = (
                 f"{printable(self.name)} is no text:"
@@ -75,7 +72,7 @@ class NamedDocument:
 
     def ids(self) -> bytes:
         """Return the ids, blank-separated: a line of an id list without its name."""
-        raw, _ = self.content()
+        raw = self.content()
         if self.index >= 0:
             return raw
         lines = [line for line in raw.splitlines() if line.strip()]
@@ -98,17 +95,19 @@ class NamedDocument:
             )
         return b" ".join(ids)
 
-    def content(self) -> tuple[bytes, bool]:
-        """Return the present bytes, and whether they are text already, as for a record.
+    def content(self) -> bytes:
+        """Return the present bytes. Raise InputError if they cannot be read."""
+        return self._batch().content(0)
 
-        Raise InputError if they cannot be read.
-        """
-        if self.raw is not None:
-            return self.raw, False
+    def _batch(self) -> "TextBatch":
+        """Return the document as a batch of its own. Raise InputError if it cannot be read."""
         import numpy as np
 
-        from lshdup.documents.reading import read_batch
+        from lshdup.documents.reading import TextBatch, read_batch
         from lshdup.skipped import Reason
+
+        if self.raw is not None:
+            return TextBatch.of([0], [self.raw], [self.name])
 
         assert self.collection is not None
         batch = read_batch(self.collection.documents, np.array([self.index]))
@@ -124,8 +123,7 @@ class NamedDocument:
                 else "run `lshdup index DOCS` again"
             )
             raise InputError(message, remedy)
-        start = batch.starts[0]
-        return batch.text[start : start + batch.lengths[0]].tobytes(), batch.is_text
+        return batch
 
 
 @dataclass(frozen=True)

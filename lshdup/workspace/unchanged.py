@@ -124,7 +124,7 @@ def find_known_records(
     if locations is None or documents.record_fields != fields:
         return {}
     skipped: dict[tuple[bytes, int, int], list[SkippedFile]] = {}
-    for each in collection.skipped + documents.skipped_records:
+    for each in collection.skipped + documents.skipped:
         if each.record is not None:
             skipped.setdefault((each.record.path, each.size, each.mtime), []).append(each)
     known = {

@@ -297,10 +297,10 @@ def test_no_output_replaces_a_document(run, here, words):
     os.link(here / "docs/a", here / "hard")
     os.symlink("docs/a", here / "soft")
     for output in ("docs/a", "./docs/a", "hard", "soft", str(here / "docs/a")):
-        result = run(*words.split(), "-o", output, code=2)
-        assert f"-o {output} is one of the documents that are compared" in result.err.replace(
-            "-o docs/a is", f"-o {output} is"
-        )
+        refused = run(*words.split(), "-o", output, code=2).err
+        is_shown = words.startswith("shingle")
+        what = "would replace --show docs/a" if is_shown else "is one of the documents that are"
+        assert f"-o {output} {what}" in refused.replace("-o docs/a ", f"-o {output} ")
         assert (here / "docs/a").read_text() == f"{TEXT} a"
 
 
@@ -339,3 +339,73 @@ def test_a_run_that_fails_before_the_work_leaves_nothing_behind(run, here, words
     run(*words.split(), cwd=here / "docs/sub", code=2)
     assert snapshot(here) == before
     assert not (here / "docs/sub/.lshdup").exists()
+_INPUT_IS_OUTPUT = """
+pairs docs --template form.txt -o form.txt | would replace --template form.txt
+pairs docs --template forms -o forms/a.txt | would replace --template forms/a.txt
+pairs docs --template forms -o hard.txt | hard.txt would replace --template forms/a.txt
+pairs --files-from list -o list | would replace --files-from list
+pairs --files0-from list0 -o soft | soft would replace --files0-from list0
+pairs docs --against other -o other/o.txt | would replace --against other/o.txt
+clusters docs --against other/o.txt -o other/o.txt | would replace --against other/o.txt
+pairs docs --baseline B --update-baseline -o B | -o and --baseline are both B
+pairs docs --histogram --plot form.svg --template form.svg | --plot form.svg would replace
+curve --plot new.svg -o new.svg | -o and --plot are both new.svg
+timing docs --plot new.svg -o ./new.svg | are both new.svg
+accuracy docs -o kept/signatures.npz | is in the store
+pairs docs -o kept/signatures.npz | is in the store
+pairs docs -o kept/new.tsv | is in the store
+curve -o kept/signatures.npz | is in the store
+clusters rows.jsonl --write kept/bands.npz | is in the store
+report docs -o link/page.html | is in the store
+passages docs -o docs/a | is one of the documents
+folders docs -o docs/sub/c | is one of the documents
+pairs docs -o docs/large.txt --max-bytes 1000 | is one of the documents
+clusters rows.jsonl --write rows.jsonl | is one of the documents
+clusters rows.jsonl rows2.jsonl --no-store --write . | is one of the documents
+pairs docs -o docs/new.tsv --hidden --follow | docs/new.tsv is one of the documents
+"""
+
+
+@pytest.mark.parametrize("line", _INPUT_IS_OUTPUT.strip().splitlines())
+def test_no_output_is_an_input(run, here, line):
+    """It is refused before the work: nothing is written, and no store is made."""
+    words, said = line.split(" | ")
+    run("index", "docs", "-q", "--store", "kept")
+    for name in ("forms", "other"):
+        (here / name).mkdir()
+    for name in ("form.txt", "form.svg", "forms/a.txt", "other/o.txt"):
+        (here / name).write_text(TEXT)
+    (here / "docs/large.txt").write_text(TEXT * 1000)
+    (here / "docs/new.tsv").write_text("a\tb\t1.0\n")
+    (here / "list").write_text("docs\n")
+    (here / "list0").write_bytes(b"docs\0")
+    for name in ("rows.jsonl", "rows2.jsonl"):
+        (here / name).write_text('{"text": "one two three"}\n{"text": "four"}\n')
+    os.link(here / "forms/a.txt", here / "hard.txt")
+    os.symlink("list0", here / "soft")
+    os.symlink("kept", here / "link")
+
+    def files():
+        return {path: path.read_bytes() for path in here.rglob("*") if path.is_file()}
+
+    before = files()
+    refused = run(*words.split(), code=2).err
+    assert said in refused
+    assert files() == before
+
+
+def test_a_list_in_the_folder_of_documents_is_written_once(run, here):
+    """The second run would compare it; with --exclude it is no document."""
+    first = run("pairs", "docs", "-o", "docs/pairs.tsv", "--no-store")
+    assert not first.out
+    again = ["pairs", "docs", "-o", "docs/pairs.tsv", "--no-store"]
+    assert "--exclude" in run(*again, code=2).err
+    assert (here / "docs/pairs.tsv").stat().st_size
+    run(*again, "--exclude", "pairs.tsv")
+
+
+def test_an_output_that_is_a_link_is_followed(run, here):
+    os.symlink("there.tsv", here / "link.tsv")
+    run("pairs", "docs", "-t", "0.5", "-o", "link.tsv", "--no-store")
+    assert (here / "link.tsv").is_symlink()
+    assert (here / "there.tsv").read_text()

@@ -508,7 +508,7 @@ def test_write_is_refused_before_the_work(here):
         "so no filtered file can be written",
         hint,
     )
-    assert "rows.jsonl is one of the files that are read" in clash
+    assert "--write rows.jsonl is one of the documents that are compared" in clash
     assert "out.parquet does not end like a file of JSON Lines" in ending
     assert not any("shingles" in err for err in (plain, clash, ending))  # nothing was read
     for exact in ([], ["--exact"]):

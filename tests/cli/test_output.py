@@ -2,11 +2,15 @@
 that docs/reference/columns.md promises.
 """
 
+import csv
+import io
 import json
 import os
 import re
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from lshdup.cli.columns import COMPARISON, COUNT, DOCUMENT, LISTINGS, OPTIONAL, SHARE
 from lshdup.cli.output.tables import table
@@ -240,6 +244,59 @@ def test_names_of_any_bytes_survive_json(folder):
     ((_, out, _),) = run_many([(["pairs", "-q", "--format", "json"], None)], folder)
     names = {os.fsencode(row[side]) for row in json.loads(out) for side in "ab"}
     assert b'd/=\xff\x1b[31m,".txt' in names
+
+
+#: Every byte that a file name can hold, and those that formats treat specially more often.
+_NAMES = st.lists(
+    st.binary(min_size=1, max_size=6).map(lambda name: name.replace(b"\0", b"\r"))
+    | st.text('\r\n\t",;= |\\\x1c\x85\u2028é', min_size=1, max_size=6).map(str.encode),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(_NAMES, _NAMES)
+@example([b"d/a\rd_victim.txt"], [b"x"])
+def test_every_name_survives_every_format(tmp_path_factory, left, right):
+    """Independent readers find the same rows; where they could not, tsv says so."""
+    rows = [(a, b, 0.5, None) for a, b in zip(left, right, strict=False)]
+    path = tmp_path_factory.mktemp("out") / "o"
+    columns = ["a", "b", "similarity", "same"]
+
+    def written(style, **options):
+        is_clear = Target(style, path=path, **options).write(columns, rows)
+        return is_clear, path.read_bytes()
+
+    text = os.fsdecode(written("csv")[1])
+    read = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+    assert read == [columns, *([os.fsdecode(a), os.fsdecode(b), "0.5", ""] for a, b, *_ in rows)]
+    for style, load in (
+        ("json", json.loads),
+        ("jsonl", lambda data: map(json.loads, data.splitlines())),
+    ):
+        read = [tuple(row.values()) for row in load(written(style)[1])]
+        assert [(os.fsencode(a), os.fsencode(b), *rest) for a, b, *rest in read] == rows
+    nul = written("tsv", nul=True)[1].split(b"\0")
+    assert nul == [*(cell for a, b, *_ in rows for cell in (a, b, b"0.5", b"")), b""]
+    is_clear, data = written("tsv")
+    names = [name for row in rows for name in row[:2]]
+    assert is_clear == (not any(c in name for name in names for c in (b"\t", b"\n", b"\r")))
+    if is_clear:
+        lines = [line.split(b"\t") for line in data.split(b"\n")[:-1]]
+        assert lines == [[a, b, b"0.5", b""] for a, b, *_ in rows]
+    lines = written("table")[1].split(b"\n")
+    assert len(lines) == 2 + len(rows) + 1
+    assert not any(each in line for line in lines for each in (b"\r", b"\t", b"\x1c"))
+
+
+def test_a_carriage_return_forges_no_row_of_csv(run, tmp_path):
+    (tmp_path / "d").mkdir()
+    for name in ("a\rd_victim.txt", "b"):
+        (tmp_path / "d" / name).write_text("a b c d e f g")
+    text = os.fsdecode(run("pairs", "d", "--format", "csv", "--no-store").out)
+    [_, row] = csv.reader(io.StringIO(text, newline=""), strict=True)
+    assert row[:2] == ["d/a\rd_victim.txt", "d/b"]
+    assert "lines are ambiguous" in run("pairs", "d", "--no-store").err
 
 
 def test_output_file(run, folder):

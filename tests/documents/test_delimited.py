@@ -224,7 +224,7 @@ def test_rows_that_may_go_are_left_out_of_a_file(run, here):
     assert gzip.decompress(Path("out.csv.gz").read_bytes()) == Path("out.csv").read_bytes()
     refused = run(*command, "--write", "out.jsonl", code=2)
     assert "does not end like a file of CSV" in refused.err
-    assert "is one of the files that are read" in run(*command, "--write", "a.csv", code=2).err
+    assert "a.csv is one of the documents" in run(*command, "--write", "a.csv", code=2).err
 
 
 def test_bad_rows_are_said_and_the_rest_is_compared(run, here):

@@ -289,8 +289,9 @@ def test_byte_order_marks(codec):
 
 def test_a_mark_is_no_text_where_the_encoding_is_forced_either():
     marked = ("\ufeff" + TEXT).encode()
-    assert decode(marked, b"a", encoding="utf-8").utf8 == TEXT.encode()
-    assert decode(("\ufeff" + TEXT).encode("utf-16-le"), b"a", "utf-16-le").utf8 == TEXT.encode()
+    assert decode(marked, b"a", ShingleParams(encoding="utf-8")).utf8 == TEXT.encode()
+    forced, wide = ShingleParams(encoding="utf-16-le"), ("\ufeff" + TEXT).encode("utf-16-le")
+    assert decode(wide, b"a", forced).utf8 == TEXT.encode()
 
 
 def test_nul_far_behind_the_beginning_makes_no_binary_page():

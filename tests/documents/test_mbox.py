@@ -48,7 +48,7 @@ def here(tmp_path):
     for folder in ("plain", "boxed"):
         (tmp_path / folder).mkdir()
     for n, each in enumerate(mails(), 1):
-        (tmp_path / f"plain/{n:02}").write_bytes(each)
+        (tmp_path / f"plain/{n:02}.eml").write_bytes(each)
     write_mbox(tmp_path / "boxed/inbox", mails())
     (tmp_path / "boxed/note.txt").write_text(body(99))
     return tmp_path
@@ -57,7 +57,7 @@ def here(tmp_path):
 def test_a_mailbox_in_a_folder_becomes_its_mails(run, here):
     plain = run("pairs", "plain", "--no-store").ok()
     assert len(plain.rows) == 5
-    expected = sorted((int(a[-2:]), int(b[-2:]), s, same) for a, b, s, same in plain.rows)
+    expected = sorted((int(a[-6:-4]), int(b[-6:-4]), s, same) for a, b, s, same in plain.rows)
     boxed = run("pairs", "boxed").ok()
     found = sorted(
         (*sorted(int(name.rpartition(":")[2]) for name in (a, b)), s, same)

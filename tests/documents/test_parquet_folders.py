@@ -247,7 +247,9 @@ def test_a_file_changes_between_two_runs(here, small):
     ids = [f"{number:03}" for number in range(N)]
     every = answer("one.parquet", store=None, **FIELDS)[0]
     skipped = []
-    request = Request((b"many",), DocumentParams(**FIELDS), {"threshold": 0.5}, 2)
+    request = Request(
+        (b"many",), DocumentParams(**FIELDS), {"threshold": 0.5, "markup": "visible"}, 2
+    )
     Workspace(Path("s")).load_or_build_index(request)
     workspace = Workspace(Path("s"), lambda _: None, skipped.append)
     indexed = workspace.load_or_build_index(replace(request, documents=()), save=False)

@@ -93,7 +93,7 @@ def answer(*documents, store="s", check_content=False, given=None, jobs=2, **par
     request = Request(
         tuple(map(os.fsencode, documents)),
         DocumentParams(**params),
-        {"threshold": 0.5, **(given or {})},
+        {"threshold": 0.5, "markup": "visible", **(given or {})},
         jobs,
         check_content,
     )

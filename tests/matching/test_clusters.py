@@ -3,6 +3,8 @@
 import json
 import os
 import random
+import re
+import unicodedata
 from collections import defaultdict
 from dataclasses import replace
 from functools import cached_property
@@ -14,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.choices import KEEP
+from lshdup.documents import copy_names
 from lshdup.documents.document_list import typed_name
 from lshdup.documents.locations import Locations
 from lshdup.documents.preference import preference
@@ -378,20 +381,64 @@ def test_every_rule_of_keep():
 @pytest.mark.parametrize(
     "in_order",
     [
-        ["report.doc", "report (1).doc", "report - Copy.doc", "report.copy2", "report.doc.bak"],
+        ["report.doc", "report.copy2", "report (1).doc", "report.doc.bak", "report - Copy.doc"],
         ["a.txt", "a.txt (2)", "a.txt.copy1", "a.txt.copy9", "a.txt.copy10"],
         ["x9", "x10", "x11", "x100"],
         ["a.html", "a.bak", "a.old", "a.tmp3", "a.html~"],
-        ["z", "a/b", "a/bb", "a/b~", "a/b/c"],
+        ["z", "a/b", "a/bb", "a/b/c", "a/b~"],
         ["größe.doc", "grosse.doc", "groesse2.doc"],
-        ["/b", "aa", "../a", "/a/a", "c/a"],
+        ["/b", "aa", "c/a", "../a", "/a/a"],
         ["./-a", "bcd", "a/b"],
+        ["Documents/Job/a.doc", "Desktop/Job/a.doc", "Desktop/New Folder (2)/a.doc"],
+        ["x/y/z/a.doc", "a copy.doc", "tmp/a.doc", "Backup/a.doc", "old/New Folder/a.doc"],
+        ["a/b/c/d", "Downloads/d", "Téléchargements/d", "デスクトップ/新しいフォルダー/d"],
     ],
 )
 def test_the_original_has_the_shortest_path(in_order):
-    """Of files: fewest components, then no backup, then fewest characters, then byte order."""
+    """Of files: fewest names of copies, fewest components, fewest characters, then byte order."""
     names = list(map(os.fsencode, in_order))
     assert preferred(sorted(names), "")[0] == names
+
+
+def test_the_page_has_the_words_of_copies():
+    page = (ROOT / "docs/how-to/clean-a-folder.md").read_text("utf-8")
+    [block] = re.findall("```text\n(.*?)```", page.partition("## Names of copies")[2], re.DOTALL)
+    listed = [re.split(r",\s+", part.strip()) for part in block.split("\n\n")]
+    endings = [f".{ending}" for ending in copy_names.ENDINGS]
+    assert listed == [copy_names.COPY, copy_names.PARKED, endings, copy_names.FOLDERS]
+
+
+#: Names of copies and of places to park files, of the desktops that write them.
+_MARKED = (
+    """
+Copy of X.doc|Copy (2) of X.doc|X - Copy.doc|X - Copy (2).doc|X copy.txt|X copy 2.txt|X (copy).txt
+X (another copy).txt|X (3rd copy).txt|Kopie von X.doc|X - Kopie (3).doc|X (Kopie).txt|Copie de X
+X - Cópia.doc|Копия X.doc|X — копия.doc|Xのコピー.txt|X - コピー.txt|X 副本.txt|X的副本.txt
+コピー ～ X.doc|복사본 X.hwp|X_old.doc|backup|Backups|OLD|tmp|X.txt~|X.txt.copy3|X (2)
+New Folder|New folder (3)|Новая папка (2)|Téléchargements|デスクトップ|İndirilenler
+X.tar (1).gz|X (1).tar.gz|Thư mục mới|X.orig
+""".strip()
+    .replace("\n", "|")
+    .split("|")
+)
+_UNMARKED = """
+Job|a (2019).doc|gold.txt|copyright.txt|threshold|oldest.txt|temperature.csv|Copy editing.doc
+new folders.txt|desktop.ini|downloads.txt|日本.txt
+""".strip().replace("\n", "|").split("|")  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+@pytest.mark.parametrize("below", ["", "Documents/{}", "{}/a.txt", "x/{}/y/b"])
+def test_names_of_copies_are_known(form, below):
+    """Of a path alone and of many together, which are looked at by a shorter way."""
+    for names, marks in (
+        (_MARKED, 1), ([name.upper() for name in _MARKED], 1), (_UNMARKED, 0),
+    ):  # fmt: skip
+        paths = [unicodedata.normalize(form, (below or "{}").format(name)) for name in names]
+        paths = [os.fsencode(path) for path in paths]
+        assert dict.fromkeys(paths, marks) == {path: copy_names.count_marks(path) for path in paths}
+        together = copy_names.marks_of(StringTable.from_strings(paths)).tolist()
+        assert together == [marks] * len(paths)
 
 
 @given(st.lists(st.text("ab/.~1é", min_size=1, max_size=6), unique=True, min_size=1))
@@ -564,7 +611,8 @@ def test_laws_on_the_sample_corpus(run, sample_sets, threshold, options):
     )
     kept = set(out("--emit", "keep").lines)
     dropped = set(out("--emit", "drop").lines)
-    assert kept | dropped == compared
+    empty = {name for name, each in sample_sets.items() if not each}  # not compared: they stay
+    assert kept | dropped == compared | empty
     assert not kept & dropped
     assert dropped == {row[2] for row in rows if row[1] == "drop"}
     # No two that are kept are near-duplicates: nothing was missed.
@@ -698,7 +746,7 @@ def test_what_is_emitted(run, folder):
     assert "1 document without tokens" in everything.err
     longest = ("clusters", "--keep", "longest")
     assert run(*longest, "--emit", "drop").lines == ["d/new/a", "d/new/b", "d/old/a", "d/y"]
-    assert run(*longest, "--emit", "keep", "-0").out == b"d/alone\0d/old/c\0d/x\0"
+    assert run(*longest, "--emit", "keep", "-0").out == b"d/alone\0d/empty\0d/old/c\0d/x\0"
     rows = json.loads(run(*longest, "--format", "json").out)
     assert rows[0] == {
         "group": 1,
@@ -714,12 +762,47 @@ def test_what_is_emitted(run, folder):
     assert nothing.out == b""
     assert "no groups of similarity 0.8 or more: 2 documents alone" in nothing.err
     assert run("clusters", "d/x", "--no-store").out == b""
-    assert run("clusters", "d/empty", "--emit", "keep", "--no-store").out == b""
+    assert run("clusters", "d/empty", "--emit", "keep", "--no-store").out == b"d/empty\n"
     assert (
         "cannot be combined with --exact"
         in run("clusters", "d", "--exact", "--max-bucket", "5", code=2).err
     )
     assert "--prefer is empty" in run("clusters", "d", "--prefer", "", code=2).err
+
+
+def test_what_was_not_compared_is_kept(run, folder, tmp_path):
+    """Keep and drop name each file of the folder once, also from the store and from elsewhere."""
+    (folder / "picture").write_bytes(b"\x89PNG\0\1" * 9)
+    (folder / "old/large").write_text("one two three four " * 4000)
+    (folder / "odd\udcff").write_text("")
+    (folder / ".hidden").write_text("one two three")
+    (folder / "link").symlink_to("x")
+    options = ("--keep", "longest", "-0", "--emit")
+    files = {p for p in folder.rglob("*") if p.is_file() and not p.is_symlink()}
+    every = {os.fsencode(p.relative_to(tmp_path)) for p in files - {folder / ".hidden"}}
+    named = ("d", "--max-bytes", "60KB")
+    for docs, cwd in ((named, tmp_path), ((), tmp_path), ((), folder)):
+        code = 2 * bool(docs)  # a file is too large
+        keep = run("clusters", *docs, *options, "keep", code=code, cwd=cwd)
+        drop = run("clusters", *options, "drop", cwd=cwd).out.split(b"\0")[:-1]
+        above = b"d/" * (cwd != tmp_path)
+        names = [above + name for name in keep.out.split(b"\0")[:-1] + drop]
+        assert sorted(names) == sorted(every)
+        assert "4 names are of what was not compared, and stays" in keep.err
+    run("clusters", *options[:2], "--emit", "keep", "--exact", cwd=folder)
+    (folder / "new/b").write_text("now something else")
+    (folder / "y").unlink()
+    kept = run("clusters", "--check-files", "--keep", "longest", "--emit", "keep").lines
+    assert "d/new/b" in kept
+    assert "d/y" not in kept
+
+
+def test_hard_links_are_said_to_free_nothing(run, folder):
+    said = "1 of these is a hard link of the document that is kept: removing one frees nothing"
+    assert said not in run("clusters", "d", "--same", "bytes").err
+    os.link(folder / "x", folder / "xx")
+    assert said in run("clusters", "d", "--same", "bytes").err
+    assert said in run("clusters", "--emit", "drop").err
 
 
 def test_what_may_go_goes_safely(run, folder, tmp_path):
@@ -932,10 +1015,12 @@ def test_what_changed_since_is_never_dropped_nor_a_reason_to_drop(run, folder):
     assert "d/old/c: changed while in use" in result.err
     assert run("clusters", "--emit", "keep", "--keep", "longest", code=2).lines == [
         "d/alone",
+        "d/empty",
         "d/new/a",
         "d/new/b",
         "d/old/a",
         "d/x",
+        "d/y",
     ]
     assert run("clusters", "d", "--emit", "drop").lines == ["d/new/b", "d/old/a"]
 
@@ -948,7 +1033,7 @@ def test_documents_that_are_read_again_are_grouped_without_what_changed(run, fol
     assert dropped.lines == ["d/new/b", "d/old/a"]
     assert "d/old/c: vanished" in dropped.err
     kept = run("clusters", "--emit", "keep", "--keep", "longest", code=2)
-    assert kept.lines == ["d/alone", "d/new/a", "d/x"]
+    assert kept.lines == ["d/alone", "d/empty", "d/new/a", "d/x", "d/y"]
 
 
 def test_what_vanishes_meanwhile_is_never_dropped_nor_a_reason_to_drop(

@@ -20,7 +20,7 @@ MUTANTS = [
     Mutant(
         "text: a declared encoding is not asked",
         "lshdup/text/decoding.py",
-        "if pages.is_html(data, name) and (declared",
+        'if looks_like_html(data, path or b"") and (declared',
         "if not data and (declared",
         "tests/documents/test_documents.py tests/text/test_encodings.py -k 'charset or declare'",
     ),

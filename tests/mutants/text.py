@@ -20,8 +20,8 @@ MUTANTS = [
     Mutant(
         "encodings: the detected encoding is not reported",
         "lshdup/text/decoding.py",
-        "return _decode_as(data, name, codec, detected=codec)",
-        "return _decode_as(data, name, codec)",
+        "return _decode_as(data, path, params, codec, detected=codec)",
+        "return _decode_as(data, path, params, codec)",
         "tests/text/test_encodings.py tests/documents/test_documents.py -k 'declaration or detected'",
     ),
     Mutant(
@@ -54,7 +54,7 @@ MUTANTS = [
     ),
     Mutant(
         "mail: a line that is no field ends the header",
-        "lshdup/text/mail.py",
+        "lshdup/text/recognition.py",
         '    if not (rest.startswith(b"\\n") or rest == b"\\r\\n" or not rest or is_cut):\n',
         "    if False:\n",
         "tests/text/test_mail.py",
@@ -153,8 +153,8 @@ MUTANTS = [
     Mutant(
         "mail: what is attached does not count for sameness",
         "lshdup/text/mail.py",
-        "if not self.attached:",
-        "if self.attached:",
+        "        self._seal(content)\n",
+        "",
         "tests/text/test_mail.py -k attached",
     ),
     Mutant(

@@ -10,8 +10,11 @@ import re
 import shlex
 import shutil
 import time
-from collections import defaultdict
+import zipfile
+import zlib
+from collections import Counter, defaultdict
 from html.parser import HTMLParser
+from itertools import accumulate
 
 import numpy as np
 import pytest
@@ -93,6 +96,7 @@ def page_of(
         lambda left, _: np.array(same or [2] * n)[left],
     )
     html.add_passages(known, passages or Passages(without={None: "none"}), selection, duplicate_of)
+    html.add_lists(known, selection, names, np.zeros(n, bool), {"binary": [("x", ""), ("y", "")]})
     return known, html.render_page(known)
 
 
@@ -102,6 +106,17 @@ def full_names(known):
         documents["folders"][folder] + name
         for folder, name in zip(documents["folder"], documents["name"], strict=True)
     ]
+
+
+def lists_of(known):
+    return json.loads(zlib.decompress(base64.b64decode(known["lists"])))
+
+
+def dropped_at(known, step):
+    """The names that the page saves as those to drop at a step, however many groups it lists."""
+    lists = lists_of(known)
+    times = Counter(line for each in lists["changes"][: step + 1] for line in accumulate(each))
+    return {lists["names"][line].encode("latin-1") for line, n in times.items() if n % 2}
 
 
 class Outline(HTMLParser):
@@ -137,9 +152,8 @@ def test_no_name_and_no_text_becomes_markup(names, text):
     found = json.loads(outline.scripts[0])
     assert found == json.loads(json.dumps(known))
     assert all(name.isprintable() for name in full_names(found))
-    raw = found["documents"]["raw"]
-    for at, (shown, name) in enumerate(zip(full_names(found), names[:2], strict=True)):
-        assert base64.b64decode(raw[str(at)]) == name if str(at) in raw else shown.encode() == name
+    assert [name.encode("latin-1") for name in lists_of(found)["names"]] == names
+    assert found["documents"]["line"] == [0, 1]
     assert all(
         line.isprintable()
         for _, part in found["passages"]["0,1"]
@@ -183,6 +197,8 @@ def test_all_is_counted_and_the_groups_that_are_listed_are_whole(collection, thr
         step = steps["threshold"].index(level)
         found = clusters.cluster_pairs(pairs, ranked, n, level)
         found = clusters.expand_clusters(found, duplicate_of, order)
+        lost = [d for d, leader in enumerate(found.representative.tolist()) if d != leader]
+        assert dropped_at(known, step) == {b"%d" % d for d in lost}
         truth = defaultdict(set)
         for document, leader in enumerate(found.representative.tolist()):
             truth[leader].add(document)
@@ -252,7 +268,8 @@ def test_a_page_of_any_number_of_pairs_is_below_8_megabytes():
     for length in (20, 200):
         names = [b"%0*d" % (length, i) for i in range(n)]
         known, page = page_of(names, (left, right, similarity))
-        assert len(page) < 8_000_000
+        assert len(page) - len(known["lists"]) < 8_000_000
+        assert len(known["lists"]) < 7 * n
         assert known["steps"]["pairs"][0] == len(left)
         assert known["steps"]["groups"][0] > n // size - 1
         assert len(known["documents"]["name"]) > 10_000
@@ -286,7 +303,8 @@ def opened(chromium, tmp_path, page):
     (tmp_path / "report.html").write_bytes(page)
     chromium.get_log("browser")
     chromium.get((tmp_path / "report.html").as_uri())
-    assert chromium.execute_script("return document.documentElement.dataset.ready") == "yes"
+    ready = "const done = arguments[0], wait = () => document.documentElement.dataset.ready ? "
+    chromium.execute_async_script(f"{ready} done() : setTimeout(wait, 10); wait()")
     return chromium
 
 
@@ -469,13 +487,23 @@ def test_names_are_saved_byte_for_byte(chromium, tmp_path):
     opened(chromium, tmp_path, page_of(names, triples)[1])
     set_threshold(chromium, 0.8)
     drop, keep = downloads(chromium, tmp_path / "saved", "#save-drop", "#save-keep")
-    assert drop == b"b c\nd\te\n\xc3\xa9\n"
-    assert keep == b"a\xff\n"
-    assert "leave out 1 name with line breaks" in texts(chromium, "#files")[0]
-    assert texts(chromium, "#command") == ["lshdup clusters -t 0.8 --emit drop > drop.txt"]
+    assert drop == b"b c\nd\te\n\xc3\xa9\nline\nbreak\n"
+    assert keep == b"a\xff\nx\ny\n"
+    said = "some names hold tabs or newlines: lines are ambiguous; use -0"
+    assert texts(chromium, "#warning, #command") == [
+        said,
+        "lshdup clusters -t 0.8 --emit keep > keep.txt",
+    ]
+    click(chromium, "#nul")
+    (drop,) = downloads(chromium, tmp_path / "with NUL", "#save-drop")
+    assert drop == b"b c\0d\te\0\xc3\xa9\0line\nbreak\0"
+    assert texts(chromium, "#warning, #command") == [
+        "",
+        "lshdup clusters -t 0.8 --emit keep -0 > keep.txt",
+    ]
     assert texts(chromium, "#save-drop, #save-keep") == [
+        "Save names to keep (3)",
         "Save names to drop (4)",
-        "Save names to keep (1)",
     ]
     assert chromium.get_log("browser") == []
 
@@ -496,6 +524,7 @@ def test_what_is_the_same_is_said(chromium, tmp_path):
     assert badges == ["kept, 10 shingles", "the same shingles, another text", "same bytes"]
     set_threshold(chromium, 0.5)
     click(chromium, "#list .toggle")
+    assert texts(chromium, ".inside .score") == ["", "1", "0.9000", "0.9000"]  # to the kept one
     assert texts(chromium, ".inside .badge")[1:] == [
         "same bytes",
         "10 shingles",
@@ -512,7 +541,7 @@ def test_what_is_the_same_is_said(chromium, tmp_path):
     assert chromium.get_log("browser") == []
 
 
-def test_a_cut_list_says_so_and_its_files_too(chromium, tmp_path):
+def test_a_cut_list_says_so_and_its_files_are_whole(chromium, tmp_path):
     names = [f"{i:02}".encode() for i in range(20)]
     triples = [(i, i + 1, 0.9) for i in range(0, 20, 2)]
     opened(chromium, tmp_path, page_of(names, triples, most=6)[1])
@@ -525,8 +554,8 @@ def test_a_cut_list_says_so_and_its_files_too(chromium, tmp_path):
     cut = texts(chromium, "#cut")[0]
     assert cut.startswith("Listed here: 3 of 10 groups, the largest first.")
     assert "--most 20 lists all" in cut
-    assert texts(chromium, "#save-drop") == ["Save names to drop (3 of 10)"]
-    assert "hold only the groups that are listed" in texts(chromium, "#files")[0]
+    (saved,) = downloads(chromium, tmp_path / "saved", "#save-drop")
+    assert saved.splitlines() == [b"%02d" % i for i in range(1, 20, 2)]
     click(chromium, "#pairs")
     assert texts(chromium, "#count") == ["6 of 10 rows"]
     assert chromium.execute_script("return document.getElementById('cut').hidden") is False
@@ -716,6 +745,96 @@ def test_passages_of_the_corpus_stand_in_the_page(chromium, run, tmp_path):
     assert chromium.get_log("browser") == []
 
 
+@pytest.fixture
+def mixed(tmp_path):
+    """A folder of copies, rows, members of an archive, odd names, and files that are skipped."""
+    rng = random.Random(1)
+    words, texts = [f"word{i}" for i in range(60)], {}
+    texts[b"a"] = texts[b"b\xff"] = texts[b"c\nline"] = " ".join(words)
+    texts[b"near"] = texts[b"near.copy"] = " ".join([*words[:-4], "other"])
+    texts |= {b"%d" % i: " ".join(rng.choices(words, k=40)) for i in range(5)}
+    texts |= {b"dots": "...", b"empty": "", b"binary": "\0\1\2", b".hidden": "x"}
+    rows = [{"text": texts[b"a"]}, {"text": texts[b"near"]}, {"id": 7, "text": None}]
+    texts[b"rows.jsonl"] = "\n".join(map(json.dumps, rows))
+    folder = tmp_path / "d"
+    folder.mkdir()
+    for name, text in texts.items():
+        (folder / os.fsdecode(name)).write_text(text)
+    with zipfile.ZipFile(folder / "z.zip", "w") as archive:
+        archive.writestr("in/a", texts[b"a"])
+    (folder / "link").symlink_to("a")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["d", "--prefer", "near*"], ["d", "--most", "1", "--keep", "longest"], []]
+)
+def test_the_lists_that_are_saved_are_those_of_clusters(chromium, run, mixed, tmp_path, arguments):
+    """Byte for byte, with its warnings, at any threshold, and if the page lists no group."""
+    options = ["--archives", "--text-field", "text", "--exclude", "4"]
+    if arguments:
+        arguments += options
+    else:  # of the last run; nothing is dropped for the sake of a file that is gone
+        run("index", "d", "-t", "0.5", *options)
+        (tmp_path / "d/near").unlink()
+        (tmp_path / "d/1").write_text("changed since it was read")
+    opened(chromium, tmp_path, run("report", "-t", "0.5", "-q", *arguments).out)
+    sizes = set()
+    for threshold, nul in ((0.5, False), (0.9, True), (0.97, False), (1, True)):
+        set_threshold(chromium, threshold)
+        if chromium.execute_script("return document.getElementById('nul').checked") != nul:
+            click(chromium, "#nul")
+        (line,) = texts(chromium, "#command")
+        program, *words, _, file = shlex.split(line)
+        assert (program, "-0" in words, file) == ("lshdup", nul, "keep.txt")
+        lists = ["keep", "drop", "drop-files"]
+        folder = tmp_path / f"saved at {threshold}"
+        saved = downloads(chromium, folder, *(f"#save-{what}" for what in lists))
+        for what, found in zip(lists, saved, strict=True):
+            words[words.index("--emit") + 1] = what
+            done = run(*words, code=0 if arguments else 2)
+            assert found == done.out
+            assert not nul or texts(chromium, f"#save-{what}")[0].endswith(f"({found.count(0)})")
+            if what == "drop":
+                warnings = texts(chromium, "#warning")[0].splitlines()
+                if not arguments:
+                    assert warnings.pop().startswith("1 document changed or vanished since")
+                assert all(f"lshdup: warning: {warning}" in done.err for warning in warnings)
+                assert ("do not give them to `rm`" in done.err) == bool(warnings)
+        sizes.add(len(saved[0]))
+    assert len(sizes) > 1
+    assert chromium.get_log("browser") == []
+
+
+def test_what_was_not_compared_is_named_with_its_reason(chromium, run, mixed, tmp_path):
+    options = ["--archives", "--text-field", "text", "--exclude", "4", "--min-tokens", "41"]
+    page = run("report", "d", "-q", *options).out
+    named = {why: [name for name, _ in rows] for why, rows in lists_of(known_of(page))["skipped"]}
+    assert named == {
+        "binary": ["d/binary"],
+        "fewer than 41 tokens": [f"d/{i}" for i in (0, 1, 2, 3)],
+        "hidden": ["d/.hidden"],
+        "no tokens": ["d/dots", "d/empty"],
+        "row whose text is null": ["d/rows.jsonl:3"],
+        "symbolic link": ["d/link"],
+    }
+    counts = {why: len(names) for why, names in named.items()}
+    assert dict(known_of(page)["skipped"]) == counts | {"excluded by --exclude": 1}
+    opened(chromium, tmp_path, page)
+    assert texts(chromium, "#n-skipped") == ["11"]
+    click(chromium, "#skipped .toggle")
+    assert texts(chromium, "#skipped .inside .name") == ["d/binary"]
+    again = lists_of(known_of(run("report", "-q").out))["skipped"]
+    assert dict(again).keys() == named.keys() - {"hidden", "symbolic link"}
+
+
+def test_the_rule_by_which_documents_are_kept_is_said(chromium, run, mixed, tmp_path):
+    page = run("report", "d", "--prefer", "near*", "--no-store").out
+    opened(chromium, tmp_path, page)
+    said = run("clusters", "d", "--prefer", "near*", "--no-store").err
+    rule = re.search("kept: (.*)", said).group(1)
+    assert texts(chromium, "#rule")[0].startswith(f"Of each group one document is kept: {rule}. ")
+
+
 def test_the_command_line_in_the_page_makes_its_groups(run, corpus):
     """With the options that were typed, but for the threshold, and without a secret."""
     typed = ["--tokens", "char", "-k", "7", "--keep-case", "--prefer", "udhr", "--prefer", "x y"]
@@ -858,9 +977,7 @@ def test_ids_and_folders_of_nothing_make_a_page_too(run, tmp_path):
     known = known_of(run("report", "d", "--no-store").out)
     assert (known["documentCount"], known["skipped"]) == (0, [])
     run("index", "ids", "--tokens", "ids")
-    assert (
-        known_of(run("report").out)["skipped"] is None
-    )  # what an earlier run skipped is not known any more
+    assert known_of(run("report").out)["skipped"] == []
 
 
 def test_folders_are_those_of_the_command_and_open(chromium, run, tmp_path):

@@ -466,12 +466,16 @@ def test_what_is_removed_is_not_compared(run, tmp_path):
 
 
 def test_rows_and_mails(run, tmp_path):
-    """A row is text already, whatever it looks like; a mail is read as one."""
+    """A row is text already, whatever it looks like, unless --markup says more; a mail is read as
+    one.
+    """
     rows = ["<html> one <i>two</i> three four five", "one two three four six"]
     (tmp_path / "rows.jsonl").write_text(
         "".join(json.dumps({"text": each}) + "\n" for each in rows)
     )
     run("index", "rows.jsonl")
+    assert ": 37 bytes, UTF-8, 8 words" in run("show", "rows.jsonl:1", "rows.jsonl:2").lines[0]
+    run("index", "rows.jsonl", "--markup", "visible")
     shown = run("show", "rows.jsonl:1", "rows.jsonl:2")
     assert "HTML UTF-8, 5 words" in shown.lines[0]
     assert "UTF-8, 5 words" in shown.lines[1]

@@ -101,10 +101,7 @@ def test_identity_is_of_the_names_and_of_how_sets_were_made(monkeypatch):
 
 
 def test_an_artifact_of_another_reader_is_written_again():
-    documents = np.array([1])
-    one, two = (
-        collection_of([b"a", b"b"], notes=ReadingNotes(documents, reader)) for reader in "12"
-    )
+    one, two = (collection_of([b"a", b"b"], notes=ReadingNotes(reader)) for reader in "12")
     assert would_save_the_same(one, one, "signatures")
     assert not would_save_the_same(one, two, "signatures")
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from webencodings.labels import LABELS
 
+from lshdup.params import ShingleParams
 from lshdup.skipped import Reason
 from lshdup.text import encodings
 from lshdup.text.decoding import decode
@@ -246,7 +247,7 @@ def test_bytes_that_are_not_utf8_become_replacement_characters_and_are_counted()
 
 
 def test_an_encoding_that_is_forced_is_not_mended():
-    made = decode("Größe und Übermut\n".encode() + b"\xff", b"a", "utf-8")
+    made = decode("Größe und Übermut\n".encode() + b"\xff", b"a", ShingleParams(encoding="utf-8"))
     assert made.reason == Reason.UNDECODABLE
 
 

@@ -16,19 +16,24 @@ from pathlib import Path
 
 import pytest
 
-from lshdup.params import FormatLimits
+from lshdup.params import FormatLimits, ShingleParams
 from lshdup.skipped import Reason
 from lshdup.text import html, mail
 from lshdup.text import office_processes as processes
-from lshdup.text.decoding import decode
-from lshdup.text.mail import MailRules, is_mail, read_mail
+from lshdup.text.decoding import decode, decode_record
+from lshdup.text.mail import MailRules, read_mail
+from lshdup.text.recognition import HEADER_WINDOW, is_mail, mail_form
 from lshdup.utils import mailbox
+from lshdup.utils.forms import Form
 from lshdup.utils.mailbox import is_mailbox
-from lshdup.utils.parts import PART, SEAL, split_parts, visible_text
+from lshdup.utils.parts import split_parts, visible_text
 from tests.conftest import ROOT
 
 #: A folder of mails, one a file: any collection of some thousands will do. None is shipped.
 MAILS = os.environ.get("LSHDUP_MAILS", "")
+
+#: Parameters by which every document that begins with mail headers is a mail.
+EVERY_MAIL = ShingleParams(mail=True)
 
 HEAD = b"From: Ann <ann@example.org>\nTo: bob@example.org\nSubject: a question\n"
 
@@ -95,15 +100,23 @@ NO_MAILS = {
 def test_a_mail_is_known_by_its_first_lines(kind):
     data = MAIL_HEADS[kind]
     assert is_mail(data)
-    assert is_mail(data[: mail.HEADER_WINDOW])
-    assert decode(data, b"a.txt").office == "eml"
+    assert is_mail(data[:HEADER_WINDOW])
+    assert decode(data, b"a.txt", EVERY_MAIL).form == Form.MAIL
+    # A text that begins like a mail is one where its source says so, or if it begins a mailbox.
+    begins_mailbox = mailbox.starts_mailbox(data)
+    assert decode(data, b"a.txt").form == (Form.MAIL if begins_mailbox else Form.HEADERS)
+    assert decode(data, b"a.eml").form == Form.MAIL
+    assert decode_record(data, EVERY_MAIL).form == Form.MAIL
+    text = decode_record(data)
+    assert text.form == Form.HEADERS
+    assert data.isascii() is (text.utf8 == data)
 
 
 @pytest.mark.parametrize("kind", NO_MAILS)
 def test_a_text_that_looks_a_little_like_a_mail_is_none(kind):
     data = NO_MAILS[kind]
     assert not is_mail(data)
-    assert decode(data, b"a.txt").office == ""
+    assert decode(data, b"a.txt", EVERY_MAIL).office == ""
 
 
 @pytest.mark.parametrize(
@@ -112,13 +125,18 @@ def test_a_text_that_looks_a_little_like_a_mail_is_none(kind):
         (b"a.eml", "Subject: x\nMIME-Version: 1.0\n\nbody", True),
         (b"A.EML", "Subject: x\r\nContent-Type: text/plain;\r\n\tcharset=utf-8\r\n\r\nbody", True),
         (b"a.txt", "Subject: x\nMIME-Version: 1.0\n\nbody", False),
-        (b"a.eml", "From me\nMIME-Version: 1.0\n\nbody", False),
+        (b"a.eml", "From me\nMIME-Version: 1.0\n\nbody", True),
+        (b"a.eml", "Note: milk\n\nbody", True),
+        (b"a.eml", "Note: milk\n", False),
+        (b"a.eml", "Note: milk\nis out", False),
+        (b"a.emlx", "11 \nTo: b\n\nbody<?xml?>", True),
+        (b"a.emlx", "To: b\n\nbody", True),
         (b"a.eml", "a note on MIME-Version: 1.0\n\nbody", False),
         (b"a.eml", "Subject: x\nMIME-Version: 1.0\nbody without an empty line", False),
     ],
 )
 def test_a_name_makes_up_for_a_known_field(name, head, expected):
-    assert is_mail(head.encode(), name) is expected
+    assert (mail_form(head.encode(), name, ShingleParams()) == Form.MAIL) is expected
     if not expected:
         assert decode(head.encode(), name).utf8 == head.encode()
 
@@ -141,8 +159,8 @@ def test_no_other_text_of_this_machine_is_taken_for_a_mail():
     for path in files:
         if not any(part in path.parts for part in OF_MAIL):
             with path.open("rb") as file:
-                head = file.read(mail.HEADER_WINDOW)
-            if is_mail(head, os.fsencode(path)) and b"\nReceived: " not in head:
+                head = file.read(HEADER_WINDOW)
+            if is_mail(head) and b"\nReceived: " not in head:
                 taken.append(path)
     assert taken == []
 
@@ -342,13 +360,51 @@ def test_what_is_attached_counts_for_sameness():
     assert visible_text(texts[0]) == visible_text(texts[1])
     assert read_mail(attached(b"1", inline=True)) == texts[0]
     assert read_mail(attached(b"1").replace(b"\n", b"\r\n")).replace(b"\r", b"") == texts[0]
-    without = read_mail(b"Subject: x\nFrom: a@b.c\n\nthe body\n")
-    assert SEAL not in without
+    without = read_mail(b"Subject: x\n\nthe body\n")
+    assert without not in texts
     assert visible_text(without) == visible_text(texts[0])
     texts = [HEAD + b"Content-Type: image/png\n\n" + picture for picture in (b"1", b"2")]
     assert read_mail(texts[0]) != read_mail(texts[1])
     quoted = [text.replace(b"the body", b"> the body") for text in (attached(b"1"), attached(b"2"))]
     assert len({read_mail(text, MailRules(quotes=False)) for text in quoted}) == 2
+
+
+ENVELOPE = {
+    "From": "Ann Lee <a@b.c>",
+    "To": '"Doe, Jo" <d@e.f>, g@h.i',
+    "Cc": "=?utf-8?q?J=C3=B6rg?= <j@k.l>",
+    "Date": "Mon, 1 Jan 2024 10:00:00 +0000",
+    "Subject": "minutes",
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_same"),
+    [
+        ({}, True),
+        ({"To": 'g@h.i,\n "Doe, Jo"  <d@e.f>'}, True),
+        ({"From": '"Ann Lee" <a@b.c>', "Cc": "J\xf6rg <j@k.l>"}, True),
+        ({"Message-ID": "<1@b.c>", "Reply-To": "x@y.z"}, True),
+        ({"Subject": "=?utf-8?b?bWludXRlcw==?="}, True),
+        ({"From": "Ann Lee <a@b.d>"}, False),
+        ({"To": "g@h.i"}, False),
+        ({"Cc": ""}, False),
+        ({"Date": "Tue, 2 Jan 2024 10:00:00 +0000"}, False),
+        ({"Subject": "Minutes"}, False),
+    ],
+)
+def test_the_same_mail_has_the_same_envelope(changed, is_same):
+    """Only sameness looks at it: the text of these mails is equal but for the subject."""
+
+    def mail(fields):
+        head = "".join(f"{name}: {value}\n" for name, value in fields.items())
+        return read_mail(f"{head}\nthe body\n".encode())
+
+    one, other = mail(ENVELOPE), mail(ENVELOPE | changed)
+    assert (one == other) is is_same
+    assert visible_text(one).lower() == visible_text(other).lower()
+    forwarded = HEAD + b"Content-Type: message/rfc822\n\nFrom: %b\nSubject: x\n\ny"
+    assert read_mail(forwarded % b"a") != read_mail(forwarded % b"b")
 
 
 def test_quotes_and_signatures_can_be_dropped():
@@ -526,11 +582,11 @@ def nested(depth):
 
 
 def test_parts_in_parts_have_an_end():
-    assert decode(nested(60), b"").utf8 == b"a question" + PART + b"innermost"
-    deep = decode(nested(1000), b"")
+    assert split_parts(decode(nested(60), b"a.eml").utf8) == [b"a question", b"innermost"]
+    deep = decode(nested(1000), b"a.eml")
     assert (deep.reason, deep.detail) == (Reason.SPOILT, "its parts are nested too deeply")
     inner = HEAD + b"Content-Type: message/rfc822\n\n" * 1000 + b"innermost\n"
-    assert decode(inner, b"").reason is Reason.SPOILT
+    assert decode(inner, b"a.eml").reason is Reason.SPOILT
 
 
 MEGA = 1 << 20
@@ -609,7 +665,7 @@ def test_a_batch_survives_a_mail_that_its_process_does_not():
         if mails[at] is slow:
             assert each.reason is Reason.SLOW
         else:
-            assert each.utf8.split()[-1] == b"%d" % at
+            assert visible_text(each.utf8).split()[-1] == b"%d" % at
 
 
 def test_every_input_is_answered():

@@ -45,7 +45,7 @@ def test_every_character_is_where_it_was(codec, text):
     """The bytes between two offsets are those of the characters between."""
     text = text.encode(codec, "ignore").decode(codec).removeprefix("\ufeff")
     data = ENCODED[codec] + text.encode(codec)
-    decoded = decode(data, b"a.txt", "" if ENCODED[codec] else codec)
+    decoded = decode(data, b"a.txt", ShingleParams(encoding="" if ENCODED[codec] else codec))
     if decoded.page or decoded.reason is not None or decoded.utf8 != text.encode():
         return  # It begins like a page, or like another format.
     offsets = offsets_of(data, decoded)
@@ -62,7 +62,8 @@ def test_every_character_is_where_it_was(codec, text):
 def test_shift_sequences_belong_to_the_character_behind():
     data = "a漢字b".encode("iso2022-jp")
     assert data == b"a\x1b$B4A;z\x1b(Bb"
-    assert offsets_of(data, decode(data, b"", "iso2022-jp")) == [0, 1, 6, 8, 12]
+    forced = ShingleParams(encoding="iso2022-jp")
+    assert offsets_of(data, decode(data, b"", forced)) == [0, 1, 6, 8, 12]
 
 
 def test_invalid_bytes_keep_their_places():

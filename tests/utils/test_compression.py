@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lshdup.params import ShingleParams
 from lshdup.skipped import Reason
 from lshdup.text.decoding import decode
 from lshdup.utils import scratch
@@ -99,7 +100,8 @@ def test_a_packed_document_is_what_is_in_it(packer):
     assert decode(packer(page), b"page.html.gz").utf8 == decode(page, b"page.html").utf8
     assert decode(packer(page), b"page.gz").utf8 == page
     assert decode(packer("Größe".encode("utf-16")), b"x").utf8 == "Größe".encode()
-    assert decode(packer("Größe".encode("latin-1")), b"x.gz", "latin-1").utf8 == "Größe".encode()
+    latin = ShingleParams(encoding="latin-1")
+    assert decode(packer("Größe".encode("latin-1")), b"x.gz", latin).utf8 == "Größe".encode()
     assert decode(packer(b"\0binary"), b"x.gz").reason == Reason.BINARY
     assert decode(packer(packer(TEXT)), b"x.gz.gz").reason == Reason.FORMAT
     assert decode(packer(TEXT), b"x.gz", max_bytes=len(TEXT) - 1).reason == Reason.TOO_LARGE

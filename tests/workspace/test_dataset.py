@@ -243,14 +243,14 @@ def test_a_full_disk(dataset, room):
     [
         (("--removed", "r.jsonl"), "--removed has no effect without --write"),
         (("--write", "c/", "--removed", "train/b.jsonl"), "is one of the documents"),
-        (("--write", "c/", "--removed", "old.jsonl"), "is one of the documents"),
+        (("--write", "c/", "--removed", "old.jsonl"), "would replace --against old.jsonl"),
         (("--write", "c/", "--removed", "c/b.jsonl"), "--write and --removed are both c/b.jsonl"),
         (("--write", "c/", "--removed", "c/../c/b.jsonl"), "--write and --removed are both c/.."),
         (("--write", "c/", "-o", "c/b.jsonl"), "--write and -o are both c/b.jsonl"),
         (("--write", "c/", "--removed", "x", "-o", "c/../x"), "-o and --removed are both x"),
         (("--write", "c/", "--removed", "r.parquet"), ".parquet is not written here"),
         (("--write", "c/", "--removed", "x", "-o", "x"), "-o and --removed are both x"),
-        (("--write", "train/"), "is one of the files that are read"),
+        (("--write", "train/"), "train/a.parquet is one of the documents"),
         (("--write", "none/here/"), "none/here cannot be written"),
     ],
 )

@@ -13,7 +13,7 @@ from lshdup.cli.commands import writing
 from lshdup.cli.commands.find_groups import find_groups
 from lshdup.cli.conflicts import is_set, refuse_with_exact, refuse_with_same, runs_on_spark
 from lshdup.cli.console import Console
-from lshdup.cli.findings import describe_likeness
+from lshdup.cli.findings import describe_likeness, describe_rule
 from lshdup.cli.help import Command, plain_option
 from lshdup.cli.options import (
     against_option,
@@ -32,29 +32,24 @@ from lshdup.cli.options import (
     table_options,
 )
 from lshdup.cli.output.target import PIECE_ROWS, Target
-from lshdup.cli.printing import (
-    DocumentNames,
-    group_layout,
-    make_target,
-    name_documents,
-    print_pieces,
-)
+from lshdup.cli.printing import DocumentNames, group_layout, make_target, print_pieces
 from lshdup.cli.session import Session, open_session
+from lshdup.cli.types import OutputPath
 from lshdup.errors import ParameterError
 from lshdup.params import ClusterParams, PairParams
 from lshdup.utils.frozen import dataclass
-from lshdup.utils.messages import count_of, join_names, printable
+from lshdup.utils.messages import count_of, printable
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from lshdup.cli.output.target import Piece
+    from lshdup.collection.collection import Collection
     from lshdup.documents.document_list import DocumentList
     from lshdup.matching.clusters import ClusterListing
     from lshdup.matching.results import ClustersFound
     from lshdup.matching.sameness import Prints
-    from lshdup.skipped import Skipped
 
 _DEFAULT = ClusterParams()
 
@@ -82,12 +77,12 @@ Examples:
 @against_option("What is near a document of OTHER goes too; OTHER stays")
 @plain_option("--emit", type=click.Choice(("all", "keep", "drop", "drop-files")),
               default="all",
-              help="Groups with all that is known; or names only: what stays, also what is alone; "
-                   "what may go; of that only whole files.")  # fmt: skip
-@plain_option("--write", type=click.Path(path_type=str), metavar="FILE|DIR/",
+              help="Groups with all that is known; or names only: what stays, also what is alone "
+                   "or was not compared; what may go; of that only whole files.")  # fmt: skip
+@plain_option("--write", type=OutputPath(str), metavar="FILE|DIR/",
               help="Write the JSON Lines, CSV or Parquet files without the rows that may go, all "
                    "else as it is. Prints groups only with --emit.")  # fmt: skip
-@plain_option("--removed", type=click.Path(path_type=Path), metavar="FILE",
+@plain_option("--removed", type=OutputPath(Path), metavar="FILE",
               help="List there what --write leaves out.")  # fmt: skip
 @check_option("groups")
 @check_files_option
@@ -129,12 +124,12 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         console = session.console
         answer = (_find_against if options["against"] else _find)(session, options, rule)
         took = console.duration_of("groups") if console.is_verbose else ""
-        described = _describe_rule(rule, answer.documents)
+        described = describe_rule(rule, answer.documents)
         likeness = describe_likeness(options["threshold"], options["same"])
         _say_groups(console, answer, likeness, took, described)
         if options["write"] is not None:
             clusters = answer.result.clusters
-            prints, uncompared = answer.prints, answer.uncompared
+            prints, uncompared = answer.prints, answer.collection.list_skipped_records()
             writing.write(console, options, clusters, answer.sides, prints, uncompared)
         if options["write"] is None or is_set(ctx, "emit"):
             _print(console, target, answer, options["emit"])
@@ -146,22 +141,22 @@ class _Answer:
     """Groups of documents.
 
     result : the groups; documents of OTHER are behind those of DOCS.
-    sides : DOCS, and the documents of OTHER if there are some.
-    uncompared : rows of DOCS that are no documents.
+    collection : DOCS.
+    sides : the documents of DOCS, and those of OTHER if there are some.
     prints : fingerprints of all documents in the groups.
     typed : returns the names of an ascending int64 array of them.
     """
 
     result: "ClustersFound"
+    collection: "Collection"
     sides: "tuple[DocumentList, ...]"
-    uncompared: "list[Skipped]"
     prints: "Prints"
     typed: "Callable[[NDArray[np.int64]], list[bytes]]"
 
     @property
     def documents(self) -> "DocumentList":
-        """DOCS."""
-        return self.sides[0]
+        """The documents of DOCS."""
+        return self.collection.documents
 
     @property
     def kept(self) -> "NDArray[np.int64]":
@@ -174,8 +169,7 @@ def _find(session: Session, options: dict[str, Any], rule: ClusterParams) -> _An
     """Find groups of DOCS, and say how."""
     collection, result = find_groups(session, options, rule)
     documents = collection.documents
-    rows = collection.list_skipped_records()
-    return _Answer(result, (documents,), rows, collection.prints, documents.typed_names)
+    return _Answer(result, collection, (documents,), collection.prints, documents.typed_names)
 
 
 def _find_against(session: Session, options: dict[str, Any], rule: ClusterParams) -> _Answer:
@@ -185,7 +179,7 @@ def _find_against(session: Session, options: dict[str, Any], rule: ClusterParams
 
     console, request = session.console, session.request
     both = open_sides(session, options)
-    writing.check_others(options, both.here.documents, both.there.documents)
+    session.outputs.refuse_documents(both.there.documents)
     shared = both.sides.find_shared()
     if len(shared):
         console.say(f"{count_of(len(shared), 'document')} of DOCS in OTHER too: always kept")
@@ -197,32 +191,38 @@ def _find_against(session: Session, options: dict[str, Any], rule: ClusterParams
         session.workspace, both, partners, shared, rule, request,
         same=options["same"], exact=options["exact"],
     )  # fmt: skip
-    sides, rows = both.sides, both.here.list_skipped_records()
-    documents = both.here.documents, both.there.documents
-    return _Answer(result, documents, rows, sides.prints, sides.names)
+    sides, documents = both.sides, (both.here.documents, both.there.documents)
+    return _Answer(result, both.here, documents, sides.prints, sides.names)
 
 
 def _print(console: Console, target: Target, answer: _Answer, what: str) -> None:
+    from lshdup.collection.name_lists import names_to_drop, names_to_keep, skipped_names
     from lshdup.matching.clusters import list_clusters
 
     clusters, documents = answer.result.clusters, answer.documents
+    dropped = clusters.dropped
     if what == "all":
         listed = list_clusters(clusters)
         rows, total = _rows(answer, listed), len(listed.documents)
         print_pieces(console, target, column_names("clusters"), rows, total, group_layout(target))
+        return
+    if what == "keep":
+        names = names_to_keep(answer.collection, dropped, answer.result.lost)
+        uncompared = len(documents) - len(dropped) - len(answer.kept)
+        uncompared += len(skipped_names(answer.collection))
+        if uncompared:
+            was = count_of(uncompared, "name is of what was", "names are of what was")
+            console.summarize(f"{was} not compared, and stays (-v says why)")
     else:
-        chosen = answer.kept if what == "keep" else clusters.dropped
-        if what == "drop-files":
-            chosen = chosen[~documents.are_parts(chosen)]
-        parts = int(documents.are_parts(chosen).sum()) if what == "drop" else 0
+        names = names_to_drop(documents, dropped, whole_files=what == "drop-files")
+        parts = int(documents.are_parts(dropped).sum()) if what == "drop" else 0
         if parts:
             what_is = count_of(parts, "name is of a part of a file", "names are of parts of files")
             console.warn(
                 f"{what_is} (rows, mails, members of archives): do not give them to `rm`; "
                 "--emit drop-files names whole files only, --write writes a file without rows"
             )
-        names = name_documents(chosen, documents)
-        print_pieces(console, target, column_names("clusters-names"), names)
+    print_pieces(console, target, column_names("clusters-names"), ([part] for part in names))
 
 
 def _rows(answer: _Answer, clusters: "ClusterListing") -> "Iterator[Piece]":
@@ -248,27 +248,10 @@ def _rows(answer: _Answer, clusters: "ClusterListing") -> "Iterator[Piece]":
         )
 
 
-def _describe_rule(rule: ClusterParams, documents: "DocumentList") -> str:
-    """Return which document of a group is kept."""
-    import numpy as np
-
-    from lshdup.documents.preference import default_keep
-
-    keep = rule.keep or default_keep(documents)
-    parts = [choices.KEEP[keep]]
-    if keep != "first" and 0 < documents.are_parts(np.arange(len(documents))).sum() < len(
-        documents
-    ):
-        parts = [f"whole files before parts of files, then {choices.KEEP[keep]}"]
-    if rule.prefer:
-        parts.append(f"preferring {join_names(rule.prefer)}")
-    if rule.linkage != _DEFAULT.linkage:
-        parts.append(f"linkage {rule.linkage}")
-    return ", ".join(parts)
-
-
 def _say_groups(console: Console, answer: _Answer, likeness: str, took: str, rule: str) -> None:
     """Say how many groups there are, the rule, and how many documents are kept and dropped."""
+    from lshdup.collection.name_lists import count_hard_links
+
     result, documents = answer.result, answer.documents
     groups, seconds = result.clusters, f"{took}; {console.seconds:.2f} s in all"
     kept, dropped = answer.kept, groups.dropped
@@ -295,3 +278,7 @@ def _say_groups(console: Console, answer: _Answer, likeness: str, took: str, rul
         f"{f'{near:,} near documents of OTHER, ' if has_others else ''}"
         f"{int(documents.spans[dropped].sum()):,} bytes{seconds}"
     )
+    links = count_hard_links(answer.sides, dropped, groups.representative[dropped])
+    if links:
+        what = count_of(links, "of these is a hard link", "of these are hard links")
+        console.summarize(f"{what} of the document that is kept: removing one frees nothing")

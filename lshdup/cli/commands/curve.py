@@ -18,6 +18,7 @@ from lshdup.cli.options import (
     shape_options,
     talk_options,
 )
+from lshdup.cli.output.files import Outputs
 from lshdup.cli.printing import make_target
 from lshdup.params import BandParams, SketchParams
 
@@ -58,6 +59,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     --all: every shape that K rows allow, the chosen one marked.
     """
     target = make_target(options)
+    Outputs.of(ctx)
     console = Console.of(options)
     shape = {name: options[name] for name in ("bands", "rows") if options[name] is not None}
     params = BandParams(options["threshold"], options["recall"], **shape)

@@ -12,7 +12,8 @@ from lshdup.cli.columns import column_names
 from lshdup.cli.console import Console
 from lshdup.cli.find_pairs import most_shingles_of_few_tokens, say_promise, say_short
 from lshdup.cli.findings import say_buckets, say_contract, say_pairs
-from lshdup.cli.messages import say_guesses, say_skipped, warn_if_nothing
+from lshdup.cli.messages import describe_forms, say_forms, say_guesses, say_skipped, warn_if_nothing
+from lshdup.cli.output.files import Outputs
 from lshdup.cli.printing import group_layout, make_target, print_pieces, print_rows
 from lshdup.cli.session import read_parameters, resume_collecting
 from lshdup.errors import ParameterError
@@ -170,6 +171,7 @@ def _comparison(
     console = Console.of(options)
     with console:
         given, names, files = read_parameters(ctx, options, console)
+        Outputs.of(ctx).refuse_below("", names, files)
         resume_collecting()
         shingle = merge_params(ShingleParams, given)
         sketch, band = merge_params(SketchParams, given), merge_params(BandParams, given)
@@ -277,15 +279,14 @@ def _say_documents(console: Console, comparison: "Comparison") -> "Summary":
     made = f"signatures: {sketch.scheme}, K = {sketch.perms}"
     if not isinstance(plan, BandPlan):
         made = f"samples of 1 shingle in {plan.rate}"
-    console.say(
-        f"{count_of(summary.documents, 'document')} -> {count_of(summary.shingles, 'shingle')} -> "
-        f"{made}{took}"
-    )
+    documents = f"{count_of(summary.documents, 'document')}{describe_forms(summary.forms)}"
+    console.say(f"{documents} -> {count_of(summary.shingles, 'shingle')} -> {made}{took}")
     few = f"with fewer than {count_of(comparison.recipe.shingle.min_tokens, 'token')}"
     for n, what in ((summary.empty, "without tokens"), (summary.small, few)):
         if n:
             empty = count_of(n, "document")
             console.say(f"{empty} {what}: not compared (-v names them)")
+    say_forms(console, summary.forms, comparison.recipe.shingle)
     say_guesses(console, summary.guesses)
     say_skipped(console, console.skipped_counts)
     if console.is_verbose:

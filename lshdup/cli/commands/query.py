@@ -252,7 +252,7 @@ def _shingle(
 
     params, text = collection.shingle, document.utf8(collection.shingle)
     sets, text_prints = Shingler(params).shingle_decoded([text])
-    raw = text if params.tokens == "ids" else document.content()[0]
+    raw = text if params.tokens == "ids" else document.content()
     prints = Prints(fingerprint_bytes(TextBatch.of([0], [raw]), params), text_prints)
     if collection.shingle_filter is not None:
         sets = collection.shingle_filter.apply(sets)

@@ -1,20 +1,23 @@
 """`lshdup report`."""
 
 import os
+from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup.choices import KEEP
 from lshdup.cli.commands.report_folders import collect_folders
 from lshdup.cli.conflicts import is_typed, refuse_with_exact
 from lshdup.cli.find_pairs import PairsListed, find_pairs
-from lshdup.cli.findings import warn_of_changes
+from lshdup.cli.findings import describe_rule, warn_of_changes
 from lshdup.cli.help import Command, plain_option
+from lshdup.cli.messages import find_empty
 from lshdup.cli.options import (
     check_files_option,
     exact_option,
@@ -26,6 +29,7 @@ from lshdup.cli.options import (
 )
 from lshdup.cli.output.target import Target
 from lshdup.cli.session import Session, open_session
+from lshdup.cli.types import OutputPath
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import ClusterParams, PassageParams
 from lshdup.utils.messages import count_of, printable, quote_command
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
     from lshdup.report.passages import Passages
     from lshdup.report.selection import Selection
     from lshdup.shingling.inspection import LocatedText
+    from lshdup.skipped import Skipped
 
 #: The distance of two thresholds of the slider.
 _STEP = 0.005
@@ -85,7 +90,7 @@ Examples:
 )
 @check_files_option
 @run_options
-@plain_option("-o", "--output", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE",
+@plain_option("-o", "--output", type=OutputPath(Path), metavar="FILE",
               default=Path("-"),
               show_default="standard output",
               help="Write the page there, all or nothing.")  # fmt: skip
@@ -96,8 +101,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
     The page is whole in itself: it loads nothing, from a file or a server, and shows what stands in
     documents without obeying it. Its groups are those of `lshdup clusters` at the threshold that is
-    chosen there, with the bands of --threshold; it saves the names to keep or to drop as a text
-    file. Without DOCS, of the last run.
+    chosen there, with the bands of --threshold; it saves the names to keep and the names to drop as
+    `lshdup clusters --emit` prints them. It names what was not compared. Without DOCS, of the last
+    run.
     """
     path = options["output"]
     _refuse_page_as_document(options["docs"], path)
@@ -110,16 +116,21 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         message = "the page makes groups at every threshold, for which --keep central is too slow"
         raise ParameterError(message, "use `lshdup clusters --keep central`, or another --keep")
     with open_session(ctx, options) as session:
+        import numpy as np
+
+        from lshdup.collection.name_lists import names_to_keep
         from lshdup.documents.preference import preference
         from lshdup.evaluation.histogram import list_thresholds
         from lshdup.report import html
         from lshdup.report.selection import select
 
         console = session.console
+        skipped: list[Skipped] = []
+        console.on_skipped = skipped.append
         answer = find_pairs(session, options)
         collection, duplicate_of, plan = answer.collection, answer.duplicate_of, answer.plan
         documents = collection.documents
-        warn_of_changes(session, documents, answer.pairs.documents())
+        changed = warn_of_changes(session, documents, answer.pairs.documents())
         rule = ClusterParams(keep=options["keep"] or "", prefer=options["prefer"])
         preferred = preference(documents, collection.sizes, rule, session.request.documents)
         order = preferred.order
@@ -133,16 +144,19 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             documents.names.sizes,
             list_thresholds(answer.threshold, _STEP),
             options["most"] or 0,
+            changed,
         )
+        uncompared = _list_uncompared(session, collection, skipped)
         facts = html.Facts(
             what=_describe_documents(session, options["store"]),
             documents=len(documents),
             bands=plan.bands if plan else 0,
             rows=plan.rows if plan else 0,
-            kept=KEEP[preferred.keep],
+            kept=describe_rule(rule, documents),
             command=_clusters_command(ctx, plan),
             newest=_newest_day(collection),
-            skipped=dict(console.skipped_counts) if session.request.documents else None,
+            changed=len(changed),
+            skipped=console.skipped_counts | {why: len(of) for why, of in uncompared.items()},
             parameters=list(_parameters(answer)),
         )
         data = html.collect_data(
@@ -160,12 +174,37 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         room = _PAGE_BYTES - len(html.render_page(data))
         passages = _find_passages(session, answer, selection, order, options["differences"], room)
         html.add_passages(data, passages, selection, duplicate_of)
+        every = np.arange(len(documents))
+        names = list(chain.from_iterable(names_to_keep(collection, every[:0])))
+        for gone in (row for row in changed.tolist() if not os.path.lexists(documents.path(row))):
+            names[gone] = b""
+        html.add_lists(data, selection, names, documents.are_parts(every), uncompared)
         page = html.render_page(data)
         target.write_raw([page])
         for line in filter(None, (selection.describe_omitted(), data["missing"])):
             console.say(line)
         console.say(f"the page has {len(page):,} bytes")
         return console.exit_code
+
+
+def _list_uncompared(
+    session: Session, collection: "Collection", seen: "list[Skipped]"
+) -> dict[str, list[tuple[str, str]]]:
+    """Return the names and details of what was not compared, by reason, but for what patterns leave
+    out.
+
+    seen : what this run skipped. Without DOCS, an earlier run has skipped it.
+    """
+    documents, listed = collection.documents, defaultdict(list)
+    if not session.request.documents:
+        typed = documents.typed_skipped
+        seen = [replace(each.skipped, name=typed(each)) for each in collection.list_skipped()]
+    for each in seen:
+        if not each.reason.is_of_pattern:
+            listed[str(each.reason)].append((printable(each.name), printable(each.detail)))
+    for why, which in find_empty(collection).items():
+        listed[why] += [(printable(name), "") for name in documents.typed_names(which)]
+    return {why: names for why, names in listed.items() if names}
 
 
 def _find_recurring(session: Session) -> dict[str, Any]:

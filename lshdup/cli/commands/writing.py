@@ -13,7 +13,6 @@ from lshdup.cli.conflicts import refuse
 from lshdup.cli.console import Console
 from lshdup.cli.output.target import PIECE_ROWS, Target, format_of
 from lshdup.cli.printing import print_pieces
-from lshdup.errors import ParameterError
 from lshdup.skipped import Reason
 from lshdup.utils.atomic import check_writable
 from lshdup.utils.messages import chance, count_of
@@ -41,46 +40,19 @@ def check_outputs(ctx: click.Context, options: dict[str, Any]) -> None:
         return
     check_writable(removed)
     format_of(removed, "--removed")
-    if options["output"] not in (None, "-"):
-        _refuse_same("-o", Path(options["output"]), "--removed", removed)
 
 
-def check_documents(options: dict[str, Any], documents: "DocumentList", read: bool) -> None:
-    """Raise before the work if --write or --removed do not suit DOCS, as far as is known then."""
-    if options["write"] is None:
-        return
-    from lshdup.documents.rewriting.targets import check_target, refuse_document
+def check_documents(
+    options: dict[str, Any], documents: "DocumentList", read: bool
+) -> Iterator[tuple[str, str]]:
+    """Yield the files that --write writes. Raise before the work if it does not suit DOCS, as far
+    as is known then.
+    """
+    if options["write"] is not None:
+        from lshdup.documents.rewriting.targets import check_target
 
-    targets = check_target(documents, options["write"], read=read)[1]
-    output, removed = options["output"], options["removed"]
-    if removed is not None:
-        refuse_document(removed, documents, "--removed")
-    for target in targets:
-        if output not in (None, "-"):
-            _refuse_same("--write", target, "-o", Path(output))
-        if removed is not None:
-            _refuse_same("--write", target, "--removed", removed)
-
-
-def _refuse_same(option: str, path: Path, other: str, others: Path) -> None:
-    """Raise ParameterError if two options name one file, by any name."""
-    if path.resolve() == others.resolve():
-        message = f"{option} and {other} are both {others}"
-        raise ParameterError(message, "name two files")
-
-
-def check_others(
-    options: dict[str, Any], documents: "DocumentList", others: "DocumentList"
-) -> None:
-    """Raise before the work if --write or --removed would replace a file of OTHER."""
-    if options["write"] is None:
-        return
-    from lshdup.documents.rewriting.targets import check_target, refuse_document
-
-    for path in check_target(documents, options["write"])[1]:
-        refuse_document(path, others, "--write")
-    if options["removed"] is not None:
-        refuse_document(options["removed"], others, "--removed")
+        for target in check_target(documents, options["write"], read=read)[1]:
+            yield "--write", str(target)
 
 
 def write(

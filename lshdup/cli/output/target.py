@@ -133,7 +133,8 @@ class Target:
                     stream.write(data)
                     n = len(piece[0])
                     tabs, ends = data.count(b"\t"), data.count(b"\n")
-                    is_clear &= self.nul or (tabs == n * (len(columns) - 1) and ends == n)
+                    clear = tabs == n * (len(columns) - 1) and ends == n and b"\r" not in data
+                    is_clear &= self.nul or clear
             else:
                 rows = _join_pieces(pieces)
                 if style == "csv" and self.header is not False:
@@ -293,12 +294,13 @@ def _csv_parts(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterat
     import csv  # Imported here to keep the start of every command fast.
 
     text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
+    # Quoted are the characters of the line's end, and a carriage return ends a line for readers.
+    writer = csv.writer(text, lineterminator="\r\n")
     for row in rows:
         writer.writerow(
             [os.fsdecode(_exactly(cell)) if not isinstance(cell, str) else cell for cell in row]
         )
-        yield os.fsencode(text.getvalue())
+        yield os.fsencode(text.getvalue()[:-2]) + b"\n"
         text.seek(0)
         text.truncate()
 

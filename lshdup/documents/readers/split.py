@@ -8,7 +8,7 @@ import numpy as np
 from lshdup.documents.readers.lines import lines_between
 from lshdup.documents.records import RecordFields, RecordList, SkippedRecord
 from lshdup.skipped import Reason
-from lshdup.utils.pages import is_html
+from lshdup.utils.forms import looks_like_html
 from lshdup.utils.system import pread
 
 #: A file with a NUL in so many bytes at its beginning is no text in lines.
@@ -31,7 +31,7 @@ def list_records(file: int, fields: RecordFields, longest: int) -> RecordList | 
 
     """
     head = pread(file, _HEAD, 0)
-    if b"\0" in head or head.startswith(_WHOLE) or is_html(head, b""):
+    if b"\0" in head or head.startswith(_WHOLE) or looks_like_html(head, b""):
         return None
     matches = re.compile(os.fsencode(fields.split)).search
     size = os.fstat(file).st_size

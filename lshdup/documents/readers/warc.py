@@ -11,7 +11,7 @@ import zlib
 from lshdup.documents.readers.members import Members
 from lshdup.documents.records import RecordError, RecordFields, RecordList
 from lshdup.skipped import Reason
-from lshdup.utils import pages
+from lshdup.utils.forms import declare_page
 from lshdup.utils.system import pread
 
 #: A record's header has at most so many bytes.
@@ -87,14 +87,14 @@ def read_member(record: bytes, longest: int) -> bytes:
 
 
 def declare(file: int, start: int, name: bytes) -> bytes:
-    """Return the name of a record of an open file as `pages.is_html` takes it: what is a page, and
-    what is none, is said by the media type of the response or the record, where there is one.
+    """Return the name of a record of an open file as `forms.page_form` takes it: the media type of
+    the response or the record says what is a page, and what is none.
     """
     header, content = _split(pread(file, _LONGEST_HEADER, start))
     if content.startswith(b"HTTP/"):
         header, _ = _split(content)
     media = _fields(header).get(b"content-type", b"").partition(b";")[0].strip().lower()
-    return pages.declared(name, media in _PAGES) if media in _PAGES | _PLAIN else name
+    return declare_page(name, media in _PAGES) if media in _PAGES | _PLAIN else name
 
 
 def _fields(header: bytes) -> dict[bytes, bytes]:

@@ -19,13 +19,16 @@ from lshdup.utils.parts import PART
 I64 = NDArray[np.int64]
 
 
-def check_cutting(documents: DocumentList, target: Path, *, read: bool = True) -> None:
-    """Raise before the work if texts of these documents cannot be cut; see `check_target`."""
-    check_target(documents, target, read=read)
+def check_cutting(documents: DocumentList, target: Path, *, read: bool = True) -> list[Path]:
+    """Return the targets. Raise before the work if texts of these documents cannot be cut; see
+    `check_target`.
+    """
+    targets = check_target(documents, target, read=read)[1]
     locations = documents.locations
     if locations is not None and (locations.kinds == Kind.CSV).any():
         message = "--write cuts the rows of JSON Lines and Parquet files, not of CSV"
         raise ParameterError(message, "--emit spans says where to cut")
+    return targets
 
 
 def write_cut(

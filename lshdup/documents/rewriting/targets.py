@@ -5,13 +5,11 @@ written.
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
-from lshdup.documents.document_list import DocumentList, typed_name
+from lshdup.documents.document_list import DocumentList
 from lshdup.documents.records import ROWS, Kind, classify_file
 from lshdup.errors import InputError, ParameterError
 from lshdup.utils.compression import PIP, ZSTD, bare_name, can_unpack
@@ -59,49 +57,7 @@ def check_target(
     targets = _targets(sources, target)
     for (number, path), goal in zip(files, targets, strict=True):
         _check(path, Kind(int(locations.kinds[number])), goal)
-    _refuse_sources(targets, sources)
     return files, targets
-
-
-def _refuse_sources(targets: Iterable[Path], sources: Iterable[bytes]) -> None:
-    """Raise ParameterError if one of the targets is one of the files that are read, by any name."""
-    there = {}
-    for target in targets:
-        with suppress(OSError):
-            status = target.stat()
-            there[status.st_dev, status.st_ino] = target
-    for source in sources if there else ():
-        with suppress(OSError):
-            status = os.stat(source)
-            found = there.get((status.st_dev, status.st_ino))
-            if found is not None:
-                message = f"{found} is one of the files that are read; lshdup changes none of them"
-                raise ParameterError(message, "write to another file")
-
-
-def refuse_document(output: Path, documents: DocumentList, option: str = "-o") -> None:
-    """Raise ParameterError if an output is the file of one of the documents, by any name."""
-    if output.is_file():
-        number = documents.names.find(typed_name(os.fsencode(output)))
-        of_size = np.flatnonzero(documents.sizes == output.stat().st_size).tolist()
-        numbers = of_size if number is None else [number, *of_size]
-        refuse_file(output, map(documents.path, numbers), option)
-
-
-def refuse_file(output: Path, paths: Iterable[bytes], option: str = "-o") -> None:
-    """Raise ParameterError if an output is one of these files, by any name."""
-    if _is_one_of(output, paths):
-        message = f"{option} {output} is one of the documents that are compared"
-        raise ParameterError(message, "write to another file, or --exclude this one")
-
-
-def _is_one_of(output: Path, paths: Iterable[bytes]) -> bool:
-    """Return whether an output is one of these files, by any name."""
-    for path in paths if output.is_file() else ():
-        with suppress(OSError):
-            if output.samefile(os.fsdecode(path)):
-                return True
-    return False
 
 
 def _targets(paths: list[bytes], target: Path | str) -> list[Path]:

@@ -48,7 +48,6 @@ function groupsAt(step) {
 let groups = [];
 
 const documentsOf = (group) => [...kinds[group.kind], ...group.members.flatMap((each) => kinds[each.kind])];
-const dropped = (group) => documentsOf(group).slice(1);
 
 /** Groups and pairs alike are filtered by the documents in them and by whether these are all copies of one another. */
 function fits(some, copies, near) {
@@ -124,16 +123,13 @@ async function copy(text, button) {
   setTimeout(() => { button.textContent = before; }, 900);
 }
 
-/** The bytes of a name: it is shown with escapes if it is no text, or holds characters that cannot be seen. */
-function bytesOf(d) {
-  const raw = documents.raw[d];
-  return raw === undefined ? new TextEncoder().encode(names[d]) : Uint8Array.from(atob(raw), (c) => c.charCodeAt(0));
-}
+/** The name itself: it is shown with escapes if it is no text, or holds characters that cannot be seen. */
+const exactName = (d) => lists && new TextDecoder().decode(bytesOf(lists.names[documents.line[d]])) || names[d];
 
 function nameOf(d) {
   const folder = documents.folders[documents.folder[d]];
   const button = element("button", { className: "copy", type: "button", textContent: "copy", title: "copy the name" });
-  button.addEventListener("click", () => copy(new TextDecoder().decode(bytesOf(d)), button));
+  button.addEventListener("click", () => copy(exactName(d), button));
   return element("span", { className: "named" },
     element("bdi", { className: "name" }, element("span", { className: "folder", textContent: folder }), names[d].slice(folder.length)), " ", button);
 }
@@ -184,8 +180,8 @@ function openable(score, label, note, inside) {
   return item;
 }
 
-function plainRow(score, label, note) {
-  return element("li", {}, element("div", { className: "row" }, element("span", { className: "score", textContent: score }), label,
+function plainRow(score, label, note, className = "") {
+  return element("li", { className }, element("div", { className: "row" }, element("span", { className: "score", textContent: score }), label,
     element("span", { className: "badge", textContent: note })));
 }
 
@@ -204,8 +200,9 @@ function appendSome(list, makers) {
 
 const SAME = ["the same shingles, another text", "same text", "same bytes"];
 
-/** The copies of a kind from the second on, and how much they are the same as the first. */
-const copiesOf = (kind, above = "") => kinds[kind].slice(1).map((d) => () => plainRow("1", nameOf(d), SAME[documents.same[d]] + above));
+/** The copies of a kind from the second on: their similarity to the kept document, and how much they are the same as the first. */
+const copiesOf = (kind, similarity = 1, above = "") =>
+  kinds[kind].slice(1).map((d) => () => plainRow(scoreText(similarity), nameOf(d), SAME[documents.same[d]] + above, above && "under"));
 
 /** What is the same of all documents of a kind, in a word. */
 const sameOf = (kind) => SAME[Math.min(...kinds[kind].slice(1).map((d) => documents.same[d]))];
@@ -235,7 +232,7 @@ function drawGroup(group) {
     list.append(plainRow("", nameOf(group.first), `kept, ${sizeOf(group.first)}`));
     return appendSome(list, [...copiesOf(group.kind), ...group.members.flatMap(({ kind, similarity }) => [
       () => openable(scoreText(similarity), nameOf(kinds[kind][0]), sizeOf(kinds[kind][0]), () => passagesOf(group.kind, kind)),
-      ...copiesOf(kind, " as the one above"),
+      ...copiesOf(kind, similarity, " as the one above"),
     ])]);
   });
 }
@@ -289,30 +286,64 @@ function drawList() {
   drawMore();
 }
 
-// --- names in files ---------------------------------------------------------------------------------------------------------
+// --- lists of names ---------------------------------------------------------------------------------------------------------
 
-/** Save the names of documents, a line each, byte for byte. */
-function save(file, some) {
-  const parts = some.map(bytesOf).filter((bytes) => !bytes.includes(10)).flatMap((bytes) => [bytes, "\n"]);
-  const link = element("a", { href: URL.createObjectURL(new Blob(parts, { type: "text/plain" })), download: file });
+let lists = null;  // of `add_lists` in html.py; a name is a string with a character a byte
+
+function bytesOf(text) {
+  const bytes = new Uint8Array(text.length);
+  for (let at = 0; at < text.length; at++) bytes[at] = text.charCodeAt(at);
+  return bytes;
+}
+
+const unpack = (text) =>
+  new Response(new Blob([bytesOf(atob(text))]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
+
+/** The names at the threshold, by the word of --emit: all stay before the first step, and each change turns a name over. */
+function listNames() {
+  const goes = new Uint8Array(lists.names.length), is = { keep: (at) => !goes[at], drop: (at) => goes[at], "drop-files": (at) => goes[at] && lists.parts[at] === "0" };
+  for (const distances of lists.changes.slice(0, state.step + 1)) {
+    let at = 0;
+    for (const distance of distances) goes[at += distance] ^= 1;
+  }
+  return Object.fromEntries(Object.entries(is).map(([what, test]) => [what, lists.names.filter((name, at) => name && test(at))]));
+}
+
+/** Save names byte for byte. */
+function save(file, some, end) {
+  const blob = new Blob([bytesOf(some.map((name) => name + end).join(""))], { type: "application/octet-stream" });
+  const link = element("a", { href: URL.createObjectURL(blob), download: file });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
-const SAVED = { drop: () => groups.flatMap(dropped), keep: () => groups.map((group) => group.first) };
 
-function drawFiles() {
-  const counts = { drop: steps.members[state.step] - steps.groups[state.step], keep: steps.groups[state.step] };
-  let missing = 0;
-  for (const [what, list] of Object.entries(SAVED)) {
-    const here = list().length;
-    missing += counts[what] - here;
-    $(`save-${what}`).disabled = !here;
-    $(`save-${what}`).textContent = `Save names to ${what} (${number.format(here)}${here < counts[what] ? ` of ${number.format(counts[what])}` : ""})`;
+function drawLists() {
+  if (!lists) return;
+  const found = listNames(), parts = found.drop.length - found["drop-files"].length, isNul = $("nul").checked, warnings = [];
+  for (const [what, names] of Object.entries(found)) {
+    const button = $(`save-${what}`);
+    button.disabled = !names.length;
+    button.textContent = `${button.textContent.replace(/ \(.*/, "")} (${number.format(names.length)})`;
+    button.onclick = () => save(`${what}.txt`, names, isNul ? "\0" : "\n");
   }
-  const broken = Object.values(documents.raw).filter((raw) => atob(raw).includes("\n")).length;
-  $("files").textContent = (missing ? "These files hold only the groups that are listed. " : "") +
-    (broken ? `They leave out ${plural(broken, "name")} with line breaks. ` : "") + "The same from the command line:";
-  $("command").textContent = `${data.command} -t ${steps.threshold[state.step]} --emit drop > drop.txt`;
+  $("save-drop-files").hidden = !parts;
+  if (parts) warnings.push(`${parts === 1 ? "1 name is of a part of a file" : `${number.format(parts)} names are of parts of files`} `
+    + "(rows, mails, members of archives): do not give them to `rm`; --emit drop-files names whole files only, --write writes a file without rows");
+  if (!isNul && lists.names.some((name) => /[\t\n]/.test(name))) warnings.push("some names hold tabs or newlines: lines are ambiguous; use -0");
+  if (data.changed) warnings.push(`${plural(data.changed, "document")} changed or vanished since the last run: nothing near them goes; run it again with DOCS`);
+  $("warning").textContent = warnings.join("\n");
+  $("command").textContent = `${data.command} -t ${steps.threshold[state.step]} --emit keep${isNul ? " -0" : ""} > keep.txt`;
+}
+
+/** What was not compared: how many for each reason, and the names. */
+function drawSkipped(named) {
+  const of = new Map(named);
+  $("skipped").querySelector("ol").replaceChildren(...data.skipped.map(([reason, count]) => {
+    const rows = (of.get(reason) || []).map(([name, detail]) => () => plainRow("", element("bdi", { className: "name", textContent: name }), detail));
+    const label = element("span", { textContent: reason });
+    return rows.length ? openable(number.format(count), label, "", () => appendSome(element("ul", { className: "inside" }), rows))
+      : plainRow(number.format(count), label, "-vv names them");
+  }));
 }
 
 // --- overview ---------------------------------------------------------------------------------------------------------------
@@ -386,7 +417,7 @@ function setStep(step) {
   $("n-groups").textContent = number.format(steps.groups[state.step]);
   $("n-members").textContent = number.format(steps.members[state.step]);
   $("n-beside").textContent = number.format(steps.members[state.step] - steps.groups[state.step]);
-  drawFiles();
+  drawLists();
   drawList();
 }
 
@@ -404,7 +435,7 @@ function soon(action) {  // a slider says more than a screen can show
 }
 
 /** What stands in the columns of the list. */
-const LEGENDS = { groups: ["size", `the one that is kept: ${data.kept}`, "smallest similarity to it"], pairs: ["similarity", "documents", ""] };
+const LEGENDS = { groups: ["size", "the one that is kept", "smallest similarity to it"], pairs: ["similarity", "documents", ""] };
 
 // --- what a person does -----------------------------------------------------------------------------------------------------
 
@@ -479,7 +510,7 @@ for (const id of ["which", "order"]) {
   });
 }
 for (const view of ["groups", "pairs"]) $(view).addEventListener("click", () => setView(view));
-for (const what of ["drop", "keep"]) $(`save-${what}`).addEventListener("click", () => save(`${what}.txt`, SAVED[what]()));
+$("nul").addEventListener("change", drawLists);
 $("copy-command").addEventListener("click", (event) => copy($("command").textContent, event.target));
 $("theme").addEventListener("click", KEYS.d);
 new IntersectionObserver((seen) => {
@@ -528,14 +559,16 @@ figure("n-members", "documents in groups");
 figure("n-beside", "to drop");
 $("n-beside").title = "all documents of groups but the one of each that is kept";
 $("n-documents").textContent = number.format(data.documentCount);
-if (data.skipped) {
-  figure("n-left", "files left out");
-  $("n-left").textContent = number.format(data.skipped.reduce((sum, [, count]) => sum + count, 0));
-  $("n-left").title = data.skipped.map(([reason, count]) => `${reason}: ${number.format(count)}`).join(", ");
+if (data.skipped.length) {
+  const count = number.format(data.skipped.reduce((sum, [, each]) => sum + each, 0));
+  figure("n-skipped", "not compared");
+  $("n-skipped").textContent = count;
+  $("skipped").hidden = false;
+  $("skipped-note").textContent = `${count}; names to keep has all of them but hidden files, links, and what patterns leave out`;
+  drawSkipped([]);
 }
-for (const [name, value] of [...data.parameters, ...(data.skipped || []).map(([reason, count]) => [`left out: ${reason}`, number.format(count)])]) {
-  $("parameters").append(element("dt", { textContent: name }), element("dd", { textContent: value }));
-}
+$("rule").textContent = `Of each group one document is kept: ${data.kept}. All others of the group are names to drop; everything else is among the names to keep.`;
+for (const [name, value] of data.parameters) $("parameters").append(element("dt", { textContent: name }), element("dd", { textContent: value }));
 if (data.missing) $("parameters").append(element("dt", { textContent: "differences" }), element("dd", { textContent: data.missing }));
 if (data.recurring) drawRecurring(data.recurring);
 Object.assign($("threshold"), { min: 0, max: LAST, step: 1 });
@@ -544,4 +577,10 @@ drawHistogram();
 drawFolders(data.folders);
 setView("groups");
 setStep(0);
-document.documentElement.dataset.ready = "yes";
+unpack(data.lists).then((unpacked) => {
+  lists = unpacked;
+  drawSkipped(lists.skipped);
+  drawLists();
+}, () => {
+  $("warning").textContent = `This browser is too old to save lists of names. The command prints them: ${data.command} -t ${LOWEST} --emit keep`;
+}).finally(() => { document.documentElement.dataset.ready = "yes"; });

@@ -33,7 +33,7 @@ from lshdup.utils.ragged import RaggedSets
 #: Schemas of the results, as Spark writes them.
 SKETCHES = (
     "id binary, size bigint, digest binary, keys binary, "
-    "reason string, detail string, encoding string"
+    "reason string, detail string, encoding string, form int"
 )
 SETS = "id binary, set binary"
 
@@ -53,6 +53,7 @@ def sketch_rows(recipe: Recipe, documents: Batches) -> Batches:
         set is empty.
     detail : why a document that is not skipped has an empty set, unless it has no tokens.
     encoding : the encoding of the document, if it was detected.
+    form : what the document was read as (`utils.forms.Form`).
     """
     make_keys = _maker_of_keys(recipe)
     for ids, shingled in _shingled(recipe, documents):
@@ -73,6 +74,7 @@ def sketch_rows(recipe: Recipe, documents: Batches) -> Batches:
             pa.array([encodings.get(index) for index in shingled.indices.tolist()], pa.string())
             if encodings
             else pa.nulls(n, pa.string()),
+            pa.array(shingled.forms.astype(np.int32)),
         ]
         yield batch_of(SKETCHES, columns)
         if shingled.skipped:
@@ -86,6 +88,7 @@ def sketch_rows(recipe: Recipe, documents: Batches) -> Batches:
                 pa.array(list(map(str, reasons)), text),
                 pa.array(details, text),
                 pa.nulls(m, text),
+                pa.nulls(m, pa.int32()),
             ]
             yield batch_of(SKETCHES, columns)
 

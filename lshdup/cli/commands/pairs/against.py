@@ -17,7 +17,7 @@ from lshdup.cli.findings import (
     warn_of_changes,
 )
 from lshdup.cli.messages import say_collection, say_skipped
-from lshdup.cli.printing import containments, name_documents, print_pieces, relations_of
+from lshdup.cli.printing import containments, print_pieces, relations_of
 from lshdup.cli.session import Session
 from lshdup.params import PairParams
 from lshdup.utils.messages import count_of
@@ -92,6 +92,7 @@ def print_unmatched(
     """Print the documents of DOCS that are near no document of OTHER; return the exit code."""
     import numpy as np
 
+    from lshdup.collection.name_lists import name_documents
     from lshdup.utils.ragged import distinct
 
     both = open_sides(session, options)
@@ -112,7 +113,7 @@ def print_unmatched(
     )
     warn_of_changes(session, documents, alone)
     _warn_of_changes_there(console, both, distinct(partners.there[partners.there >= 0])[0])
-    names = name_documents(alone, documents)
+    names = ([part] for part in name_documents(documents, alone))
     print_pieces(console, target, column_names("pairs-unmatched"), names, len(alone))
     return console.exit_code_of(len(alone))
 

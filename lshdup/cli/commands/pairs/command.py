@@ -28,7 +28,7 @@ from lshdup.cli.options import (
 )
 from lshdup.cli.printing import containments, make_target
 from lshdup.cli.session import open_session
-from lshdup.cli.types import Share
+from lshdup.cli.types import OutputPath, Share
 
 
 @list_columns("pairs", "pairs-against", "pairs-unmatched", "pairs-containment", "pairs-histogram")
@@ -77,7 +77,7 @@ Examples:
 @check_option("pairs")
 @plain_option(
     "--baseline",
-    type=click.Path(readable=False, dir_okay=False, path_type=Path),
+    type=OutputPath(Path, dir_okay=False),
     metavar="FILE",
     help="Only pairs that FILE does not name as known.",
 )

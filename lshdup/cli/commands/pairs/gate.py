@@ -50,21 +50,15 @@ class Gate:
         if self._path.exists() or not self.updates:
             self._known = load_baseline(self._path, repair=self.updates)
 
-    def accept(self, documents: "DocumentList", _read: bool) -> None:
-        """Raise before the work if the baseline is a document, or git cannot answer."""
-        self._refuse_document(documents)
+    def accept(self, documents: "DocumentList", _read: bool) -> tuple[()]:
+        """Raise before the work if git cannot answer."""
         if self._since is not None and len(documents):
             from lshdup.workspace.gate.changes import Changes
 
             self._changes = self._changes or Changes(self._since)
             folder = os.path.dirname(os.path.realpath(documents.path(0)))  # noqa: PTH120 (bytes path)
             self._changes.in_repository(folder)
-
-    def _refuse_document(self, documents: "DocumentList") -> None:
-        if self._path is not None:
-            from lshdup.documents.rewriting.targets import refuse_document
-
-            refuse_document(self._path, documents, "--baseline")
+        return ()
 
     def select(self, session: "Session", listing: Listing) -> Listing:
         """Return the pairs that are let through, and say how many there are.
@@ -75,8 +69,6 @@ class Gate:
 
         tests: list[Callable[[Any, Any], Any]] = []
         is_new, about, after = np.zeros(len(listing.prints.text_prints), bool), "", ""
-        for each in listing.lists:
-            self._refuse_document(each)
         if self._since is not None:
             from lshdup.workspace.gate.changes import Changes
 

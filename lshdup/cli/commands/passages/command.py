@@ -1,5 +1,6 @@
 """`lshdup passages`."""
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,7 +9,6 @@ import click
 
 from lshdup import choices
 from lshdup.cli.columns import column_names
-from lshdup.cli.commands.writing import check_others
 from lshdup.cli.conflicts import is_set, refuse
 from lshdup.cli.findings import warn_of_changes
 from lshdup.cli.help import Command, plain_option
@@ -29,6 +29,7 @@ from lshdup.cli.options import (
 )
 from lshdup.cli.printing import make_target, print_pieces
 from lshdup.cli.session import Session, open_session
+from lshdup.cli.types import OutputPath
 from lshdup.errors import ParameterError
 from lshdup.params import ClusterParams, PassageParams
 from lshdup.utils.atomic import check_writable
@@ -79,7 +80,7 @@ Examples:
 @plain_option("--emit", type=click.Choice(("all", "template", "spans")), default="all",
               help="Passages with all places; their texts alone, as --template of other commands "
                    "takes them; or what to cut so that each stays once, as jsonl.")  # fmt: skip
-@plain_option("--write", type=click.Path(path_type=Path), metavar="FILE",
+@plain_option("--write", type=OutputPath(Path), metavar="FILE",
               help="Write the JSON Lines or Parquet file with each passage in one place "
                    "only, all else as it is; of several files, FILE is a folder. Nothing is "
                    "printed then, unless --emit says so.")  # fmt: skip
@@ -146,12 +147,17 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         return session.console.exit_code_of(len(passages))
 
 
-def _check_write(path: Path | None, documents: "DocumentList", read: bool) -> None:
-    """Raise before the work if --write cannot be carried out, as far as is known then."""
+def _check_write(
+    path: Path | None, documents: "DocumentList", read: bool
+) -> Iterator[tuple[str, str]]:
+    """Yield the files that --write writes. Raise before the work if it cannot be carried out, as
+    far as is known then.
+    """
     if path is not None:
         from lshdup.documents.rewriting.cutting import check_cutting
 
-        check_cutting(documents, path, read=read)
+        for target in check_cutting(documents, path, read=read):
+            yield "--write", str(target)
 
 
 def _of_enough(passages: "Passages", documents: int) -> "Passages":
@@ -221,9 +227,6 @@ def _write(
     places = listing.locate_to_cut(repeats)
     can = (places.scopes == SCOPES.index("field")) & (places.starts >= 0)
     starts, ends = places.starts[can], places.ends[can]
-    if found.there is not None:
-        both = found.here.documents, found.there.documents
-        check_others({"write": path, "removed": None}, *both)
     paths, uncut = write_cut(found.here.documents, repeats.documents[can], starts, ends, path)
     for each in paths:
         console.say(f"{each} is written")

@@ -1,0 +1,198 @@
+"""What documents are read as, and that it is said: mail, HTML, and texts that only look like it."""
+
+import json
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+from lshdup.api import NearDuplicates
+from lshdup.utils.forms import Form, page_form
+from tests import reference
+
+MEMO = "TO: {}\nFROM: {}\nDATE: {}\n\nthe same sentence stands in both of these memos"
+MEMOS = [MEMO.format(*each) for each in (("All staff", "HR", 2019), ("Directors", "CEO", 2022))]
+PAGES = [f"<html><script>{word}</script><p>the same body of a page" for word in ("one", "two")]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("d").mkdir()
+    return tmp_path
+
+
+def write(texts, ending=""):
+    for n, text in enumerate(texts):
+        Path(f"d/{n}{ending}").write_text(text)
+    rows = (json.dumps({"id": f"d/{n}{ending}", "text": text}) for n, text in enumerate(texts))
+    Path("r.jsonl").write_text("".join(f"{row}\n" for row in rows))
+
+
+def in_order(pairs):
+    """Return pairs as rows of a listing, in byte order."""
+    return sorted([*sorted(names), repr(score)] for *names, score in pairs)
+
+
+def posts(n):
+    """Posts of a newsgroup, and copies with a line of junk in front and a word changed."""
+    source = random.Random(1)
+    texts = []
+    for number in range(n):
+        body = " ".join(source.choice("abcdefgh") + str(source.randrange(40)) for _ in range(60))
+        head = (
+            f"From: user{number % 50}@a.b\nNewsgroups: sci.space\nSubject: on {number % 90}\n"
+            f"Date: {number % 28} Apr 1993\nOrganization: of some place\nLines: {number % 7}\n"
+        )
+        post = f"{head}\n{body}\n"
+        words = post.split(" ")
+        words[source.randrange(20, len(words))] = "changed"
+        texts += [post, f"[{number} >>\n{' '.join(words)}"]
+    return texts
+
+
+def test_posts_and_their_copies_are_compared_whole(run):
+    """On 1.0.0 only the posts lose their headers, so pairs of 0.8 and more are not listed."""
+    texts = posts(1001)
+    write(texts)
+    expected = reference.all_pairs([{*reference.shingle_list(text)} for text in texts], 0.8)
+    assert len(expected) > 900
+    named = in_order((f"d/{i}", f"d/{j}", score) for i, j, score in expected)
+    result = run("pairs", "d", "--no-store")
+    assert sorted(row[:3] for row in result.rows) == named
+    assert "1,001 documents begin with mail headers and are compared whole" in result.err
+    rows = run("pairs", "r.jsonl", "--id-field", "id", "--no-store")
+    assert sorted(row[:3] for row in rows.rows) == named
+    texts = {f"d/{n}": text for n, text in enumerate(texts)}
+    assert in_order(NearDuplicates(texts).pairs()) == named
+
+
+FORMS = ["d", "r.jsonl"]
+
+
+@pytest.mark.parametrize("where", FORMS)
+def test_memos_are_no_copies(run, where):
+    """On 1.0.0 they are `text` copies, of which `clusters --same text` drops one."""
+    write(MEMOS)
+    options = (where, "-t", "0.1", "--id-field", "id")
+    whole, mail = run("pairs", *options), run("pairs", *options, "--mail")
+    assert [row[3] for row in whole.rows + mail.rows] == ["", ""]
+    assert float(whole.rows[0][2]) < 1.0 == float(mail.rows[0][2])
+    assert "2 documents begin with mail headers and are compared whole; --mail" in whole.err
+    assert "2 documents read as mail: subject and body are compared" in mail.err
+    assert "it is rebuilt" in mail.err
+    texts = dict(zip("ab", MEMOS, strict=True))
+    for read, mails in ((whole, False), (mail, True)):
+        found = NearDuplicates(texts, threshold=0.1, mail=mails).pairs()
+        assert [repr(score) for *_, score in found] == [read.rows[0][2]]
+    assert "mail" not in run("pairs", *options, "--mail", "-q").err
+    # Counts are kept: nothing is read again, or DOCS are not named.
+    for again in (run("pairs", *options, "--mail"), run("pairs"), run("clusters")):
+        assert "2 documents read as mail: subject and body are compared" in again.err
+
+
+@pytest.mark.parametrize("options", [(), ("--tokens", "symbols")])
+def test_rows_keep_their_markup(run, options):
+    """On 1.0.0 these rows are `text` copies, and `clusters --write` drops one."""
+    write(PAGES)
+    for markup, same in (("auto", ""), ("keep", ""), ("visible", "text")):
+        typed = ("r.jsonl", "-t", "0.1", "--no-store", "--markup", markup, *options)
+        result = run("pairs", *typed)
+        assert [row[3] for row in result.rows] == [same]
+        looks = "look like HTML and are compared with their markup"
+        assert (looks in result.err) == (markup != "visible")
+        assert ("--markup visible" in result.err) == (markup == "auto")
+        assert ("2 documents, 2 read as HTML" in result.err.replace(" in r.jsonl", "")) == (
+            markup == "visible"
+        )
+    run("clusters", "r.jsonl", "--no-store", "-t", "0.1", "--same", "text", "--write", "w.jsonl")
+    assert Path("w.jsonl").read_text().count("\n") == 2
+
+
+def test_the_same_texts_give_the_same_answer(run):
+    """From files, rows and Python, where no rule of names or beginnings tells them apart."""
+    texts = [*PAGES, *MEMOS, "<!-- x -->" + PAGES[0], "the same body of a page", "plain words here"]
+    write(texts)
+    named = {f"d/{n}": text for n, text in enumerate(texts)}
+    for options in (
+        {"markup": "keep"},
+        {"markup": "visible"},
+        {"markup": "visible", "mail": True},
+        {"markup": "keep", "mail": True, "tokens": "symbols"},
+    ):
+        typed = [
+            f"--{name}" if value is True else f"--{name}={value}" for name, value in options.items()
+        ]
+        answers = [
+            sorted(row[:3] for row in run("pairs", where, "-t", "0.1", "--id-field", "id",
+                                          "--no-store", "--exact", *typed).rows)
+            for where in FORMS
+        ]  # fmt: skip
+        found = NearDuplicates(named, 256, threshold=0.1, recall=0.9999, **options).pairs()
+        answers.append(in_order(found))
+        assert answers[0] == answers[1] == answers[2] != []
+
+
+HTML = b"<p>x"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "forms"),
+    [
+        (HTML, b"a.txt", "TTT"),
+        (HTML, b"a.HTM", "NNM"),
+        (HTML, b"a.xhtml", "NNM"),
+        (b"<!DOCTYPE html>" + HTML, b"a", "PPM"),
+        (b"\xef\xbb\xbf \r\n<!doctype\nHTML>" + HTML, b"a.txt", "PPM"),
+        (b"\t<HTML>" + HTML, b"a", "PPM"),
+        (b"<html lang=de>" + HTML, b"a", "PPM"),
+        (b"<htmlx>" + HTML, b"a", "TTT"),
+        (b"<!doctype xml>" + HTML, b"a", "TTT"),
+        (b"<?xml version='1.0'?><html>" + HTML, b"a", "MPM"),
+        (b"<!-- x --><html>" + HTML, b"a", "MPM"),
+        (b"x <html>" + HTML, b"a", "TTT"),
+        (b"<html>" + HTML, None, "MPM"),
+        (HTML, None, "TTT"),
+    ],
+)
+def test_pages(text, name, forms):
+    letters = {"T": Form.TEXT, "N": Form.NAMED_PAGE, "P": Form.PAGE, "M": Form.MARKUP}
+    found = [page_form(text, name, markup) for markup in ("auto", "visible", "keep")]
+    assert found == [letters[each] for each in forms]
+
+
+def test_a_file_of_a_maildir_is_a_mail(run):
+    for folder in ("cur", "new", "tmp"):
+        Path("box", folder).mkdir(parents=True)
+    for n, folder in enumerate(("cur", "new")):
+        Path("box", folder, f"{n}.host:2,S").write_text(MEMOS[n])
+    said = "2 documents read as mail"
+    assert said in run("pairs", "box", "--no-store").err
+    shown = run("show", "box/cur/0.host:2,S", "box/new/1.host:2,S")
+    assert [", mail, " in line for line in shown.lines[:2]] == [True, True]
+    for folder in ("box/cur", "box"):
+        assert said in run("pairs", ".", "../new", "--no-store", cwd=Path("box/cur")).err, folder
+    Path("box/tmp").rmdir()
+    assert "2 documents begin with mail headers" in run("pairs", "box", "--no-store").err
+
+
+def test_a_mail_of_apple_is_read_without_its_list(run):
+    size = len(MEMOS[0].encode())
+    Path("d/a.emlx").write_text(f"{size}      \n{MEMOS[0]}<?xml version='1.0'?><plist>flags 12")
+    Path("d/b.eml").write_text(MEMOS[0])
+    result = run("pairs", "d", "--no-store")
+    assert result.rows == [["d/a.emlx", "d/b.eml", "1.0", "text"]]
+    assert "2 documents read as mail" in result.err
+
+
+def test_what_was_read_is_said(run):
+    write(["plain words"])
+    assert not re.search("read as|mail|HTML", run("pairs", "d", "--no-store").err)
+    for n in range(2):
+        Path(f"d/{n}.html").write_text(f"<p>page {n}")
+    assert "3 documents in d, 2 read as HTML" in run("pairs", "d", "--no-store").err
+    Path("d/0").unlink()
+    assert "read as" not in run("pairs", "d", "--no-store").err  # their names say so
+    Path("d/c").write_text("<html>page 3")
+    assert "3 documents in d, 3 read as HTML" in run("pairs", "d", "--no-store").err
