@@ -19,6 +19,7 @@ from lshdup.cli.output.target import (
 )
 from lshdup.errors import ParameterError
 from lshdup.utils.json_cells import Cell
+from lshdup.utils.system import is_stdout
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,7 +34,8 @@ def make_target(options: dict[str, Any]) -> Target:
     Errors: ParameterError if the options exclude each other, InputError if the file cannot be
     written.
     """
-    path = None if options["output"] in (None, "-") else Path(options["output"])
+    output = options["output"]
+    path = None if output is None or is_stdout(output) else Path(output)
     target = Target(
         _format(options, path),
         options["nul"],

@@ -13,6 +13,7 @@ import stat
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import IO
 
 #: Flags of `os.open` for a file of bytes, which is not translated, and not inherited. To read, not
@@ -26,6 +27,9 @@ NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 FOLDER: int | None = (
     os.O_DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY) if hasattr(os, "O_DIRECTORY") else None
 )
+
+#: Standard output as a file; programs take ``-`` for it too.
+STDOUT = Path("/dev/stdout")
 
 #: Bytes of memory that are assumed where the system does not tell.
 _MEMORY = 8 << 30
@@ -165,6 +169,11 @@ def is_waiting_pipe(descriptor: int) -> bool:
     except (OSError, ValueError):
         return False
     return bool(events & select.POLLIN) or not events
+
+
+def is_stdout(path: str | os.PathLike[str]) -> bool:
+    """Return whether the name of an output stands for standard output."""
+    return os.fspath(path) in ("-", os.fspath(STDOUT))
 
 
 def can_bound_processes() -> bool:

@@ -304,7 +304,7 @@ def test_no_output_replaces_a_document(run, here, words):
         assert (here / "docs/a").read_text() == f"{TEXT} a"
 
 
-# --- what fails leaves nothing behind --------------------------------------------------------------
+# --- what fails leaves nothing behind -------------------------------------------------------------
 
 
 def snapshot(folder):
@@ -328,7 +328,8 @@ def snapshot(folder):
         "pairs . -o nosuch/x.tsv", "pairs . -o ..", "report . -o nosuch/x.html", "report . -o ..",
         "pairs . -o x.html", "pairs . -o x.parquet", "pairs . --histogram --plot x.html",
         "pairs . --ignore-common 0", "pairs . --perms 4 --recall 0.999", "pairs . --k 2.5",
-        "pairs . --baseline nosuch", "pairs . --changed-since HEAD", "pairs nosuch --store new/deep",
+        "pairs . --baseline nosuch", "pairs . --changed-since HEAD",
+        "pairs nosuch --store new/deep",
         "clusters . --write x.jsonl", "passages . --write x.jsonl", "clusters . --removed x.jsonl",
         "shingle . --no-store", "signatures . --no-store", "pairs -",
     ],
@@ -339,6 +340,8 @@ def test_a_run_that_fails_before_the_work_leaves_nothing_behind(run, here, words
     run(*words.split(), cwd=here / "docs/sub", code=2)
     assert snapshot(here) == before
     assert not (here / "docs/sub/.lshdup").exists()
+
+
 _INPUT_IS_OUTPUT = """
 pairs docs --template form.txt -o form.txt | would replace --template form.txt
 pairs docs --template forms -o forms/a.txt | would replace --template forms/a.txt

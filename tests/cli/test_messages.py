@@ -888,8 +888,13 @@ def test_the_ending_of_a_file_names_its_format(here):
     )
     assert Path("more.csv").read_bytes() == Path("p.csv").read_bytes()
     assert Path("more").read_bytes() == Path("p.json").read_bytes()
-    parquet, excel, nul = said(
-        here, [*pairs, "-o", "p.parquet"], [*pairs, "-o", "p.XLSX"], [*pairs, "-0", "-o", "q.csv"]
+    parquet, excel, html, packed, nul = said(
+        here,
+        [*pairs, "-o", "p.parquet"],
+        [*pairs, "-o", "p.XLSX"],
+        [*pairs, "-o", "p.html"],
+        [*pairs, "-o", "p.tsv.gz"],
+        [*pairs, "-0", "-o", "q.csv"],
     )
     names = (
         "name a file that ends with .tsv, .csv, .json, .jsonl, .ndjson, or say with "
@@ -898,11 +903,14 @@ def test_the_ending_of_a_file_names_its_format(here):
     spark = "; `pairs` and `clusters` write Parquet with --engine spark only"
     assert parquet == error("-o p.parquet: .parquet is not written here", names + spark)
     assert excel == error("-o p.XLSX: .xlsx is not written here", names)
+    page = "; `lshdup report` makes a page"
+    assert html == error("-o p.html: .html is not written here", names + page)
+    assert packed == error("-o p.tsv.gz: .gz is not written here", names)
     assert nul == error(
         "-0 and -o q.csv exclude each other, as the file is to be csv",
         "leave -0 out, or say --format tsv",
     )
-    assert not any(Path(name).exists() for name in ("p.parquet", "p.XLSX", "q.csv"))
+    assert not {path.suffix for path in here.glob("[pq].*")} - endings.keys()
 
 
 # --- rows -----------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from lshdup.cli.types import OutputPath
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import ClusterParams, PassageParams
 from lshdup.utils.messages import count_of, printable, quote_command
+from lshdup.utils.system import is_stdout
 from lshdup.version import __version__
 from lshdup.workspace.lookup import NamedDocument
 
@@ -107,7 +108,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     """
     path = options["output"]
     _refuse_page_as_document(options["docs"], path)
-    target = Target(path=None if path == Path("-") else path, color=options["color"])
+    target = Target(path=None if is_stdout(path) else path, color=options["color"])
     if target.columns is not None:
         message = "the page is not for a terminal"
         raise InputError(message, "name a file with -o, for instance -o report.html")

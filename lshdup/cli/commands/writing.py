@@ -35,7 +35,7 @@ def check_outputs(ctx: click.Context, options: dict[str, Any]) -> None:
     if write is None:
         refuse(ctx, ("removed",), "without --write, which removes rows")
         return
-    check_writable(Path(write))
+    check_writable(Path(write), folder=True)
     if removed is None:
         return
     check_writable(removed)

@@ -16,6 +16,7 @@ import click
 from lshdup.cli.types import OutputPath
 from lshdup.errors import ParameterError
 from lshdup.utils.messages import printable
+from lshdup.utils.system import is_stdout
 
 if TYPE_CHECKING:
     from lshdup.documents.document_list import DocumentList
@@ -41,7 +42,7 @@ class Outputs:
             is_output = isinstance(param.type, OutputPath)
             for path in _values(ctx, param) if isinstance(param.type, click.Path) else ():
                 option = param.opts[0] if isinstance(param, click.Option) else ""
-                if is_output and path != "-":
+                if is_output and not is_stdout(path):
                     outputs.add(option, path)
                 elif not is_output:
                     inputs.append((option, path))

@@ -120,7 +120,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     refuse(ctx, ("min_tokens",), "where no passage is shorter than --least")
     target = make_target(options)
     if options["write"] is not None:
-        check_writable(options["write"])
+        check_writable(options["write"], folder=True)
     rule = ClusterParams(keep=options["keep"] or "", prefer=options["prefer"])
     wanted = PassageParams(options["least"], options["max_documents"], options["gap"])
     with open_session(ctx, options, partial(_check_write, options["write"])) as session:
@@ -265,5 +265,5 @@ def _print(
     lines: Layout | None = None if target.header else layout
     most = PLACES if target.style == "table" and not target.header else None
     total = len(passages.documents) if most is None else int(passages.places.clip(max=most).sum())
-    rows = listing.rows(whole=target.style in ("json", "jsonl"), most=most)
+    rows = listing.rows(whole=target.style not in ("table", "tsv"), most=most)
     print_pieces(console, target, column_names("passages"), rows, total, lines)
