@@ -49,6 +49,7 @@ class Reason(enum.StrEnum):
     PREAMBLE = "text before the first line of --split"
     HARD_LINK = "hard link in an archive"
     NULL_TEXT = "row whose text is null"
+    COPY = "row with the id and the text of another"
 
     def counted(self, n: int) -> str:
         """Return the number of skipped documents with their description.
@@ -100,6 +101,7 @@ _PLURALS = {
     Reason.PREAMBLE: "texts before the first line of --split",
     Reason.HARD_LINK: "hard links in archives",
     Reason.NULL_TEXT: "rows whose text is null",
+    Reason.COPY: "rows with the id and the text of another",
 }
 _OF_PATTERNS = {Reason.EXCLUDED, Reason.NOT_INCLUDED, Reason.IGNORED, Reason.TOO_DEEP}
 #: Inputs that no option of the run takes, that do not exist, or whose name is another document's.
@@ -111,6 +113,7 @@ _NOT_IN_DOCS = {
     Reason.MISSING,
     Reason.VANISHED,
     Reason.REPEATED,
+    Reason.COPY,
 }
 _EXPECTED = {
     *_OF_PATTERNS,
@@ -124,6 +127,7 @@ _EXPECTED = {
     Reason.PREAMBLE,
     Reason.HARD_LINK,
     Reason.NULL_TEXT,
+    Reason.COPY,
 }
 _OF_ROWS = {
     Reason.NOT_JSON,
@@ -132,6 +136,7 @@ _OF_ROWS = {
     Reason.NOT_TEXT,
     Reason.NO_ID,
     Reason.NULL_TEXT,
+    Reason.COPY,
 }
 _OF_READER = {Reason.NO_READER, Reason.ENCRYPTED, Reason.SPOILT}
 
@@ -194,7 +199,7 @@ class SkippedFile:
         """
         if self.record is None:
             return self.size < 0
-        return self.record.start < 0 or self.skipped.reason == Reason.REPEATED
+        return self.record.start < 0 or self.skipped.reason in (Reason.REPEATED, Reason.COPY)
 
 
 def find_reason(error: OSError) -> Reason:

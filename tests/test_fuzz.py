@@ -15,13 +15,15 @@ import pytest
 from lshdup.documents.reading import TextBatch
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.kernels import text as text_kernels
+from lshdup.matching.clusters import choose_representatives
 from lshdup.params import BandParams, ShingleParams, SketchParams
 from lshdup.store import npz
 from lshdup.text.decoding import decode
 from lshdup.utils.ragged import RaggedSets, StringTable
 from tests.conftest import ROOT
 from tests.fuzz import guided
-from tests.fuzz.artifacts import archive_of, members_of, npy, npy_with
+from tests.fuzz.artifacts import COMMANDS, archive_of, make_folder, members_of, npy, npy_with
+from tests.fuzz.artifacts import run as run_command
 from tests.fuzz.html import Html
 from tests.fuzz.ids import Ids
 from tests.fuzz.texts import Texts
@@ -284,6 +286,16 @@ def forge(folder, kind, name, change):
             "not in order",
         ),
         ("bands", "firsts", lambda duplicate_of: duplicate_of.fill(1 << 31), "not there"),
+        # Every document a copy of the next one, but for the last: a best copy was read from memory
+        # that had not been written.
+        (
+            "bands",
+            "firsts",
+            lambda duplicate_of: duplicate_of.__setitem__(
+                slice(None, -1), np.arange(1, len(duplicate_of))
+            ),
+            "does not represent itself",
+        ),
         # A negative size: files were read to before the buffer.
         ("signatures", "file_sizes", lambda sizes: sizes.fill(-50), "size that none can have"),
         # More shingles than there is memory for.
@@ -299,10 +311,28 @@ def forge(folder, kind, name, change):
 def test_forged_arrays_are_refused(corpus, run, tmp_path, kind, name, change, says):
     run("index", "sample_corpus/licences")
     forge(tmp_path, kind, name, change)
-    result = run("pairs", code=2)
-    assert says in result.err, result
-    assert "Traceback" not in result.err
-    assert len(result.err.splitlines()) <= 5
+    for command in ("pairs", "report"):
+        result = run(command, code=2)
+        assert says in result.err, result
+        assert "Traceback" not in result.err
+        assert len(result.err.splitlines()) <= 5
+
+
+def test_sets_that_are_verified_lazily_are_joined(corpus, run, monkeypatch):
+    """`shingle`, then `pairs`, then containment ended in a TypeError, above 4 MB of shingles."""
+    monkeypatch.setattr(npz, "_ALWAYS_VERIFIED", 0)
+    run("shingle", "sample_corpus/licences")
+    run("pairs", "sample_corpus/licences")
+    stored = run("pairs", "--measure", "containment").out
+    afresh = run("pairs", "--measure", "containment", "--no-store", "sample_corpus/licences").out
+    assert stored == afresh
+    assert stored
+
+
+def test_the_best_copy_of_every_document_is_a_document():
+    """Also of one that represents none: memory that was not written is no answer."""
+    best = choose_representatives(np.array([0, 0, 2, 2]), np.array([3, 1, 0, 2]))
+    assert best.tolist() == [1, 1, 3, 3]  # 1 and 3 represent none
 
 
 def test_a_home_with_nul_is_refused(corpus, run, tmp_path):
@@ -349,3 +379,36 @@ def test_forged_pairs_are_as_good_as_not_there(corpus, run, tmp_path, name, chan
     right = run("pairs", "sample_corpus/licences").out
     forge(tmp_path, "pairs", name, change)
     assert run("pairs").out == right
+
+
+_EMPTY = np.empty
+
+
+@pytest.mark.parametrize("pattern", [0x3FF0000000000000, (1 << 64) - 1], ids=["1.0", "-1"])
+def test_no_memory_is_used_before_it_is_written(tmp_path, monkeypatch, pattern):
+    """Whatever new arrays hold, every command gives the same bytes."""
+    monkeypatch.chdir(tmp_path)
+    files = make_folder(tmp_path)
+
+    def answers():
+        for tokens, commands in COMMANDS.items():
+            for command in commands:
+                for name, data in files[tokens].items():
+                    (tmp_path / tokens / f"{name}.npz").write_bytes(data)
+                yield command, run_command([*command, "--store", tokens], 300)
+                yield command, run_command([*command, "--store", tokens], 300)
+        for command in COMMANDS["word"]:
+            if "docs" in command:
+                yield command, run_command([*command, "--no-store"], 300)
+
+    def filled(shape, dtype=float, **options):
+        array = _EMPTY(shape, dtype, **options)
+        if array.dtype != object:
+            some = np.frombuffer(pattern.to_bytes(8, "little") * (array.nbytes // 8 + 1), np.uint8)
+            array.reshape(-1).view(np.uint8)[:] = some[: array.nbytes]
+        return array
+
+    right = list(answers())
+    monkeypatch.setattr(np, "empty", filled)
+    for expected, answer in zip(right, answers(), strict=True):
+        assert answer == expected

@@ -25,6 +25,7 @@ class Type:
 
 
 NAME, TEXT = Type("name", str), Type("text", str)
+ID = Type("name; in JSON an integer if the id is one", str)
 COUNT, NUMBER, SHARE = Type("count", int), Type("number", float), Type("share", float)
 FLAG = Type("`yes` or `no`; in JSON true or false", bool)
 
@@ -184,8 +185,12 @@ DOCUMENT = {
 }
 
 #: The columns of `clusters --removed`: what goes, and what is kept instead.
-REMOVED = {"id": NAME, "kept": NAME, "similarity": SHARE, "file": NAME, "kept_file": NAME,
+REMOVED = {"id": ID, "kept": ID, "similarity": SHARE, "file": NAME, "kept_file": NAME,
            "same": SAME}  # fmt: skip
+
+#: The columns of `passages --removed`: what is cut, and what is not, and why.
+REMOVED_PASSAGES = {"id": ID, "file": NAME, "start": _or_empty(COUNT), "end": _or_empty(COUNT),
+                    "text": _or_empty(TEXT), "skipped": _or_empty(TEXT)}  # fmt: skip
 
 #: The numbers of `show --format json`, which prints one object.
 COMPARISON = {

@@ -70,6 +70,8 @@ class Console:
         self._printed_causes: set[tuple[bytes, Reason, str]] = set()
         #: Whether a command found that nothing can be compared.
         self.compared_nothing = False
+        #: The first input that could not be used, as an example.
+        self.first_error: Skipped | None = None
         self.skipped_counts: Counter[str] = Counter()
         self.other_skipped_counts: Counter[str] = Counter()
         #: notified of each skipped input
@@ -150,6 +152,7 @@ class Console:
         self.on_skipped(what)
         if what.is_error:
             self._errors += 1
+            self.first_error = self.first_error or what
         if self._verbose > what.reason.is_of_pattern:
             self._print(_describe_skipped(what))
         if self._verbose or not what.is_error:

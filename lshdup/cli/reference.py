@@ -43,6 +43,13 @@ of the file says the format, else it is jsonl.
 
 """
 
+_REMOVED_PASSAGES_HEAD = """## passages --removed
+
+A row for each passage that `--write` cuts: bytes of the field, and their text; or `skipped`, why it
+could not be cut.
+
+"""
+
 _SHOW_HEAD = """## show --format json
 
 One object: `a` and `b`, each with `name` to `packed`; then `similarity` to `removed_b`; `shingle`,
@@ -179,6 +186,7 @@ def _columns() -> Iterator[str]:
         yield f"## {listing}\n\n{command}{f' ({note})' if note else ''}\n\n"
         yield _words(types | columns.OPTIONAL.get(listing, {}))
     yield _REMOVED_HEAD + _words(columns.REMOVED)
+    yield _REMOVED_PASSAGES_HEAD + _words(columns.REMOVED_PASSAGES)
     yield _SHOW_HEAD
     yield _words(columns.DOCUMENT | columns.COMPARISON)
 

@@ -127,9 +127,9 @@ class Collection:
         """Return the files and records that are no documents, whenever that was seen."""
         return (*self.skipped, *self.documents.skipped)
 
-    def list_skipped_records(self) -> list[Skipped]:
+    def list_skipped_records(self) -> list[SkippedFile]:
         """Return the records that are no documents, as for their text."""
-        return [each.skipped for each in self.list_skipped() if each.record is not None]
+        return [each for each in self.list_skipped() if each.record is not None]
 
     def count_forms(self) -> dict[int, int]:
         """Return how many documents were read as what (`utils.forms.Form`)."""

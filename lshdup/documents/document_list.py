@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lshdup.documents.locations import Locations, refuse_if
 from lshdup.documents.record_files import RecordFiles
-from lshdup.documents.records import ARCHIVES, Kind, RecordFields
+from lshdup.documents.records import ARCHIVES, Kind, RecordError, RecordFields, is_integer
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
 from lshdup.skipped import RecordLocation, SkippedFile
 from lshdup.utils.arrays import IN_MEMORY, Arrays, slices_of
@@ -105,14 +105,19 @@ class DocumentList:
         """Return the files that documents are in as they would be typed from the current folder."""
         if self.locations is None:
             return self._typed(self.names)
-        return self._typed(self.locations.paths.strings_at(distinct(self.locations.file)[0]))
+        return self.typed_paths(distinct(self.locations.file)[0])
+
+    def typed_paths(self, numbers: NDArray[np.int64]) -> list[bytes]:
+        """Return files that documents are parts of as typed from the current folder."""
+        assert self.locations is not None
+        return self._typed(self.locations.paths.strings_at(numbers))
 
     def typed_files_of(self, indices: NDArray[np.int64]) -> list[bytes]:
         """Return the file that each of these documents is in, as typed from the current folder."""
         if self.locations is None:
             return self._typed(self.names.take(indices))
         numbers, at = np.unique(self.locations.files_of(indices), return_inverse=True)
-        paths = self._typed(self.locations.paths.strings_at(numbers))
+        paths = self.typed_paths(numbers)
         return [paths[each] for each in at.tolist()]
 
     def _typed(self, names: Iterable[bytes]) -> list[bytes]:
@@ -233,6 +238,59 @@ class DocumentList:
         sizes, mtimes = arrays.take(self.sizes, indices), arrays.take(self.mtimes, indices)
         locations = self.locations and self.locations.take(indices, arrays)
         return replace(self, names=names, sizes=sizes, mtimes=mtimes, locations=locations)
+
+    def with_records(self, records: Sequence[SkippedFile]) -> "DocumentList":
+        """Return the list with skipped records of its files behind the documents."""
+        locations = self.locations
+        if locations is None or not records:
+            return self
+        numbers = {path: number for number, path in enumerate(locations.paths)}
+        rows = [
+            (each.size, each.mtime, numbers[path], start, length, number)
+            for each in records
+            if each.record is not None
+            for path, number, start, length in (each.record,)
+        ]
+        old = (self.sizes, self.mtimes, locations.file, locations.starts, locations.lengths)
+        sizes, mtimes, file, starts, lengths, numbered = (
+            np.append(column, more)
+            for column, more in zip((*old, locations.numbers), zip(*rows, strict=True), strict=True)
+        )
+        more = StringTable.from_strings(each.skipped.name for each in records)
+        return replace(
+            self,
+            names=StringTable.concatenate([self.names, more]),
+            sizes=sizes,
+            mtimes=mtimes,
+            locations=replace(
+                locations, file=file, starts=starts, lengths=lengths, numbers=numbered
+            ),
+        )
+
+    def ids(self, indices: NDArray[np.int64]) -> list[bytes | int]:
+        """Return names as they would be typed from the current folder, or ids with their types: an
+        integer of JSON Lines or Parquet is one.
+        """
+        typed = self.typed_names(indices)
+        names: list[bytes | int] = [*typed]
+        locations = self.locations
+        if not self.record_files.fields.id or locations is None:
+            return names
+        rows = np.flatnonzero([is_integer(name) for name in typed])
+        files = locations.files_of(indices[rows])
+        order = np.lexsort((locations.starts[indices[rows]], files))
+        rows, files = rows[order], files[order]
+        for mine in np.split(rows, np.flatnonzero(np.diff(files)) + 1) if len(rows) else ():
+            some = indices[mine]
+            number = int(locations.file[some[0]])
+            kind = Kind(int(locations.kinds[number]))
+            spans = locations.starts[some], locations.lengths[some]
+            with suppress(OSError, RecordError):  # The file may be gone: a string is an id too.
+                path = self.file_path(number)
+                are_integers = self.record_files.have_integer_ids(path, kind, *spans)
+                for at in mine[are_integers].tolist():
+                    names[at] = int(names[at])
+        return names
 
     def are_paths(self) -> bool:
         """Return whether names begin with a path; lines of id lists do not."""

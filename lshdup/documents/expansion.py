@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from hashlib import blake2b
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -10,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.document_list import DocumentList
+from lshdup.documents.files import Buffer
 from lshdup.documents.locations import Locations
-from lshdup.documents.records import Kind, RecordError, RecordList, name_records
+from lshdup.documents.reading import BATCH_BYTES, BATCH_DOCUMENTS, runs
+from lshdup.documents.records import ROWS, Kind, RecordError, RecordList, name_records
 from lshdup.skipped import Reason, RecordLocation, Skipped, SkippedFile
 from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.ragged import StringTable
@@ -44,7 +48,7 @@ def expand_records(
     """Replace files by their records.
 
     Of documents with the same name a whole file is the first, then the order is that of files and
-    records; only the first counts.
+    records; only the first counts. A row that repeats its text too is a copy of it.
 
     Parameters
     ----------
@@ -118,8 +122,13 @@ def expand_records(
     numbered = all(each.names is None for each in lists)
     order = _order_of_blocks(whole, pieces, arrays) if numbered else None
     if order is None:
-        order, repeated = _order_of_names(names, file_of, numbers, paths, arrays)
-        for index, each in repeated:
+        order, repeated = _order_of_names(names, file_of, numbers, arrays)
+        columns = _Rows(kinds, file_of, starts, lengths)
+        copies = _find_copies(documents, source, columns, repeated)
+        for index, first in repeated:
+            here, there = (_place(paths, file_of, numbers, each) for each in (index, first))
+            reason = Reason.COPY if index in copies else Reason.REPEATED
+            each = Skipped(names[index], reason, f"{here}; the first is {there}")
             location = (int(column[index]) for column in (numbers, starts, lengths))
             skip(int(source[index]), each, *location)
     lists.clear()
@@ -163,13 +172,10 @@ def _order_of_blocks(
 
 
 def _order_of_names(
-    names: StringTable,
-    file: NDArray[np.int64],
-    numbers: NDArray[np.int64],
-    paths: StringTable,
-    arrays: Arrays,
-) -> tuple[NDArray[np.int64], list[tuple[int, Skipped]]]:
-    """Return the byte order of names, each once, and the documents whose names are repeated.
+    names: StringTable, file: NDArray[np.int64], numbers: NDArray[np.int64], arrays: Arrays
+) -> tuple[NDArray[np.int64], list[tuple[int, int]]]:
+    """Return the byte order of names, each once, and the documents whose names are repeated, with
+    the first of each name.
 
     Of equal names a whole file is the first, then the order is that of files and numbers.
     """
@@ -195,15 +201,53 @@ def _order_of_names(
             if every[index] != every[first]:
                 first = index
                 continue
-            here, there = (_place(paths, file, numbers, each) for each in (index, first))
-            detail = f"{here}; the first is {there}"
-            repeated.append((index, Skipped(every[index], Reason.REPEATED, detail)))
+            repeated.append((index, first))
             again.append(at)
     if again:
         stays: NDArray[np.bool_] = arrays.full(len(order), value=True, dtype=np.bool_)
         stays[again] = False
         order = arrays.take(order, arrays.find(stays))
     return order, repeated
+
+
+class _Rows(NamedTuple):
+    """Where documents are: columns of `Locations`."""
+
+    kinds: NDArray[np.uint8]
+    file: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+
+def _find_copies(
+    documents: DocumentList, source: NDArray[np.int64], rows: _Rows, repeated: list[tuple[int, int]]
+) -> set[int]:
+    """Return the rows of repeated names that have the text of the first row of their name.
+
+    documents, source : the files, and the one that each row is of.
+    repeated : rows, each with the first one of its name.
+    """
+    wanted = np.unique(np.array(repeated, np.int64))
+    wanted = wanted[np.isin(rows.kinds[rows.file[wanted]], ROWS)]
+    wanted = wanted[np.lexsort((rows.starts[wanted], rows.file[wanted]))]
+    prints: dict[int, bytes] = {}
+    for mine in np.split(wanted, np.flatnonzero(np.diff(rows.file[wanted])) + 1):
+        for batch in runs(rows.lengths[mine], BATCH_DOCUMENTS, BATCH_BYTES):
+            some = mine[batch]
+            path, kind = (
+                documents.path(int(source[some[0]])),
+                Kind(int(rows.kinds[rows.file[some[0]]])),
+            )
+            spans = rows.starts[some], rows.lengths[some]
+            with suppress(OSError, RecordError):
+                data, starts, sizes, failed = documents.record_files.texts(
+                    path, kind, *spans, Buffer()
+                )
+                texts = zip(some.tolist(), starts, starts + sizes, strict=True)
+                for at, (row, start, end) in enumerate(texts):
+                    if at not in failed:
+                        prints[row] = blake2b(data[start:end].tobytes(), digest_size=16).digest()
+    return {row for row, first in repeated if row in prints and prints[row] == prints.get(first)}
 
 
 def _place(

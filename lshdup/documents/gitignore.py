@@ -8,7 +8,9 @@ import os
 import re
 import stat
 import string
+from collections.abc import Mapping
 from functools import cache
+from itertools import pairwise
 from typing import NamedTuple, Self
 
 from lshdup.utils.frozen import dataclass
@@ -26,6 +28,12 @@ _CLASSES = {
 
 #: Matches nothing.
 _NEVER = b"(?!)"
+
+#: Wildcards: any bytes, any folders with what is in them, and any bytes of one name.
+_ANYTHING, _FOLDERS, STAR = b".*", b"(?:.*/)?", b"[^/]*"
+
+#: Wildcards that match slashes, and those that do not; of each the form that takes least.
+_LEAST = {_ANYTHING: b".*?", _FOLDERS: b"(?:.*?/)??"}, {STAR: b"[^/]*?"}
 
 
 class _Pattern(NamedTuple):
@@ -137,23 +145,25 @@ def _pattern(line: bytes) -> _Pattern | None:
 def _regex(glob: bytes, *, is_path: bool) -> re.Pattern[bytes]:
     """Return the expression of a pattern: bytes are characters, as to git."""
     parts, at = [], 0
+    # git looks for the literal beginning first: stars behind it stand at the start.
+    literal = len(re.split(rb"[*?\[\\]", glob, maxsplit=1)[0])
     while at < len(glob):
         c = glob[at : at + 1]
         if c == b"*":
-            end = at + len(glob[at:]) - len(glob[at:].lstrip(b"*"))
-            # git looks for the literal beginning first: stars behind it stand at the start.
-            is_first = not re.search(rb"[*?\[\\]", glob[:at])
-            begins = is_first or glob[at - 1 : at] == b"/"
+            end = at + 1
+            while glob[end : end + 1] == b"*":
+                end += 1
+            begins = at == literal or glob[at - 1 : at] == b"/"
             rest = glob[end : end + 2]
             if not (is_path and end - at > 1 and begins):
-                parts.append(b"[^/]*")
+                parts.append(STAR)
             elif not rest or rest == b"\\/":
-                parts.append(b".*")
+                parts.append(_ANYTHING)
             elif rest.startswith(b"/"):
-                parts.append(b"(?:.*/)?")
+                parts.append(_FOLDERS)
                 end += 1
             else:
-                parts.append(b"[^/]*")
+                parts.append(STAR)
             at = end
         elif c == b"[":
             members, at = _bracket(glob, at + 1)
@@ -165,7 +175,28 @@ def _regex(glob: bytes, *, is_path: bool) -> re.Pattern[bytes]:
         else:
             parts.append(b"[^/]" if c == b"?" else re.escape(c))
             at += 1
-    return re.compile(b"".join(parts), re.DOTALL)
+    return re.compile(join_parts(parts, *_LEAST), re.DOTALL)
+
+
+def join_parts(parts: list[bytes], *levels: Mapping[bytes, bytes]) -> bytes:
+    """Return an expression of parts that takes time linear in the parts and the name.
+
+    What stands between two wildcards is taken where it is found first, and looked for no further:
+    the second wildcard matches what lies before any later place. Tried at all places, twenty stars
+    against a name of 255 bytes take years.
+
+    levels : wildcards and the form of each that takes least, those that match slashes first.
+    """
+    if not levels:
+        return b"".join(parts)
+    least, *inner = levels
+    places = [*(at for at, part in enumerate(parts) if part in least), len(parts)]
+    joined = join_parts(parts[: places[0]], *inner)
+    for at, end in pairwise(places):
+        rest = join_parts(parts[at + 1 : end], *inner)
+        is_last = end == len(parts)
+        joined += parts[at] + rest if is_last else b"(?>" + least[parts[at]] + rest + b")"
+    return joined
 
 
 def _bracket(glob: bytes, at: int) -> tuple[set[int], int]:
@@ -179,18 +210,23 @@ def _bracket(glob: bytes, at: int) -> tuple[set[int], int]:
     at += negated
     members: set[int] = set()
     before = -1  # the beginning of a range
+    closing = 0  # the next closing bracket, looked for once
     first = True
     while first or glob[at : at + 1] != b"]":
         first = False
-        named = re.compile(rb"\[:([^\]]*)(\]?)").match(glob, at)
         is_range = glob[at : at + 1] == b"-" and before > 0 and glob[at + 1 : at + 2] not in b"]"
         at += is_range
-        if named and not is_range and (not named[2] or named[1].endswith(b":")):
-            if not named[2] or named[1][:-1] not in _CLASSES:
+        if glob[at : at + 2] == b"[:" and not is_range:
+            closing = closing if closing > at + 1 else glob.find(b"]", at + 2)
+            if closing < 0:
                 return set(), len(glob)
-            members |= set(_CLASSES[named[1][:-1]].encode())
-            before, at = -1, named.end()
-            continue
+            if closing > at + 2 and glob[closing - 1 : closing] == b":":
+                name = glob[at + 2 : closing - 1]
+                if name not in _CLASSES:
+                    return set(), len(glob)
+                members |= set(_CLASSES[name].encode())
+                before, at = -1, closing + 1
+                continue
         at += glob[at : at + 1] == b"\\"
         if at >= len(glob):
             return set(), len(glob)

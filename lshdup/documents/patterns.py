@@ -8,13 +8,21 @@ import re
 from collections.abc import Callable, Iterable
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
+from lshdup.documents.gitignore import STAR, join_parts
 from lshdup.errors import ParameterError
 from lshdup.skipped import Reason
 from lshdup.utils.messages import did_you_mean
 
 #: The characters that make a word a pattern to a shell.
 GLOB = re.compile(r"[*?\[]")
+
+#: Of the expressions that pathspec makes of patterns: the parts, and the wildcards with the forms
+#: that take least.
+_PARTS = re.compile(r"\(\?:\.\+/\)\?|\(\?:/\.\+\)\?|\[\^/\][*+]?|\[\^?\]?[^]]*\]|\\.|.", re.DOTALL)
+_FOLDERS, _INNER_FOLDERS = b"(?:.+/)?", b"(?:/.+)?"
+_LEAST = {_FOLDERS: b"(?:.+?/)??", _INNER_FOLDERS: b"(?:/.+?)??"}, {STAR: b"[^/]*?"}
 
 #: A name that is nearly the unmatched pattern is looked for among so many names.
 _FEW_NAMES = 1000
@@ -37,14 +45,22 @@ class Patterns:
         if not texts:
             self._spec, self._unused = None, {}
             return
-        from pathspec import GitIgnoreSpec  # only with patterns, to keep `query` fast
+        # only with patterns, to keep `query` fast
+        from pathspec import GitIgnoreSpec
+        from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
+        class LinearPattern(GitIgnoreSpecPattern):
+            @classmethod
+            def pattern_to_regex(cls, pattern: Any) -> tuple[Any, bool | None]:
+                regex, included = super().pattern_to_regex(pattern)
+                return regex and _without_retries(regex), included
 
         taken_back = any(text.startswith("!") for text in texts)
         lines = [_line(text, taken_back=taken_back) for text in texts]
         try:
-            self._spec = GitIgnoreSpec.from_lines(lines, backend="simple")
+            self._spec = GitIgnoreSpec.from_lines(lines, LinearPattern, backend="simple")
             self._unused = {
-                text: GitIgnoreSpec.from_lines([line], backend="simple")
+                text: GitIgnoreSpec.from_lines([line], LinearPattern, backend="simple")
                 for text, line in zip(texts, lines, strict=True)
             }
         except ValueError as error:
@@ -87,6 +103,21 @@ def _line(text: str, *, taken_back: bool) -> str:
     # To pathspec, `a/**` matches the folder a too, which would hide files that are taken back.
     line += "/*" if taken_back and line.endswith("/**") else ""
     return "\\" + line if line.startswith("#") else line
+
+
+def _without_retries(regex: str) -> str:
+    """Return an expression that matches what an expression of pathspec does, in linear time.
+
+    To pathspec, a set like `[!a]` matches a slash; to git, and here, it does not.
+    """
+    parts = []
+    for part in _PARTS.findall(regex):
+        if part == _INNER_FOLDERS.decode():
+            parts.append(b"(?=/)")  # What is taken before these folders ends at a slash.
+        elif part.startswith("[") and not part.startswith("[^/]"):
+            parts.append(b"(?!/)")
+        parts.append(part.encode("utf-8", "surrogatepass"))
+    return join_parts(parts, *_LEAST).decode("utf-8", "surrogatepass")
 
 
 def _instead(text: str, names: Iterable[bytes]) -> str:

@@ -178,6 +178,25 @@ class RecordFiles:
                 texts = (*read_spans(file, starts, lengths, buffer), lengths, {})
             return texts
 
+    def have_integer_ids(
+        self, path: bytes, kind: Kind, starts: NDArray[np.int64], lengths: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Return which records of one file have an integer as id, not a string. Raises as `texts`.
+
+        starts, lengths : int64 arrays of shape (n,), from `list_records`.
+        """
+        field, none = self.fields.id, np.zeros(len(starts), bool)
+        if kind == Kind.PARQUET:
+            with self._parquet_file(path) as parquet:
+                return none | (not parquet.has_text(field))
+        if kind != Kind.JSON:
+            return none
+        with self.lines(path, kind) as file:
+            spans = zip(starts.tolist(), lengths.tolist(), strict=True)
+            lines = (pread(file, length, start) for start, length in spans)
+            has_integer_id = _reader(kind).has_integer_id
+            return np.fromiter((has_integer_id(line, field) for line in lines), bool, len(none))
+
     def declare(
         self, path: bytes, kind: Kind, starts: NDArray[np.int64], names: list[bytes]
     ) -> list[bytes]:

@@ -1,6 +1,7 @@
 """Records of files as documents: which files have records, and what records are called."""
 
 import enum
+import re
 from collections.abc import Iterable
 from dataclasses import field, replace
 from functools import lru_cache
@@ -80,6 +81,9 @@ _JSON_LINES, _CSV = (b".jsonl", b".ndjson"), (b".csv", b".tsv")
 
 #: A message names at most so many fields of a record, and so many characters of each name.
 _MOST_FIELDS, _NAME = 100, 80
+
+#: An integer; Python reads no longer one.
+_INTEGER = re.compile(rb"0|-?[1-9][0-9]{0,4000}")
 
 #: Records that are named at a time.
 _NAMES_AT_ONCE = 1 << 16
@@ -161,6 +165,15 @@ class RecordFields:
         """Return the fields that parameters name."""
         text = params.text_field or DEFAULT_TEXT_FIELD
         return cls(text, params.id_field, params.hidden, params.split)
+
+
+def is_integer(name: bytes) -> bool:
+    """Return whether a name reads as an integer, written as a program writes one.
+
+    >>> [is_integer(name) for name in (b"-7", b"0", b"07", b"1e3", b"")]
+    [True, True, False, False, False]
+    """
+    return _INTEGER.fullmatch(name) is not None
 
 
 class SkippedRecord(NamedTuple):

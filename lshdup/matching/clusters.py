@@ -205,9 +205,9 @@ def choose_representatives(
 
     arrays : makes the result.
 
-    Returns an int64 array of shape (n,); other elements are undefined.
+    Returns an int64 array of shape (n,): of every other document the document itself.
     """
-    best: NDArray[np.int64] = arrays.empty(len(duplicate_of), np.int64)
+    best = arrays.compute(len(duplicate_of), np.int64, rows_of)
     for some in reversed(list(slices_of(len(preference)))):
         # NumPy writes in order: the last one written, the most preferred, stays.
         worst_first = preference[some][::-1]

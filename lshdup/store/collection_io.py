@@ -206,8 +206,10 @@ def _read_locations(artifact: Artifact, n: int) -> Locations:
     paths = read_strings(artifact, "paths")
     kinds = read_column(artifact, "path_kinds", np.uint8, len(paths))
     refuse_if(kinds.max(initial=0) > max(Kind), "kinds of files do not fit")
-    names = "path_of", "starts", "lengths", "numbers"
-    return Locations(paths, kinds, *(read_column(artifact, name, np.int64, n) for name in names))
+    path_of = read_column(artifact, "path_of", np.int64, n, below=len(paths))
+    names = "starts", "lengths", "numbers"
+    places = (read_column(artifact, name, np.int64, n) for name in names)
+    return Locations(paths, kinds, path_of, *places)
 
 
 def _record_fields(header: Mapping[str, Any]) -> RecordFields:

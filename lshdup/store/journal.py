@@ -17,7 +17,7 @@ from lshdup.errors import ArtifactError
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.store.collection_io import collection_arrays, filter_arrays, read_collection
-from lshdup.store.members import DAMAGED, read_column, refuse_if
+from lshdup.store.members import DAMAGED, read_column
 from lshdup.store.npz import Array, Artifact, full_header, read, write
 from lshdup.store.store import Store
 from lshdup.utils.arrays import IN_MEMORY, Arrays
@@ -215,9 +215,12 @@ class StageJournal(Parts):
             with contextlib.suppress(ArtifactError, *DAMAGED):
                 start, end = read_column(part, "steps", np.int64, 2).tolist()
                 n = len(part.arrays[next(iter(columns))])
-                arrays = {name: read_column(part, name, kind, n) for name, kind in columns.items()}
-                numbers = [each for each in arrays.values() if each.dtype.kind == "u"]
-                refuse_if(any(each.max(initial=0) >= below for each in numbers), "other documents")
+                arrays = {
+                    name: read_column(
+                        part, name, kind, n, below=below if np.dtype(kind).kind == "u" else None
+                    )
+                    for name, kind in columns.items()
+                }
                 if start == self._steps < end:
                     self._steps = end
                     yield arrays

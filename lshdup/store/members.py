@@ -41,10 +41,19 @@ def read_strings(artifact: Artifact, name: str) -> StringTable:
     return table
 
 
-def read_column(artifact: Artifact, name: str, dtype: type, n: int | None = None) -> NDArray[Any]:
-    """Return the array of shape (n,) with this name and type; n None: of any length."""
+def read_column(
+    artifact: Artifact, name: str, dtype: type, n: int | None = None, *, below: int | None = None
+) -> NDArray[Any]:
+    """Return the array of shape (n,) with this name and type; n None: of any length.
+
+    below : values are indices of so many things; what is mapped lazily is looked at where it is
+        used, because a query reads few of its pages.
+    """
     array = artifact.arrays[name]
     refuse_if(not is_column(array, dtype) or n not in (None, len(array)), f"{name} do not fit")
+    if below is not None and len(array) and not is_lazy(array):
+        inside = int(array.min()) >= 0 and int(array.max()) < below
+        refuse_if(not inside, f"{name} has numbers of what is not there")
     return array
 
 

@@ -75,12 +75,18 @@ def load_index(
         plan = band_plan.plan_bands(collection.sketch.perms, params)
         n = len(collection.documents)
         order = artifact.arrays["order"]
-        duplicate_of = read_column(artifact, "firsts", np.uint32, n).astype(np.int64)
+        duplicate_of = read_column(artifact, "firsts", np.uint32, n, below=n).astype(np.int64)
+        represent = np.array_equal(duplicate_of[duplicate_of], duplicate_of)
+        refuse_if(not represent, "what represents others does not represent itself")
         fits = order.ndim == 2 and len(order) == plan.bands and order.shape[1] <= n
         refuse_if(not fits or order.dtype != np.uint32, "shapes or types do not fit")
-        fits = duplicate_of.max(initial=0) < max(n, 1)
-        fits = fits and (not verify or order.max(initial=0) < max(n, 1))
-        refuse_if(not fits, "it names documents that are not there")
+        if verify:
+            is_there = order.max(initial=0) < max(n, 1)
+            refuse_if(not is_there, "it names documents that are not there")
+            is_compared = (duplicate_of == np.arange(n)) & (collection.sizes > 0)
+            fits = order.shape[1] == np.count_nonzero(is_compared)
+            fits = fits and all(is_compared[band].all() for band in order)
+            refuse_if(not fits, "its buckets are of other documents")
         assert collection.signatures is not None
         table = StoredBandTable(collection.signatures, plan, order, jobs, arrays)
         refuse_if(verify and in_order and not table.is_in_order(), "its buckets are not in order")
@@ -119,9 +125,8 @@ def load_pairs(store: Store, collection: Collection) -> StoredPairs | None:
         header, n = artifact.header, len(collection.documents)
         bands, params = BandParams.from_json(header["bands"]), PairParams.from_json(header["pairs"])
         left = read_column(artifact, "left", np.uint32)
-        right = read_column(artifact, "right", np.uint32, len(left))
+        right = read_column(artifact, "right", np.uint32, len(left), below=n)
         similarity = read_column(artifact, "similarity", np.float64, len(left))
-        refuse_if(len(left) and right.max() >= n, "it names documents that are not there")
         in_range = (similarity >= bands.threshold) & (similarity <= 1)
         refuse_if(not (left < right).all() or not in_range.all(), "they are no pairs")
         counts = header["candidates"], header["planned_bands"], header["planned_rows"]

@@ -27,6 +27,8 @@ NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 FOLDER: int | None = (
     os.O_DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY) if hasattr(os, "O_DIRECTORY") else None
 )
+#: Standard output as a file; programs take ``-`` for it too.
+STDOUT = Path("/dev/stdout")
 
 #: Standard output as a file; programs take ``-`` for it too.
 STDOUT = Path("/dev/stdout")

@@ -352,12 +352,12 @@ pairs docs --against other -o other/o.txt | would replace --against other/o.txt
 clusters docs --against other/o.txt -o other/o.txt | would replace --against other/o.txt
 pairs docs --baseline B --update-baseline -o B | -o and --baseline are both B
 pairs docs --histogram --plot form.svg --template form.svg | --plot form.svg would replace
-curve --plot new.svg -o new.svg | -o and --plot are both new.svg
-timing docs --plot new.svg -o ./new.svg | are both new.svg
-accuracy docs -o kept/signatures.npz | is in the store
-pairs docs -o kept/signatures.npz | is in the store
-pairs docs -o kept/new.tsv | is in the store
-curve -o kept/signatures.npz | is in the store
+curve --plot new.svg -o new.svg --format tsv | -o and --plot are both new.svg
+timing docs --plot new.svg -o ./new.svg --format tsv | are both new.svg
+accuracy docs -o kept/signatures.npz --format tsv | is in the store
+pairs docs -o kept/signatures.npz --format tsv | is in the store
+pairs docs -o kept/new.tsv --format tsv | is in the store
+curve -o kept/signatures.npz --format tsv | is in the store
 clusters rows.jsonl --write kept/bands.npz | is in the store
 report docs -o link/page.html | is in the store
 passages docs -o docs/a | is one of the documents

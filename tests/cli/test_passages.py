@@ -170,13 +170,13 @@ def test_rows_are_written_without_repeats(run, tmp_path):
     result = run("passages", "r.jsonl", *options, "--write", "out.jsonl")
     assert result.out == b""
     assert "out.jsonl is written" in result.err
-    size = 2 * len(PASSAGE[:-1].encode())
+    size = 2 * len(PASSAGE.encode())
     assert f"cut: 52 tokens, {size} bytes, from 2 rows" in result.err
     assert "1 row with repeats is not cut: its text is a page" in result.err
     lines = source.read_text().splitlines()
     written = (tmp_path / "out.jsonl").read_text().splitlines()
-    rows[1]["text"] = rows[1]["text"].replace(PASSAGE[:-1], "")
-    rows[11]["text"] = "."
+    rows[1]["text"] = rows[1]["text"].replace(PASSAGE, "")
+    rows[11]["text"] = ""
     assert list(map(json.loads, written)) == rows
     assert [a == b for a, b in zip(lines, written, strict=True)].count(False) == 2
     again = run("passages", "out.jsonl", *options)
@@ -215,6 +215,123 @@ def test_no_character_is_cut_that_is_also_of_another_word(run, tmp_path):
     assert [json.loads(line)["text"] for line in lines] == [texts[0], "a ½ b", "c2 ½d"]
 
 
+def cut_slowly(texts, rows):
+    """The texts without repeats, by definition: of each passage the first place stays; a cut takes
+    what closes its last passage in every place, unless a word stands right before it.
+
+    rows : places as `passages --format jsonl` lists them, of documents r.jsonl:1, r.jsonl:2, …
+    """
+    number = [int(row["document"].rpartition(":")[2]) - 1 for row in rows]
+    places = {}
+    for row, document in zip(rows, number, strict=True):
+        span = document, row["token_start"], row["token_end"]
+        places.setdefault(row["passage"], []).append(span)
+    spans = [[each.span() for each in re.finditer(r"\w+", text)] for text in texts]
+
+    def behind(document, end):
+        after = spans[document][end][0] if end < len(spans[document]) else len(texts[document])
+        text = texts[document][spans[document][end - 1][1] : after]
+        return re.match(r"[\s.,;:!?)\]”»…。]*", text)[0]
+
+    made = []
+    for document, text in enumerate(texts):
+        repeats = {}  # by token: the passages that are cut there
+        for passage, found in places.items():
+            for each, start, end in sorted(found)[1:]:
+                for token in range(start, end) if each == document else ():
+                    repeats.setdefault(token, []).append((end - start, end, passage))
+        cuts, token = [], 0
+        while token < len(spans[document]):
+            first = token
+            while token in repeats:
+                token += 1
+            if token > first:
+                begin, end = spans[document][first][0], spans[document][token - 1][1]
+                ending = [each for each in repeats[token - 1] if each[1] == token]
+                closings = [behind(each, stop) for each, _, stop in places[max(ending)[2]]]
+                if not re.match(r"\w", text[:begin][-1:]):
+                    end += len(os.path.commonprefix(closings))  # noqa: RUF071 (texts, not paths)
+                cuts.append((begin, end))
+            token += token == first
+        for begin, end in reversed(cuts):
+            text = text[:begin] + text[end:]
+        made.append(
+            (text, [w for at, w in enumerate(tokens_of(texts[document])) if at not in repeats])
+        )
+    return made
+
+
+def test_a_cut_takes_what_closes_the_passage_everywhere(run, tmp_path):
+    """As the definition says, in rows and in files of UTF-16; never a word that is no repeat."""
+    draw = random.Random(7)
+    pieces = [filling(seed, draw.randrange(20, 30)) for seed in range(12)]
+    closings = [". ", ". ", ".", "!” ", "…\n", "。", ") – ", ' "', " ", "\n\n", ", "]
+    usual = [draw.choice(closings) for _ in pieces]
+    texts = []
+    for number in range(60):
+        text = filling(1000 + number, draw.randrange(3)) + draw.choice(["", " ", " ("])
+        for piece in draw.sample(range(12), draw.randrange(1, 4)):
+            words = pieces[piece].split()
+            part = " ".join(words[draw.choice([0, 0, 0, 3]) :])
+            text += part + (usual[piece] if draw.random() < 0.97 else draw.choice(closings))
+            text += filling(2000 + 9 * number, draw.randrange(2)) + draw.choice([" ", " «"])
+        texts.append(text.strip() if number % 2 else text)
+    rows = [{"text": text} for text in texts]
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = passages(run, "r.jsonl", "--least", "15", "--no-store", "--max-documents", "1000")
+    wanted = cut_slowly(texts, found)
+    command = ["--least", "15", "--no-store", "--max-documents", "1000"]
+    run("passages", "r.jsonl", *command, "--write", "out.jsonl")
+    lines = (tmp_path / "out.jsonl").read_text().splitlines()
+    written = [json.loads(line)["text"] for line in lines]
+    assert written == [text for text, _ in wanted]
+    assert [tokens_of(text) for text in written] == [left for _, left in wanted]
+    kept_dots = sum(text.startswith((".", "!", "…", "。")) for text in written)
+    assert kept_dots < 5 < sum(a != b for a, b in zip(texts, written, strict=True))
+    (tmp_path / "d").mkdir()
+    for number, text in enumerate(texts):
+        (tmp_path / f"d/{number:02}").write_text(text, encoding="utf-16")
+    spans = run("passages", "d", *command, "--emit", "spans").lines
+    for each in map(json.loads, reversed(spans)):
+        path = tmp_path / each["document"]
+        data = path.read_bytes()
+        path.write_bytes(data[: each["start"]] + data[each["end"] :])
+    assert [path.read_text("utf-16") for path in sorted((tmp_path / "d").iterdir())] == written
+
+
+def test_no_lone_stop_is_left(run, tmp_path):
+    """The footer of every page goes with its full stop."""
+    texts = [f"{filling(at, 9)}. {PASSAGE}\n" for at in range(40)]
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in texts))
+    run("passages", "r.jsonl", "--least", "20", "--write", "out.jsonl", "--no-store")
+    lines = (tmp_path / "out.jsonl").read_text().splitlines()
+    left = [json.loads(line)["text"] for line in lines]
+    assert left == [texts[0], *(f"{filling(at, 9)}. " for at in range(1, 40))]
+
+
+def test_what_is_cut_and_what_is_not_is_listed(run, tmp_path):
+    page = f"<html><body><p>{PASSAGE}</p></body></html>"
+    texts = [f"One. {PASSAGE}", f"Two: {PASSAGE} Three", page, PASSAGE, f"One. {PASSAGE}"]
+    ids = [9, 30, 7, "x", 9]
+    rows = [{"id": each, "text": text} for each, text in zip(ids, texts, strict=True)]
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    command = ["passages", "r.jsonl", "--least", "20", "--id-field", "id", "--no-store"]
+    result = run(*command, "--write", "o.jsonl", "--removed", "-", "--prefer", "9")
+    assert "standard output lists 4 repeats" in result.err
+    assert "1 row with the id of another is not cut" in result.err
+    size = len(PASSAGE.encode())
+    listed = [tuple(json.loads(line).values()) for line in result.lines]
+    assert listed == [
+        (30, "r.jsonl", 5, 5 + size, PASSAGE, None),
+        (7, "r.jsonl", 1, 1 + size, PASSAGE, "the text is a page"),
+        ("x", "r.jsonl", 0, size, PASSAGE, None),
+        (9, "r.jsonl", None, None, None, "the row has the id of another"),
+    ]
+    lines = (tmp_path / "o.jsonl").read_text().splitlines()
+    left = [texts[0], "Two:  Three", page, "", texts[4]]
+    assert [json.loads(line)["text"] for line in lines] == left
+
+
 def test_several_fields_are_cut_each_in_its_place(run, tmp_path):
     words = PASSAGE.split()
     rows = [
@@ -225,8 +342,8 @@ def test_several_fields_are_cut_each_in_its_place(run, tmp_path):
     (tmp_path / "r.jsonl").write_text("\n".join(map(json.dumps, rows)))
     command = ["passages", "r.jsonl", "--text-field", "title,body", "--least", "20", "--no-store"]
     run(*command, "--write", "out.jsonl")
-    rows[1]["body"] = f". {filling(3)}"
-    rows[2] |= {"title": "", "body": "."}
+    rows[1]["body"] = f" {filling(3)}"
+    rows[2] |= {"title": "", "body": ""}
     written = (tmp_path / "out.jsonl").read_text().splitlines()
     assert list(map(json.loads, written)) == rows
 

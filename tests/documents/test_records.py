@@ -7,7 +7,11 @@ import json
 import os
 import random
 import shutil
+import signal
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +27,7 @@ from lshdup.pipeline import expand_copies
 from lshdup.skipped import Reason
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
-from tests.conftest import ZSTD, require
+from tests.conftest import ROOT, ZSTD, require
 
 pa = require("parquet", "pyarrow")
 pq = require("parquet", "pyarrow.parquet")
@@ -185,6 +189,29 @@ def test_numbers_are_ids_too_and_others_are_named(here, form):
     assert skipped[1].detail == f"row 4 of {form}; the first is row 1 of {form}"
 
 
+@pytest.mark.parametrize("form", [*FORMS, "rows.csv"])
+def test_a_row_with_the_id_and_the_text_of_another_is_a_copy(here, form):
+    """The text is what counts, as without ids; a file that is called like a row has none."""
+    texts, ids = ["a b", "c d", "a b", "a b", "c d"], ["x", "y", "x", "y", "file"]
+    if form.endswith("csv"):
+        rows = [f"{text},{each}\n" for text, each in zip(texts, ids, strict=True)]
+        (here / form).write_text("".join(["text,id\n", *rows]))
+    else:
+        write(here / form, texts, id=ids, other=[1, 2, 3, 4, 5])
+    (here / "file").write_text("c d")
+    skipped = []
+    documents = find_documents(
+        [os.fsencode(form), b"file"], DocumentParams(id_field="id"), on_skipped=skipped.append
+    )
+    assert list(documents.names) == [b"file", b"x", b"y"]
+    assert [(each.name, each.reason) for each in skipped] == [
+        (b"file", Reason.REPEATED),
+        (b"x", Reason.COPY),
+        (b"y", Reason.REPEATED),
+    ]
+    assert skipped[1].detail == f"row 3 of {form}; the first is row 1 of {form}"
+
+
 def test_ids_are_looked_at_across_files(here):
     write(here / "a.jsonl", ["a", "b"], id=["x", "y"])
     write(here / "b.parquet", ["c", "d"], id=["y", "z"])
@@ -327,7 +354,7 @@ def test_skipped_rows_are_known_in_the_next_run(here, form, id_field, monkeypatc
     """Whether listing or reading skipped them; a file is listed again with another limit only."""
     texts = ["one and the same text"] * 6 + ["x" * 900, None, "one and the same text again"]
     write(here / form, texts, id=["a", "b", "a", None, "", "c", "d", "e", "f"])
-    write(here / "b.jsonl", texts[:3], id=["b", None, "g"])
+    write(here / "b.jsonl", ["another text", *texts[1:3]], id=["b", None, "g"])
     if form == "a.jsonl":
         with (here / form).open("a") as file:
             file.write("\n\n{\n[]\n" + '{"id": "h", "text": 7}\n')
@@ -342,7 +369,8 @@ def test_skipped_rows_are_known_in_the_next_run(here, form, id_field, monkeypatc
 
     skipped, names, _ = outcome()
     reasons = {each.reason for each in skipped}
-    assert reasons >= {Reason.TOO_LARGE, Reason.NULL_TEXT, *([Reason.REPEATED] * bool(id_field))}
+    of_ids = {Reason.REPEATED, Reason.COPY} if id_field else set()
+    assert reasons >= {Reason.TOO_LARGE, Reason.NULL_TEXT, *of_ids}
     listed = []
     list_records = RecordFiles.list_records
 
@@ -577,3 +605,20 @@ def test_row_names(n):
     names, order = name_records(b"\xff:", numbers)
     assert list(names) == [b"\xff::%d" % number for number in range(1, n + 1)]
     assert list(names.take(order)) == sorted(names)
+
+
+def test_ctrl_c_ends_a_slow_split(here):
+    """A regular expression that is typed may take years: it is the only thing that runs then."""
+    (here / "a.log").write_text("a" * 40 + "!\nx\n")
+    command = [sys.executable, "-m", "lshdup", "pairs", "--no-store", "--split", "^(a+)+$", "a.log"]
+    process = subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    time.sleep(3)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    assert b"interrupted" in process.communicate(timeout=60)[1]
+    assert process.returncode == 130

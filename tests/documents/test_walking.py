@@ -1,15 +1,21 @@
 """How far folders are walked: --max-depth, and --gitignore as git itself decides."""
 
+import contextlib
 import os
 import random
+import re
 import shutil
 import subprocess
+import timeit
 from pathlib import Path
 
 import pytest
+from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
+from lshdup.documents import gitignore, patterns
 from lshdup.documents.finding import find_documents
 from lshdup.documents.gitignore import Rules
+from lshdup.documents.patterns import Patterns
 from lshdup.params import DocumentParams
 from lshdup.skipped import Reason
 
@@ -183,3 +189,65 @@ def test_git_ignores_the_same_files(tmp_path, monkeypatch, seed):
         for folder in written:
             (folder / ".gitignore").unlink()
     assert met > 100
+
+
+#: Pieces of random patterns, and hostile patterns with names that they do not match.
+_PIECES = (
+    *("*", "*", "**", "**/", "/**", "/", "/", "a", "a", "b", "?", "[ab]", "[!a]", "[+-9]"),
+    *("[]a]", "[[:alpha:]]", r"\a", r"\*", "(", "é"),
+)
+_HOSTILE = [
+    ("*n" * 60 + "x", "n" * 255),
+    ("**/n*/" * 30 + "x", "n/" * 120 + "n"),
+    ("**/" + "n*n" * 40 + "/**/q", "n" * 255 + "/n" * 300),
+    ("a*" * 30 + "/**/" + "n/**/" * 30 + "x", "a" * 200 + "/n" * 900),
+]
+
+
+@pytest.mark.parametrize(("pattern", "name"), _HOSTILE)
+@pytest.mark.parametrize("option", [False, True])
+def test_no_pattern_takes_long(pattern, name, option):
+    """Tried at every place, the stars of these patterns would take years: no bound is tight."""
+
+    def seconds(pattern):
+        regex = gitignore._pattern(pattern.encode()).regex
+        by_option = Patterns("--exclude", [pattern]).match
+        match = by_option if option else lambda name: regex.fullmatch(name.encode())
+        assert not match(name)
+        return min(timeit.repeat(lambda: match(name), number=10, repeat=3))
+
+    assert seconds(pattern) < 1000 * seconds("**/*n*/x")
+
+
+@pytest.mark.filterwarnings("ignore:Possible nested set")
+def test_patterns_match_what_they_match_when_every_place_is_tried(monkeypatch):
+    rng = random.Random(29)
+    matched = 0
+    for _ in range(4000):
+        glob = "".join(rng.choices(_PIECES, k=rng.randrange(1, 9)))
+        names = [
+            "/".join("".join(rng.choices("ab(5", k=rng.randrange(1, 4))) for _ in range(folders))
+            for folders in rng.choices(range(1, 6), k=10)
+        ]
+        raw = glob.encode(), "/" in glob
+        regex = gitignore._regex.__wrapped__(raw[0], is_path=raw[1])
+        with monkeypatch.context() as patch:
+            patch.setattr(gitignore, "join_parts", lambda parts, *_: b"".join(parts))
+            plain = gitignore._regex.__wrapped__(raw[0], is_path=raw[1])
+        for name in names:
+            assert bool(regex.fullmatch(name.encode())) == bool(plain.fullmatch(name.encode()))
+            matched += bool(plain.fullmatch(name.encode()))
+        with contextlib.suppress(ValueError):
+            if (text := GitIgnoreSpecPattern.pattern_to_regex(glob)[0]) is None:
+                continue
+            parts = patterns._PARTS.findall(text)
+            assert "".join(parts) == text
+            # To pathspec, `[!a]` matches a slash.
+            sets = (part[0] == "[" and not part.startswith("[^/]") for part in parts)
+            exact = "".join("(?!/)" * each + part for each, part in zip(sets, parts, strict=True))
+            for name in (each + end for each in names for end in ("", "/")):
+                ours = re.search(patterns._without_retries(text), name)
+                theirs = re.search(exact, name)
+                assert (ours and ours.groupdict()) == (theirs and theirs.groupdict()), (glob, name)
+                matched += theirs is not None
+    assert matched > 4000

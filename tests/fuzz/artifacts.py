@@ -28,7 +28,7 @@ from lshdup.store.checksums import block_checksums
 from tests.fuzz import Tally
 from tests.fuzz.html import PATIENCE, impatient
 
-KINDS = ("shingles", "signatures", "bands", "pairs", "clusters", "samples")
+KINDS = ("shingles", "signatures", "bands", "pairs", "clusters", "samples", "passages")
 TOKENS = ("word", "ids")
 INTEGERS = (
     0,
@@ -48,6 +48,7 @@ INTEGERS = (
     -(1 << 63),
     1 << 63,
     (1 << 64) - 1,
+    0x3FF0000000000000,  # the bits of 1.0
 )
 VALUES = (None, True, False, 0, 1, -1, 2.5, 1e308, float("nan"), float("inf"), "", "x", "\x1b[31m\n\r\u2028red", "x" * 100_000, [], [1], {},
           {"a": 1}, [[[]]], "\0", "../../..", "/", "\udcff", "\ud800", "word", "fast", "linear", 1 << 31, 1 << 63, 1 << 64, -(1 << 63), 65536, 10**4000)  # fmt: skip
@@ -79,6 +80,10 @@ FIELDS = (0, 1, 8, 0xFFFF, 0xFFFE, 1 << 15)
 
 #: Too little memory for the exact join: samples are joined.
 SAMPLED = ["pairs", "--measure", "containment", "--memory", "16MB"]
+PASSAGES = ["passages", "docs", "--least", "5"]
+
+#: A command that uses an artifact of a kind.
+USERS = {"clusters": ["clusters"], "samples": SAMPLED, "passages": PASSAGES}
 
 COMMANDS = {
     "word": (
@@ -86,6 +91,9 @@ COMMANDS = {
         ["pairs", "docs"], ["pairs", "--threshold", "0.9", "--verify", "estimate"], ["shingle", "--show", "a1.txt"], ["query", "new.txt"],
         ["clusters"], ["clusters", "docs", "--emit", "drop"], ["clusters", "--linkage", "single", "--keep", "shortest"],
         ["pairs", "--collapse-copies", "--max-bucket", "2"], ["index", "docs", "--threshold", "0.7"], ["accuracy", "--found", "--perms", "32"], SAMPLED,
+        ["report"], ["report", "--keep", "central"], ["show", "d3"], ["show", "d3", "a0.txt"], ["show", "docs", "other"], ["folders"],
+        ["folders", "docs", "other"], ["clusters", "--keep", "central"], ["clusters", "--emit", "keep"], ["pairs", "--measure", "containment"], PASSAGES,
+        ["pairs", "docs", "--against", "other"],
     ),
     "ids": (["pairs"], ["query", "d3"], ["clusters"], ["pairs", "--exact"], ["pairs", "--tokens", "ids", "ids.txt"], ["signatures", "--perms", "64"], ["query", "new.txt"], SAMPLED),
 }  # fmt: skip
@@ -106,6 +114,10 @@ def make_folder(folder):
         )
         Path(f"docs/{'abcd'[i % 4]}{i}.txt").write_text(text)
     Path("docs/d3").write_text(" ".join(words[1:]))
+    for each in Path("docs").iterdir():
+        if each.name[0] in "abcd":
+            Path("other").mkdir(exist_ok=True)
+            Path("other", each.name).write_bytes(each.read_bytes())
     Path("docs/empty").write_text("")
     Path("docs/binary").write_bytes(b"\0" * 9)
     Path("new.txt").write_text(" ".join(words))
@@ -118,9 +130,10 @@ def make_folder(folder):
                 [command, documents, "--tokens", tokens, "--store", tokens], patience=300
             )  # kernels may have to be compiled
             assert outcome.startswith("answer"), outcome
-        for command in (["clusters"], SAMPLED):
+        for command in (["clusters"], SAMPLED, *([PASSAGES] * (tokens == "word"))):
             assert run([*command, "--store", tokens], patience=300).startswith("answer")
-        files[tokens] = {kind: Path(tokens, f"{kind}.npz").read_bytes() for kind in KINDS}
+        saved = {kind: Path(tokens, f"{kind}.npz") for kind in KINDS}
+        files[tokens] = {kind: path.read_bytes() for kind, path in saved.items() if path.exists()}
     return files
 
 
@@ -372,7 +385,7 @@ def members_changed(rng, members, other):
 def mutated(rng, files, tokens, kind):
     """(bytes, whether they are a forgery whose checksums are right)."""
     data = files[tokens][kind]
-    other = files[rng.choice(TOKENS)][rng.choice(KINDS)]
+    other = rng.choice(list(files[rng.choice(TOKENS)].values()))
     way = rng.randrange(20)
     if way == 0:
         return cut(rng, data), False
@@ -416,8 +429,14 @@ def mutated(rng, files, tokens, kind):
 
 def run(arguments, patience=PATIENCE):
     """Return the outcome of a command in one line: its answer, its error, or a defect."""
-    out = open("answer", "w+b")  # noqa: SIM115 (whatever becomes of it, it is looked at below)
-    text = io.TextIOWrapper(out, "utf-8", "surrogateescape")
+    with open("answer", "w", encoding="utf-8", errors="surrogateescape") as text:
+        outcome = outcome_of(arguments, text, patience)
+    return outcome + Path("answer").read_bytes().decode("utf-8", "surrogateescape") * (
+        outcome.startswith("answer")
+    )
+
+
+def outcome_of(arguments, text, patience):
     try:
         with impatient(patience), redirect_stdout(text), redirect_stderr(io.StringIO()):
             words = [*arguments, "--jobs", "1"]
@@ -437,8 +456,7 @@ def run(arguments, patience=PATIENCE):
         while at.tb_next is not None:
             at = at.tb_next
         return f"TRACEBACK {type(error).__name__} in {at.tb_frame.f_code.co_qualname}:{at.tb_lineno}: {error}"
-    text.flush()
-    return f"answer {code} " + Path("answer").read_bytes().decode("utf-8", "surrogateescape")
+    return f"answer {code} "
 
 
 class Artifacts:
@@ -460,10 +478,11 @@ class Artifacts:
     def batch(self, rng, size=50):
         tally = Tally()
         for _ in range(size):
-            tokens, kind = rng.choice(("word", "word", "ids")), rng.choice(KINDS)
+            tokens = rng.choice(("word", "word", "ids"))
+            kind = rng.choice(list(self.files[tokens]))
             data, forged = mutated(rng, self.files, tokens, kind)
             usual = COMMANDS[tokens][rng.randrange(2) if kind != "pairs" else 0]
-            first = {"clusters": ["clusters"], "samples": SAMPLED}.get(kind, usual)
+            first = USERS.get(kind, usual)
             commands = [rng.choice((first, rng.choice(COMMANDS[tokens])))]
             self.tried(tally, tokens, kind, data, forged, commands, checked=rng.randrange(2) == 0)
         return tally

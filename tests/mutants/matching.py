@@ -79,7 +79,7 @@ MUTANTS = [
         f"{CLUSTERS} -k shortest_path",
     ),
     Mutant(
-        "keep: bytes of the last name count, not characters",
+        "keep: bytes of a path count, not characters",
         "lshdup/documents/preference.py",
         "(blob & 0xC0 != 0x80)",
         "(blob >= 0)",
@@ -87,9 +87,9 @@ MUTANTS = [
     ),
     Mutant(
         "keep: backups are originals",
-        "lshdup/documents/preference.py",
-        "is not None\n    return list(keys)",
-        "is None\n    return list(keys)",
+        "lshdup/documents/copy_names.py",
+        "or _END.search(name) is not None",
+        "",
         f"{CLUSTERS} -k shortest_path",
     ),
     Mutant(

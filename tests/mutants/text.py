@@ -174,8 +174,8 @@ MUTANTS = [
     Mutant(
         "passages: a run of tokens ends before its last token",
         "lshdup/report/places.py",
-        "first + runs.sizes[there] - 1",
-        "first + runs.sizes[there] - 2",
+        "runs.first + runs.sizes - 1",
+        "runs.first + runs.sizes - 2",
         "tests/cli/test_passages.py -k offsets_are",
     ),
 ]

@@ -142,8 +142,8 @@ def test_it_is_what_brute_force_says(dataset, run):
         if not is_old:
             assert row["kept_file"] == file_of[row["kept"]]
     for name, each in trained.items():
-        assert read(Path("clean", name)) == [row for row in each if row[0] not in gone]
-    schemas = [pq.read_schema(Path(folder, FILES[0])) for folder in ("train", "clean")]
+        assert read(Path("clean/train", name)) == [row for row in each if row[0] not in gone]
+    schemas = [pq.read_schema(Path(folder, FILES[0])) for folder in ("train", "clean/train")]
     assert schemas[0].equals(schemas[1], check_metadata=True)
     after = snapshot()
     assert {name: after[name] for name in before} == before
@@ -186,7 +186,7 @@ def test_killed_between_any_two_steps(dataset, run):
     whole = snapshot()
     # A file is synced before it takes its name, and its folder after: five files, ten steps.
     for step in (1, 3, 6):
-        for path in [Path("removed.jsonl"), *Path("clean").iterdir()]:
+        for path in [Path("removed.jsonl"), *Path("clean/train").iterdir()]:
             path.unlink(missing_ok=True)
         process = subprocess.run(
             [sys.executable, "-c", KILLED, str(step), *COMMAND, "-q"],
@@ -219,8 +219,8 @@ def test_a_full_disk(dataset, room):
     """An error says which file is not written; an older one of that name stays, and no part of
     another is left.
     """
-    Path("clean").mkdir()
-    Path("clean/a.parquet").write_bytes(b"older")
+    Path("clean/train").mkdir(parents=True)
+    Path("clean/train/a.parquet").write_bytes(b"older")
     before = snapshot()
     process = subprocess.run(
         [sys.executable, "-c", FULL, str(room), *COMMAND],
@@ -244,19 +244,29 @@ def test_a_full_disk(dataset, room):
         (("--removed", "r.jsonl"), "--removed has no effect without --write"),
         (("--write", "c/", "--removed", "train/b.jsonl"), "is one of the documents"),
         (("--write", "c/", "--removed", "old.jsonl"), "would replace --against old.jsonl"),
-        (("--write", "c/", "--removed", "c/b.jsonl"), "--write and --removed are both c/b.jsonl"),
-        (("--write", "c/", "--removed", "c/../c/b.jsonl"), "--write and --removed are both c/.."),
-        (("--write", "c/", "-o", "c/b.jsonl"), "--write and -o are both c/b.jsonl"),
+        (
+            ("--write", "c/", "--removed", "c/train/b.jsonl"),
+            "--write and --removed are both c/train/b.jsonl",
+        ),
+        (
+            ("--write", "c/", "--removed", "c/../c/train/b.jsonl"),
+            "--write and --removed are both c/..",
+        ),
+        (("--write", "c/", "-o", "c/train/b.jsonl"), "--write and -o are both c/train/b.jsonl"),
         (("--write", "c/", "--removed", "x", "-o", "c/../x"), "-o and --removed are both x"),
         (("--write", "c/", "--removed", "r.parquet"), ".parquet is not written here"),
         (("--write", "c/", "--removed", "x", "-o", "x"), "-o and --removed are both x"),
-        (("--write", "train/"), "train/a.parquet is one of the documents"),
+        (
+            ("--write", "train/"),
+            "train holds 4 files that this run does not write: a.parquet, b.jsonl",
+        ),
+        (("--write", "./"), "not write: old.jsonl, old.parquet\n  name a new folder\n"),
         (("--write", "none/here/"), "none/here cannot be written"),
     ],
 )
 def test_what_is_refused(dataset, run, options, said):
     before = snapshot()
     given = COMMAND[: COMMAND.index("--write")]
-    Path("c").mkdir()
+    Path("c/train").mkdir(parents=True)
     assert said in run(*given, *options, code=2).err
     assert snapshot() == before

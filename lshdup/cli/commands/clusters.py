@@ -11,7 +11,7 @@ from lshdup import choices
 from lshdup.cli.columns import column_names
 from lshdup.cli.commands import writing
 from lshdup.cli.commands.find_groups import find_groups
-from lshdup.cli.conflicts import is_set, refuse_with_exact, refuse_with_same, runs_on_spark
+from lshdup.cli.conflicts import refuse_with_exact, refuse_with_same, runs_on_spark
 from lshdup.cli.console import Console
 from lshdup.cli.findings import describe_likeness, describe_rule
 from lshdup.cli.help import Command, plain_option
@@ -77,13 +77,14 @@ Examples:
 @against_option("What is near a document of OTHER goes too; OTHER stays")
 @plain_option("--emit", type=click.Choice(("all", "keep", "drop", "drop-files")),
               default="all",
-              help="Groups with all that is known; or names only: what stays, also what is alone "
-                   "or was not compared; what may go; of that only whole files.")  # fmt: skip
+              help="Groups with all that is known; or names only: all that stays; what may "
+                   "go; of that only whole files.")  # fmt: skip
 @plain_option("--write", type=OutputPath(str), metavar="FILE|DIR/",
               help="Write the JSON Lines, CSV or Parquet files without the rows that may go, all "
-                   "else as it is. Prints groups only with --emit.")  # fmt: skip
+                   "else as it is; - is standard output. Groups only with "
+                   "--emit or -o.")  # fmt: skip
 @plain_option("--removed", type=OutputPath(Path), metavar="FILE",
-              help="List there what --write leaves out.")  # fmt: skip
+              help="List there what --write leaves out; - likewise.")  # fmt: skip
 @check_option("groups")
 @check_files_option
 @engine_options
@@ -131,7 +132,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             clusters = answer.result.clusters
             prints, uncompared = answer.prints, answer.collection.list_skipped_records()
             writing.write(console, options, clusters, answer.sides, prints, uncompared)
-        if options["write"] is None or is_set(ctx, "emit"):
+        if writing.prints_listing(ctx, options):
             _print(console, target, answer, options["emit"])
         return console.exit_code_of(answer.result.clusters.count)
 

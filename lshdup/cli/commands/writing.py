@@ -2,43 +2,64 @@
 No command of its own.
 """
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
 from lshdup.cli.columns import REMOVED
-from lshdup.cli.conflicts import refuse
+from lshdup.cli.conflicts import is_set, refuse
 from lshdup.cli.console import Console
 from lshdup.cli.output.target import PIECE_ROWS, Target, format_of
 from lshdup.cli.printing import print_pieces
+from lshdup.errors import InputError, ParameterError
 from lshdup.skipped import Reason
-from lshdup.utils.atomic import check_writable
-from lshdup.utils.messages import chance, count_of
+from lshdup.utils.atomic import check_writable, replace_file
+from lshdup.utils.frozen import dataclass
+from lshdup.utils.messages import chance, count_of, printable
+from lshdup.utils.system import STDOUT, is_stdout
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    import numpy as np
+    from numpy.typing import NDArray
+
     from lshdup.cli.output.target import Piece
     from lshdup.documents.document_list import DocumentList
     from lshdup.matching.clusters import Clusters
     from lshdup.matching.sameness import Prints
-    from lshdup.skipped import Skipped
+    from lshdup.skipped import Skipped, SkippedFile
     from lshdup.utils.json_cells import Cell
 
 #: Files that are named when they are written.
 _NAMED = 10
 
 
+def prints_listing(ctx: click.Context, options: dict[str, Any]) -> bool:
+    """Return whether the command prints a listing, which --write has instead unless it is typed."""
+    return options["write"] is None or is_set(ctx, "emit") or options["output"] is not None
+
+
 def check_outputs(ctx: click.Context, options: dict[str, Any]) -> None:
     """Raise before anything is read if --write or --removed cannot be written."""
-    write, removed = options["write"], options["removed"]
+    write, removed, output = options["write"], options["removed"], options["output"]
     if write is None:
         refuse(ctx, ("removed",), "without --write, which removes rows")
         return
-    check_writable(Path(write), folder=True)
+    listing = (output or "-") if prints_listing(ctx, options) else None
+    given = {"--write": write, "--removed": removed, "the listing (--emit, -o)": listing}
+    on_stdout = [what for what, path in given.items() if path is not None and is_stdout(path)]
+    if len(on_stdout) > 1:
+        message = f"{on_stdout[0]} and {on_stdout[1]} cannot both go to standard output"
+        raise ParameterError(message, "name a file for one of them")
+    for path in (write, removed):
+        if path is not None and not is_stdout(path):
+            check_writable(Path(path), folder=path is write)
     if removed is None:
         return
-    check_writable(removed)
     format_of(removed, "--removed")
 
 
@@ -48,11 +69,22 @@ def check_documents(
     """Yield the files that --write writes. Raise before the work if it does not suit DOCS, as far
     as is known then.
     """
-    if options["write"] is not None:
-        from lshdup.documents.rewriting.targets import check_target
+    if options["write"] is None:
+        return
+    from lshdup.documents.rewriting.targets import check_target, refuse_other_files
 
-        for target in check_target(documents, options["write"], read=read)[1]:
-            yield "--write", str(target)
+    write = options["write"]
+    targets = check_target(documents, write, read=read)[1]
+    if targets == [STDOUT]:
+        if documents.has_parquet and sys.stdout.isatty():
+            message = "a Parquet file is no text for a terminal"
+            raise ParameterError(message, "name a file, or send it to one: --write - > FILE")
+        return
+    for target in targets:
+        yield "--write", str(target)
+    if Path(write).is_dir():
+        lists = (Path(path) for path in (options["output"], options["removed"]) if path)
+        refuse_other_files(Path(write), [*targets, *lists])
 
 
 def write(
@@ -61,7 +93,7 @@ def write(
     clusters: "Clusters",
     sides: "tuple[DocumentList, ...]",
     prints: "Prints",
-    uncompared: "list[Skipped]",
+    uncompared: "list[SkippedFile]",
 ) -> None:
     """Write the list of the rows that go, then the files without them, and say how many rows go.
 
@@ -78,52 +110,148 @@ def write(
     """
     from lshdup.documents.rewriting.rewrite import count_bytes, write_without
 
-    documents, dropped, removed = sides[0], clusters.dropped, options["removed"]
-    if removed is not None:
-        target = Target(format_of(removed, "--removed") or "jsonl", path=removed)
-        print_pieces(console, target, tuple(REMOVED), _list_removed(clusters, sides, prints))
-        console.summarize(f"{removed} lists {count_of(len(dropped), 'removed row')}")
-    paths = write_without(documents, dropped, options["write"], console.progress)
-    for path in paths[:_NAMED]:
-        console.summarize(f"{path} is written")
-    if len(paths) > _NAMED:
-        console.summarize(
-            f"… and {count_of(len(paths) - _NAMED, 'more file')} in {options['write']}"
-        )
-    rows = len(documents) + len(uncompared)
-    size = sum(path.stat().st_size for path in paths)
-    bare = int((clusters.representative[: len(documents)] < 0).sum()) + len(uncompared)
-    console.summarize(
-        f"{count_of(rows, 'row')}: {rows - len(dropped):,} kept"
-        f"{f' ({bare:,} of them not compared)' if bare else ''}, {len(dropped):,} dropped"
-        f" ({chance(len(dropped) / max(rows, 1))}); {size:,} of {count_bytes(documents):,} bytes"
-        f"{console.duration_of('write')}"
+    documents = sides[0]
+    not_compared = clusters.representative[: len(documents)] < 0
+    skipped = [each.skipped for each in uncompared]
+    refuse_nothing(console, int((~not_compared).sum()), skipped)
+    gone = _find_gone(clusters, documents, uncompared)
+    list_removed(
+        console, options, REMOVED, _list_removed(clusters, sides, prints, gone), "removed row"
     )
-    repeated = sum(each.reason == Reason.REPEATED for each in uncompared)
+    paths = write_without(
+        gone.documents, gone.rows, options["write"], console.progress, open_target=open_target
+    )
+    size = say_written(console, paths, options["write"])
+    rows, dropped = len(documents) + len(uncompared), len(gone.rows)
+    bare = int(not_compared.sum()) + len(uncompared) - (dropped - len(clusters.dropped))
+    written = "" if size is None else f"; {size:,} of {count_bytes(documents):,} bytes"
+    console.summarize(
+        f"{count_of(rows, 'row')}: {rows - dropped:,} kept"
+        f"{f' ({bare:,} of them not compared)' if bare else ''}, {dropped:,} dropped"
+        f" ({chance(dropped / max(rows, 1))}){written}{console.duration_of('write')}"
+    )
+    repeated = sum(each.reason == Reason.REPEATED for each in skipped)
     if repeated:
-        one = "row with an id that occurs before was not compared, and is"
-        more = "rows with an id that occurs before were not compared, and are"
+        one = "row with the id of another, but another text, was not compared, and is"
+        more = "rows with the id of another, but another text, were not compared, and are"
         console.warn(
             f"{count_of(repeated, one, more)} in what is written; leave --id-field out if ids "
             "repeat between files"
         )
 
 
+def list_removed(
+    console: Console,
+    options: dict[str, Any],
+    columns: Iterable[str],
+    pieces: "Iterable[Piece]",
+    noun: str,
+) -> None:
+    """Write the list of --removed, if it was typed. noun : what a row of the list is."""
+    removed, rows = options["removed"], 0
+    if removed is None:
+        return
+
+    def counted() -> "Iterator[Piece]":
+        nonlocal rows
+        for piece in pieces:
+            rows += len(piece[0])
+            yield piece
+
+    path = None if is_stdout(removed) else removed
+    target = Target(format_of(removed, "--removed") or "jsonl", path=path)
+    print_pieces(console, target, tuple(columns), counted())
+    where = "standard output" if path is None else removed
+    console.summarize(f"{where} lists {count_of(rows, noun)}")
+
+
+@dataclass(frozen=True)
+class _Gone:
+    """The rows that --write leaves out, in the order of their files.
+
+    documents : DOCS, with copies of their rows behind them.
+    rows : int64 array of shape (n,), among these documents.
+    origins : int64 array of shape (n,), the document whose group each row is of: itself, or the one
+        that it is a copy of.
+    """
+
+    documents: "DocumentList"
+    rows: "NDArray[np.int64]"
+    origins: "NDArray[np.int64]"
+
+
+def _find_gone(
+    clusters: "Clusters", documents: "DocumentList", uncompared: "list[SkippedFile]"
+) -> _Gone:
+    """Return the rows that go: what clusters drop, and copies of compared rows, with their ids."""
+    import numpy as np
+
+    copies, origins = [], clusters.dropped.tolist()
+    for each in uncompared:
+        if each.skipped.reason == Reason.COPY:
+            first = documents.names.find(each.skipped.name)
+            if first is not None and clusters.representative[first] >= 0:
+                copies.append(each)
+                origins.append(first)
+    every = documents.with_records(copies)
+    rows = np.append(clusters.dropped, len(documents) + np.arange(len(copies)))
+    assert every.locations is not None
+    order = np.lexsort((every.locations.starts[rows], every.locations.file[rows]))
+    return _Gone(every, rows[order], np.array(origins, np.int64)[order])
+
+
+def refuse_nothing(console: Console, compared: int, uncompared: "list[Skipped]") -> None:
+    """Raise InputError if no document was compared: what is written would be a copy.
+
+    compared : number of documents.
+    uncompared : rows of DOCS that are no documents.
+    """
+    if not compared:
+        example = console.first_error or next(iter(uncompared), None)
+        hint = "no row has text that can be compared"
+        if example is not None:
+            hint = f"{printable(example.name)}: {example.reason}"
+            hint += f" ({printable(example.detail)})" * bool(example.detail)
+        message = "nothing was compared, so nothing is written"
+        raise InputError(message, hint)
+
+
+def open_target(path: Path) -> "AbstractContextManager[BinaryIO]":
+    """Open a file that is written; it replaces an older one when it is complete."""
+    return Target().stream() if path == STDOUT else replace_file(path)
+
+
+def say_written(console: Console, paths: list[Path], write: str) -> int | None:
+    """Name the files that were written; return their bytes, or None for standard output."""
+    if paths == [STDOUT]:
+        return None
+    for path in paths[:_NAMED]:
+        console.summarize(f"{path} is written")
+    if len(paths) > _NAMED:
+        console.summarize(f"… and {count_of(len(paths) - _NAMED, 'more file')} in {write}")
+    return sum(path.stat().st_size for path in paths)
+
+
 def _list_removed(
-    clusters: "Clusters", sides: "tuple[DocumentList, ...]", prints: "Prints"
+    clusters: "Clusters", sides: "tuple[DocumentList, ...]", prints: "Prints", gone: _Gone
 ) -> "Iterator[Piece]":
-    """Yield pieces of the rows that go, in document order: the columns of REMOVED."""
-    own, dropped = clusters.representative, clusters.dropped
-    for start in range(0, len(dropped), PIECE_ROWS):
-        some = dropped[start : start + PIECE_ROWS]
-        names, files = _name(sides, some)
-        kept_names, kept_files = _name(sides, own[some])
-        same = prints.words(some, own[some])
-        yield names, kept_names, clusters.similarity[some].tolist(), files, kept_files, same
+    """Yield pieces of the rows that go, in the order of their files: the columns of REMOVED."""
+    import numpy as np
+
+    for start in range(0, len(gone.rows), PIECE_ROWS):
+        part = slice(start, start + PIECE_ROWS)
+        rows, origins = gone.rows[part], gone.origins[part]
+        kept = clusters.representative[origins]
+        similarity = np.where(kept == origins, 1.0, clusters.similarity[origins])
+        ids, files = gone.documents.ids(rows), gone.documents.typed_files_of(rows)
+        kept_ids, kept_files = _name(sides, kept)
+        yield (
+            ids, kept_ids, similarity.tolist(), files, kept_files, prints.words(origins, kept)
+        )  # fmt: skip
 
 
 def _name(sides: "tuple[DocumentList, ...]", rows: Any) -> "tuple[list[Cell], list[Cell]]":
-    """Return the names of documents, and the files that they are in, as typed from here."""
+    """Return the ids or names of documents, and their files, as typed from here."""
     import numpy as np
 
     from lshdup.utils.ragged import distinct
@@ -134,7 +262,7 @@ def _name(sides: "tuple[DocumentList, ...]", rows: Any) -> "tuple[list[Cell], li
     begin = 0
     for side in sides:
         chosen = different[(different >= begin) & (different < begin + len(side))] - begin
-        names += side.typed_names(chosen)
+        names += side.ids(chosen)
         files += side.typed_files_of(chosen)
         begin += len(side)
     at = np.searchsorted(different, rows).tolist()

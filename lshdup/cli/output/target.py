@@ -131,7 +131,7 @@ class Target:
         if self._on_terminal():
             pieces = ([list(map(_escape, column)) for column in piece] for piece in pieces)
         is_clear, style = True, self.style
-        with self._stream() as stream:
+        with self.stream() as stream:
             if style == "table":
                 for line in self._table(columns, _join_pieces(pieces), total, layout):
                     stream.write(f"{line}\n".encode("utf-8", "backslashreplace"))
@@ -155,13 +155,13 @@ class Target:
 
     def write_lines(self, lines: Iterable[str]) -> None:
         """Print lines laid out for people, whose control characters are escaped already."""
-        with self._stream() as stream:
+        with self.stream() as stream:
             for line in lines:
                 stream.write(f"{line}\n".encode("utf-8", "backslashreplace"))
 
     def write_raw(self, parts: Iterable[bytes]) -> None:
         """Print bytes as they are."""
-        with self._stream() as stream:
+        with self.stream() as stream:
             for part in parts:
                 stream.write(part)
 
@@ -188,7 +188,7 @@ class Target:
         return self.path is None and sys.stdout.isatty()
 
     @contextlib.contextmanager
-    def _stream(self) -> Iterator[BinaryIO]:
+    def stream(self) -> Iterator[BinaryIO]:
         """Open the stream of a listing; if its reader leaves, end the listing, not the command.
 
         The summary and the exit code must not depend on how much another program has read.

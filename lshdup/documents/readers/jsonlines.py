@@ -107,6 +107,14 @@ def parse_record(line: bytes, fields: RecordFields) -> tuple[bytes, bytes] | Non
     return _parser(fields)(line) if line.strip(SPACES) else None
 
 
+def has_integer_id(line: bytes, field: str) -> bool:
+    """Return whether the id of a record is an integer. Raises RecordError."""
+    try:
+        return not bytes(_RAW.decode(line)[field]).startswith(b'"')
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, KeyError):
+        return type(_value(_parse_object(line), field)) is _Number
+
+
 def find_values(line: bytes, names: Sequence[str]) -> list[tuple[int, int, bytes] | None] | None:
     r"""Return where the values of fields stand in a line: first byte, the byte behind the last one,
     and the text; None for null. Return None if no strict parser reads the line.

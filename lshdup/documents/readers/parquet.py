@@ -15,14 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.files import Buffer
-from lshdup.documents.records import (
-    RecordError,
-    RecordList,
-    SkippedRecord,
-    field_names,
-    no_field,
-    split_fields,
-)
+from lshdup.documents.readers.parquet_columns import column_chunks, find_column, find_columns
+from lshdup.documents.records import RecordError, RecordList, SkippedRecord, split_fields
 from lshdup.errors import InputError
 from lshdup.kernels import copying
 from lshdup.kernels.helpers import PADDING
@@ -63,14 +57,32 @@ class ParquetFile:
         with _reporting_damage():
             # Without pre-buffering, a column chunk is not decoded before its first page is needed.
             self._file = pq.ParquetFile(pa.OSFile(path), pre_buffer=False, buffer_size=1 << 20)
-            self._column = _find_columns(self._file.schema_arrow, *split_fields(field))
+            self._column = find_columns(self._file.schema_arrow, *split_fields(field))
             metadata = self._file.metadata
             groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
             # First row of each row group, then the number of rows; bytes of an average text.
-            self._offsets = offsets_of(np.array([group.num_rows for group in groups], np.int64))
-            self._means = np.array([_mean_size(each, self._column) for each in groups], np.int64)
+            counts = np.array([group.num_rows for group in groups], np.int64)
+            if counts.min(initial=0) < 0 or counts.sum() != metadata.num_rows:
+                raise RecordError(Reason.DAMAGED, "its row groups have other rows than it says")
+            sizes = np.array([group.total_byte_size for group in groups]) * self._find_share()
+            self._offsets = offsets_of(counts)
+            self._means = np.maximum(sizes // np.maximum(counts, 1), 1).astype(np.int64)
             rows = np.clip(_SLAB_BYTES // np.maximum(self._means, 1), 1, _SLAB_ROWS)
             self._slab_rows: list[int] = rows.tolist()
+
+    def _find_share(self) -> float:
+        """Return the share of the texts in the bytes of the first row group that can be read.
+
+        Words of a dictionary are counted once.
+        """
+        names = {".".join(way) for way in self._column}
+        for number in range(self._file.metadata.num_row_groups):
+            with contextlib.suppress(RecordError), _reporting_damage():
+                chunks = column_chunks(self._file, number, names)
+                total = int(self._file.metadata.row_group(number).total_byte_size)
+                size = sum(int(chunk.total_uncompressed_size) for chunk in chunks)
+                return min(max(size / max(total, 1), 0.0), 1.0)
+        return 1.0
 
     @property
     def decoded(self) -> int:
@@ -104,7 +116,7 @@ class ParquetFile:
             return RecordList(numbers, starts, lengths)
         null: NDArray[np.bool_] = arrays.zeros(n, np.bool_)
         with self._lock, _reporting_damage():
-            column = [_find_column(self._file.schema_arrow, id_field, text=False)]
+            column = [find_column(self._file.schema_arrow, id_field, text=False)]
             decoded = (texts for (texts,) in _decode(self._file, [column], _SLAB_ROWS))
             ids = StringTable.gather(_with_nulls(decoded, null), n, arrays)
         bad = null | (ids.offsets[1:] == ids.offsets[:-1])
@@ -116,6 +128,12 @@ class ParquetFile:
         ]
         listed = RecordList(numbers, starts, lengths, ids, skipped)
         return listed.take(arrays.find(~bad), arrays) if bad.any() else listed
+
+    def has_text(self, field: str) -> bool:
+        """Return whether a column holds texts; ids may be integers."""
+        with contextlib.suppress(RecordError):
+            return bool(find_column(self._file.schema_arrow, field, text=True))
+        return False
 
     def texts(
         self, rows: NDArray[np.int64], longest: int, buffer: Buffer
@@ -150,7 +168,7 @@ class ParquetFile:
 
     def groups(self, id_field: str) -> int:
         """Return the number of row groups, for `batches`. Raises RecordError without such ids."""
-        _find_column(self._file.schema_arrow, id_field, text=False)
+        find_column(self._file.schema_arrow, id_field, text=False)
         return len(self._means)
 
     def batches(
@@ -162,7 +180,7 @@ class ParquetFile:
         not be decoded. Like `texts`, it misses the records of a row group behind damage, and
         continues with the next.
         """
-        column = [_find_column(self._file.schema_arrow, id_field, text=False)]
+        column = [find_column(self._file.schema_arrow, id_field, text=False)]
         for group in groups:
             first, end = self._offsets[group : group + 2].tolist()
             columns = [column, self._column]
@@ -297,66 +315,10 @@ def _reporting_damage() -> Iterator[None]:
         yield
     except pa.ArrowMemoryError:
         raise
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise RecordError(Reason.DAMAGED, str(error).partition("\n")[0][:200]) from None
-
-
-# --- columns --------------------------------------------------------------------------------------
-
-
-def _find_columns(schema: Any, *names: str) -> list[list[str]]:
-    """Return the names on the way to each of the fields whose texts are joined."""
-    return [_find_column(schema, name, text=True) for name in names]
-
-
-def _find_column(schema: Any, field: str, *, text: bool) -> list[str]:
-    """Return the names on the way to a field.
-
-    Raises RecordError if it is no string, or for an id no integer either.
-    """
-    from pyarrow import types
-
-    way = [field] if schema.get_field_index(field) >= 0 else field.split(".")
-    fields = {each.name: each.type for each in schema}
-    kind: Any = None
-    for name in way:
-        if name not in fields:
-            columns = field_names(
-                (each.name, part) for each in schema for part in ("", *_subfields(each.type))
-            )
-            option = "--text-field" if text else "--id-field"
-            detail = f"it has {no_field(field, columns, option, 'column')}"
-            raise RecordError(Reason.NO_TEXT if text else Reason.NO_ID, detail)
-        kind = fields[name]
-        fields = _subfields(kind)
-    inner = kind.value_type if types.is_dictionary(kind) else kind
-    if str(inner).removeprefix("large_").removesuffix("_view") in ("string", "binary") or (
-        not text and types.is_integer(inner)
-    ):
-        return way
-    detail = f"its column {field!r} is of type {kind}"
-    raise RecordError(Reason.NOT_TEXT if text else Reason.NO_ID, detail)
-
-
-def _subfields(kind: Any) -> dict[str, Any]:
-    """Return the types of the fields in a column, by name."""
-    import pyarrow as pa
-
-    if not pa.types.is_struct(kind):
-        return {}
-    return {kind.field(at).name: kind.field(at).type for at in range(kind.num_fields)}
-
-
-def _mean_size(group: Any, columns: list[list[str]]) -> int:
-    """Return about how many bytes an average text of a row group has; words of a dictionary are
-    counted once.
-    """
-    paths = {".".join(column) for column in columns}
-    chunks = (group.column(at) for at in range(group.num_columns))
-    size = sum(int(c.total_uncompressed_size) for c in chunks if c.path_in_schema in paths)
-    return max(1, size // max(1, int(group.num_rows)))
 
 
 def _nothing(n: int) -> Texts:

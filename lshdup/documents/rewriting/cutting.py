@@ -11,28 +11,29 @@ from numpy.typing import NDArray
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.readers.jsonlines import find_values
 from lshdup.documents.records import Kind, split_fields
-from lshdup.documents.rewriting.rewrite import rewrite
-from lshdup.documents.rewriting.targets import check_target
+from lshdup.documents.rewriting.rewrite import Open, rewrite
 from lshdup.errors import ParameterError
+from lshdup.utils.atomic import replace_file
 from lshdup.utils.parts import PART
 
 I64 = NDArray[np.int64]
 
 
-def check_cutting(documents: DocumentList, target: Path, *, read: bool = True) -> list[Path]:
-    """Return the targets. Raise before the work if texts of these documents cannot be cut; see
-    `check_target`.
-    """
-    targets = check_target(documents, target, read=read)[1]
+def check_cutting(documents: DocumentList) -> None:
+    """Raise before the work if texts of these documents cannot be cut."""
     locations = documents.locations
     if locations is not None and (locations.kinds == Kind.CSV).any():
         message = "--write cuts the rows of JSON Lines and Parquet files, not of CSV"
         raise ParameterError(message, "--emit spans says where to cut")
-    return targets
 
 
 def write_cut(
-    documents: DocumentList, cut: I64, starts: I64, ends: I64, target: Path
+    documents: DocumentList,
+    cut: I64,
+    starts: I64,
+    ends: I64,
+    target: Path | str,
+    open_target: Open = replace_file,
 ) -> tuple[list[Path], set[int]]:
     """Write the files of the documents without parts of their texts.
 
@@ -43,7 +44,7 @@ def write_cut(
     documents : records of JSON Lines or Parquet files.
     cut, starts, ends : int64 arrays of shape (n,), document, first byte and the byte behind the
         last one of each part, in the text of a record; ascending.
-    target : as of `write_without`.
+    target, open_target : as of `write_without`.
 
     Returns the paths written, and the documents that could not be cut: rows of JSON with values
     that no strict parser reads, and fields within a column of Parquet.
@@ -96,7 +97,8 @@ def write_cut(
             table = table.set_column(place, field, replaced)
         return table
 
-    return rewrite(documents, changed, target, change_line, change_rows), uncut
+    paths = rewrite(documents, changed, target, change_line, change_rows, open_target=open_target)
+    return paths, uncut
 
 
 def cut_texts(

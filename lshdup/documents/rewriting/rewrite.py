@@ -1,28 +1,32 @@
 """Files without some of their records, or with others instead: the rest is as it was, and in the
 same order.
 
-Only records that were compared can be dropped: blank, broken and unnamed ones stay. The file that
-is read is never the file that is written.
+Only records that were compared can be dropped: blank, broken and unnamed ones stay. Commands
+see to it before that no file that is read is written.
 """
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.readers.parquet import open_parquet
+from lshdup.documents.readers.parquet_columns import column_chunks
 from lshdup.documents.records import ROWS, Kind, RecordError
 from lshdup.documents.rewriting.targets import check_room, check_target
 from lshdup.errors import RERUN, InputError
 from lshdup.utils.atomic import replace_file
 from lshdup.utils.compression import PackedError, chunks, packing
 from lshdup.utils.parallel import Progress, no_progress
+
+#: Opens the file that is written instead of one that is read.
+Open = Callable[[Path], AbstractContextManager[BinaryIO]]
 
 #: A larger row group is read, and written, in parts of about so many bytes.
 _PART_BYTES = 64 << 20
@@ -36,6 +40,7 @@ def write_without(
     dropped: NDArray[np.int64],
     target: Path | str,
     progress: Progress = no_progress,
+    open_target: Open = replace_file,
 ) -> list[Path]:
     """Write the files of the documents without the records that are dropped; return the paths
     written.
@@ -53,7 +58,8 @@ def write_without(
     documents : records.
     dropped : int64 array, indices of documents.
     target : a file; for several files, or if it is a folder or ends with a slash, the folder for
-        files of the same names, which is made; also the folders that tell files of one name apart.
+        files of the same names as typed, which is made; or "-", standard output, for one file.
+    open_target : opens each target.
 
     """
 
@@ -67,8 +73,9 @@ def write_without(
     size = int(documents.spans.sum())
     share = (size - int(documents.spans[dropped].sum())) / max(size, 1)
     return rewrite(
-        documents, dropped, target, lambda _, _line: b"", drop_rows, progress, share=share
-    )
+        documents, dropped, target, lambda _, _line: b"", drop_rows, progress, open_target,
+        share=share,
+    )  # fmt: skip
 
 
 def rewrite(
@@ -78,6 +85,7 @@ def rewrite(
     change_line: Callable[[int, bytes], bytes],
     change_rows: Callable[[Any, NDArray[np.int64], NDArray[np.int64]], Any],
     progress: Progress = no_progress,
+    open_target: Open = replace_file,
     *,
     share: float = 0.0,
 ) -> list[Path]:
@@ -85,7 +93,7 @@ def rewrite(
 
     Parameters
     ----------
-    documents, target : as of `write_without`.
+    documents, target, open_target : as of `write_without`.
     changed : int64 array, indices of documents.
     change_line : returns what is written instead of a document, by its index, and its line with its
         end.
@@ -118,10 +126,12 @@ def rewrite(
             progress("write", before + read, total)
 
         with _reporting(goal):
+            out = open_target(goal)
             if locations.kinds[number] == Kind.PARQUET:
-                _write_parquet(path, starts, mine, goal, check, change_rows, report)
+                _write_parquet(path, starts, mine, out, check, change_rows, report)
             else:
-                _write_lines(path, starts, lengths, mine, goal, check, change_line, report)
+                name = os.fsencode(goal.name)
+                _write_lines(path, starts, lengths, mine, out, name, check, change_line, report)
         done += os.path.getsize(path)  # noqa: PTH202 (bytes path)
     return targets
 
@@ -173,16 +183,20 @@ def _write_lines(
     starts: NDArray[np.int64],
     lengths: NDArray[np.int64],
     documents: NDArray[np.int64],
-    target: Path,
+    target: AbstractContextManager[BinaryIO],
+    name: bytes,
     check: Callable[[], None],
     change: Callable[[int, bytes], bytes],
     report: Callable[[int], None],
 ) -> None:
-    """Write lines with some changed, given by first bytes (ascending) and lengths without ends."""
+    """Write lines with some changed, given by first bytes (ascending) and lengths without ends.
+
+    name : of the target, which says how it is packed.
+    """
     spans = _list_spans(starts, starts + lengths + 1, documents)
     span = next(spans, None)
-    with open(path, "rb") as file, replace_file(target) as out:  # noqa: PTH123 (bytes path)
-        with packing(out, os.fsencode(target.name)) as packed:
+    with open(path, "rb") as file, target as out:  # noqa: PTH123 (bytes path)
+        with packing(out, name) as packed:
             at = 0
             held: list[bytes] = []  # what has been read of a line that is changed
             for chunk in chunks(file):
@@ -215,7 +229,7 @@ def _write_parquet(
     path: bytes,
     starts: NDArray[np.int64],
     documents: NDArray[np.int64],
-    target: Path,
+    target: AbstractContextManager[BinaryIO],
     check: Callable[[], None],
     change: Callable[[Any, NDArray[np.int64], NDArray[np.int64]], Any],
     report: Callable[[int], None],
@@ -223,8 +237,8 @@ def _write_parquet(
     """Write a Parquet file with some rows changed (numbers from 0, ascending), one row group at a
     time, a large one in parts.
     """
-    with open_parquet(path) as (pa, pq, file), replace_file(target) as out:
-        with pq.ParquetWriter(out, file.schema_arrow, **_as_before(file.metadata)) as writer:
+    with open_parquet(path) as (pa, pq, file), target as out:
+        with pq.ParquetWriter(out, file.schema_arrow, **_as_before(file)) as writer:
             at, size = 0, os.path.getsize(path)  # noqa: PTH202 (bytes path)
             for table in _read_parts(pa, file):
                 end = at + len(table)
@@ -250,10 +264,9 @@ def _read_parts(pa: Any, file: Any) -> Iterator[Any]:
             yield pa.Table.from_batches([batch], file.schema_arrow)
 
 
-def _as_before(metadata: Any) -> dict[str, Any]:
-    """Return the options to write a Parquet file like the one with this metadata."""
-    groups = min(metadata.num_row_groups, 1)
-    columns = [metadata.row_group(0).column(at) for at in range(groups * metadata.num_columns)]
+def _as_before(file: Any) -> dict[str, Any]:
+    """Return the options to write a Parquet file like an open one."""
+    columns = column_chunks(file, 0) if file.metadata.num_row_groups else []
     codecs = {column.path_in_schema: column.compression.lower() for column in columns}
     codecs = {path: "none" if each == "uncompressed" else each for path, each in codecs.items()}
     words = [

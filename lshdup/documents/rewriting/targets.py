@@ -3,17 +3,21 @@ written.
 """
 
 import os
+import shlex
 import shutil
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.records import ROWS, Kind, classify_file
 from lshdup.errors import InputError, ParameterError
 from lshdup.utils.compression import PIP, ZSTD, bare_name, can_unpack
-from lshdup.utils.messages import count_of
+from lshdup.utils.messages import count_of, join_names
+from lshdup.utils.system import STDOUT, is_stdout
 
 #: Files of rows, and what the names of such files end in.
 _FORMATS = {
@@ -24,6 +28,9 @@ _FORMATS = {
 
 #: Endings of packed files that are read only: in a folder they are written without.
 _UNWRITTEN = (b".xz", b".bz2")
+
+#: Files in the way that a message names.
+_NAMED = 3
 
 
 def check_target(
@@ -38,55 +45,107 @@ def check_target(
     rows = np.zeros(len(documents), bool) if locations is None else locations.are_rows()
     met = locations is not None and np.isin(locations.kinds, ROWS).any()
     if locations is None or not (rows.all() if read else met):
-        name = os.fsdecode(documents.names[int(np.argmin(rows))]) if len(documents) else ""
-        why = f": {name!r} is none" if name else ""
-        message = (
-            f"not all documents are rows of JSON Lines, CSV or Parquet files{why}, "
-            "so no filtered file can be written"
-        )
+        raise _not_all_rows(documents, rows)
+    numbers = np.flatnonzero(np.isin(locations.kinds, ROWS))
+    files = [(number, documents.file_path(number)) for number in numbers.tolist()]
+    targets = _targets(documents.typed_paths(numbers), target)
+    for (number, path), goal in zip(files, targets, strict=True):
+        if goal != STDOUT:
+            _check(path, Kind(int(locations.kinds[number])), goal)
+    return files, targets
+
+
+def _not_all_rows(documents: DocumentList, rows: NDArray[np.bool_]) -> ParameterError:
+    """Return the error for documents of which some are no rows of files.
+
+    rows : bool array of shape (n,), the documents that are rows.
+    """
+    number = int(np.argmin(rows)) if len(documents) else -1
+    name = os.fsdecode(documents.names[number]) if number >= 0 else ""
+    message = (
+        f"not all documents are rows of JSON Lines, CSV or Parquet files"
+        f"{f': {name!r} is none' * bool(name)}, so no filtered file can be written"
+    )
+    if documents.locations is None or not rows.any():
         hint = (
             "name files of rows only; --text-field takes the rows of files in folders too; "
             "--emit drop lists names"
         )
-        raise ParameterError(message, hint)
-    files = [
-        (number, documents.file_path(number))
-        for number in np.flatnonzero(np.isin(locations.kinds, ROWS)).tolist()
-    ]
-    sources = [path for _, path in files]
-    targets = _targets(sources, target)
-    for (number, path), goal in zip(files, targets, strict=True):
-        _check(path, Kind(int(locations.kinds[number])), goal)
-    return files, targets
+    elif documents.names[number] in documents.docs:
+        hint = f"leave {name} out"
+    else:
+        files = np.flatnonzero(np.isin(documents.locations.kinds, ROWS))
+        endings = {_ending(path) for path in documents.locations.paths.strings_at(files)}
+        patterns = (shlex.quote(f"*{os.fsdecode(each)}") for each in sorted(endings))
+        hint = f"take the files of rows only: {' '.join(f'--include {each}' for each in patterns)}"
+    return ParameterError(message, hint)
 
 
-def _targets(paths: list[bytes], target: Path | str) -> list[Path]:
-    """Return the file that is written for each of some files.
+def _ending(path: bytes) -> bytes:
+    """Return the ending of a file of rows: of ``a.jsonl.gz`` both."""
+    name = bare_name(path)
+    return os.path.splitext(name)[1] + path[len(name) :]  # noqa: PTH122 (bytes path)
 
-    In a folder they have their own names; if two have one name, all keep the folders they are in,
-    below the one that they share.
+
+def refuse_other_files(folder: Path, targets: Iterable[Path]) -> None:
+    """Raise ParameterError if a folder holds files beside these: rows would be there twice.
+
+    Names that begin with a dot do not count.
     """
-    is_folder = os.fspath(target).endswith("/")
+    top, others = folder.resolve(), list[Path]()
+    ours = {each.parent.resolve() / each.name for each in targets}
+    for above, folders, names in os.walk(top):
+        folders[:] = sorted(each for each in folders if not each.startswith("."))
+        paths = (Path(above, name) for name in sorted(names) if not name.startswith("."))
+        others += [path for path in paths if path not in ours]
+    if others:
+        names = [str(path.relative_to(top)) for path in others[:_NAMED]]
+        more = f" and {len(others) - _NAMED:,} more" * (len(others) > _NAMED)
+        message = (
+            f"{folder} holds {count_of(len(others), 'file')} that this run does not write: "
+            f"{join_names(names)}{more}"
+        )
+        raise ParameterError(message, "name a new folder")
+
+
+def _targets(names: list[bytes], target: Path | str) -> list[Path]:
+    """Return the file that is written for each of some files, given by their names as typed.
+
+    In a folder they have the same names, as tar gives them: without what leads out of the folder.
+    """
+    if is_stdout(target):
+        if len(names) > 1:
+            message = f"standard output takes one file, and {len(names):,} are read"
+            raise ParameterError(message, "name one file, or write to a folder: --write DIR/")
+        return [STDOUT]
+    folder = os.fspath(target).endswith("/")
     target = Path(target)
-    if len(paths) == 1 and not (is_folder or target.is_dir()):
+    if len(names) == 1 and not (folder or target.is_dir()):
         return [target]
     if target.exists() and not target.is_dir():
         message = (
-            f"{target} is no folder, and {count_of(len(paths), 'file')} must be written to one"
+            f"{target} is no folder, and {count_of(len(names), 'file')} must be written to one"
         )
         raise ParameterError(message, "name a folder: each file gets its own name in it")
-    names = [os.path.basename(path) for path in paths]  # noqa: PTH119 (bytes path)
-    if len(set(map(_written_name, names))) < len(names):
-        paths = [os.path.abspath(path) for path in paths]  # noqa: PTH100 (bytes path)
-        top = os.path.commonpath([os.path.dirname(path) for path in paths])  # noqa: PTH120
-        names = [os.path.relpath(path, top) for path in paths]
-    names = [_written_name(name) for name in names]
+    names = [_written_name(_name_below(name)) for name in names]
     again = next((name for name, n in Counter(names).items() if n > 1), None)
     if again is not None:
         name = os.fsdecode(again)
         message = f"two of the files are called {name}: they cannot be written to one folder"
         raise ParameterError(message, "write them in two runs, to two folders")
     return [target / os.fsdecode(name) for name in names]
+
+
+def _name_below(name: bytes) -> bytes:
+    """Return the name that a file has below a folder.
+
+    >>> _name_below(b"/data/a.csv"), _name_below(b"../x/../y/a.csv"), _name_below(b"./-a/b.csv")
+    (b'data/a.csv', b'y/a.csv', b'-a/b.csv')
+    """
+    parts = [part for part in name.split(b"/") if part not in (b"", b".")]
+    while b".." in parts:
+        del parts[: parts.index(b"..") + 1]
+    return b"/".join(parts)
 
 
 def _written_name(name: bytes) -> bytes:

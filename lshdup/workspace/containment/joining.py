@@ -30,6 +30,7 @@ from lshdup.matching.measures import join_sets
 from lshdup.matching.pairs import Columns, gather_pairs, pack_pairs
 from lshdup.matching.results import PairsFound
 from lshdup.params import BandParams, SketchParams
+from lshdup.store.checksums import is_lazy
 from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.frozen import dataclass
 from lshdup.utils.parallel import Progress
@@ -152,9 +153,10 @@ def find_contained_pairs(
     def sample_of(members: NDArray[np.int64], rate: int) -> RaggedSets:
         return load_or_make_samples(run, collection, members, rate, sampled, source)
 
-    given = JoinInput(
-        duplicate_of, collection.sizes, source, sample_of, sets=collection.sets, arrays=arrays
-    )
+    sets = collection.sets
+    if sets is not None and is_lazy(sets.values):
+        sets = None  # The source verifies what it copies; kernels take no lazily verified array.
+    given = JoinInput(duplicate_of, collection.sizes, source, sample_of, sets=sets, arrays=arrays)
     found = join_contained(given, params, request, run.progress, on_plan, sample=sample)
     return duplicate_of, found
 

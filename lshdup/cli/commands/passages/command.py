@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup import choices
-from lshdup.cli.columns import column_names
-from lshdup.cli.conflicts import is_set, refuse
+from lshdup.cli.columns import REMOVED_PASSAGES, column_names
+from lshdup.cli.commands import writing
+from lshdup.cli.conflicts import refuse
 from lshdup.cli.findings import warn_of_changes
 from lshdup.cli.help import Command, plain_option
 from lshdup.cli.messages import say_collection, say_skipped
@@ -32,7 +33,7 @@ from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import OutputPath
 from lshdup.errors import ParameterError
 from lshdup.params import ClusterParams, PassageParams
-from lshdup.utils.atomic import check_writable
+from lshdup.skipped import Reason
 from lshdup.utils.messages import chance, count_of
 
 if TYPE_CHECKING:
@@ -80,10 +81,13 @@ Examples:
 @plain_option("--emit", type=click.Choice(("all", "template", "spans")), default="all",
               help="Passages with all places; their texts alone, as --template of other commands "
                    "takes them; or what to cut so that each stays once, as jsonl.")  # fmt: skip
-@plain_option("--write", type=OutputPath(Path), metavar="FILE",
-              help="Write the JSON Lines or Parquet file with each passage in one place "
-                   "only, all else as it is; of several files, FILE is a folder. Nothing is "
-                   "printed then, unless --emit says so.")  # fmt: skip
+@plain_option("--write", type=OutputPath(str), metavar="FILE|DIR/",
+              help="Write the JSON Lines or Parquet files with each passage in one place "
+                   "only, all else as it is; below DIR they keep their names; - is standard "
+                   "output. Prints passages only with --emit or -o.")  # fmt: skip
+@plain_option("--removed", type=OutputPath(Path), metavar="FILE",
+              help="List there what --write cuts, and the repeats that it cannot cut; - is "
+                   "standard output.")  # fmt: skip
 @keep_one_by_one_options
 @check_option("passages")
 @option("--tokens", type=click.Choice([each for each in choices.TOKENS if each != "ids"]),
@@ -119,11 +123,10 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         refuse(ctx, ("keep", "prefer"), "without --emit spans or --write")
     refuse(ctx, ("min_tokens",), "where no passage is shorter than --least")
     target = make_target(options)
-    if options["write"] is not None:
-        check_writable(options["write"], folder=True)
+    writing.check_outputs(ctx, options)
     rule = ClusterParams(keep=options["keep"] or "", prefer=options["prefer"])
     wanted = PassageParams(options["least"], options["max_documents"], options["gap"])
-    with open_session(ctx, options, partial(_check_write, options["write"])) as session:
+    with open_session(ctx, options, partial(_check_write, options)) as session:
         from lshdup.cli.commands.passages.listing import PassageListing
         from lshdup.documents.preference import preference
         from lshdup.report.repeats import find_repeats
@@ -140,24 +143,24 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         _say(session, found, passages, repeats, wanted)
         listing = PassageListing(session, found, passages)
         if options["write"] is not None:
-            _write(session, found, listing, repeats, options["write"])
-        if options["write"] is None or is_set(ctx, "emit"):
+            _write(session, found, listing, repeats, options)
+        if writing.prints_listing(ctx, options):
             _print(session, target, listing, passages, repeats, options["emit"])
         listing.warn_of_lost()
         return session.console.exit_code_of(len(passages))
 
 
 def _check_write(
-    path: Path | None, documents: "DocumentList", read: bool
+    options: dict[str, Any], documents: "DocumentList", read: bool
 ) -> Iterator[tuple[str, str]]:
     """Yield the files that --write writes. Raise before the work if it cannot be carried out, as
     far as is known then.
     """
-    if path is not None:
+    yield from writing.check_documents(options, documents, read)
+    if options["write"] is not None:
         from lshdup.documents.rewriting.cutting import check_cutting
 
-        for target in check_cutting(documents, path, read=read):
-            yield "--write", str(target)
+        check_cutting(documents)
 
 
 def _of_enough(passages: "Passages", documents: int) -> "Passages":
@@ -215,7 +218,7 @@ def _write(
     found: "PassagesFound",
     listing: "PassageListing",
     repeats: "TokenRuns",
-    path: Path,
+    options: dict[str, Any],
 ) -> None:
     """Write the rows without repeats, and say how much was cut."""
     import numpy as np
@@ -223,15 +226,21 @@ def _write(
     from lshdup.documents.rewriting.cutting import write_cut
     from lshdup.report.places import SCOPES
 
-    console = session.console
-    places = listing.locate_to_cut(repeats)
+    console, here = session.console, found.here
+    skipped = here.list_skipped_records()
+    compared = int((here.sizes > 0).sum())
+    writing.refuse_nothing(console, compared, [each.skipped for each in skipped])
+    places = listing.note_lost(listing.locate_to_cut(repeats))
     can = (places.scopes == SCOPES.index("field")) & (places.starts >= 0)
     starts, ends = places.starts[can], places.ends[can]
-    paths, uncut = write_cut(found.here.documents, repeats.documents[can], starts, ends, path)
-    for each in paths:
-        console.say(f"{each} is written")
+    cut = here.documents, repeats.documents[can], starts, ends
+    paths, uncut = write_cut(*cut, options["write"], writing.open_target)
+    writing.say_written(console, paths, options["write"])
     is_cut = can & ~np.isin(repeats.documents, list(uncut))
     rows = len(np.unique(repeats.documents[is_cut]))
+    again = [each for each in skipped if each.skipped.reason in (Reason.REPEATED, Reason.COPY)]
+    removed = listing.removed(repeats, uncut, again)
+    writing.list_removed(console, options, REMOVED_PASSAGES, removed, "repeat")
     console.say(
         f"cut: {count_of(int(repeats.sizes[is_cut].sum()), 'token')}, "
         f"{int((places.ends - places.starts)[is_cut].sum()):,} bytes, from {count_of(rows, 'row')}"
@@ -241,6 +250,9 @@ def _write(
         one = "row with repeats is not cut: its text is a page"
         more = "rows with repeats are not cut: their texts are pages"
         console.warn(f"{count_of(left, one, more)}, or not where they can be cut")
+    if again:
+        one, more = "row with the id of another is", "rows with the ids of others are"
+        console.warn(f"{count_of(len(again), one, more)} not cut; leave --id-field out to cut all")
 
 
 def _print(

@@ -1,6 +1,6 @@
 """Rows of passages: where they stand, their text, and the spans that can be cut."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -9,8 +9,9 @@ import numpy as np
 from lshdup.cli.output.target import PIECE_ROWS
 from lshdup.cli.printing import DocumentNames
 from lshdup.cli.session import Session
+from lshdup.documents.reading import runs as cut_runs
 from lshdup.matching.passages import Passages
-from lshdup.report.places import SCOPES, Places, locate_places
+from lshdup.report.places import SCOPES, Places, locate_places, measure_closings
 from lshdup.report.repeats import TokenRuns, count_documents
 from lshdup.utils.messages import count_of
 from lshdup.utils.ragged import ranges
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lshdup.cli.output.target import Piece
+    from lshdup.skipped import SkippedFile
 
 #: Places of a passage in the layout for people, and characters of its text where it is not whole.
 PLACES, _CHARACTERS = 5, 100
@@ -40,6 +42,7 @@ class PassageListing:
         self._session, self._shingle, self._passages = session, found.here.shingle, passages
         self._names = DocumentNames(sum(map(len, self._lists)), self._typed_names)
         self._lost = 0
+        self._closing = np.full(len(passages), -1, np.int64)  #: bytes; -1: not known yet
 
     def _typed_names(self, documents: "NDArray[np.int64]") -> list[bytes]:
         split = len(self._lists[0])
@@ -47,9 +50,23 @@ class PassageListing:
         names = self._lists[0].typed_names(here)
         return names + (self._lists[1].typed_names(there) if len(there) else [])
 
-    def locate_to_cut(self, runs: TokenRuns) -> Places:
-        """Locate runs of tokens to cut; see `locate_places`."""
-        return self._locate(runs, np.zeros(len(runs), bool), whole=True, to_cut=True)
+    def locate_to_cut(self, runs: TokenRuns, *, texts: bool = False) -> Places:
+        """Locate runs of tokens with what closes their passages; see `locate_places`.
+
+        texts : whether to return their texts.
+        """
+        wanted = np.full(len(runs), texts)
+        return self._locate(runs, wanted, behind=self._closing_sizes(runs))
+
+    def _closing_sizes(self, runs: TokenRuns) -> "NDArray[np.int64]":
+        """Return the bytes of what closes the passage at the end of each run: int64 array."""
+        wanted = np.unique(runs.passages[self._closing[runs.passages] < 0])
+        for part in cut_runs(self._passages.places[wanted], len(wanted), _AT_ONCE):
+            passages, session = self._passages.take(wanted[part]), self._session
+            self._closing[wanted[part]] = measure_closings(
+                self._lists, self._shingle, passages, session.request.jobs, session.console.progress
+            )
+        return self._closing[runs.passages]
 
     def _locate(
         self,
@@ -57,11 +74,11 @@ class PassageListing:
         texts: "NDArray[np.bool_]",
         *,
         whole: bool = True,
-        to_cut: bool = False,
+        behind: "NDArray[np.int64] | None" = None,
     ) -> Places:
         """Locate runs of tokens; see `locate_places`. whole : their texts are not shortened."""
         session = self._session
-        places = locate_places(
+        return locate_places(
             self._lists,
             self._shingle,
             runs.documents,
@@ -71,8 +88,11 @@ class PassageListing:
             None if whole else 4 * _CHARACTERS + 4,
             session.request.jobs,
             session.console.progress,
-            to_cut=to_cut,
+            behind=behind,
         )
+
+    def note_lost(self, places: Places) -> Places:
+        """Return places; note how many could not be located, for `warn_of_lost`."""
         self._lost += int((places.starts < 0).sum())
         return places
 
@@ -89,9 +109,11 @@ class PassageListing:
         cuts = [0, *range(_FIRST, len(rows), _AT_ONCE), len(rows)]
         for start, end in pairwise(cuts):
             some, of = rows[start:end], numbers[start:end]
-            runs = TokenRuns(passages.documents[some], passages.first[some], passages.tokens[of])
+            runs = TokenRuns(
+                passages.documents[some], passages.first[some], passages.tokens[of], of
+            )
             leads = some == passages.starts[of]
-            places = self._locate(runs, leads, whole=whole)
+            places = self.note_lost(self._locate(runs, leads, whole=whole))
             if not whole:
                 places.texts.update((at, _first_words(each)) for at, each in places.texts.items())
             for first in range(0, len(some), PIECE_ROWS):
@@ -113,7 +135,7 @@ class PassageListing:
         """Yield the columns of `passages-spans`."""
         for start in range(0, len(runs), _AT_ONCE):
             some = runs.take(slice(start, start + _AT_ONCE))
-            places = self.locate_to_cut(some)
+            places = self.note_lost(self.locate_to_cut(some))
             for first in range(0, len(some), PIECE_ROWS):
                 part = slice(first, first + PIECE_ROWS)
                 yield [
@@ -122,16 +144,49 @@ class PassageListing:
                     [SCOPES[each] for each in places.scopes[part].tolist()],
                 ]
 
+    def removed(
+        self, runs: TokenRuns, uncut: set[int], uncompared: "Sequence[SkippedFile]"
+    ) -> "Iterator[Piece]":
+        """Yield the columns of REMOVED_PASSAGES, in the order of the files.
+
+        runs : of rows. uncut : documents that were not cut. uncompared : rows that were not read.
+        """
+        documents = self._lists[0]
+        locations = documents.locations
+        assert locations is not None
+        starts, file = locations.starts[runs.documents], locations.file[runs.documents]
+        runs = runs.take(np.lexsort((runs.first, starts, file)))
+        for part in cut_runs(runs.sizes, PIECE_ROWS, _AT_ONCE):
+            some = runs.take(part)
+            places = self.locate_to_cut(some, texts=True)
+            cuts = zip(some.documents.tolist(), places.scopes, places.starts, strict=True)
+            yield [
+                documents.ids(some.documents),
+                documents.typed_files_of(some.documents),
+                *_offsets(places, slice(None)),
+                [places.texts.get(at) for at in range(len(some))],
+                [
+                    "the file changed or vanished" if start < 0
+                    else "the text is a page" if SCOPES[scope] != "field"
+                    else "the field is not where it can be cut" if document in uncut
+                    else None
+                    for document, scope, start in cuts
+                ],
+            ]  # fmt: skip
+        more, n = documents.with_records(uncompared), len(uncompared)
+        rows = np.arange(len(documents), len(documents) + n)
+        why = ["the row has the id of another"] * n
+        yield [more.ids(rows), more.typed_files_of(rows), *[[None] * n] * 3, why]
+
     def template(self) -> Iterator[bytes]:
         """Yield the text of each passage, with blank lines between."""
         passages = self._passages
         for start in range(0, len(passages), _FIRST):
             part = slice(start, start + _FIRST)
-            leads = passages.starts[:-1][part]
-            runs = TokenRuns(
-                passages.documents[leads], passages.first[leads], passages.tokens[part]
-            )
-            texts = self._locate(runs, np.ones(len(leads), bool)).texts
+            some = passages.take(np.arange(len(passages))[part])
+            leads = some.starts[:-1]
+            runs = TokenRuns(some.documents[leads], some.first[leads], some.tokens, leads)
+            texts = self.note_lost(self._locate(runs, np.ones(len(leads), bool))).texts
             for at in range(len(leads)):
                 if at in texts:
                     yield f"{texts[at]}\n\n".encode()
