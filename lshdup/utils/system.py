@@ -30,9 +30,6 @@ FOLDER: int | None = (
 #: Standard output as a file; programs take ``-`` for it too.
 STDOUT = Path("/dev/stdout")
 
-#: Standard output as a file; programs take ``-`` for it too.
-STDOUT = Path("/dev/stdout")
-
 #: Bytes of memory that are assumed where the system does not tell.
 _MEMORY = 8 << 30
 
