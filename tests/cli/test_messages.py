@@ -186,6 +186,8 @@ def test_words_that_are_no_command(here):
             "'clutsers' is no command",
             "did you mean `lshdup clusters 'my docs' -t 0.9`?",
         ),
+        ("dupes", "docs"): ("'dupes' is no command", "did you mean `lshdup pairs docs`?"),
+        ("group", "docs"): ("'group' is no command", "did you mean `lshdup clusters docs`?"),
         ("diff", "a", "b"): ("'diff' is no command", "did you mean `lshdup show a b`?"),
         ("data",): (
             "'data' is no command",
@@ -296,6 +298,11 @@ def test_percentages_are_shares(here):
         (["--text-key", "content"], ["--text-field", "content"]),
         (["--similarity", "0.6"], ["-t", "0.6"]),
         (["--similarity-threshold=60%"], ["-t", "0.6"]),
+        (["--min-similarity", "0.6"], ["-t", "0.6"]),
+        (["--ignore", "*.txt"], ["--exclude", "*.txt"]),
+        (["--reference", "docs"], ["--against", "docs"]),
+        (["--no-cache"], ["--no-store"]),
+        (["--print0"], ["-0"]),
         (["-r"], []),
         (["--recursive"], []),
     ],
@@ -307,17 +314,40 @@ def test_options_of_other_programs(here, words, meant):
 
 
 def test_what_does_the_work_of_options_of_other_programs(here):
+    nothing = "lshdup deletes and moves nothing; `lshdup clusters --emit drop` lists what can go"
+    sizes = "--max-bytes N leaves out larger files, --min-tokens N texts of fewer words"
+    most = "--max-rows N cuts a table, and `| head -n N` any listing"
+    help_ = "run `lshdup pairs --help`"
     cases = {
         "--dry-run": "leave it out: lshdup never changes or deletes a document",
         "--ext": "--include '*.txt' takes the files with one ending",
         "--min-length": "--min-tokens N leaves out documents of fewer than N tokens",
-        "--delete": (
-            "lshdup deletes nothing; `lshdup clusters --emit drop` lists the files that can go"
-        ),
+        "--delete": nothing,
+        "--move": nothing,
+        "--min-size": sizes,
+        "--max-size": sizes,
+        "--glob": "--include PATTERN takes only such files, --exclude PATTERN all others",
+        "--html": "`lshdup report DOCS -o report.html` makes a page",
+        "--keep-newest": "`lshdup clusters DOCS --keep newest` says what to keep",
+        "--top": most,
+        "--limit": most,
+        "-n": most,
+        # Nothing is meant that is spelt like them.
+        **dict.fromkeys(("--noempty", "--min-group", "--cross", "--list", "--soft"), help_),
     }
     assert said(here, *(["pairs", "docs", each] for each in cases)) == [
         error(f"there is no option {option}", hint) for option, hint in cases.items()
     ]
+    least, keep, plain = run_many(
+        [
+            (["passages", "docs", "--no-store", "--min-length", "5"], None),
+            (["clusters", "docs", "--no-store", "--keep-newest"], None),
+            (["passages", "docs", "--no-store", "--least", "5"], None),
+        ],
+        here,
+    )
+    assert least[:2] == plain[:2]
+    assert (least[0], keep[0]) == (0, 0)
     cluster, no_format, value = said(
         here,
         ["pairs", "docs", "-qr"],
