@@ -7,7 +7,7 @@ import click
 
 from lshdup.cli.commands import COMMANDS
 from lshdup.errors import ParameterError
-from lshdup.utils.messages import did_you_mean, quote_command
+from lshdup.utils.messages import did_you_mean, quote_command, quoted
 
 #: Names that other programs have for commands.
 _OTHER_COMMANDS = {
@@ -97,7 +97,7 @@ def unknown_command(words: list[str]) -> ParameterError:
         _ALIKE,
     )
     if question and not (exists and "/" in word):
-        return ParameterError(f"{word!r} is no command", question)
+        return ParameterError(f"{quoted(word)} is no command", question)
     if exists or "/" in word:
         what = (
             ("a folder" if os.path.isdir(word) else "a file")
@@ -105,11 +105,11 @@ def unknown_command(words: list[str]) -> ParameterError:
             else "the name of a file or folder"
         )
         return ParameterError(
-            f"{word!r} is {what}, and no command is before it",
+            f"{quoted(word)} is {what}, and no command is before it",
             f"run {quote_command('lshdup', 'pairs', *words)}",
         )
     return ParameterError(
-        f"{word!r} is no command",
+        f"{quoted(word)} is no command",
         "`lshdup --help` lists the commands; if it is a folder: "
         + quote_command("lshdup", "pairs", *words),
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lshdup.collection.collect import OnSets
 from lshdup.documents.document_list import DocumentList, typed_name
-from lshdup.documents.records import by_number
+from lshdup.documents.records import by_number, is_archive
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.params import ShingleParams
 from lshdup.skipped import Reason, Skipped, SkippedFile
@@ -20,6 +20,10 @@ from lshdup.utils.memory import default_limit
 from lshdup.utils.messages import count_of
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.temporary import MORE_ROOM
+
+#: What is said of an archive in a folder that was taken for a document, and could not be one.
+_CLOSED = "an archive; --archives takes the documents in it"
+_UNREAD = (Reason.BINARY, Reason.FORMAT)
 
 #: A run that writes fewer bytes to its store finds out on the way if there is no room.
 _MUCH = 2 << 30
@@ -93,7 +97,9 @@ class RunContext:
         skipped = [each.skipped for each in files]
         typed = {typed_name(argument) for argument in named} if skipped else set()
         for each in sorted(skipped, key=lambda each: by_number(each.name)):
-            self.skipped(replace(each, named=each.name in typed))
+            is_closed = each.reason in _UNREAD and is_archive(each.name)
+            why = {"reason": Reason.FORMAT, "detail": _CLOSED} if is_closed else {}
+            self.skipped(replace(each, named=each.name in typed, **why))
         if any(each.reason == Reason.FORMAT and is_lacking(each.detail) for each in skipped):
             self.say(f"files that zstd made are not read; {PIP} reads them")
 
