@@ -4,11 +4,13 @@ Every command is a module of commands/. Heavy imports happen inside the function
 """
 
 import contextlib
+import errno
 import gc
 import importlib
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -18,6 +20,7 @@ from lshdup.cli.console import INTERRUPTED, OK, TROUBLE, Console, close_stdout
 from lshdup.errors import LshdupError
 from lshdup.utils.atomic import describe_kept, remove_own_temporary_files
 from lshdup.utils.messages import printable
+from lshdup.utils.system import address_space
 from lshdup.version import __version__
 
 
@@ -129,6 +132,9 @@ def _explain(error: Exception) -> LshdupError:
     """Return what a user is told about an error; the traceback of a defect is printed before."""
     if isinstance(error, LshdupError):
         return error
+    if (limit := address_space()) and _may_lack_memory(error):
+        message = f"not enough memory: this process may take {limit >> 20:,} MB of addresses"
+        return LshdupError(message, "raise the limit, as `ulimit -v` shows it")
     if isinstance(error, MemoryError):
         hint = "use fewer --perms, or fewer documents at a time"
         return LshdupError(f"not enough memory: {error}", hint)
@@ -137,6 +143,8 @@ def _explain(error: Exception) -> LshdupError:
         hint = "raise the limit, as `ulimit -u` shows it, or end some; --jobs 1 needs the fewest"
         return LshdupError("no further thread or process can be started here", hint)
     if isinstance(error, OSError):  # that no stage handles: a full disk under stdout, for instance
+        if isinstance(error, FileNotFoundError) and _is_folder_gone():
+            return LshdupError("the current folder is gone", "change to a folder that is there")
         where = f": {error.filename}" if error.filename else ""
         return LshdupError(f"{error.strerror or error}{where}")
     if isinstance(error, ModuleNotFoundError) and error.name == "numba":
@@ -147,6 +155,22 @@ def _explain(error: Exception) -> LshdupError:
 
     _show(traceback.format_exc())
     return LshdupError("this is a defect of lshdup", "please report the lines above")
+
+
+def _is_folder_gone() -> bool:
+    try:
+        return not Path.cwd()
+    except FileNotFoundError:
+        return True
+
+
+def _may_lack_memory(error: Exception) -> bool:
+    """Return whether an error may be one of memory: libraries and threads take much of it."""
+    is_missing = isinstance(error, ModuleNotFoundError)
+    is_thread = isinstance(error, BlockingIOError) or "can't start new thread" in error.args
+    is_library = isinstance(error, ImportError) or (isinstance(error, OSError) and not error.errno)
+    is_full = isinstance(error, OSError) and error.errno == errno.ENOMEM
+    return isinstance(error, MemoryError) or is_thread or is_full or (is_library and not is_missing)
 
 
 def _show(lines: str) -> None:

@@ -228,15 +228,19 @@ def replace_file(path: Path) -> Iterator[BinaryIO]:
     As `Folder.replace`, but a symbolic link stays, and the file that it names is replaced. A pipe
     or a device is written to directly.
 
-    Raises OSError as the file system does; the old file is then untouched.
+    Raises OSError as the file system does, with the name; the old file is then untouched.
     """
-    if path.exists() and not path.is_file():  # A pipe may have no other name than this one.
-        with path.open("wb") as direct:
-            yield direct
-        return
-    path = path.resolve()
-    with Folder(path.parent) as folder, folder.replace(path.name) as file:
-        yield file
+    try:
+        if path.exists() and not path.is_file():  # A pipe may have no other name than this one.
+            with path.open("wb") as direct:
+                yield direct
+            return
+        real = path.resolve()
+        with Folder(real.parent) as folder, folder.replace(real.name) as file:
+            yield file
+    except OSError as error:  # A full disk, for instance, does not say where.
+        error.filename = error.filename or str(path)
+        raise
 
 
 def remove_own_temporary_files() -> None:

@@ -200,6 +200,9 @@ class Target:
                 buffered.flush()
             except BrokenPipeError:
                 close_stdout()
+            except OSError as error:
+                error.filename = error.filename or "standard output"
+                raise
             return
         with replace_file(self.path) as file:
             yield file
