@@ -97,9 +97,9 @@ class RunContext:
         skipped = [each.skipped for each in files]
         typed = {typed_name(argument) for argument in named} if skipped else set()
         for each in sorted(skipped, key=lambda each: by_number(each.name)):
-            is_closed = each.reason in _UNREAD and is_archive(each.name)
-            why = {"reason": Reason.FORMAT, "detail": _CLOSED} if is_closed else {}
-            self.skipped(replace(each, named=each.name in typed, **why))
+            if each.reason in _UNREAD and is_archive(each.name):
+                each = replace(each, reason=Reason.FORMAT, detail=_CLOSED)
+            self.skipped(replace(each, named=each.name in typed))
         if any(each.reason == Reason.FORMAT and is_lacking(each.detail) for each in skipped):
             self.say(f"files that zstd made are not read; {PIP} reads them")
 
