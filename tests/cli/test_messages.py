@@ -19,7 +19,7 @@ from lshdup.cli.help import OPTION_GROUPS
 from lshdup.documents.finding import find_documents
 from lshdup.documents.records import field_names, no_field
 from lshdup.documents.rewriting.targets import check_target
-from lshdup.errors import LshdupError, ParameterError
+from lshdup.errors import InputError, LshdupError, ParameterError
 from lshdup.params import DocumentParams
 from lshdup.skipped import Reason, Skipped
 from lshdup.utils import atomic
@@ -1095,3 +1095,117 @@ def test_an_ambiguous_name_has_its_meanings_below_one_another(here):
     assert err == error(
         "0.txt is the end of 2 names:", "docs/0.txt", "docs/deep/0.txt", "give more of the name"
     )
+
+
+# --- messages that say what is so -----------------------------------------------------------------
+
+
+def test_what_is_no_row_says_why(here):
+    Path("cr.csv").write_text("text,id\rone two three,1\r")
+    Path("wide.csv").write_text(",".join(f"column{number}" for number in range(300_000)) + "\n1\n")
+    mac, wide = said(here, ["pairs", "cr.csv"], ["pairs", "wide.csv"])
+    assert "a carriage return ends its lines; `tr '\\r' '\\n'` converts it" in mac
+    assert "the names of its columns take more than 1,048,576 bytes" in wide
+    for each in (mac, wide):
+        assert "newline" not in each
+        assert "no row with" not in each
+
+
+def test_archives_that_are_not_opened_are_said_to_be(here):
+    import tarfile
+    import zipfile
+
+    with zipfile.ZipFile("docs/a.zip", "w") as archive:
+        archive.writestr("x", TEXT)
+    with tarfile.open("docs/b.tar", "w") as archive:
+        archive.add("docs/0.txt")
+    (err,) = said(here, ["pairs", "docs", "-v", "--no-store"], code=0)
+    for name in ("a.zip", "b.tar"):
+        closed = "format not supported (an archive; --archives takes the documents in it)"
+        assert f"docs/{name}: {closed}" in err
+    assert "unknown kind" not in err
+    assert "binary" not in err
+
+
+def test_names_that_are_not_utf8_are_shown_as_bytes(here):
+    missing, command = said(here, ["pairs", b"docs/\xff"], [b"\xff"])
+    assert "'docs/\\xff': No such file or directory" in missing
+    assert "'\\xff' is no command" in command
+
+
+def test_numbers_are_shown_as_they_are(here):
+    (err,) = said(here, ["pairs", "docs", "-t", "1.0000001"])
+    assert err.startswith("lshdup: error: --threshold is 1.0000001; it must be ")
+
+
+def test_a_field_has_no_effect_on_one_side(here):
+    words = "pairs docs --against rows.jsonl --text-field content --no-store -t 0.5"
+    (err,) = said(here, words.split(), code=0)
+    assert "lshdup: --text-field has no effect on docs: no JSON Lines, CSV or Parquet file" in err
+    assert "had no effect" not in err
+
+
+def test_a_library_that_does_not_load_is_not_said_to_be_missing(monkeypatch):
+    from lshdup.documents.readers import parquet
+
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(InputError, match="need pyarrow"):
+        parquet._import_pyarrow()
+    monkeypatch.delitem(sys.modules, "pyarrow")
+    Path("pyarrow").mkdir()
+    Path("pyarrow/__init__.py").write_text("raise ImportError('libarrow.so: cannot be mapped')")
+    monkeypatch.syspath_prepend(".")
+    for name in [each for each in sys.modules if each.startswith("pyarrow")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(InputError, match="does not load: libarrow.so") as refused:
+        parquet._import_pyarrow()
+    assert "pip" not in refused.value.hint
+
+
+def test_a_reason_is_said_once():
+    from lshdup.text.office_worker import _detail
+
+    assert _detail(ValueError("PDF is locked: PDF is locked")) == b"PDF is locked"
+    assert _detail(ValueError("PDF is locked: page 1")) == b"PDF is locked: page 1"
+
+
+def test_a_file_that_cannot_be_read_is_not_damaged():
+    from lshdup.store import npz
+
+    with open("/proc/self/mem", "rb") as file, pytest.raises(OSError, match="Input/output"):
+        npz.read(file, Path("x.npz"), "bands", "")
+
+
+def test_a_baseline_of_brackets_is_no_baseline(here):
+    deep = "[" * 100_000
+    Path("deep").write_text(deep)
+    Path("head").write_text(f"# lshdup baseline 1 {deep}\n")
+    run_many([(["pairs", "docs", "-t", "0.5", "--baseline", "B", "--update-baseline"], None)], here)
+    Path("B").write_text(f'{Path("B").read_text()}"{deep}\tb\t0\t0\n')
+    deep, head, line = said(
+        here,
+        *(["pairs", "docs", "-t", "0.5", "--baseline", name] for name in ("deep", "head", "B")),
+    )
+    assert "is no baseline of this version" in deep
+    assert "is no baseline of this version" in head
+    assert "is damaged: line" in line
+
+
+def test_what_the_system_refuses_is_named(here):
+    """A limit of a file's size, a full disk, a folder that is gone."""
+    program = [sys.executable, "-m", "lshdup", "pairs", str(here / "docs"), "-t", "0.5", "-q"]
+    program += ["--no-store"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    cases = {
+        'ulimit -f 0; exec "$@" -o big': "File too large: big",
+        'ulimit -f 0; exec "$@" > big': "File too large: standard output",
+        'exec "$@" > /dev/full': "No space left on device: standard output",
+        'exec "$@" -o /dev/full': "No space left on device: /dev/full",
+        'mkdir gone; cd gone; rmdir ../gone; exec "$@"': "the current folder is gone",
+    }
+    for shell, line in cases.items():
+        done = subprocess.run(
+            ["bash", "-c", shell, "bash", *program], cwd=here, env=environment, capture_output=True
+        )
+        assert done.returncode == 2, shell
+        assert done.stderr.decode().startswith(f"lshdup: error: {line}\n"), shell
