@@ -1,8 +1,11 @@
 """A run with little memory gives the same bytes; one without room on the disk is refused."""
 
+import os
 import shutil
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -126,3 +129,30 @@ def test_a_disk_without_room_is_refused_before_the_work(tmp_path, monkeypatch):
         part.truncate(10**5)  # the journal of an interrupted run has its room already
     index(b"d", "t")
     index(b"d", None)
+
+
+def most_anonymous(folder, *words):
+    """The most bytes of memory that no file backs, while the program runs."""
+    command = [sys.executable, "-m", "lshdup", *words, "--jobs", "2", "-q", "-o", "out"]
+    most = 0
+    with subprocess.Popen(command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}) as run:
+        while run.poll() is None:
+            with suppress(OSError, StopIteration):  # It has ended.
+                lines = Path(f"/proc/{run.pid}/status").read_text().splitlines()
+                line = next(line for line in lines if line.startswith("RssAnon"))
+                most = max(most, int(line.split()[1]) << 10)
+            time.sleep(0.005)
+    assert run.returncode == 0
+    return most
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("options", [(), ("--measure", "containment")])
+def test_memory_bounds_what_is_anonymous(tmp_path, options):
+    """Beside what a run over few documents takes; page tables and free lists are a tenth."""
+    write_rows(tmp_path / "few.parquet", 100)
+    write_rows(tmp_path / "rows.parquet", 200_000)
+    words = "pairs", *options, "--memory", "200MB", "-t", "0.8"
+    base = most_anonymous(tmp_path, *words, "few.parquet", "--store", "few")
+    most = most_anonymous(tmp_path, *words, "rows.parquet", "--store", "many")
+    assert most - base <= 1.1 * (200 << 20), (base >> 20, most >> 20)
