@@ -191,7 +191,7 @@ memory_option = option(
     type=Size(least=LEAST_LIMIT),
     metavar="BYTES",
     show_default="a quarter of it",
-    help="Bytes to plan for arrays, like 2GB, beside what every run takes.",
+    help="Bytes to plan for arrays, like 2GB; the program and its buffers come on top.",
 )
 
 

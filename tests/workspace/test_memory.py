@@ -149,10 +149,9 @@ def most_anonymous(folder, *words):
 @pytest.mark.long
 @pytest.mark.parametrize("options", [(), ("--measure", "containment")])
 def test_memory_bounds_what_is_anonymous(tmp_path, options):
-    """Beside what a run over few documents takes; page tables and free lists are a tenth."""
-    write_rows(tmp_path / "few.parquet", 100)
+    """The program and its buffers come on top: at least the 200 MB of docs/explanation/scale.md."""
     write_rows(tmp_path / "rows.parquet", 200_000)
-    words = "pairs", *options, "--memory", "200MB", "-t", "0.8"
-    base = most_anonymous(tmp_path, *words, "few.parquet", "--store", "few")
-    most = most_anonymous(tmp_path, *words, "rows.parquet", "--store", "many")
-    assert most - base <= 1.1 * (200 << 20), (base >> 20, most >> 20)
+    most = most_anonymous(
+        tmp_path, "pairs", "rows.parquet", *options, "--memory", "200MB", "--store", "here"
+    )
+    assert most <= (200 + 200) << 20, most >> 20
