@@ -147,11 +147,13 @@ def most_anonymous(folder, *words):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("options", [(), ("--measure", "containment")])
-def test_memory_bounds_what_is_anonymous(tmp_path, options):
-    """The program and its buffers come on top: at least the 200 MB of docs/explanation/scale.md."""
+@pytest.mark.parametrize(
+    ("options", "on_top"), [((), 200 << 20), (("--measure", "containment"), 400 << 20)]
+)
+def test_memory_bounds_what_is_anonymous(tmp_path, options, on_top):
+    """The program and its buffers come on top: 200 to 400 MB, as docs/explanation/scale.md says."""
     write_rows(tmp_path / "rows.parquet", 200_000)
     most = most_anonymous(
         tmp_path, "pairs", "rows.parquet", *options, "--memory", "200MB", "--store", "here"
     )
-    assert most <= (200 + 200) << 20, most >> 20
+    assert most <= (200 << 20) + on_top, most >> 20
