@@ -29,7 +29,7 @@ from lshdup.lsh.tables import row_of
 from lshdup.matching.clusters import list_clusters
 from lshdup.matching.measures import containment, find_containing
 from lshdup.matching.similarity import jaccard
-from lshdup.params import BandParams, ClusterParams, DocumentParams, PairParams, Params
+from lshdup.params import FEW_TOKENS, BandParams, ClusterParams, DocumentParams, PairParams, Params
 from lshdup.shingling.shingler import Shingler
 from lshdup.utils.ragged import RaggedSets, distinct
 
@@ -317,7 +317,8 @@ def _collect(documents: Documents, params: Params, options: Options) -> Collecti
         return sketch_collection(collection, params.sketch, jobs)
     texts = list(map(str.encode, options.get("templates", ())))
     template = distinct(Shingler(params.shingle.of_any_size()).shingle_texts(texts).values)[0]
-    request = FilterRequest(template, options.get("ignore_common", 0.0))
+    least = params.shingle.count_shingles(options.get("min_tokens", FEW_TOKENS))
+    request = FilterRequest(template, options.get("ignore_common", 0.0), least)
     shingle_filter = build_filter(collection, request, jobs)
     filtered = filter_collection(collection, shingle_filter, None, jobs, keep=True)
     return sketch_collection(filtered, params.sketch, jobs)

@@ -212,6 +212,10 @@ class ShingleParams(_Params):
                 message = f"--encoding is {self.encoding!r}, {unknown}"
                 raise ParameterError(message, "try utf-8, latin-1, cp1252 or utf-16") from None
 
+    def count_shingles(self, tokens: int) -> int:
+        """Return the number of shingles of a document of so many tokens, if none is repeated."""
+        return max(1, tokens - self.k + 1)
+
     def of_any_size(self) -> "ShingleParams":
         """Return the parameters without `min_tokens`, for texts that are named themselves."""
         return replace(self, min_tokens=0)
@@ -232,6 +236,9 @@ def key_name(secret: bytes) -> str:
 
 DEFAULT_SHINGLE = ShingleParams()
 
+#: Tokens of the smallest document that is not inside others, or like them, by accident.
+FEW_TOKENS = 20
+
 
 @dataclass(frozen=True)
 class FilterParams(_Params):
@@ -240,10 +247,12 @@ class FilterParams(_Params):
     ignore_common : shingles of more documents than this limit: below 1 a share of the documents,
         from 1 on a number of them; 0: no limit.
     template : fingerprint of the shingles of template texts; empty: no template.
+    least_shingles : a document that keeps fewer shingles has an empty set, and is not compared.
     """
 
     ignore_common: float = 0.0
     template: str = ""
+    least_shingles: int = 1
 
     def __post_init__(self) -> None:
         limit = float(self.ignore_common)

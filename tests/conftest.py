@@ -1,10 +1,12 @@
-"""What several test files share: the sample corpus, the experiment data, and a way to run the
+"""What several test files share: the sample corpus, pages of shingle ids, and a way to run the
 program as a person does.
 """
 
 import gc
 import importlib
 import os
+import random
+import re
 import shutil
 import signal
 import subprocess
@@ -14,6 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import reference
 from tests.running import ROOT, clean_environment, run_program
 
 # In CI the same examples every time, so that a landing does not depend on luck; elsewhere new ones
@@ -30,8 +33,6 @@ def many(examples):
     """
     return examples if os.environ.get("LSHDUP_MANY_EXAMPLES") == "all" else min(examples, 100)
 
-
-DATA = ROOT.parent / "shared" / "data"
 
 #: Seconds after which a test that has not ended ends the run, with its name and where it hangs.
 HUNG, LONG_HUNG = 300, 1800
@@ -62,6 +63,16 @@ def require(extra, module):
         if extra in os.environ.get("LSHDUP_REQUIRE", "").split(","):
             raise
         pytest.skip(f"no {module}: pip install 'lshdup[{extra}]'", allow_module_level=True)
+
+
+def pytest_unconfigure(config):
+    """Name in the last line of a run the extras and programs that its skipped tests are for."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    skipped = reporter.stats.get("skipped", []) if reporter is not None else []
+    reasons = {each.longrepr[2].removeprefix("Skipped: ") for each in skipped}
+    extras = (re.sub(r".*lshdup\[(.*)\].*", r"the extra \1", each) for each in reasons)
+    if reasons:
+        reporter.write_line(f"skipped: {', '.join(sorted(set(extras)))}")
 
 
 class Result:
@@ -117,11 +128,26 @@ def corpus(tmp_path):
 
 
 @pytest.fixture(scope="session")
-def pages():
-    """R5's hand-out."""
-    if not DATA.is_dir():
-        pytest.skip(f"no experiment data in {DATA}")
-    return DATA / "pages_shingles.txt", DATA / "pages_duplicates.txt"
+def pages(tmp_path_factory):
+    """Pages like R5's hand-out, and the pairs of similarity 0.85 or more, found by brute force.
+
+    700 pages of 100 shingle ids below 8192; 50 have a copy of similarity 0.905, 50 others one of
+    similarity 0.835, and all others are strangers.
+    """
+    rng = random.Random(5)
+    sets = [set(rng.sample(range(8192), 100)) for _ in range(700)]
+    numbers = rng.sample(range(700), 200)
+    for at, (page, copy) in enumerate(zip(numbers[:100], numbers[100:], strict=True)):
+        kept = rng.sample(sorted(sets[page]), 95 if at < 50 else 91)
+        others = [each for each in rng.sample(range(8192), 200) if each not in sets[page]]
+        sets[copy] = {*kept, *others[: 100 - len(kept)]}
+    shingles, duplicates = (tmp_path_factory.mktemp("pages") / name for name in ("ids", "pairs"))
+    lines = (f"PAGE_{page:09} {' '.join(map(str, each))}" for page, each in enumerate(sets))
+    shingles.write_text("\n".join(lines))
+    true = [f"{a},{b}" for a, b, _ in reference.all_pairs(sets, 0.85)]
+    duplicates.write_text("\n".join(true))
+    assert len(true) == 50
+    return shingles, duplicates
 
 
 @pytest.fixture

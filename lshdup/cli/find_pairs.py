@@ -6,7 +6,7 @@ from lshdup.cli.console import Console
 from lshdup.cli.findings import say_buckets, say_index, say_pairs
 from lshdup.cli.messages import say_collection
 from lshdup.cli.session import Session
-from lshdup.params import BandParams, PairParams, ShingleParams
+from lshdup.params import FEW_TOKENS, BandParams, PairParams, ShingleParams
 from lshdup.utils.frozen import dataclass
 from lshdup.utils.messages import chance, count_of
 
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from lshdup.matching.copies import ExpandedPairs
     from lshdup.matching.pairs import Pairs
     from lshdup.workspace.containment.joining import JoinPlan
-
-
-#: A document of fewer tokens lies inside others by accident.
-_FEW_TOKENS = 20
 
 
 @dataclass(frozen=True)
@@ -157,7 +153,7 @@ def advise_min_tokens(console: Console, collection: "Collection", pairs: "Pairs"
 def most_shingles_of_few_tokens(shingle: ShingleParams) -> int:
     """Return the largest number of shingles of a document that lies inside others by accident."""
     # A document of n tokens has at most n - k + 1 shingles.
-    return _FEW_TOKENS - shingle.k
+    return FEW_TOKENS - shingle.k
 
 
 def say_short(console: Console, short: int, pairs: int, shingle: ShingleParams) -> None:
@@ -165,9 +161,9 @@ def say_short(console: Console, short: int, pairs: int, shingle: ShingleParams) 
 
     short : number of pairs that do.
     """
-    if 2 * short > pairs and shingle.min_tokens < _FEW_TOKENS:
+    if 2 * short > pairs and shingle.min_tokens < FEW_TOKENS:
         console.say(
             f"{short:,} of {count_of(pairs, 'pair')} have a document of fewer than "
-            f"{_FEW_TOKENS} tokens, which may be inside others by accident; --min-tokens "
-            f"{_FEW_TOKENS} skips such documents"
+            f"{FEW_TOKENS} tokens, which may be inside others by accident; --min-tokens "
+            f"{FEW_TOKENS} skips such documents"
         )

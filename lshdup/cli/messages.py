@@ -190,7 +190,7 @@ def warn_if_nothing(
     elif n == compared:
         remedy = "name more files or folders"
     elif is_filtered:
-        remedy = "a larger --ignore-common, or another --template, leaves more of them"
+        remedy = "a larger --ignore-common, another --template, or a smaller --min-tokens helps"
     elif min_tokens:
         remedy = "-v names them; a smaller --min-tokens compares more of them"
     else:
@@ -282,11 +282,18 @@ def _say_skipped_before(console: Console, collection: "Collection") -> None:
 def find_empty(collection: "Collection") -> "dict[str, NDArray[np.int64]]":
     """Return the documents that are not compared, as their sets are empty, by reason."""
     few_tokens, is_empty = collection.has_few_tokens(), collection.unfiltered_sizes == 0
+    shingle_filter = collection.shingle_filter
+    least = shingle_filter.params.least_shingles if shingle_filter is not None else 1
     return {
         "no tokens": (is_empty & ~few_tokens).nonzero()[0],
         f"fewer than {count_of(collection.shingle.min_tokens, 'token')}": few_tokens.nonzero()[0],
-        "only common shingles": (~is_empty & (collection.sizes == 0)).nonzero()[0],
+        describe_rest(least): (~is_empty & (collection.sizes == 0)).nonzero()[0],
     }
+
+
+def describe_rest(least: int) -> str:
+    """Return what is left of a document of which a filter leaves fewer than `least` shingles."""
+    return "only common shingles" if least == 1 else f"fewer than {least} shingles left"
 
 
 def _describe_empty(empty: "NDArray[np.int64]", what: str) -> str:
@@ -298,7 +305,7 @@ def _describe_empty(empty: "NDArray[np.int64]", what: str) -> str:
 def _say_filter(
     console: Console, collection: "Collection", only_common: "NDArray[np.int64]"
 ) -> None:
-    """Say which shingles the filter removed, and how many documents have no others."""
+    """Say which shingles the filter removed, and how many documents have too few others."""
     shingle_filter, unfiltered = collection.shingle_filter, collection.unfiltered_sizes
     if shingle_filter is None:
         return
@@ -313,7 +320,8 @@ def _say_filter(
         parts.append(f"{len(shingle_filter.common):,} of more than {many}")
     before = int(unfiltered.sum())
     share = 1 - int(collection.sizes.sum()) / before if before else 0.0
+    few = describe_rest(shingle_filter.params.least_shingles)
     console.say(
         f"removed shingles: {' and '.join(parts)}, {chance(share)} of all in the documents"
-        f"{_describe_empty(only_common, 'with only common shingles')}"
+        f"{_describe_empty(only_common, f'with {few}')}"
     )

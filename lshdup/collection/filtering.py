@@ -31,15 +31,17 @@ class FilterRequest:
 
     template : uint64 array, ascending, without repeats.
     ignore_common : share of the documents below 1, number of documents from 1 on; 0: no limit.
+    least_shingles : a document that keeps fewer shingles is not compared.
     """
 
     template: NDArray[np.uint64]
     ignore_common: float = 0.0
+    least_shingles: int = 1
 
     @property
     def params(self) -> FilterParams:
         """The parameters, as headers of artifacts have them."""
-        return FilterParams(self.ignore_common, fingerprint(self.template))
+        return FilterParams(self.ignore_common, fingerprint(self.template), self.least_shingles)
 
 
 def build_filter(

@@ -4,8 +4,10 @@ Each measurement stands beside its theoretical expectation, which shows at a gla
 system is at its statistical optimum.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import stdev
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,7 @@ from lshdup.lsh.band_table import band_keys
 from lshdup.lsh.signatures import chances_off, estimate
 from lshdup.matching.pairs import Pairs
 from lshdup.matching.similarity import all_pairs, jaccard
+from lshdup.utils.messages import significant
 
 #: Allowance for rounding: an error that is epsilon plus less than this does not exceed epsilon.
 TIE = 1e-9
@@ -62,7 +65,7 @@ def accuracy(experiment: Experiment, epsilons: Sequence[float], runs: int) -> It
     n = len(sets)
     pairs = n * (n - 1) // 2
     for sketch in experiment.sketches:
-        off = np.zeros((runs, len(epsilons)))
+        off = np.zeros((runs, len(epsilons)), np.int64)
         total = squares = largest = 0.0
         expected = np.zeros(len(epsilons))
         signed = [
@@ -74,19 +77,18 @@ def accuracy(experiment: Experiment, epsilons: Sequence[float], runs: int) -> It
             different, counts = _count_values(exact)
             for at, epsilon in enumerate(epsilons):
                 chances = chances_off(different, sketch.perms, epsilon + TIE)
-                expected[at] += float(chances @ counts)
+                expected[at] += float((chances * counts).sum())
             for run, signatures in enumerate(signed):
                 error = estimate(signatures, left, right, experiment.jobs).similarity - exact
                 size = np.abs(error)
                 off[run] += [np.count_nonzero(size > epsilon + TIE) for epsilon in epsilons]
                 total += float(error.sum())
-                squares += float(error @ error)
+                squares += float(np.square(error).sum())
                 largest = max(largest, float(size.max(initial=0.0)))
             done += len(exact)
             experiment.progress(f"K = {sketch.perms}", done, pairs)
         measured = max(1, pairs * runs)
         for at, epsilon in enumerate(epsilons):
-            spread = float(off[:, at].std(ddof=1)) if runs > 1 else float("nan")
             yield Accuracy(
                 scheme=sketch.scheme,
                 perms=sketch.perms,
@@ -94,11 +96,12 @@ def accuracy(experiment: Experiment, epsilons: Sequence[float], runs: int) -> It
                 runs=runs,
                 pairs=pairs,
                 off=float(off[:, at].mean()),
-                off_error=spread / runs**0.5,
+                off_error=significant(_standard_error(off[:, at])),
                 off_worst=float(off[:, at].max()),
-                expected=float(expected[at]),
-                bias=total / measured,
-                rmse=(squares / measured) ** 0.5,
+                expected=significant(expected[at]),
+                # Errors of both signs cancel, so later digits are rounding errors of the sum.
+                bias=significant(round(total / measured, 12)),
+                rmse=significant(math.sqrt(squares / measured)),
                 largest=largest,
             )
 
@@ -184,16 +187,16 @@ def band_accuracy(
                 sketch.perms,
                 b,
                 plan.rows,
-                half_point_estimate(b, plan.rows),
+                significant(half_point_estimate(b, plan.rows)),
                 len(drawn),
                 float(is_near.sum(1).mean()),
                 *_bound_mean((shares & is_near).sum(1)),
-                float((chance * is_near).sum(1).mean()),
+                significant((chance * is_near).sum() / len(drawn)),
                 *_bound_mean(false_positives),
-                float((chance * ~is_near).sum(1).mean()),
+                significant((chance * ~is_near).sum() / len(drawn)),
                 float(false_positives.sum() / max(1, shares.sum())),
                 float(false_negatives.mean()),
-                float(((1.0 - chance) * is_near).sum(1).mean()),
+                significant(((1.0 - chance) * is_near).sum() / len(drawn)),
                 float(false_negatives.sum() / max(1, apart.sum())),
             )
 
@@ -278,7 +281,8 @@ def recall_in_bins(
     for low, high, n, hits, hoped in rows:
         counts = low, high, int(n), int(hits)
         if n:
-            yield *counts, float(hits / n), *bound_share(int(hits), int(n)), float(hoped / n)
+            low, high = map(significant, bound_share(int(hits), int(n)))
+            yield *counts, float(hits / n), low, high, significant(hoped / n)
         else:
             yield *counts, None, None, None, None
 
@@ -307,7 +311,7 @@ def bound_share(hits: int, trials: int) -> tuple[float, float]:
     z = 1.959964
     share = hits / trials
     middle = share + z * z / (2 * trials)
-    half = z * (share * (1.0 - share) / trials + z * z / (4 * trials * trials)) ** 0.5
+    half = z * math.sqrt(share * (1.0 - share) / trials + z * z / (4 * trials * trials))
     scale = 1.0 + z * z / trials
     low = (middle - half) / scale if hits else 0.0
     return low, (middle + half) / scale if hits < trials else 1.0
@@ -323,9 +327,14 @@ def _find_chances(similarity: NDArray[np.float64], plan: BandPlan) -> NDArray[np
 
 def _bound_mean(counts: NDArray[np.int64]) -> tuple[float, float, float]:
     """Return a mean over queries, and its 95 % confidence interval by its standard error."""
-    mean, n = float(counts.mean()), len(counts)
-    half = 1.96 * float(counts.std(ddof=1)) / n**0.5 if n > 1 else float("nan")
-    return mean, max(0.0, mean - half), mean + half
+    mean, half = float(counts.mean()), 1.96 * _standard_error(counts)
+    return mean, significant(max(0.0, mean - half)), significant(mean + half)
+
+
+def _standard_error(counts: NDArray[np.int64]) -> float:
+    """Return the standard error of the mean of counts, by their spread; NaN for one count."""
+    n = len(counts)
+    return stdev(counts.tolist()) / math.sqrt(n) if n > 1 else float("nan")
 
 
 def _count_values(exact: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

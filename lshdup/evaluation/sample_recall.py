@@ -78,7 +78,8 @@ def _find_chances(
 
     Sizes above 100 are rounded to two digits, so that few different pairs are evaluated.
     """
-    digits = 10 ** np.maximum(np.floor(np.log10(np.maximum(sizes, 1))).astype(np.int64) - 1, 0)
+    powers = 10 ** np.arange(1, 19, dtype=np.int64)  # a logarithm could be below that of a power
+    digits = 10 ** np.maximum(np.searchsorted(powers, sizes, side="right") - 1, 0)
     rounded = np.maximum(sizes // digits * digits, 1)
     shared = np.rint(common / np.maximum(sizes, 1) * rounded).astype(np.int64)
     different, of_pair = np.unique(np.stack([rounded, shared]), axis=1, return_inverse=True)

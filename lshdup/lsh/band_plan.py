@@ -146,6 +146,8 @@ def plan_bands(perms: int, params: BandParams) -> BandPlan:
 
 def _largest_rows(perms: int, params: BandParams) -> int:
     for rows in range(perms, 0, -1):
-        if collision_probability(params.threshold, perms // rows, rows) >= params.recall:
+        # Rounded, as the last digits of a logarithm differ between processors.
+        chance = collision_probability(params.threshold, perms // rows, rows)
+        if round(chance, 12) >= params.recall:
             return rows
     return 0

@@ -109,7 +109,7 @@ class SamplePlan:
         if self.rate == 1:
             return float(self._law[1][min(size, _LARGEST)])
         n, chances = _binomial(size, 1.0 / self.rate)
-        return float(chances @ self._law[1][np.minimum(n, _LARGEST)])
+        return math.fsum(chances * self._law[1][np.minimum(n, _LARGEST)])
 
     def chance(self, size: int, common: int) -> float:
         """Return the chance that two sets are candidates, by the size of the smaller one.
@@ -128,7 +128,7 @@ class SamplePlan:
         x, of_x = _binomial(common, 1.0 / self.rate)
         y, of_y = _binomial(size - common, 1.0 / self.rate)
         is_enough = x[:, np.newaxis] >= self.least_common(x[:, np.newaxis] + y)
-        return float(of_x @ is_enough @ of_y)
+        return math.fsum((of_x[:, np.newaxis] * is_enough * of_y).ravel())
 
     @cached_property
     def promised_from(self) -> int:
@@ -137,12 +137,17 @@ class SamplePlan:
         >>> SamplePlan(16, 0.8, 0.99).promised_from
         93
         """
+
+        def is_missed(size: int) -> bool:
+            # Rounded, as the last digits of a logarithm differ between processors.
+            return round(self.miss(size) + self.recall, 12) > 1.0
+
         low, high = 0, 1
-        while self.miss(high) > 1.0 - self.recall:
+        while is_missed(high):
             low, high = high, 2 * high
         while high - low > 1:
             middle = (low + high) // 2
-            if self.miss(middle) > 1.0 - self.recall:
+            if is_missed(middle):
                 low = middle
             else:
                 high = middle

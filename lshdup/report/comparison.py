@@ -80,7 +80,7 @@ def compare(
     unfiltered = RaggedSets.concatenate(
         [shingler.shingle_texts([text]).copy() for text in (text_a, text_b)]
     )
-    sets = unfiltered if shingle_filter is None else shingle_filter.apply(unfiltered)
+    sets = unfiltered if shingle_filter is None else shingle_filter.of_any_size().apply(unfiltered)
     left, right = np.array([0]), np.array([1])
     shared = len(np.intersect1d(sets[0], sets[1], assume_unique=True))
     similarity = float(jaccard(sets, left, right)[0])

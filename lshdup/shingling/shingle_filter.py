@@ -5,6 +5,7 @@ and not by its form.
 """
 
 import math
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -70,7 +71,9 @@ class ShingleFilter:
         return table, marks, nothing
 
     def apply(self, sets: RaggedSets, room: NDArray[np.uint64] = NO_SHINGLES) -> RaggedSets:
-        """Return the filtered sets. For any thread.
+        """Return the filtered sets; sets of fewer shingles than the filter asks for are empty.
+
+        For any thread.
 
         room : uint64 array for the elements; if it is too small, new memory is taken.
         Cost: about 2 ns an element.
@@ -80,7 +83,14 @@ class ShingleFilter:
         out = room if len(room) >= total else np.empty(total, np.uint64)
         sizes = np.empty(len(sets), np.int64)
         total = kernels.filter_sets(sets.values, sets.offsets, table, marks, nothing, out, sizes)
-        return RaggedSets.from_sizes(out[:total], sizes)
+        left, is_large = out[:total], sizes >= self.params.least_shingles
+        if not is_large.all():
+            left, sizes = left[np.repeat(is_large, sizes)], sizes * is_large
+        return RaggedSets.from_sizes(left, sizes)
+
+    def of_any_size(self) -> "ShingleFilter":
+        """Return the filter that keeps small sets, for texts that are named themselves."""
+        return replace(self, params=replace(self.params, least_shingles=1))
 
     def explain(self, element: int) -> str:
         """Return why an element of a set is filtered, "template" or "common"; "" if it is not."""

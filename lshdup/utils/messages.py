@@ -109,6 +109,18 @@ def decimal(x: float) -> str:
     return "0.9999" if text == "1.0000" and x < 1 else text
 
 
+def significant(x: float) -> float:
+    """Return a number rounded to six significant digits.
+
+    The last digits of a logarithm, a power or a product of matrices differ between processors. A
+    listing prints such numbers rounded, so that it is the same on every machine.
+
+    >>> [significant(x) for x in (0.6812920690579614, 1e-05 / 3, 12.0)]
+    [0.681292, 3.33333e-06, 12.0]
+    """
+    return float(f"{x:.6g}")
+
+
 def chance(p: float, below: float = 1.0) -> str:
     """Return a chance or a share in percent; below a hundredth of a percent as one in a number.
 

@@ -13,7 +13,7 @@ from lshdup.collection.filtering import FilterRequest
 from lshdup.documents.finding import find_documents
 from lshdup.documents.missing import check_named
 from lshdup.errors import InputError
-from lshdup.params import DocumentParams, ShingleParams
+from lshdup.params import FEW_TOKENS, DocumentParams, ShingleParams
 from lshdup.pipeline import EVERY_SET
 from lshdup.shingling.shingle_filter import NO_SHINGLES
 from lshdup.utils.ragged import distinct
@@ -40,9 +40,14 @@ def read_filter_request(
     made = last.shingle_filter if last is not None else None
     limit = request.given.get("ignore_common", made.params.ignore_common if made else 0.0)
     template = made.template.copy() if made is not None else NO_SHINGLES
+    tokens = request.given.get("min_tokens", shingle.min_tokens or FEW_TOKENS)
+    least = shingle.count_shingles(tokens)
+    if made is not None and "min_tokens" not in request.given:
+        least = made.params.least_shingles
+    least = request.given.get("least_shingles", least)  # the other side's
     if request.templates:
         template = _read_template(run, request, shingle)
-    return FilterRequest(template, limit) if len(template) or limit else None
+    return FilterRequest(template, limit, least) if len(template) or limit else None
 
 
 def _read_template(run: RunContext, request: Request, shingle: ShingleParams) -> NDArray[np.uint64]:

@@ -136,6 +136,12 @@ def _check_signatures(
     assert signatures.sketch is not None
     check_conflict("signatures.npz", signatures.shingle, request.given, RERUN)
     check_conflict("signatures.npz", signatures.sketch, request.given, _SIGN_AGAIN)
+    if params.least_shingles != made.least_shingles:
+        message = (
+            f"signatures.npz has no documents with fewer than {made.least_shingles} shingles left; "
+            f"this --min-tokens asks for {params.least_shingles}"
+        )
+        raise ArtifactError(message, _SIGN_AGAIN)
 
 
 def load_last_collection(run: RunContext, *, verify: bool = False) -> Collection | None:

@@ -95,7 +95,7 @@ def list_definition(collection: "Collection") -> Iterator[str]:
     for params in (collection.shingle, sketch or SketchParams(), filter_params):
         default = type(params)()
         for name, value in params.to_json().items():
-            if name in ("tokens", "k") or value == getattr(default, name):
+            if name in ("tokens", "k", "least_shingles") or value == getattr(default, name):
                 continue
             flag = f"--{name.replace('_', '-')}"
             written = f"{value:g}" if isinstance(value, float) else value

@@ -18,7 +18,8 @@ def test_the_funnel(run, corpus):
     """
     first = run("pairs", "sample_corpus", "-v", "-t", "0.9").err
     assert re.search(
-        rf"^lshdup: 121 documents -> [\d,]+ shingles -> signatures: fast, K = 128{SECONDS}; 1 doc",
+        r"^lshdup: 121 documents, 5 read as HTML -> [\d,]+ shingles -> signatures: fast, K = 128"
+        rf"{SECONDS}; 1 doc",
         first,
         re.M,
     )

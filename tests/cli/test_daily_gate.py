@@ -286,6 +286,75 @@ def test_the_annotation_is_in_the_new_document(run, repository):
     assert line.startswith("::error file=docs/c,")
 
 
+def annotated(result):
+    """The files that annotations of GitHub are in."""
+    return [re.match(r"::error file=([^,]*),", line)[1] for line in result.lines]
+
+
+@pytest.mark.parametrize("is_committed", [False, True])
+@pytest.mark.parametrize("since", [[], ["--changed-since", "main"]])
+@pytest.mark.parametrize("new", ["0", "z"])
+def test_the_annotation_is_in_the_document_that_the_baseline_does_not_know(
+    run, repository, is_committed, since, new
+):
+    """Also if the baseline knows neither of the two: c is in no known pair."""
+    docs = repository / "docs"
+    run(*KNOWN, "--update-baseline")
+    if is_committed:
+        git("add", ".", cwd=repository)
+        git("commit", "-qm", "known", cwd=repository)
+    gate = [*KNOWN, *since, "--format", "github"]
+    (docs / f"{new}1").write_text(SEA)
+    (docs / f"{new}2").write_text(f"{FOX} at last")
+    if is_committed:
+        later = {**os.environ, "GIT_COMMITTER_DATE": "2030-01-01T00:00:00"}
+        command = "git add . && git -c user.name=a -c user.email=a@b commit -qm two"
+        subprocess.run(command, shell=True, cwd=repository, env=later, check=True)
+    found = [f"docs/{new}1", *[f"docs/{new}2"] * 2]
+    assert sorted(annotated(run(*gate, code=1))) == found
+    # A known document that changes is new, and stands before the others.
+    (docs / f"{new}1").unlink()
+    (docs / f"{new}2").unlink()
+    (docs / "a").write_text(f"{SEA} too")
+    assert annotated(run(*gate, code=1)) == ["docs/a"]
+
+
+def test_without_a_repository_the_newer_file_is_annotated(run, tmp_path):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "c").write_text(SEA)
+    (docs / "d").write_text(SUN)
+    run(*KNOWN, "--update-baseline")
+    (docs / "0").write_text(SEA)
+    for name, time in (("c", 1_000_000_000), ("0", 2_000_000_000)):
+        os.utime(docs / name, (time, time))
+    assert annotated(run(*KNOWN, "--format", "github", code=1)) == ["docs/0"]
+
+
+def test_paths_of_annotations_are_those_of_the_repository(run, repository, tmp_path_factory):
+    docs = repository / "docs"
+    (docs / "inner").mkdir()
+    (docs / "inner/c").write_text(SEA)
+    (repository / "link").symlink_to("docs")
+    command = ["--no-store", "-q", "--check", "--changed-since", "main", "--format"]
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    for where, cwd in (
+        ("docs", repository), (".", docs), ("..", docs / "inner"), ("link", repository),
+        (str(docs), elsewhere), (os.path.relpath(docs, elsewhere), elsewhere),
+    ):  # fmt: skip
+        assert annotated(run("pairs", where, *command, "github", cwd=cwd, code=1)) == [
+            "docs/inner/c"
+        ]
+        log = json.loads(run("pairs", where, *command, "sarif", cwd=cwd, code=1).out)
+        (result,) = log["runs"][0]["results"]
+        places = [*result["locations"], *result["relatedLocations"]]
+        uris = [each["physicalLocation"]["artifactLocation"]["uri"] for each in places]
+        assert uris == ["docs/inner/c", "docs/c"]
+    (docs / "inner/.git").mkdir()  # a repository within the one that the command runs in
+    listed = ["pairs", "docs", "--no-store", "-q", "--check", "--format", "github"]
+    assert "docs/inner/c" in annotated(run(*listed, code=1))
+
+
 @pytest.fixture(scope="module")
 def schema():
     require("test", "jsonschema")

@@ -399,7 +399,7 @@ def test_why_nothing_is_compared(here):
         "binary, 3 excluded by --exclude, 1 hidden; look at --exclude",
         "pairs docs --template all.txt": f"{none}, of 4 files in docs; 3 documents without; "
         "skipped: 1 hidden; a larger "
-        "--ignore-common, or another --template, leaves more of them",
+        "--ignore-common, another --template, or a smaller --min-tokens helps",
         "pairs docs --against empty": "nothing to compare with: OTHER has no document with "
         "shingles; name another, or see with -v "
         "what was skipped",

@@ -316,6 +316,7 @@ def test_what_is_cut_and_what_is_not_is_listed(run, tmp_path):
     rows = [{"id": each, "text": text} for each, text in zip(ids, texts, strict=True)]
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     command = ["passages", "r.jsonl", "--least", "20", "--id-field", "id", "--no-store"]
+    command += ["--markup", "visible"]
     result = run(*command, "--write", "o.jsonl", "--removed", "-", "--prefer", "9")
     assert "standard output lists 4 repeats" in result.err
     assert "1 row with the id of another is not cut" in result.err

@@ -316,10 +316,10 @@ def test_a_filter_does_not_change_what_is_the_same(run, folder):
     """It is of the whole text; a document with nothing left is compared with none."""
     (folder.parent / "form").write_text(LINE * 2)
     plain = run("pairs", "d", "--same", "text", "--no-store").rows
-    left = run("pairs", "d", "--same", "text", "--template", "form").rows
+    left = run("pairs", "d", "--same", "text", "--template", "form", "--min-tokens", "1").rows
     assert len(plain) == 5
     assert left == [row for row in plain if not {"d/ten.txt", "d/upper.txt"} & {*row[:2]}]
-    rows = run("clusters", "d", "-t", "1", "--template", "form").rows
+    rows = run("clusters", "d", "-t", "1", "--template", "form", "--min-tokens", "1").rows
     assert len(rows) == 4
     assert {row[6] for row in rows if row[1] == "drop"} == {"text"}
 

@@ -8,8 +8,8 @@ MUTANTS = [
     Mutant(
         "plan: the promised recall is exclusive",
         "lshdup/lsh/band_plan.py",
-        "perms // rows, rows) >= params.recall:",
-        "perms // rows, rows) > params.recall + 0.001:",
+        "round(chance, 12) >= params.recall:",
+        "round(chance, 12) > params.recall + 0.001:",
         f"{BANDS}::test_the_plan_is_the_largest_r_that_keeps_the_promise",
     ),
     Mutant(

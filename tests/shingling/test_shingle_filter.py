@@ -245,9 +245,12 @@ ASKED = {
 def request(asked, documents=(b"d",), jobs=2, **given):
     given = {
         "threshold": 0.4,
+        "min_tokens": 1,
         **given,
         **{name: value for name, value in asked.items() if name != "templates"},
     }
+    if given["min_tokens"] is None:
+        del given["min_tokens"]
     return Request(documents, DocumentParams(), given, jobs, False, asked.get("templates", ()))
 
 
@@ -305,6 +308,10 @@ def expected_pairs(asked, threshold=0.4, **given):
             if n > (limit * len(kinds) if limit < 1 else limit) and n > 1
         }
     left = {name: each - gone for name, each in sets.items()}
+    if gone:
+        tokens = asked.get("min_tokens", 1)
+        least = (20 if tokens is None else tokens) - ShingleParams(**given).k + 1
+        left = {name: each if len(each) >= least else frozenset() for name, each in left.items()}
     scores = (
         (a, b, len(left[a] & left[b]) / len(left[a] | left[b]))
         for a, b in combinations(left, 2)
@@ -355,6 +362,54 @@ def test_pairs_are_those_of_the_definition_by_every_way(here, monkeypatch, asked
     assert Path("third/shingles.npz").exists() == ("ignore_common" in asked)
 
 
+@pytest.mark.parametrize("least", [13, 14, 15, 18, None])
+@pytest.mark.parametrize("asked", ["template", "number"])
+def test_documents_of_which_little_is_left_are_not_compared(run, here, asked, least):
+    """A letter keeps 12 shingles, as many as a text of 14 words; the default asks for 20 words."""
+    asked = {**ASKED[asked], "min_tokens": least}
+    expected, left = expected_pairs(asked)
+    found, collection = pairs_of("store", asked, recall=0.9999)
+    assert found == expected
+    assert len(found) == (2 if least in (13, 14) else 0)
+    assert collection.sizes.tolist() == [len(each) for each in left.values()]
+    assert pairs_of(None, asked, recall=0.9999)[0] == expected
+    assert exact_pairs_of("store", asked) == exact_pairs_of(None, asked) == expected
+    texts = {str(path): path.read_text() for path in sorted(Path("d").iterdir())}
+    keywords = {} if least is None else {"min_tokens": least}
+    if "templates" in asked:
+        keywords["templates"] = [Path("form.txt").read_text()]
+    else:
+        keywords["ignore_common"] = asked["ignore_common"]
+    near = NearDuplicates(texts, threshold=0.4, recall=0.9999, **keywords)
+    assert {pair[:2] for pair in near.pairs()} == {(a.decode(), b.decode()) for a, b, _ in found}
+    options = ["--template", "form.txt"] if "templates" in asked else ["--ignore-common", "5"]
+    options += [] if least is None else ["--min-tokens", str(least)]
+    options += ["--no-store", "-t", "0.4"]
+    copies = [["d/000", "d/copy"], ["d/001", "d/near"]] if len(found) else []
+    for more in ([], ["--exact"], ["--measure", "containment"], ["--against", "d"]):
+        rows = run("pairs", "d", *options, *more).rows
+        assert sorted({tuple(sorted(row[:2])) for row in rows}) == list(map(tuple, copies))
+    groups = run("clusters", "d", *options).rows
+    assert len(groups) == 2 * len(copies)
+
+
+def test_what_a_filter_leaves_almost_nothing_of_is_counted(run, here):
+    Path("form.txt").write_text(FORM.replace("{}", "the sum"))
+    for name, last in (("a", "and two words"), ("b", "and two words more of it")):
+        Path(f"d/{name}").write_text(FORM.replace("{}", "the sum") + f" {last}")
+    contained = ["pairs", "d", "--template", "form.txt", "--measure", "containment", "-v"]
+    found = run(*contained)
+    assert not any("d/a" in row for row in found.rows)
+    assert "documents with fewer than 18 shingles left: not compared (-v names them)" in found.err
+    assert "d/a: fewer than 18 shingles left" in found.err
+    said = run("query", "d/a", "--measure", "containment").err
+    assert "d/a has no tokens, or fewer than 18 shingles left: it has no near-duplicates" in said
+    other = run("pairs", "--min-tokens", "0", code=2).err
+    assert "has no documents with fewer than 18 shingles left" in other
+    assert "signatures --min-tokens 0" in other or "run `lshdup" in other
+    assert ["d/a", "d/b"] in [row[:2] for row in run(*contained, "--min-tokens", "0").rows]
+
+
 @pytest.mark.parametrize("tokens", ["char", "ids"])
 def test_other_tokens(here, tokens):
     if tokens == "ids":
@@ -383,7 +438,7 @@ def test_copies_count_once():
     texts = ["the quick brown fox jumps over it"] * 50 + [
         f"something {i} else {i}" for i in range(10)
     ]
-    found = NearDuplicates(texts, 128, threshold=0.5, ignore_common=40)
+    found = NearDuplicates(texts, 128, threshold=0.5, ignore_common=40, min_tokens=1)
     assert len(found.pairs()) == 50 * 49 // 2
 
 
@@ -538,7 +593,7 @@ def test_true_copies_come_out_of_a_template():
 
 def test_minhash_is_of_what_is_left():
     texts = {"a": "one two three four", "b": "one two three five", "c": "one two six"}
-    minhash = MinHash(texts, 64, k=1, ignore_common=0.9, templates=["three"])
+    minhash = MinHash(texts, 64, k=1, ignore_common=0.9, templates=["three"], min_tokens=1)
     assert minhash.num_terms == 3
     assert minhash.exact_jaccard("a", "b") == 0
     assert minhash.approximate_jaccard("a", "a") == 1
@@ -558,7 +613,7 @@ def test_a_filter_of_nothing_common():
 
 
 def test_a_query_is_of_what_is_left(run, here):
-    run("index", "d", "--template", "form.txt", "-t", "0.4")
+    run("index", "d", "--template", "form.txt", "-t", "0.4", "--min-tokens", "1")
     Path("outside").write_text(Path("d/002").read_text() + " too")
     whole = run("query", "outside", "--store", "none", code=2)
     assert "there is no signatures.npz" in whole.err
@@ -567,8 +622,8 @@ def test_a_query_is_of_what_is_left(run, here):
     for name in ("d/form", "form.txt", "d/empty"):
         result = run("query", name, "-t", "0.4")
         assert result.rows == []
-        assert "no tokens, or only common shingles: it has no near-duplicates" in result.err
-    run("index", "d", "--ignore-common", "0.5", "-t", "0.4")
+        assert ", or only common shingles: it has no near-duplicates" in result.err
+    run("index", "d", "--ignore-common", "0.5", "-t", "0.4", "--min-tokens", "1")
     assert [name for name, *_ in run("query", "outside", "-t", "0.4").rows] == ["d/002"]
     run("index", "d", "-t", "0.4")
     assert len(run("query", "outside", "-t", "0.4").rows) > 15
@@ -617,7 +672,8 @@ def test_steps_that_continue(run, here):
     """Options are given to `signatures`, or to a step that runs it; later ones know them, and
     refuse others.
     """
-    said = run("shingle", "d", "--ignore-common", "5", "--template", "form.txt", "-v").err
+    common = ["--ignore-common", "5", "--min-tokens", "1"]
+    said = run("shingle", "d", *common, "--template", "form.txt", "-v").err
     assert re.search(
         r"removed shingles: 24 of templates and \d+ of more than 5 documents, [\d.]+ % of "
         r"all in the documents",
@@ -684,8 +740,9 @@ def test_show_marks_what_is_removed(run, here):
 def test_the_experiments_are_of_what_is_left(run, here):
     options = ("--no-store", "--perms", "8", "--runs", "1")
     for command in ("accuracy", "timing"):
-        assert "removed shingles" in run(command, "d", "--ignore-common", "0.5", *options).err
-    run("index", "d", "--template", "form.txt")
+        common = ("--ignore-common", "0.5", "--min-tokens", "1")
+        assert "removed shingles" in run(command, "d", *common, *options).err
+    run("index", "d", "--template", "form.txt", "--min-tokens", "1")
     assert "removed shingles: 24 of templates" in run("accuracy", *options[1:]).err
 
 

@@ -16,7 +16,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tarfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +34,7 @@ from lshdup.spark.errors import one_line
 from lshdup.spark.files import inputs
 from lshdup.spark.recipe import make_recipe
 from lshdup.spark.sources import id_and_text
-from tests.conftest import DATA, ROOT, require
+from tests.conftest import ROOT, require
 from tests.reference import path_key
 
 pytestmark = pytest.mark.spark
@@ -167,14 +166,10 @@ def test_sample_corpus(session, run, monkeypatch, collapse):
 
 
 def class_copies(folder):
-    """Posts, read as mails, with seven edited copies each; generated without the experiment data.
+    """Write posts with headers, and seven edited copies of each.
 
-    Also return how many pairs there are, at least.
+    Return their folder, and how many pairs there are, at least.
     """
-    if DATA.is_dir():
-        with tarfile.open(DATA / "class_copies_space.tar.xz") as packed:
-            packed.extractall(folder, filter="data")
-        return next(each for each in folder.iterdir() if each.is_dir()), 16_000
     made = folder / "made_copies"
     made.mkdir()
     rng = np.random.default_rng(11)
@@ -184,7 +179,9 @@ def class_copies(folder):
             edited = terms.copy()
             if copy:
                 edited[rng.integers(0, len(terms), copy % 4)] = 20_000 + copy
-            (made / f"{post:04}-{copy}.txt").write_text(" ".join(f"term{term}" for term in edited))
+            head = f"From: author{post}@example.org\nSubject: term{post}\nLines: {copy}\n\n"
+            text = " ".join(f"term{term}" for term in edited)
+            (made / f"{post:04}-{copy}.txt").write_text(head + text)
     return made, 20_000
 
 

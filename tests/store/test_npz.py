@@ -83,8 +83,10 @@ OF_ALL = {
 }
 
 
-@pytest.mark.parametrize("way", OF_ROWS | OF_ALL)
-@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize(
+    ("way", "n"),
+    [(way, n) for way in OF_ROWS | OF_ALL for n in (1, 2) if (way, n) != ("a column", 1)],
+)
 def test_a_damaged_row_is_refused_whichever_way_it_is_read(path, monkeypatch, way, n):
     """And rows of other blocks are read: four blocks of 2,048 words."""
     monkeypatch.setattr(npz, "_ALWAYS_VERIFIED", 0)
@@ -99,8 +101,6 @@ def test_a_damaged_row_is_refused_whichever_way_it_is_read(path, monkeypatch, wa
     def lazy():
         return npz.load(path, "things", "mend", verify=False).arrays["words"]
 
-    if n == 1 and way == "a column":
-        pytest.skip("it is one column")
     with pytest.raises(ArtifactError, match="damaged"):
         np.asarray((OF_ROWS | OF_ALL)[way](lazy(), row))
     if way in OF_ROWS:

@@ -21,6 +21,7 @@ from lshdup.cli.options import (
 from lshdup.cli.output.files import Outputs
 from lshdup.cli.printing import make_target
 from lshdup.params import BandParams, SketchParams
+from lshdup.utils.messages import significant
 
 if TYPE_CHECKING:
     from lshdup.lsh.band_plan import BandPlan
@@ -93,7 +94,8 @@ def _curve(plan: "BandPlan") -> "Iterator[tuple[Cell, ...]]":
     from lshdup.lsh.band_plan import collision_probability
 
     for s in (tenth / 10 for tenth in range(1, 11)):
-        yield s, collision_probability(s, plan.bands, plan.rows), plan.bands * s**plan.rows
+        chance = collision_probability(s, plan.bands, plan.rows)
+        yield s, significant(chance), significant(plan.bands * s**plan.rows)
 
 
 def _shapes(perms: int, plan: "BandPlan", lower: list[float]) -> "Iterator[tuple[Cell, ...]]":
@@ -101,7 +103,8 @@ def _shapes(perms: int, plan: "BandPlan", lower: list[float]) -> "Iterator[tuple
     from lshdup.lsh.band_plan import collision_probability, half_point, half_point_estimate
 
     for b, r in dict.fromkeys((perms // r, r) for r in range(1, perms + 1)):
-        miss = 1.0 - collision_probability(plan.threshold, b, r)
-        candidates = [collision_probability(s, b, r) for s in lower]
+        figures = [half_point(b, r), half_point_estimate(b, r)]
+        figures.append(1.0 - collision_probability(plan.threshold, b, r))
+        figures += [collision_probability(s, b, r) for s in lower]
         chosen = "chosen" if (b, r) == (plan.bands, plan.rows) else ""
-        yield b, r, half_point(b, r), half_point_estimate(b, r), miss, *candidates, chosen
+        yield b, r, *map(significant, figures), chosen

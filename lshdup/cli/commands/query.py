@@ -12,7 +12,7 @@ from lshdup.cli.conflicts import refuse_with_containment
 from lshdup.cli.console import Console
 from lshdup.cli.findings import say_contract, warn_of_changes
 from lshdup.cli.help import Command
-from lshdup.cli.messages import say_last_run
+from lshdup.cli.messages import describe_rest, say_last_run
 from lshdup.cli.options import (
     band_options,
     check_files_option,
@@ -146,7 +146,9 @@ def _rows(
         if not len(shingles):
             least = collection.shingle.min_tokens
             lack = f"has fewer than {count_of(least, 'token')}" if least else "has no tokens"
-            lack += "" if collection.shingle_filter is None else ", or only common shingles"
+            if collection.shingle_filter is not None:
+                fewest = collection.shingle_filter.params.least_shingles
+                lack += f", or {describe_rest(fewest)}"
             if console.is_check:
                 message = f"{shown} was not checked: it {lack}"
                 console.error(InputError(message, "name a document that holds text"))

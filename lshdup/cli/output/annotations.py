@@ -32,7 +32,7 @@ class Place:
     """A document of an annotation.
 
     name : as in listings.
-    path : the file that it is in, from the current folder.
+    path : the file that it is in, from the top folder of its repository if it is in one.
     lines : of the passage that both documents share; None if they are not known.
     """
 

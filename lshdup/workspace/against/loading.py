@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -312,8 +313,17 @@ def _adopt_params(request: Request, folder: Path, stored: Collection) -> Request
     assert stored.sketch is not None
     for params in (stored.shingle, stored.sketch):
         check_conflict(str(folder), params, request.given, remedy)
-    given = {**stored.shingle.to_json(), **stored.sketch.to_json(), **request.given}
+    given = {**_definition(stored), **request.given}
     return replace(request, given=given)
+
+
+def _definition(side: Collection) -> dict[str, Any]:
+    """Return the parameters that the sets and signatures of both sides must have."""
+    assert side.sketch is not None
+    definition = {**side.shingle.to_json(), **side.sketch.to_json()}
+    if side.shingle_filter is not None:
+        definition["least_shingles"] = side.shingle_filter.params.least_shingles
+    return definition
 
 
 def _read_other(
@@ -325,8 +335,7 @@ def _read_other(
     samples: bool,
 ) -> Side:
     """Read OTHER with the parameters of DOCS, but without their patterns."""
-    assert here.sketch is not None
-    given = {**request.given, **here.shingle.to_json(), **here.sketch.to_json()}
+    given = {**request.given, **_definition(here)}
     files = replace(request.files, include=(), exclude=())
     wanted = replace(
         request,

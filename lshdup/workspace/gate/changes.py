@@ -1,7 +1,9 @@
-"""Documents that have changed since a commit, as git says."""
+"""Documents that have changed since a commit, and when documents have changed, as git says."""
 
 import os
 import subprocess
+from collections.abc import Collection
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +13,45 @@ from lshdup.errors import InputError
 from lshdup.utils.messages import printable
 from lshdup.workspace.against.shared import files_of, resolve_files
 
+#: Files that git is asked about by their names; of more, it lists all that have ever changed.
+_FEW_FILES = 1000
+
+#: The time of a change that is in no commit.
+_NOW = np.iinfo(np.int64).max
+
 #: Variables that a hook of git has, and that name another repository than the one of a folder.
 _OF_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
+
+
+def find_repository(folder: bytes) -> bytes | None:
+    """Return the top folder of the repository that a real path is in; None if it is in none."""
+    while not os.path.lexists(os.path.join(folder, b".git")):  # noqa: PTH118 (bytes path)
+        folder, below = os.path.dirname(folder), folder  # noqa: PTH120 (bytes path)
+        if folder == below:
+            return None
+    return folder
+
+
+def find_change_times(documents: DocumentList, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return when the files of documents changed last, in nanoseconds: int64 array of shape (n,).
+
+    In a repository git knows; elsewhere, and if git fails, it is the time of the file.
+
+    wanted : bool array of shape (n,); the time of other documents is 0.
+    """
+    files, times = files_of(documents), documents.mtimes * wanted
+    numbers = set(files[wanted].tolist())
+    newest = np.zeros(int(files.max(initial=0)) + 1, np.int64)
+    by_top: dict[bytes, dict[bytes, int]] = {}
+    for path, number in resolve_files(documents):
+        top = find_repository(os.path.dirname(path)) if number in numbers else None  # noqa: PTH120
+        if top is not None:
+            by_top.setdefault(top, {})[path] = number
+    for top, paths in by_top.items():
+        with suppress(InputError):
+            for path, time in Changes("HEAD").find_times(top, paths).items():
+                newest[paths[path]] = time
+    return np.where(wanted & (newest[files] > 0), newest[files], times)
 
 
 class Changes:
@@ -69,23 +108,42 @@ class Changes:
     def _find_repository(self, folder: bytes) -> bytes:
         """Return the top folder of the repository that a real path is in."""
         if folder not in self._repositories:
-            above = os.path.dirname(folder)  # noqa: PTH120 (bytes path)
-            if os.path.lexists(os.path.join(folder, b".git")):  # noqa: PTH118 (bytes path)
-                self._repositories[folder] = folder
-            elif above == folder:
+            top = find_repository(folder)
+            if top is None:
                 message = f"--changed-since {self._ref}: a document is in no repository of git"
                 raise InputError(message, "name documents of one, or leave the option out")
-            else:
-                self._repositories[folder] = self._find_repository(above)
+            self._repositories[folder] = top
         return self._repositories[folder]
 
-    def _ask(self, top: bytes, remedy: str, *words: str) -> bytes:
+    def find_times(self, top: bytes, paths: Collection[bytes]) -> dict[bytes, int]:
+        """Return when these files of a repository changed last, in nanoseconds.
+
+        That is the time of a commit. A file that is not as it is in HEAD has changed after all.
+
+        Errors: InputError if git fails, or there is no commit yet.
+        """
+        changed = self.in_repository(top)
+        times = {path: _NOW for path in paths if path in changed}
+        names = {os.path.relpath(path, top): path for path in paths if path not in times}
+        which: list[str | bytes] = ["--", *names] if len(names) <= _FEW_FILES else []
+        options = ("--format=//%ct", "--name-only", "-z", "--no-renames")
+        listed = self._ask(top, "", "log", *options, *which) if names else b""
+        time = 0
+        for text in listed.split(b"\0"):
+            name = text.removeprefix(b"\n")
+            if text.startswith(b"//"):  # no name begins like this
+                time = int(text[2:]) * 10**9
+            elif name in names:
+                times.setdefault(names[name], time)
+        return times
+
+    def _ask(self, top: bytes, remedy: str, *words: str | bytes) -> bytes:
         """Return what a command of git prints that only reads."""
         environment = {name: value for name, value in os.environ.items() if name not in _OF_HOOKS}
         environment["GIT_OPTIONAL_LOCKS"] = "0"
         try:
             process = subprocess.run(
-                [b"git", b"-C", top, *map(os.fsencode, words)],
+                [b"git", b"--literal-pathspecs", b"-C", top, *map(os.fsencode, words)],
                 capture_output=True,
                 check=False,
                 env=environment,
@@ -95,6 +153,6 @@ class Changes:
             raise InputError(message, "install git, or leave the option out") from None
         if process.returncode:
             said = printable(process.stderr.decode("utf-8", "replace").strip().partition("\n")[0])
-            message = f"--changed-since {self._ref}: git {words[0]} failed in {printable(top)}"
+            message = f"--changed-since {self._ref}: git {words[0]!s} failed in {printable(top)}"
             raise InputError(message + (f": {said}" if said else ""), remedy)
         return process.stdout

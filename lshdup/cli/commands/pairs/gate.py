@@ -68,20 +68,20 @@ class Gate:
         import numpy as np
 
         tests: list[Callable[[Any, Any], Any]] = []
-        is_new, about, after = np.zeros(len(listing.prints.text_prints), bool), "", ""
+        n, about, after = len(listing.prints.text_prints), "", ""
+        changed, is_unknown = np.zeros(n, bool), np.zeros(n, bool)
         if self._since is not None:
             from lshdup.workspace.gate.changes import Changes
 
-            changed, here = is_new.copy(), listing.lists[0]
+            here = listing.lists[0]
             changed[: len(here)] = (self._changes or Changes(self._since)).find(here)
             tests.append(lambda left, right: changed[left] | changed[right])
-            is_new |= changed
             count = count_of(int(changed.sum()), "document")
             about = f"; {count} changed since {self._since}"
         if self._path is not None:
             review, after = self._hold_against(session, self._path, listing)
             tests.append(review.is_new)
-            is_new |= ~review.is_known
+            is_unknown = ~review.is_known
         if not tests:
             return listing
 
@@ -91,7 +91,16 @@ class Gate:
                 if keep.any():
                     yield tuple(column[keep] for column in piece)
 
-        total, named = 0, np.zeros(len(is_new), bool)
+        def find_times() -> Any:
+            if self._since is not None:
+                return 2 * changed + is_unknown
+            from lshdup.workspace.gate.changes import find_change_times
+
+            ends = np.cumsum([0, *map(len, listing.lists)])
+            parts = zip(listing.lists, np.split(is_unknown & named, ends[1:-1]), strict=True)
+            return np.concatenate([find_change_times(*part) for part in parts])
+
+        total, named = 0, np.zeros(n, bool)
         for left, right, *_ in pieces():
             total += len(left)
             named[left] = named[right] = True
@@ -99,7 +108,7 @@ class Gate:
             f"{total:,} of {count_of(listing.total, 'pair')} new{about}{after}"
         )
         return replace(
-            listing, total=total, documents=np.flatnonzero(named), pieces=pieces, is_new=is_new
+            listing, total=total, documents=np.flatnonzero(named), pieces=pieces, times=find_times
         )
 
     def _hold_against(

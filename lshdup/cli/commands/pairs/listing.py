@@ -33,7 +33,8 @@ class Listing:
     names : returns the names of an ascending int64 array of documents.
     prints : fingerprints of the documents.
     shingle : how they are cut into tokens.
-    is_new : bool array of shape (n,), the documents that a gate takes for new; None without one.
+    times : returns an integer array of shape (n,): of a pair, the document with the larger one is
+        new or has changed, as far as a gate knows; None without a gate.
     """
 
     total: int
@@ -43,7 +44,7 @@ class Listing:
     names: "Callable[[NDArray[np.int64]], list[bytes]]"
     prints: "Prints"
     shingle: "ShingleParams"
-    is_new: "NDArray[np.bool_] | None" = None
+    times: "Callable[[], NDArray[np.int64]] | None" = None
 
 
 def print_listing(
@@ -81,15 +82,16 @@ def _find(
     from lshdup.cli.output.annotations import Annotation, Place, describe_likeness
     from lshdup.report.shared_passage import PassageFinder
 
-    finder, is_new = PassageFinder(listing.lists, listing.shingle), listing.is_new
+    finder = PassageFinder(listing.lists, listing.shingle)
+    times = None if listing.times is None else listing.times()
     texts = listing.prints.text_prints
     pairs = (pair for piece in listing.pieces() for pair in zip(*map(list, piece[:2]), strict=True))
     rows = (row for piece in pieces for row in zip(*piece, strict=True))
     for pair, row in zip(pairs, rows, strict=True):
         numbers = dict(zip(columns, row, strict=True))
         named = [(int(number), numbers.pop(side)) for number, side in zip(pair, "ab", strict=True)]
-        # The annotated document is the new one; of two that are, the second one.
-        if is_new is None or is_new[pair[1]] or not is_new[pair[0]]:
+        # The annotated document is the newer one; of two that may be, the second one.
+        if times is None or times[pair[1]] >= times[pair[0]]:
             named.reverse()
         (here, here_name), (other, other_name) = named
         found = finder.find(here, other)
@@ -106,9 +108,20 @@ def _find(
 
 
 def _path(lists: "Sequence[DocumentList]", document: int) -> bytes:
-    """Return the file of a document as typed from the current folder."""
+    """Return the file of a document from the top folder of its repository.
+
+    In no repository, the path is as typed from the current folder.
+    """
     from lshdup.documents.document_list import find_in_lists, typed_name
+    from lshdup.workspace.gate.changes import find_repository
 
     documents, number = find_in_lists(lists, document)
     path = documents.path(number)
+    folder, name = os.path.split(path)
+    folder = os.path.realpath(folder or b".")
+    # A repository within the one of the current folder is a part of that one.
+    for start in (os.path.realpath(b"."), folder):
+        top = find_repository(start)
+        if top is not None and os.path.commonpath([top, folder]) == top:
+            return os.path.relpath(os.path.join(folder, name), top)  # noqa: PTH118 (bytes path)
     return typed_name(os.path.relpath(path) if documents.home else path)
