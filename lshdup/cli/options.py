@@ -191,7 +191,7 @@ memory_option = option(
     type=Size(least=LEAST_LIMIT),
     metavar="BYTES",
     show_default="a quarter of it",
-    help="Bytes that arrays may take, like 2GB; the rest of a run is on top.",
+    help="Bytes to plan for arrays, like 2GB.",
 )
 
 
