@@ -42,15 +42,15 @@ def stores(run, tmp_path):
     rows = [json.dumps({"text": f"{text}{number}"}) for number in range(3)]
     (tmp_path / "d/r.jsonl").write_text("\n".join([*rows, "broken", ""]))
     for store, *commands in (
-        ("a", "pairs d -t 0.5", "clusters -t 0.5", "passages d --least 5",
+        ("one", "pairs d -t 0.5", "clusters -t 0.5", "passages d --least 5",
          "pairs -t 0.5 --measure containment"),
-        ("b", "shingle d --template t.txt", "index d --template t.txt"),
-        ("c", "index d --text-field text"),
-        ("d", "shingle d"),
+        ("two", "shingle d --template t.txt", "index d --template t.txt"),
+        ("rows", "index d --text-field text"),
+        ("sets", "shingle d"),
     ):  # fmt: skip
         for words in commands:
-            run(*words.split(), "-q", "--store", store, code=2 if store == "c" else 0)
-    return [tmp_path / store for store in "abcd"]
+            run(*words.split(), "-q", "--store", store, code=2 if store == "rows" else 0)
+    return [tmp_path / store for store in ("one", "two", "rows", "sets")]
 
 
 def test_every_member_of_every_artifact_is_in_the_table(stores):
