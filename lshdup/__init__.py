@@ -1,25 +1,29 @@
 """lshdup finds near-duplicate documents: shingles, MinHash signatures, banded LSH, verified pairs.
 
-The classes of the Python interface are imported when they are first used, so that ``lshdup --help``
-stays light.
+What it has is imported when it is first used: the command ``lshdup`` handles Ctrl-C only behind
+this module, and ``lshdup --help`` stays light.
 """
 
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False  # Type checkers know the name; typing takes as long as Python to import.
+if TYPE_CHECKING:
+    from typing import Any
 
-from lshdup.version import __version__
+    from lshdup.api import LSH, MinHash, NearDuplicates
+    from lshdup.version import __version__
 
 __all__ = ["LSH", "MinHash", "NearDuplicates", "__version__"]
 
-if TYPE_CHECKING:
-    from lshdup.api import LSH, MinHash, NearDuplicates
-
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return __all__
 
 
-def __getattr__(name: str) -> Any:
-    if name in ("LSH", "MinHash", "NearDuplicates"):
+def __getattr__(name: str) -> "Any":
+    if name == "__version__":
+        from lshdup.version import __version__
+
+        return __version__
+    if name in __all__:
         from lshdup import api
 
         return getattr(api, name)

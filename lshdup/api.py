@@ -17,7 +17,7 @@ from lshdup.collection.collect import collect, sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
 from lshdup.collection.from_texts import collect_texts
-from lshdup.collection.keywords import OF_PAIRS, Options, is_filtered, jobs_of, params_of
+from lshdup.collection.keywords import Options, in_keywords, is_filtered, jobs_of, params_of
 from lshdup.documents.finding import find_documents
 from lshdup.documents.preference import preference
 from lshdup.errors import InputError, ParameterError
@@ -43,13 +43,14 @@ class MinHash:
     Parameters
     ----------
     documents : folder or file to read (as for `lshdup pairs`); or texts in memory:
-        a mapping of names to texts, or an iterable of texts, whose names are "0", "1", ….
+        a mapping of names to texts, or an iterable of texts, whose names are "0", "1", …; of a
+        Series of pandas its index has the names.
     num_permutations : K, rows of a signature. The standard error of an estimate is
         sqrt(s (1 - s) / K).
     options : see `lshdup.api.Options`.
 
     Errors: InputError if the path does not exist or holds no documents, or if a text is no str;
-    ParameterError for an unknown keyword, or a parameter outside its domain.
+    ParameterError for an unknown keyword, a value of another type, or outside its domain.
 
     >>> texts = {"a": "the cat sat on the mat", "b": "the cat sat on the mat today", "c": "else"}
     >>> minhash = MinHash(texts, 256, k=2)
@@ -67,7 +68,8 @@ class MinHash:
     def __init__(
         self, documents: Documents, num_permutations: int = 128, **options: Unpack[Options]
     ) -> None:
-        self._hold(_collect(documents, params_of(num_permutations, options), options))
+        with in_keywords():
+            self._hold(_collect(documents, params_of(num_permutations, options), options))
 
     @classmethod
     def of_collection(cls, collection: Collection) -> Self:
@@ -191,12 +193,22 @@ class NearDuplicates:
         measure: str = PairParams().measure,
         **options: Unpack[Options],
     ) -> None:
-        pairs = PairParams(measure=measure)
-        bands = BandParams(threshold, recall, bands=num_bands or 0)
-        is_banded = measure == "jaccard"
-        self.plan = band_plan.plan_bands(num_permutations, bands) if is_banded else None
-        self.threshold, self._jobs = threshold, jobs_of(options)
-        params = replace(params_of(num_permutations, options, OF_PAIRS), bands=bands, pairs=pairs)
+        with in_keywords():
+            own = {
+                "num_bands": (int | None, num_bands),
+                "threshold": (float, threshold),
+                "recall": (float, recall),
+                "measure": (str, measure),
+            }
+            params = params_of(num_permutations, options, own)
+            pairs = PairParams(measure=measure)
+            bands = BandParams(threshold, recall, bands=num_bands or 0)
+            is_banded = measure == "jaccard"
+            self.plan = band_plan.plan_bands(num_permutations, bands) if is_banded else None
+            self._find(documents, replace(params, bands=bands, pairs=pairs), options)
+
+    def _find(self, documents: Documents, params: Params, options: Options) -> None:
+        self.threshold, self._jobs = params.bands.threshold, jobs_of(options)
         self._named = [os.fsencode(documents)] if isinstance(documents, str | os.PathLike) else []
         in_one_pass = not is_filtered(options) and params.sketch.scheme != "linear"
         source = (in_one_pass and self._named) or _collect(documents, params, options)

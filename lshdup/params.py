@@ -38,10 +38,11 @@ def _check_choice(option: str, value: str, choices: Collection[str]) -> None:
 
 def check_share(ok: bool, value: float, option: str, domain: str) -> None:
     """Raise ParameterError if a share is outside its domain; suggest what a percentage would be."""
+    typed = repr(float(value)).removesuffix(".0")  # All digits: 1.0000001 is not 1.
     _check(
         ok,
-        f"{option} is {value:g}; it must be {domain}",
-        f"if {value:g} % is meant, write {value / 100:.12g}" if 1 < value <= 100 else "",
+        f"{option} is {typed}; it must be {domain}",
+        f"if {typed} % is meant, write {value / 100:.12g}" if 1 < value <= 100 else "",
     )
 
 

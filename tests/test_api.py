@@ -152,7 +152,7 @@ def test_sequences_and_errors(tmp_path):
     with pytest.raises(ParameterError, match="bands"):
         lshdup.LSH(np.zeros((4, 1), np.uint32), ["a"], 5)
     assert not hasattr(lshdup, "nothing")
-    assert set(lshdup.__all__) <= set(dir(lshdup))
+    assert dir(lshdup) == sorted(lshdup.__all__)
 
 
 @pytest.mark.parametrize("made", [lshdup.MinHash, lshdup.NearDuplicates])
@@ -171,6 +171,58 @@ def test_what_is_not_known_is_refused(made):
         made(["a", None])
     with pytest.raises(InputError, match="the name of document 7 is int, not str"):
         made({7: "a"})
+
+
+class Series(list):
+    """What a Series of pandas has: an index, and values."""
+
+    def keys(self):
+        return ["x", 7]
+
+
+class Table(dict):
+    columns = ("text",)
+
+
+def test_a_series_gives_names_and_a_table_is_refused():
+    found = lshdup.NearDuplicates(Series(["one two three four"] * 2))
+    assert found.pairs() == [("x", "7", 1.0)]
+    for given, said in (
+        (Table(text=["one two three four"] * 2), "documents are given as a table"),
+        (b"one", "documents are given as bytes"),
+        (None, "documents are given as NoneType"),
+        ({"a": "x \ud800"}, "the text of document 'a' cannot be UTF-8"),
+        ({"a\ud800": "x"}, r"the name of document 'a\\ud800' cannot be UTF-8"),
+    ):
+        with pytest.raises(InputError, match=said):
+            lshdup.NearDuplicates(given)
+
+
+@pytest.mark.parametrize(
+    ("keyword", "value", "said"),
+    [
+        ("k", 2.5, "k is 2.5; it must be a whole number, or None"),
+        ("k", 0, "k is 0; it must be at least 1"),
+        ("k", True, "k is True; it must be a whole number, or None"),
+        ("threshold", 1.5, "threshold is 1.5; it must be above 0 and at most 1"),
+        ("threshold", "0.5", "threshold is '0.5'; it must be a number"),
+        ("num_permutations", 0, "num_permutations is 0; it must be from 1 to "),
+        ("num_bands", -1, "num_bands is -1; it must be at least 1"),
+        ("min_tokens", -1, "min_tokens is -1; it must be from 0 to "),
+        ("ignore_common", 5.5, "ignore_common is 5.5; it must be a share"),
+        ("bag", "yes", "bag is 'yes'; it must be True or False"),
+        ("jobs", -1, "jobs is -1; it must be at least 1"),
+        ("templates", "a b", "templates is 'a b'; it must be a list of str"),
+        ("nonsense", 1, "'nonsense' is no keyword here"),
+    ],
+)
+def test_errors_speak_of_keywords(keyword, value, said):
+    with pytest.raises(ParameterError) as refused:
+        lshdup.NearDuplicates(TEXTS, **{keyword: value})
+    assert str(refused.value).startswith(said)
+    assert refused.value.message == str(refused.value)
+    assert "--" not in refused.value.message + refused.value.hint
+    assert keyword != "nonsense" or "recall, measure" in refused.value.hint
 
 
 def test_names_of_a_list():

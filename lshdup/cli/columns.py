@@ -162,7 +162,7 @@ COMMANDS = {
 _NOTES = {
     "pairs-containment": "relation with --against",
     "pairs-histogram": "the last three unless --examples 0",
-    "passages": "text in the first row of each; whole in json and jsonl",
+    "passages": "text in the first row of each; whole but in tables and tsv",
     "query": "query if several DOC are asked for, or in json",
     "query-containment": "query likewise",
     "shingle": "removed if --template or --ignore-common is in force",

@@ -103,7 +103,7 @@ def say_plan(console: Console, plan: "JoinPlan") -> None:
     needed, memory = (f"{size / (1 << 20):,.0f} MB" for size in (plan.needed, plan.memory))
     samples = plan.samples
     if samples is None:
-        console.say(f"all sets are joined exactly, in at most {needed} of memory")
+        console.say(f"all sets are joined exactly; the arrays of the join take at most {needed}")
         return
     if samples.floor == 1:
         console.say(

@@ -4,11 +4,13 @@ Every command is a module of commands/. Heavy imports happen inside the function
 """
 
 import contextlib
+import errno
 import gc
 import importlib
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -18,6 +20,7 @@ from lshdup.cli.console import INTERRUPTED, OK, TROUBLE, Console, close_stdout
 from lshdup.errors import LshdupError
 from lshdup.utils.atomic import describe_kept, remove_own_temporary_files
 from lshdup.utils.messages import printable
+from lshdup.utils.system import address_space
 from lshdup.version import __version__
 
 
@@ -129,6 +132,9 @@ def _explain(error: Exception) -> LshdupError:
     """Return what a user is told about an error; the traceback of a defect is printed before."""
     if isinstance(error, LshdupError):
         return error
+    if (limit := address_space()) and _may_lack_memory(error):
+        message = f"not enough memory: this process may take {limit >> 20:,} MB of addresses"
+        return LshdupError(message, "raise the limit, as `ulimit -v` shows it")
     if isinstance(error, MemoryError):
         hint = "use fewer --perms, or fewer documents at a time"
         return LshdupError(f"not enough memory: {error}", hint)
@@ -137,6 +143,8 @@ def _explain(error: Exception) -> LshdupError:
         hint = "raise the limit, as `ulimit -u` shows it, or end some; --jobs 1 needs the fewest"
         return LshdupError("no further thread or process can be started here", hint)
     if isinstance(error, OSError):  # that no stage handles: a full disk under stdout, for instance
+        if isinstance(error, FileNotFoundError) and _is_folder_gone():
+            return LshdupError("the current folder is gone", "change to a folder that is there")
         where = f": {error.filename}" if error.filename else ""
         return LshdupError(f"{error.strerror or error}{where}")
     if isinstance(error, ModuleNotFoundError) and error.name == "numba":
@@ -149,29 +157,42 @@ def _explain(error: Exception) -> LshdupError:
     return LshdupError("this is a defect of lshdup", "please report the lines above")
 
 
+def _is_folder_gone() -> bool:
+    try:
+        return not Path.cwd()
+    except FileNotFoundError:
+        return True
+
+
+def _may_lack_memory(error: Exception) -> bool:
+    """Return whether an error may be one of memory: libraries and threads take much of it."""
+    is_missing = isinstance(error, ModuleNotFoundError)
+    is_thread = isinstance(error, BlockingIOError) or "can't start new thread" in error.args
+    is_library = isinstance(error, ImportError) or (isinstance(error, OSError) and not error.errno)
+    is_full = isinstance(error, OSError) and error.errno == errno.ENOMEM
+    return isinstance(error, MemoryError) or is_thread or is_full or (is_library and not is_missing)
+
+
 def _show(lines: str) -> None:
     for line in lines.splitlines():
         sys.stderr.write(f"{printable(line.expandtabs())}\n")
 
 
 def program() -> NoReturn:
-    """Run the command line and end the process at once.
+    """Run the command line and end the process at once. `lshdup.__main__` handled Ctrl-C so far.
 
     Python's own clean-up of all objects would take as long as a query does. `open_session` turns
     the garbage collector on again: what is imported before is no garbage.
     """
     gc.disable()
     try:
-        # A shell may have set SIGINT to be ignored.
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             signal.signal(signal.SIGINT, _end_interrupted)
         main()
     except SystemExit as done:
         # All is printed: an interrupt must not change the exit code any more.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         os._exit(done.code if isinstance(done.code, int) else OK)
-    except KeyboardInterrupt:  # before the handler was there
-        _end_interrupted(signal.SIGINT, None)
     os._exit(OK)
 
 

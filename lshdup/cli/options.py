@@ -191,7 +191,7 @@ memory_option = option(
     type=Size(least=LEAST_LIMIT),
     metavar="BYTES",
     show_default="a quarter of it",
-    help="Most memory to plan for, like 2GB.",
+    help="Bytes to plan for arrays, like 2GB.",
 )
 
 

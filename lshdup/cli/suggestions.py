@@ -7,16 +7,18 @@ import click
 
 from lshdup.cli.commands import COMMANDS
 from lshdup.errors import ParameterError
-from lshdup.utils.messages import did_you_mean, quote_command
+from lshdup.utils.messages import did_you_mean, quote_command, quoted
 
 #: Names that other programs have for commands.
-_OTHER_WORDS = {
+_OTHER_COMMANDS = {
     "compare": "show",
     "dedup": "clusters",
     "dedupe": "clusters",
     "diff": "show",
+    "dupes": "pairs",
     "duplicates": "pairs",
     "find": "pairs",
+    "group": "clusters",
     "groups": "clusters",
     "hash": "signatures",
     "scan": "pairs",
@@ -24,39 +26,61 @@ _OTHER_WORDS = {
     "similar": "query",
 }
 
-#: Words that other programs have for options of the same meaning; "" is what lshdup always does.
-_SAME_OPTIONS = {
-    "--num-perm": "--perms",
-    "--num-hashes": "--perms",
-    "--ngram": "--shingle-size",
-    "--ngram-size": "--shingle-size",
-    "--num-bands": "--bands",
-    "--rows-per-band": "--rows",
-    "--threads": "--jobs",
-    "--num-proc": "--jobs",
-    "--workers": "--jobs",
-    "--json": "--format=json",
-    "--csv": "--format=csv",
-    "--column": "--text-field",
-    "--field": "--text-field",
-    "--text-key": "--text-field",
-    "--similarity": "--threshold",
-    "--similarity-threshold": "--threshold",
-    "-r": "",
-    "--recursive": "",
+_ALWAYS = ""  # what lshdup always does
+_DELETE = "lshdup deletes and moves nothing; `lshdup clusters --emit drop` lists what can go"
+_MOST = "--max-rows N cuts a table, and `| head -n N` any listing"
+_SIZES = "--max-bytes N leaves out larger files, --min-tokens N texts of fewer words"
+
+#: Options of other programs: the option of the same meaning, which takes their place where the
+#: command has it, or None; and what does their work where it has not.
+_OTHER_OPTIONS: dict[str, tuple[str | None, str]] = {
+    "--num-perm": ("--perms", ""),
+    "--num-hashes": ("--perms", ""),
+    "--ngram": ("--shingle-size", ""),
+    "--ngram-size": ("--shingle-size", ""),
+    "--num-bands": ("--bands", ""),
+    "--rows-per-band": ("--rows", ""),
+    "--threads": ("--jobs", ""),
+    "--num-proc": ("--jobs", ""),
+    "--workers": ("--jobs", ""),
+    "--json": ("--format=json", ""),
+    "--csv": ("--format=csv", ""),
+    "--print0": ("--null", ""),
+    "--column": ("--text-field", ""),
+    "--field": ("--text-field", ""),
+    "--text-key": ("--text-field", ""),
+    "--similarity": ("--threshold", ""),
+    "--similarity-threshold": ("--threshold", ""),
+    "--min-similarity": ("--threshold", ""),
+    "--reference": ("--against", "`lshdup pairs DOCS --against OTHER` compares with other texts"),
+    "--no-cache": ("--no-store", ""),
+    "--ignore": ("--exclude", ""),
+    "--glob": (None, "--include PATTERN takes only such files, --exclude PATTERN all others"),
+    "--ext": (None, "--include '*.txt' takes the files with one ending"),
+    "--min-size": (None, _SIZES),
+    "--max-size": (None, _SIZES),
+    "--min-length": ("--least", "--min-tokens N leaves out documents of fewer than N tokens"),
+    "--keep-newest": ("--keep=newest", "`lshdup clusters DOCS --keep newest` says what to keep"),
+    "--top": (None, _MOST),
+    "--limit": (None, _MOST),
+    "-n": (None, _MOST),
+    "--html": (None, "`lshdup report DOCS -o report.html` makes a page"),
+    "--passages": (None, "`lshdup report --differences N` shows where N pairs differ"),
+    "--measure": (
+        None,
+        "it is of pairs, query and show: groups by containment would chain all pages that hold one "
+        "template",
+    ),
+    "--delete": (None, _DELETE),
+    "--move": (None, _DELETE),
+    "--dry-run": (None, "leave it out: lshdup never changes or deletes a document"),
+    "-r": (_ALWAYS, "leave it out: folders are read to any depth"),
+    "--recursive": (_ALWAYS, "leave it out: folders are read to any depth"),
 }
 
-#: What does the work of options that other programs have.
-_OTHER_OPTIONS = {
-    "-r": "leave it out: folders are read to any depth",
-    "--dry-run": "leave it out: lshdup never changes or deletes a document",
-    "--ext": "--include '*.txt' takes the files with one ending",
-    "--min-length": "--min-tokens N leaves out documents of fewer than N tokens",
-    "--measure": "it is of pairs, query and show: groups by containment would chain all pages that "
-    "hold one template",
-    "--passages": "`lshdup report --differences N` shows where N pairs differ",
-    "--delete": "lshdup deletes nothing; `lshdup clusters --emit drop` lists the files that can go",
-}
+#: How like an option or a command a word must be that is taken for a slip of the keyboard: of less
+#: alike words, many mean something else.
+_ALIKE = 0.75
 
 
 def unknown_command(words: list[str]) -> ParameterError:
@@ -67,12 +91,13 @@ def unknown_command(words: list[str]) -> ParameterError:
     word, *rest = words
     exists = os.path.lexists(word)
     question = did_you_mean(
-        _OTHER_WORDS.get(word.casefold(), word),
+        _OTHER_COMMANDS.get(word.casefold(), word),
         COMMANDS,
         lambda command: quote_command("lshdup", command, *rest),
+        _ALIKE,
     )
     if question and not (exists and "/" in word):
-        return ParameterError(f"{word!r} is no command", question)
+        return ParameterError(f"{quoted(word)} is no command", question)
     if exists or "/" in word:
         what = (
             ("a folder" if os.path.isdir(word) else "a file")
@@ -80,11 +105,11 @@ def unknown_command(words: list[str]) -> ParameterError:
             else "the name of a file or folder"
         )
         return ParameterError(
-            f"{word!r} is {what}, and no command is before it",
+            f"{quoted(word)} is {what}, and no command is before it",
             f"run {quote_command('lshdup', 'pairs', *words)}",
         )
     return ParameterError(
-        f"{word!r} is no command",
+        f"{quoted(word)} is no command",
         "`lshdup --help` lists the commands; if it is a folder: "
         + quote_command("lshdup", "pairs", *words),
     )
@@ -103,8 +128,13 @@ def translate_error(error: click.ClickException) -> ParameterError:
     if isinstance(error, click.NoSuchOption):
         message = f"there is no option {error.option_name}"
         hint = (
-            _OTHER_OPTIONS.get(error.option_name)
-            or did_you_mean(error.option_name, error.possibilities or ())
+            _OTHER_OPTIONS.get(error.option_name, (None, ""))[1]
+            or did_you_mean(
+                error.option_name.lstrip("-"),
+                (each.lstrip("-") for each in error.possibilities or ()),
+                "--{}".format,
+                _ALIKE,
+            )
             or hint
         )
     message = re.sub(r"\s+", " ", message).removesuffix(".")
@@ -118,7 +148,7 @@ def translate_option(command: click.Command, words: list[str], error: click.NoSu
 
     words : the options and arguments of the command.
     """
-    name = _SAME_OPTIONS.get(error.option_name)
+    name, _ = _OTHER_OPTIONS.get(error.option_name, (None, ""))
     known = {option for parameter in command.params for option in parameter.opts}
     if name is None or (name and name.partition("=")[0] not in known):
         return False

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -24,8 +25,20 @@ def collect_texts(
 
     Errors: InputError if a text or a name is no string, or a text cannot be read as a mail or page.
     """
+    given: Any = documents
+    if isinstance(given, bytes) or not isinstance(given, Iterable):
+        message = f"documents are given as {type(given).__name__}"
+        raise InputError(message, "give a path, a mapping of names to texts, or a list of texts")
+    if hasattr(given, "columns"):
+        message = "documents are given as a table"
+        raise InputError(message, "give one of its columns, as in table['text']")
     if isinstance(documents, Mapping):
         names, texts = list(documents.keys()), list(documents.values())
+    elif hasattr(given, "keys"):  # a Series of pandas
+        names, texts = list(map(str, given.keys())), list(given)
+        if len(set(names)) < len(names):
+            message = "two documents have one name in the index of the Series"
+            raise InputError(message, "give its values, or reset its index")
     else:
         texts = list(documents)
         names = [str(at) for at in range(len(texts))]
@@ -34,6 +47,11 @@ def collect_texts(
             if not isinstance(value, str):
                 message = f"the {what} of document {name!r} is {type(value).__name__}, not str"
                 raise InputError(message, f"leave the document out, or give its {what} as str")
+            try:
+                os.fsencode(value) if what == "name" else value.encode()
+            except UnicodeEncodeError as error:
+                message = f"the {what} of document {name!r} cannot be UTF-8: {error.reason}"
+                raise InputError(message, f"leave the document out, or mend its {what}") from None
     read = [_read(name, text, shingle) for name, text in zip(names, texts, strict=True)]
     sets = Shingler(shingle).shingle_texts(read)
     zeros = np.zeros(len(names), np.int64)

@@ -3,7 +3,7 @@
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -34,7 +34,7 @@ from lshdup.utils.arrays import IN_MEMORY, Arrays
 from lshdup.utils.compression import bare_name
 from lshdup.utils.forms import PAGE_ENDINGS
 from lshdup.utils.mailbox import is_mailbox_file
-from lshdup.utils.messages import count_of
+from lshdup.utils.messages import count_of, join_names, printable
 from lshdup.utils.ragged import StringTable
 
 #: Suggestions are made for so many names that do not exist.
@@ -151,6 +151,7 @@ class Finder:
         """
         if self.params.max_depth:  # the deepest first, whose folders are entered further down
             arguments = sorted(arguments, key=lambda each: -os.path.realpath(each).count(b"/"))
+        arguments = list(arguments)
         missing = [missed for argument in arguments if (missed := self._add(argument)) is not None]
         self._follow_links()
         if missing and not self._found:
@@ -164,7 +165,7 @@ class Finder:
         for line in self._selection.warnings(self._met):
             self.warn(line)
         if not self.id_lists:
-            self._say_unused_options(files.names)
+            self._say_unused_options(files.names, arguments)
         return files
 
     def _add(self, argument: bytes) -> Skipped | None:
@@ -356,14 +357,18 @@ class Finder:
         if kind != Kind.FILE and not self.id_lists:
             self.records[name] = kind
 
-    def _say_unused_options(self, names: StringTable) -> None:
-        """Say which files could have been taken for their records, and which options do nothing."""
+    def _say_unused_options(self, names: StringTable, arguments: Sequence[bytes]) -> None:
+        """Say which files could have been taken for their records, and which options do nothing.
+
+        arguments : one side of a comparison; there may be records on the other.
+        """
         self._say_closed_archives(names)
         if self.params.text_field or self.params.id_field:
             option = "--text-field" if self.params.text_field else "--id-field"
             may_name_mails = self.params.id_field.lower() == MESSAGE_ID and option == "--id-field"
             if not may_name_mails and not any(kind.is_row for kind in self.records.values()):
-                self.say(f"{option} had no effect: no JSON Lines, CSV or Parquet file was met")
+                where = join_names(map(printable, arguments), 3)
+                self.say(f"{option} has no effect on {where}: no JSON Lines, CSV or Parquet file")
             return
         met = 0
         if may_end(names, (b".jsonl", b".ndjson")):

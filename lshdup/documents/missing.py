@@ -8,7 +8,7 @@ from itertools import islice
 from lshdup.documents.patterns import GLOB
 from lshdup.errors import InputError
 from lshdup.skipped import Skipped
-from lshdup.utils.messages import did_you_mean
+from lshdup.utils.messages import did_you_mean, quoted
 
 #: A name that is nearly the missing one is looked for among so many names of its folder.
 _FEW_NAMES = 1000
@@ -37,7 +37,7 @@ def check_named(arguments: Iterable[bytes], what: str, hint: str, *, included: b
 def not_there(missed: Skipped, what: str, hint: str, *, included: bool = True) -> InputError:
     """Return the error for a name that does not exist."""
     return InputError(
-        f"{what}{os.fsdecode(missed.name)!r}: {missed.detail}",
+        f"{what}{quoted(missed.name)}: {missed.detail}",
         perhaps_meant(missed.name, included=included) or hint,
     )
 

@@ -37,6 +37,7 @@ from lshdup.utils.compression import (
     unpack_to,
 )
 from lshdup.utils.forms import declare_mail
+from lshdup.utils.messages import quoted
 from lshdup.utils.ragged import StringTable
 from lshdup.utils.system import pread
 
@@ -223,7 +224,7 @@ class RecordFiles:
                 yield file.fileno()
                 return
             if not can_unpack(head):
-                message = f"{os.fsdecode(path)!r} is packed by zstd, which needs backports.zstd"
+                message = f"{quoted(path)} is packed by zstd, which needs backports.zstd"
                 raise InputError(message, PIP)
             with self._lock:  # Other threads that need the file wait.
                 known = path, _stamp(os.fstat(file.fileno()))

@@ -16,6 +16,7 @@ from lshdup.errors import ParameterError
 from lshdup.evaluation.accuracy import Accuracy, BandAccuracy
 from lshdup.evaluation.timing import Timing
 from lshdup.lsh.band_plan import collision_probability, half_point, half_point_estimate
+from lshdup.utils.atomic import check_writable
 from lshdup.utils.messages import count_of
 
 if TYPE_CHECKING:
@@ -32,13 +33,11 @@ _EXPECTED = "#555555"
 
 
 def check_path(path: Path) -> None:
-    """Raise ParameterError if the figure cannot be made or written, before any work starts."""
+    """Raise ParameterError or InputError before the work if the figure cannot be written."""
     if path.suffix.lower() not in SUFFIXES:
         message = f"--plot {path}: a figure ends in one of {', '.join(SUFFIXES)}"
         raise ParameterError(message, f"for instance --plot {path.stem}.svg")
-    if not path.parent.is_dir():
-        message = f"--plot {path}: there is no folder {path.parent}"
-        raise ParameterError(message, "name a folder that exists")
+    check_writable(path)
     if importlib.util.find_spec("matplotlib") is None:
         message = "--plot needs matplotlib, which is not installed"
         raise ParameterError(message, "pip install 'lshdup[plot]'")

@@ -166,6 +166,7 @@ def read(
 def _read(
     file: IO[bytes], path: Path, kind: str, remedy: str, verify: bool, always: tuple[str, ...]
 ) -> Artifact:
+    file.read(1)  # `zipfile` says of a file that cannot be read that it is no archive.
     with zipfile.ZipFile(file) as archive:
         infos = _list_members(archive)
     # Copy-on-write instead of read-only: kernels are compiled for writable arrays, once.

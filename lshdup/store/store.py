@@ -165,7 +165,7 @@ class Store:
         """Return when an artifact was saved or confirmed, in nanoseconds; 0 if it is missing."""
         try:
             return self.path(kind).lstat().st_mtime_ns
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return 0
 
     def newest(self) -> str:

@@ -156,6 +156,8 @@ def _extract_otherwise(
 
 def _detail(error: BaseException) -> bytes:
     line = str(error).split("\n")[0].removeprefix(f"{type(error).__name__}: ")
+    kind, _, what = line.partition(": ")
+    line = what if kind == what else line
     return line[:_LONGEST_DETAIL].encode("utf-8", "replace")
 
 

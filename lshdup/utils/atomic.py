@@ -228,15 +228,19 @@ def replace_file(path: Path) -> Iterator[BinaryIO]:
     As `Folder.replace`, but a symbolic link stays, and the file that it names is replaced. A pipe
     or a device is written to directly.
 
-    Raises OSError as the file system does; the old file is then untouched.
+    Raises OSError as the file system does, with the name; the old file is then untouched.
     """
-    path = path.resolve()
-    if path.exists() and not path.is_file():
-        with path.open("wb") as direct:
-            yield direct
-        return
-    with Folder(path.parent) as folder, folder.replace(path.name) as file:
-        yield file
+    try:
+        if path.exists() and not path.is_file():  # A pipe may have no other name than this one.
+            with path.open("wb") as direct:
+                yield direct
+            return
+        real = path.resolve()
+        with Folder(real.parent) as folder, folder.replace(real.name) as file:
+            yield file
+    except OSError as error:  # A full disk, for instance, does not say where.
+        error.filename = error.filename or str(path)
+        raise
 
 
 def remove_own_temporary_files() -> None:
@@ -269,8 +273,25 @@ def _umask() -> int:
     return mask
 
 
-def check_writable(path: Path) -> None:
-    """Raise InputError if no file can be written at `path`; for a check before the work."""
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        message = f"{path} cannot be written"
-        raise InputError(message, "name a file in a folder that exists and may be written")
+def check_writable(path: Path, *, folder: bool = False) -> None:
+    """Raise InputError if no file can be written at `path`, which is tried, before the work.
+
+    A pipe is not tried: its reader would take that for the whole of what is written.
+
+    folder : whether `path` may be a folder, in which files are written.
+    """
+    import tempfile  # Imported here to keep the start of every command fast.
+
+    try:
+        if path.exists() and not path.is_file() and not (folder and path.is_dir()):
+            if not path.is_fifo():
+                os.close(os.open(path, os.O_WRONLY | BINARY))
+            return
+        where = path if path.is_dir() else path.resolve().parent
+        with tempfile.TemporaryFile(dir=where, prefix=PREFIX, suffix=SUFFIX):
+            pass
+    except OSError as error:
+        message = f"{path} cannot be written: {error.strerror}"
+        raise InputError(
+            message, "name a file in a folder that exists and may be written"
+        ) from None

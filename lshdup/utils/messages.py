@@ -86,6 +86,15 @@ def _escaped(c: str) -> str:
     return c.encode("unicode_escape").decode("ascii")
 
 
+def quoted(name: bytes | str) -> str:
+    r"""Return a name in quotes, for people.
+
+    >>> quoted("a b"), quoted(b"\xff.txt")
+    ("'a b'", "'\\xff.txt'")
+    """
+    return f"'{printable(name)}'"
+
+
 def decimal(x: float) -> str:
     """Return a number with four places, which looks like 0 or 1 only if it is 0 or 1.
 

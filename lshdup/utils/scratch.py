@@ -2,7 +2,6 @@
 
 import contextlib
 import mmap
-import os
 import tempfile
 from pathlib import Path
 from typing import IO, Any, Self
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from lshdup.errors import InputError
 from lshdup.utils.arrays import Arrays
+from lshdup.utils.messages import quoted
 from lshdup.utils.ragged import RaggedSets, offsets_of
 from lshdup.utils.system import pwrite, release
 from lshdup.utils.temporary import MORE_ROOM, explained, temporary_file, usable_folder
@@ -115,7 +115,7 @@ def write_scratch(
 
 def _unpacking(path: bytes, folder: Path | None) -> contextlib.AbstractContextManager[None]:
     return explained(
-        f"{os.fsdecode(path)!r} cannot be unpacked in {folder or tempfile.gettempdir()}",
+        f"{quoted(path)} cannot be unpacked in {folder or tempfile.gettempdir()}",
         MORE_ROOM,
         NoRoomError,
     )

@@ -4,6 +4,7 @@ Linux has all of them; macOS has no `posix_fallocate`; Windows has none, changes
 that are not opened as binary, and cannot replace a file that is open.
 """
 
+import contextlib
 import errno
 import functools
 import importlib.util
@@ -173,6 +174,16 @@ def is_waiting_pipe(descriptor: int) -> bool:
 def is_stdout(path: str | os.PathLike[str]) -> bool:
     """Return whether the name of an output stands for standard output."""
     return os.fspath(path) in ("-", os.fspath(STDOUT))
+
+
+def address_space() -> int:
+    """Return the bytes of addresses that this process may take; 0 for no limit."""
+    with contextlib.suppress(ImportError):
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        return 0 if limit == resource.RLIM_INFINITY else limit
+    return 0
 
 
 def can_bound_processes() -> bool:

@@ -2,14 +2,14 @@
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lshdup.collection.collect import OnSets
 from lshdup.documents.document_list import DocumentList, typed_name
-from lshdup.documents.records import by_number
+from lshdup.documents.records import by_number, is_archive
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.params import ShingleParams
 from lshdup.skipped import Reason, Skipped, SkippedFile
@@ -20,6 +20,10 @@ from lshdup.utils.memory import default_limit
 from lshdup.utils.messages import count_of
 from lshdup.utils.parallel import Progress, no_progress
 from lshdup.utils.temporary import MORE_ROOM
+
+#: What is said of an archive in a folder that was taken for a document, and could not be one.
+_CLOSED = "an archive; --archives takes the documents in it"
+_UNREAD = (Reason.BINARY, Reason.FORMAT)
 
 #: A run that writes fewer bytes to its store finds out on the way if there is no room.
 _MUCH = 2 << 30
@@ -74,6 +78,7 @@ class RunContext:
         self.say, self.warn, self.detail = say, warn or say, detail
         self.skipped, self.progress = skipped, progress
         self._above = above
+        self._lock: ExitStack | None = None  # Of `locking`, until its block ends.
         #: Makes arrays of a run that may exceed memory; their files are in the store.
         self.arrays = Arrays(memory or default_limit(), lambda: None if read_only else folder)
         self._said: set[str] = set()
@@ -92,6 +97,8 @@ class RunContext:
         skipped = [each.skipped for each in files]
         typed = {typed_name(argument) for argument in named} if skipped else set()
         for each in sorted(skipped, key=lambda each: by_number(each.name)):
+            if each.reason in _UNREAD and is_archive(each.name):
+                each = replace(each, reason=Reason.FORMAT, detail=_CLOSED)
             self.skipped(replace(each, named=each.name in typed))
         if any(each.reason == Reason.FORMAT and is_lacking(each.detail) for each in skipped):
             self.say(f"files that zstd made are not read; {PIP} reads them")
@@ -117,27 +124,41 @@ class RunContext:
             raise ArtifactError(message, f"{MORE_ROOM}, or use fewer --perms")
         self.say_once(f"{self.store.folder} takes {sizes} in this run, of {free / 1e9:.0f} GB free")
 
-    @contextmanager
-    def writing(self) -> Iterator[Store]:
-        """Lock the store for this run alone. Raises ParameterError without a store."""
+    def require_store(self) -> Store:
+        """Return the store. Raises ParameterError if there is none."""
         if self.store is None:
             message = "this step writes an artifact, which --no-store forbids"
             raise ParameterError(message, "leave --no-store out")
-        if self._above not in (None, self.store.folder) and not self.store.folder.exists():
-            self.say(
-                f"a new store, {self.store.folder}, for this folder; {self._above} stays as it is"
-            )
-        with self.store.writing():
-            yield self.store
+        return self.store
+
+    @contextmanager
+    def writing(self) -> Iterator[Store]:
+        """Make the store if it is missing, and lock it for this run alone."""
+        store = self.require_store()
+        if self._above not in (None, store.folder) and not store.folder.exists():
+            self.say(f"a new store, {store.folder}, for this folder; {self._above} stays as it is")
+        with store.writing():
+            yield store
 
     @contextmanager
     def locking(self, *, create: bool) -> Iterator[None]:
-        """Lock the store, if there is one. create : make its folder, as a step with DOCS does."""
-        if self.store is not None and (create or self.store.folder.is_dir()):
-            with self.writing():
-                yield
-        else:
+        """Lock the store, if there is one.
+
+        create : whether the step makes a store that is missing, as one with DOCS does. It is made
+            by `begin`: a run that fails before leaves nothing behind.
+        """
+        with ExitStack() as lock:
+            if self.store is not None and (create or self.store.folder.is_dir()):
+                self._lock = lock
+                lock.callback(setattr, self, "_lock", None)
+                if self.store.folder.exists():
+                    self.begin()
             yield
+
+    def begin(self) -> None:
+        """Make and lock the store, if the step needs that: all that the run names was found."""
+        if self._lock is not None and self.store is not None and not self.store.is_held:
+            self._lock.enter_context(self.writing())
 
     def stage_journal(
         self, stage: str, describe: Callable[[Store], dict[str, Any]]

@@ -40,7 +40,11 @@ if TYPE_CHECKING:
 
 
 def collect_sets(
-    run: RunContext, request: Request, shingle: ShingleParams, keep: Spool | int
+    run: RunContext,
+    request: Request,
+    documents: DocumentList,
+    shingle: ShingleParams,
+    keep: Spool | int,
 ) -> Collection:
     """Collect the unfiltered sets of the documents that a request names.
 
@@ -48,11 +52,11 @@ def collect_sets(
     ----------
     run : state of the run.
     request : names the documents.
+    documents : as `find_named` returns them.
     shingle : parameters of the sets.
     keep : where the sets are: in a spool, or in memory as far as they fit into so many bytes.
 
     """
-    documents = find_named(run, request, shingle)
     return _collect(run, request, documents, shingle, None, keep)
 
 
@@ -115,8 +119,8 @@ def _collect_in_two_passes(
 ) -> Collection:
     """Collect all unfiltered sets, then count the common shingles, filter and sketch."""
     store = run.store
+    documents = find_named(run, request, shingle)
     with Spool(store.folder) if store is not None else nullcontext() as spool:
-        documents = find_named(run, request, shingle)
         journal = _open_journal(run, documents, shingle)
         keep = spool or EVERY_SET
         collection = _collect(run, request, documents, shingle, None, keep, None, journal)
@@ -183,7 +187,7 @@ def _save(
 def find_named(
     run: RunContext, request: Request, shingle: ShingleParams, *, replaces: bool = True
 ) -> DocumentList:
-    """Find the documents that a request names.
+    """Find the documents that a request names; the store is made when they are accepted.
 
     replaces : whether the run replaces the collection of the store, which must be the same one.
     """
@@ -203,6 +207,7 @@ def find_named(
     docs = summarize_docs(map(typed_name, request.documents))
     documents = replace(documents, docs=docs)
     request.accept(documents, False)
+    run.begin()
     if replaces:
         _check_store(run, request, shingle)
     run.progress("documents", 0, len(documents))

@@ -13,6 +13,7 @@ from lshdup.collection.collect import Previous, collect, unchanged_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.sequence_keeper import SequenceKeeper
 from lshdup.documents.document_list import DocumentList
+from lshdup.documents.missing import check_named
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.lsh.winnowing import plan_anchors
 from lshdup.matching.passages import Passages, find_passages
@@ -73,6 +74,7 @@ def load_or_find_passages(
     Errors: ParameterError for tokens without an order; ArtifactError if the disk has no room.
 
     """
+    check_named(others, "--against ", "name a folder or a file, or the store of an earlier run")
     with run.locking(create=bool(request.documents)):
         documents, shingle = _find_documents(run, request)
         stored = _load_stored(run, documents, shingle) if not request.check_content else None

@@ -43,11 +43,13 @@ class Workspace(RunContext):
         if not request.documents:
             message = "no documents were named"
             raise InputError(message, f"{RERUN} (files or folders)")
-        shingle = merge_params(ShingleParams, request.given)
-        with self.writing() as store, Spool(store.folder) as spool:
+        store, shingle = self.require_store(), merge_params(ShingleParams, request.given)
+        with self.locking(create=True):
             wanted = read_filter_request(self, request, shingle)
-            collection = from_documents.collect_sets(self, request, shingle, spool)
-            store.save_collection("shingles", collection)
+            documents = from_documents.find_named(self, request, shingle)
+            with Spool(store.folder) as spool:
+                collection = from_documents.collect_sets(self, request, documents, shingle, spool)
+                store.save_collection("shingles", collection)
             if wanted is not None:
                 shingle_filter = build_filter(collection, wanted, request.jobs)
                 collection = filter_collection(collection, shingle_filter, jobs=request.jobs)
@@ -55,8 +57,9 @@ class Workspace(RunContext):
 
     def make_signatures(self, request: Request) -> Collection:
         """`lshdup signatures`: save the signatures of all documents, or of the last run's."""
+        self.require_store()
         if request.documents:
-            with self.writing():
+            with self.locking(create=True):
                 return from_documents.collect_signatures(self, request)
         with self.locking(create=False):
             return from_store.sign_again(self, request)
@@ -149,7 +152,8 @@ class Workspace(RunContext):
         if request.documents:
             shingle = merge_params(ShingleParams, request.given)
             wanted = read_filter_request(self, request, shingle)
-            collection = from_documents.collect_sets(self, request, shingle, EVERY_SET)
+            documents = from_documents.find_named(self, request, shingle)
+            collection = from_documents.collect_sets(self, request, documents, shingle, EVERY_SET)
         else:
             collection, last = from_store.load_or_read_sets(self, request)
             wanted = read_filter_request(self, request, collection.shingle, last)

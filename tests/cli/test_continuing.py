@@ -308,6 +308,44 @@ def test_no_output_replaces_a_document(run, here, words):
         assert (here / "docs/a").read_text() == f"{TEXT} a"
 
 
+# --- what fails leaves nothing behind -------------------------------------------------------------
+
+
+def snapshot(folder):
+    """All names below a folder, when they were changed, and what the files hold."""
+    return {
+        (path, path.lstat().st_mtime_ns, path.read_bytes() if path.is_file() else b"")
+        for path in (folder, *folder.rglob("*"))
+    }
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(f"{command} nosuch" for command in (
+            "pairs", "clusters", "folders", "index", "passages", "report", "shingle", "signatures",
+            "accuracy", "timing", "query", "show a",
+        )),
+        "pairs . --against nosuch", "clusters . --against nosuch", "passages . --against nosuch",
+        "index . --template nosuch", "pairs . --template nosuch", "shingle . --template nosuch",
+        "pairs --files-from nosuch", "pairs .. --store new/deep -o nosuch/x",
+        "pairs . -o nosuch/x.tsv", "pairs . -o ..", "report . -o nosuch/x.html", "report . -o ..",
+        "pairs . -o x.html", "pairs . -o x.parquet", "pairs . --histogram --plot x.html",
+        "pairs . --ignore-common 0", "pairs . --perms 4 --recall 0.999", "pairs . --k 2.5",
+        "pairs . --baseline nosuch", "pairs . --changed-since HEAD",
+        "pairs nosuch --store new/deep",
+        "clusters . --write x.jsonl", "passages . --write x.jsonl", "clusters . --removed x.jsonl",
+        "shingle . --no-store", "signatures . --no-store", "pairs -",
+    ],
+)  # fmt: skip
+def test_a_run_that_fails_before_the_work_leaves_nothing_behind(run, here, words):
+    run("index", "docs", "-q")
+    before = snapshot(here)
+    run(*words.split(), cwd=here / "docs/sub", code=2)
+    assert snapshot(here) == before
+    assert not (here / "docs/sub/.lshdup").exists()
+
+
 _INPUT_IS_OUTPUT = """
 pairs docs --template form.txt -o form.txt | would replace --template form.txt
 pairs docs --template forms -o forms/a.txt | would replace --template forms/a.txt
@@ -318,12 +356,12 @@ pairs docs --against other -o other/o.txt | would replace --against other/o.txt
 clusters docs --against other/o.txt -o other/o.txt | would replace --against other/o.txt
 pairs docs --baseline B --update-baseline -o B | -o and --baseline are both B
 pairs docs --histogram --plot form.svg --template form.svg | --plot form.svg would replace
-curve --plot new.svg -o new.svg | -o and --plot are both new.svg
-timing docs --plot new.svg -o ./new.svg | are both new.svg
-accuracy docs -o kept/signatures.npz | is in the store
-pairs docs -o kept/signatures.npz | is in the store
-pairs docs -o kept/new.tsv | is in the store
-curve -o kept/signatures.npz | is in the store
+curve --plot new.svg -o new.svg --format tsv | -o and --plot are both new.svg
+timing docs --plot new.svg -o ./new.svg --format tsv | are both new.svg
+accuracy docs -o kept/signatures.npz --format tsv | is in the store
+pairs docs -o kept/signatures.npz --format tsv | is in the store
+pairs docs -o kept/new.tsv --format tsv | is in the store
+curve -o kept/signatures.npz --format tsv | is in the store
 clusters rows.jsonl --write kept/bands.npz | is in the store
 report docs -o link/page.html | is in the store
 passages docs -o docs/a | is one of the documents

@@ -128,6 +128,28 @@ def test_what_the_machine_lacks_is_trouble(monkeypatch, capsys, error, line):
     assert len(said) == 2
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("can't start new thread"),
+        BlockingIOError(11, "Resource temporarily"),
+        OSError("Could not find/load shared object file 'libllvmlite.so'"),
+        OSError(12, "Cannot allocate memory"),
+        ImportError("_multiarray_umath.so: failed to map segment from shared object"),
+    ],
+)
+def test_a_limit_of_addresses_is_named(monkeypatch, capsys, error):
+    monkeypatch.setattr("lshdup.cli.main.lshdup.main", lambda *_, **__: _raise(error))
+    monkeypatch.setattr("lshdup.cli.main.address_space", lambda: 200 << 20)
+    with pytest.raises(SystemExit):
+        main(["pairs"])
+    assert capsys.readouterr().err.splitlines() == [
+        "lshdup: error: not enough memory: this process may take 200 MB of addresses",
+        "  raise the limit, as `ulimit -v` shows it",
+    ]
+
+
 def _raise(error):
     raise error
 

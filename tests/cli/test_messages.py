@@ -19,7 +19,7 @@ from lshdup.cli.help import OPTION_GROUPS
 from lshdup.documents.finding import find_documents
 from lshdup.documents.records import field_names, no_field
 from lshdup.documents.rewriting.targets import check_target
-from lshdup.errors import LshdupError, ParameterError
+from lshdup.errors import InputError, LshdupError, ParameterError
 from lshdup.params import DocumentParams
 from lshdup.skipped import Reason, Skipped
 from lshdup.utils import atomic
@@ -186,6 +186,8 @@ def test_words_that_are_no_command(here):
             "'clutsers' is no command",
             "did you mean `lshdup clusters 'my docs' -t 0.9`?",
         ),
+        ("dupes", "docs"): ("'dupes' is no command", "did you mean `lshdup pairs docs`?"),
+        ("group", "docs"): ("'group' is no command", "did you mean `lshdup clusters docs`?"),
         ("diff", "a", "b"): ("'diff' is no command", "did you mean `lshdup show a b`?"),
         ("data",): (
             "'data' is no command",
@@ -296,6 +298,11 @@ def test_percentages_are_shares(here):
         (["--text-key", "content"], ["--text-field", "content"]),
         (["--similarity", "0.6"], ["-t", "0.6"]),
         (["--similarity-threshold=60%"], ["-t", "0.6"]),
+        (["--min-similarity", "0.6"], ["-t", "0.6"]),
+        (["--ignore", "*.txt"], ["--exclude", "*.txt"]),
+        (["--reference", "docs"], ["--against", "docs"]),
+        (["--no-cache"], ["--no-store"]),
+        (["--print0"], ["-0"]),
         (["-r"], []),
         (["--recursive"], []),
     ],
@@ -307,17 +314,40 @@ def test_options_of_other_programs(here, words, meant):
 
 
 def test_what_does_the_work_of_options_of_other_programs(here):
+    nothing = "lshdup deletes and moves nothing; `lshdup clusters --emit drop` lists what can go"
+    sizes = "--max-bytes N leaves out larger files, --min-tokens N texts of fewer words"
+    most = "--max-rows N cuts a table, and `| head -n N` any listing"
+    help_ = "run `lshdup pairs --help`"
     cases = {
         "--dry-run": "leave it out: lshdup never changes or deletes a document",
         "--ext": "--include '*.txt' takes the files with one ending",
         "--min-length": "--min-tokens N leaves out documents of fewer than N tokens",
-        "--delete": (
-            "lshdup deletes nothing; `lshdup clusters --emit drop` lists the files that can go"
-        ),
+        "--delete": nothing,
+        "--move": nothing,
+        "--min-size": sizes,
+        "--max-size": sizes,
+        "--glob": "--include PATTERN takes only such files, --exclude PATTERN all others",
+        "--html": "`lshdup report DOCS -o report.html` makes a page",
+        "--keep-newest": "`lshdup clusters DOCS --keep newest` says what to keep",
+        "--top": most,
+        "--limit": most,
+        "-n": most,
+        # Nothing is meant that is spelt like them.
+        **dict.fromkeys(("--noempty", "--min-group", "--cross", "--list", "--soft"), help_),
     }
     assert said(here, *(["pairs", "docs", each] for each in cases)) == [
         error(f"there is no option {option}", hint) for option, hint in cases.items()
     ]
+    least, keep, plain = run_many(
+        [
+            (["passages", "docs", "--no-store", "--min-length", "5"], None),
+            (["clusters", "docs", "--no-store", "--keep-newest"], None),
+            (["passages", "docs", "--no-store", "--least", "5"], None),
+        ],
+        here,
+    )
+    assert least[:2] == plain[:2]
+    assert (least[0], keep[0]) == (0, 0)
     cluster, no_format, value = said(
         here,
         ["pairs", "docs", "-qr"],
@@ -888,8 +918,13 @@ def test_the_ending_of_a_file_names_its_format(here):
     )
     assert Path("more.csv").read_bytes() == Path("p.csv").read_bytes()
     assert Path("more").read_bytes() == Path("p.json").read_bytes()
-    parquet, excel, nul = said(
-        here, [*pairs, "-o", "p.parquet"], [*pairs, "-o", "p.XLSX"], [*pairs, "-0", "-o", "q.csv"]
+    parquet, excel, html, packed, nul = said(
+        here,
+        [*pairs, "-o", "p.parquet"],
+        [*pairs, "-o", "p.XLSX"],
+        [*pairs, "-o", "p.html"],
+        [*pairs, "-o", "p.tsv.gz"],
+        [*pairs, "-0", "-o", "q.csv"],
     )
     names = (
         "name a file that ends with .tsv, .csv, .json, .jsonl, .ndjson, or say with "
@@ -898,11 +933,14 @@ def test_the_ending_of_a_file_names_its_format(here):
     spark = "; `pairs` and `clusters` write Parquet with --engine spark only"
     assert parquet == error("-o p.parquet: .parquet is not written here", names + spark)
     assert excel == error("-o p.XLSX: .xlsx is not written here", names)
+    page = "; `lshdup report` makes a page"
+    assert html == error("-o p.html: .html is not written here", names + page)
+    assert packed == error("-o p.tsv.gz: .gz is not written here", names)
     assert nul == error(
         "-0 and -o q.csv exclude each other, as the file is to be csv",
         "leave -0 out, or say --format tsv",
     )
-    assert not any(Path(name).exists() for name in ("p.parquet", "p.XLSX", "q.csv"))
+    assert not {path.suffix for path in here.glob("[pq].*")} - endings.keys()
 
 
 # --- rows -----------------------------------------------------------------------------------------
@@ -1057,3 +1095,117 @@ def test_an_ambiguous_name_has_its_meanings_below_one_another(here):
     assert err == error(
         "0.txt is the end of 2 names:", "docs/0.txt", "docs/deep/0.txt", "give more of the name"
     )
+
+
+# --- messages that say what is so -----------------------------------------------------------------
+
+
+def test_what_is_no_row_says_why(here):
+    Path("cr.csv").write_text("text,id\rone two three,1\r")
+    Path("wide.csv").write_text(",".join(f"column{number}" for number in range(300_000)) + "\n1\n")
+    mac, wide = said(here, ["pairs", "cr.csv"], ["pairs", "wide.csv"])
+    assert "a carriage return ends its lines; `tr '\\r' '\\n'` converts it" in mac
+    assert "the names of its columns take more than 1,048,576 bytes" in wide
+    for each in (mac, wide):
+        assert "newline" not in each
+        assert "no row with" not in each
+
+
+def test_archives_that_are_not_opened_are_said_to_be(here):
+    import tarfile
+    import zipfile
+
+    with zipfile.ZipFile("docs/a.zip", "w") as archive:
+        archive.writestr("x", TEXT)
+    with tarfile.open("docs/b.tar", "w") as archive:
+        archive.add("docs/0.txt")
+    (err,) = said(here, ["pairs", "docs", "-v", "--no-store"], code=0)
+    for name in ("a.zip", "b.tar"):
+        closed = "format not supported (an archive; --archives takes the documents in it)"
+        assert f"docs/{name}: {closed}" in err
+    assert "unknown kind" not in err
+    assert "binary" not in err
+
+
+def test_names_that_are_not_utf8_are_shown_as_bytes(here):
+    missing, command = said(here, ["pairs", b"docs/\xff"], [b"\xff"])
+    assert "'docs/\\xff': No such file or directory" in missing
+    assert "'\\xff' is no command" in command
+
+
+def test_numbers_are_shown_as_they_are(here):
+    (err,) = said(here, ["pairs", "docs", "-t", "1.0000001"])
+    assert err.startswith("lshdup: error: --threshold is 1.0000001; it must be ")
+
+
+def test_a_field_has_no_effect_on_one_side(here):
+    words = "pairs docs --against rows.jsonl --text-field content --no-store -t 0.5"
+    (err,) = said(here, words.split(), code=0)
+    assert "lshdup: --text-field has no effect on docs: no JSON Lines, CSV or Parquet file" in err
+    assert "had no effect" not in err
+
+
+def test_a_library_that_does_not_load_is_not_said_to_be_missing(here, monkeypatch):
+    from lshdup.documents.readers import parquet
+
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(InputError, match="need pyarrow"):
+        parquet._import_pyarrow()
+    monkeypatch.delitem(sys.modules, "pyarrow")
+    Path("pyarrow").mkdir()
+    Path("pyarrow/__init__.py").write_text("raise ImportError('libarrow.so: cannot be mapped')")
+    monkeypatch.syspath_prepend(".")
+    for name in [each for each in sys.modules if each.startswith("pyarrow")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(InputError, match="does not load: libarrow") as refused:
+        parquet._import_pyarrow()
+    assert "pip" not in refused.value.hint
+
+
+def test_a_reason_is_said_once():
+    from lshdup.text.office_worker import _detail
+
+    assert _detail(ValueError("PDF is locked: PDF is locked")) == b"PDF is locked"
+    assert _detail(ValueError("PDF is locked: page 1")) == b"PDF is locked: page 1"
+
+
+def test_a_file_that_cannot_be_read_is_not_damaged():
+    from lshdup.store import npz
+
+    with open("/proc/self/mem", "rb") as file, pytest.raises(OSError, match="Input/output"):
+        npz.read(file, Path("x.npz"), "bands", "")
+
+
+def test_a_baseline_of_brackets_is_no_baseline(here):
+    deep = "[" * 100_000
+    Path("deep").write_text(deep)
+    Path("head").write_text(f"# lshdup baseline 1 {deep}\n")
+    run_many([(["pairs", "docs", "-t", "0.5", "--baseline", "B", "--update-baseline"], None)], here)
+    Path("B").write_text(f'{Path("B").read_text()}"{deep}\tb\t0\t0\n')
+    deep, head, line = said(
+        here,
+        *(["pairs", "docs", "-t", "0.5", "--baseline", name] for name in ("deep", "head", "B")),
+    )
+    assert "is no baseline of this version" in deep
+    assert "is no baseline of this version" in head
+    assert "is damaged: line" in line
+
+
+def test_what_the_system_refuses_is_named(here):
+    """A limit of a file's size, a full disk, a folder that is gone."""
+    program = [sys.executable, "-m", "lshdup", "pairs", str(here / "docs"), "-t", "0.5", "-q"]
+    program += ["--no-store"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    cases = {
+        'ulimit -f 0; exec "$@" -o big': "File too large: big",
+        'ulimit -f 0; exec "$@" > big': "File too large: standard output",
+        'exec "$@" > /dev/full': "No space left on device: standard output",
+        'exec "$@" -o /dev/full': "No space left on device: /dev/full",
+        'mkdir gone; cd gone; rmdir ../gone; exec "$@"': "the current folder is gone",
+    }
+    for shell, line in cases.items():
+        done = subprocess.run(
+            ["bash", "-c", shell, "bash", *program], cwd=here, env=environment, capture_output=True
+        )
+        assert done.returncode == 2, shell
+        assert done.stderr.decode().startswith(f"lshdup: error: {line}\n"), shell

@@ -7,6 +7,9 @@ import io
 import json
 import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -15,8 +18,9 @@ from hypothesis import strategies as st
 from lshdup.cli.columns import COMPARISON, COUNT, DOCUMENT, LISTINGS, OPTIONAL, SHARE
 from lshdup.cli.output.tables import table
 from lshdup.cli.output.target import FORMATS, Target
+from lshdup.utils.atomic import check_writable
 from tests import golden
-from tests.running import run_many
+from tests.running import clean_environment, run_many
 
 #: Each listing of docs/reference/columns.md, and a command line that prints it. A new listing is
 #: one more line, and a golden file.
@@ -414,3 +418,64 @@ def test_columns_of_a_long_table_grow():
     lines = list(table(("n", "x"), rows, [False, True], None, color=False, header=True))
     assert lines[:3] == ["n   x", "─────", "a   1"]
     assert lines[2001:] == ["b   2", "longer   30"]
+
+
+# --- whether a file can be written ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [".", "no/such", "a/x", "n" * 300, "full"])
+@pytest.mark.parametrize(
+    "words",
+    ["pairs d -o", "report d -o", "clusters d -o", "passages d -o", "curve -o",
+     "pairs d --update-baseline --baseline"],
+)  # fmt: skip
+def test_that_a_file_can_be_written_is_proved_before_the_work(run, tmp_path, words, name):
+    (tmp_path / "d").mkdir()
+    for copy in "ab":
+        (tmp_path / "d" / copy).write_text(TEXT)
+    (tmp_path / "a").write_text("a file, in which no other file can be")
+    os.symlink("/proc/nosuch/full", tmp_path / "full")
+    refused = run(*words.split(), name, code=2)
+    assert " cannot be written: " in refused.err or " is a directory" in refused.err
+    assert "documents" not in refused.err.replace("--baseline", "")
+    assert not (tmp_path / ".lshdup").exists()
+
+
+def test_what_can_be_written_is_found_by_trying(tmp_path, monkeypatch):
+    """A normal user may not write to /dev, but to what is there."""
+    monkeypatch.setattr(os, "access", lambda *_, **__: False)
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    for name in ("/dev/null", "pipe", "new", "/dev/fd/1"):
+        check_writable(Path(name))
+    check_writable(tmp_path, folder=True)
+    assert os.listdir() == ["pipe"]
+
+
+def test_an_answer_goes_to_pipes_that_have_no_name_of_their_own(folder):
+    """As a shell makes them for `-o >(wc -l)`."""
+    expected = run_many([(["pairs", "-q", "-t", "0.5"], None)], folder)[0][1]
+    for name in ("/dev/fd/{}", "/proc/self/fd/{}"):
+        reader, writer = os.pipe()
+        command = [sys.executable, "-m", "lshdup", "pairs", "-q", "-t", "0.5"]
+        with open(reader, "rb") as answer:
+            done = subprocess.run(
+                [*command, "-o", name.format(writer)],
+                cwd=folder, env=clean_environment(), pass_fds=[writer], capture_output=True,
+            )  # fmt: skip
+            os.close(writer)
+            assert (done.returncode, done.stderr, answer.read()) == (0, b"", expected)
+    ((code, out, err),) = run_many(
+        [(["pairs", "-q", "-t", "0.5", "-o", "/dev/stdout"], None)], folder
+    )
+    assert (code, out, err) == (0, expected, b"")
+
+
+def test_passages_are_cut_for_eyes_only(run, tmp_path):
+    words = " ".join(f"word{number}" for number in range(200))
+    for number in range(2):
+        (tmp_path / f"{number}.txt").write_text(f"{number} {words} {number}")
+    run("passages", ".", "-o", "x.csv", "-q")
+    with open(tmp_path / "x.csv", newline="") as file:
+        assert next(csv.DictReader(file))["text"].startswith(words)
+    assert len(run("passages", "-q").rows[0][4]) < 120

@@ -275,7 +275,7 @@ def test_which_files_have_rows(here):
     assert found("d/c.json")[0] == ["d/c.json"]
     assert found("d/c.json", text_field="body")[0] == ["d/c.json:1", "d/c.json:2"]
     assert found("d/c.json", id_field="id")[1] == [
-        "--id-field had no effect: no JSON Lines, CSV or Parquet file was met"
+        "--id-field has no effect on d/c.json: no JSON Lines, CSV or Parquet file"
     ]
 
 

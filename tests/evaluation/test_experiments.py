@@ -461,7 +461,7 @@ def test_experiments_refuse_what_has_no_meaning(run, corpus):
             "8 rows cannot meet",
         ),
         (["accuracy", "sample_corpus", "--plot", "x.gif"], "ends in one of"),
-        (["curve", "--plot", "no/such/x.png"], "there is no folder"),
+        (["curve", "--plot", "no/such/x.png"], "cannot be written"),
     ]:
         assert words in run(*arguments, code=2).err
 

@@ -589,7 +589,7 @@ def test_a_folder_of_all_kinds(session, run, monkeypatch, capfdbinary, mixed, op
     assert out.count(b"\n") >= 1
 
     def fates(text):
-        wanted = r"lshdup: ((skipped|docs/|p3|odd).*|.* had no effect.*)"
+        wanted = r"lshdup: ((skipped|docs/|p3|odd).*|.* has no effect.*)"
         return sorted(
             line
             for line in text.splitlines()

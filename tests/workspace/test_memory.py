@@ -1,8 +1,11 @@
 """A run with little memory gives the same bytes; one without room on the disk is refused."""
 
+import os
 import shutil
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -126,3 +129,31 @@ def test_a_disk_without_room_is_refused_before_the_work(tmp_path, monkeypatch):
         part.truncate(10**5)  # the journal of an interrupted run has its room already
     index(b"d", "t")
     index(b"d", None)
+
+
+def most_anonymous(folder, *words):
+    """The most bytes of memory that no file backs, while the program runs."""
+    command = [sys.executable, "-m", "lshdup", *words, "--jobs", "2", "-q", "-o", "out"]
+    most = 0
+    with subprocess.Popen(command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}) as run:
+        while run.poll() is None:
+            with suppress(OSError, StopIteration):  # It has ended.
+                lines = Path(f"/proc/{run.pid}/status").read_text().splitlines()
+                line = next(line for line in lines if line.startswith("RssAnon"))
+                most = max(most, int(line.split()[1]) << 10)
+            time.sleep(0.005)
+    assert run.returncode == 0
+    return most
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("options", "on_top"), [((), 200 << 20), (("--measure", "containment"), 400 << 20)]
+)
+def test_memory_bounds_what_is_anonymous(tmp_path, options, on_top):
+    """The program and its buffers come on top: 200 to 400 MB, as docs/explanation/scale.md says."""
+    write_rows(tmp_path / "rows.parquet", 200_000)
+    most = most_anonymous(
+        tmp_path, "pairs", "rows.parquet", *options, "--memory", "200MB", "--store", "here"
+    )
+    assert most <= (200 << 20) + on_top, most >> 20

@@ -32,7 +32,8 @@ from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import OutputPath
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import ClusterParams, PassageParams
-from lshdup.utils.messages import count_of, printable, quote_command
+from lshdup.utils.messages import count_of, printable, quote_command, quoted
+from lshdup.utils.system import is_stdout
 from lshdup.version import __version__
 from lshdup.workspace.lookup import NamedDocument
 
@@ -107,7 +108,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     """
     path = options["output"]
     _refuse_page_as_document(options["docs"], path)
-    target = Target(path=None if path == Path("-") else path, color=options["color"])
+    target = Target(path=None if is_stdout(path) else path, color=options["color"])
     if target.columns is not None:
         message = "the page is not for a terminal"
         raise InputError(message, "name a file with -o, for instance -o report.html")
@@ -250,7 +251,8 @@ def _refuse_page_as_document(names: tuple[bytes, ...], path: Path) -> None:
             and (not exists or len(names) == 1)
         ):
             others = [each for each in map(os.fsdecode, names) if each != name]
-            message = f"{name!r} is named as a document{'' if exists else ', and is not there'}"
+            gone = "" if exists else ", and is not there"
+            message = f"{quoted(name)} is named as a document{gone}"
             raise InputError(
                 message,
                 "if the page is to be written there: "

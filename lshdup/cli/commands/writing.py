@@ -57,7 +57,7 @@ def check_outputs(ctx: click.Context, options: dict[str, Any]) -> None:
         raise ParameterError(message, "name a file for one of them")
     for path in (write, removed):
         if path is not None and not is_stdout(path):
-            check_writable(Path(path))
+            check_writable(Path(path), folder=path is write)
     if removed is None:
         return
     format_of(removed, "--removed")

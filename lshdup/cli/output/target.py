@@ -29,8 +29,18 @@ FORMATS = ("table", "tsv", "csv", "json", "jsonl")
 ANNOTATIONS = ("github", "sarif")
 
 _ENDINGS = {".tsv": "tsv", ".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-#: Endings of formats that are not written.
-_OTHER_ENDINGS = (".parquet", ".xlsx", ".sarif")
+#: Endings that name no format of a listing: what they stand for is said with --format.
+_NO_FORMAT = ("", ".txt")
+#: What writes files of other endings.
+_OTHERS = {
+    ".parquet": "`pairs` and `clusters` write Parquet with --engine spark only",
+    ".html": "`lshdup report` makes a page",
+    ".htm": "`lshdup report` makes a page",
+    ".sarif": "`pairs` writes SARIF",
+    ".png": "--plot draws a figure",
+    ".svg": "--plot draws a figure",
+    ".pdf": "--plot draws a figure",
+}
 
 #: Screens that a table on a terminal fills at most, unless --max-rows says otherwise.
 _SCREENS = 10
@@ -48,18 +58,18 @@ Layout = Callable[[Iterable[Sequence[str]], int | None, bool], Iterator[str]]
 def format_of(path: Path, option: str = "-o") -> str:
     """Return the format that a file's ending names, or "" if it names none.
 
-    Errors: ParameterError for the ending of a format that is not written.
+    Errors: ParameterError for another ending: the file would not hold what its name says.
 
-    >>> format_of(Path("p.CSV")), format_of(Path("p.ndjson")), format_of(Path("pairs"))
+    >>> format_of(Path("p.CSV")), format_of(Path("p.ndjson")), format_of(Path("pairs.2024"))
     ('csv', 'jsonl', '')
     """
     ending = path.suffix.lower()
-    if ending in _OTHER_ENDINGS:
+    if ending not in (*_ENDINGS, *_NO_FORMAT) and ending[1].isalpha():
         message = f"{option} {path}: {ending} is not written here"
-        other = ", or say with --format what it is to hold" if option == "-o" else ""
-        if other and ending == ".parquet":
-            other += "; `pairs` and `clusters` write Parquet with --engine spark only"
-        raise ParameterError(message, f"name a file that ends with {', '.join(_ENDINGS)}{other}")
+        hint = f"name a file that ends with {', '.join(_ENDINGS)}"
+        if option == "-o":
+            hint += ", or say with --format what it is to hold"
+        raise ParameterError(message, "; ".join(filter(None, (hint, _OTHERS.get(ending)))))
     return _ENDINGS.get(ending, "")
 
 
@@ -190,6 +200,9 @@ class Target:
                 buffered.flush()
             except BrokenPipeError:
                 close_stdout()
+            except OSError as error:
+                error.filename = error.filename or "standard output"
+                raise
             return
         with replace_file(self.path) as file:
             yield file

@@ -120,13 +120,19 @@ def _read_header(file: int, fields: RecordFields) -> _Header:
             raise RecordError(Reason.UNDECODABLE, "it is UTF-16; `iconv -t UTF-8` converts it")
         bom = len(codecs.BOM_UTF8) * head.startswith(codecs.BOM_UTF8)
         lines = re.findall(r"[^\n]*\n|[^\n]+", head[bom:].decode("latin-1"))
-        error = RecordError(Reason.BROKEN_ROW, "it has no row with the names of its columns")
+        if b"\r" in head.rstrip() and b"\n" not in head:
+            detail = "a carriage return ends its lines; `tr '\\r' '\\n'` converts it"
+            raise RecordError(Reason.BROKEN_ROW, detail)
+        lacks = "it has no row with the names of its columns"
+        if len(head) == most:
+            lacks = f"the names of its columns take more than {most:,} bytes"
+        error = RecordError(Reason.BROKEN_ROW, lacks)
         for delimiter in _DELIMITERS:
             rows = csv.reader(lines, delimiter=delimiter)
             try:
                 row = next(filter(None, rows), [])
             except csv.Error as why:
-                error = RecordError(Reason.BROKEN_ROW, str(why))
+                error = RecordError(Reason.BROKEN_ROW, str(why).partition(" - ")[0])
                 continue
             if rows.line_num == len(lines) and len(head) == most:
                 break  # The row may go on behind what was read.

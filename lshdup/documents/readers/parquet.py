@@ -300,9 +300,14 @@ def _import_pyarrow() -> tuple[Any, Any]:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ImportError:
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("pyarrow"):
+            raise
         message = "Parquet files need pyarrow"
         raise InputError(message, "pip install 'lshdup[parquet]'") from None
+    except ImportError as error:
+        message = f"pyarrow, which reads Parquet files, does not load: {error}"
+        raise InputError(message, "install it again, or leave these files out") from None
     return pa, pq
 
 

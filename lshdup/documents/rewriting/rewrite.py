@@ -23,6 +23,7 @@ from lshdup.documents.rewriting.targets import check_room, check_target
 from lshdup.errors import RERUN, InputError
 from lshdup.utils.atomic import replace_file
 from lshdup.utils.compression import PackedError, chunks, packing
+from lshdup.utils.messages import quoted
 from lshdup.utils.parallel import Progress, no_progress
 
 #: Opens the file that is written instead of one that is read.
@@ -161,7 +162,7 @@ def count_bytes(documents: DocumentList) -> int:
 
 def _check_unchanged(documents: DocumentList, first: NDArray[np.int64], path: bytes) -> None:
     if len(documents.changed(first)):
-        message = f"{os.fsdecode(path)!r} has changed since its rows were compared"
+        message = f"{quoted(path)} has changed since its rows were compared"
         raise InputError(message, RERUN)
 
 

@@ -16,7 +16,7 @@ from lshdup.documents.document_list import DocumentList
 from lshdup.documents.records import ROWS, Kind, classify_file
 from lshdup.errors import InputError, ParameterError
 from lshdup.utils.compression import PIP, ZSTD, bare_name, can_unpack
-from lshdup.utils.messages import count_of, join_names
+from lshdup.utils.messages import count_of, join_names, quoted
 from lshdup.utils.system import STDOUT, is_stdout
 
 #: Files of rows, and what the names of such files end in.
@@ -64,7 +64,7 @@ def _not_all_rows(documents: DocumentList, rows: NDArray[np.bool_]) -> Parameter
     name = os.fsdecode(documents.names[number]) if number >= 0 else ""
     message = (
         f"not all documents are rows of JSON Lines, CSV or Parquet files"
-        f"{f': {name!r} is none' * bool(name)}, so no filtered file can be written"
+        f"{f': {quoted(name)} is none' * bool(name)}, so no filtered file can be written"
     )
     if documents.locations is None or not rows.any():
         hint = (

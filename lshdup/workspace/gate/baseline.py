@@ -101,7 +101,7 @@ def load_baseline(path: Path, *, repair: bool = False) -> Baseline:
     try:
         shingle = ShingleParams.from_json(json.loads(head.removeprefix(_HEADER)))
         is_one = head.startswith(_HEADER)
-    except (ValueError, LshdupError):
+    except (ValueError, RecursionError, LshdupError):
         is_one = False
     if not is_one:
         message = f"--baseline {path} is no baseline of this version of lshdup"
@@ -126,7 +126,7 @@ def _from_text(text: bytes) -> Line | None:
     try:
         a, b, print_a, print_b = text.split(b"\t")
         return (_unquote(a), _unquote(b), int(print_a, 16), int(print_b, 16))
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

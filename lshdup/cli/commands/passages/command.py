@@ -277,5 +277,5 @@ def _print(
     lines: Layout | None = None if target.header else layout
     most = PLACES if target.style == "table" and not target.header else None
     total = len(passages.documents) if most is None else int(passages.places.clip(max=most).sum())
-    rows = listing.rows(whole=target.style in ("json", "jsonl"), most=most)
+    rows = listing.rows(whole=target.style not in ("table", "tsv"), most=most)
     print_pieces(console, target, column_names("passages"), rows, total, lines)

@@ -1,0 +1,65 @@
+"""The table of members in docs/reference/store.md is what artifacts hold."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from tests.conftest import ROOT
+
+COLLECTIONS = {"signatures", "shingles", "passages"}
+EVERY = {*COLLECTIONS, "bands", "pairs", "clusters", "samples"}
+
+
+def documented():
+    """{(artifact, member): (type, dimensions)} of the table; of strings both members."""
+    text = (ROOT / "docs/reference/store.md").read_text()
+    rows = re.findall(r"^\| (`.*`) \| (\w+) \| ([\w, ]+) \| (.*?) \| .* \|$", text, re.MULTILINE)
+    table = {}
+    for names, kind, shape, kinds in rows:
+        holders = set(re.findall(r"`(\w+)`", kinds))
+        holders |= {"all": EVERY, "collections": COLLECTIONS}.get(kinds.split(",")[0], set())
+        for name in re.findall(r"`(\w+)`", names):
+            parts = {name: (kind, shape.count(",") + 1)}
+            if kind == "strings":
+                parts = {f"{name}_blob": ("uint8", 1), f"{name}_offsets": ("int64", 1)}
+            table |= {(holder, part): what for holder in holders for part, what in parts.items()}
+    return table
+
+
+@pytest.fixture
+def stores(run, tmp_path):
+    """Stores whose artifacts hold all that there is."""
+    text = "one text of some words that are nearly the same in each of these documents "
+    (tmp_path / "d").mkdir()
+    for number in range(3):
+        (tmp_path / f"d/{number}.txt").write_text(f"{text}{number}")
+    (tmp_path / "d/latin.txt").write_bytes(
+        (f"{text} Größe für Ärzte über Öl " * 9).encode("cp1252")
+    )
+    (tmp_path / "t.txt").write_text("one text of some words")
+    rows = [json.dumps({"text": f"{text}{number}"}) for number in range(3)]
+    (tmp_path / "d/r.jsonl").write_text("\n".join([*rows, "broken", ""]))
+    for store, *commands in (
+        ("one", "pairs d -t 0.5", "clusters -t 0.5", "passages d --least 5",
+         "pairs -t 0.5 --measure containment"),
+        ("two", "shingle d --template t.txt", "index d --template t.txt"),
+        ("rows", "index d --text-field text"),
+        ("sets", "shingle d"),
+    ):  # fmt: skip
+        for words in commands:
+            run(*words.split(), "-q", "--store", store, code=2 if store == "rows" else 0)
+    return [tmp_path / store for store in ("one", "two", "rows", "sets")]
+
+
+def test_every_member_of_every_artifact_is_in_the_table(stores):
+    table, met = documented(), set()
+    for store in stores:
+        for path in store.glob("*.npz"):
+            with np.load(path, allow_pickle=False) as members:
+                for name in members.files:
+                    what = members[name].dtype.name, members[name].ndim
+                    assert table.get((path.stem, name)) == what, (path, name, what)
+                    met.add(name)
+    assert {name for _, name in table} - met == {"reader"}  # It takes an office document.
