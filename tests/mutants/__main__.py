@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from tests.mutants import reached
@@ -142,11 +143,8 @@ class Copy:
             output, _ = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
             output, process.returncode = b"", -1
-        with_children = process.pid
-        try:
-            os.killpg(with_children, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # with its children
         process.wait()
         return process.returncode, output.decode("utf-8", "backslashreplace")
 
