@@ -23,12 +23,15 @@ def complete_document(
     Names that are not UTF-8, or hold control characters, are skipped: Click cannot pass them on.
     """
     from lshdup.errors import LshdupError
-    from lshdup.store.store import nearest_store
+    from lshdup.store.store import nearest_store, refuse_link
     from lshdup.workspace.workspace import Workspace
 
-    store = Path(ctx.params.get("store") or nearest_store())
+    typed = ctx.params.get("store")
+    store = Path(typed or nearest_store())
     names: list[bytes] = []
     try:
+        if not typed:
+            refuse_link(store)
         collection = Workspace(store, lambda _: None, read_only=True).load_last_collection()
         if collection is not None:
             names = find_names(collection.documents, os.fsencode(incomplete))

@@ -81,7 +81,7 @@ def open_session(
         explicit, documents, files = read_parameters(ctx, options, console)
 
         from lshdup.kernels.jit import expect, notify_of_waits
-        from lshdup.store.store import nearest_store
+        from lshdup.store.store import nearest_store, refuse_link
         from lshdup.utils.memory import default_limit
         from lshdup.utils.parallel import count_processors
         from lshdup.workspace.workspace import Workspace
@@ -93,9 +93,12 @@ def open_session(
 
             refuse_file(Path(output), filter(None, map(options.get, ("a", "b", "show"))))
             refuse_file(Path(output), options.get("docs", ()))
-        above = nearest_store() if options["store"] is None else None
+        above = None
         if options["store"] is None:
-            options["store"] = Path(DEFAULT_STORE) if documents else above
+            above = nearest_store()
+            store = options["store"] = Path(DEFAULT_STORE) if documents else above
+            if not options.get("no_store"):
+                refuse_link(store)
         jobs = options["jobs"] or count_processors()
         notify_of_waits(console.say)
         if documents:

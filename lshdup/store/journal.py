@@ -1,7 +1,6 @@
 """The journals of a long run: finished parts as artifacts, to resume an interrupted run from."""
 
 import contextlib
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
@@ -19,10 +18,10 @@ from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.store.collection_io import collection_arrays, filter_arrays, read_collection
 from lshdup.store.members import DAMAGED, read_column, refuse_if
-from lshdup.store.npz import Array, Artifact, full_header, load, write
+from lshdup.store.npz import Array, Artifact, full_header, read, write
 from lshdup.store.store import Store
 from lshdup.utils.arrays import IN_MEMORY, Arrays
-from lshdup.utils.atomic import JOURNAL, note_kept
+from lshdup.utils.atomic import JOURNAL, Folder, note_kept
 
 #: Seconds after which a run is long: the batches finished by then are written, and all later ones.
 PATIENCE = 10.0
@@ -37,30 +36,43 @@ class Parts:
     Parts are not synced: they survive a killed process. A torn or damaged part is ignored, and so
     are the parts of another run. They are removed when the first part is written.
 
-    folder : the parts are in it.
+    store : the folder of the store.
+    names : of the folder of the parts, and before it of the folders of the store that it is in.
     header : what the stage makes, and of what.
     say : notified if a part cannot be written; the run goes on without.
     """
 
-    def __init__(self, folder: Path, header: Mapping[str, Any], say: Callable[[str], None]) -> None:
-        self._folder, self._header, self._say = folder, header, say
+    def __init__(
+        self,
+        store: Path,
+        names: tuple[str, ...],
+        header: Mapping[str, Any],
+        say: Callable[[str], None],
+    ) -> None:
+        self._store, self._names = store, names
+        self._header, self._say = header, say
         self._started = time.monotonic()
         self._last_number = 0  #: of a part, of this run or of the run that it resumes
         self._is_open = self._failed = False
 
     def load(self) -> Iterator[Artifact]:
         """Yield the parts of an interrupted run, in the order in which they were written."""
-        paths = sorted(each for each in self._folder.glob("*.npz") if each.stem.isdecimal())
-        for path in paths:
-            with contextlib.suppress(ArtifactError, *DAMAGED):
-                part = load(path, "journal", "")
-                if part is not None and part.header == full_header("journal", self._header):
-                    self._last_number = int(paths[-1].stem)
-                    yield part
+        with contextlib.suppress(OSError), Folder(self._store, *self._names) as folder:
+            paths = sorted(map(folder.path.joinpath, folder.names()))
+            paths = [each for each in paths if each.suffix == ".npz" and each.stem.isdecimal()]
+            for path in paths:
+                with contextlib.suppress(ArtifactError, OSError, *DAMAGED):
+                    with folder.open(path.name) as file:
+                        part = read(file, path, "journal", "")
+                    if part.header == full_header("journal", self._header):
+                        self._last_number = int(paths[-1].stem)
+                        yield part
 
     def size(self) -> int:
         """Return the bytes of the parts."""
-        return sum(each.stat().st_size for each in self._folder.glob("*.npz"))
+        with contextlib.suppress(OSError), Folder(self._store, *self._names) as folder:
+            return folder.size()
+        return 0
 
     def is_due(self) -> bool:
         """Return whether the stage is long; and always if no part can be kept: what waits to be
@@ -75,17 +87,20 @@ class Parts:
         try:
             if not self._is_open:
                 if not self._last_number:
-                    _remove(self._folder)
-                self._folder.mkdir(exist_ok=True)
+                    self._remove()
+                *above, name = self._names
+                with Folder(self._store, *above) as folder:
+                    folder.make_folder(name)
                 self._is_open = True
             self._last_number += 1
-            with (self._folder / f"{self._last_number:08}.npz").open("wb") as file:
+            part = f"{self._last_number:08}.npz"
+            with Folder(self._store, *self._names) as folder, folder.create(part) as file:
                 write(file, "journal", self._header, arrays)
             note_kept(JOURNAL)
         except OSError as error:
             self._failed = True
             self._say(
-                f"{self._folder} cannot be written: {error.strerror};"
+                f"{self._store.joinpath(*self._names)} cannot be written: {error.strerror};"
                 " should this run be interrupted, it cannot be resumed"
             )
             self.remove()  # The artifacts need the room.
@@ -93,7 +108,13 @@ class Parts:
     def remove(self) -> bool:
         """Remove the parts: the run is done or needs its room. Return whether there were any."""
         note_kept(JOURNAL, kept=False)
-        return _remove(self._folder)
+        return self._remove()
+
+    def _remove(self) -> bool:
+        *above, name = self._names
+        with contextlib.suppress(OSError), Folder(self._store, *above) as folder:
+            return folder.remove_folder(name)
+        return False
 
 
 class Journal(Parts):
@@ -114,7 +135,7 @@ class Journal(Parts):
         header = {"corpus": ""} | store.describe_parameters(
             shingle, sketch, fields, shingle_filter=shingle_filter
         )
-        super().__init__(store.folder / ".journal", header, say)
+        super().__init__(store.folder, (".journal",), header, say)
         self._filter_arrays = filter_arrays(shingle_filter)
         self.on_add: Callable[[], None] = lambda: None  #: notified of each part that is written
 
@@ -147,7 +168,7 @@ class Journal(Parts):
         """Return parts of something else that is made of the same documents, and removed with
         this journal. They can be written when it has a part.
         """
-        return Parts(self._folder / name, {"stage": name, **header}, self._say)
+        return Parts(self._store, (*self._names, name), {"stage": name, **header}, self._say)
 
 
 class StageJournal(Parts):
@@ -167,8 +188,10 @@ class StageJournal(Parts):
         say: Callable[[str], None],
         arrays: Arrays = IN_MEMORY,
     ) -> None:
-        super().__init__(store.folder / f".journal-{stage}", {"stage": stage, **header}, say)
-        self._store, self._lock, self._arrays = store, contextlib.ExitStack(), arrays
+        names = (f".journal-{stage}",)
+        super().__init__(store.folder, names, {"stage": stage, **header}, say)
+        self._writing = store.writing
+        self._lock, self._arrays = contextlib.ExitStack(), arrays
         self._steps = 0
 
     def load_finished(
@@ -207,7 +230,7 @@ class StageJournal(Parts):
         """Write what was made in the steps up to `steps`, since the last call."""
         if not self._is_open and not self._failed:
             try:
-                self._lock.enter_context(self._store.writing())
+                self._lock.enter_context(self._writing())
             except ArtifactError:  # Another run writes to the store.
                 self._failed = True
         self.write({"steps": np.array([self._steps, steps], np.int64), **arrays})
@@ -220,14 +243,3 @@ class StageJournal(Parts):
     def remove(self) -> bool:
         """Remove the parts if this run has written or read some."""
         return self._last_number > 0 and super().remove()
-
-
-def _remove(folder: Path) -> bool:
-    if not folder.exists():
-        return False
-    if folder.is_dir():
-        shutil.rmtree(folder, ignore_errors=True)
-    else:  # Before format 4 the journal was a file.
-        with contextlib.suppress(OSError):
-            folder.unlink()
-    return True

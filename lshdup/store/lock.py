@@ -8,36 +8,38 @@ from pathlib import Path
 
 from lshdup.errors import ArtifactError
 from lshdup.store.npz import cannot_write
-from lshdup.utils.system import BINARY, hold, pread, pwrite
+from lshdup.utils.atomic import Folder
+from lshdup.utils.system import hold, pread, pwrite
 
 
 @contextlib.contextmanager
-def locked(path: Path, store: Path) -> Iterator[bool]:
-    """Hold the lock file `path` of a store. Yield whether there is a lock at all.
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock file `path` of a store, where there are locks.
 
-    Not every platform and file system has locks. The system releases a lock however the process
+    Not every platform and file system has them. The system releases a lock however the process
     ends. The file holds the number of the process, for the message. It is never removed: a run
     that has just opened it would hold a lock that no other run sees.
 
     Raises ArtifactError if another run holds the lock.
     """
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | BINARY, 0o666)
+        with Folder(path.parent) as folder:
+            descriptor = folder.open_lock(path.name)
     except OSError as error:
         raise cannot_write(path, error) from None
     try:
-        held = _hold(descriptor, store)
+        _hold(descriptor, path.parent)
         with contextlib.suppress(OSError):  # A full disk costs the number in a message.
             os.ftruncate(descriptor, pwrite(descriptor, b"%d\n" % os.getpid(), 0))
-        yield held
+        yield
     finally:
         with contextlib.suppress(OSError):
             os.close(descriptor)
 
 
-def _hold(descriptor: int, store: Path) -> bool:
+def _hold(descriptor: int, store: Path) -> None:
     try:
-        return hold(descriptor)
+        hold(descriptor)
     except BlockingIOError:
         time.sleep(0.01)  # The other run may have begun just now, without its number.
         number = pread(descriptor, 20, 0).partition(b"\n")[0].decode("ascii", "replace")

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from lshdup.errors import ArtifactError
 from lshdup.store.checksums import Blocks, CheckedArray, block_checksums, block_count
-from lshdup.utils.atomic import replace_file
+from lshdup.utils.atomic import Folder
 from lshdup.utils.frozen import dataclass
 from lshdup.utils.scratch import CHUNK
 from lshdup.utils.system import release
@@ -80,7 +80,7 @@ def save(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, 
     Determinism: equal headers and arrays give equal bytes.
     """
     try:
-        with replace_file(path) as file:
+        with Folder(path.parent) as folder, folder.replace(path.name) as file:
             write(file, kind, header, arrays)
     except OSError as error:
         raise cannot_write(path, error) from None
@@ -136,23 +136,34 @@ def load(
         their blocks are verified when rows of them are read: a query touches a few pages.
     always : members that are verified in any case.
     """
-    if path.exists() and not path.is_file():
-        message = f"{path} is no regular file"
-        raise ArtifactError(message, "move it away")
     try:
-        with path.open("rb") as file:
-            return _load(file, path, kind, remedy, verify, always)
+        with Folder(path.parent) as folder, folder.open(path.name) as file:
+            return read(file, path, kind, remedy, verify=verify, always=always)
     except FileNotFoundError:
         return None
     except OSError as error:
         message = f"{path} cannot be read: {error.strerror}"
         raise ArtifactError(message, remedy) from None
+
+
+def read(
+    file: IO[bytes],
+    path: Path,
+    kind: str,
+    remedy: str,
+    *,
+    verify: bool = True,
+    always: tuple[str, ...] = (),
+) -> Artifact:
+    """Map an artifact that is open, as `load`. path : its name for errors."""
+    try:
+        return _read(file, path, kind, remedy, verify, always)
     except _BROKEN as error:
         message = f"{path} is damaged or no lshdup artifact ({error})"
         raise ArtifactError(message, remedy) from None
 
 
-def _load(
+def _read(
     file: IO[bytes], path: Path, kind: str, remedy: str, verify: bool, always: tuple[str, ...]
 ) -> Artifact:
     with zipfile.ZipFile(file) as archive:

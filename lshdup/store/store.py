@@ -20,8 +20,8 @@ from lshdup.store import npz
 from lshdup.store.collection_io import collection_arrays, read_collection, would_save_the_same
 from lshdup.store.lock import locked
 from lshdup.store.members import damage_explained, refuse_if
-from lshdup.utils.atomic import remove_temporary_files
-from lshdup.utils.system import BINARY, is_own, is_read_only
+from lshdup.utils.atomic import PREFIX, SUFFIX, Folder, describe_obstacle
+from lshdup.utils.system import is_own, is_read_only
 
 #: The first line of a store's .gitignore, by which it is known, and the whole of it.
 _MARK = "# Made by lshdup."
@@ -33,23 +33,26 @@ _CACHE_TAG = (
     b"# lshdup made this folder and makes it again from the documents.\n"
 )
 
+#: Names of the files of a store beside its artifacts, and how those of its journals begin.
+_MARK_NAME, _TAG_NAME, _LOCK_NAME, _JOURNAL = ".gitignore", "CACHEDIR.TAG", ".lock", ".journal"
+
 #: Characters of a path that a system may open.
 _LONGEST_PATH = 4096
 
-#: Nanoseconds by which the coarsest file systems tell times apart.
-_TIME_STEP = 2 * 10**9
+#: Seconds by which the coarsest file systems tell times apart.
+_TIME_STEP = 2.0
 
 
 def nearest_store() -> Path:
     """Return the store of the current folder, else that of the nearest folder above.
 
     Without any, return the one that a first run makes here. A store above that another user made
-    is ignored: its lists would be the word of a stranger.
+    is ignored: its lists would be the word of a stranger. It may be a link: see `refuse_link`.
     """
     for level, folder in enumerate([Path.cwd(), *Path.cwd().parents]):
         with contextlib.suppress(OSError):
             store = Path("../" * level) / DEFAULT_STORE
-            is_trusted = not level or is_own(store.stat())
+            is_trusted = not level or is_own(store.lstat())
             if is_trusted and Store(store).is_ours():
                 return store
         if folder.is_mount():
@@ -57,10 +60,13 @@ def nearest_store() -> Path:
     return Path(DEFAULT_STORE)
 
 
-def _is_begun(entry: Path) -> bool:
-    """Return whether a file is the mark of a store, perhaps cut short by a kill."""
-    is_mark = entry.name == ".gitignore" and entry.is_file()
-    return is_mark and _MARK_FILE.startswith(entry.read_bytes())
+def refuse_link(store: Path) -> None:
+    """Raise ArtifactError if a store that was found, and not typed, is a link."""
+    if store.is_symlink():
+        message = f"the store {store} is a link to {store.readlink()}"
+        raise ArtifactError(
+            message, f"to use that folder, type --store {store}; or remove the link"
+        )
 
 
 class _Loaded(NamedTuple):
@@ -95,21 +101,17 @@ class Store:
             is_new = not self.folder.exists()
             self.folder.mkdir(parents=True, exist_ok=True)
             if not self.is_ours():
-                if not all(map(_is_begun, self.folder.iterdir())):
-                    message = (
-                        f"the folder {self.folder} holds other files and is no store of lshdup"
-                    )
-                    raise ArtifactError(message, "name a new folder with --store DIR")
-                # Not truncated: a run that does the same must not find the mark empty.
-                descriptor = os.open(
-                    self.folder / ".gitignore", os.O_WRONLY | os.O_CREAT | BINARY, 0o666
-                )
-                try:
-                    os.write(descriptor, _MARK_FILE)
-                finally:
-                    os.close(descriptor)
-                if is_new:  # A folder that was there may be in a backup for another reason.
-                    (self.folder / "CACHEDIR.TAG").write_bytes(_CACHE_TAG)
+                with Folder(self.folder) as folder:
+                    if not all(_is_begun(folder, name) for name in folder.names()):
+                        message = (
+                            f"the folder {self.folder} holds other files and is no store of lshdup"
+                        )
+                        raise ArtifactError(message, "name a new folder with --store DIR")
+                    with folder.replace(_MARK_NAME) as file:
+                        file.write(_MARK_FILE)
+                    if is_new:  # A folder that was there may be in a backup for another reason.
+                        with folder.replace(_TAG_NAME) as file:
+                            file.write(_CACHE_TAG)
             if not os.access(self.folder, os.W_OK | os.X_OK):
                 cause = errno.EROFS if is_read_only(self.folder) else errno.EACCES
                 raise OSError(cause, os.strerror(cause))
@@ -120,12 +122,25 @@ class Store:
 
     def is_ours(self) -> bool:
         """Return whether lshdup made this folder; it overwrites files in no other."""
-        mark = self.folder / ".gitignore"
-        return mark.is_file() and mark.read_text("utf-8", "replace").startswith(_MARK)
+        try:
+            with Folder(self.folder) as folder, folder.open(_MARK_NAME) as mark:
+                return mark.read(len(_MARK)) == _MARK.encode()
+        except OSError:
+            return False
+
+    def refuse_obstacles(self) -> None:
+        """Raise ArtifactError if something else is where a file or a folder of the store belongs.
+
+        Such a link could lead to a document. It is not followed in any case; this names it before
+        the work.
+        """
+        with contextlib.suppress(OSError):
+            _refuse_obstacles(self.folder)
 
     def size(self) -> int:
         """Return how many bytes the files of the store have."""
-        return sum(file.stat().st_size for file in self.folder.iterdir() if file.is_file())
+        with Folder(self.folder) as folder:
+            return folder.size()
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
@@ -137,9 +152,9 @@ class Store:
         Raises ArtifactError if another run writes, or if the folder cannot be written.
         """
         self.make_writable()
-        with locked(self.folder / ".lock", self.folder) as held:
-            if held:  # Without a lock, a temporary file may belong to another run.
-                remove_temporary_files(self.folder)
+        with locked(self.folder / _LOCK_NAME):
+            with Folder(self.folder) as folder:
+                folder.remove_temporary_files()
             self.is_held = True
             try:
                 yield
@@ -149,7 +164,7 @@ class Store:
     def modified(self, kind: str) -> int:
         """Return when an artifact was saved or confirmed, in nanoseconds; 0 if it is missing."""
         try:
-            return self.path(kind).stat().st_mtime_ns
+            return self.path(kind).lstat().st_mtime_ns
         except FileNotFoundError:
             return 0
 
@@ -160,8 +175,8 @@ class Store:
 
     def mark_as_derived(self) -> None:
         """Set the time of signatures.npz before that of shingles.npz, which stays the newest."""
-        before = self.modified("shingles") - _TIME_STEP
-        os.utime(self.path("signatures"), ns=(before, before))
+        with Folder(self.folder) as folder:
+            folder.set_time("signatures.npz", self.modified("shingles") / 1e9 - _TIME_STEP)
 
     def drop(self, kind: str) -> None:
         """Remove an artifact that cannot be used."""
@@ -180,7 +195,8 @@ class Store:
             collection = collection.before_filter
         if beside is None and self._is_saved(kind, collection):
             # The times of artifacts tell which collection the last run was of.
-            self.path(kind).touch()
+            with Folder(self.folder) as folder:
+                folder.set_time(self.path(kind).name)
             return
         self._loaded.pop(kind, None)
         arrays = collection_arrays(collection, kind)
@@ -272,10 +288,39 @@ class Store:
             return collection
 
 
+def _is_begun(folder: Folder, name: str) -> bool:
+    """Return whether a file is the mark of a store, perhaps cut short by a kill."""
+    if name.startswith(PREFIX) and name.endswith(SUFFIX):
+        return True  # of a run that makes the same store, or was killed there
+    if name != _MARK_NAME:
+        return False
+    with folder.open(name) as mark:
+        return _MARK_FILE.startswith(mark.read(len(_MARK_FILE) + 1))
+
+
+def _refuse_obstacles(store: Path, *below: str) -> None:
+    with Folder(store, *below) as folder:
+        for name in folder.names():
+            is_file = name.endswith(".npz") or name in (_MARK_NAME, _TAG_NAME, _LOCK_NAME)
+            if not is_file and not below and not name.startswith(_JOURNAL):
+                continue
+            with contextlib.suppress(FileNotFoundError):  # Another run has removed it.
+                if obstacle := describe_obstacle(folder.status(name), folder=not is_file):
+                    message = (
+                        f"{folder.path / name} is {obstacle}, where a"
+                        f" {'file' if is_file else 'folder'} of lshdup belongs"
+                    )
+                    raise ArtifactError(
+                        message, "remove it, or name another store with --store DIR"
+                    )
+                if not is_file:
+                    _refuse_obstacles(store, *below, name)
+
+
 def _stamp(path: Path) -> tuple[int, ...]:
     """Return numbers that differ for a file that has been replaced; none for a missing file."""
     try:
-        status = path.stat()
+        status = path.lstat()
     except OSError:
         return ()
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

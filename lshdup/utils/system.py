@@ -20,6 +20,13 @@ from typing import IO
 BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 READ = os.O_RDONLY | BINARY | getattr(os, "O_NONBLOCK", 0)
 
+#: Flags of `os.open` for what must be no link, and for a folder that other calls name files from;
+#: None on Windows, which has no descriptors of folders. O_PATH needs no right to list the folder.
+NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+FOLDER: int | None = (
+    os.O_DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY) if hasattr(os, "O_DIRECTORY") else None
+)
+
 #: Bytes of memory that are assumed where the system does not tell.
 _MEMORY = 8 << 30
 

@@ -30,7 +30,15 @@ def temporary_file(folder: Path | None, buffering: int = -1) -> IO[bytes]:
 
     Raises OSError as the file system does.
     """
-    return tempfile.TemporaryFile(dir=folder, prefix=PREFIX, suffix=SUFFIX, buffering=buffering)
+
+    def make() -> IO[bytes]:
+        return tempfile.TemporaryFile("w+b", buffering, suffix=SUFFIX, prefix=PREFIX, dir=folder)
+
+    # Where no file is made without a name, it has one for a moment, in which another run may take
+    # it for a file of a killed run and remove it.
+    with contextlib.suppress(FileNotFoundError):
+        return make()
+    return make()
 
 
 @contextlib.contextmanager

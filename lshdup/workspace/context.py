@@ -36,7 +36,8 @@ class RunContext:
 
     Parameters
     ----------
-    folder : the store; None: nothing is kept.
+    folder : the store; None: nothing is kept. Raises ArtifactError if something else is where a
+        file of it belongs.
     say : notified of a line for the user, such as that an artifact was rebuilt.
     skipped : notified of each file that is not compared.
     progress : notified (stage, steps done, steps in all).
@@ -66,6 +67,8 @@ class RunContext:
         memory: int = 0,
     ) -> None:
         self.store = Store(folder, secret) if folder is not None else None
+        if self.store is not None:
+            self.store.refuse_obstacles()
         self.apart = folder or apart
         self.read_only = read_only
         self.say, self.warn, self.detail = say, warn or say, detail

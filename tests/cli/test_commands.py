@@ -11,6 +11,7 @@ import click
 import pytest
 
 from lshdup.cli.main import lshdup
+from lshdup.store.store import Store
 from tests import reference, running
 from tests.conftest import ROOT
 from tests.running import in_terminal
@@ -739,10 +740,10 @@ def test_an_answer_is_printed_even_if_it_cannot_be_kept(run, tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).write_text("one and the same text")
     run("index", "a", "b")
-    (tmp_path / ".lshdup/pairs.npz").mkdir()
-    result = run("pairs")
+    with Store(tmp_path / ".lshdup").writing():
+        result = run("pairs")
     assert result.rows == [["a", "b", "1.0", "bytes"]]
-    assert "cannot be written" in result.err
+    assert "pairs.npz is not kept: another lshdup run" in result.err
 
 
 def test_one_missing_document_does_not_stop_the_others(run, tmp_path):
@@ -808,7 +809,8 @@ def test_a_folder_that_is_no_store_is_left_alone(run, corpus, tmp_path):
     assert (tmp_path / "mine/pairs.npz").read_text() == "precious"
     assert not (corpus / ".gitignore").exists()
     (tmp_path / "mine/signatures.npz").symlink_to("/dev/null")
-    assert "is no regular file" in run("query", "x", "--store", "mine", code=2).err
+    said = run("query", "x", "--store", "mine", code=2).err
+    assert "mine/signatures.npz is a link, where a file of lshdup belongs" in said
 
 
 def test_standard_input_and_output_by_their_usual_name(run, corpus):

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("numba")
 
-from lshdup.kernels.native import pack
+from lshdup.kernels.native import cache, pack
 from lshdup.kernels.native.llvm import object_code, target
 from lshdup.kernels.native.lowering import lower
 from lshdup.kernels.sketch import agreeing_rows
@@ -227,6 +227,23 @@ def test_code_that_others_can_write_is_not_loaded(package, what):
     if os.geteuid() == 0:
         os.chown(path, 12345, -1)
         assert package.run() == "compiled"
+
+
+def test_no_link_in_the_cache_is_followed(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"mine")
+    assert cache.write("kernel", "1", b"code")
+    (cached,) = (tmp_path / "lshdup").iterdir()
+    for led_to in (outside, tmp_path / "none"):
+        cached.unlink()
+        cached.symlink_to(led_to)
+        assert cache.read("kernel", "1") is None
+        assert cache.write("kernel", "1", b"code")
+        assert cache.read("kernel", "1") == b"code"
+        assert not cached.is_symlink()
+    assert [outside.read_bytes(), sorted(os.listdir(tmp_path))] == [b"mine", ["lshdup", "outside"]]
 
 
 def test_installations_and_processors_share_a_folder(package):

@@ -1,6 +1,5 @@
 """Checks of the store that a small fault would remove without a trace: each has its test here."""
 
-import contextlib
 import io
 import os
 import stat
@@ -18,6 +17,7 @@ from lshdup.store import npz
 from lshdup.store import store as store_module
 from lshdup.store.collection_io import would_save_the_same
 from lshdup.store.store import Store
+from lshdup.utils import atomic
 from lshdup.utils.atomic import replace_file
 from lshdup.utils.ragged import StringTable
 from lshdup.utils.temporary import mapped_array
@@ -82,11 +82,7 @@ def test_a_store_of_another_unicode_version_is_refused(run, tmp_path, monkeypatc
 
 @pytest.mark.parametrize("held", [True, False])
 def test_what_killed_runs_left_is_removed_under_a_lock_only(tmp_path, monkeypatch, held):
-    @contextlib.contextmanager
-    def locked(path, folder):
-        yield held
-
-    monkeypatch.setattr(store_module, "locked", locked)
+    monkeypatch.setattr(atomic, "hold", lambda descriptor: held)
     store = Store(tmp_path / "s")
     store.make_writable()
     left = tmp_path / "s/.lshdup-01234567.tmp"

@@ -43,6 +43,7 @@ def write(symbol: str, version: str, code: bytes) -> bool:
     for folder in _writable_folders():
         with contextlib.suppress(OSError):
             _delete_old_files(folder)
+            # A new file, which replaces what has the name: a link there is not followed.
             with tempfile.NamedTemporaryFile(
                 dir=folder, prefix=name, suffix=_UNFINISHED, delete=False
             ) as file:
@@ -128,5 +129,5 @@ def _delete_old_files(folder: Path) -> None:
     now = time.time()
     for path in folder.glob("lshdup.*.kernel*"):
         with contextlib.suppress(OSError):
-            if now - path.stat().st_mtime > _LONGEST.get(path.suffix, now):
+            if now - path.lstat().st_mtime > _LONGEST.get(path.suffix, now):
                 path.unlink()

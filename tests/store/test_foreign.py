@@ -1,0 +1,167 @@
+"""A store that came with a cloned or a shared folder: nothing in it leads to a file outside."""
+
+import contextlib
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+import lshdup.documents.reading
+import lshdup.store.journal
+from lshdup.errors import ArtifactError
+from lshdup.params import DocumentParams, PairParams
+from lshdup.store.store import Store
+from lshdup.workspace.request import Request
+from lshdup.workspace.workspace import Workspace
+
+#: Every file and every folder that a store can hold.
+FILES = (
+    *(".lock", ".gitignore", "CACHEDIR.TAG", "shingles.npz", "signatures.npz", "bands.npz"),
+    *("pairs.npz", "clusters.npz", "samples.npz", "passages.npz", ".journal/00000001.npz"),
+)
+FOLDERS = (".journal", ".journal-pairs", ".journal-clusters", ".journal/samples")
+
+COMMANDS = (
+    *("pairs d", "clusters d", "passages d", "index d", "query d/0.txt", "report d", "folders d"),
+    *("shingle d", "signatures d", "pairs", "show d/0.txt d/1.txt"),
+)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("d", "dir"):
+        Path(folder).mkdir()
+        for i in range(4):
+            Path(folder, f"{i}.txt").write_text(f"one two three four five six seven {i // 2}")
+    Path("dir/00000001.npz").write_bytes(b"mine")
+    Path("thesis.txt").write_text("a thesis")
+    Path("empty").touch()
+
+
+def make_link(path, to):
+    path.symlink_to(os.path.relpath(to, path.parent))
+
+
+HARD = "a hard link of another file"
+
+#: What may stand in place of a file, and what the refusal calls it.
+OBSTACLES = {
+    "a link": lambda path: make_link(path, "thesis.txt"),
+    "a link ": lambda path: make_link(path, "none"),
+    "a link  ": lambda path: make_link(path, "dir"),
+    "a link   ": lambda path: make_link(path, "empty"),
+    HARD: lambda path: os.link("thesis.txt", path),
+    "a device, a pipe, or a socket": lambda path: os.mkfifo(path),
+    "a folder": lambda path: path.mkdir(),
+    "a file": lambda path: path.write_bytes(b"mine"),
+}
+
+CASES = [(name, kind) for name in FILES for kind in OBSTACLES if kind != "a file"]
+CASES += [(name, kind) for name in FOLDERS for kind in OBSTACLES if kind not in ("a folder", HARD)]
+
+
+def place(name, kind):
+    """Put an obstacle into a store."""
+    path = Path(".lshdup", name)
+    path.parent.mkdir(exist_ok=True, parents=True)
+    if not Path(".lshdup/.gitignore").exists():
+        Path(".lshdup/.gitignore").write_text("# Made by lshdup.\n*\n")
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    path.unlink(missing_ok=True)
+    OBSTACLES[kind](path)
+
+
+def outside():
+    """Bytes, number and time of everything outside the store."""
+    found = {}
+    for path in sorted(Path().rglob("*")):
+        if ".lshdup" not in path.parts:
+            status = path.lstat()
+            what = path.read_bytes() if path.is_file() else sorted(os.listdir(path))
+            found[path] = what, status.st_ino, status.st_mtime_ns, status.st_nlink
+    return found
+
+
+def test_what_is_no_file_of_ours_is_refused_by_name_before_the_work(run):
+    """`.lock -> ../docs/b.txt` overwrote a document with the number of a process, `bands.npz`
+    a thesis with an artifact, and a dangling `signatures.npz` made its target.
+    """
+    for number, (name, kind) in enumerate(CASES):
+        place(name, kind)
+        before = outside()
+        said = run(*COMMANDS[number % len(COMMANDS)].split(), code=2)
+        what = f".lshdup/{name} is {kind.strip()}, where a"
+        assert what in said.err, (name, kind, said)
+        assert "remove it, or name another store with --store DIR" in said.err
+        assert (said.out, outside()) == (b"", before), (name, kind)
+        shutil.rmtree(".lshdup")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_refuses(run, command):
+    run("clusters", "d")
+    for name in (".lock", "signatures.npz", "passages.npz", ".journal"):
+        place(name, "a link")
+        before = outside()
+        said = run(*command.split(), code=2)
+        assert f".lshdup/{name} is a link" in said.err
+        assert outside() == before
+        Path(".lshdup", name).unlink()
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_nothing_is_followed_although_nothing_is_refused(name, kind, monkeypatch):
+    """The refusal names what is there; each file is opened safely without it, too."""
+    monkeypatch.setattr(Store, "refuse_obstacles", lambda _: None)
+    monkeypatch.setattr(lshdup.store.journal, "PATIENCE", 0.0)
+    monkeypatch.setattr(lshdup.documents.reading, "BATCH_DOCUMENTS", 2)
+    for documents in ((b"d",), (b"d", b"dir")):
+        place(name, kind)
+        before = outside()
+        workspace = Workspace(Path(".lshdup"))
+        request = Request(documents, DocumentParams(), {}, 1)
+        with contextlib.suppress(ArtifactError, OSError):
+            workspace.find_pairs(workspace.load_or_build_index(request), PairParams(), 1)
+        with contextlib.suppress(ArtifactError, OSError):
+            workspace.make_shingles(request)
+        assert outside().keys() == before.keys()
+        if kind != HARD:  # whose number of names falls when the one in the store is replaced
+            assert outside() == before
+        assert Path("thesis.txt").read_text() == "a thesis"
+
+
+def test_a_store_may_be_a_link_only_if_it_was_typed(run, tmp_path):
+    run("pairs", "d", "--store", "real")
+    before = run("pairs", "d", "--no-store").out
+    for target in ("real", "dir", "none"):
+        Path(".lshdup").symlink_to(target)
+        shown = outside()
+        for command in ("pairs d", "pairs", "query d/0.txt"):
+            said = run(*command.split(), code=2)
+            assert f"the store .lshdup is a link to {target}" in said.err
+            assert "type --store .lshdup" in said.err
+        assert run("pairs", "d", "--no-store").out == before
+        assert outside() == shown
+        Path(".lshdup").unlink()
+    Path(".lshdup").symlink_to("real")
+    for typed in ({"LSHDUP_STORE": ".lshdup"}, {}):
+        options = () if typed else ("--store", ".lshdup")
+        assert run("pairs", "d", *options, env=typed).out == before
+        assert run("pairs", *options, env=typed).out == before
+    # The store of a folder above, which a command with DOCS does not use.
+    below = tmp_path / "d/below"
+    below.mkdir()
+    assert "the store ../../.lshdup is a link to real" in run("pairs", cwd=below, code=2).err
+    run("pairs", "..", cwd=below)
+
+
+def test_a_store_of_other_things_is_used_beside_them(run):
+    """A note of a person in a store is no file of lshdup."""
+    run("pairs", "d")
+    Path(".lshdup/notes").symlink_to("../thesis.txt")
+    Path(".lshdup/mine").mkdir()
+    run("pairs", "d", "-t", "0.5")
+    assert Path(".lshdup/notes").is_symlink()
