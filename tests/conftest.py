@@ -2,7 +2,6 @@
 program as a person does.
 """
 
-import gc
 import importlib
 import os
 import shutil
@@ -133,9 +132,11 @@ def small_disk(tmp_path):
         or subprocess.run(command, capture_output=True, check=False).returncode
     ):
         pytest.skip("a file system cannot be mounted here")
-    yield disk
-    gc.collect()  # mapped artifacts are open files
-    subprocess.run(["umount", str(disk)], check=True)
+    # It ends with the pipe, also if this process is killed.
+    command = ["sh", "-c", 'cat; umount -l "$0"', str(disk)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True):
+        yield disk
+    assert not disk.is_mount()
 
 
 def killed_behind_a_journal(*arguments, batch, parts):
