@@ -93,6 +93,14 @@ def test_what_a_known_pair_may_become(run, repository):
     assert pairs_of(run(*KNOWN, code=1)) == [["docs/0 renamed", "docs/a"]]
 
 
+def test_a_document_of_a_known_pair_may_be_gone(run, repository):
+    (repository / "docs/a2").write_text(f"{FOX} once more\n")
+    assert len(run(*KNOWN, "--update-baseline").rows) == 3
+    for name in ("a", "b"):
+        (repository / "docs" / name).unlink()
+    assert not run(*KNOWN).out
+
+
 @pytest.mark.parametrize(
     "options",
     ["--exact", "--measure containment", "--same text", "--collapse-copies", "--against docs"],
