@@ -57,15 +57,16 @@ def test_two_files_are_shown_beside_a_damaged_store(run, here):
     assert "signatures.npz is damaged" in shown.err
 
 
-def test_a_path_that_is_typed_otherwise_is_found_beside_files_that_are_gone(run, here):
-    for folder in ("1", "2"):
+def test_a_path_through_a_link_is_found_beside_files_that_are_gone(run, here):
+    for folder, text in (("1", "what will be gone"), ("2", f"{TEXT} 2")):
         (here / f"docs/{folder}").mkdir()
-        (here / f"docs/{folder}/x").write_text(f"{TEXT} {folder}")
-    run("index", "docs")
+        (here / f"docs/{folder}/x").write_text(text)
+    (here / "link").symlink_to("docs")
+    run("index", "link")
     (here / "docs/1/x").unlink()
-    rows = run("query", str(here / "docs/2/x"), "--check-files").rows
-    assert rows == run("query", "docs/2/x", "--check-files").rows
-    assert rows
+    rows = run("query", "docs/2/x").rows
+    assert rows == run("query", "link/2/x").rows
+    assert len(rows) == 3
 
 
 def test_the_nearest_store_is_used_and_a_run_with_docs_makes_one_here(run, here):

@@ -94,11 +94,12 @@ def test_what_a_known_pair_may_become(run, repository):
 
 
 def test_a_document_of_a_known_pair_may_be_gone(run, repository):
-    (repository / "docs/a2").write_text(f"{FOX} once more\n")
-    assert len(run(*KNOWN, "--update-baseline").rows) == 3
+    for more in ("once", "twice"):
+        (repository / "docs" / more).write_text(f"{FOX}{FOX}and again {more}\n")
+    assert len(run(*KNOWN, "-t", "0.6", "--update-baseline").rows) == 6
     for name in ("a", "b"):
         (repository / "docs" / name).unlink()
-    assert not run(*KNOWN).out
+    assert not run(*KNOWN, "-t", "0.6").out
 
 
 @pytest.mark.parametrize(
