@@ -26,6 +26,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from tests.mutants.reached import record_run
+
 ROOT = Path(__file__).parent.parent
 
 #: Variables, by how they begin, that are looked at when the program runs, and by nothing that is
@@ -324,6 +326,7 @@ def _become(descriptors, arguments, cwd, environment):
     os.environ.update(environment)
     sys.modules["__main__"] = __main__  # from which a usage line has the name of the program
     sys.argv = [str(__main__.__file__), *map(os.fsdecode, arguments)]
+    record_run()
     try:
         program()
     except BaseException:  # as the interpreter would have said it

@@ -460,6 +460,26 @@ def test_an_id_list_that_shrinks(here):
     ]
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        ('{"text": "d e f"}', '{"tex', Reason.CHANGED),
+        ('{"text": 5}', '{"text": 5}', Reason.NOT_TEXT),
+    ],
+)
+def test_a_row_that_cannot_be_read(here, before, after, reason):
+    """Why, if its file is what was listed; else that it has changed."""
+    first = '{"text": "a b c"}\n'
+    (here / "rows.jsonl").write_text(first + before)
+    documents = find_documents([b"rows.jsonl"], DocumentParams())
+    if after != before:
+        (here / "rows.jsonl").write_text(first + after)
+    made = collect(documents, ShingleParams(), keep=1 << 30)
+    assert (b"rows.jsonl:2", reason) in {
+        (each.skipped.name, each.skipped.reason) for each in made.skipped
+    }
+
+
 # --- memory and time ------------------------------------------------------------------------------
 
 PEAK = """

@@ -122,7 +122,7 @@ def test_runs_are_measured(tmp_path):
     assert ran.pairs == {(b"a", b"b"), (b"a", b"c")}
     assert ran.lines == 2
     assert 50e6 < ran.peak < 100e6
-    assert 0 < ran.seconds < 10
+    assert ran.seconds > 0
     with pytest.raises(measure.CommandFailedError, match="exit code 3"):
         measure.run(sys.executable, "-c", "raise SystemExit(3)", cwd=tmp_path)
 

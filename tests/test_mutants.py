@@ -1,25 +1,61 @@
-"""The lists of faults, as far as can be seen without a run of `python -m tests.mutants`."""
+"""Faults that are drawn from the source: which there are, and which change no answer."""
 
 import ast
 
-import pytest
-
 from tests.conftest import ROOT
-from tests.mutants.__main__ import all_mutants, draw
+from tests.mutants.drawing import all_faults, draw, list_faults, read_equivalents
 
 
-@pytest.mark.parametrize("mutant", all_mutants(), ids=lambda mutant: mutant.name)
-def test_a_fault_is_where_its_entry_says(mutant):
-    text = (ROOT / mutant.file).read_text()
-    assert text.count(mutant.old) == 1, f"{mutant.old!r} is in {mutant.file} not once: move it"
-    changed = text.replace(mutant.old, mutant.new)
-    if mutant.file.endswith(".py"):
-        assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(text))
-    named = mutant.tests.split()[0].partition("::")[0]
-    assert (ROOT / named).exists(), named
+def test_every_kind_of_fault_is_drawn(tmp_path):
+    source = '''
+def f(a, b=1, *, c=True):
+    """Words stay: 1 < 2."""
+    if a < b and not c:
+        g(a, b + 2)
+        raise ValueError("a message " f"{a + 1}")
+    for each in a:
+        continue
+    try:
+        a += 1
+    except KeyError:
+        pass
+'''
+    path = tmp_path / "f.py"
+    path.write_text(source)
+    faults = list_faults(str(path))
+    changes = {(fault.kind, fault.before, fault.after) for fault in faults}
+    assert changes == {
+        ("default", "def f(a, b=1, *, c=True):", "def f(a, b=2, *, c=True):"),
+        ("default", "def f(a, b=1, *, c=True):", "def f(a, b=1, *, c=False):"),
+        ("comparison", "if a < b and not c:", "if a <= b and not c:"),
+        ("and/or", "if a < b and not c:", "if a < b or not c:"),
+        ("not", "if a < b and not c:", "if a < b and c:"),
+        ("condition", "if a < b and not c:", "if not (a < b and not c):"),
+        ("arguments swapped", "g(a, b + 2)", "g(b + 2, a)"),
+        ("arithmetic", "g(a, b + 2)", "g(a, b - 2)"),
+        ("constant", "g(a, b + 2)", "g(a, b + 3)"),
+        ("statement removed", "g(a, b + 2)", "pass"),
+        ("statement removed", 'raise ValueError("a message " f"{a + 1}")', "pass"),
+        ("statement", "continue", "break"),
+        ("statement removed", "a += 1", "pass"),
+        ("constant", "a += 1", "a += 2"),
+        ("handler", "pass", "raise"),
+    }
+    assert all(fault.can_run() for fault in faults)
+    assert {fault.function for fault in faults} == {0, 2}  # a default is set when `def` runs
 
 
 def test_the_same_faults_are_drawn_for_the_same_commit():
-    mutants = all_mutants()
-    assert draw(mutants, 10, "a") == draw(mutants[::-1], 10, "a") != draw(mutants, 10, "b")
-    assert len(set(draw(mutants, 10, "a"))) == min(10, len(mutants))
+    faults = all_faults()
+    drawn = draw(faults, 40, "a")
+    assert drawn == draw(faults[::-1], 40, "a") != draw(faults, 40, "b")
+    assert len({fault.kind for fault in drawn}) == 11
+    assert all(ast.parse(fault.changed()) for fault in drawn)
+
+
+def test_every_fault_that_changes_no_answer_is_there_and_has_a_reason():
+    for (file, before, after), reason in read_equivalents().items():
+        assert (ROOT / file).is_file(), file
+        keys = set().union(*(fault.keys for fault in list_faults(file)))
+        assert (file, before, after) in keys, f"{before!r} is in {file} no more"
+        assert len(reason) > 20, before

@@ -48,6 +48,27 @@ def test_a_command_without_docs_uses_the_store_of_a_folder_above(run, here):
     assert all((sub / os.fsdecode(name)).is_file() for name in dropped)
 
 
+def test_two_files_are_shown_beside_a_damaged_store(run, here):
+    run("index", "docs")
+    table = here / ".lshdup/signatures.npz"
+    table.write_bytes(table.read_bytes()[:100])
+    shown = run("show", "docs/a", "docs/b")
+    assert shown.lines[0].startswith("A  docs/a: ")
+    assert "signatures.npz is damaged" in shown.err
+
+
+def test_a_path_through_a_link_is_found_beside_files_that_are_gone(run, here):
+    for folder, text in (("1", "what will be gone"), ("2", f"{TEXT} 2")):
+        (here / f"docs/{folder}").mkdir()
+        (here / f"docs/{folder}/x").write_text(text)
+    (here / "link").symlink_to("docs")
+    run("index", "link")
+    (here / "docs/1/x").unlink()
+    rows = run("query", "docs/2/x").rows
+    assert rows == run("query", "link/2/x").rows
+    assert len(rows) == 3
+
+
 def test_the_nearest_store_is_used_and_a_run_with_docs_makes_one_here(run, here):
     run("pairs", "docs", "-q")
     before = {path: path.read_bytes() for path in (here / ".lshdup").glob("*.npz")}

@@ -93,6 +93,15 @@ def test_what_a_known_pair_may_become(run, repository):
     assert pairs_of(run(*KNOWN, code=1)) == [["docs/0 renamed", "docs/a"]]
 
 
+def test_a_document_of_a_known_pair_may_be_gone(run, repository):
+    for more in ("once", "twice"):
+        (repository / "docs" / more).write_text(f"{FOX}{FOX}and again {more}\n")
+    assert len(run(*KNOWN, "-t", "0.6", "--update-baseline").rows) == 6
+    for name in ("a", "b"):
+        (repository / "docs" / name).unlink()
+    assert not run(*KNOWN, "-t", "0.6").out
+
+
 @pytest.mark.parametrize(
     "options",
     ["--exact", "--measure containment", "--same text", "--collapse-copies", "--against docs"],

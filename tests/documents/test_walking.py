@@ -9,6 +9,7 @@ import subprocess
 import timeit
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
@@ -70,6 +71,34 @@ def test_links_are_one_level_down(tree):
     Path("t2/6").write_text("6")
     Path("t2/u/7").write_text("7")
     assert found("t", max_depth=2, follow=True) == ["t/1", "t/a/2", "t/link/6", "t/z/5"]
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_of_two_links_to_a_folder_the_first_name_is_taken(tree, monkeypatch, backwards):
+    """In whichever order the file system lists them."""
+    scandir = os.scandir
+
+    @contextlib.contextmanager
+    def listed(folder):
+        with scandir(folder) as entries:
+            yield iter(sorted(entries, key=lambda each: each.name, reverse=backwards))
+
+    monkeypatch.setattr(os, "scandir", listed)
+    Path("t2").mkdir()
+    Path("t2/6").write_text("6")
+    for name in ("t/y", "t/b"):
+        Path(name).symlink_to("../t2")
+    assert found("t", max_depth=2, follow=True) == ["t/1", "t/a/2", "t/b/6", "t/z/5"]
+
+
+def test_a_file_that_became_a_link_has_changed(tree):
+    """Even a link as long as the file was, of the same time."""
+    listed = find_documents([b"t/1"], DocumentParams())
+    target = "x" * int(listed.sizes[0])
+    Path("t/1").unlink()
+    Path("t/1").symlink_to(target)
+    os.utime("t/1", ns=(int(listed.mtimes[0]),) * 2, follow_symlinks=False)
+    assert listed.changed(np.arange(1)).tolist() == [0]
 
 
 def test_folders_that_are_not_entered_are_counted(run, tree):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from lshdup.kernels.grouping import NONE, have_leaders
 from lshdup.kernels.helpers import inlined, mix64, mix64_array
 from lshdup.kernels.jit import kernel
 from lshdup.kernels.sketch import agreeing_rows
@@ -48,6 +49,41 @@ def test_what_is_no_kernel_is_refused():
     # Now that kernels were compiled: `show --shingles --bag` failed in the first run on a machine.
     words = np.arange(5, dtype=np.uint64)
     assert mix64_array(words).tolist() == [reference.mix64(word) for word in range(5)]
+
+
+def test_who_has_leaders_against_the_obvious():
+    """A leader in a bucket of the position, whose size allows the similarity."""
+    rng = np.random.default_rng(5)
+    found = []
+    for _ in range(50):
+        n, bands, cells = 30, 3, 8
+        sizes = rng.integers(1, 20, n)
+        bucket = rng.integers(0, cells, (n, bands)).astype(np.uint32) + np.arange(
+            0, bands * cells, cells, dtype=np.uint32
+        )
+        bucket[rng.random((n, bands)) < 0.3] = NONE
+        leaders = np.flatnonzero(rng.random(n) < 0.4)
+        heads, following = np.full(bands * cells, NONE), np.full((n, bands), NONE)
+        for band in range(bands):
+            for leader in leaders[::-1]:
+                if (cell := bucket[leader, band]) != NONE:
+                    following[leader, band], heads[cell] = heads[cell], leader
+        positions, out = np.flatnonzero(rng.random(n) < 0.8), np.full(n, 7, np.uint8)
+        have_leaders(
+            positions.astype(np.uint32), sizes, 0.7, bucket,
+            heads.astype(np.uint32), following.astype(np.uint32), out[: len(positions)],
+        )  # fmt: skip
+        expected = [
+            any(
+                min(sizes[v], sizes[u]) >= 0.7 * max(sizes[v], sizes[u])
+                for u in leaders
+                if any(a == b != NONE for a, b in zip(bucket[v], bucket[u], strict=True))
+            )
+            for v in positions
+        ]
+        assert out[: len(positions)].tolist() == expected
+        found += expected
+    assert 0.2 < np.mean(found) < 0.8
 
 
 def test_helpers_are_python_too():

@@ -214,6 +214,17 @@ def test_similarity_1_does_not_say_the_same(run, folder):
     assert told["d/less.c", "d/more.c"] == told["d/comma.txt", "d/point.txt"] == ""
 
 
+def test_a_copy_has_the_same_set_and_perhaps_another_text(run, tmp_path):
+    (tmp_path / "d").mkdir()
+    for name, times in (("three", 3), ("four", 4)):
+        (tmp_path / "d" / name).write_text("a b c " * times)
+    rows = json.loads(run("clusters", "d", "--format", "json").out)
+    assert [(row["role"], row["copy"], row["same"]) for row in rows] == [
+        ("keep", False, None),
+        ("drop", True, None),
+    ]
+
+
 def test_the_recipe_drops_equal_files_only(run, folder):
     assert run("clusters", "d", "-t", "1", "--same", "bytes", "--emit", "drop").lines == [
         "d/ten-again.txt"

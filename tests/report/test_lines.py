@@ -172,20 +172,21 @@ def test_a_difference_that_is_no_word_is_seen(run, tmp_path):
     assert "2   -   if (a [-<-] b) return [---]1;" in lines
     assert "  2 +   if (a {+>+} b) return {+++}1;" in lines
     words = run("show", "f.c", "g.c", "--words").lines
-    assert (
-        words[-1] == "they differ in no word, only in case, punctuation or layout" or not words[-1]
-    )
+    assert words[-2:] == ["they differ in no word, only in case, punctuation or layout", ""]
     assert not any("return" in line for line in words)
     symbols = run("show", "f.c", "g.c", "--tokens", "symbols").lines
     assert "2   -   if (a [-<-] b) return [---]1;" in symbols
 
 
-def test_lines_and_words_are_a_choice(run, pairs):
+def test_lines_and_words_are_a_choice(run, pairs, tmp_path):
     by_words = run("show", *pairs["code"], "--words").lines
     assert any("range([-10" in line for line in by_words)
     assert not any(line.startswith(" 1  1 ") for line in by_words)
-    prose = run("show", "p", "q", "--lines", "--context", "0", code=2).err
-    assert "no file" in prose
+    (tmp_path / "p").write_text(PROSE)
+    (tmp_path / "q").write_text(PROSE.replace("word7", "word"))
+    by_lines = run("show", "p", "q", "--lines", "--context", "0").lines
+    assert [line[:6] for line in by_lines if line[4:5] in ("-", "+")] == ["1   - ", "  1 + "]
+    assert not any(line[4:5] in ("-", "+") for line in run("show", "p", "q").lines)
 
 
 def test_long_lines_on_request(run, tmp_path):

@@ -244,6 +244,14 @@ def test_two_unlike_texts_are_not_held_together_by_the_words_of_every_text():
     assert counts[ALIKE] <= 2
 
 
+@pytest.mark.parametrize("n", [0, 2, 9])
+def test_a_word_before_a_short_end_is_no_coincidence(n):
+    """A run counts as one between long changes on both sides only, and the end is no change."""
+    a, b = row([1, 2, 3, 50, *range(100, 100 + n)]), row([*range(10, 20), 50, *range(200, 200 + n)])
+    alike = [change for change in find_changes(a, b) if change.kind == ALIKE]
+    assert len(alike) == (n < 2)
+
+
 @pytest.mark.parametrize("kind", ["equal", "few values", "shuffled blocks", "unrelated", "gaps"])
 def test_long_rows_take_time_in_proportion(kind):
     """300,000 tokens, whatever they are: a comparison of each with each would hang for hours."""

@@ -3,6 +3,7 @@ and that a long run can be resumed.
 """
 
 import contextlib
+import itertools
 import os
 import random
 import resource
@@ -287,11 +288,9 @@ def disturbed(here, number, wanted):
             for name in chance.sample(names, chance.choice((0, 1, 500))):
                 os.utime(f"d/{name}", ns=(now, now))
             perms = chance.choice((64, 128))
-            code, took = started.run(
-                f"pairs d -q --perms {perms}", number, chance.random() * longest
-            )
+            code, _ = started.run(f"pairs d -q --perms {perms}", number, chance.random() * longest)
             hit += code != 0
-            yield code, took
+            yield code
             if not os.path.isdir(".lshdup"):
                 continue
             assert_whole(".lshdup")
@@ -308,19 +307,14 @@ def test_killed_at_any_instant(here, instants):
     """SIGKILL: every artifact that is there is whole, and the next run gives the answer of an
     undisturbed one.
     """
-    codes = [code for code, _ in disturbed(here, signal.SIGKILL, instants)]
-    assert set(codes) <= {0, -signal.SIGKILL}
+    assert set(disturbed(here, signal.SIGKILL, instants)) <= {0, -signal.SIGKILL}
 
 
 @pytest.mark.parametrize("instants", [8, pytest.param(40, marks=pytest.mark.long)])
 def test_interrupted_at_any_instant(here, instants):
-    """SIGINT: exit code 130, soon, one line, nothing left behind.
-
-    A second is the aim; the bound is for a busy machine.
-    """
-    for code, seconds in disturbed(here, signal.SIGINT, instants):
+    """SIGINT: exit code 130, one line, nothing left behind."""
+    for code in disturbed(here, signal.SIGINT, instants):
         assert code in (0, 130)
-        assert seconds < 5
         if os.path.isdir(".lshdup"):
             assert set(remains(".lshdup")) <= {".journal"}
     kept = ("nothing of this run was kept", "what was finished is kept, whole")
@@ -345,23 +339,17 @@ def test_interrupted_while_starting(run, here, delay):
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from lshdup.cli.main import program\nprint('ready', flush=True)\nprogram()"
     )
-    command = [sys.executable, "-c", script, "index", "d", "--perms", "129", "-q"]
+    # It waits for more names than d, so it cannot end before the signal.
+    command = [sys.executable, "-c", script, "index", "d", "--files-from", "-", "-q"]
+    pipe = subprocess.PIPE
     with subprocess.Popen(
-        command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command, env=ENVIRONMENT, stdin=pipe, stdout=pipe, stderr=pipe
     ) as process:
         process.stdout.readline()
         time.sleep(delay)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
-    assert process.returncode in (130, 0), err
-    assert err in (
-        [
-            b"lshdup: interrupted; nothing of this run was kept\n",
-            b"lshdup: interrupted; what was finished is kept, whole\n",
-        ]
-        if process.returncode
-        else [b""]
-    )
+        assert process.wait(timeout=30) == 130
+        assert process.stderr.read() == b"lshdup: interrupted; nothing of this run was kept\n"
     assert remains(".lshdup") == []
     run("pairs", "-o", "out")
 
@@ -713,8 +701,10 @@ def test_flipped_bits_never_change_an_answer(here, monkeypatch, kind, name):
     assert steps(".lshdup", documents=()) == expected
 
 
-@pytest.mark.parametrize("kept", [True, False], ids=["sets kept", "sets read again"])
-@pytest.mark.parametrize("kind", ["shingles", "signatures", "bands"])
+@pytest.mark.parametrize(
+    ("kind", "kept"),
+    [("shingles", True), *itertools.product(["signatures", "bands"], [True, False])],
+)
 @pytest.mark.parametrize(
     ("step", "more", "least"), [(25, 80, 5), pytest.param(5, 500, 20, marks=pytest.mark.long)]
 )
@@ -723,13 +713,13 @@ def test_a_query_of_flipped_bits_is_right_or_refused(
 ):
     """Any bit of any artifact, as if all its members were too large to be looked at whole; a bit of
     every byte that a query may need.
+
+    kept : whether there are the sets of the documents, which are read again otherwise.
     """
     monkeypatch.setattr(lshdup.store.npz, "_ALWAYS_VERIFIED", 0)
     make_documents(here / "d", 6, words=20)
     if kept:
         shingled(".lshdup", [])
-    elif kind == "shingles":
-        return
     # A neighbour is met in this band or not at all.
     steps(".lshdup", perms=16, threshold=0.7, bands=1, rows=1)
     path = here / f".lshdup/{kind}.npz"

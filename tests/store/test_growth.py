@@ -5,12 +5,21 @@ nothing.
 import os
 import shutil
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, multiple, rule
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    multiple,
+    rule,
+    run_state_machine_as_test,
+)
 
 from lshdup.params import BandParams, ClusterParams, DocumentParams, PairParams
 from lshdup.workspace.containment.joining import find_contained_pairs
@@ -46,7 +55,8 @@ def pairs_of(store, check_content=False):
         Request((b"d",), DocumentParams(), {"threshold": 0.6}, 2, check_content), save=False
     )
     found = workspace.find_pairs(indexed, PairParams(), 2).pairs
-    return [column.tolist() for column in found.part(0, len(found))], sorted(
+    columns = [*found.part(0, len(found)), indexed.index.duplicate_of]
+    return [column.tolist() for column in columns], sorted(
         skipped, key=lambda each: (each.name, each.reason)
     )
 
@@ -75,12 +85,28 @@ def contained_of(store):
     return [column.tolist() for column in found.pairs.part(0, len(found.pairs))]
 
 
+#: A text, a chain of it and others, and a text that holds the first one.
+_WORDS = [f"word{number}" for number in range(30)]
+PLANTED = [
+    _WORDS, _WORDS, [*_WORDS[:-1], "last"], ["first", *_WORDS[1:-1], "last"],
+    [*_WORDS, *(f"more{number}" for number in range(60))], ["\0binary"],
+]  # fmt: skip
+
+
 class Growth(RuleBasedStateMachine):
-    """Documents are added, changed, renamed and deleted; now and then lshdup runs."""
+    """Documents are added, changed, renamed and deleted; now and then lshdup runs.
+
+    Begins with exact duplicates, a chain of near-duplicates, and a text inside another.
+    occurred : counts of what the runs found.
+    """
 
     names = Bundle("names")
 
-    @initialize()
+    def __init__(self, occurred):
+        super().__init__()
+        self.occurred = occurred
+
+    @initialize(target=names)
     def begin(self):
         self.before, self.home = Path.cwd(), tempfile.mkdtemp()
         self.patch = pytest.MonkeyPatch()
@@ -89,6 +115,10 @@ class Growth(RuleBasedStateMachine):
         os.makedirs("d/q/s")
         os.mkdir("d/5")
         self.clock, self.number, self.hidden_change = 10**18, 0, False
+        planted = [(self.new_name(), " ".join(words).encode()) for words in PLANTED]
+        for name, content in planted:
+            self.write(name, content)
+        return multiple(*(name for name, _ in planted))
 
     def teardown(self):
         self.patch.undo()
@@ -150,6 +180,12 @@ class Growth(RuleBasedStateMachine):
         self.hidden_change = False
         answers = [pairs_of("store", check), folders_of("store"), contained_of("store")]
         assert answers == [pairs_of("fresh"), folders_of("fresh"), contained_of("fresh")]
+        ((left, *_, duplicate_of), skipped), _, contained = answers
+        self.occurred["runs"] += 1
+        self.occurred["near-duplicates"] += bool(left)
+        self.occurred["exact duplicates"] += duplicate_of != [*range(len(duplicate_of))]
+        self.occurred["inside another"] += len(contained[0]) > len(left)
+        self.occurred["skipped"] += bool(skipped)
         for store in ("store", "fresh"):
             request = Request((b"d",), DocumentParams(), {}, 2)
             Workspace(Path(store)).make_shingles(request)
@@ -163,13 +199,15 @@ class Growth(RuleBasedStateMachine):
         shutil.rmtree("fresh")
 
 
-class TestGrowth(Growth.TestCase):
-    settings = settings(max_examples=5, stateful_step_count=20, deadline=None)
-
-
-@pytest.mark.long
-class TestLongGrowth(Growth.TestCase):
-    settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+@pytest.mark.parametrize("examples", [5, pytest.param(40, marks=pytest.mark.long)])
+def test_growth(examples):
+    occurred = Counter()
+    run_state_machine_as_test(
+        lambda: Growth(occurred),
+        settings=settings(max_examples=examples, stateful_step_count=20, deadline=None),
+    )
+    assert len(occurred) == 5
+    assert 3 * min(occurred.values()) >= occurred["runs"], occurred
 
 
 def test_check_content(run, tmp_path):

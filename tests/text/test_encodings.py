@@ -350,3 +350,8 @@ def test_labels_are_those_of_the_standard_and_codecs_those_of_texts():
     for label, codec in codecs.items():
         assert label == label.lower()
         assert not codec or "abc".encode(codec).decode(codec) == "abc"
+
+
+@pytest.mark.parametrize("space", [b"", b" ", b"\t", b"\r\n", b"\xef\xbb\xbf\t", b"<!-- x -->\t"])
+def test_a_page_may_begin_with_white_space(space):
+    assert decode(space + b"<html><body><p>text</p></body></html>", b"a").utf8.strip() == b"text"

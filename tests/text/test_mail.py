@@ -142,12 +142,7 @@ def test_a_name_makes_up_for_a_known_field(name, head, expected):
 
 
 #: Folders of texts that are no mails, and parts of paths that hold mails for tests.
-TEXTS = [
-    ROOT / "sample_corpus",
-    Path(sysconfig.get_path("stdlib")),
-    Path("/usr/share/doc"),
-    Path("/usr/share/common-licenses"),
-]
+TEXTS = [ROOT / "sample_corpus", Path(sysconfig.get_path("stdlib"))]
 OF_MAIL = ("test_email", "site-packages", "dist-packages")
 
 
@@ -178,15 +173,17 @@ def test_the_text_is_the_subject_and_the_body():
 
 @pytest.mark.parametrize("charset", ["utf-8", "iso-8859-15", "koi8-r", "utf-7", "iso-2022-jp",
                                      "gb2312", "big5", "euc-kr", "shift_jis", "windows-1251",
-                                     "utf-16", "hz"])  # fmt: skip
+                                     "utf-16", "utf-32", "hz", "iso-2022-jp-2", "iso-2022-jp-3",
+                                     "iso-2022-kr"])  # fmt: skip
 @pytest.mark.parametrize("transfer", ["8bit", "base64", "quoted-printable"])
 def test_charsets_and_transfer_encodings_are_decoded(charset, transfer):
     texts = {
         "koi8-r": "Привет", "windows-1251": "Привет", "iso-2022-jp": "日本語", "hz": "中文",
         "shift_jis": "日本語", "gb2312": "中文", "big5": "中文", "euc-kr": "한국어",
+        "iso-2022-jp-2": "日本語", "iso-2022-jp-3": "日本語", "iso-2022-kr": "한국어",
     }  # fmt: skip
     text = texts.get(charset, "Größe = 3 €")
-    if charset == "utf-16" and transfer == "8bit":
+    if charset in ("utf-16", "utf-32") and transfer == "8bit":
         return
     data = text.encode(charset)
     if transfer == "base64":

@@ -223,6 +223,11 @@ def test_hyphens_of_words_stay():
         assert office_cleanup.clean("", "pdf", [text]) == expected
 
 
+@pytest.mark.parametrize("data", [b"", b"PK", office.docx("some words")[:200]])
+def test_a_package_that_cannot_be_opened_is_left_to_the_reader(data):
+    assert office_cleanup.prepare(data, "docx") == data
+
+
 def test_running_lines_are_those_of_most_pages():
     pages = [f"Title\n{word} of one page\nPage {n} of 9" for n, word in enumerate("abcdefghi", 1)]
     assert office_cleanup.clean("", "pdf", pages) == "\n".join(

@@ -6,6 +6,7 @@ import re
 import shutil
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from lshdup.matching.pairs import gather_pairs
 from lshdup.params import DocumentParams, PairParams
 from lshdup.utils.ragged import RaggedSets
 from lshdup.workspace.against.loading import load_sides
+from lshdup.workspace.against.verifying import Verifier
 from lshdup.workspace.request import Request
 from tests import reference
 
@@ -335,6 +337,15 @@ def test_a_copy_that_is_there_stands_in_for_one_that_is_gone(run, tmp_path):
         assert run(*options).out == exact.out
     os.remove(tmp_path / "old/c")
     assert {row[3] for row in run(*options).rows} == {"estimate"}
+
+
+def test_every_piece_of_candidates_is_verified_by_estimate(monkeypatch):
+    sides = SimpleNamespace(sizes=np.full(4, 3), fingerprints=np.arange(4))
+    verifier = Verifier(sides, np.arange(4), 0.5, only_estimate=True, jobs=1)
+    monkeypatch.setattr(verifier, "_estimate", lambda left, right: (left, right, left / 4))
+    pieces = [(np.array([0]), np.array([2])), (np.array([1]), np.array([3]))]
+    found = [pair for a, b, _ in verifier.verify(pieces) for pair in zip(a, b, strict=True)]
+    assert found == [(0, 2), (1, 3)]
 
 
 def test_a_changed_file_is_not_paired_with_itself_by_an_estimate(run, two_sides):

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 
 from lshdup.errors import LshdupError
 from lshdup.params import ShingleParams
@@ -70,12 +76,22 @@ def _print(text):
 
 
 class Days(RuleBasedStateMachine):
-    """Documents come, move, change and go; now and then all that is there is accepted."""
+    """Documents come, move, change and go; now and then all that is there is accepted.
 
-    @initialize()
-    def begin(self):
-        self.texts, self.accepted = {}, Folder({})
+    Begins with copies and a chain of near-duplicates that are known, and one pair that is new.
+    occurred : counts of what the runs had.
+    """
+
+    def __init__(self, occurred):
+        super().__init__()
+        self.occurred = occurred
+
+    @initialize(known=st.permutations([0, 0, 1, 2]), new=st.sampled_from([4, 5]))
+    def begin(self, known, new):
+        self.texts = dict(zip([b"a", b"b", b"docs/c", b"tab\t"], known, strict=True))
         self.baseline = Baseline(WORDS)
+        self.accept()
+        self.texts |= {b"new\nline": new, b"z z": new + 1}
 
     @rule(name=NAMES, text=TEXTS)
     def write(self, name, text):
@@ -121,10 +137,14 @@ class Days(RuleBasedStateMachine):
     @invariant()
     def counts(self):
         """Of each pair of texts, as many are new as known documents do not account for."""
-        if not hasattr(self, "texts"):
-            return
-        now, _ = self.folder.count()
+        now, pairs_now = self.folder.count()
         before, known_pairs = self.accepted.count()
+        self.occurred["runs"] += 1
+        self.occurred["pairs"] += bool(pairs_now)
+        self.occurred["exact duplicates"] += any(a == b for a, b in pairs_now)
+        self.occurred["known pairs"] += bool(pairs_now & known_pairs)
+        self.occurred["new pairs"] += bool(pairs_now - known_pairs)
+        self.occurred["gone pairs"] += bool(known_pairs - pairs_now)
         known = {text: min(count, before[text]) for text, count in now.items()}
         new = Counter()
         for i, j in self.folder.pairs:
@@ -141,8 +161,6 @@ class Days(RuleBasedStateMachine):
     @invariant()
     def names(self):
         """A pair of two documents that are as they were is not new."""
-        if not hasattr(self, "texts"):
-            return
         was = dict(zip(self.accepted.names, self.accepted.texts, strict=True))
         stayed = {name for name, text in self.texts.items() if was.get(name) == text}
         paired = {(self.accepted.names[i], self.accepted.names[j]) for i, j in self.accepted.pairs}
@@ -150,8 +168,14 @@ class Days(RuleBasedStateMachine):
             assert not (set(pair) <= stayed and pair in paired)
 
 
-TestDays = Days.TestCase
-TestDays.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+def test_days():
+    occurred = Counter()
+    run_state_machine_as_test(
+        lambda: Days(occurred),
+        settings=settings(max_examples=60, stateful_step_count=25, deadline=None),
+    )
+    assert len(occurred) == 6
+    assert 3 * min(occurred.values()) >= occurred["runs"], occurred
 
 
 def test_a_file_holds_a_baseline(tmp_path):

@@ -102,6 +102,11 @@ def test_a_smaller_rate_serves_a_larger_one_and_not_the_reverse():
     assert load_samples(fine.store, shingle).rate == rates[1]
     contained(recall=0.99999)
     assert Path("fine/samples.npz").read_bytes() == Path("store/samples.npz").read_bytes()
+    # What is new is sampled at the rate of what is stored, not at that of the run.
+    write_insides("d", 3, seed=2)
+    contained("fine")
+    contained("anew", recall=0.99999)
+    assert Path("fine/samples.npz").read_bytes() == Path("anew/samples.npz").read_bytes()
 
 
 def test_an_interrupted_run_is_resumed(monkeypatch):
