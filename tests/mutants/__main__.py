@@ -173,13 +173,17 @@ def main():
     parser.add_argument("--reached", type=Path, required=True, help="folder of a recorded run")
     parser.add_argument("--draw", type=int, default=40, metavar="N", help="faults (default 40)")
     parser.add_argument("--seed", default="", help="what decides the draw: a commit")
-    parser.add_argument("--only", default="", metavar="TEXT", help="files with this in their names")
+    parser.add_argument(
+        "--only",
+        default="",
+        metavar="TEXT",
+        help="files with one of these, separated by commas, in their names",
+    )
     parser.add_argument("--seconds", type=float, default=60, help="most of tests for a fault")
     parser.add_argument("--jobs", type=int, default=2, help="processes (default 2)")
     options = parser.parse_args()
-    faults = draw(
-        (fault for fault in all_faults() if options.only in fault.file), options.draw, options.seed
-    )
+    chosen = [f for f in all_faults() if any(part in f.file for part in options.only.split(","))]
+    faults = draw(chosen, options.draw, options.seed)
     known, survived = Reached(options.reached), []
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copies = queue.SimpleQueue()
