@@ -395,7 +395,7 @@ def test_a_file_that_was_named_and_is_no_text(run, here):
                 next(
                     line.split(": ")[1]
                     for line in result.err.splitlines()
-                    if "binary" in line or "zip archive" in line
+                    if "binary" in line or "(an archive" in line
                 )
                 == name
             )

@@ -125,7 +125,7 @@ def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path):
         (b"\n\r\n\n", Reason.BROKEN_ROW, "no row with the names of its columns"),
         ("id,text\n1,ö\n".encode("utf-16"), Reason.UNDECODABLE, "iconv"),
         (b'"id,text\n' + b"1,a\n" * 100, Reason.NO_TEXT, "no column 'text'"),
-        (b"id,text\r1,a\r2,b\r", Reason.BROKEN_ROW, "new-line character"),
+        (b"id,text\r1,a\r2,b\r", Reason.BROKEN_ROW, "a carriage return ends its lines"),
     ],
 )
 def test_a_file_without_the_columns(tmp_path, data, reason, detail):

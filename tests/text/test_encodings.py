@@ -353,5 +353,9 @@ def test_labels_are_those_of_the_standard_and_codecs_those_of_texts():
 
 
 @pytest.mark.parametrize("space", [b"", b" ", b"\t", b"\r\n", b"\xef\xbb\xbf\t", b"<!-- x -->\t"])
-def test_a_page_may_begin_with_white_space(space):
-    assert decode(space + b"<html><body><p>text</p></body></html>", b"a").utf8.strip() == b"text"
+@pytest.mark.parametrize("markup", ["auto", "visible"])
+def test_a_page_may_begin_with_white_space(space, markup):
+    """Behind a comment it is one with --markup visible only."""
+    page = space + b"<html><body><p>text</p></body></html>"
+    found = decode(page, b"a", ShingleParams(markup=markup)).utf8.strip()
+    assert found == (page if space.startswith(b"<!") and markup == "auto" else b"text")

@@ -78,7 +78,8 @@ def _print(text):
 class Days(RuleBasedStateMachine):
     """Documents come, move, change and go; now and then all that is there is accepted.
 
-    Begins with copies and a chain of near-duplicates that are known, and one pair that is new.
+    Begins with copies and a chain of near-duplicates that are known. After each day that was
+    accepted two documents become another pair, so that one is gone and one is new.
     occurred : counts of what the runs had.
     """
 
@@ -86,12 +87,16 @@ class Days(RuleBasedStateMachine):
         super().__init__()
         self.occurred = occurred
 
-    @initialize(known=st.permutations([0, 0, 1, 2]), new=st.sampled_from([4, 5]))
-    def begin(self, known, new):
+    @initialize(known=st.permutations([0, 0, 1, 2]))
+    def begin(self, known):
         self.texts = dict(zip([b"a", b"b", b"docs/c", b"tab\t"], known, strict=True))
-        self.baseline = Baseline(WORDS)
+        self.baseline, self.next = Baseline(WORDS), 10
+        self.begin_day()
         self.accept()
-        self.texts |= {b"new\nline": new, b"z z": new + 1}
+
+    def begin_day(self):
+        self.texts |= {b"new\nline": self.next, b"z z": self.next + 1}
+        self.next += 10
 
     @rule(name=NAMES, text=TEXTS)
     def write(self, name, text):
@@ -124,11 +129,13 @@ class Days(RuleBasedStateMachine):
         self.accepted = self.folder
         assert self.folder.new(self.baseline) == set()
         assert self.baseline.count_gone(self.baseline) == 0
+        self.begin_day()
 
     @rule()
     def restore(self):
         self.texts = dict(zip(self.accepted.names, self.accepted.texts, strict=True))
         assert self.folder.new(self.baseline) == set()
+        self.begin_day()
 
     @property
     def folder(self):

@@ -96,10 +96,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     """Print groups of near-duplicates: group, keep or drop, name, similarity, copy, smallest
     similarity of the group, same.
 
-    Every document of a group is at least the threshold similar to the one that is kept, exactly. It
-    is a copy if it has the same shingles; same is bytes for equal files, text for the same words in
-    the same order, else empty. What has no tokens, or could not be read, is neither. Nothing is
-    moved or deleted.
+    Every document of a group is at least the threshold similar to the one that is kept. It is a
+    copy if it has the same shingles; same is bytes for equal files, text for the same words in the
+    same order, else empty. Nothing is moved or deleted.
 
     Without DOCS, the documents of the last run are grouped. With --against, the document of OTHER
     that others are near has the role other. Nothing of OTHER goes.
