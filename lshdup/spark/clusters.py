@@ -226,8 +226,8 @@ class Clusters:
 
     @property
     def kept(self) -> "DataFrame":
-        """id: documents that represent, or are alone."""
-        return self.documents.where("id = representative").select("id")
+        """id: all that stays: documents that represent, are alone, or were not compared."""
+        return self._comparison.sketches.select("id").join(self.dropped, "id", "left_anti")
 
     @property
     def dropped(self) -> "DataFrame":

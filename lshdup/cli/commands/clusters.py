@@ -13,7 +13,7 @@ from lshdup.cli.commands import writing
 from lshdup.cli.commands.find_groups import find_groups
 from lshdup.cli.conflicts import refuse_with_exact, refuse_with_same, runs_on_spark
 from lshdup.cli.console import Console
-from lshdup.cli.findings import describe_likeness, describe_rule
+from lshdup.cli.findings import describe_likeness, describe_rule, say_uncompared
 from lshdup.cli.help import Command, plain_option
 from lshdup.cli.options import (
     against_option,
@@ -210,10 +210,7 @@ def _print(console: Console, target: Target, answer: _Answer, what: str) -> None
     if what == "keep":
         names = names_to_keep(answer.collection, dropped, answer.result.lost)
         uncompared = len(documents) - len(dropped) - len(answer.kept)
-        uncompared += len(skipped_names(answer.collection))
-        if uncompared:
-            was = count_of(uncompared, "name is of what was", "names are of what was")
-            console.summarize(f"{was} not compared, and stays (-v says why)")
+        say_uncompared(console, uncompared + len(skipped_names(answer.collection)))
     else:
         names = names_to_drop(documents, dropped, whole_files=what == "drop-files")
         parts = int(documents.are_parts(dropped).sum()) if what == "drop" else 0

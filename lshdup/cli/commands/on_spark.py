@@ -11,7 +11,7 @@ from lshdup.choices import KEEP
 from lshdup.cli.columns import column_names
 from lshdup.cli.console import Console
 from lshdup.cli.find_pairs import most_shingles_of_few_tokens, say_promise, say_short
-from lshdup.cli.findings import say_buckets, say_contract, say_pairs
+from lshdup.cli.findings import say_buckets, say_contract, say_pairs, say_uncompared
 from lshdup.cli.messages import describe_forms, say_forms, say_guesses, say_skipped, warn_if_nothing
 from lshdup.cli.output.files import Outputs
 from lshdup.cli.printing import group_layout, make_target, print_pieces, print_rows
@@ -158,6 +158,7 @@ def _clusters(
             columns = column_names("clusters")[:6]
             print_rows(console, target, columns, rows, group_layout(target))
         elif table is not None:
+            say_uncompared(console, (len(table) - kept) * (emit == "keep"))
             names = ((name,) for name in sorted(table.column("id").to_pylist()))
             print_rows(console, make_target(options), column_names("clusters-names"), names)
     return console.exit_code_of(dropped)

@@ -98,7 +98,7 @@ def check_output(spark: "SparkSession", name: str) -> str:
     home_local = is_home_local(spark)
     path = spark_name(name, home_local=home_local)
     if home_local and not has_scheme(name):
-        atomic.check_writable(Path(path))
+        atomic.check_writable(Path(path), folder=True)
     location, system = located(spark, path)
     try:
         if system.exists(location):
