@@ -381,14 +381,14 @@ def entry_of(table, command, option):
 
 
 def chosen():
-    """(command, option) to try: all where `many` tries many; else a third of the commands that have
+    """(command, option) to try: all where `many` tries many; else a sixth of the commands that have
     the option, at least one, and others for the next option.
     """
     shown = [each for each in all_options() if not entry_of(NOT_SHOWN, *each)]
     made = []
     for number, option in enumerate(dict.fromkeys(option for _, option in shown)):
         pairs = [each for each in shown if each[1] == option]
-        step = 1 if many(1000) == 1000 else min(len(pairs), 3)
+        step = 1 if many(1000) == 1000 else min(len(pairs), 6)
         made += pairs[number % step :: step]
     return made
 
