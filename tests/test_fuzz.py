@@ -84,7 +84,7 @@ def test_in_a_process_of_their_own(tmp_path, name, least, seed):
         command, capture_output=True, text=True, cwd=ROOT, env=env, check=False
     )
     assert process.returncode == 0, process.stdout[-3000:] + process.stderr[-3000:]
-    assert f"{least} tried" in process.stdout
+    assert f"{least:,} tried" in process.stdout
 
 
 @pytest.mark.long
