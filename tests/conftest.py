@@ -18,19 +18,34 @@ from hypothesis import HealthCheck, settings
 from tests import reference
 from tests.running import ROOT, clean_environment, run_program
 
-# In CI the same examples every time, so that a landing does not depend on luck; elsewhere new ones
-# every time.
-_NO_CLOCK = [HealthCheck.too_slow]  # A loaded machine is no fault of a test.
-settings.register_profile("ci", derandomize=True, suppress_health_check=_NO_CLOCK)
-settings.register_profile("own", suppress_health_check=_NO_CLOCK, print_blob=True)
-settings.load_profile("ci" if os.environ.get("CI") else "own")
+#: Whether tables and properties are tried whole, as in a part of CI, or as far as every day has
+#: time for.
+WHOLE = os.environ.get("LSHDUP_MANY_EXAMPLES") == "all"
 
 
 def many(examples):
-    """Return how many examples a property is tried on that is worth so many: those where
-    LSHDUP_MANY_EXAMPLES is "all", as in a part of CI; else Hypothesis's own 100.
+    """Return how many examples a property is tried on that is worth so many."""
+    return examples if WHOLE else min(examples, 30)
+
+
+def part(cases, of):
+    """Return the cases of a table that are tried: one of each `of` in a row, from another place in
+    each row, or all.
     """
-    return examples if os.environ.get("LSHDUP_MANY_EXAMPLES") == "all" else min(examples, 100)
+    cases = list(cases)
+    rows = enumerate(range(0, len(cases), of))
+    return cases if WHOLE else [cases[min(start + row % of, len(cases) - 1)] for row, start in rows]
+
+
+# In CI the same examples every time, so that a landing does not depend on luck; elsewhere new ones
+# every time.
+_OPTIONS = {
+    "max_examples": many(100),
+    "suppress_health_check": [HealthCheck.too_slow],  # A loaded machine is no fault of a test.
+}
+settings.register_profile("ci", derandomize=True, **_OPTIONS)
+settings.register_profile("own", print_blob=True, **_OPTIONS)
+settings.load_profile("ci" if os.environ.get("CI") else "own")
 
 
 #: Seconds after which a test that has not ended ends the run, with its name and where it hangs.

@@ -13,12 +13,13 @@ from lshdup.evaluation import histogram
 from lshdup.matching import copies
 from lshdup.matching.copies import expand_pairs
 from lshdup.matching.pairs import gather_pairs
+from tests.conftest import many
 from tests.matching.test_pairs import collections, found_pairs, rows
 
 LEVELS = [0.3, 1 / 3, 0.4, 0.5, 0.6, 0.9, 0.95, 1.0]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=many(200), deadline=None)
 @given(collections(), st.sampled_from([1, 3, 1 << 18]), st.booleans())
 def test_counts_are_those_of_all_pairs_made(collection, piece, collapse):
     kinds, similar = collection

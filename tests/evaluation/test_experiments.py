@@ -26,7 +26,7 @@ from lshdup.matching.pairs import gather_pairs
 from lshdup.params import BandParams, ShingleParams, SketchParams
 from lshdup.utils.ragged import RaggedSets, StringTable
 from tests import reference
-from tests.conftest import ROOT
+from tests.conftest import ROOT, many
 
 
 def collection_of(sets):
@@ -55,7 +55,7 @@ def six_digits(x):
 # --- expectations ----
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=many(100), deadline=None)
 @given(st.integers(1, 40), st.integers(0, 40), st.integers(1, 40), st.floats(0.01, 0.6))
 def test_binomial_tails(perms, common, more, epsilon):
     """P(|X / K - s| > eps), summed term by term in exact arithmetic."""

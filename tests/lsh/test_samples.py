@@ -13,6 +13,7 @@ from lshdup.lsh.sample_plan import SamplePlan, plan_samples
 from lshdup.lsh.samples import sample_sets
 from lshdup.utils.ragged import RaggedSets
 from tests import reference
+from tests.conftest import many
 
 ELEMENTS = st.sets(st.integers(0, (1 << 64) - 1), max_size=40)
 
@@ -50,7 +51,7 @@ def test_samples_have_the_size_of_the_rate_and_nest(first):
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=many(60))
 @given(st.fractions(0, 1).filter(bool), st.sampled_from([0.5, 0.9, 0.99, 0.999]))
 def test_enough_common_elements_are_the_quantile_of_the_binomial_law(containment, recall):
     plan, allowed = SamplePlan(4, float(containment), recall), (1 - recall) / 2

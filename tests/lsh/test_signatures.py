@@ -11,6 +11,7 @@ from lshdup.lsh.signatures import Sketcher, estimate, linear_signatures, smalles
 from lshdup.params import SketchParams
 from lshdup.utils.ragged import RaggedSets
 from tests import reference
+from tests.conftest import many
 
 sets_of_numbers = st.lists(
     st.sets(st.integers(0, (1 << 64) - 1), max_size=30), min_size=1, max_size=6
@@ -21,7 +22,7 @@ def constants(seed):
     return np.random.Generator(np.random.PCG64(seed))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=many(80), deadline=None)
 @given(sets_of_numbers, st.integers(1, 40), st.integers(0, 1000))
 def test_fast_is_the_published_algorithm(sets, perms, seed):
     rng = constants(seed)
@@ -34,7 +35,7 @@ def test_fast_is_the_published_algorithm(sets, perms, seed):
     ]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=many(80), deadline=None)
 @given(sets_of_numbers, st.integers(1, 40), st.integers(0, 1000))
 def test_classic_is_k_linear_maps_of_mixed_elements(sets, perms, seed):
     rng = constants(seed)
@@ -45,7 +46,7 @@ def test_classic_is_k_linear_maps_of_mixed_elements(sets, perms, seed):
     assert found.tolist() == [reference.classic_signature(each, salt, a, b) for each in sets]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=many(50), deadline=None)
 @given(
     st.lists(st.sets(st.integers(0, (1 << 64) - 1), max_size=30), min_size=1, max_size=6),
     st.integers(0, 1000),

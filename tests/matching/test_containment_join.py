@@ -44,7 +44,7 @@ def test_the_containment_join_is_brute_force(sets, threshold, most):
     assert sorted(found) == reference.all_insides(sets, threshold)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=many(100), deadline=None)
 @given(collections, thresholds, st.integers(1, 5), st.data())
 def test_the_same_pieces_at_any_number_of_jobs(sets, threshold, probes, data):
     """Some of the sets, on two sides or not, in pieces of one pair or of many."""

@@ -141,7 +141,7 @@ def test_memory_for_folders_with_one_large_document_in_common():
     assert peak < 300 * len(found)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=many(100), deadline=None)
 @given(trees(), st.randoms(use_true_random=False), st.sampled_from([0.5, 0.8, 1.0]))
 def test_copies_of_trees_as_defined(shape, random, threshold):
     """The same tree twice or three times below one folder, with some of it changed."""

@@ -100,7 +100,7 @@ def test_only_exact_duplicates_have_scores_of_both_measures():
     assert [row for each in made.pieces() for row in rows(each)] == [(0, 1, 1.0, 1.0)]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=many(100), deadline=None)
 @given(sets_of_numbers, sets_of_numbers, thresholds)
 def test_pairs_of_two_sides(here, there, threshold):
     sets, split = here + there, len(here)

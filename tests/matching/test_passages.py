@@ -125,7 +125,7 @@ def test_passages_are_those_of_all_pairs(documents, least, split, jobs):
     assert found_passages(documents, least, split, memory=2000) == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=many(60), deadline=None)
 @given(texts(), st.integers(2, 14), st.sampled_from([1, 2, 3, 7]))
 def test_places_are_true_and_complete_whatever_is_common(documents, least, common):
     passages = found_passages(documents, least, common=common)
@@ -270,7 +270,7 @@ def is_chain(a, b, gram, gap):
     return all(after.start() - run.end() <= gap for run, after in itertools.pairwise(runs))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=many(100), deadline=None)
 @given(st.data(), st.integers(1, 9))
 def test_places_of_a_passage_with_gaps_differ_in_gaps_only(data, gap):
     chance = data.draw(st.randoms(use_true_random=False))

@@ -53,7 +53,7 @@ def test_the_exact_join_is_brute_force(sets, threshold, most):
     assert sorted(found) == reference.all_pairs(sets, threshold)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=many(100), deadline=None)
 @given(overlapping, rationals, st.integers(1, 5), st.data())
 def test_the_exact_join_is_the_same_at_any_number_of_jobs_and_room(sets, threshold, probes, data):
     ragged = RaggedSets.from_sets(sets)
@@ -180,7 +180,7 @@ def test_similarities_below_the_threshold_are_given_up(sets, threshold):
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=many(100), deadline=None)
 @given(
     st.integers(0, 1 << 32), st.integers(0, 60), st.integers(0, 60), st.integers(0, 90), thresholds
 )

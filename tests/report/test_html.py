@@ -30,6 +30,7 @@ from lshdup.report.passages import Passages, escape
 from lshdup.report.selection import select
 from lshdup.utils.messages import chance, decimal
 from tests.browser import browser
+from tests.conftest import many
 from tests.matching.test_pairs import collections, found_pairs, rows
 
 HOSTILE = [
@@ -173,7 +174,7 @@ def test_the_page_asks_nobody_for_anything():
 
 
 @given(collections(), st.sampled_from([0.3, 0.4, 0.5, 0.9, 1.0]), st.integers(0, 12))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=many(150), deadline=None)
 def test_all_is_counted_and_the_groups_that_are_listed_are_whole(collection, threshold, most):
     """Against a run at each threshold of its own; groups and pairs are cut at `most`."""
     kinds, similar = collection

@@ -50,7 +50,7 @@ def test_sets_and_fingerprints_are_those_of_the_parts(documents, tokens, k, bag,
         assert sorted(element for element, _, _ in list_shingles(text, params)) == sorted(expected)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=many(100), deadline=None)
 @given(documents, st.sampled_from(TOKENS))
 def test_tokens_of_parts_are_located(document, tokens):
     params = ShingleParams(tokens=tokens)

@@ -63,7 +63,7 @@ def test_shingle_sets_are_those_of_the_reference(texts, tokens, k, normalize, ke
         )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=many(100), deadline=None)
 @given(texts, st.sampled_from(["word", "symbols", "char", "terms"]))
 def test_tokens_and_shingles_in_order(text, tokens):
     text = encodable(text)
@@ -75,7 +75,7 @@ def test_tokens_and_shingles_in_order(text, tokens):
     assert shingles.tolist() == reference.shingle_list(text, tokens, params.k)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=many(100), deadline=None)
 @given(st.lists(st.sampled_from(["a", "b", "cd", "e"]), max_size=60), st.integers(1, 3))
 def test_bags_count_repeats(words, k):
     text = " ".join(words)

@@ -45,7 +45,7 @@ parts = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=many(60))
 @given(parts, st.sampled_from(PACKERS))
 def test_members_one_after_the_other(made, packer):
     data = b"".join(made)
@@ -66,7 +66,7 @@ def test_streams_of_xz_one_after_the_other_with_zeros_between():
         unpacked(packed[:-20], 10_000_000)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=many(60))
 @given(parts, st.sampled_from(PACKERS), st.data())
 def test_what_is_cut_off_is_never_taken_for_whole(made, packer, data):
     """At an edge between members nothing can be seen; everywhere else it is."""

@@ -25,6 +25,7 @@ from lshdup.workspace.against.loading import load_sides
 from lshdup.workspace.against.verifying import Verifier
 from lshdup.workspace.request import Request
 from tests import reference
+from tests.conftest import many
 
 WORDS = [f"word{i}" for i in range(400)]
 
@@ -406,7 +407,7 @@ def table_of(buckets):
     return band_table.sort_keys(keys, np.arange(keys.shape[1]))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=many(200), deadline=None)
 @given(st.data())
 def test_candidates_across_are_those_of_the_whole_table(data):
     n, split = data.draw(st.integers(2, 30)), data.draw(st.integers(0, 30))
@@ -450,7 +451,7 @@ def test_a_template_on_one_side_costs_what_the_other_has_of_it(monkeypatch):
         assert buckets.largest == 20_010
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=many(100), deadline=None)
 @given(
     st.lists(st.sets(st.integers(0, 12), max_size=8), max_size=30),
     st.integers(0, 30),
