@@ -20,7 +20,7 @@ from tests.running import ROOT, clean_environment, run_program
 
 #: Whether tables and properties are tried whole, as in a part of CI, or as far as every day has
 #: time for.
-WHOLE = os.environ.get("LSHDUP_MANY_EXAMPLES") == "all"
+WHOLE = os.environ.get("LSHDUP_MANY_EXAMPLES") == "all" or "LSHDUP_UPDATE_GOLDEN" in os.environ
 
 
 def many(examples):

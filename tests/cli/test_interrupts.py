@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from tests.conftest import WHOLE
 from tests.running import clean_environment
 
 #: What the script of an installation does, and its module.
@@ -29,7 +30,7 @@ def test_no_instant_of_the_start_ends_in_a_traceback(tmp_path, interruptible, en
     # It waits for names until it is interrupted, so none comes too late.
     command = [sys.executable, *ENTRIES[entry], "pairs", "--files-from", "-", "--no-store"]
     ends = []
-    for milliseconds in range(5, 166, 4):
+    for milliseconds in range(5, 166, 4 if WHOLE else 16):
         with subprocess.Popen(
             command, cwd=tmp_path, env=clean_environment(),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -17,7 +17,7 @@ import pytest
 
 from lshdup.cli.commands import COMMANDS
 from tests import office
-from tests.conftest import many
+from tests.conftest import WHOLE
 from tests.running import clean_environment, run_program, shell
 
 #: What is typed after a command: its arguments, and options that keep it small.
@@ -381,15 +381,14 @@ def entry_of(table, command, option):
 
 
 def chosen():
-    """(command, option) to try: all where `many` tries many; else a sixth of the commands that have
-    the option, at least one, and others for the next option.
+    """(command, option) to try: every option with all its commands, or every day with one of them,
+    another one for the next option.
     """
     shown = [each for each in all_options() if not entry_of(NOT_SHOWN, *each)]
     made = []
     for number, option in enumerate(dict.fromkeys(option for _, option in shown)):
         pairs = [each for each in shown if each[1] == option]
-        step = 1 if many(1000) == 1000 else min(len(pairs), 6)
-        made += pairs[number % step :: step]
+        made += pairs if WHOLE else [pairs[number % len(pairs)]]
     return made
 
 

@@ -20,6 +20,7 @@ from lshdup.cli.output.tables import table
 from lshdup.cli.output.target import FORMATS, Target
 from lshdup.utils.atomic import check_writable
 from tests import golden
+from tests.conftest import part
 from tests.running import clean_environment, run_many
 
 #: Each listing of docs/reference/columns.md, and a command line that prints it. A new listing is
@@ -149,7 +150,7 @@ def steady(listing, printed):
     return re.sub(rb"\d+\.\d+(e-\d+)?", b"#", printed) if listing in MEASURED else printed
 
 
-@pytest.mark.parametrize("listing", COMMANDS)
+@pytest.mark.parametrize("listing", part(COMMANDS, 3))
 def test_every_format_in_a_pipe_and_on_a_terminal(listing, folder):
     """What is printed, byte for byte; a reader of the file sees control characters as ^[ with `cat
     -v`.
@@ -205,7 +206,7 @@ def check_row(row, listing):
         check_cell(cell, types.get(name, SHARE), (listing, name))
 
 
-@pytest.mark.parametrize("listing", COMMANDS)
+@pytest.mark.parametrize("listing", part(COMMANDS, 4))
 def test_json_has_the_documented_columns_and_types(listing, folder):
     (_, whole, _), (_, lines, _), (_, csv, _) = run_many(
         [([*COMMANDS[listing], "-q", "--format", f], None) for f in ("json", "jsonl", "csv")],

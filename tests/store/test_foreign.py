@@ -14,6 +14,7 @@ from lshdup.params import DocumentParams, PairParams
 from lshdup.store.store import Store
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
+from tests.conftest import part
 
 #: Every file and every folder that a store can hold.
 FILES = (
@@ -112,7 +113,7 @@ def test_every_command_refuses(run, command):
         Path(".lshdup", name).unlink()
 
 
-@pytest.mark.parametrize(("name", "kind"), CASES)
+@pytest.mark.parametrize(("name", "kind"), part(CASES, 4))
 def test_nothing_is_followed_although_nothing_is_refused(name, kind, monkeypatch):
     """The refusal names what is there; each file is opened safely without it, too."""
     monkeypatch.setattr(Store, "refuse_obstacles", lambda _: None)
