@@ -67,26 +67,66 @@ def pytest_collection_modifyitems(config, items):
 ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 
 
+#: Why a test may be skipped where LSHDUP_REQUIRE is set: what CI cannot have everywhere.
+MAY_BE_SKIPPED = {
+    "LSHDUP_MAILS names no folder": "a collection of mails that is not shipped",
+    "all tests skipped by +SKIP option": "examples that need a cluster of Spark",
+    "a file system cannot be mounted here": "a right of root that a container may lack",
+    "no control group of memory can be made here": "a right of root that a container may lack",
+    "only root can give files away": "a right of root that a person lacks",
+    "root cannot do without its rights here": "a right of root that a container may lack",
+    "this pyarrow makes no views": "the lowest version of pyarrow",
+    "views cannot be written": "the lowest version of pyarrow",
+}
+
+
 def require(extra, module):
-    """Import a module of an extra; skip where it is missing, but fail where LSHDUP_REQUIRE,
-    separated by commas, names the extra.
-    """
+    """Import a module of an extra; skip where it is missing."""
     try:
         return importlib.import_module(module)
     except ImportError:
-        if extra in os.environ.get("LSHDUP_REQUIRE", "").split(","):
-            raise
         pytest.skip(f"no {module}: pip install 'lshdup[{extra}]'", allow_module_level=True)
 
 
-def pytest_unconfigure(config):
-    """Name in the last line of a run the extras and programs that its skipped tests are for."""
+def may_be_skipped(reason, required):
+    """Return whether CI may skip a test for a reason, where these extras are required."""
+    if extra := re.search(r"'lshdup\[(.*)\]'", reason):
+        return extra[1] not in required
+    return reason in MAY_BE_SKIPPED
+
+
+def _reasons(config):
+    """Return why tests of a run were skipped."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     skipped = reporter.stats.get("skipped", []) if reporter is not None else []
-    reasons = {each.longrepr[2].removeprefix("Skipped: ") for each in skipped}
-    extras = (re.sub(r".*lshdup\[(.*)\].*", r"the extra \1", each) for each in reasons)
-    if reasons:
-        reporter.write_line(f"skipped: {', '.join(sorted(set(extras)))}")
+    return sorted({each.longrepr[2].removeprefix("Skipped: ") for each in skipped})
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    """Where LSHDUP_REQUIRE, extras separated by commas, is set, a test that may not be skipped and
+    is skipped fails the run.
+    """
+    required = os.environ.get("LSHDUP_REQUIRE")
+    if required and not all(
+        may_be_skipped(reason, required.split(",")) for reason in _reasons(session.config)
+    ):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_unconfigure(config):
+    """Name in the last line of a run the extras and programs that its skipped tests are for, and
+    those that may not be skipped.
+    """
+    required = os.environ.get("LSHDUP_REQUIRE", "").split(",")
+    extras = {
+        re.sub(r".*lshdup\[(.*)\].*", r"the extra \1", reason)
+        + ("" if required == [""] or may_be_skipped(reason, required) else " (may NOT be skipped)")
+        for reason in _reasons(config)
+    }
+    if extras:
+        reporter = config.pluginmanager.get_plugin("terminalreporter")
+        reporter.write_line(f"skipped: {', '.join(sorted(extras))}")
 
 
 class Result:

@@ -90,7 +90,7 @@ def test_in_a_process_of_their_own(tmp_path, name, least, seed):
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["ids", "artifacts"])
 def test_guided_by_coverage(tmp_path, name):
-    pytest.importorskip("atheris")
+    require("fuzz", "atheris")
     command = [
         sys.executable,
         "-m",

@@ -22,7 +22,7 @@ from lshdup.cli.main import lshdup
 from lshdup.cli.output.tables import table
 from lshdup.utils.messages import chance, decimal
 from tests import office
-from tests.conftest import ROOT, ZSTD
+from tests.conftest import ROOT, ZSTD, require
 from tests.running import run_many
 
 # --- columns --------------------------------------------------------------------------------------
@@ -307,7 +307,7 @@ def test_show_names_what_a_document_was_packed_in(run, tmp_path):
 
 
 def test_show_names_zstd(run, tmp_path):
-    zstd = pytest.importorskip(ZSTD)
+    zstd = require("zstd", ZSTD)
     packed = io.BytesIO(zstd.compress(b"one two three four five"))
     (tmp_path / "a").write_bytes(packed.getvalue())
     (tmp_path / "b").write_text("one two three four six")

@@ -25,7 +25,7 @@ from lshdup.skipped import Reason, Skipped
 from lshdup.utils import atomic
 from lshdup.utils.atomic import JOURNAL, describe_kept, note_kept, replace_file
 from lshdup.utils.messages import chance, count_of
-from tests.conftest import ROOT
+from tests.conftest import ROOT, require
 from tests.running import run_many
 
 TEXT = "some words that are the same in each of these three documents, but for number"
@@ -455,7 +455,7 @@ def test_a_wrong_field_names_those_there_are(here):
 
 
 def test_a_wrong_column_names_those_there_are(here):
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pa, pq = require("parquet", "pyarrow"), require("parquet", "pyarrow.parquet")
     pq.write_table(
         pa.Table.from_pylist(
             [json.loads(line) for line in Path("rows.jsonl").read_text().splitlines()]

@@ -13,7 +13,7 @@ from lshdup.evaluation import histogram
 from lshdup.matching import copies
 from lshdup.matching.copies import expand_pairs
 from lshdup.matching.pairs import gather_pairs
-from tests.conftest import many
+from tests.conftest import many, require
 from tests.matching.test_pairs import collections, found_pairs, rows
 
 LEVELS = [0.3, 1 / 3, 0.4, 0.5, 0.6, 0.9, 0.95, 1.0]
@@ -112,7 +112,7 @@ def test_histogram_options(run, corpus, tmp_path):
         "ends in one of"
         in run("pairs", "sample_corpus", "--histogram", "--plot", "x.txt", code=2).err
     )
-    pytest.importorskip("matplotlib")
+    require("plot", "matplotlib")
     for _ in range(2):
         run("pairs", "sample_corpus", "--histogram", "--plot", "x.svg")
         seen = (tmp_path / "x.svg").read_bytes()

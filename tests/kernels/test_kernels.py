@@ -9,6 +9,7 @@ from lshdup.kernels.jit import kernel
 from lshdup.kernels.sketch import agreeing_rows
 from lshdup.kernels.statistics import chances_off
 from tests import reference
+from tests.conftest import require
 
 
 def test_kernels_take_contiguous_arrays_only():
@@ -35,7 +36,7 @@ def test_an_int_is_a_float_too():
 
 
 def test_what_is_no_kernel_is_refused():
-    errors = pytest.importorskip("numba.core.errors")
+    errors = require("kernels", "numba.core.errors")
 
     def allocates(n: int):
         return len(np.zeros(n))

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-pytest.importorskip("numba")
+pytest.importorskip("numba", reason="no numba: pip install 'lshdup[kernels]'")
 
 from lshdup.kernels.native import cache, pack
 from lshdup.kernels.native.llvm import object_code, target

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-pytest.importorskip("numba")
+pytest.importorskip("numba", reason="no numba: pip install 'lshdup[kernels]'")
 
 from lshdup.kernels import compiling
 from lshdup.kernels.jit import Kernel

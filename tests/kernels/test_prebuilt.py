@@ -9,13 +9,14 @@ import pytest
 from lshdup.kernels import sketch
 from lshdup.kernels.jit import Kernel
 from lshdup.kernels.native import prebuilt
+from tests.conftest import require
 
 X86 = prebuilt.LEVELS["x86_64"]
 
 
 @pytest.fixture
 def linking():
-    pytest.importorskip("llvmlite")
+    require("kernels", "llvmlite")
     from lshdup.kernels.native import linking
 
     return linking
@@ -24,7 +25,7 @@ def linking():
 @pytest.fixture
 def kernels():
     """The IR of two kernels, whatever became of the pack that is there."""
-    pytest.importorskip("numba")
+    require("kernels", "numba")
     from lshdup.kernels.native.lowering import lower
 
     return {

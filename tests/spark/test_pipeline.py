@@ -1,7 +1,7 @@
 """Spark gives the answers of the local engine: from every kind of input, on a cluster, after a lost
 executor.
 
-The tests need pyspark and Java; without them they are skipped, unless LSHDUP_REQUIRE names spark.
+The tests need pyspark and Java; without them they are skipped.
 One session serves most tests. They take minutes, so they run only on request: `pytest -m spark`.
 Tests without Java are in test_worker.py.
 """
@@ -59,12 +59,10 @@ QUICK = {
 
 
 def require_spark():
-    """Skip without pyspark, its packages and Java, but fail if LSHDUP_REQUIRE names spark."""
+    """Skip without pyspark, its packages and Java."""
     for package in ("pyspark", "pandas", "pyarrow"):
         require("spark", package)
     if shutil.which("java") is None:
-        if "spark" in os.environ.get("LSHDUP_REQUIRE", "").split(","):
-            pytest.fail("there is no Java")
         pytest.skip("there is no Java")
 
 

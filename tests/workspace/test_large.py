@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'lshdup[parquet]'")
 
 from benchmarks import rows
 

@@ -18,7 +18,7 @@ from lshdup.params import DocumentParams, PairParams
 from lshdup.store.store import Store
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
-from tests.conftest import ROOT
+from tests.conftest import ROOT, require
 from tests.utils.test_arrays import is_mapped
 
 KINDS = ("signatures", "bands", "pairs")
@@ -39,7 +39,7 @@ main()
 
 def write_rows(path, n, words=40):
     """Write n rows of Zipf words to a Parquet file; every tenth is nearly the one before it."""
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pa, pq = require("parquet", "pyarrow"), require("parquet", "pyarrow.parquet")
     rng = np.random.default_rng(1)
     numbers = np.minimum(rng.zipf(1.15, (n, words)) - 1, 49_999)
     numbers[9::10] = numbers[8::10][: len(numbers[9::10])]
