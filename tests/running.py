@@ -82,7 +82,8 @@ def clean_environment():
     """The variables that are there, with this checkout on Python's path, and without lshdup's and a
     terminal's.
     """
-    return {**_fixed(os.environ), "PYTHONPATH": str(ROOT)}
+    test = os.environ.get("PYTEST_CURRENT_TEST", "")  # by which it is known what a test reaches
+    return {**_fixed(os.environ), "PYTEST_CURRENT_TEST": test, "PYTHONPATH": str(ROOT)}
 
 
 def run_many(cases, cwd, env=None):

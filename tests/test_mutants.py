@@ -4,6 +4,7 @@ import ast
 
 from tests.conftest import ROOT
 from tests.mutants.drawing import draw, list_faults, read_equivalents
+from tests.running import clean_environment
 
 
 def test_every_kind_of_fault_is_drawn(tmp_path):
@@ -60,3 +61,8 @@ def test_every_fault_that_changes_no_answer_is_there_and_has_a_reason():
         keys = set().union(*(fault.keys for fault in list_faults(file)))
         assert (file, before, after) in keys, f"{before!r} is in {file} no more"
         assert len(reason) > 20, before
+
+
+def test_it_is_known_which_test_a_run_of_the_program_is_of():
+    """Without its name, what a run reaches would be recorded for no test."""
+    assert "::test_it_is_known_which" in clean_environment()["PYTEST_CURRENT_TEST"]

@@ -705,7 +705,9 @@ def test_a_page_that_is_named_as_a_document(here):
     )
     assert there == error("'there.html' is named as a document", f"{hint} -o there.html`")
     assert not os.path.lexists(".lshdup")
-    outputs(here, ["report", "docs", "there.html", "-o", "page.html"])
+    outputs(
+        here, ["report", "docs", "there.html"], ["report", "docs", "there.html", "-o", "page.html"]
+    )
 
 
 # --- patterns -------------------------------------------------------------------------------------

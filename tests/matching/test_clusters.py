@@ -990,11 +990,14 @@ def test_forged_groups_are_no_groups(folder, tmp_path, monkeypatch, column):
     _, first = grouped(tmp_path, [b"d"])
     path = tmp_path / ".lshdup/clusters.npz"
     artifact = npz.load(path, "clusters", "")
+    none = np.iinfo(np.uint32).max  # in no group, as what is not compared
     for change in (
-        ([10**6, 0], [4, 5]) if column == "representative" else ([7.0, 1.0], [np.nan, 1.0])
+        ([10**6, 0], [4, 5], [none] * len(first.clusters.representative))
+        if column == "representative"
+        else ([7.0, 1.0], [np.nan, 1.0])
     ):
         arrays = {name: np.array(array) for name, array in artifact.arrays.items()}
-        arrays[column][:2] = change
+        arrays[column][: len(change)] = change
         npz.save(
             path,
             "clusters",
