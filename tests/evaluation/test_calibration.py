@@ -10,9 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.evaluation import histogram
+from lshdup.evaluation.experiment import Experiment
+from lshdup.evaluation.sample_recall import sample_recall
+from lshdup.lsh.sample_plan import SamplePlan
+from lshdup.lsh.samples import sample_sets
 from lshdup.matching import copies
 from lshdup.matching.copies import expand_pairs
+from lshdup.matching.measures import containment
 from lshdup.matching.pairs import gather_pairs
+from lshdup.matching.sampled_join import candidate_pairs
+from lshdup.utils.ragged import RaggedSets
 from tests.conftest import many, require
 from tests.matching.test_pairs import collections, found_pairs, rows
 
@@ -150,3 +157,26 @@ def test_query_top(run, corpus, tmp_path):
         stdin=b"a few words that are the same in each",
     ).rows == [["samea", "1.0", "bytes"], ["sameb", "1.0", "bytes"]]
     assert os.path.exists(tmp_path / "ties/bands.npz")
+
+
+def test_the_pairs_that_samples_find_are_the_candidates_of_the_join():
+    """Also those with as few common elements as are just enough."""
+    rng, plan = np.random.default_rng(2), SamplePlan(8, 0.5, 0.6)
+    whole = rng.integers(0, 1 << 62, (60, 400))
+    shares = rng.integers(40, 56, len(whole))
+    parts = [
+        {*row[:share].tolist(), *rng.integers(0, 1 << 62, 80 - share).tolist()}
+        for row, share in zip(whole, shares, strict=True)
+    ]
+    sets = RaggedSets.from_sets([*map(set, whole.tolist()), *parts])
+    inside, holder = np.arange(60, 120), np.arange(60)
+    pairs = gather_pairs([(inside, holder, containment(sets, inside, holder))])
+    samples = sample_sets(sets, plan.rate, 7)
+    joined = candidate_pairs(samples, np.arange(len(sets)), plan)
+    lists = (zip(left.tolist(), right.tolist(), strict=True) for left, right in joined)
+    candidates = set(itertools.chain.from_iterable(lists))
+    found = sum((number, number + 60) in candidates for number in range(60))
+    results = sample_recall(Experiment(sets, []), pairs, plan, 7)
+    of_all = [each.found for each in results if each.containment_to - each.containment_from == 0.5]
+    assert sum(of_all) == found
+    assert 20 < found < 60
