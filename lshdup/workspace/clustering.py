@@ -53,7 +53,9 @@ def load_or_find_clusters(
             known = earlier.at_least(bands.threshold)
         elif not indexed.from_documents and earlier.has_verified_all(bands.threshold):
             known = load_or_find_pairs(run, indexed, pair_params, request.jobs)
-    if found is None:
+    if found is not None:
+        run.end_stage("clusters")
+    else:
         journal = run.stage_journal(
             "clusters",
             lambda store: results_io.describe_clusters(

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from lshdup.params import ShingleParams
 from lshdup.skipped import Reason, Skipped, SkippedFile
 from lshdup.store.store import Store
 from lshdup.utils.arrays import Arrays
+from lshdup.utils.atomic import Folder
 from lshdup.utils.compression import PIP, is_lacking
 from lshdup.utils.memory import default_limit
 from lshdup.utils.messages import count_of
@@ -172,6 +173,16 @@ class RunContext:
         from lshdup.store.journal import StageJournal  # Imported here to keep `query` fast.
 
         return StageJournal(self.store, stage, describe(self.store), self.say, self.arrays)
+
+    def end_stage(self, stage: str) -> None:
+        """Remove the journal of a stage whose result is in the store: of a run that was killed
+        behind keeping it.
+        """
+        name = f".journal-{stage}"
+        if self.store is None or self.read_only or not (self.store.folder / name).is_dir():
+            return
+        with suppress(ArtifactError, OSError), self.writing(), Folder(self.store.folder) as folder:
+            folder.remove_folder(name)
 
     def keep(self, name: str, save: Callable[[Store], None]) -> None:
         """Save an artifact that spares the next run work; say so if the store cannot be written."""

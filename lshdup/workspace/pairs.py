@@ -38,6 +38,7 @@ def load_or_find_pairs(
     if earlier is None and run.store is not None:
         earlier = results_io.load_pairs(run.store, collection)
     if earlier is not None and earlier.covers(index.plan, bands, params):
+        run.end_stage("pairs")
         found = earlier.at_least(bands.threshold)
         say_large_bucket(run, indexed, found.buckets)
         found_at = earlier.band_params.threshold

@@ -71,7 +71,7 @@ def here(tmp_path):
 
 
 def state(*folders):
-    """{path: what a program could see of it}, but for when it was read; of a store, of its files."""
+    """{path: what a program could see of it}, but for when it was read; of stores, of files."""
     found = {}
     for path in sorted(path for folder in folders for path in (folder, *folder.rglob("*"))):
         if path.name in (".lock", ".lshdup"):

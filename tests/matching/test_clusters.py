@@ -972,16 +972,6 @@ def test_known_pairs_are_used(run, folder, tmp_path, monkeypatch):
     ).read_bytes()
 
 
-def test_damaged_groups_are_made_anew(run, folder, tmp_path):
-    fresh = run("clusters", "d").out
-    path = tmp_path / ".lshdup/clusters.npz"
-    whole = path.read_bytes()
-    for damage in (whole[: len(whole) // 2], b"", whole[:200] + bytes(8) + whole[208:]):
-        path.write_bytes(damage)
-        assert run("clusters", "d").out == fresh
-        assert path.read_bytes() == whole
-
-
 @pytest.mark.parametrize("column", ["representative", "similarity"])
 def test_forged_groups_are_no_groups(folder, tmp_path, monkeypatch, column):
     from lshdup.store import npz

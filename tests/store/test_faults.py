@@ -533,40 +533,9 @@ def before_and_after(step, store, saved):
     return old, contents(store)
 
 
-@pytest.mark.parametrize("on_disk", [False, True], ids=["in memory", "on disk"])
-@pytest.mark.parametrize("step", [steps, shingled, continued])
-def test_a_full_disk_leaves_old_artifacts_whole(here, monkeypatch, small_batches, step, on_disk):
-    """Each write of each step fails at each of many sizes: one error, and every artifact is the old
-    or the new one.
-    """
-    if on_disk:
-        monkeypatch.setattr(lshdup.utils.arrays, "MOST_IN_MEMORY", 0)
-    old, new = before_and_after(step, "new", "old")
-    largest = max(map(len, new.values()))
-    failed = 0
-    for size in [0, 1, 10, 30, *range(100, largest + 4096, largest // 25)]:
-        shutil.rmtree(".lshdup", ignore_errors=True)
-        shutil.copytree("old", ".lshdup")
-        error = None
-        try:
-            with files_of_at_most(size):
-                step(".lshdup", [])
-        except ArtifactError as raised:
-            error = raised
-        if error is not None:
-            failed += 1
-            assert error.hint
-            assert "\n" not in error.message
-            assert "File too large" in error.message
-        now = contents(".lshdup")
-        assert all(now[name] in (old[name], new[name]) for name in now)
-        assert set(now) == set(new)
-        assert remains(".lshdup") == []
-    assert failed > 3
-    assert now == new
-
-
-@pytest.mark.parametrize("step", [steps, shingled, continued])
+@pytest.mark.parametrize(
+    "step", [steps, *(pytest.param(each, marks=pytest.mark.long) for each in (shingled, continued))]
+)
 def test_a_full_file_system_leaves_old_artifacts_whole(
     run, here, monkeypatch, small_batches, small_disk, step
 ):
