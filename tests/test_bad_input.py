@@ -10,6 +10,7 @@ import pty
 import random
 import re
 import socket
+import string
 import subprocess
 import sys
 import time
@@ -36,6 +37,7 @@ from lshdup.text.decoding import decode
 from lshdup.utils.messages import printable
 from tests import reference
 from tests.conftest import ROOT
+from tests.running import clean_environment
 from tests.shingling.test_text import SPICY
 from tests.test_layers import Package
 
@@ -482,6 +484,9 @@ def test_a_row_that_cannot_be_read(here, before, after, reason):
 
 # --- memory and time ------------------------------------------------------------------------------
 
+ENGLISH = """the of and to a in is it that was for on are as with his they at be this have from or
+one had by word but not what all were we when your can said there use an each which she""".split()
+
 PEAK = """
 import sys
 from lshdup.collection import batches
@@ -518,6 +523,51 @@ def test_large_documents_take_little_memory_however_many_threads(tmp_path):
         peaks.append(int(process.stderr.split()[-1]) * 1024)
     sets = 4 * 8 * 1_000_003
     assert peaks[1] - peaks[0] < 12 * len(text) + sets, (peaks, len(text))
+
+
+def drawn(alphabet, n):
+    return random.Random(n).choices(alphabet, k=n)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(
+    not os.path.exists("/proc/self/status"),
+    reason="this system does not tell the memory of a process alone",
+)
+@pytest.mark.parametrize(
+    ("text", "tokens", "tags", "options"),
+    [
+        (" ".join(drawn(ENGLISH, 3_000_000)), 3_000_000, 0, ()),
+        (" ".join(drawn(string.ascii_letters, 4_000_000)), 4_000_000, 0, ()),
+        ("".join(drawn(string.ascii_letters, 9_000_000)), 9_000_000, 0, ("--tokens", "char")),
+        ("<html><body>" + "<b>x</b> " * 800_000, 800_000, 1_600_000, ()),
+    ],
+    ids=["English", "letters", "tokens of a byte", "page"],
+)
+def test_a_document_takes_the_memory_that_the_page_says(tmp_path, text, tokens, tags, options):
+    """docs/explanation/guarantees.md: and no less than half of it, or the page would be wrong."""
+    (tmp_path / "d").write_text(text)
+    (tmp_path / "small").write_text("<html>small" if tags else "small")
+    peaks = []
+    for name in ("small", "d"):
+        command = [
+            sys.executable,
+            "-c",
+            PEAK,
+            "index",
+            name,
+            "-j1",
+            "-q",
+            "--store",
+            f"of {name}",
+            *options,
+        ]
+        process = subprocess.run(
+            command, cwd=tmp_path, env=clean_environment(), capture_output=True, check=True
+        )
+        peaks.append(int(process.stderr.split()[-1]) * 1024)
+    said = 4 * len(text) + 40 * tokens + 250 * tags
+    assert said / 2 < peaks[1] - peaks[0] < said
 
 
 def test_scratch_memory_is_given_back():
