@@ -64,9 +64,11 @@ CASES += [(name, kind) for name in FOLDERS for kind in OBSTACLES if kind not in 
 
 
 def place(name, kind):
-    """Put an obstacle into a store."""
+    """Put an obstacle into a store, between files of others."""
     path = Path(".lshdup", name)
     path.parent.mkdir(exist_ok=True, parents=True)
+    for number in range(9):
+        Path(f".lshdup/notes {number}").touch()
     if not Path(".lshdup/.gitignore").exists():
         Path(".lshdup/.gitignore").write_text("# Made by lshdup.\n*\n")
     if path.is_dir() and not path.is_symlink():
