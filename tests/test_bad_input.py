@@ -694,6 +694,13 @@ def test_pages_are_walked_in_linear_time():
         assert len(text.split()) == 100_000 * (2 if b"y" in page else 1)
 
 
+def test_pages_of_as_many_tags_as_may_be_are_parsed(monkeypatch):
+    for name, most in {"_MOST_TAGS": 3, "_FEW_TAGS": 0, "_MEAN_DEPTH": 10}.items():
+        monkeypatch.setattr(html, name, most)
+    assert html.find_obstacle(b"<html><p>x</p>") == ""
+    assert html.find_obstacle(b"<html><p>x</p><p>") == "4 tags"
+
+
 def test_crowded_ids_and_words_are_sorted_in_little_time():
     """So many that a comparison of each with each would take an hour: it would hang."""
     ids = np.concatenate(

@@ -9,6 +9,7 @@ import pytest
 
 from lshdup.errors import ArtifactError, InputError, ParameterError
 from lshdup.params import DocumentParams, PassageParams
+from lshdup.store import npz
 from lshdup.store.passages_io import load_passages
 from lshdup.store.store import Store
 from lshdup.workspace import passages as module
@@ -145,6 +146,19 @@ def test_forged_and_damaged_artifacts_are_made_anew(quotes):
         with pytest.raises(ArtifactError, match="damaged"):
             load_passages(store, here=True)
         assert listed(find(b"d")) == EXPECTED
+
+
+def test_a_collection_with_a_flipped_bit_is_not_continued_with(quotes, monkeypatch):
+    """Anywhere in it, though it is large: a list of documents may be acted on."""
+    monkeypatch.setattr(npz, "_ALWAYS_VERIFIED", 0)
+    Workspace(Path("store")).make_signatures(Request((b"d",), DocumentParams(), {}, 2))
+    path = Path("store/signatures.npz")
+    data = path.read_bytes()
+    rows = npz.load(path, "signatures", "").arrays["signatures"]
+    at = data.index(rows.tobytes())
+    path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+    with pytest.raises(ArtifactError, match="damaged"):
+        find()
 
 
 def test_a_disk_without_room_is_said_before_the_work(quotes, monkeypatch):
