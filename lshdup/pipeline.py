@@ -125,7 +125,7 @@ def find_near_duplicates(
 
 
 def build_index(
-    collection: Collection, params: BandParams, jobs: int = 1, arrays: Arrays = IN_MEMORY
+    collection: Collection, params: BandParams, jobs: int, arrays: Arrays = IN_MEMORY
 ) -> Index:
     """Plan the bands and build the band table of a collection with signatures.
 
@@ -370,7 +370,7 @@ def find_neighbours(
     *,
     keys: NDArray[np.uint64],
     shingles: NDArray[np.uint64],
-    itself: int = -1,
+    itself: int,
     is_candidate: Callable[[NDArray[np.int64]], NDArray[np.bool_]] | None = None,
 ) -> Neighbours:
     """Find the documents that are at least `threshold` similar to one document.

@@ -149,7 +149,7 @@ def test_sequences_and_errors(tmp_path):
         lshdup.MinHash(TEXTS, 0)
     with pytest.raises(ParameterError, match="shape"):
         lshdup.LSH(np.zeros((4, 2), np.uint32), ["a"], 2)
-    with pytest.raises(ParameterError, match="^5 bands of 4 rows"):
+    with pytest.raises(ParameterError, match=r"^5 bands of 4 rows"):
         lshdup.LSH(np.zeros((4, 1), np.uint32), ["a"], 5)
     assert not hasattr(lshdup, "nothing")
     assert dir(lshdup) == sorted(lshdup.__all__)

@@ -151,9 +151,9 @@ def warn_if_nothing(
     skipped: Counter[str],
     least: int = 2,
     *,
-    has_rows: bool = False,
+    has_rows: bool,
     is_filtered: bool = False,
-    min_tokens: int = 0,
+    min_tokens: int,
 ) -> None:
     """Say why fewer documents than `least` can be compared, and what to type.
 

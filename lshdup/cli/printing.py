@@ -173,8 +173,8 @@ def name_pairs(
     pieces: "Iterable[tuple[Any, ...]]",
     names: DocumentNames,
     prints: "Prints",
-    cells: Cells = similarities,
-    last: Cells = lambda *_: [],
+    cells: Cells,
+    last: Cells,
 ) -> "Iterator[Piece]":
     """Yield pieces of pairs with names instead of numbers of documents, and how much they are the
     same.

@@ -19,7 +19,7 @@ from lshdup.params import ShingleParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import ShingleBatch, Shingler
 from lshdup.skipped import Reason
-from lshdup.utils.arrays import IN_MEMORY, Arrays
+from lshdup.utils.arrays import Arrays
 from lshdup.utils.ragged import RaggedSets
 from lshdup.utils.system import trim_memory
 
@@ -103,8 +103,8 @@ def process_batches(
     workers: Workers,
     sketcher: Sketcher | None,
     keep: Callable[[ShingleBatch, RaggedSets, NDArray[np.uint64]], RaggedSets],
-    shingle_filter: ShingleFilter | None = None,
-    arrays: Arrays = IN_MEMORY,
+    shingle_filter: ShingleFilter | None,
+    arrays: Arrays,
 ) -> Iterator[FinishedBatch]:
     """Yield finished batches in order. Each thread reads, shingles and sketches a batch at a time.
 

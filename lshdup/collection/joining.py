@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection, ReadingNotes, Unfiltered
 from lshdup.documents.locations import Locations
-from lshdup.utils.arrays import IN_MEMORY, Arrays
+from lshdup.utils.arrays import Arrays
 from lshdup.utils.ragged import RaggedSets, StringTable
 
 
-def join_collections(parts: list[Collection], arrays: Arrays = IN_MEMORY) -> Collection:
+def join_collections(parts: list[Collection], arrays: Arrays) -> Collection:
     """Return collections with the same parameters, reader and filter as one, with its own arrays.
 
     Of a name that several parts have, the last one counts. The result has sets, or signatures, if

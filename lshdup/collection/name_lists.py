@@ -38,7 +38,7 @@ def names_to_keep(
 
 
 def names_to_drop(
-    documents: DocumentList, dropped: NDArray[np.int64], *, whole_files: bool = False
+    documents: DocumentList, dropped: NDArray[np.int64], *, whole_files: bool
 ) -> Iterator[list[bytes]]:
     """Yield the names of what may go, many at a time, in the order of documents.
 

@@ -112,9 +112,7 @@ class Locations:
 
         return compare
 
-    def reading_order(
-        self, indices: NDArray[np.int64], arrays: Arrays = IN_MEMORY
-    ) -> list[NDArray[np.int64]]:
+    def reading_order(self, indices: NDArray[np.int64], arrays: Arrays) -> list[NDArray[np.int64]]:
         """Return indices in runs of one kind, in the order of files and of locations in them.
 
         So every file is read from front to back. arrays : makes the result.

@@ -97,8 +97,8 @@ class StoredBandTable(BandTable):
         signatures: NDArray[np.uint32],
         plan: BandPlan,
         order: NDArray[np.uint32],
-        jobs: int = 1,
-        arrays: Arrays = IN_MEMORY,
+        jobs: int,
+        arrays: Arrays,
     ) -> None:
         self._signatures, self._plan, self.order, self._jobs = signatures, plan, order, jobs
         self._arrays = arrays

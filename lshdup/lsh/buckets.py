@@ -159,7 +159,7 @@ class Components:
             kernels.number_buckets(each, ends, position, band, starts[band], bucket)
         return cls(documents, edges, bucket, starts[-1])
 
-    def list_documents(self, arrays: Arrays = IN_MEMORY) -> NDArray[np.int64]:
+    def list_documents(self, arrays: Arrays) -> NDArray[np.int64]:
         """Return the documents: ascending int64 array. arrays : makes it."""
         listed: NDArray[np.int64] = arrays.empty(len(self.documents), np.int64)
         listed[:] = self.documents

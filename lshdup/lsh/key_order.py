@@ -27,7 +27,7 @@ def sort_by_key(
     keys: NDArray[np.uint64],
     members: NDArray[np.int64] | None,
     order: NDArray[np.uint32],
-    scratch: int = MOST_SCRATCH,
+    scratch: int,
 ) -> Iterator[tuple[slice, NDArray[np.uint64]]]:
     """Sort documents by key and then by number, one range of keys after the other.
 

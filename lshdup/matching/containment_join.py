@@ -35,7 +35,7 @@ def containment_pairs(
     sets: RaggedSets,
     members: NDArray[np.int64],
     threshold: float,
-    jobs: int = 1,
+    jobs: int,
     split: int | None = None,
     on_progress: Callable[[int, int], None] = lambda done, n: None,
     least: NDArray[np.int64] | None = None,

@@ -82,8 +82,8 @@ def find_containing(
     source: SetSource,
     threshold: float,
     *,
-    itself: int = -1,
-    jobs: int = 1,
+    itself: int,
+    jobs: int,
     on_progress: Callable[[int, int], None] = lambda done, n: None,
 ) -> Neighbours:
     """Find the documents that one document is inside of, or holds, by scores of containment.

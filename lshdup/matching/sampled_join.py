@@ -81,7 +81,7 @@ def verify_containment(
     sizes: NDArray[np.int64],
     source: SetSource,
     threshold: float,
-    jobs: int = 1,
+    jobs: int,
 ) -> Iterator[Columns]:
     """Yield the candidate pairs whose exact containment is at least the threshold.
 

@@ -159,8 +159,8 @@ def measure_closings(
     lists: Sequence[DocumentList],
     params: ShingleParams,
     passages: Passages,
-    jobs: int = 1,
-    progress: Progress = no_progress,
+    jobs: int,
+    progress: Progress,
 ) -> I64:
     """Return the bytes of what closes each passage: int64 array of shape (p,).
 

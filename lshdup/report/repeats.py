@@ -38,9 +38,7 @@ def count_documents(passages: Passages) -> NDArray[np.int64]:
     return np.add.reduceat(changes, passages.starts[:-1]) if len(passages) else changes
 
 
-def find_repeats(
-    passages: Passages, preference: NDArray[np.int64], split: int | None = None
-) -> TokenRuns:
+def find_repeats(passages: Passages, preference: NDArray[np.int64], split: int | None) -> TokenRuns:
     """Return the tokens of all places but one of each passage.
 
     The place that is none is in the most preferred document, the first there. Every token of a

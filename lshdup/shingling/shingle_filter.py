@@ -156,11 +156,7 @@ def find_first_sets(sets: RaggedSets, shingles: NDArray[np.uint64]) -> NDArray[n
 
 
 def find_common_shingles(
-    sets: RaggedSets,
-    members: NDArray[np.int64],
-    least: int,
-    jobs: int = 1,
-    arrays: Arrays = IN_MEMORY,
+    sets: RaggedSets, members: NDArray[np.int64], least: int, jobs: int, arrays: Arrays = IN_MEMORY
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
     """Return the common shingles, ascending, and the number of sets with each.
 

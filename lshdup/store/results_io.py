@@ -21,7 +21,7 @@ from lshdup.store import npz
 from lshdup.store.members import DAMAGED, Member, check_arrays, damage_explained, refuse_if
 from lshdup.store.npz import Array
 from lshdup.store.store import Store
-from lshdup.utils.arrays import IN_MEMORY, Arrays
+from lshdup.utils.arrays import Arrays
 
 #: More verified pairs than this (64 MB) are not kept for the next run.
 _MOST_PAIRS = 1 << 22
@@ -60,13 +60,7 @@ def save_index(store: Store, collection: Collection, index: Index, params: BandP
 
 
 def load_index(
-    store: Store,
-    collection: Collection,
-    *,
-    verify: bool = True,
-    in_order: bool = True,
-    jobs: int = 1,
-    arrays: Arrays = IN_MEMORY,
+    store: Store, collection: Collection, *, verify: bool, in_order: bool, jobs: int, arrays: Arrays
 ) -> tuple[Index, BandParams] | None:
     """Load bands.npz. Return None if it is missing or was made from another collection.
 

@@ -149,7 +149,7 @@ class _Worker:
     served : number of documents it has been given.
     """
 
-    def __init__(self, limits: FormatLimits, of_mails: bool = False) -> None:
+    def __init__(self, limits: FormatLimits, of_mails: bool) -> None:
         self.limits, self.of_mails = limits, of_mails
         self.served = 0
         self.is_well = False
@@ -311,7 +311,7 @@ class _Pool:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def take(self, limits: FormatLimits, *, of_mails: bool = False) -> _Worker:
+    def take(self, limits: FormatLimits, *, of_mails: bool) -> _Worker:
         with self._lock:
             # In a fork of the program the workers still belong to its parent.
             if self._owner != os.getpid():

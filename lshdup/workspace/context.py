@@ -104,7 +104,7 @@ class RunContext:
         if any(each.reason == Reason.FORMAT and is_lacking(each.detail) for each in skipped):
             self.say(f"files that zstd made are not read; {PIP} reads them")
 
-    def expect_signatures(self, documents: DocumentList, perms: int, there: int = 0) -> None:
+    def expect_signatures(self, documents: DocumentList, perms: int, there: int) -> None:
         """Say how many bytes a long run will write to the store; refuse it if there is no room.
 
         Names, columns and signatures are there twice while they are saved, and beside them in a

@@ -29,9 +29,7 @@ _LASTING = {
 _NO_ROWS = np.zeros(0, np.int64)
 
 
-def find_unchanged(
-    old: DocumentList, new: DocumentList, arrays: Arrays = IN_MEMORY
-) -> NDArray[np.int64]:
+def find_unchanged(old: DocumentList, new: DocumentList, arrays: Arrays) -> NDArray[np.int64]:
     """Return for each new document the same old one, or -1: int64 array.
 
     The same is a document with the same name, size, time and location. arrays : makes the result.
@@ -111,7 +109,7 @@ def find_still_skipped(collection: Collection, documents: DocumentList) -> dict[
 
 
 def find_known_records(
-    collection: Collection, params: DocumentParams, arrays: Arrays = IN_MEMORY
+    collection: Collection, params: DocumentParams, arrays: Arrays
 ) -> KnownRecords:
     """Return the records of the files of a collection, as listing these files would return them.
 

@@ -510,7 +510,7 @@ def test_processes_end_with_the_program(doubled, tmp_path):
         "office_text.extract(b'%PDF', 'pdf', limits)\n"
         "if len(sys.argv) > 1: threading.Thread(target=office_text.extract, "
         "args=(b'hang', 'pdf', limits), daemon=True).start()\n"
-        "else: office_text._pool.take(FormatLimits(9)).extract(b'', 'pdf')\n"
+        "else: office_text._pool.take(FormatLimits(9), of_mails=False).extract(b'', 'pdf')\n"
         "time.sleep(0.3); print('ready', flush=True); time.sleep(float(600 if "
         "len(sys.argv) > 1 else 0))\n"
     )

@@ -21,7 +21,7 @@ from lshdup.errors import InputError
 from lshdup.kernels import copying
 from lshdup.kernels.helpers import PADDING
 from lshdup.skipped import Reason
-from lshdup.utils.arrays import IN_MEMORY, Arrays, rows_of
+from lshdup.utils.arrays import Arrays, rows_of
 from lshdup.utils.arrow import Texts, take_texts, texts_of
 from lshdup.utils.parts import PART
 from lshdup.utils.ragged import StringTable, offsets_of
@@ -103,7 +103,7 @@ class ParquetFile:
         self._groups.clear()
         return 0
 
-    def list_records(self, id_field: str, arrays: Arrays = IN_MEMORY) -> RecordList:
+    def list_records(self, id_field: str, arrays: Arrays) -> RecordList:
         """Return all records, with ids if `id_field` names their column. arrays : makes them."""
         n = int(self._offsets[-1])
         starts = arrays.compute(n, np.int64, rows_of)

@@ -25,7 +25,7 @@ from lshdup.matching.pairs import Pairs, contains, gather_pairs, pack_pairs, unp
 from lshdup.matching.results import PairsFound
 from lshdup.params import PairParams
 from lshdup.utils.frozen import dataclass
-from lshdup.utils.parallel import Progress, no_progress
+from lshdup.utils.parallel import Progress
 from lshdup.utils.ragged import RaggedSets
 from lshdup.workspace.against.sides import Sides
 from lshdup.workspace.against.verifying import Verifier
@@ -59,8 +59,8 @@ def find_cross_pairs(
     threshold: float,
     params: PairParams,
     *,
-    jobs: int = 1,
-    progress: Progress = no_progress,
+    jobs: int,
+    progress: Progress,
 ) -> CrossPairs:
     """Find pairs across the sides among the candidates of one band table over both.
 
@@ -99,11 +99,7 @@ def find_candidates(
 
 
 def find_cross_pairs_exactly(
-    sides: Sides,
-    sets: RaggedSets,
-    threshold: float,
-    jobs: int = 1,
-    progress: Progress = no_progress,
+    sides: Sides, sets: RaggedSets, threshold: float, jobs: int, progress: Progress
 ) -> CrossPairs:
     """Find all pairs across the sides, none missed, by the prefix-filter join."""
     progress("candidates", 0, 0)

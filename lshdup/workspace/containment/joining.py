@@ -166,9 +166,9 @@ def join_contained(
     params: BandParams,
     request: Request,
     progress: Progress,
-    on_plan: Callable[[JoinPlan], None] = lambda _: None,
+    on_plan: Callable[[JoinPlan], None],
     *,
-    sample: bool = False,
+    sample: bool,
 ) -> PairsFound:
     """Return the pairs of containment of the documents that represent others.
 

@@ -69,7 +69,7 @@ def compare_contents(
     a: FolderContent,
     b: FolderContent,
     source: SetSource,
-    jobs: int = 1,
+    jobs: int,
 ) -> list[Difference]:
     """Return what is only in one of two folders, what has changed, and what is the same.
 
