@@ -196,7 +196,6 @@ NOT_SHOWN = {
     "--master": "Only Spark hears it: tests/spark/test_session.py.",
     "--memory": "Only the plan of a large run hears it: tests/cli/test_containment.py.",
     "--progress": "A bar needs a stage of a second: test_progress_is_shown.",
-    "passages --replace-store": "It keeps nothing that another collection could have.",
     "timing --keep-case": "It prints counts and seconds.",
     "timing --no-normalize": "It prints counts and seconds.",
     "timing --hash": "It prints counts and seconds.",

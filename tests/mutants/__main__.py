@@ -1,5 +1,5 @@
 """Put drawn faults into a copy of the program, one after the other, and run the tests that enter
-the changed function, the quickest first.
+the changed function: those of its room first, then the quickest.
 
 Exit code 1: so many survive as less than one draw in a thousand would have, if RATE of all faults
 did. Run with the environment of the tests:
@@ -73,27 +73,29 @@ class Reached:
         self.seconds, self._tests = reached.read(folder)
 
     def tests_of(self, fault):
-        """Return the tests that enter what a fault changes, the quickest first."""
+        """Return the tests that enter what a fault changes: those of its room, then the quickest."""
         entered = self._tests.get((fault.file, fault.function), set())
-        if not entered and (not fault.function or "/kernels/" in fault.file):
-            # What a module does when it is imported, or a kernel calls, concerns all its users.
-            files = {fault.file, *_kernels_that_import(fault.file)}
+        if not entered:
+            # What a module does when it is imported, a kernel calls, or a process of its own does,
+            # concerns all users of the module.
+            files = {fault.file, *_users(fault.file)}
             entered = {
                 test for at, tests in self._tests.items() if at[0] in files for test in tests
             }
-        return sorted(entered, key=lambda test: (self.seconds[test], test))
+        room = f"tests/{fault.file.split('/')[1]}/"
+        return sorted(entered, key=lambda test: (room not in test, self.seconds[test], test))
 
 
-def _kernels_that_import(file):
-    """Return the files of kernels that import another file of kernels, at any distance."""
-    found, todo = set(), [file] if "/kernels/" in file else []
+def _users(file):
+    """Return the files that name a module; for a kernel, also those of kernels at any distance."""
+    found, todo = set(), [file]
     while todo:
-        name = todo.pop().removesuffix(".py").replace("/", ".")
-        for path in (ROOT / "lshdup/kernels").rglob("*.py"):
+        file = todo.pop()
+        for path in (ROOT / "lshdup").rglob("*.py"):
             user = str(path.relative_to(ROOT))
-            if user not in found and re.search(rf"\b{re.escape(name)}\b", path.read_text()):
+            if user not in found and re.search(rf"\b{Path(file).stem}\b", path.read_text()):
                 found.add(user)
-                todo.append(user)
+                todo += [user] if "/kernels/" in file and "/kernels/" in user else []
     return found
 
 

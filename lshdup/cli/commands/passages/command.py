@@ -24,7 +24,6 @@ from lshdup.cli.options import (
     memory_option,
     option,
     output_options,
-    replace_store_option,
     run_options,
     text_options,
 )
@@ -64,7 +63,6 @@ Examples:
 )
 @hiding("min_tokens")
 @documents_options
-@replace_store_option
 @option("--least", type=click.IntRange(2), default=_DEFAULT.least, metavar="N",
         help="Tokens of the shortest passage.")  # fmt: skip
 @option("--gap", type=click.IntRange(0), default=_DEFAULT.gap, metavar="N",
