@@ -16,7 +16,7 @@ import pytest
 
 from lshdup.params import DocumentParams, FormatLimits, ShingleParams
 from lshdup.skipped import Reason
-from lshdup.text import office_cleanup, office_fallback
+from lshdup.text import office_cleanup, office_fallback, office_worker
 from lshdup.text import office_processes as office_text
 from lshdup.text.decoding import decode
 from lshdup.text.file_types import ENCRYPTED, recognize_file_type
@@ -436,6 +436,16 @@ def test_a_process_that_others_have_used_up_is_not_blamed_on_the_next(doubled):
         "kept.append(bytearray(50 << 20)); return Result('fine')\n"
     )
     assert [text_of(b"%PDF-1.4", limits=LIMITS) for _ in range(10)] == [b"fine"] * 10
+
+
+@pytest.mark.long
+def test_a_process_that_waits_has_no_limit_of_time(doubled):
+    """The limit is that of a file, and ends with it."""
+    doubled("def extract_bytes_sync(data, mime, config): return Result('fine')\n")
+    assert text_of(b"%PDF-1.4", limits=FormatLimits(0.2)) == b"fine"
+    (worker,) = office_text._pool._waiting
+    time.sleep(office_worker._GRACE + 0.5)
+    assert worker._process.poll() is None
 
 
 def test_many_threads_at_once(doubled):
