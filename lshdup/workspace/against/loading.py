@@ -357,4 +357,9 @@ def _advise_index(others: tuple[bytes, ...]) -> str:
 
 
 def _listed(names: tuple[bytes, ...]) -> str:
+    """Return the first names for a sentence.
+
+    >>> _listed((b"a", b"b", b"c")), _listed((b"a", b"b", b"c", b"d"))
+    ('a, b, c', 'a, b, c, …')
+    """
     return ", ".join(os.fsdecode(name) for name in names[:3]) + (", …" if len(names) > 3 else "")
