@@ -151,6 +151,9 @@ def _explain(error: Exception) -> LshdupError:
         return LshdupError(str(error), "pip install 'lshdup[kernels]'")
     if isinstance(error, ModuleNotFoundError) and error.name == "llvmlite":
         return LshdupError("llvmlite, which compiles kernels, is missing", "pip install llvmlite")
+    if type(error) is ImportError and not (error.name or "").startswith("lshdup"):
+        package = (error.name or "a package").partition(".")[0]
+        return LshdupError(f"{package} is installed and does not load: {error}", "install it again")
     import traceback  # Imported here to keep the start of every command fast.
 
     _show(traceback.format_exc())

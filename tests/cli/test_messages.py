@@ -26,7 +26,7 @@ from lshdup.utils import atomic
 from lshdup.utils.atomic import JOURNAL, describe_kept, note_kept, replace_file
 from lshdup.utils.messages import chance, count_of
 from tests.conftest import ROOT, require
-from tests.running import run_many
+from tests.running import run_many, run_program
 
 TEXT = "some words that are the same in each of these three documents, but for number"
 
@@ -1147,21 +1147,36 @@ def test_a_field_has_no_effect_on_one_side(here):
     assert "had no effect" not in err
 
 
-def test_a_library_that_does_not_load_is_not_said_to_be_missing(here, monkeypatch):
+def test_a_library_that_is_missing_is_said_to_be(here, monkeypatch):
     from lshdup.documents.readers import parquet
 
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(InputError, match="need pyarrow"):
         parquet._import_pyarrow()
-    monkeypatch.delitem(sys.modules, "pyarrow")
-    Path("pyarrow").mkdir()
-    Path("pyarrow/__init__.py").write_text("raise ImportError('libarrow.so: cannot be mapped')")
-    monkeypatch.syspath_prepend(".")
-    for name in [each for each in sys.modules if each.startswith("pyarrow")]:
-        monkeypatch.delitem(sys.modules, name)
-    with pytest.raises(InputError, match="does not load: libarrow") as refused:
-        parquet._import_pyarrow()
-    assert "pip" not in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("package", "command"),
+    [
+        ("pyarrow", "pairs rows.parquet docs"),
+        ("matplotlib", "curve --bands 5 --rows 4 --plot x.svg"),
+        ("llvmlite", "pairs docs"),
+    ],
+)
+def test_a_library_that_is_there_and_does_not_load_is_not_to_be_installed(here, package, command):
+    """What is missing is another one, of the system."""
+    Path("broken", package).mkdir(parents=True)
+    words = "raise ImportError('libx.so: cannot be mapped', name=__name__)"
+    Path("broken", package, "__init__.py").write_text(words)
+    Path("rows.parquet").write_bytes(b"PAR1" * 4)
+    path = {"PYTHONPATH": f"{Path('broken').resolve()}:{ROOT}", "XDG_CACHE_HOME": "empty"}
+    done = run_program(command.split(), cwd=here, env=path)
+    said = done.stderr.decode()
+    assert done.returncode == 2, said
+    assert package in said
+    assert "does not load: libx.so" in said
+    assert "pip install" not in said
+    assert "Traceback" not in said
 
 
 def test_a_reason_is_said_once():
