@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import shutil
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
@@ -160,6 +161,13 @@ class Store:
                 yield
             finally:
                 self.is_held = False
+
+    def remove_begun(self) -> None:
+        """Remove a store that this run has made if it holds nothing: it would hide one above."""
+        with contextlib.suppress(OSError):
+            names = {each.name for each in self.folder.iterdir()}
+            if self.is_held and names <= {_MARK_NAME, _TAG_NAME, _LOCK_NAME}:
+                shutil.rmtree(self.folder)
 
     def modified(self, kind: str) -> int:
         """Return when an artifact was saved or confirmed, in nanoseconds; 0 if it is missing."""

@@ -149,12 +149,18 @@ class RunContext:
             by `begin`: a run that fails before leaves nothing behind.
         """
         with ExitStack() as lock:
-            if self.store is not None and (create or self.store.folder.is_dir()):
+            store, is_there = self.store, True
+            if store is not None and (create or store.folder.is_dir()):
                 self._lock = lock
                 lock.callback(setattr, self, "_lock", None)
-                if self.store.folder.exists():
+                if is_there := store.folder.exists():
                     self.begin()
-            yield
+            try:
+                yield
+            except BaseException:
+                if store is not None and not is_there:
+                    store.remove_begun()
+                raise
 
     def begin(self) -> None:
         """Make and lock the store, if the step needs that: all that the run names was found."""
