@@ -195,6 +195,16 @@ def test_groups_are_those_of_the_obvious_loop(made, threshold):
 
 
 @pytest.mark.usefixtures("_in_pieces")
+@pytest.mark.parametrize("seed", range(6))
+def test_long_chains_in_few_buckets(seed):
+    """Windows of a row of numbers: near ones are similar, and each is near to several leaders."""
+    chance = random.Random(seed)
+    sets = [set(range(start, start + 12)) for start in chance.choices(range(60), k=40)]
+    keys = [[chance.randrange(1 + band) for _ in sets] for band in range(2)]
+    check(Made(sets, keys, chance.sample(range(40), 40), 0), chance.choice([0.4, 0.5, 0.7]))
+
+
+@pytest.mark.usefixtures("_in_pieces")
 @settings(max_examples=many(300), deadline=None)
 @given(collections(), st.sampled_from([0.3, 0.5, 2 / 3, 0.8, 1.0]))
 def test_groups_that_are_too_large_to_be_held(made, threshold):
