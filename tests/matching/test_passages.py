@@ -1,6 +1,7 @@
 """Passages against the obvious: every pair of places compared, every occurrence looked for."""
 
 import itertools
+import random
 import re
 from collections import deque
 
@@ -123,6 +124,22 @@ def test_passages_are_those_of_all_pairs(documents, least, split, jobs):
     expected = obvious_passages(documents, least, split)
     assert found_passages(documents, least, split, jobs=jobs) == expected
     assert found_passages(documents, least, split, memory=2000) == expected
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_quotations_that_begin_and_end_anywhere(seed):
+    """Pieces of one long text, each in more documents than those around it, or in fewer."""
+    chance = random.Random(seed)
+    text = [chance.randrange(10**6) for _ in range(120)]
+    documents = []
+    for _ in range(12):
+        document = []
+        for _ in range(chance.randrange(1, 4)):
+            start = chance.randrange(100)
+            document += [chance.randrange(10**6), *text[start : start + chance.randrange(5, 90)]]
+        documents.append(document)
+    least = chance.choice([4, 8, 12])
+    assert found_passages(documents, least) == obvious_passages(documents, least)
 
 
 @settings(max_examples=many(60), deadline=None)
