@@ -16,7 +16,7 @@ from lshdup.errors import ParameterError
 from lshdup.evaluation.accuracy import Accuracy, BandAccuracy
 from lshdup.evaluation.timing import Timing
 from lshdup.lsh.band_plan import collision_probability, half_point, half_point_estimate
-from lshdup.utils.atomic import check_writable
+from lshdup.utils.atomic import check_writable, replace_file
 from lshdup.utils.messages import count_of
 
 if TYPE_CHECKING:
@@ -181,8 +181,8 @@ def _save(figure: "Figure", path: Path) -> None:
     """Write a figure without a date or random ids, so that equal figures are equal files."""
     import matplotlib as mpl
 
-    metadata: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(
-        path.suffix.lower(), {}
-    )
-    with mpl.rc_context({"svg.hashsalt": "lshdup", "svg.fonttype": "path"}):
-        figure.savefig(path, dpi=110, metadata=metadata)
+    kind = path.suffix.lower().removeprefix(".")
+    metadata: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {})
+    steady = mpl.rc_context({"svg.hashsalt": "lshdup", "svg.fonttype": "path"})
+    with steady, replace_file(path) as file:
+        figure.savefig(file, format=kind, dpi=110, metadata=metadata)

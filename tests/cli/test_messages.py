@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from lshdup.cli import main
 from lshdup.cli.commands import COMMANDS
 from lshdup.cli.console import Console, use_color
 from lshdup.cli.help import OPTION_GROUPS
@@ -1177,6 +1178,57 @@ def test_a_library_that_is_there_and_does_not_load_is_not_to_be_installed(here, 
     assert "does not load: libx.so" in said
     assert "pip install" not in said
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "hint"),
+    [
+        (MemoryError("9 GB"), "not enough memory: 9 GB", "use fewer --perms, or fewer documents"),
+        (BlockingIOError(), "no further thread or process can be started here", "raise the limit"),
+        (RuntimeError("can't start new thread"), "no further thread or process", "raise the limit"),
+        (OSError(28, "No space left on device", "f"), "No space left on device: f", ""),
+        (OSError(5, "Input/output error"), "Input/output error", ""),
+        (
+            ModuleNotFoundError("no numba", name="numba"),
+            "no numba",
+            "pip install 'lshdup[kernels]'",
+        ),
+        (
+            ModuleNotFoundError(name="llvmlite"),
+            "llvmlite, which compiles ke",
+            "pip install llvmlite",
+        ),
+        (
+            ImportError("libx.so", name="a.b"),
+            "a is installed and does not load: libx.so",
+            "install",
+        ),
+        (ImportError("libx.so"), "a package is installed and does not load", "install it again"),
+    ],
+)
+def test_errors_that_are_no_defects(capsys, error, message, hint):
+    told = main._explain(error)
+    assert told.message.startswith(message)
+    assert told.hint.startswith(hint)
+    assert bool(told.hint) == bool(hint)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ModuleNotFoundError("no module", name="other"),
+        ImportError("no such name", name="lshdup.cli"),
+        RuntimeError("another one"),
+    ],
+)
+def test_defects_show_where_they_are(capsys, error):
+    try:
+        raise error
+    except Exception as raised:
+        told = main._explain(raised)
+    assert told.message == "this is a defect of lshdup"
+    assert "Traceback" in capsys.readouterr().err
 
 
 def test_a_reason_is_said_once():

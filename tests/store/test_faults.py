@@ -575,30 +575,39 @@ def test_a_full_file_system_leaves_old_artifacts_whole(
     assert now == new
 
 
-def test_a_full_disk_in_one_line(here):
-    make_documents(here / "d", 150)
-    script = """
+WITHOUT_ROOM = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)),) * 2)
 from lshdup.cli.main import program
 program()"""
-    for command, size in (("pairs", "0"), ("pairs", "10"), ("pairs", "20000"), ("shingle", "5000")):
-        arguments = [
-            sys.executable,
-            "-c",
-            script,
-            size,
-            command,
-            "d",
-            "--store",
-            f"store-{command}-{size}",
-            "-q",
-        ]
-        process = subprocess.run(arguments, env=ENVIRONMENT, capture_output=True, check=False)
-        assert process.returncode == 2, process
-        assert process.stderr.count(b"\n") == 2, process
-        assert b"File too large" in process.stderr
-        assert b"--store DIR" in process.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "size", "said"),
+    [
+        ("pairs d", 0, "name another with --store DIR"),
+        ("pairs d", 10, "name another with --store DIR"),
+        ("pairs d", 20_000, "--store DIR"),
+        ("shingle d", 5000, "--store DIR"),
+        ("pairs d --no-store --baseline k --update-baseline", 99, "k cannot be written: File too"),
+        ("pairs d --no-store -o out.tsv", 99, "out.tsv"),
+        ("report d --no-store -o page.html", 99, "page.html"),
+        ("clusters rows.jsonl --no-store --write w.jsonl", 9, "w.jsonl"),
+        ("clusters rows.jsonl --no-store --write w.jsonl --removed gone", 90, "gone"),
+        ("curve --bands 5 --rows 4 --plot c.svg", 99, "c.svg"),
+    ],
+)
+def test_a_full_disk_in_one_line(here, line, size, said):
+    """With the name of what cannot be written, and what helps."""
+    make_documents(here / "d", 150)
+    Path("rows.jsonl").write_text('{"text": "one two three four"}\n' * 3)
+    command = [sys.executable, "-c", WITHOUT_ROOM, str(size), *line.split(), "-q"]
+    process = subprocess.run(command, env=ENVIRONMENT, capture_output=True, check=False)
+    assert process.returncode == 2, process
+    assert b"File too large" in process.stderr
+    assert said in process.stderr.decode()
+    assert process.stderr.count(b"\n") <= 2, process
+    assert {path.name for path in here.iterdir()} <= {"d", "rows.jsonl", ".lshdup"}
 
 
 def test_no_room_for_the_journal(here, monkeypatch, small_batches):

@@ -206,7 +206,11 @@ def _offsets(places: Places, part: slice) -> "Iterator[list[int | None]]":
 
 
 def _first_words(text: str) -> str:
-    """Return the beginning of a text in one line."""
+    """Return the beginning of a text in one line.
+
+    >>> [len(_first_words("two " + "x" * (n - 4))) for n in (_CHARACTERS, _CHARACTERS + 1)]
+    [100, 5]
+    """
     line = " ".join(text.split())
     if len(line) <= _CHARACTERS:
         return line
