@@ -622,3 +622,21 @@ def test_ctrl_c_ends_a_slow_split(here):
     process.send_signal(signal.SIGINT)
     assert b"interrupted" in process.communicate(timeout=60)[1]
     assert process.returncode == 130
+
+
+def test_a_file_for_which_there_is_no_room_to_unpack_is_skipped(here, monkeypatch):
+    """What it holds is not known; all else is compared."""
+    for name in ("a.jsonl.gz", "b.jsonl"):
+        write(here / name, ["one two three"])
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    skipped = []
+    found = find_documents([b"a.jsonl.gz", b"b.jsonl"], DocumentParams(), on_skipped=skipped.append)
+    assert list(found.names) == [b"b.jsonl:1"]
+    ((name, reason, detail),) = [(each.name, each.reason, each.detail) for each in skipped]
+    assert (name, reason) == (b"a.jsonl.gz", Reason.UNREADABLE)
+    assert "'a.jsonl.gz' cannot be unpacked in" in detail
+    assert "No space left on device" in detail

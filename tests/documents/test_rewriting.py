@@ -339,6 +339,10 @@ def test_a_folder_with_other_files_is_refused(run, tmp_path):
         assert f"clean holds 2 files that this run does not write: {others}\n" in refused
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "clean").rglob("*")} == before
     assert not (tmp_path / "list").exists()
+    for name, more in (("x", ""), ("y", " and 1 more")):
+        (tmp_path / "clean/h" / name).touch()
+        refused = run("clusters", "h/part=a", *command, code=2).err
+        assert f"gone.jsonl, h/x, {'h/y' if more else 'h/part=b/s0.jsonl'}{more}\n" in refused
 
 
 def test_another_file_in_a_folder_of_data(run, tmp_path):
