@@ -116,3 +116,14 @@ def test_other_machines_are_refused(linking, kernels, tmp_path, monkeypatch):
     monkeypatch.setattr(linking.sys, "platform", "darwin")
     with pytest.raises(linking.LinkError, match="only for Linux on x86_64 or aarch64"):
         linking.link_libraries(tmp_path, kernels)
+
+
+def test_a_processor_of_which_nothing_is_told_has_the_least(monkeypatch):
+    assert prebuilt._features() or os.uname().machine != "x86_64"
+
+    def missing(*_, **__):
+        raise FileNotFoundError
+
+    monkeypatch.setattr("pathlib.Path.open", missing)
+    assert prebuilt._features() == frozenset()
+    assert prebuilt.best_level("x86_64", prebuilt._features()) == next(iter(X86))
