@@ -126,4 +126,4 @@ def test_a_processor_of_which_nothing_is_told_has_the_least(monkeypatch):
 
     monkeypatch.setattr("pathlib.Path.open", missing)
     assert prebuilt._features() == frozenset()
-    assert prebuilt.best_level("x86_64", prebuilt._features()) == next(iter(X86))
+    assert prebuilt.best_level("x86_64", prebuilt._features()) == [*X86][-1]
