@@ -49,7 +49,7 @@ def find_repeats(passages: Passages, preference: NDArray[np.int64], split: int |
         before it are repeats then. None: there is one side.
 
     >>> passages = Passages(*map(np.array, ([9, 5], [0, 2, 5], [0, 1, 0, 1, 2], [4, 0, 8, 4, 7])))
-    >>> runs = find_repeats(passages, np.arange(3))
+    >>> runs = find_repeats(passages, np.arange(3), None)
     >>> runs.documents.tolist(), runs.first.tolist(), runs.sizes.tolist(), runs.passages.tolist()
     ([1, 2], [0, 7], [9, 5], [0, 1])
     """

@@ -23,6 +23,7 @@ from lshdup.documents.finding import find_documents
 from lshdup.documents.readers import parquet, parquet_columns
 from lshdup.documents.reading import batches, read_batch
 from lshdup.documents.records import RecordError
+from lshdup.utils.arrays import IN_MEMORY
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import ClusterParams, DocumentParams, PairParams
 from lshdup.skipped import Reason
@@ -414,6 +415,7 @@ import numpy as np
 from lshdup.documents.files import Buffer
 from lshdup.documents.readers.parquet import ParquetFile
 from lshdup.documents.records import RecordError
+from lshdup.utils.arrays import IN_MEMORY
 
 data, outcomes = open("whole.parquet", "rb").read(), set()
 for at in range(len(data) - int(sys.argv[1]), len(data)):
@@ -422,7 +424,7 @@ for at in range(len(data) - int(sys.argv[1]), len(data)):
             file.write(data[:at] + bytes([value]) + data[at + 1 :])
         try:
             file = ParquetFile(b"b.parquet", sys.argv[2])
-            rows = len(file.list_records("").numbers)
+            rows = len(file.list_records("", IN_MEMORY).numbers)
             *_, failed = file.texts(np.arange(min(rows, 300)), 1 << 20, Buffer())
             outcomes |= {type(error).__name__ for error in failed.values()} or {"whole"}
         except (RecordError, OSError) as error:

@@ -469,7 +469,8 @@ def downloads(chromium, folder, *buttons):
     )
     saved = []
     for button in buttons:
-        click(chromium, button)
+        # With the mouse: a page that saves many files by itself is stopped.
+        chromium.find_element("css selector", button).click()
         path = folder / f"{button.removeprefix('#save-')}.txt"
         for _ in range(200):
             if path.exists() and not list(folder.glob("*.crdownload")):

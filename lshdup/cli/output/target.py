@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from lshdup.cli.console import close_stdout, use_color
 from lshdup.errors import InputError, ParameterError
@@ -242,13 +242,23 @@ class Target:
 
 
 class _Stdout(io.RawIOBase):
-    """The descriptor of stdout, unbuffered and never closed."""
+    """The descriptor of stdout, unbuffered and never closed. What failed once is not tried again:
+    Python would print the error, when it closes the buffer in front of this.
+    """
+
+    _has_failed = False
 
     def writable(self) -> bool:
         return True
 
-    def write(self, data: object) -> int:
-        return os.write(sys.stdout.fileno(), data)  # type: ignore[arg-type]
+    def write(self, data: Any) -> int:
+        if self._has_failed:
+            return len(data)
+        try:
+            return os.write(sys.stdout.fileno(), data)
+        except OSError:
+            self._has_failed = True
+            raise
 
 
 _YES_NO = {True: "yes", False: "no"}
