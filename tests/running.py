@@ -295,14 +295,23 @@ else:
 """
 
 
+#: Modules of others that a run imports when it needs them.
+_LATER = (
+    *("click._textwrap", "colorsys", "difflib", "encodings.ascii", "numpy.ma", "rich.cells"),
+    *("rich.console", "rich.markup", "rich.table", "rich.text", "statistics"),
+)
+
+
 def _prepare():
     """Import and load what most runs need, so that no child does it again."""
     from lshdup import NearDuplicates
     from lshdup.shingling.char_table import char_table
 
-    for path in sorted((ROOT / "lshdup/cli/commands").rglob("[!_]*.py")):
-        importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
-    importlib.import_module("lshdup.workspace.workspace")
+    for path in sorted((ROOT / "lshdup").rglob("[!_]*.py")):
+        if not {"spark", "native", "compiling.py", "office_worker.py"} & set(path.parts):
+            importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    for name in _LATER:
+        importlib.import_module(name)
     char_table("word", normalize=False, keep_case=True)
     found = NearDuplicates(
         str(ROOT / "sample_corpus/odd"), jobs=1

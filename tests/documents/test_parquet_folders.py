@@ -23,7 +23,6 @@ from lshdup.documents.finding import find_documents
 from lshdup.documents.readers import parquet, parquet_columns
 from lshdup.documents.reading import batches, read_batch
 from lshdup.documents.records import RecordError
-from lshdup.utils.arrays import IN_MEMORY
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import ClusterParams, DocumentParams, PairParams
 from lshdup.skipped import Reason

@@ -199,7 +199,7 @@ class Growth(RuleBasedStateMachine):
         shutil.rmtree("fresh")
 
 
-@pytest.mark.parametrize("examples", [5, pytest.param(40, marks=pytest.mark.long)])
+@pytest.mark.parametrize("examples", [3, pytest.param(40, marks=pytest.mark.long)])
 def test_growth(examples):
     occurred = Counter()
     run_state_machine_as_test(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lshdup.utils import system
-from tests.conftest import ROOT
+from tests.conftest import ROOT, part
 from tests.running import clean_environment
 
 #: What a system lacks: attributes of modules, and whole modules.
@@ -59,9 +59,9 @@ def test_the_main_commands(tmp_path, lacking, run):
         "".join(f'{{"text": "one two three four {i // 2}"}}\n' for i in range(8))
     )
     for command in (
-        "pairs sample_corpus -t 0.7", "pairs -t 0.9", "query MIT.txt", "clusters --emit drop",
-        "pairs rows.jsonl --no-store", "clusters rows.jsonl --store s --write out.jsonl",
-        "passages sample_corpus --no-store --least 100",
+        *part(["pairs sample_corpus -t 0.7", "clusters sample_corpus"], 2), "query MIT.txt",
+        *part(["pairs rows.jsonl --no-store", "passages sample_corpus --least 100"], 2),
+        "clusters rows.jsonl --store s --write out.jsonl",
     ):  # fmt: skip
         words = command.split()
         there, here = run_without(lacking, *words, folder=tmp_path), run(*words, cwd=tmp_path)
