@@ -25,7 +25,7 @@ WHOLE = os.environ.get("LSHDUP_MANY_EXAMPLES") == "all" or "LSHDUP_UPDATE_GOLDEN
 
 def many(examples):
     """Return how many examples a property is tried on that is worth so many."""
-    return examples if WHOLE else min(examples, 30)
+    return examples if WHOLE else min(examples, 20)
 
 
 def part(cases, of):

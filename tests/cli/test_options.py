@@ -380,14 +380,14 @@ def entry_of(table, command, option):
 
 
 def chosen():
-    """(command, option) to try: every option with all its commands, or every day with one of them,
-    another one for the next option.
+    """(command, option) to try: every option with all its commands; every day half of the options
+    with one of them, another one for the next option.
     """
     shown = [each for each in all_options() if not entry_of(NOT_SHOWN, *each)]
     made = []
     for number, option in enumerate(dict.fromkeys(option for _, option in shown)):
         pairs = [each for each in shown if each[1] == option]
-        made += pairs if WHOLE else [pairs[number % len(pairs)]]
+        made += pairs if WHOLE else [pairs[number % len(pairs)]] * (number % 2)
     return made
 
 

@@ -83,7 +83,7 @@ def damages(data):
         yield data[:at] + bytes([data[at] ^ 1 << chance.randrange(8)]) + data[at + 1 :]
 
 
-@pytest.mark.parametrize("kind", part(MADE_BY, 3))
+@pytest.mark.parametrize("kind", part(MADE_BY, 4))
 def test_a_damaged_artifact_changes_no_answer(here, kind):
     """A command that continues answers as before, or names the artifact; one with DOCS mends it."""
     path = here / f".lshdup/{kind}.npz"
@@ -180,7 +180,7 @@ class Disturbed:
         return json.loads(self._process.stdout.readline())
 
 
-@pytest.mark.parametrize(("kind", "how"), part(product(MADE_BY, ["killed", "no room"]), 5))
+@pytest.mark.parametrize(("kind", "how"), part(product(MADE_BY, ["killed", "no room"]), 7))
 def test_a_disturbed_run_leaves_whole_artifacts_and_the_next_needs_no_help(here, kind, how):
     """Over a store of all artifacts, of documents that have changed since, or over none."""
     store, line = here / ".lshdup", MADE_BY[kind]
