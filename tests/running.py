@@ -22,8 +22,10 @@ import sys
 import tempfile
 import termios
 import threading
+import time
 from contextlib import suppress
 from functools import cache
+from math import inf
 from pathlib import Path
 
 from tests.mutants.reached import record_run
@@ -156,7 +158,10 @@ class _Warm:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", script],
                 cwd=ROOT,
-                env=environment,
+                env={
+                    **environment,
+                    "OPENBLAS_NUM_THREADS": "1",
+                },  # of no use, and each fork ends them
                 stdin=pipe,
                 stdout=pipe,
                 pass_fds=[descriptor],
@@ -250,33 +255,41 @@ def _serve(descriptor):
         fcntl.flock(file, fcntl.LOCK_EX)  # of several such processes, one compiles the kernels
         subprocess.run([sys.executable, "-c", _COMPILE], cwd=ROOT, check=True)
         _prepare()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the children of this process
+    runs = {}  # what ends when a run ends: its process, its connection, the instant it may not see
     with socket.socket(fileno=descriptor) as listener:
-        while listener in select.select([listener, sys.stdin], [], [])[0]:
-            connection, _ = listener.accept()
-            if not os.fork():
-                listener.close()
-                _answer(connection)
-            connection.close()
+        while True:
+            soonest = min((until for _, _, until in runs.values()), default=inf)
+            rest = None if soonest == inf else max(0, soonest - time.monotonic())
+            ready = select.select([listener, sys.stdin, *runs], [], [], rest)[0]
+            for ended in {*ready} & {*runs}:
+                child, connection, _ = runs.pop(ended)
+                os.close(ended)
+                code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+                with connection, suppress(BrokenPipeError):  # nobody waits any more
+                    connection.send(b"%d" % code)
+            for child, _, until in runs.values():
+                if until < time.monotonic():
+                    os.kill(child, signal.SIGKILL)
+            if sys.stdin in ready:
+                break
+            if listener in ready:
+                with suppress(EOFError):  # who wanted a run was killed meanwhile
+                    child, connection = _answer(listener)
+                    runs[os.pidfd_open(child)] = child, connection, time.monotonic() + _PATIENCE
 
 
-def _answer(connection):
-    """Begin a run in a child, and tell its end."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+def _answer(listener):
+    """Begin a run in a child: (its process, the connection that waits for its end)."""
+    connection, _ = listener.accept()
     _, descriptors, _, _ = socket.recv_fds(connection, 1, 3)
     with connection.makefile("rb") as file:
         what = pickle.load(file)
     child = os.fork()
     if not child:
-        connection.close()
         _become(descriptors, *what)
     for each in descriptors:
         os.close(each)
-    _killed_later(child)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    with suppress(BrokenPipeError):  # nobody waits any more
-        connection.send(b"%d" % code)
-    os._exit(0)
+    return child, connection
 
 
 #: Compiles all modules and kernels that the cache lacks, once for all processes that tests start;

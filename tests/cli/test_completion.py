@@ -156,10 +156,11 @@ def shell(request, place):
 
 
 def test_in_a_shell(shell):
-    assert shell.run(b"lshdup query d/pl\t") == [b"query", b"d/plain.txt"]
-    assert shell.run(b"lshdup sho\td/pl\t d/su\t") == [b"show", b"d/plain.txt", b"d/sub/one.txt"]
-    assert shell.run("lshdup query d/grö\t".encode()) == [b"query", "d/größe.txt".encode()]
-    assert shell.run(b"lshdup shingle --show d/pl\t") == [b"shingle", b"--show", b"d/plain.txt"]
+    assert shell.run("lshdup sho\td/pl\t d/grö\t".encode()) == [
+        b"show",
+        b"d/plain.txt",
+        "d/größe.txt".encode(),
+    ]
     assert shell.run(b"lshdup pairs --format ta\t --colla\t") == [
         b"pairs",
         b"--format",
