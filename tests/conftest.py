@@ -2,6 +2,7 @@
 program as a person does.
 """
 
+import gc
 import importlib
 import os
 import random
@@ -61,6 +62,11 @@ def pytest_collection_modifyitems(config, items):
         if not item.get_closest_marker("timeout"):
             # By a thread: a loop within a kernel hears no signal.
             item.add_marker(pytest.mark.timeout(LONG_HUNG if slow else HUNG, method="thread"))
+
+
+def pytest_collection_finish():
+    """All that was collected stays to the end: no collection of garbage looks at it again."""
+    gc.freeze()
 
 
 #: The module for zstd: of the standard library, or its backport.

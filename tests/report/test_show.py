@@ -253,7 +253,7 @@ def test_a_word_before_a_short_end_is_no_coincidence(n):
 
 
 @pytest.mark.parametrize(
-    "kind", part(["equal", "few values", "shuffled blocks", "unrelated", "gaps"], 2)
+    "kind", part(["shuffled blocks", "equal", "few values", "unrelated", "gaps"], 5)
 )
 def test_long_rows_take_time_in_proportion(kind):
     """300,000 tokens, whatever they are: a comparison of each with each would hang for hours."""

@@ -302,7 +302,7 @@ def disturbed(here, number, wanted):
         assert steps(".lshdup") == expected
 
 
-@pytest.mark.parametrize("instants", [6, pytest.param(100, marks=pytest.mark.long)])
+@pytest.mark.parametrize("instants", [3, pytest.param(100, marks=pytest.mark.long)])
 def test_killed_at_any_instant(here, instants):
     """SIGKILL: every artifact that is there is whole, and the next run gives the answer of an
     undisturbed one.
@@ -310,7 +310,7 @@ def test_killed_at_any_instant(here, instants):
     assert set(disturbed(here, signal.SIGKILL, instants)) <= {0, -signal.SIGKILL}
 
 
-@pytest.mark.parametrize("instants", [5, pytest.param(40, marks=pytest.mark.long)])
+@pytest.mark.parametrize("instants", [3, pytest.param(40, marks=pytest.mark.long)])
 def test_interrupted_at_any_instant(here, instants):
     """SIGINT: exit code 130, one line, nothing left behind."""
     for code in disturbed(here, signal.SIGINT, instants):
