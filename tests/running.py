@@ -293,10 +293,12 @@ def _answer(listener):
 
 
 #: Compiles all modules and kernels that the cache lacks, once for all processes that tests start;
-#: kernels of changed sources take numba a while.
+#: kernels of changed sources take numba a while. A wheel with machine code needs no llvmlite.
 _COMPILE = """
-import compileall, os
+import compileall, importlib.util, os, sys
 compileall.compile_dir("lshdup", quiet=2)  # also where the environment keeps Python from it
+if importlib.util.find_spec("llvmlite") is None:
+    sys.exit()
 from lshdup.kernels.native import compiled, pack
 if packed := pack.packed_kernels():
     compiled.store_together(packed, os.cpu_count())
