@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import subprocess
 import tarfile
 import zipfile
 
@@ -63,6 +64,59 @@ def listed(path, **params):
 def reasons(skipped):
     """Return the reasons by which things are skipped, by name."""
     return {each.name: each.reason for each in skipped}
+
+
+def test_what_is_no_file_in_a_zip_archive(tmp_path):
+    modes = {"link": 0o120777, "pipe": 0o010644, "file": 0o100644, "of no system": 0}
+    members = []
+    for name, mode in modes.items():
+        members.append((zipfile.ZipInfo(name), b"one two"))
+        members[-1][0].external_attr = mode << 16
+    write_zip(tmp_path / "x.zip", members)
+    found, skipped = listed(tmp_path / "x.zip")
+    assert {os.path.basename(name) for name in found} == {b"file", b"of no system"}
+    prefix = os.fsencode(tmp_path / "x.zip/")
+    assert reasons(skipped) == {prefix + b"/link": Reason.LINK, prefix + b"/pipe": Reason.SPECIAL}
+
+
+def test_a_zip_archive_with_numbers_of_64_bits(tmp_path, monkeypatch):
+    """As an archive of more than 4 GB or 65,535 members has them, behind a beginning or not."""
+    write_zip(tmp_path / "small.zip", MEMBERS)
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        for name, content in MEMBERS:
+            archive.writestr(name, content)
+        monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 0)  # of what the end says
+    large = (tmp_path / "x.zip").read_bytes()
+    assert b"PK\x06\x06" in large
+    assert b"PK\x06\x07" in large
+    (tmp_path / "shifted.zip").write_bytes(b"#!/bin/sh\n" + large)
+    texts = [
+        {os.path.basename(path): text for path, text in listed(tmp_path / name)[0].items()}
+        for name in ("small.zip", "x.zip", "shifted.zip")
+    ]
+    assert len(texts[0]) == len(MEMBERS)
+    assert texts[0] == texts[1] == texts[2]
+
+
+def test_a_name_in_a_zip_archive_that_is_not_utf_8_though_it_says_so(tmp_path):
+    write_zip(tmp_path / "x.zip", [("gröb.txt", b"one two")])
+    data = (tmp_path / "x.zip").read_bytes()
+    (tmp_path / "x.zip").write_bytes(data.replace("ö".encode(), b"\xff\xfe"))
+    assert list(listed(tmp_path / "x.zip")[0]) == [
+        os.fsencode(tmp_path) + b"/x.zip/gr\xff\xfeb.txt"
+    ]
+
+
+def test_a_sparse_file_in_an_archive_is_skipped(tmp_path):
+    with open(tmp_path / "sparse", "wb") as file:
+        file.seek(1 << 20)
+        file.write(b"end")
+    (tmp_path / "plain").write_bytes(b"one two")
+    command = ["tar", "--sparse", "--format=gnu", "-cf", "x.tar", "sparse", "plain"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    found, skipped = listed(tmp_path / "x.tar")
+    assert list(found.values()) == [b"one two"]
+    assert [each.reason for each in skipped] == [Reason.FORMAT]
 
 
 MEMBERS = [("a.txt", b"one two"), ("sub/b.txt", b"three"), ("sub/c", b""), ("d.html", b"<p>x")]

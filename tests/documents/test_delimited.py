@@ -126,12 +126,18 @@ def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path):
         ("id,text\n1,ö\n".encode("utf-16"), Reason.UNDECODABLE, "iconv"),
         (b'"id,text\n' + b"1,a\n" * 100, Reason.NO_TEXT, "no column 'text'"),
         (b"id,text\r1,a\r2,b\r", Reason.BROKEN_ROW, "a carriage return ends its lines"),
+        (b"id,caf\xe9\n1,a\n", Reason.NO_TEXT, "no column 'text', but id, café"),
+        (b"id\rx,body\n1,a\n", Reason.BROKEN_ROW, "^new-line character seen in unquoted field$"),
     ],
 )
 def test_a_file_without_the_columns(tmp_path, data, reason, detail):
     with pytest.raises(RecordError, match=detail) as error:
         rows_of(tmp_path, data)
     assert error.value.reason == reason
+
+
+def test_an_empty_file_has_no_rows(tmp_path):
+    assert rows_of(tmp_path, b"")[0] == []
 
 
 def test_quotes_that_never_close_are_read_in_linear_time(tmp_path, monkeypatch):

@@ -82,6 +82,20 @@ def test_bodies_are_unpacked(tmp_path, fields, body):
     assert list(listed(tmp_path / "x.warc.gz")[0].values()) == [BODY]
 
 
+@pytest.mark.parametrize(
+    ("encoding", "body", "reason"),
+    [
+        ("br", b"\xff\x0f", Reason.FORMAT),
+        ("deflate", zlib.compress(bytes(100_001)), Reason.TOO_LARGE),
+    ],
+)
+def test_a_body_that_cannot_be_unpacked_is_skipped(tmp_path, encoding, body, reason):
+    write_warc(tmp_path / "x.warc", [("http://x/", body)], fields=[("Content-Encoding", encoding)])
+    found, skipped = listed(tmp_path / "x.warc", max_bytes=100_000)
+    assert not any(found.values())
+    assert [each[1] for each in skipped] == [reason]
+
+
 def test_a_packed_body_is_read_like_a_packed_file(tmp_path):
     fields = [("Content-Encoding", "gzip"), ("Transfer-Encoding", "chunked")]
     write_warc(tmp_path / "x.warc", [("http://x/", chunked(gzip.compress(BODY)))], fields=fields)

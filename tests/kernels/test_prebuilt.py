@@ -124,6 +124,7 @@ def test_a_processor_of_which_nothing_is_told_has_the_least(monkeypatch):
     def missing(*_, **__):
         raise FileNotFoundError
 
-    monkeypatch.setattr("pathlib.Path.open", missing)
-    assert prebuilt._features() == frozenset()
-    assert prebuilt.best_level("x86_64", prebuilt._features()) == [*X86][-1]
+    with monkeypatch.context() as patched:
+        patched.setattr("pathlib.Path.open", missing)
+        assert prebuilt._features() == frozenset()
+        assert prebuilt.best_level("x86_64", prebuilt._features()) == [*X86][-1]

@@ -4,6 +4,7 @@ and that a long run can be resumed.
 
 import contextlib
 import itertools
+import json
 import os
 import random
 import resource
@@ -481,6 +482,22 @@ def test_killed_runs_are_resumed_by_the_program(run, here):
     assert "resumed: 100 documents of an interrupted run are not read again" in result.err
     assert "200 documents read, 100 unchanged" in result.err
     assert result.out == run("pairs", "d", "--store", "undisturbed").out
+    assert contents(".lshdup") == contents("undisturbed")
+
+
+def test_killed_runs_over_rows_are_resumed(run, here):
+    """Of two files, the second of which the interrupted run had begun."""
+    make_documents(here / "d", 600)
+    texts = [path.read_text() for path in sorted(Path("d").iterdir())]
+    for part in range(2):
+        rows = (json.dumps({"text": text}) for text in texts[part::2])
+        Path(f"{part}.jsonl").write_text("\n".join(rows))
+    names = ("0.jsonl", "1.jsonl")
+    killed_behind_a_journal("pairs", *names, batch=20, parts=20)
+    result = run("pairs", *names)
+    assert "resumed: 400 documents of an interrupted run are not read again" in result.err
+    assert result.out == run("pairs", *names, "--store", "undisturbed").out
+    assert result.out.count(b"\n") > 250
     assert contents(".lshdup") == contents("undisturbed")
 
 
