@@ -27,7 +27,7 @@ from lshdup.utils import atomic
 from lshdup.utils.atomic import JOURNAL, describe_kept, note_kept, replace_file
 from lshdup.utils.messages import chance, count_of
 from tests.conftest import ROOT, require
-from tests.running import run_many, run_program
+from tests.running import in_terminal, run_many, run_program
 
 TEXT = "some words that are the same in each of these three documents, but for number"
 
@@ -1278,3 +1278,39 @@ def test_what_the_system_refuses_is_named(here):
         )
         assert done.returncode == 2, shell
         assert done.stderr.decode().startswith(f"lshdup: error: {line}\n"), shell
+
+
+def test_what_is_refused_before_and_after_the_work(here):
+    Path("one").write_text(TEXT)
+    run_many([(["index", "docs", "--store", "plain", "-q"], None)], here)
+    run_many([(["index", "docs", "--template", "one", "--store", "less", "-q"], None)], here)
+    expected = {
+        "pairs docs --split [": "'[' is no regular expression: unterminated character set",
+        "timing one": "fewer than two documents with tokens: there is no pair to measure",
+        "pairs docs --baseline one/b": "--baseline one/b cannot be read: Not a directory",
+        "pairs docs --baseline gone/b --update-baseline": "gone/b cannot be written",
+        "pairs docs --template one --against plain": "not the same shingles were removed",
+        "passages docs --against begun": "the store begun holds no documents",
+    }
+    Path("begun").mkdir()
+    Path("begun/.gitignore").write_text("# Made by lshdup.\n*\n")
+    for command, what in expected.items():
+        (told,) = said(here, [*command.split(), "--no-store"])
+        assert what in told, (command, told)
+
+
+def test_a_page_says_what_was_removed_and_of_which_documents(here):
+    Path("one").write_text(TEXT)
+    names = [*(f"docs/{number}.txt" for number in range(3)), "one"]
+    run_many([(["report", *names, "--template", "one", "-o", "x.html", "-q"], None)], here)
+    page = Path("x.html").read_text()
+    assert "docs/0.txt, docs/1.txt, docs/2.txt and 1 more" in page
+    assert "removed from every set" in page
+
+
+def test_a_page_is_not_for_a_terminal(here):
+    code, out, err = in_terminal(["report", "docs", "-o", "-"], cwd=here)
+    assert (code, out) == (2, b"")
+    assert err == error(
+        "the page is not for a terminal", "name a file with -o, for instance -o report.html"
+    )
