@@ -330,13 +330,15 @@ def test_max_bucket(session, run, tmp_path):
     texts = texts_of(90)
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
-    with near(frame(session, texts), max_bucket=20) as comparison:
+    with near(frame(session, texts), max_bucket=10) as comparison:
         found = collected(comparison)
         largest, _, buckets, kinds, _ = comparison.bucket_counts()
         counts = comparison.tiles.found()
-    arguments = [*sorted(texts), "-t", "0.6", "--max-bucket", "20", "--no-store", "-v"]
+    arguments = [*sorted(texts), "-t", "0.6", "--max-bucket", "10", "--no-store", "-v"]
     printed = run("pairs", *arguments, cwd=tmp_path)
+    every = run("pairs", *sorted(texts), "-t", "0.6", "--no-store", "-q", cwd=tmp_path)
     assert found == triples(printed)
+    assert 100 < len(found) < len(every.rows) - 100  # the limit has an effect
     assert len(found) == len({row[:2] for row in found})
     assert (
         f"{counts['candidates']} candidate pairs -> {counts['pairs']} pairs; with all copies"
