@@ -246,7 +246,9 @@ def test_questions_that_git_cannot_answer(run, repository, tmp_path_factory):
         "--output=x": "no commit begins with -",
         "HEAD:docs": "git rev-parse failed",
     }.items():
-        assert why in run(*CHECK, f"--changed-since={ref}", code=2).err
+        err = run(*CHECK, f"--changed-since={ref}", code=2).err
+        assert why in err
+        assert ": \n" not in err  # git has no words for it
     assert not (repository / "x").exists()
     other = tmp_path_factory.mktemp("no repository")
     (other / "a").write_text(FOX)
