@@ -1,0 +1,203 @@
+"""Work is done in pieces, and kept as far as memory goes: no size of a piece changes an answer."""
+
+import json
+import shutil
+import subprocess
+import sys
+import tarfile
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.running import clean_environment, run_program
+
+#: What is large enough that no folder of the other tests fills it, and a size that these do fill.
+SIZES = {
+    "collection.batches.BYTES_AT_ONCE": 4096,
+    "collection.filtering._PIECE": 4,
+    "collection.name_lists._PIECE": 4,
+    "collection.set_keeper._SETS_AT_ONCE": 4,
+    "collection.set_source._BYTES_AT_ONCE": 4096,
+    "cli.output.target.PIECE_ROWS": 4,
+    "cli.printing._MOST_NAMES": 3,
+    "documents.copy_names._PIECE": 4,
+    "documents.preference._PIECE": 4,
+    "documents.reading.BATCH_BYTES": 3000,
+    "documents.reading.BATCH_DOCUMENTS": 5,
+    "documents.reading._AT_ONCE": 8,
+    "documents.reading._LEAST_DOCUMENTS": 2,
+    "documents.record_files._UNPACKED_FILES": 1,
+    "documents.records._NAMES_AT_ONCE": 3,
+    "documents.rewriting.rewrite._AT_ONCE": 8,
+    "documents.rewriting.rewrite._PART_BYTES": 64,
+    "evaluation.timing._PIECE": 4,
+    "lsh.candidates.PIECE": 8,
+    "lsh.candidates._BLOCK": 4,
+    "lsh.key_order._AT_ONCE": 64,
+    "lsh.signatures._PIECE": 4,
+    "lsh.winnowing._AT_ONCE": 64,
+    "matching.centres.PIECE": 4,
+    "matching.clusters._PIECE": 4,
+    "matching.copies.PIECE": 4,
+    "matching.folders.pairs._AT_ONCE": 4,
+    "matching.leaders.HELD_BYTES": 512,
+    "matching.pairs.RUN": 8,
+    "matching.prefix_index.PIECE": 4,
+    "matching.prefix_index._PROBES": 2,
+    "matching.similarity.BLOCK_BYTES": 4096,
+    "matching.similarity.PAIRS_AT_ONCE": 4,
+    "matching.similarity.SET_BYTES": 4096,
+    "report.shared_passage._KEPT": 1,
+    "shingling.shingle_filter._AT_ONCE": 64,
+    "utils.arrays.MOST_IN_MEMORY": 64,
+    "utils.arrays.ROWS_AT_ONCE": 8,
+    "utils.arrays._SMALL": 64,
+    "utils.arrays._UNCOUNTED": 16,
+    "utils.compression.CHUNK": 64,
+    "utils.scratch.CHUNK": 256,
+    "workspace.against.verifying._PAIRS_AT_ONCE": 2,
+    "workspace.containment.samples._BYTES_AT_ONCE": 4096,
+    "workspace.gate.baseline._GATHERED": 2,
+}  # fmt: skip
+
+#: One after the other, in one folder: most make something, and the next one reads it.
+COMMANDS = """
+pairs d -t 0.7 -q
+pairs -t 0.75 -q
+pairs d --no-store -q --exact -t 0.6
+pairs d --no-store -q --measure containment -t 0.7
+pairs d --no-store -q --measure containment --exact -t 0.7
+pairs d --no-store -q --ignore-common 0.3 -t 0.6
+pairs d --no-store -q --verify estimate -t 0.7
+pairs d --no-store -q --max-bucket 5 -t 0.7 --format json
+pairs d --no-store -q --against o -t 0.6
+pairs d --no-store -q --against o -t 0.7 --measure containment
+pairs d --no-store -q --against o -t 0.6 --unmatched
+pairs d --no-store -q -t 0.7 --collapse-copies --format table
+pairs d --no-store -q -t 0.7 --histogram
+pairs d --no-store -q -t 0.7 --baseline known --update-baseline
+pairs d --no-store -q -t 0.6 --baseline known
+clusters d -q -t 0.7
+clusters d --no-store -q -t 0.7 --linkage single --keep longest
+clusters d --no-store -q -t 0.6 --keep central
+clusters d --no-store -q -t 0.6 --exact --keep newest
+clusters d/rows.jsonl --no-store -q -t 0.6 --write -
+passages d --no-store -q
+folders d -q -t 0.6
+query d/licences/MIT.txt -q -t 0.3
+accuracy d --no-store -q --perms 40,80
+show d/licences/BSD-3-Clause.txt d/licences/BSD-2-Clause.txt
+""".split("\n")[1:-1]  # fmt: skip
+
+#: Runs the program with other sizes, wherever a module has taken them from theirs.
+WITH_SIZES = """
+import importlib, json, os, pathlib, sys
+import lshdup
+sizes = json.loads(sys.argv.pop(1))
+top = pathlib.Path(lshdup.__file__).parent
+for path in sorted(top.rglob("[!_]*.py")):
+    if not {"spark", "native", "compiling.py", "office_worker.py"} & {*path.relative_to(top).parts}:
+        importlib.import_module(".".join(("lshdup", *path.relative_to(top).with_suffix("").parts)))
+modules = [module for name, module in sys.modules.items() if name.startswith("lshdup.")]
+for size, value in sizes.items():
+    home, name = size.rsplit(".", 1)
+    old = getattr(sys.modules[f"lshdup.{home}"], name)
+    assert old > value, size
+    for module in modules:
+        if getattr(module, name, None) is old:  # not only equal: it has taken it from there
+            setattr(module, name, value)
+for line in sys.stdin:
+    sys.argv = ["lshdup", *json.loads(line)]
+    said, out = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(said)
+        os.dup2(out, 1)
+        from lshdup.cli.main import program
+        program()
+    os.close(out)
+    with open(said, "rb") as file:
+        text = file.read()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    print(json.dumps([code, text.decode("latin-1")]), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory):
+    """A folder of many forms, another one, and what the commands print there."""
+    top = tmp_path_factory.mktemp("pieces")
+    for name in ("licences", "odd"):
+        shutil.copytree(ROOT / "sample_corpus" / name, top / "d" / name)
+    shutil.copytree(ROOT / "sample_corpus/odd", top / "d/odd again")
+    licences = sorted((top / "d/licences").iterdir())
+    for path in licences[60:]:
+        if not path.name.startswith(("BSD", "MIT")):
+            path.unlink()
+    (top / "o").mkdir()
+    for path in licences[::5]:
+        if path.exists():
+            words = path.read_text("utf-8", "replace").split()
+            (top / "o" / path.name).write_text(" ".join(words[3:]))
+    texts = [path.read_text("utf-8", "replace") for path in licences[:20]]
+    rows = [{"id": n, "text": texts[n % 20] + " more" * (n % 3)} for n in range(50)]
+    (top / "d/rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    with tarfile.open(top / "d/some.tar.gz", "w:gz") as archive:
+        for path in licences[:30:3]:
+            archive.add(path, path.name)
+    return top, printed(top, lambda line, cwd: run_program(line.split(), cwd=cwd))
+
+
+def printed(top, run):
+    """Return exit code and standard output of the commands, in a copy of the folder."""
+    here = top / "here"
+    shutil.rmtree(here, ignore_errors=True)
+    here.mkdir()
+    for name in ("d", "o"):
+        shutil.copytree(top / name, here / name, copy_function=shutil.copy2)
+    found = {}
+    for line in COMMANDS:
+        done = run(line, here)
+        found[line] = done.returncode, done.stdout.decode("latin-1")
+    return found
+
+
+class _Sized:
+    """Runs of the program with other sizes of pieces."""
+
+    def __init__(self, sizes):
+        self._sizes, self._process = sizes, None
+
+    def __call__(self, line, cwd):
+        if self._process is None:
+            command = [sys.executable, "-c", WITH_SIZES, json.dumps(self._sizes)]
+            pipe = subprocess.PIPE
+            environment = clean_environment()
+            self._process = subprocess.Popen(
+                command, cwd=cwd, env=environment, stdin=pipe, stdout=pipe
+            )
+        self._process.stdin.write(json.dumps(line.split()).encode() + b"\n")
+        self._process.stdin.flush()
+        code, text = json.loads(self._process.stdout.readline())
+        return subprocess.CompletedProcess(line, code, text.encode("latin-1"))
+
+    def end(self):
+        self._process.communicate(timeout=60)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [SIZES, *(pytest.param({name: size}, marks=pytest.mark.long) for name, size in SIZES.items())],
+    ids=lambda sizes: "all" if len(sizes) > 1 else next(iter(sizes)),
+)
+def test_no_size_of_a_piece_changes_an_answer(answers, sizes):
+    top, expected = answers
+    assert all(code == 0 and out for code, out in expected.values()), {
+        line: each for line, each in expected.items() if each[0] or not each[1]
+    }
+    run = _Sized(sizes)
+    try:
+        for line, answer in printed(top, run).items():
+            assert answer == expected[line], line
+    finally:
+        run.end()
