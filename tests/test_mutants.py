@@ -57,6 +57,10 @@ def test_the_same_faults_are_drawn_for_the_same_commit():
 
 def test_every_fault_that_changes_no_answer_is_there_and_has_a_reason():
     for (file, before, after), reason in read_equivalents().items():
+        if file == "*":
+            sources = (ROOT / "lshdup").rglob("*.py")
+            assert any(before in path.read_text() for path in sources), before
+            continue
         assert (ROOT / file).is_file(), file
         keys = set().union(*(fault.keys for fault in list_faults(file)))
         assert (file, before, after) in keys, f"{before!r} is in {file} no more"

@@ -24,7 +24,7 @@ from lshdup.documents.record_files import RecordFiles
 from lshdup.documents.records import name_records
 from lshdup.params import DocumentParams, PairParams
 from lshdup.pipeline import expand_copies
-from lshdup.skipped import Reason
+from lshdup.skipped import Reason, RecordLocation, Skipped, SkippedFile
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 from tests.conftest import ROOT, ZSTD, require
@@ -640,3 +640,17 @@ def test_a_file_for_which_there_is_no_room_to_unpack_is_skipped(here, monkeypatc
     assert (name, reason) == (b"a.jsonl.gz", Reason.UNREADABLE)
     assert "'a.jsonl.gz' cannot be unpacked in" in detail
     assert "No space left on device" in detail
+
+
+def test_skipped_when_listed_or_when_read():
+    """What is skipped when files or records are listed is found again by every listing."""
+    first = RecordLocation(b"f", 1, 0, 9)  # a record that begins where its file begins
+    expected = {
+        SkippedFile(Skipped(b"f", Reason.BINARY)): True,
+        SkippedFile(Skipped(b"f", Reason.BINARY), size=0): False,
+        SkippedFile(Skipped(b"f:1", Reason.BINARY), 9, 9, first): False,
+        SkippedFile(Skipped(b"f:1", Reason.REPEATED), 9, 9, first): True,
+        SkippedFile(Skipped(b"f:1", Reason.COPY), 9, 9, first): True,
+        SkippedFile(Skipped(b"f:1", Reason.TOO_LARGE), 9, 9, RecordLocation(b"f", 1)): True,
+    }
+    assert {each: each.is_of_list for each in expected} == expected

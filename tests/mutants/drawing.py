@@ -65,8 +65,11 @@ class Fault:
 
     @property
     def keys(self) -> set[Key]:
-        """What names a fault, or all faults of its line, wherever the line stands."""
-        return {(self.file, self.before, self.after), (self.file, self.before, "*")}
+        """What names a fault, or all faults of its line, wherever the line stands, in its file or in
+        any.
+        """
+        files = (self.file, "*")
+        return {(file, self.before, after) for file in files for after in (self.after, "*")}
 
 
 def list_faults(file: str) -> list[Fault]:

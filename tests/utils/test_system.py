@@ -163,3 +163,12 @@ print(before - anonymous())
 """
     freed = int(subprocess.check_output([sys.executable, "-c", code], text=True))
     assert freed > 100_000  # of 128,000 kB
+
+
+def test_processes_are_bounded_where_both_calls_for_it_are_there(monkeypatch):
+    assert system.can_bound_processes()
+    with monkeypatch.context() as windows:
+        windows.delattr("select.poll")
+        assert not system.can_bound_processes()
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    assert not system.can_bound_processes()
