@@ -4,6 +4,7 @@ The only module that imports matplotlib (extra `plot`).
 """
 
 import importlib.util
+import logging
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -166,6 +167,7 @@ def draw_timing(path: Path, results: Sequence[Timing]) -> None:
 
 
 def _figure(panels: int) -> "tuple[Figure, Any]":
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # as that its cache cannot be written
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(max(6.4, 3.6 * panels), 4.4), layout="constrained")

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from lshdup.documents.document_list import DocumentList
 from lshdup.documents.files import Buffer
 from lshdup.documents.reading import TextBatch, batches, read_batch
-from lshdup.errors import InputError
 from lshdup.matching.passages import Passages
 from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import locate_tokens
@@ -239,10 +238,7 @@ def _place(
     closings: bool,
 ) -> None:
     """Locate the runs of one document. raw : its bytes, of which `scope` says what they are."""
-    try:
-        located = locate_tokens(text.utf8, params)
-    except InputError:  # It has grown beyond the longest text.
-        return
+    located = locate_tokens(text.utf8, params)
     there = runs.first + runs.sizes <= len(located.starts)
     runs = runs.take(np.flatnonzero(there))
     mine, first, last = runs.numbers, runs.first, runs.first + runs.sizes - 1

@@ -7,7 +7,6 @@ import numpy as np
 
 from lshdup.documents.document_list import DocumentList, find_in_lists
 from lshdup.documents.reading import read_batch
-from lshdup.errors import InputError
 from lshdup.params import ShingleParams
 from lshdup.report.comparison import find_text_changes
 from lshdup.report.token_diff import ALIKE
@@ -96,10 +95,7 @@ class PassageFinder:
         batch = read_batch(documents, np.array([number]))
         every = list(range(len(batch.indices)))
         for at, text in decode_batch(batch, every, self._params, documents.formats):
-            try:
-                located = locate_tokens(text.utf8, self._params)
-            except InputError:  # It has grown beyond the longest text.
-                return None
+            located = locate_tokens(text.utf8, self._params)
             is_plain = find_offsets(batch.content(at), text, np.zeros(1, np.int64)) is not None
             return located, is_plain and documents.is_file(number)
         return None

@@ -65,12 +65,7 @@ class IndexedCollection:
 
 
 def load_or_build_index(
-    run: RunContext,
-    request: Request,
-    *,
-    save: bool,
-    verify: bool = True,
-    pairs: PairParams | None = None,
+    run: RunContext, request: Request, *, save: bool, verify: bool, pairs: PairParams | None
 ) -> IndexedCollection:
     """Load the band table, or build it from signatures, of the documents that a request names.
 

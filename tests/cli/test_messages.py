@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from lshdup.cli import main
+from lshdup.cli import main, messages
 from lshdup.cli.commands import COMMANDS
 from lshdup.cli.console import Console, use_color
 from lshdup.cli.help import OPTION_GROUPS
@@ -1314,3 +1314,8 @@ def test_a_page_is_not_for_a_terminal(here):
     assert err == error(
         "the page is not for a terminal", "name a file with -o, for instance -o report.html"
     )
+
+
+def test_what_a_filter_leaves():
+    assert messages.describe_rest(1) == "only common shingles"
+    assert messages.describe_rest(2) == "fewer than 2 shingles left"

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from lshdup.params import ShingleParams
 from lshdup.report.comparison import extract_passage
+from lshdup.report.passages import find_passages
 from lshdup.report.variants import find_variants
 from lshdup.shingling.inspection import locate_tokens
 
@@ -81,3 +82,26 @@ def test_terms_characters_and_nothing():
     assert listed("", "new text", "") == [("", "new text", (0,))]
     assert listed("old text", "") == [("old text", "", (0,))]
     assert listed("abcdef", "abXdef", tokens="char", k=3) == [("c", "X", (0,))]
+
+
+def test_a_member_that_cannot_be_read_costs_no_other():
+    """The next ones are compared; so are those behind a kept document that cannot be read."""
+    texts = {0: "one two three four", 2: "one two three five", 3: "one two three six"}
+
+    def read(document):
+        if document not in texts:
+            return f"{document} is gone"
+        return locate_tokens(texts[document].encode(), ShingleParams())
+
+    groups = [(0, [1, 2, 3]), (4, [2, 3])]
+    found = find_passages(groups, [(2, 1), (2, 3)], read, ShingleParams(), 9, 10_000)
+    assert [*found.segments] == [(0, 2), (0, 3), (2, 3)]
+    assert found.without == {
+        None: "more than --differences 9",
+        (0, 1): "1 is gone",
+        (4, 2): "4 is gone",
+        (4, 3): "4 is gone",
+        (2, 1): "1 is gone",
+    }
+    few = find_passages(groups, [(2, 1), (2, 3)], read, ShingleParams(), 2, 10_000)
+    assert [*few.segments] == [(0, 2)]

@@ -97,7 +97,9 @@ def write_cut(
             table = table.set_column(place, field, replaced)
         return table
 
-    paths = rewrite(documents, changed, target, change_line, change_rows, open_target=open_target)
+    paths = rewrite(
+        documents, changed, target, change_line, change_rows, open_target=open_target, share=0.0
+    )
     return paths, uncut
 
 

@@ -88,7 +88,7 @@ def rewrite(
     progress: Progress = no_progress,
     open_target: Open = replace_file,
     *,
-    share: float = 0.0,
+    share: float,
 ) -> list[Path]:
     """Write the files of the documents with other records instead of some; see `write_without`.
 

@@ -1,0 +1,244 @@
+"""What the system refuses in the middle of a run: it is said, or done without."""
+
+import errno
+import json
+import os
+import subprocess
+import sys
+import types
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lshdup.cli.main import lshdup
+from lshdup.documents import finding
+from lshdup.documents.document_list import DocumentList
+from lshdup.documents.finding import find_documents
+from lshdup.documents.id_lists import list_lines
+from lshdup.documents.locations import Locations
+from lshdup.documents.readers import wiki
+from lshdup.documents.record_files import RecordFiles
+from lshdup.documents.records import RecordError
+from lshdup.errors import ArtifactError, InputError
+from lshdup.params import DocumentParams, FormatLimits
+from lshdup.skipped import Reason
+from lshdup.text import office_processes
+from lshdup.utils import mailbox, system
+from lshdup.utils.ragged import StringTable
+from lshdup.utils.scratch import NoRoomError
+from lshdup.workspace import filter_request
+from tests.documents.test_archives import listed, reasons
+
+TEXT = "some words that are the same in each of these three documents, but for number"
+GONE = OSError(errno.EIO, "Input/output error")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Three near-duplicates."""
+    monkeypatch.chdir(tmp_path)
+    Path("d").mkdir()
+    for number in range(3):
+        Path(f"d/{number}").write_text(f"{TEXT} {number}")
+    return tmp_path
+
+
+# --- files that go, or cannot be read -------------------------------------------------------------
+
+
+def test_a_file_that_cannot_be_read_is_named(here, run):
+    run("index", "d", "-q")
+    assert "/proc/self/mem: Input/output error" in run("query", "/proc/self/mem", code=2).err
+    err = run("pairs", "nowhere/at/all", code=2).err
+    assert "nowhere/at/all" in err
+    assert "did you mean" not in err
+
+
+def test_a_member_of_a_group_that_is_gone(here, run):
+    run("clusters", "d", "-q", "-t", "0.5")
+    os.unlink("d/2")
+    shown = run("show", "d/0", "-t", "0.5", code=2)
+    assert "d/2" in shown.err
+    assert b"1 of 1: 1" in shown.out  # of the variants that are left
+
+
+def test_a_removed_shingle_whose_document_is_gone(here, run):
+    """Its text is not known any more: it has its number."""
+    run("shingle", "d", "--ignore-common", "0.5", "-q")
+    whole = run("shingle", "d", "--ignore-common", "0.5", "-v").err
+    assert "different documents: 'some words that'" in whole
+    words = json.dumps(whole)
+    assert "different documents: ''" not in words
+
+
+def test_the_order_of_many_docs_that_is_not_kept(here, run):
+    names = []
+    for number in range(120):
+        names.append(f"d/{number:03}.txt")
+        Path(names[-1]).write_text(f"{TEXT} {number}")
+    first = run("pairs", *reversed(names), "-q", "--histogram", "-t", "0.5")
+    assert run("pairs", "-q", "--histogram", "-t", "0.5").out == first.out
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(GONE, Reason.UNREADABLE), (NoRoomError("no room", "make some"), Reason.UNREADABLE)],
+)
+def test_rows_that_cannot_be_listed_cost_their_file_only(here, monkeypatch, error, reason):
+    Path("rows.jsonl").write_text(json.dumps({"text": TEXT}))
+
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(RecordFiles, "list_records", fail)
+    skipped = []
+    names = [b"d", b"rows.jsonl"]
+    documents = find_documents(names, DocumentParams(), on_skipped=skipped.append)
+    assert list(documents.names) == [b"d/0", b"d/1", b"d/2"]
+    assert [(each.name, each.reason) for each in skipped] == [(b"rows.jsonl", reason)]
+    assert ("Input/output" if error is GONE else "no room; make some") in skipped[0].detail
+
+
+def test_a_link_that_goes_while_files_are_found(here, monkeypatch):
+    Path("elsewhere").write_text(TEXT)
+    Path("d/link").symlink_to("../elsewhere")
+    whole = os.path.realpath
+
+    def realpath(path, **options):
+        if path == b"d/link":
+            raise GONE
+        return whole(path, **options)
+
+    monkeypatch.setattr(finding.os.path, "realpath", realpath)
+    found, skipped = listed("d", follow=True)
+    assert sorted(found) == [b"d/0", b"d/1", b"d/2"]
+    assert reasons(skipped) == {b"d/link": Reason.UNREADABLE}
+
+
+def test_a_list_of_ids_that_goes(here):
+    Path("ids").write_text("a 1 2 3\n")
+    Path("gone").write_text("b 1 2 3\n")
+    names = StringTable.from_strings([b"gone", b"ids"])
+    files = DocumentList(names, np.array([8, 8]), np.array([0, 0]))
+    Path("gone").unlink()
+    skipped = []
+    assert list(list_lines(files, skipped.append).names) == [b"a"]
+    assert reasons(skipped) == {b"gone": Reason.VANISHED}
+
+
+def test_what_cannot_be_looked_into_is_no_mailbox_and_no_dump(here):
+    assert not mailbox.is_mailbox_file(b"nowhere")
+    assert not wiki.is_dump(b"nowhere")
+
+
+def test_a_page_of_a_dump_that_is_damaged():
+    with pytest.raises(RecordError, match="its XML is damaged"):
+        wiki.read_member(b"<page><text>a</page>", 100)
+
+
+def test_names_of_fields_that_msgspec_does_not_take(here, run):
+    Path("rows.jsonl").write_text(
+        "".join(f"{json.dumps({'a' + chr(92): f'{TEXT} {number}'})}\n" for number in range(3))
+    )
+    found = run("pairs", "rows.jsonl", "--text-field", "a\\", "-q", "-t", "0.5")
+    assert len(found.rows) == 3
+
+
+def test_a_template_that_cannot_be_listed(here, monkeypatch):
+    def fail(*_, **__):
+        message = "x: Input/output error"
+        raise InputError(message)
+
+    monkeypatch.setattr(filter_request, "find_documents", fail)
+    with pytest.raises(InputError, match=r"^--template x: Input/output error$") as error:
+        lshdup.main(["pairs", "d", "--template", "d/0", "--no-store"], standalone_mode=False)
+    assert "name files with the texts" in error.value.hint
+
+
+# --- numbers of a damaged store -------------------------------------------------------------------
+
+
+def test_documents_that_are_not_there():
+    names = StringTable.from_strings([b"a"])
+    documents = DocumentList(names, np.array([1]), np.array([1]))
+    with pytest.raises(ArtifactError, match="documents whose names are not there"):
+        documents.typed_names(np.array([1]))
+    places = Locations.of_files(names, np.array([1]))
+    with pytest.raises(ArtifactError, match="documents that are not there"):
+        places.files_of(np.array([1]))
+
+
+# --- programs, locks and libraries ----------------------------------------------------------------
+
+
+def test_git_that_is_not_there(here, run):
+    subprocess.run(["git", "init", "-q"], check=True)
+    err = run("pairs", "d", "--changed-since", "HEAD", env={"PATH": "nowhere"}, code=2).err
+    assert "--changed-since needs git, which is not there" in err
+    assert "install git" in err
+
+
+def test_no_process_can_be_started(monkeypatch):
+    pytest.importorskip("kreuzberg")
+
+    def fail(*_, **__):
+        raise GONE
+
+    monkeypatch.setattr(office_processes, "_extract_with", fail)
+    (text,) = office_processes.extract_all([b"x"], "docx", FormatLimits())
+    assert text.reason == Reason.CRASHED
+    assert text.detail == "no process can be started for it: Input/output error"
+
+
+def test_a_reader_whose_version_is_not_known(monkeypatch):
+    def fail(name):
+        raise metadata.PackageNotFoundError(name)
+
+    known = office_processes.reader_version()
+    monkeypatch.setattr(metadata, "version", fail)
+    cached = getattr(
+        office_processes.reader_version, "__wrapped__", office_processes.reader_version
+    )
+    assert known.startswith(cached())
+
+
+@pytest.mark.parametrize("error", [None, OSError(errno.EDEADLK, "held"), OSError(errno.EIO, "no")])
+def test_locks_of_windows(tmp_path, monkeypatch, error):
+    """A byte far behind the end of the file is locked; EDEADLK says that another one has it."""
+    calls = []
+
+    def locking(descriptor, mode, size):
+        calls.append((os.lseek(descriptor, 0, os.SEEK_CUR), mode, size))
+        if error is not None:
+            raise error
+
+    windows = types.SimpleNamespace(locking=locking, LK_NBLCK=7)
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    monkeypatch.setitem(sys.modules, "msvcrt", windows)
+    with open(tmp_path / "lock", "wb+") as file:
+        file.write(b"text")
+        file.flush()
+        if error is not None and error.errno == errno.EDEADLK:
+            with pytest.raises(BlockingIOError):
+                system.hold(file.fileno())
+        else:
+            assert system.hold(file.fileno()) is (error is None)
+        assert calls == [(1 << 30, 7, 1)]
+        assert os.lseek(file.fileno(), 0, os.SEEK_CUR) == 0
+        monkeypatch.setitem(sys.modules, "msvcrt", None)
+        assert not system.hold(file.fileno())
+
+
+def test_a_file_system_without_locks(tmp_path, monkeypatch):
+    def flock(*_):
+        raise GONE
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    with open(tmp_path / "lock", "wb") as file:
+        assert not system.hold(file.fileno())
+
+
+def test_a_descriptor_that_is_closed_is_no_pipe():
+    assert not system.is_waiting_pipe(-1)
