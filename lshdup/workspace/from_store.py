@@ -144,7 +144,7 @@ def _check_signatures(
         raise ArtifactError(message, _SIGN_AGAIN)
 
 
-def load_last_collection(run: RunContext, *, verify: bool = False) -> Collection | None:
+def load_last_collection(run: RunContext, *, verify: bool) -> Collection | None:
     """Load the newest collection of the store, to look names up in; None if there is none."""
     if run.store is None:
         return None
@@ -260,9 +260,7 @@ def _load_unfiltered(run: RunContext, request: Request) -> tuple[Collection, Col
     return signatures.before_filter.with_unfiltered_sets(sets), signatures
 
 
-def load_sets(
-    run: RunContext, collection: Collection, *, verify: bool = False
-) -> RaggedSets | None:
+def load_sets(run: RunContext, collection: Collection, *, verify: bool) -> RaggedSets | None:
     """Return the unfiltered sets of a collection, its own or from shingles.npz; else None."""
     if collection.unfiltered_sets is not None or run.store is None:
         return collection.unfiltered_sets
@@ -276,7 +274,7 @@ def load_sets(
 
 def attach_sets(run: RunContext, collection: Collection) -> Collection:
     """Return the collection with the sets of shingles.npz, if they are its own."""
-    sets = load_sets(run, collection)
+    sets = load_sets(run, collection, verify=False)
     return collection if sets is None else collection.with_unfiltered_sets(sets)
 
 

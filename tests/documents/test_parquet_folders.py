@@ -209,8 +209,9 @@ def keys_and_clusters(request):
     both = load_sides(request, (b"old.parquet",), None, *[lambda *_: None] * 3)
     partners = both.find_partners(PairParams(), 2, lambda *_: None)
     groups = find_clusters_against(
-        Workspace(None), both, partners, np.zeros(0, np.int64), ClusterParams(), request
-    ).clusters
+        Workspace(None), both, partners, np.zeros(0, np.int64), ClusterParams(), request,
+        same=None, exact=False,
+    ).clusters  # fmt: skip
     return *pairs, groups.representative.tolist(), np.nan_to_num(groups.similarity).tolist()
 
 

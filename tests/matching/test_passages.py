@@ -126,6 +126,17 @@ def test_passages_are_those_of_all_pairs(documents, least, split, jobs):
     assert found_passages(documents, least, split, memory=2000) == expected
 
 
+@pytest.mark.parametrize("times", [2.5, 3, 4])
+def test_what_one_document_says_again_and_again(times):
+    """A run is no longer than from one of its places to the next in the same document."""
+    once = list(range(12))
+    document = [7, *once * int(times), *once[: int(times % 1 * 12)], 8]
+    expected = obvious_passages([document, [9, *once]], 5)
+    assert found_passages([document, [9, *once]], 5) == expected
+    assert found_passages([document], 5) == obvious_passages([document], 5)
+    assert len(expected[0][1]) == int(times) + 1
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_quotations_that_begin_and_end_anywhere(seed):
     """Pieces of one long text, each in more documents than those around it, or in fewer."""

@@ -6,15 +6,20 @@ import signal
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from lshdup.errors import ArtifactError
+from lshdup.params import DocumentParams
 from lshdup.store import npz
 from lshdup.store.checksums import is_lazy
 from lshdup.store.members import Member, check_arrays, declare_sets
+from lshdup.store.store import Store
 from lshdup.utils import scratch
+from lshdup.workspace.request import Request
+from lshdup.workspace.workspace import Workspace
 from tests.conftest import ROOT
 
 ARRAYS = {
@@ -270,3 +275,35 @@ def test_a_spool_keeps_what_is_appended(tmp_path):
             spool.append(part)
         assert spool.values().tolist() == [0, 1, 2, 0, 1, 2, 3]
     assert os.listdir(tmp_path) == []
+
+
+def test_every_byte_is_verified_where_no_less_is_asked_for(path, monkeypatch):
+    monkeypatch.setattr(npz, "_ALWAYS_VERIFIED", 0)
+    damaged = bytearray(path.read_bytes())
+    at = bytes(damaged).find(ARRAYS["a"].tobytes())
+    damaged[at + 8] ^= 1
+    path.write_bytes(damaged)
+    with pytest.raises(ArtifactError):
+        npz.load(path, "things", "mend")
+    with path.open("rb") as file, pytest.raises(ArtifactError):
+        npz.read(file, path, "things", "mend")
+    assert npz.load(path, "things", "mend", verify=False).header["seed"] == 1
+
+
+def test_a_store_verifies_every_byte_where_no_less_is_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(npz, "_ALWAYS_VERIFIED", 0)
+    (tmp_path / "d").mkdir()
+    for number in range(3):
+        (tmp_path / "d" / f"{number}").write_text(f"some words of a text {number}")
+    monkeypatch.chdir(tmp_path)
+    Workspace(Path("s")).make_signatures(Request((b"d",), DocumentParams(), {}, 1))
+    signatures = Path("s/signatures.npz")
+    whole = npz.load(signatures, "signatures", "mend").arrays["signatures"].tobytes()
+    damaged = bytearray(signatures.read_bytes())
+    damaged[bytes(damaged).find(whole)] ^= 1
+    signatures.write_bytes(damaged)
+    assert len(Store(Path("s")).load_collection("signatures", verify=False).documents) == 3
+    with pytest.raises(ArtifactError):
+        Store(Path("s")).load_collection("signatures")
+    with pytest.raises(ArtifactError):
+        Workspace(Path("s")).load_or_build_index(Request((), DocumentParams(), {}, 1))

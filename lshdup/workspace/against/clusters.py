@@ -68,8 +68,8 @@ def find_clusters_against(
     params: ClusterParams,
     request: Request,
     *,
-    same: str | None = None,
-    exact: bool = False,
+    same: str | None,
+    exact: bool,
 ) -> ClustersFound:
     """Group the documents of both sides; those of OTHER are as in `Sides`.
 
