@@ -229,7 +229,7 @@ def test_a_large_row_group_is_never_in_memory(tmp_path, monkeypatch):
     def report(*each):
         reported.append(each)
 
-    rewrite(documents, order[::2], tmp_path / "b.parquet", None, drop_even, report)
+    rewrite(documents, order[::2], tmp_path / "b.parquet", None, drop_even, report, share=0.0)
     assert pq.read_table(tmp_path / "b.parquet")["text"].to_pylist() == texts[1::2]
     assert len(seen) == 20
     assert max(seen) < 6 << 20  # of 20 MB: a part, the one before, and what the reader holds
