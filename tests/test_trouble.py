@@ -29,6 +29,8 @@ from lshdup.utils import mailbox, system
 from lshdup.utils.ragged import StringTable
 from lshdup.utils.scratch import NoRoomError
 from lshdup.workspace import filter_request
+from lshdup.workspace.from_store import load_sets
+from lshdup.workspace.workspace import Workspace
 from tests.documents.test_archives import listed, reasons
 
 TEXT = "some words that are the same in each of these three documents, but for number"
@@ -242,3 +244,13 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch):
 
 def test_a_descriptor_that_is_closed_is_no_pipe():
     assert not system.is_waiting_pipe(-1)
+
+
+def test_sets_that_are_damaged_are_as_good_as_not_there(here, run):
+    run("pairs", "d", "-q", "-t", "0.5")
+    run("shingle", "d", "-q")
+    workspace = Workspace(Path(".lshdup"))
+    collection = workspace.load_last_collection().with_unfiltered_sets(None)
+    assert len(load_sets(workspace, collection, verify=True).sizes) == 3
+    Path(".lshdup/shingles.npz").write_bytes(b"junk")
+    assert load_sets(Workspace(Path(".lshdup")), collection, verify=True) is None

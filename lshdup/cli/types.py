@@ -139,15 +139,13 @@ class Share(ParamType[float]):
     """A share such as 0.9.
 
     or_number : whether a whole number is allowed too.
-    least, most : the domain, where params.py does not check it.
+    least : the smallest share, where params.py does not check it.
     """
 
     name = "share"
 
-    def __init__(
-        self, *, or_number: bool = False, least: float | None = None, most: float = 1.0
-    ) -> None:
-        self._or_number, self._least, self._most = or_number, least, most
+    def __init__(self, *, or_number: bool = False, least: float | None = None) -> None:
+        self._or_number, self._least = or_number, least
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -155,10 +153,6 @@ class Share(ParamType[float]):
         option = max(param.opts, key=len) if param is not None else self.name
         share = read_share(str(value), option, or_number=self._or_number)
         if self._least is not None:
-            params.check_share(
-                self._least <= share <= self._most,
-                share,
-                option,
-                f"from {self._least:g} to {self._most:g}",
-            )
+            domain = f"from {self._least:g} to 1"
+            params.check_share(self._least <= share <= 1, share, option, domain)
         return share

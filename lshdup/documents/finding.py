@@ -155,9 +155,9 @@ class Finder:
         missing = [missed for argument in arguments if (missed := self._add(argument)) is not None]
         self._follow_links()
         if missing and not self._found:
-            raise not_there(missing[0], "", "name folders or files that exist")
+            raise not_there(missing[0], "", "name folders or files that exist", included=True)
         for at, each in enumerate(missing):
-            meant = perhaps_meant(each.name) if at < _SUGGESTIONS else ""
+            meant = perhaps_meant(each.name, included=True) if at < _SUGGESTIONS else ""
             self.on_skipped(
                 replace(each, detail=f"{each.detail}; {meant}" if meant else each.detail)
             )

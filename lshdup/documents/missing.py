@@ -14,7 +14,7 @@ from lshdup.utils.messages import did_you_mean, quoted
 _FEW_NAMES = 1000
 
 
-def check_named(arguments: Iterable[bytes], what: str, hint: str, *, included: bool = True) -> None:
+def check_named(arguments: Iterable[bytes], what: str, hint: str, *, included: bool) -> None:
     """Raise InputError if none of the arguments exists.
 
     arguments : folders and files.
@@ -34,7 +34,7 @@ def check_named(arguments: Iterable[bytes], what: str, hint: str, *, included: b
         raise not_there(missing[0], what, hint, included=included)
 
 
-def not_there(missed: Skipped, what: str, hint: str, *, included: bool = True) -> InputError:
+def not_there(missed: Skipped, what: str, hint: str, *, included: bool) -> InputError:
     """Return the error for a name that does not exist."""
     return InputError(
         f"{what}{quoted(missed.name)}: {missed.detail}",
@@ -42,7 +42,7 @@ def not_there(missed: Skipped, what: str, hint: str, *, included: bool = True) -
     )
 
 
-def perhaps_meant(argument: bytes, *, included: bool = True) -> str:
+def perhaps_meant(argument: bytes, *, included: bool) -> str:
     """Return what to type instead of a name that does not exist, or "".
 
     Recognised are patterns that the shell did not expand, and names that are nearly right.
@@ -59,7 +59,7 @@ def perhaps_meant(argument: bytes, *, included: bool = True) -> str:
     if odd is not None:
         folder = "/".join(parts[:odd]) or ("/" if odd else ".")
         if not os.path.isdir(folder):
-            return perhaps_meant(os.fsencode(folder))
+            return perhaps_meant(os.fsencode(folder), included=included)
         instead = (
             f"name the folder and the pattern: {shlex.join([folder, '--include', parts[-1]])}"
             if included

@@ -68,7 +68,7 @@ class _Gap(NamedTuple):
 
 
 def find_changes(
-    a: U64, b: U64, passage: int = 3, moved: int = 8, *, least: int | None = None
+    a: U64, b: U64, passage: int, moved: int, *, least: int | None = None
 ) -> list[Change]:
     """Return how to get b from a: runs in the order of both texts, removed before added ones.
 
@@ -81,7 +81,7 @@ def find_changes(
     Cost: n log n; a few seconds at worst for two texts of 10 MB.
 
     >>> numbers = np.array([1, 2, 3, 4], np.uint64)
-    >>> [tuple(change) for change in find_changes(numbers, numbers[[0, 1, 3]])]
+    >>> [tuple(change) for change in find_changes(numbers, numbers[[0, 1, 3]], 3, 8)]
     [('alike', 0, 2, 0, 2), ('removed', 2, 3, 2, 2), ('alike', 3, 4, 2, 3)]
     """
     blocks = _remove_crumbs(_join(_find_blocks(a, b, passage)), len(a), len(b), least or moved)

@@ -204,7 +204,9 @@ def decode_record(
     if len(fields) == 1 or text.reason is not None:
         return text
     fields = [field.decode(text.codec, "replace").encode("utf-8") for field in fields]
-    return replace(text, utf8=PART.join(map(html.visible_text, fields) if text.page else fields))
+    if text.page:
+        fields = [html.visible_text(field, quotes=True) for field in fields]
+    return replace(text, utf8=PART.join(fields))
 
 
 def _decode_field(data: bytes, params: ShingleParams) -> Text:
@@ -291,4 +293,4 @@ def _text_or_page(
         return text
     if obstacle := html.find_obstacle(utf8):
         return Text(reason=Reason.MARKUP, detail=obstacle)
-    return replace(text, utf8=html.visible_text(utf8))
+    return replace(text, utf8=html.visible_text(utf8, quotes=True))

@@ -61,7 +61,7 @@ def find_obstacle(page: bytes) -> str:
     return ""
 
 
-def visible_text(page: bytes, *, quotes: bool = True) -> bytes:
+def visible_text(page: bytes, *, quotes: bool) -> bytes:
     """Return the text that a reader of a page sees, as UTF-8: without scripts and hidden elements.
 
     Block elements begin and end a line; inline elements do not.

@@ -57,7 +57,7 @@ def read_package(data: bytes, file_type: str) -> bytes:
         if file_type != "epub":
             pages = (_page_of(xml) for xml in pages)
         texts = [
-            html.visible_text(page)
+            html.visible_text(page, quotes=True)
             for page in (each.decode("utf-8-sig", "replace").encode("utf-8") for each in pages)
             if not html.find_obstacle(page)
         ]

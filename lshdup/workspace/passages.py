@@ -74,7 +74,8 @@ def load_or_find_passages(
     Errors: ParameterError for tokens without an order; ArtifactError if the disk has no room.
 
     """
-    check_named(others, "--against ", "name a folder or a file, or the store of an earlier run")
+    hint = "name a folder or a file, or the store of an earlier run"
+    check_named(others, "--against ", hint, included=True)
     with run.locking(create=bool(request.documents)):
         documents, shingle = _find_documents(run, request)
         stored = _load_stored(run, documents, shingle) if not request.check_content else None

@@ -1286,6 +1286,8 @@ def test_what_is_refused_before_and_after_the_work(here):
     run_many([(["index", "docs", "--template", "one", "--store", "less", "-q"], None)], here)
     expected = {
         "pairs docs --split [": "'[' is no regular expression: unterminated character set",
+        "pairs docs --histogram --step 1.01": "--step is 1.01; it must be from 0.001 to 1",
+        "pairs docs --histogram --step 0.0001": "--step is 0.0001; it must be from 0.001 to 1",
         "timing one": "fewer than two documents with tokens: there is no pair to measure",
         "pairs docs --baseline one/b": "--baseline one/b cannot be read: Not a directory",
         "pairs docs --baseline gone/b --update-baseline": "gone/b cannot be written",

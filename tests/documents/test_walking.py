@@ -26,6 +26,7 @@ _ATOMS = (
     *("a", "b", "ab", "*.txt", "*.md", "*", "**", "***", "?", "??", "a*", "*b", "**b", "a**", "ö"),
     *("[ab]", "[!a]", "[^b]", "[a-c]*", "[]a]", "[a", "[a-]", "[-a]", "[b-a]", "[!]]", "[a-c-z]"),
     *("[[:alpha:]]", "[[:foo:]]", "[[:alpha]", "[^[:alpha:]]", "[[:space:]]", "[[:punct:]]"),
+    *("[[:digit:]a]", "[[:digit:]-b]", "[a[:space:]]"),
     *("x y", "x\\ y", "\\!q", "\\#h", "\\[z\\]", "[\\]]", "\\a", "a\\", "a\\\\", "\\*", "[--a]"),
     *("!q", "#h", "a ", " a", "f?o", "*.*", "[z]", "\\ ", "[+--]"),
 )
@@ -282,3 +283,12 @@ def test_patterns_match_what_they_match_when_every_place_is_tried(monkeypatch):
                 assert (ours and ours.groupdict()) == (theirs and theirs.groupdict()), (glob, name)
                 matched += theirs is not None
     assert matched > tried
+
+
+@pytest.mark.parametrize("first", ["a", "b", "c", "d", "e"])
+def test_a_folder_that_was_walked_already_costs_no_other(tmp_path, monkeypatch, first):
+    monkeypatch.chdir(tmp_path)
+    for name in "abcde":
+        Path("t", name).mkdir(parents=True)
+        Path("t", name, "x").write_text(name)
+    assert len(found(f"t/{first}", "t")) == 5

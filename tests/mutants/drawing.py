@@ -117,9 +117,13 @@ class _Source:
     def _visit(self, node: ast.AST, function: int) -> None:
         if isinstance(node, ast.FunctionDef):
             function = min(each.lineno for each in (node, *node.decorator_list))
-            defaults = [*node.args.defaults, *filter(None, node.args.kw_defaults)]
-            for each in defaults:
-                for _, place, new in self._faults_at(each):
+            all_ = node.args
+            named = [*all_.posonlyargs, *all_.args][-len(all_.defaults) :] if all_.defaults else []
+            defaults = [*zip(named, all_.defaults), *zip(all_.kwonlyargs, all_.kw_defaults)]
+            for parameter, default in defaults:
+                if default is None or parameter.arg == "jobs":  # threads change no answer
+                    continue
+                for _, place, new in self._faults_at(default):
                     self._add("default", 0, *place, new)
         for kind, place, new in self._faults_at(node):
             self._add(kind, function, *place, new)

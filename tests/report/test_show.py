@@ -216,7 +216,7 @@ def _changed(changes, side):
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 50), max_size=60))
 def test_a_row_is_like_itself(a):
-    assert find_changes(row(a), row(a)) == ([(ALIKE, 0, len(a), 0, len(a))] if a else [])
+    assert find_changes(row(a), row(a), 3, 8) == ([(ALIKE, 0, len(a), 0, len(a))] if a else [])
 
 
 def test_single_words_in_a_long_text():
@@ -225,16 +225,22 @@ def test_single_words_in_a_long_text():
     b = np.delete(a, [100, 7000])
     b[15_000] = 10**9
     b = np.insert(b, 19_000, 10**9 + 1)
-    counts = valid(a, b, find_changes(a, b))
+    counts = valid(a, b, find_changes(a, b, 3, 8))
     assert (counts[REMOVED], counts[ADDED], counts[MOVED_HERE]) == (3, 2, 0)
 
 
 def test_a_moved_passage_is_said_to_have_moved():
     a = np.arange(1000, dtype=np.uint64)
     b = np.concatenate([a[:100], a[150:800], a[100:150], a[800:]])
-    counts = valid(a, b, find_changes(a, b))
+    counts = valid(a, b, find_changes(a, b, 3, 8))
     assert counts == {ALIKE: 950, REMOVED: 0, ADDED: 0, MOVED_AWAY: 50, MOVED_HERE: 50}
-    assert [c.kind for c in find_changes(a, b)] == [ALIKE, MOVED_AWAY, ALIKE, MOVED_HERE, ALIKE]
+    assert [c.kind for c in find_changes(a, b, 3, 8)] == [
+        ALIKE,
+        MOVED_AWAY,
+        ALIKE,
+        MOVED_HERE,
+        ALIKE,
+    ]
 
 
 def test_two_unlike_texts_are_not_held_together_by_the_words_of_every_text():
@@ -248,7 +254,7 @@ def test_two_unlike_texts_are_not_held_together_by_the_words_of_every_text():
 def test_a_word_before_a_short_end_is_no_coincidence(n):
     """A run counts as one between long changes on both sides only, and the end is no change."""
     a, b = row([1, 2, 3, 50, *range(100, 100 + n)]), row([*range(10, 20), 50, *range(200, 200 + n)])
-    alike = [change for change in find_changes(a, b) if change.kind == ALIKE]
+    alike = [change for change in find_changes(a, b, 3, 8) if change.kind == ALIKE]
     assert len(alike) == (n < 2)
 
 
@@ -272,7 +278,7 @@ def test_long_rows_take_time_in_proportion(kind):
         a, b = (a % 5).astype(np.uint64), (b % 5).astype(np.uint64)
         for at in range(0, n, 1000):
             a[at : at + 3] = b[at : at + 3] = [10**7 + at, 10**7 + at + 1, 10**7 + at + 2]
-    counts = valid(a, b, find_changes(a, b))
+    counts = valid(a, b, find_changes(a, b, 3, 8))
     if kind == "shuffled blocks":
         assert counts[MOVED_AWAY] == counts[MOVED_HERE] == n - counts[ALIKE]
         assert counts[ALIKE] >= 3000

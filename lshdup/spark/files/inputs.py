@@ -164,7 +164,7 @@ class _Remote:
         if not matches:
             if _PATTERN.search(name) and not spark_paths.has_scheme(name):
                 missing = Skipped(os.fsencode(name), Reason.MISSING, "no such file or directory")
-                raise not_there(missing, "", "")
+                raise not_there(missing, "", "", included=True)
             message = f"{name!r} does not exist"
             raise InputError(message, "name folders or files that exist")
         self.files = [match.getPath().toString() for match in matches if not match.isDirectory()]

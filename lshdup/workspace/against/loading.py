@@ -196,7 +196,8 @@ def load_sides(
     there: Side | None = None
     if other is None:
         # Names are checked before the work.
-        check_named(others, "--against ", "name a folder or a file, or the store of an earlier run")
+        hint = "name a folder or a file, or the store of an earlier run"
+        check_named(others, "--against ", hint, included=True)
     else:
         there = _load_store(other, request, say, fates, samples=samples)
         request.accept_other(there.documents)
