@@ -28,7 +28,7 @@ from functools import cache
 from math import inf
 from pathlib import Path
 
-from tests.mutants.reached import record_run
+from tests.mutants.reached import FOLDER, record_run
 
 ROOT = Path(__file__).parent.parent
 
@@ -117,9 +117,21 @@ def _read_all(descriptor):
     return bytes(said)
 
 
+#: The program as a module; where it is recorded what tests reach, recorded.
+_COMMAND = (
+    ("-m", "lshdup")
+    if FOLDER not in os.environ
+    else (
+        "-c",
+        "import runpy; from tests.mutants.reached import record_run; record_run();"
+        " runpy.run_module('lshdup', run_name='__main__')",
+    )
+)
+
+
 def _begin(arguments, descriptors, cwd, environment):
     """In a new process. Returns what waits for its end."""
-    command = [sys.executable, "-m", "lshdup", *arguments]
+    command = [sys.executable, *_COMMAND, *arguments]
     stdin, stdout, stderr = descriptors
     process = subprocess.Popen(
         command, stdin=stdin, stdout=stdout, stderr=stderr, cwd=cwd, env=environment

@@ -1,5 +1,6 @@
 """The class interface of R1."""
 
+import inspect
 import json
 import pickle
 
@@ -8,6 +9,7 @@ import pytest
 
 import lshdup
 from lshdup.errors import InputError, ParameterError
+from lshdup.params import BandParams, SketchParams
 from tests import reference
 from tests.conftest import ROOT, require
 
@@ -252,3 +254,15 @@ def test_records_of_a_file(tmp_path, ending):
     assert lshdup.MinHash(path, text_field="question").all_docs() == [
         f"{path}:{number}" for number in range(1, 5)
     ]
+
+
+def test_defaults_are_those_of_the_command_line():
+    parameters = {
+        **inspect.signature(lshdup.LSH.__init__).parameters,
+        **inspect.signature(lshdup.NearDuplicates.__init__).parameters,
+    }
+    defaults = {name: parameters[name].default for name in ("threshold", "recall")}
+    assert defaults == {"threshold": BandParams().threshold, "recall": BandParams().recall}
+    for each in (lshdup.MinHash, lshdup.NearDuplicates):
+        perms = inspect.signature(each.__init__).parameters["num_permutations"]
+        assert perms.default == SketchParams().perms

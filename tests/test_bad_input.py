@@ -704,7 +704,8 @@ def test_pages_of_as_many_tags_as_may_be_are_parsed(monkeypatch):
     for name, most in {"_MOST_TAGS": 3, "_FEW_TAGS": 0, "_MEAN_DEPTH": 10}.items():
         monkeypatch.setattr(html, name, most)
     assert html.find_obstacle(b"<html><p>x</p>") == ""
-    assert html.find_obstacle(b"<html><p>x</p><p>") == "4 tags"
+    for before in (b"", b"<!-- a comment -->", b"<script>1 < 2</script>"):
+        assert html.find_obstacle(b"<html>" + before + b"<p>x</p><p>") == "4 tags"
 
 
 def test_crowded_ids_and_words_are_sorted_in_little_time():

@@ -72,7 +72,7 @@ def find_pairs(session: Session, options: dict[str, Any]) -> PairsListed:
         )
     elif options.get("same"):
         plan, threshold = None, 1.0
-        collection = workspace.load_or_collect_signatures(request)
+        collection = workspace.load_or_collect_signatures(request, 0)
         say_collection(session, collection)
         duplicate_of = collection.prints.find_duplicates(options["same"], collection.sizes)
         found = NO_PAIRS_FOUND

@@ -202,7 +202,7 @@ def _reasons(counts: Counter[str]) -> str:
     return ", ".join(Reason(reason).counted(count) for reason, count in sorted(counts.items()))
 
 
-def describe_forms(forms: "Mapping[int, int]", members: int = 0) -> str:
+def describe_forms(forms: "Mapping[int, int]", members: int) -> str:
     """Return how many documents were read as HTML or office documents, or from archives, behind a
     comma; "" if none were, or if all are pages named so.
 

@@ -374,7 +374,7 @@ class Finder:
         if may_end(names, (b".jsonl", b".ndjson")):
             met = sum(
                 name not in self.records
-                and classify_file(name, named=True, field_given=False) == Kind.JSON
+                and classify_file(name, named=True, field_given=False, archives=False) == Kind.JSON
                 for name in names
             )
         if met:

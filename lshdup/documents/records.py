@@ -233,9 +233,7 @@ class RecordList:
         )
 
 
-def classify_file(
-    path: bytes, *, named: bool, field_given: bool = False, archives: bool = False
-) -> Kind:
+def classify_file(path: bytes, *, named: bool, field_given: bool, archives: bool) -> Kind:
     """Return whether a file is taken for its records, and for which.
 
     A file that is named itself is; one in a folder if the text field is set, or --archives for an

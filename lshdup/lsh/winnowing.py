@@ -98,7 +98,7 @@ class AnchorSpool:
     """
 
     def __init__(
-        self, params: PassageParams, folder: Path | None, expected: int, memory: int = 1 << 28
+        self, params: PassageParams, folder: Path | None, expected: int, memory: int
     ) -> None:
         self.gram, self.window = plan_anchors(params)
         self._folder, self._files = folder, ExitStack()

@@ -151,9 +151,9 @@ def _interleave(anchors: list[_Block], gap: _Gap) -> list[_Block | _Gap]:
     at_a, at_b = gap.a, gap.b
     for anchor in anchors:
         block_a, block_b = gap.a + anchor.a, gap.b + anchor.b
-        overlap = max(at_a - block_a, at_b - block_b, 0)
-        if overlap >= anchor.size:
-            continue
+        overlap = max(
+            at_a - block_a, at_b - block_b, 0
+        )  # of a part: each stands once on both sides
         block = _Block(block_a + overlap, block_b + overlap, anchor.size - overlap)
         parts += [_Gap(at_a, block.a, at_b, block.b, gap.depth + 1), block]
         at_a, at_b = block.a + block.size, block.b + block.size

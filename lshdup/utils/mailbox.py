@@ -71,13 +71,13 @@ def is_mailbox_file(path: bytes) -> bool:
         return False
 
 
-def find_mails(data: bytes, start: int = 0, *, ended: bool = True) -> Iterator[int]:
-    """Yield where mails begin after `start`: positions of their `From ` lines.
+def find_mails(data: bytes, *, ended: bool = True) -> Iterator[int]:
+    """Yield where mails begin, but for the first: positions of their `From ` lines.
 
     ended : whether the data is all of the file; else a line that more data may decide is left to
         the next call.
     """
-    at = data.find(_AFTER_LINE, start)
+    at = data.find(_AFTER_LINE)
     while at >= 0:
         is_after_empty = data[max(at - 1, 0) : at] == b"\n" or data[max(at - 2, 0) : at] == b"\n\r"
         is_known = ended or at + LOOKAHEAD < len(data)

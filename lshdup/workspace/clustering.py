@@ -97,7 +97,7 @@ def load_or_find_clusters(
             )
         if journal is not None:
             journal.remove()
-    return drop_changed(found, collection.documents, run.skipped)
+    return drop_changed(found, collection.documents, run.skipped, 0)
 
 
 def cluster_exactly(
@@ -114,7 +114,7 @@ def cluster_exactly(
         collection, sets, threshold, params, order, request.jobs, run.progress,
         on_central=partial(say_comparisons, run, collection.documents),
     )  # fmt: skip
-    return drop_changed(found, collection.documents, run.skipped)
+    return drop_changed(found, collection.documents, run.skipped, 0)
 
 
 def cluster_same(
@@ -123,7 +123,7 @@ def cluster_same(
     """Group the documents that are the same in text, or in bytes as well. Nothing is saved."""
     order = order_documents(run, collection, params, request)
     found = find_same_clusters(collection, same, order.order, run.arrays)
-    return drop_changed(found, collection.documents, run.skipped)
+    return drop_changed(found, collection.documents, run.skipped, 0)
 
 
 def find_same_clusters(
@@ -169,10 +169,7 @@ def say_comparisons(run: RunContext, documents: DocumentList, work: Comparisons)
 
 
 def drop_changed(
-    found: ClustersFound,
-    documents: DocumentList,
-    skipped: Callable[[Skipped], None],
-    first: int = 0,
+    found: ClustersFound, documents: DocumentList, skipped: Callable[[Skipped], None], first: int
 ) -> ClustersFound:
     """Return clusters without documents that changed since they were listed; open no file.
 

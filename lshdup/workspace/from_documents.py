@@ -60,7 +60,7 @@ def collect_sets(
     return _collect(run, request, documents, shingle, None, keep)
 
 
-def collect_signatures(run: RunContext, request: Request, memory: int = 0) -> Collection:
+def collect_signatures(run: RunContext, request: Request, memory: int) -> Collection:
     """Collect and save the signatures of the documents that a request names.
 
     Sets are kept if they fit into `memory` bytes, and for verification where reading a document

@@ -87,7 +87,7 @@ def load_or_build_index(
         save = True
     with run.locking(create=bool(request.documents)) if save else nullcontext():
         if request.documents:
-            collection = collect_signatures(run, request)
+            collection = collect_signatures(run, request, 0)
         else:
             collection = load_or_sketch_signatures(run, request, verify=verify, save=save)
         collection = leave_out_changed(run, attach_sets(run, collection), request)

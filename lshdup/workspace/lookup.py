@@ -185,10 +185,8 @@ def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:
             raise InputError(message) from None
     if collection is not None and word:
         names = collection.documents.names
-        is_folder = os.path.isdir(word)
-        for tail in (b"/" + word, word):
-            if is_folder and tail == word:
-                break
+        tails = (b"/" + word,) if os.path.isdir(word) else (b"/" + word, word)
+        for tail in tails:
             found = names.ending_with(tail)
             if len(found) == 1:
                 name = collection.documents.typed_names(np.array(found))[0]

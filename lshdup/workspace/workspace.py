@@ -60,7 +60,7 @@ class Workspace(RunContext):
         self.require_store()
         if request.documents:
             with self.locking(create=True):
-                return from_documents.collect_signatures(self, request)
+                return from_documents.collect_signatures(self, request, 0)
         with self.locking(create=False):
             return from_store.sign_again(self, request)
 
@@ -143,7 +143,9 @@ class Workspace(RunContext):
         from lshdup.workspace.containment import joining  # Imported here to keep `query` fast.
 
         params = merge_params(BandParams, request.given)
-        return joining.find_contained_pairs(self, collection, sampled, params, request, on_plan)
+        return joining.find_contained_pairs(
+            self, collection, sampled, params, request, on_plan, sample=False
+        )
 
     # --- inputs of the exact join, of --against and of the experiments ----------------------------
 
@@ -165,7 +167,7 @@ class Workspace(RunContext):
         assert collection.sets is not None
         return collection, collection.sets
 
-    def load_or_collect_signatures(self, request: Request, memory: int = 0) -> Collection:
+    def load_or_collect_signatures(self, request: Request, memory: int) -> Collection:
         """Return a collection with signatures, and with its sets if they are kept anywhere.
 
         memory : bytes of sets of documents that are read now that may be kept.

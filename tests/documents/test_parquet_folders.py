@@ -235,7 +235,7 @@ def test_rows_of_two_sides_are_decoded_once_more_in_each_stage(here, small, deco
 def test_sets_that_were_not_expected(here, small):
     fill(here)
     request = Request((b"many",), DocumentParams(**FIELDS), {}, 2)
-    collection = Workspace(None).load_or_collect_signatures(request)
+    collection = Workspace(None).load_or_collect_signatures(request, 0)
     every = set_source(collection, 2, print)(np.arange(N))
     source = set_source(collection, 2, print)
     expecting(source)(np.array([3, 7, 20]))

@@ -27,7 +27,7 @@ def found_passages(documents, least, split=None, *, jobs=1, memory=1 << 30, comm
     """Passages as the engine finds them: (tokens, [(document, first token), …])."""
     sequences = sequences_of(documents)
     params = PassageParams(least, common, gap)
-    with AnchorSpool(params, None, 0) as spool:
+    with AnchorSpool(params, None, 0, 1 << 28) as spool:
         for d, at in enumerate(sequences.offsets[:-1].tolist()):
             hashes, positions = select(sequences.take(np.array([d])), spool.gram, spool.window)
             spool.add(hashes, positions + at)

@@ -119,7 +119,10 @@ class _Source:
             function = min(each.lineno for each in (node, *node.decorator_list))
             all_ = node.args
             named = [*all_.posonlyargs, *all_.args][-len(all_.defaults) :] if all_.defaults else []
-            defaults = [*zip(named, all_.defaults), *zip(all_.kwonlyargs, all_.kw_defaults)]
+            defaults = [
+                *zip(named, all_.defaults, strict=True),
+                *zip(all_.kwonlyargs, all_.kw_defaults, strict=True),
+            ]
             for parameter, default in defaults:
                 if default is None or parameter.arg == "jobs":  # threads change no answer
                     continue

@@ -27,7 +27,7 @@ def find_groups(
         say_collection(session, collection, least)
         return collection, workspace.find_clusters_exactly(collection, sets, rule, request)
     if options["same"]:
-        collection = workspace.load_or_collect_signatures(request)
+        collection = workspace.load_or_collect_signatures(request, 0)
         say_collection(session, collection, least)
         return collection, workspace.find_same(collection, options["same"], rule, request)
     indexed = workspace.load_or_build_index(request, save=False)

@@ -280,7 +280,7 @@ def _say_documents(console: Console, comparison: "Comparison") -> "Summary":
     made = f"signatures: {sketch.scheme}, K = {sketch.perms}"
     if not isinstance(plan, BandPlan):
         made = f"samples of 1 shingle in {plan.rate}"
-    documents = f"{count_of(summary.documents, 'document')}{describe_forms(summary.forms)}"
+    documents = f"{count_of(summary.documents, 'document')}{describe_forms(summary.forms, 0)}"
     console.say(f"{documents} -> {count_of(summary.shingles, 'shingle')} -> {made}{took}")
     few = f"with fewer than {count_of(comparison.recipe.shingle.min_tokens, 'token')}"
     for n, what in ((summary.empty, "without tokens"), (summary.small, few)):

@@ -93,7 +93,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     with open_session(ctx, options) as session:
         workspace, indexed = session.workspace, None
         if options["measure"] == "containment":
-            collection = workspace.load_or_collect_signatures(session.request)
+            collection = workspace.load_or_collect_signatures(session.request, 0)
         else:
             indexed = workspace.load_or_build_index(session.request, save=False, verify=False)
             collection = indexed.collection

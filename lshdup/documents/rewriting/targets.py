@@ -154,7 +154,7 @@ def _written_name(name: bytes) -> bytes:
 
 def _check(path: bytes, kind: Kind, target: Path) -> None:
     what, endings = _FORMATS[kind]
-    other = classify_file(os.fsencode(target.name), named=True)
+    other = classify_file(os.fsencode(target.name), named=True, field_given=False, archives=False)
     if other != kind and (kind == Kind.PARQUET or other in _FORMATS):
         message = f"{target} does not end like a file of {what}, which {os.fsdecode(path)} is"
         raise ParameterError(message, f"name one that ends in {endings}")

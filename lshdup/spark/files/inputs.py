@@ -268,7 +268,9 @@ class _Reader:
         by_kind: dict[Kind, list[str]] = {}
         folders: list[str] = []
         for path in named.files + named.folders:
-            kind = classify_file(os.fsencode(path), named=True, field_given=field_given)
+            kind = classify_file(
+                os.fsencode(path), named=True, field_given=field_given, archives=False
+            )
             kind = Kind.FILE if kind == Kind.WIKI else kind  # only the content can tell
             _refuse_archive(path, kind)
             if kind == Kind.FILE and path in named.folders:

@@ -122,7 +122,7 @@ def find_clusters_against(
         buckets=partners.buckets if partners.buckets.skipped else _renumber(groups.buckets, rest),
         lost=rest[groups.lost],
     )
-    answer = drop_changed(answer, here.documents, run.skipped)
+    answer = drop_changed(answer, here.documents, run.skipped, 0)
     return drop_changed(answer, both.there.documents, run.skipped, sides.split)
 
 

@@ -98,8 +98,6 @@ class Against:
         request: Request,
         progress: Progress = no_progress,
         on_plan: Callable[[JoinPlan], None] = lambda _: None,
-        *,
-        sample: bool = False,
     ) -> CrossPairs:
         """Find the pairs of containment, as `join_contained`.
 
@@ -111,7 +109,7 @@ class Against:
         given = JoinInput(
             duplicate_of, sides.sizes, source, sample_of, sides.split, arrays=sides.arrays
         )
-        found = join_contained(given, self.params, request, progress, on_plan, sample=sample)
+        found = join_contained(given, self.params, request, progress, on_plan, sample=False)
         return CrossPairs(found, duplicate_of, np.zeros(0, np.uint64))
 
     def _load_sets(self, measure: str, documents: NDArray[np.int64]) -> RaggedSets:
@@ -267,7 +265,7 @@ def _load_side(workspace: Workspace, request: Request, *, samples: bool) -> Side
     samples : as of `load_sides`.
     """
     if not samples:
-        collection = workspace.load_or_collect_signatures(request)
+        collection = workspace.load_or_collect_signatures(request, 0)
         return Side(collection, workspace.set_source(collection, request.jobs))
     # The memory is that of both sides.
     collection, sampled = workspace.collect_to_join(replace(request, memory=request.memory // 2))

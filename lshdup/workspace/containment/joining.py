@@ -133,7 +133,7 @@ def find_contained_pairs(
     request: Request,
     on_plan: Callable[[JoinPlan], None] = lambda _: None,
     *,
-    sample: bool = False,
+    sample: bool,
 ) -> tuple[NDArray[np.int64], PairsFound]:
     """Return `duplicate_of`, and the pairs of containment of the documents that represent others.
 
