@@ -21,15 +21,19 @@ from lshdup.documents.locations import Locations
 from lshdup.documents.readers import wiki
 from lshdup.documents.record_files import RecordFiles
 from lshdup.documents.records import RecordError
+from lshdup.documents.rewriting import rewrite
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import DocumentParams, FormatLimits
 from lshdup.skipped import Reason
+from lshdup.store.members import DAMAGED, damage_explained
+from lshdup.store.store import Store
 from lshdup.text import office_processes
 from lshdup.utils import mailbox, system
 from lshdup.utils.ragged import StringTable
 from lshdup.utils.scratch import NoRoomError
-from lshdup.workspace import filter_request
+from lshdup.workspace import filter_request, from_documents
 from lshdup.workspace.from_store import load_sets
+from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 from tests.documents.test_archives import listed, reasons
 
@@ -254,3 +258,45 @@ def test_sets_that_are_damaged_are_as_good_as_not_there(here, run):
     assert len(load_sets(workspace, collection, verify=True).sizes) == 3
     Path(".lshdup/shingles.npz").write_bytes(b"junk")
     assert load_sets(Workspace(Path(".lshdup")), collection, verify=True) is None
+
+
+@pytest.mark.parametrize("error", DAMAGED)
+def test_a_header_that_does_not_fit_is_damage(error):
+    with (
+        pytest.raises(ArtifactError, match=r"^x\.npz is damaged \(.*why.*\)$") as raised,
+        damage_explained(Path("x.npz"), "mend it"),
+    ):
+        raise error("why")
+    assert raised.value.hint == "mend it"
+
+
+def test_a_file_that_is_damaged_while_it_is_written_anew():
+    with (
+        pytest.raises(InputError, match=r"^x is not written, because the file .* damaged: why$"),
+        rewrite._reporting(Path("x")),
+    ):
+        raise RecordError(Reason.DAMAGED, "why")
+
+
+@pytest.mark.parametrize("has_journal", [True, False])
+def test_a_journal_makes_room_for_what_is_saved(here, monkeypatch, has_journal):
+    """It is nearly as large."""
+    workspace = Workspace(Path(".lshdup"))
+    request = Request((b"d",), DocumentParams(), {}, 1)
+    collection = workspace.make_signatures(request)
+    left, saved = ["journal"] * has_journal, []
+
+    def save(_, kind, made):
+        if left or not has_journal:
+            message = "no room"
+            raise ArtifactError(message)
+        saved.append((kind, made))
+
+    monkeypatch.setattr(Store, "save_collection", save)
+    journal = types.SimpleNamespace(remove=lambda: bool(left) and left.pop() == "journal")
+    if has_journal:
+        from_documents._save(workspace, collection, ("signatures",), journal)
+        assert saved == [("signatures", collection)]
+        left.append("again")  # now it is no journal's room
+    with pytest.raises(ArtifactError, match="no room"):
+        from_documents._save(workspace, collection, ("signatures",), None)

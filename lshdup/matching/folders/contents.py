@@ -141,7 +141,7 @@ class Contents:
     def _holders_of_prefix(
         self, folders: _I64, threshold: float, has_holder: NDArray[np.bool_]
     ) -> Iterator[tuple[_I64, _I64]]:
-        row, entry = self._entries(folders)
+        row, entry = self._entries(folders, once=True)
         group, at = self._group[entry], folders[row]
         first, last = (span[group] for span in self._span)
         outside = (first < self._starts[at]) | (last >= self._starts[self.tree.ends[at]])
@@ -189,7 +189,7 @@ class Contents:
             keys = distinct(a[apart] * m + place[apart])[0]
             yield keys // m, keys % m
 
-    def _entries(self, folders: _I64, *, once: bool = True) -> tuple[_I64, _I64]:
+    def _entries(self, folders: _I64, *, once: bool) -> tuple[_I64, _I64]:
         """Return (row of `folders`, entry): all entries below, or of each group the first."""
         starts = self._starts[folders]
         sizes = self._starts[self.tree.ends[folders]] - starts
