@@ -452,7 +452,7 @@ def slow_text(data):
             raw = mail._untransferred(raw, "base64")
         shown = mail._decode(raw, charset_of(part))
         if kind_of(part) == "text/html":
-            return html.visible_text(shown.encode("utf-8", "replace")).decode()
+            return html.visible_text(shown.encode("utf-8", "replace"), quotes=True).decode()
         return shown
 
     def walk(part):
