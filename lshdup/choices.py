@@ -21,3 +21,5 @@ KEEP = {
     "oldest": "the oldest",
     "path-order": "the first in byte order of the names",
 }
+#: The rules that Spark has.
+SPARK_KEEP = ("shortest-path", "longest", "shortest", "path-order")

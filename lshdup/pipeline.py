@@ -1,9 +1,9 @@
 """The main path, one call a stage: paths -> documents -> sets and signatures -> index -> candidates
 -> pairs.
 
-`find_near_duplicates` is the whole program, in memory. The workspace (`--engine local`),
-`--against` and Spark are variations of it and use its six calls by name. Nothing here knows a
-terminal or a store.
+`find_near_duplicates` is the whole program, in memory. The workspace, `--against`
+and Spark are variations of it and use its six calls by name. Nothing here knows a terminal or a
+store.
 """
 
 from collections.abc import Callable, Iterable, Iterator

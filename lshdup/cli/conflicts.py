@@ -1,7 +1,6 @@
 """Options that were set explicitly, and errors of options that cannot be combined."""
 
 from collections.abc import Iterable
-from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -12,13 +11,6 @@ from lshdup.errors import ParameterError
 _OF_DOCUMENTS = """
 include exclude hidden gitignore max_depth follow max_bytes format_seconds format_memory text_field
 id_field archives split check_content replace_store
-""".split()
-
-#: Options that Spark ignores: it keeps nothing for the next run, and has its own threads.
-_NOT_ON_SPARK = """
-exact verify store no_store replace_store check_content check_files jobs memory
-ignore_common templates against baseline changed_since unmatched histogram step
-examples plot prefer write removed same archives split
 """.split()
 
 #: Options that the exact join ignores: it uses neither signatures nor bands.
@@ -88,17 +80,3 @@ def refuse_without_store(ctx: click.Context) -> None:
     """Raise ParameterError if an option was typed that means nothing with --no-store."""
     if ctx.params.get("no_store"):
         refuse(ctx, ("replace_store",), "with --no-store")
-
-
-def runs_on_spark(ctx: click.Context, options: dict[str, Any]) -> bool:
-    """Return whether Spark does the work.
-
-    Errors: ParameterError for a typed option that the engine ignores.
-    """
-    if options["engine"] == "spark":
-        refuse(ctx, _NOT_ON_SPARK, "with --engine spark")
-        if ctx.params.get("measure") == "containment":
-            refuse(ctx, _NOT_CONTAINED, "with --measure containment")
-        return True
-    refuse(ctx, ("master", "spark_conf"), "without --engine spark")
-    return False

@@ -30,8 +30,8 @@ OPTION_GROUPS = {
     "Shingles": ("tokens", "k", "bag", "keep_case", "no_normalize", "templates", "ignore_common"),
     "Signatures and bands": ("schemes", "perms", "recall", "bands", "rows", "max_bucket", "exact"),
     "Rarely needed": (
-        "engine", "master", "spark_conf", "format_seconds", "format_memory", "verify", "hash",
-        "hash_key", "scheme", "seed", "buckets",
+        "format_seconds", "format_memory", "verify", "hash", "hash_key", "scheme", "seed",
+        "buckets",
     ),
 }  # fmt: skip
 _GROUP_OF = {name: title for title, names in OPTION_GROUPS.items() for name in names}

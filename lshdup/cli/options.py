@@ -47,6 +47,20 @@ def hiding(*names: str) -> Callable[[F], F]:
     return decorate
 
 
+#: Which texts of rows and files are compared.
+text_source_options = _stack(
+    option("--min-tokens", type=click.IntRange(0), default=_SHINGLE.min_tokens,
+           help="Compare no documents of fewer tokens."),
+    option("--max-bytes", type=Size(), default=f"{params.DEFAULT_MAX_BYTES >> 20}MB",
+           metavar="BYTES",
+           help="Leave out larger files, and report them."),
+    option("--text-field", default="", metavar="NAME", show_default=params.DEFAULT_TEXT_FIELD,
+           help="Field with the text of a row of JSON Lines, CSV or Parquet, in folders too (a.b: "
+                "b in a; a,b: both)."),
+    option("--id-field", default="", metavar="NAME", show_default="FILE:ROW",
+           help="Field with the name of a row: a string or integer, each once."),
+)  # fmt: skip
+
 documents_options = _stack(
     click.argument("docs", nargs=-1, type=click.Path(readable=False, path_type=bytes),
                    metavar="[DOCS]..."),
@@ -69,16 +83,7 @@ documents_options = _stack(
            help="Most seconds to read an office document."),
     option("--format-memory", type=Size(), default="2GB", metavar="BYTES",
            help="Most memory for one: bytes, or like 500MB."),
-    option("--min-tokens", type=click.IntRange(0), default=_SHINGLE.min_tokens,
-           help="Compare no documents of fewer tokens."),
-    option("--max-bytes", type=Size(), default=f"{params.DEFAULT_MAX_BYTES >> 20}MB",
-           metavar="BYTES",
-           help="Leave out larger files, and report them."),
-    option("--text-field", default="", metavar="NAME", show_default=params.DEFAULT_TEXT_FIELD,
-           help="Field with the text of a row of JSON Lines, CSV or Parquet, in folders too (a.b: "
-                "b in a; a,b: both)."),
-    option("--id-field", default="", metavar="NAME", show_default="FILE:ROW",
-           help="Field with the name of a row: a string or integer, each once."),
+    text_source_options,
     option("--archives", is_flag=True,
            help="Open archives in folders too: tar, zip, WARC, wiki dumps."),
     option("--split", type=Pattern(), default="", metavar="REGEX", show_default="no",
@@ -110,7 +115,7 @@ text_options = _stack(
            metavar="keep|drop", help="Quoted lines."),
 )  # fmt: skip
 
-shingle_options = _stack(
+token_options = _stack(
     option("--tokens", type=click.Choice(choices.TOKENS), default=_SHINGLE.tokens,
            help="What a shingle is made of: words; symbols (words and every other visible mark, "
                 "for program text); characters; terms (lower-case words of three letters or "
@@ -120,6 +125,10 @@ shingle_options = _stack(
            help="Tokens in a shingle. More: stricter; fewer: short texts compare better."),
     option("--bag", is_flag=True, help="Count repeats: the j-th occurrence of a shingle is an "
                                        "element of its own."),
+)  # fmt: skip
+
+shingle_options = _stack(
+    token_options,
     text_options,
     option("--hash", type=click.Choice(choices.HASHES), default=_SHINGLE.hash,
            help="Of shingles: 64 bits, or, of characters only, a 32-bit polynomial."),
@@ -232,6 +241,10 @@ def against_option(what: str) -> Callable[[F], F]:
                   help=f"{what}: {other}")  # fmt: skip
 
 
+collapse_option = option(
+    "--collapse-copies", is_flag=True, help="Each exact duplicate once, beside the first one."
+)
+
 pair_options = _stack(
     measure_option,
     exact_option,
@@ -239,8 +252,7 @@ pair_options = _stack(
                  metavar="exact|estimate",
                  help="What decides and is printed: of the sets, or as signatures estimate it."),
     max_bucket_option,
-    option("--collapse-copies", is_flag=True,
-           help="Each exact duplicate once, beside the first one."),
+    collapse_option,
 )  # fmt: skip
 
 
@@ -270,6 +282,11 @@ talk_options = _stack(
            help="Colour.  [default: on a terminal, unless NO_COLOR is set]"),
 )  # fmt: skip
 
+verbose_option = option(
+    "-v", "--verbose", count=True, type=Level(), show_default=False,
+    help="Name what is skipped, and why; -vv also what patterns skip.",
+)  # fmt: skip
+
 store_option = option("--store", type=click.Path(readable=False, path_type=Path),
                       show_default=params.DEFAULT_STORE, metavar="DIR",
                       help="Folder of artifacts; without DOCS also one above.")  # fmt: skip
@@ -280,8 +297,7 @@ store_options = _stack(
            help="A secret against texts that are made to collide; best in the variable, as others "
                 "see commands."),
     option("-j", "--jobs", type=click.IntRange(1), show_default="all processors", help="Threads."),
-    option("-v", "--verbose", count=True, type=Level(), show_default=False,
-           help="Name what is skipped, and why; -vv also what patterns skip."),
+    verbose_option,
     option("--progress/--no-progress", default=None,
            help="Show progress.  [default: on a terminal]"),
     talk_options,
@@ -292,13 +308,13 @@ run_options = _stack(
     option("--no-store", is_flag=True, help="Neither write nor use artifacts."),
 )  # fmt: skip
 
-engine_options = _stack(
-    option("--engine", type=click.Choice(("local", "spark")), default="local",
-           help="Here, or on Spark (needs lshdup[spark], Java 17)."),
+spark_options = _stack(
     option("--master", metavar="URL", show_default="Spark's, else local[*]",
-           help="For Spark: local[N], spark://HOST:PORT, yarn, k8s://…"),
+           help="local[N], spark://HOST:PORT, yarn, k8s://…"),
     option("--spark-conf", type=Lines(), multiple=True, metavar="K=V",
            help="A setting of Spark; repeatable; in the variable one a line."),
+    verbose_option,
+    talk_options,
 )  # fmt: skip
 
 
@@ -317,7 +333,6 @@ _layout_options = _stack(
            help="Most rows of a table; 0: all of them."),
     plain_option("-0", "--null", "nul", is_flag=True,
                  help="NUL after every field, for xargs -0."),
-    # A str, because Spark takes URIs: a Path would make one slash of two.
     plain_option("-o", "--output", type=OutputPath(str), metavar="FILE",
                  help="Write there instead. The ending .tsv, .csv, .json, .jsonl or .ndjson says "
                       "the format, unless --format is typed."),

@@ -48,7 +48,6 @@ def make_target(options: dict[str, Any]) -> Target:
         message = f"--max-rows is for tables, and this listing is {target.style}"
         raise ParameterError(message, "add --format table, or leave --max-rows out")
     others = [f"--{name}" for name in ("histogram", "unmatched") if options.get(name)]
-    others += ["--engine spark"] if options.get("engine") == "spark" else []
     if target.style in ANNOTATIONS and others:
         message = f"--format {target.style} is of pairs, not of {others[0]}"
         raise ParameterError(message, "choose another format, or leave that out")

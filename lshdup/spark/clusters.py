@@ -10,15 +10,13 @@ small rest. Connected components would join documents that only a chain of pairs
 
 from collections.abc import Callable
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from lshdup.documents.copy_names import count_marks
 from lshdup.errors import InputError, ParameterError
 from lshdup.spark import functions as f
 from lshdup.spark import tiles as spark_tiles
-from lshdup.spark.caching import Checkpoints
 from lshdup.spark.pipeline import Comparison
-from lshdup.spark.tiles import Tiles
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -48,13 +46,6 @@ def lost(error: Exception) -> bool:
     return "Checkpoint block" in str(error) and "not found" in str(error)
 
 
-def check_keep(keep: str) -> None:
-    """Raise ParameterError for a rule that is not one of RULES."""
-    if keep not in RULES:
-        message = f"--keep is {keep!r}, which Spark does not have"
-        raise ParameterError(message, f"choose one of {', '.join(RULES)}")
-
-
 def _rank_path(document: "Column") -> "Column":
     """Return the rank of a path: as `preference.rank_paths`, in one number."""
     path = f.decode(document, "ISO-8859-1")  # A character for each byte.
@@ -66,38 +57,45 @@ def _rank_path(document: "Column") -> "Column":
     return (marks * (1 << 16) + components) * (1 << 28) + f.length(whole)
 
 
+def _computed(rows: "DataFrame") -> "DataFrame":
+    """Return the same rows, computed now; they forget their plan, which would grow with each round.
+
+    They are in the folder `spark.checkpoint.dir`; without one, executors keep them as long as they
+    are used, and the loss of an executor is an error (`lost`).
+    """
+    has_folder = rows.sparkSession.conf.get("spark.checkpoint.dir", "")
+    return rows.checkpoint() if has_folder else rows.localCheckpoint()
+
+
+def _without(rows: "DataFrame", gone: "DataFrame", *columns: str) -> "DataFrame":
+    """Return the rows in which no column has an id of `gone`."""
+    for column in columns:
+        rows = rows.join(gone.select(f.col("id").alias(column)), column, "left_anti")
+    return rows
+
+
 class Clusters:
-    """The clusters of a comparison, over all its verified pairs; a context manager.
+    """The clusters of a comparison, over all its verified pairs.
 
-    comparison : stays open as long as the clusters.
-    keep : one of RULES.
-    rounds : number of rounds, after `covered` is evaluated.
+    comparison : stays open as long as the clusters are used.
+    keep : one of RULES. Raises ParameterError for others.
 
-    Rounds are checkpoints in the folder `spark.checkpoint.dir`. Without it executors keep them,
-    and the loss of an executor is an error (`lost`), after which the clusters can be made again.
+    If an executor is lost with a round (`lost`), the clusters can be made again from the same
+    comparison.
     """
 
     def __init__(self, comparison: Comparison, keep: str = "shortest-path") -> None:
-        check_keep(keep)
-        self._comparison = comparison
-        self._rank = RULES[keep]
-        self._checkpoints = Checkpoints()
-        self.rounds = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if "tiles" in self.__dict__:
-            self.tiles.close()
-        self._checkpoints.close()
+        if keep not in RULES:
+            message = f"--keep is {keep!r}, which Spark does not have"
+            raise ParameterError(message, f"choose one of {', '.join(RULES)}")
+        self._comparison, self._rank = comparison, RULES[keep]
 
     @cached_property
     def _preferred(self) -> "DataFrame":
         """first, preferred: of sets with exact duplicates, the first and the preferred document."""
         best = f.min(f.struct(self._rank(f.col("id"), f.lit(0)).alias("rank"), "id"))
         copies = self._comparison.exact_duplicates.groupBy("first").agg(best.id.alias("preferred"))
-        return self._checkpoints.keep(copies)
+        return _computed(copies)
 
     def _with_rank(self, rows: "DataFrame", document: str, size: str, rank: str) -> "DataFrame":
         """Add the rank of first documents of sets, as bytes: the smallest is preferred."""
@@ -109,21 +107,60 @@ class Clusters:
 
     @cached_property
     def _buckets(self) -> "DataFrame":
-        ranked = self._with_rank(self._comparison.compared, "id", "size", "rank")
-        return self._checkpoints.keep(ranked)
+        return _computed(self._with_rank(self._comparison.compared, "id", "size", "rank"))
 
     @cached_property
     def covered_early(self) -> "DataFrame | None":
-        """id: documents that a representative covers, known before pairs; None if none is cut."""
-        return _cover_cut_buckets(self._comparison, self._buckets, self._checkpoints)
+        """id: documents that a representative covers, known before pairs; None if no bucket is cut.
+
+        A million fillings of one template have 5 · 10¹¹ pairs, of which all but a million say
+        nothing about clusters. A document that is preferred in all its buckets represents. It is
+        compared with the others there, and the near ones are covered; then others are the preferred
+        ones. That is one comparison a document and round. Rounds end when they cover few.
+        """
+        is_cut = spark_tiles.is_cut(f.col("n"), f.col("shingles"))
+        crowd = _computed(self._buckets.where(is_cut).select("id").distinct())
+        left = crowd.count()
+        if not left:
+            return None
+        comparison = self._comparison
+        sets = _computed(spark_tiles.sets_of(comparison.documents, crowd, comparison.recipe))
+        marked = crowd.withColumn("crowd", f.lit(True))
+        near = self._buckets.join(crowd, "id", "left_semi").select("bucket").distinct()
+        alive = self._buckets.select("bucket", "id", "rank").join(near, "bucket", "left_semi")
+        alive = _computed(alive.join(marked, "id", "left"))
+        parts: list[DataFrame] = []
+        for _ in range(MOST_FIRST_ROUNDS):
+            first = alive.groupBy("bucket").agg(f.min("rank").alias("first"))
+            leads = f.every(f.col("rank") == f.col("first")).alias("leads")
+            leaders = alive.where("crowd").join(first, "bucket").groupBy("id").agg(leads)
+            leaders = _computed(leaders.where("leads").select("id"))
+            centres = alive.join(leaders, "id", "left_semi")
+            centres = centres.select("bucket", f.col("id").alias("centre"))
+            points = alive.where("crowd").join(centres, "bucket").where("id != centre")
+            stars = spark_tiles.star_tiles(_computed(points.select("centre", "id").distinct()))
+            pairs = spark_tiles.verified_pairs(stars, sets, comparison.recipe)
+            ends = pairs.select(f.explode(f.array("a", "b")).alias("id")).distinct()
+            parts.append(_computed(_without(ends, leaders, "id")))
+            n = parts[-1].count()
+            if n < LEAST_SHARE * left:
+                break
+            left -= n
+            alive = _computed(_without(_without(alive, parts[-1], "id"), leaders, "id"))
+        return _computed(reduce(lambda one, other: one.unionByName(other), parts))
 
     @cached_property
-    def tiles(self) -> Tiles:
-        """Candidate pairs, but those of two documents that are covered early."""
-        comparison = self._comparison
-        return spark_tiles.candidate_pairs(
-            self._buckets, comparison.sources, comparison.recipe, self.covered_early
-        )
+    def _pairs(self) -> "DataFrame":
+        """Verified pairs of distinct sets, but those of two documents that are covered early."""
+        if self.covered_early is None:
+            return self._comparison.verify(_computed(spark_tiles.candidate_rows(self._buckets)))
+        known = self.covered_early.withColumn("covered", f.lit(True))
+        rows = self._buckets.join(known, "id", "left").withColumn("free", f.col("covered").isNull())
+        size = f.when(f.col("free"), f.col("size")).otherwise(0)
+        counts = f.count_if("free").alias("free_n"), f.sum(size).alias("free_shingles")
+        counted = _computed(rows.groupBy("bucket").agg(*counts).where("free_n > 0"))
+        rows = rows.join(spark_tiles.broadcast_if_small(counted), "bucket")
+        return self._comparison.verify(_computed(spark_tiles.candidate_rows(rows)))
 
     @cached_property
     def edges(self) -> "DataFrame":
@@ -131,7 +168,7 @@ class Clusters:
 
         The order is that of ranks.
         """
-        pairs = self.tiles.pairs.withColumnRenamed("score", "similarity")
+        pairs = self._pairs
         for side in "ab":
             pairs = self._with_rank(pairs, side, f"size_{side}", f"rank_{side}")
         a, b = (
@@ -140,44 +177,26 @@ class Clusters:
         pairs = pairs.select(f.least(a, b).alias("x"), f.greatest(a, b).alias("y"), "similarity")
         edges = pairs.selectExpr("x.rank as rank", "x.id as better", "y.id as worse", "similarity")
         if self.covered_early is not None:
-            early = self.covered_early.withColumnRenamed("id", "better")
-            edges = edges.join(early, "better", "left_anti").select(*edges.columns)
-        return self._checkpoints.keep(edges)
+            edges = _without(edges, self.covered_early, "better")
+        return _computed(edges)
 
     @cached_property
     def covered(self) -> "DataFrame":
         """id: first documents of distinct sets that another one represents. Runs the rounds."""
-        keep, drop = self._checkpoints.keep, self._checkpoints.drop
-        undecided = first = self.edges.select("rank", "better", "worse")
-        left, parts = undecided.count(), []
-        while left > FEW_PAIRS and self.rounds < MOST_ROUNDS:
-            waiting = undecided.selectExpr("worse as better").distinct()
-            chosen = undecided.select("better").distinct().join(waiting, "better", "left_anti")
-            of_chosen = undecided.join(chosen, "better", "left_semi")
-            gone = keep(of_chosen.selectExpr("worse as id").distinct())
-            before = undecided
-            for side in ("better", "worse"):
-                gone_side = gone.withColumnRenamed("id", side)
-                undecided = undecided.join(gone_side, side, "left_anti")
-            undecided = keep(undecided)
-            if before is not first:
-                drop(before)
-            parts.append(gone)
-            left = undecided.count()
-            self.rounds += 1
-        if left > FEW_PAIRS:
-            message = f"after {MOST_ROUNDS} rounds {left:,} pairs are still undecided"
+        undecided = self.edges.select("rank", "better", "worse")
+        parts = [self.covered_early] if self.covered_early is not None else []
+        for _ in range(MOST_ROUNDS):
+            if undecided.count() <= FEW_PAIRS:
+                break
+            waiting = undecided.selectExpr("worse as id").distinct()
+            of_chosen = _without(undecided, waiting, "better")
+            parts.append(_computed(of_chosen.selectExpr("worse as id").distinct()))
+            undecided = _computed(_without(undecided, parts[-1], "better", "worse"))
+        else:
+            message = f"after {MOST_ROUNDS} rounds more than {FEW_PAIRS:,} pairs are undecided"
             raise InputError(message, "keep by another property, or use a higher --threshold")
-        covered = self._decide(undecided)
-        if undecided is not first:
-            drop(undecided)
-        for part in parts:
-            covered = covered.unionByName(part)
-        if self.covered_early is not None:
-            covered = covered.unionByName(self.covered_early)
-        covered = keep(covered)
-        drop(*parts)
-        return covered
+        parts.append(self._decide(undecided))
+        return _computed(reduce(lambda one, other: one.unionByName(other), parts))
 
     def _decide(self, undecided: "DataFrame") -> "DataFrame":
         """Return the covered documents of few pairs, decided by the driver in preferred order."""
@@ -201,14 +220,10 @@ class Clusters:
         copy : whether the document is an exact duplicate (equal set) of the representative.
         """
         comparison = self._comparison
-        covered = self.covered.withColumnRenamed("id", "better")
-        leading = self.edges.join(covered, "better", "left_anti")
+        leading = _without(self.edges, self.covered, "better")
         first = f.min(f.struct("rank", "better", "similarity")).alias("first")
-        members = (
-            leading.groupBy("worse")
-            .agg(first)
-            .selectExpr("worse as own", "first.better as leader", "first.similarity as similarity")
-        )
+        members = leading.groupBy("worse").agg(first)
+        members = members.selectExpr("worse as own", "first.better as leader", "first.similarity")
         sets = comparison.distinct_sets.selectExpr("digest", "first.id as own")
         sets = sets.join(members, "own", "left")
         # A document without shingles has no digest.
@@ -222,96 +237,15 @@ class Clusters:
             f.coalesce("similarity", f.lit(1.0)).alias("similarity"),
             (f.col("leader").isNull() & (f.col("id") != representative)).alias("copy"),
         )
-        return self._checkpoints.keep(documents)
+        return _computed(documents)
 
-    @property
-    def kept(self) -> "DataFrame":
-        """id: all that stays: documents that represent, are alone, or were not compared."""
-        return self._comparison.sketches.select("id").join(self.dropped, "id", "left_anti")
-
-    @property
-    def dropped(self) -> "DataFrame":
-        """id: documents that another one represents."""
-        return self.documents.where("id != representative").select("id")
-
-    @property
-    def listed(self) -> "DataFrame":
-        """The documents of clusters of two or more."""
-        documents = self.documents
-        counts = documents.groupBy(f.col("representative").alias("leader")).agg(
-            f.count("*").alias("n")
-        )
-        clusters = counts.where("n > 1")
-        listed = documents.join(clusters, documents["representative"] == clusters["leader"])
-        return listed.select(*documents.columns)
-
-    @property
     def counts(self) -> tuple[int, int, int, int]:
-        """Clusters of two or more; documents that are kept; dropped; copies among the dropped."""
+        """Return the numbers of clusters of two or more, and of documents that are kept, dropped,
+        and copies among the dropped.
+        """
         apart = f.col("id") != f.col("representative")
-        leaders = f.count_distinct(f.when(apart, f.col("representative")))
+        clusters = f.count_distinct(f.when(apart, f.col("representative")))
         row = self.documents.agg(
-            leaders.alias("a"),
-            f.count_if(~apart).alias("b"),
-            f.count_if(apart).alias("c"),
-            f.count_if("copy").alias("d"),
+            clusters, f.count_if(~apart), f.count_if(apart), f.count_if("copy")
         )
         return tuple(row.collect()[0])
-
-
-def _cover_cut_buckets(
-    comparison: Comparison, buckets: "DataFrame", checkpoints: Checkpoints
-) -> "DataFrame | None":
-    """Return ids in cut buckets that are known to be covered; None if no bucket is cut.
-
-    A million fillings of one template have 5 · 10¹¹ pairs, of which all but a million say nothing
-    about clusters. A document that is preferred in all its buckets represents. It is compared with
-    the others there, and the near ones are covered; then others are the preferred ones. That is one
-    comparison a document and round. Rounds end when they cover few, and leave the rest to pairs.
-
-    buckets : `Comparison.compared` with ranks, kept.
-    checkpoints : keeps the answer; results of rounds are dropped.
-    """
-    keep, drop = checkpoints.keep, checkpoints.drop
-    cut = spark_tiles.is_cut(f.col("n"), f.col("shingles"))
-    crowd = keep(buckets.where(cut).select("id").distinct())
-    compared = crowd.count()
-    if not compared:
-        drop(crowd)
-        return None
-    near = buckets.join(crowd, "id", "left_semi").select("bucket").distinct()
-    rows = buckets.join(near, "bucket", "left_semi").join(
-        crowd.withColumn("crowd", f.lit(True)), "id", "left"
-    )
-    order = f.col("rank").alias("order")
-    alive = keep(rows.select("bucket", "id", order, f.col("crowd").isNotNull().alias("crowd")))
-    sets = keep(spark_tiles.sets_of(comparison.sources, crowd, compared, comparison.recipe))
-    parts: list[DataFrame] = []
-    while len(parts) < MOST_FIRST_ROUNDS:
-        first = alive.groupBy("bucket").agg(f.min("order").alias("first"))
-        leads = f.every(f.col("order") == f.col("first")).alias("leads")
-        leaders = alive.where("crowd").join(first, "bucket").groupBy("id").agg(leads)
-        leaders = keep(leaders.where("leads").select("id"))
-        centres = alive.join(leaders, "id", "left_semi")
-        centres = centres.select("bucket", f.col("id").alias("centre"))
-        points = alive.where("crowd").join(centres, "bucket").where("id != centre")
-        points = keep(points.select(f.col("centre").alias("bucket"), "id").distinct())
-        counts = keep(points.groupBy("bucket").agg(f.count("*").alias("n")))
-        stars = spark_tiles.star_tiles(points, counts)
-        pairs = spark_tiles.verify(stars, sets, comparison.recipe).where("a is not null")
-        ends = pairs.select(f.explode(f.array("a", "b")).alias("id")).distinct()
-        gone = keep(ends.join(leaders, "id", "left_anti"))
-        drop(points, counts)
-        parts.append(gone)
-        n = gone.count()
-        before, is_last = alive, n < LEAST_SHARE * compared
-        if not is_last:
-            alive = keep(alive.join(gone, "id", "left_anti").join(leaders, "id", "left_anti"))
-        drop(before, leaders)
-        if is_last:
-            break
-        compared -= n
-    drop(crowd, sets, alive)
-    covered = keep(reduce(lambda one, other: one.unionByName(other), parts))
-    drop(*parts)
-    return covered

@@ -1,1 +1,1 @@
-"""Incremental runs over a store: `--engine local`."""
+"""Incremental runs over a store."""

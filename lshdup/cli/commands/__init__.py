@@ -10,6 +10,7 @@ COMMANDS = {
     "report": "report",
     "folders": "folders",
     "passages": "passages.command",
+    "spark": "spark",
     "shingle": "shingle",
     "signatures": "signatures",
     "index": "index",

@@ -11,7 +11,7 @@ from lshdup import choices
 from lshdup.cli.columns import column_names
 from lshdup.cli.commands import writing
 from lshdup.cli.commands.find_groups import find_groups
-from lshdup.cli.conflicts import refuse_with_exact, refuse_with_same, runs_on_spark
+from lshdup.cli.conflicts import refuse_with_exact, refuse_with_same
 from lshdup.cli.console import Console
 from lshdup.cli.findings import describe_likeness, describe_rule, say_uncompared
 from lshdup.cli.help import Command, plain_option
@@ -19,7 +19,6 @@ from lshdup.cli.options import (
     against_option,
     check_files_option,
     check_option,
-    engine_options,
     exact_option,
     keep_options,
     list_columns,
@@ -87,7 +86,6 @@ Examples:
               help="List there what --write leaves out; - likewise.")  # fmt: skip
 @check_option("groups")
 @check_files_option
-@engine_options
 @memory_option
 @run_options
 @output_options
@@ -102,14 +100,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
     Without DOCS, the documents of the last run are grouped. With --against, the document of OTHER
     that others are near has the role other. Nothing of OTHER goes.
-
-    With --engine spark (see `lshdup pairs`), OUT.parquet and OUT.jsonl have a row for each compared
-    document: id, representative (itself, if alone), similarity, copy; or name, with --emit.
     """
-    if runs_on_spark(ctx, options):
-        from lshdup.cli.commands import on_spark
-
-        return on_spark.clusters(ctx, options)
     target = make_target(options)
     writing.check_outputs(ctx, options)
     refuse_with_exact(ctx)

@@ -33,7 +33,7 @@ _ENDINGS = {".tsv": "tsv", ".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".
 _NO_FORMAT = ("", ".txt")
 #: What writes files of other endings.
 _OTHERS = {
-    ".parquet": "`pairs` and `clusters` write Parquet with --engine spark only",
+    ".parquet": "`lshdup spark` writes Parquet",
     ".html": "`lshdup report` makes a page",
     ".htm": "`lshdup report` makes a page",
     ".sarif": "`pairs` writes SARIF",

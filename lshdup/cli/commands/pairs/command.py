@@ -7,7 +7,7 @@ import click
 
 from lshdup.cli.commands.pairs.gate import Gate
 from lshdup.cli.commands.pairs.listing import Listing, print_listing
-from lshdup.cli.conflicts import refuse, refuse_with_exact, refuse_with_same, runs_on_spark
+from lshdup.cli.conflicts import refuse, refuse_with_exact, refuse_with_same
 from lshdup.cli.find_pairs import find_pairs
 from lshdup.cli.findings import warn_of_changes
 from lshdup.cli.help import Command, plain_option
@@ -15,7 +15,6 @@ from lshdup.cli.options import (
     against_option,
     check_files_option,
     check_option,
-    engine_options,
     list_columns,
     memory_option,
     option,
@@ -86,7 +85,6 @@ Examples:
     "--changed-since", metavar="REF", help="Only pairs of documents that git says changed."
 )
 @check_files_option
-@engine_options
 @run_options
 @pair_output_options
 @click.pass_context
@@ -100,12 +98,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     DOCS and b of OTHER; verified is exact, or estimate where a document of OTHER is gone.
 
     With --measure containment, a is inside b; with --against too, relation says which is inside.
-    With --engine spark, OUT.parquet and OUT.jsonl of -o are folders that Spark writes.
     """
-    if runs_on_spark(ctx, options):
-        from lshdup.cli.commands import on_spark
-
-        return on_spark.pairs(ctx, options)
     target = make_target(options)
     gate = Gate(ctx, options)
     refuse_with_exact(ctx)

@@ -1,1 +1,0 @@
-"""What Spark's workers do with Arrow record batches: nothing here knows Spark."""
