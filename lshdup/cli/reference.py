@@ -65,7 +65,7 @@ _Records = dict[str, dict[str, dict[str, _Record]]]
 
 def make_pages() -> dict[str, str]:
     """Return the generated pages by name of the file."""
-    contexts = {context.info_name or "": context for context in _contexts()}
+    contexts = {context.command_path: context for context in _contexts()}
     records = {name: _records(context) for name, context in contexts.items()}
     shared = _shared(records)
     pages = {
@@ -92,7 +92,12 @@ def _contexts() -> Iterator[click.Context]:
     for name in COMMANDS:
         command = lshdup.get_command(top, name)
         assert command is not None
-        yield click.Context(command, info_name=name, parent=top)
+        context = click.Context(command, info_name=name, parent=top)
+        if not isinstance(command, click.Group):
+            yield context
+            continue
+        for each, member in command.commands.items():
+            yield click.Context(member, info_name=each, parent=context)
 
 
 def _records(context: click.Context) -> dict[str, dict[str, _Record]]:
@@ -143,7 +148,7 @@ def _command(
             lines.append(
                 link + (f" {'without' if names is missing else '–'} {words}" if words else "")
             )
-    page = f"## lshdup {context.info_name}\n\n`lshdup {context.info_name} {usage}`\n\n"
+    page = f"## {context.command_path}\n\n`{context.command_path} {usage}`\n\n"
     page += _paragraphs(command.help or "") + _bullets(own)
     if lines:
         page += f"\nShared: {'; '.join(lines)}.\n"

@@ -119,11 +119,7 @@ def translate_error(error: click.ClickException) -> ParameterError:
     """Return an error of Click with the wording of lshdup and a hint."""
     message, hint = error.format_message().strip(), ""
     if isinstance(error, click.UsageError):
-        path = (
-            f"lshdup {error.ctx.info_name}"
-            if error.ctx is not None and error.ctx.parent is not None
-            else "lshdup"
-        )
+        path = error.ctx.command_path if error.ctx is not None else "lshdup"
         hint = f"run `{path} --help`"
     if isinstance(error, click.NoSuchOption):
         message = f"there is no option {error.option_name}"

@@ -104,8 +104,9 @@ class _Input:
         if kind == Kind.PARQUET:
             rows = reader.parquet(self._path)
             return as_documents(select_fields(rows, fields.id, *split_fields(fields.text)))
-        path = f.col("_metadata.file_path").cast("binary")
-        lines = reader.text(self._path, lineSep="\n").select(f.col("value").cast("binary"), path)
+        path = f.col("_metadata.file_path").cast("binary").alias("file")
+        line = f.col("value").cast("binary").alias("line")
+        lines = reader.text(self._path, lineSep="\n").select(line, path)
         return lines.mapInArrow(partial(json_rows, fields, self._params.max_bytes), DOCUMENTS)
 
 
