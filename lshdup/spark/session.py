@@ -26,7 +26,7 @@ _SETTINGS = {
     "spark.sql.parquet.columnarReaderBatchSize": "1024",
 }
 
-_MORE_MEMORY = "give it more memory: --spark-conf spark.{}.memory=8g"
+_MORE_MEMORY = "give the executors more memory: --spark-conf spark.executor.memory=4g"
 
 #: Advice by a part of the error.
 _HINTS = {
@@ -38,9 +38,8 @@ _HINTS = {
     "--spark-conf spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION",
     "No module named 'lshdup'": "install lshdup on the executors, or ship it with "
     "--spark-conf spark.submit.pyFiles=…",
-    "OutOfMemoryError": _MORE_MEMORY.format("executor"),
-    "exited unexpectedly": _MORE_MEMORY.format("executor"),
-    "driver": _MORE_MEMORY.format("driver"),
+    "OutOfMemoryError": _MORE_MEMORY,
+    "exited unexpectedly": _MORE_MEMORY,
 }
 
 
@@ -82,7 +81,7 @@ def session(
         raise InputError(message, _hint(str(error))) from None
     if running is None:
         with suppress(ValueError):  # not in the main thread, where no handler was set either
-            signal.signal(signal.SIGINT, handler)  # Spark's waits for an answer; Java ends with us
+            signal.signal(signal.SIGINT, handler)  # Spark's own may wait for an answer
         known = started.sparkContext.getConf()
         for name, value in _SETTINGS.items():
             if not known.contains(name):
@@ -91,18 +90,11 @@ def session(
         started.sparkContext.setLogLevel("ERROR")
     try:
         yield started
-    except KeyboardInterrupt:
-        raise  # the connection to Java may wait for an answer
-    except BaseException:
-        _stop(started, running)
-        raise
-    _stop(started, running)
-
-
-def _stop(started: "SparkSession", running: "SparkSession | None") -> None:
-    if running is None:
-        with suppress(Exception):  # Java may have ended
-            started.stop()
+    finally:
+        # After Ctrl-C the connection may still wait for an answer; Java ends with this process.
+        if running is None and not isinstance(sys.exc_info()[1], KeyboardInterrupt):
+            with suppress(Exception):  # Java may have ended
+                started.stop()
 
 
 def first_line(text: str) -> str:
@@ -129,19 +121,20 @@ def one_line() -> Iterator[None]:
     try:
         yield
     except (ConnectionError, EOFError, PySparkException, Py4JError) as error:
-        raise as_error(str(error)) from None
+        raise as_error(error) from None
 
 
-def as_error(text: str) -> LshdupError:
-    r"""Return the error for what Spark says.
+def as_error(error: Exception) -> LshdupError:
+    """Return the error of lshdup for one of Spark.
 
-    >>> as_error("x\nlshdup.errors.InputError: 'a' is read twice\n\tat y").message
-    "'a' is read twice"
+    >>> as_error(EOFError()).message
+    "Spark's driver, which is Java, ended"
     """
+    text = str(error)
+    is_cut = isinstance(error, ConnectionError | EOFError)
+    if is_cut or "Java side is empty" in text or "to the Java server" in text:
+        hint = "give it more memory: --spark-conf spark.driver.memory=8g"
+        return InputError("Spark's driver, which is Java, ended", hint)
     if of_worker := re.findall(r"lshdup\.errors\.\w+: (.*)", text):
         return InputError(of_worker[-1][:300])
-    if not text.startswith("[") and (
-        "Java side" in text or "Errno" in text or "Java server" in text
-    ):
-        text = f"its driver, which is Java, ended: {text}"
     return InputError(f"Spark: {first_line(text)}", _hint(text))

@@ -9,11 +9,6 @@ WITH_EXACT = """
 --scheme=classic --perms=64 --seed=2 --recall=0.9 --bands=3 --rows=2 --buckets=5 --verify=estimate
 --max-bucket=3
 """.split()
-WITH_SPARK = """
---exact --verify=exact --store=s --no-store --check-content --jobs=1
---ignore-common=2 --template=t --against=e --unmatched --histogram --step=0.1 --examples=2
---plot=p.png
-""".split()
 WITH_SAME = """
 --measure=jaccard --exact --verify=exact --max-bucket=3 --histogram --recall=0.9 --bands=3
 --rows=2 --buckets=5
@@ -21,7 +16,6 @@ WITH_SAME = """
 CLUSTERS_WITH_SAME = """
 --exact --linkage=single --max-bucket=3 --recall=0.9 --bands=3 --rows=2 --buckets=5
 """.split()
-CLUSTERS_WITH_SPARK = "--exact --prefer=d --write=w --jobs=1 --template=t".split()
 WITHOUT_DOCUMENTS = """
 --include=x --exclude=x --gitignore --max-depth=2 --hidden --follow --max-bytes=1000
 --format-seconds=3 --format-memory=1GB --text-field=x --id-field=x --check-content
@@ -46,13 +40,6 @@ WITHOUT_DOCUMENTS = """
         ),
         (["pairs", "d", "--same", "text"], WITH_SAME, "with --same text"),
         (["clusters", "--same", "bytes"], CLUSTERS_WITH_SAME, "with --same bytes"),
-        (["pairs", "d", "--engine", "spark"], WITH_SPARK, "with --engine spark"),
-        (["clusters", "d", "--engine", "spark"], CLUSTERS_WITH_SPARK, "with --engine spark"),
-        (
-            ["pairs", "d", "--engine", "spark", "--measure", "containment"],
-            [*(o for o in WITH_EXACT if o[:6] not in ("--seed", "--reca", "--veri"))],
-            "with --measure containment",
-        ),
         (["pairs", "d", "--exact"], ["--replace-store"], "with --exact"),
         (["pairs", "d", "--no-store"], ["--replace-store"], "with --no-store"),
         (["pairs", "d"], ["--unmatched"], "without --against OTHER"),
@@ -62,7 +49,6 @@ WITHOUT_DOCUMENTS = """
             "with --unmatched",
         ),
         (["pairs"], WITHOUT_DOCUMENTS, "without DOCS"),
-        (["pairs", "d"], ["--master=local", "--spark-conf=a=b"], "without --engine spark"),
         (["pairs", "d"], ["--step=0.1", "--examples=2", "--plot=p.png"], "without --histogram"),
         (["shingle", "d"], ["--format=csv", "--header", "-o=x"], "without --show"),
         (

@@ -169,9 +169,7 @@ def test_options_that_exclude_each_other(run, repository):
         "--baseline k --update-baseline --changed-since main": "--changed-since cannot be combined",
         "--baseline k --histogram": "--baseline cannot be combined with --histogram",
         "--changed-since main --against docs --unmatched": "--changed-since cannot be combined",
-        "--baseline k --engine spark": "--baseline cannot be combined with --engine spark",
         "--format github --histogram": "--format github is of pairs, not of --histogram",
-        "--format sarif --engine spark": "--format sarif is of pairs, not of --engine spark",
         "--format sarif --header": "--header cannot be combined with --format sarif",
     }.items():
         assert why in run("pairs", "docs", *options.split(), code=2).err

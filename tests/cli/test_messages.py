@@ -575,11 +575,11 @@ def test_a_file_of_no_rows_can_still_be_written(here):
 
 
 def test_help_is_grouped_and_fits(here):
+    commands = [name for name in COMMANDS if name != "spark"] + ["spark pairs", "spark clusters"]
+    lines = [([*command.split(), "--help"], 80) for command in commands]
     pages = {
         command: out.decode()
-        for command, (_, out, _) in zip(
-            COMMANDS, run_many([([c, "--help"], 80) for c in COMMANDS], here), strict=True
-        )
+        for command, (_, out, _) in zip(commands, run_many(lines, here), strict=True)
     }
     for command, page in pages.items():
         text = page.partition("Examples:")[0]
@@ -588,10 +588,11 @@ def test_help_is_grouped_and_fits(here):
         assert titles == [title for title in ("Options", *OPTION_GROUPS) if title in titles], (
             command
         )
-        assert {"Options", "Output", "Running"} <= {*titles} or command in (
+        assert {"Options", "Output", "Running"} <= {*titles} or command.split()[0] in (
             "index",
             "signatures",
             "shingle",
+            "spark",
         ), command
         assert len(page.splitlines()) <= 190, command
         assert not re.search(r"\(tables? \d|\bR[1-5]\b|lecture|class experiment", text), command
@@ -933,7 +934,7 @@ def test_the_ending_of_a_file_names_its_format(here):
         "name a file that ends with .tsv, .csv, .json, .jsonl, .ndjson, or say with "
         "--format what it is to hold"
     )
-    spark = "; `pairs` and `clusters` write Parquet with --engine spark only"
+    spark = "; `lshdup spark` writes Parquet"
     assert parquet == error("-o p.parquet: .parquet is not written here", names + spark)
     assert excel == error("-o p.XLSX: .xlsx is not written here", names)
     page = "; `lshdup report` makes a page"

@@ -92,7 +92,6 @@ SHOWN = {
     "--changed-since": "--changed-since HEAD",
     "--check-files": "--store old + --check-files",
     "query --check-files": "d/a.txt --store old + --check-files",
-    "--engine": "2> ... --exact + --engine spark",
     "--store": "--store there",
     "--hash-key": "--hash-key 0123456789abcdef",
     "--verbose": "2> -v",
@@ -193,7 +192,6 @@ SHOWN = {
 NOT_SHOWN = {
     "--format-memory": "The least limit is 128 MB: tests/text/test_office.py.",
     "--jobs": "The answer is the same at any number of threads.",
-    "--master": "Only Spark hears it: tests/spark/test_session.py.",
     "--memory": "Only the plan of a large run hears it: tests/cli/test_containment.py.",
     "--progress": "A bar needs a stage of a second: test_progress_is_shown.",
     "timing --keep-case": "It prints counts and seconds.",
@@ -202,7 +200,6 @@ NOT_SHOWN = {
     "timing --hash-key": "It prints counts and seconds.",
     "timing --seed": "It prints counts and seconds.",
     "show --verbose": "It reads two documents, and skips none.",
-    "--spark-conf": "Only Spark hears it: tests/spark/test_session.py.",
 }
 
 #: What an option needs beside lshdup: a module.

@@ -16,7 +16,8 @@ def test_a_page_is_up_to_date(name):
 def test_every_command_option_and_listing_has_its_place():
     pages = make_pages()
     for command in COMMANDS:
-        assert f"## lshdup {command}\n" in pages["commands.md"]
+        names = ("spark pairs", "spark clusters") if command == "spark" else (command,)
+        assert all(f"## lshdup {name}\n" in pages["commands.md"] for name in names)
     for option in ("--threshold", "--against", "--keep", "--perms", "--hash-key", "--memory"):
         assert option in pages["commands.md"] + pages["options.md"]
     for listing in LISTINGS:
@@ -28,4 +29,4 @@ def test_an_option_is_described_once():
     pages = make_pages()
     assert pages["options.md"].count("`--hash-key KEY`") == 1
     assert "`--hash-key KEY`" not in pages["commands.md"]
-    assert pages["commands.md"].count("\n") <= 420
+    assert pages["commands.md"].count("\n") <= 460

@@ -13,8 +13,6 @@ from lshdup.documents.files import Buffer
 from lshdup.documents.readers import delimited, lines
 from lshdup.documents.records import RecordError, RecordFields, split_fields
 from lshdup.skipped import Reason
-from lshdup.utils.parts import split_parts
-from tests.conftest import require
 
 LONG = 1 << 20
 TEXT = "some words that are the same in each of these documents, but for a number"
@@ -247,24 +245,3 @@ def test_bad_rows_are_said_and_the_rest_is_compared(run, here):
     assert "1 cell for 3 columns" in found.err
     again = run("pairs", "a.csv", "--text-field", "body", code=2)
     assert again.out == found.out
-
-
-def test_workers_of_spark_read_the_same_rows(here):
-    pa = require("spark", "pyarrow")
-    from lshdup.documents.records import Kind
-    from lshdup.spark.workers.documents import read_pieces
-
-    Path("a.csv").write_bytes(written(table(1, 2)) + b"n3,x\n,y,z\n")
-    pieces = pa.record_batch(
-        {"path": [b"a.csv"], "kind": [int(Kind.CSV)], "start": [0], "stop": [-1]}
-    )
-    made = read_pieces(RecordFields("title,body", "id"), bytes(here), LONG, iter([pieces]))
-    rows = [row for batch in made for row in batch.to_pylist()]
-    assert [(row["id"], row["reason"]) for row in rows] == [
-        (b"a.csv:3", "broken row"),
-        (b"a.csv:4", "row without id"),
-        (b"n1", None),
-        (b"n2", None),
-    ]
-    assert split_parts(rows[2]["text"]) == [b"title 1", f"{TEXT}\n1".encode()]
-    assert rows[2]["detail"] == "row 1 of a.csv"

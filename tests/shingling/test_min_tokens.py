@@ -10,7 +10,6 @@ import lshdup
 from lshdup.documents.reading import TextBatch
 from lshdup.params import ShingleParams
 from lshdup.shingling.shingler import Shingler
-from tests.conftest import require
 from tests.reference import TOKENS, normal_form
 
 LARGE = "one two three four five six seven eight nine ten"
@@ -138,15 +137,3 @@ def test_the_class_interface(folder):
     for documents in (texts, folder):
         found = lshdup.NearDuplicates(documents, threshold=0.5, min_tokens=4)
         assert [{Path(a).name, Path(b).name} for a, b, _ in found.pairs()] == [{"large0", "large1"}]
-
-
-def test_workers_of_spark_say_which_documents_are_small():
-    pa = require("spark", "pyarrow")
-    from lshdup.spark.recipe import make_recipe
-    from lshdup.spark.workers.sets import sketch_rows
-
-    recipe = make_recipe(ShingleParams(min_tokens=4))
-    documents = pa.record_batch({"id": [b"a", b"b", b"c"], "text": [LARGE, SMALL, ""]})
-    (made,) = sketch_rows(recipe, iter([documents]))
-    assert made.column("detail").to_pylist() == [None, "fewer than 4 tokens", None]
-    assert [size > 0 for size in made.column("size").to_pylist()] == [True, False, False]

@@ -374,8 +374,8 @@ def wait_for(log, text):
         time.sleep(0.2)
 
 
-def processes(program, mark):
-    """Ids of processes whose command line has a word, and whose environment has a mark."""
+def java_of(mark, word=b""):
+    """Ids of processes of Java with a word in the command line, and a mark in the environment."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -383,7 +383,7 @@ def processes(program, mark):
             marked = mark.encode() in (folder / "environ").read_bytes()
         except OSError:
             continue
-        if program in command and marked:
+        if command.partition(b"\0")[0].endswith(b"/java") and word in command and marked:
             found.append(int(folder.name))
     return found
 
@@ -434,7 +434,7 @@ def test_an_executor_is_lost(run, master, tmp_path, command):
     with start(str(tmp_path), *words, settings=settings) as process:
         # The sketches are made, and kept by executors.
         said_before(process, "signatures: fast")
-        executors = processes(b"CoarseGrainedExecutorBackend", str(tmp_path))
+        executors = java_of(str(tmp_path), b"CoarseGrainedExecutorBackend")
         assert len(executors) == 2
         os.kill(executors[0], signal.SIGKILL)
         _, said = process.communicate(timeout=300)
@@ -471,9 +471,9 @@ def test_an_interrupt(here, tmp_path):
     assert said.splitlines()[-1].startswith("lshdup: interrupted; ")
     assert (process.returncode, output) == (130, "")
     until = time.monotonic() + 30
-    while processes(b"java", mark) and time.monotonic() < until:
+    while java_of(mark) and time.monotonic() < until:
         time.sleep(0.1)  # it ends when it reads the end of its pipe
-    assert not processes(b"java", mark)
+    assert not java_of(mark)
 
 
 def test_java_that_is_killed(tmp_path):
@@ -481,11 +481,11 @@ def test_java_that_is_killed(tmp_path):
     words = ["pairs", "sample_corpus", "-o", f"{tmp_path}/out.jsonl", "--master", "local[2]"]
     with start(mark, *words) as process:
         said_before(process, "chance to miss")
-        for number in processes(b"java", mark):
+        for number in java_of(mark):
             os.kill(number, signal.SIGKILL)
         _, said = process.communicate(timeout=60)
     assert process.returncode == 2
-    assert "lshdup: error: Spark: its driver, which is Java, ended" in said
+    assert "lshdup: error: Spark's driver, which is Java, ended" in said
 
 
 def test_spark_submit(run, tmp_path):
