@@ -21,7 +21,6 @@ from lshdup.collection import collect
 #: Documents of one file.
 PART = 5000
 FIELDS = ("--id-field", "id", "--text-field", "text")
-ENGINE = ("--engine", "spark", "--master")
 
 
 def section(bench: Bench) -> list[Table]:
@@ -62,9 +61,7 @@ def _whole(bench: Bench) -> Table:
     )
     works = {
         "`lshdup pairs`": lambda: _watched(bench, "pairs", folder, *FIELDS, "-q", "--no-store"),
-        "`lshdup pairs --engine spark`": lambda: _watched(
-            bench, "pairs", folder, *FIELDS, "-q", *ENGINE, "local[2]"
-        ),
+        "`lshdup spark pairs`": lambda: _on_spark(bench, "pairs", folder, "local[2]"),
     }
     done = interleaved(bench.few, works)
     for name, runs in done.items():
@@ -86,35 +83,27 @@ def _map_side(bench: Bench) -> Table:
 
     from lshdup.documents import finding
     from lshdup.lsh import band_table
-    from lshdup.lsh.band_plan import BandPlan
     from lshdup.params import DocumentParams
+    from lshdup.spark import files as spark_files
     from lshdup.spark import session as spark_session
-    from lshdup.spark.files import inputs
-    from lshdup.spark.recipe import make_recipe
-    from lshdup.spark.sources import map_documents
-    from lshdup.spark.workers import sets as worker_sets
+    from lshdup.spark.pipeline import make_recipe
+    from lshdup.spark.workers import SKETCHES, sketch_rows
 
     folder = parquet(bench, "natural", bench.documents, lambda _: "natural")
     files = DocumentParams(text_field="text", id_field="id")
     recipe = make_recipe()
-    plan = recipe.plan
-    assert isinstance(plan, BandPlan)
-    with spark_session.session("local[2]", {}) as session:
+    with spark_session.session("local[2]", {}, quiet=True) as session:
 
         def by_spark() -> None:
-            found = inputs.find_documents(
-                session, (os.fsencode(bench.home / folder),), files, ids=False
-            )
-            session.sparkContext.setLogLevel("ERROR")
-            work = partial(worker_sets.sketch_rows, recipe)
-            mapped = map_documents(found.sources, work, worker_sets.SKETCHES)
+            found = spark_files.find_documents(session, (str(bench.home / folder),), files)
+            mapped = found.mapInArrow(partial(sketch_rows, recipe), SKETCHES)
             mapped.write.format("noop").mode("overwrite").save()
 
         def by_local() -> None:
             listed = finding.find_documents((os.fsencode(bench.home / folder),), files)
             made = collect.collect(listed, recipe.shingle, recipe.sketch, jobs=2)
             assert made.signatures is not None
-            assert band_table.band_keys(np.asarray(made.signatures), plan, 2).size
+            assert band_table.band_keys(np.asarray(made.signatures), recipe.plan, 2).size
 
         by_spark()  # warms up
         by_local()
@@ -140,8 +129,6 @@ def _map_side(bench: Bench) -> Table:
 
 def _skewed(bench: Bench) -> Table:
     """Run with half of the documents of one template; two executors of one core and 2 GB."""
-    import pyarrow.parquet as pq
-
     n = bench.documents
     folder = parquet(bench, "skewed", n, lambda number: "template" if number % 2 else "natural")
     table = Table(
@@ -153,39 +140,35 @@ def _skewed(bench: Bench) -> Table:
         ("pairs", "0.99", f"{pairs}: all are candidates, none is one"),
         ("clusters", "0.8", f"{pairs}: all are, one document represents the others"),
     ):
-        answer = bench.home / "answer.parquet"
-        shutil.rmtree(answer, ignore_errors=True)
-        conf = ("--spark-conf", "spark.executor.memory=2g")
-        ran = _watched(
-            bench,
-            command,
-            folder,
-            *FIELDS,
-            "-q",
-            "-t",
-            threshold,
-            *ENGINE,
-            "local-cluster[2,1,2048]",
-            *conf,
-            "-o",
-            str(answer),
-        )
-        rows = sum(pq.ParquetFile(file).metadata.num_rows for file in answer.glob("*.parquet"))
+        conf = ("-t", threshold, "--spark-conf", "spark.executor.memory=2g")
+        ran = _on_spark(bench, command, folder, "local-cluster[2,1,2048]", *conf)
         table.rows.append(
             {
                 "command": command,
                 "threshold": threshold,
                 "seconds": ran.seconds,
                 "memory": ran.peak,
-                "rows written": rows,
+                "rows written": ran.lines,
                 "there are": looked_at,
             }
         )
-        shutil.rmtree(answer, ignore_errors=True)
     return table
 
 
 # --- memory of many processes -----------------------------------------------------------------
+
+
+def _on_spark(bench: Bench, command: str, folder: str, master: str, *options: str) -> Run:
+    """Run `lshdup spark` once, with the number of rows that it writes."""
+    import pyarrow.parquet as pq
+
+    answer = bench.home / "answer.parquet"
+    shutil.rmtree(answer, ignore_errors=True)
+    words = (command, folder, *FIELDS, "-q", "--master", master, *options, "-o", str(answer))
+    ran = _watched(bench, "spark", *words)
+    rows = sum(pq.ParquetFile(file).metadata.num_rows for file in answer.glob("*.parquet"))
+    shutil.rmtree(answer, ignore_errors=True)
+    return Run(ran.seconds, ran.peak, rows)
 
 
 def _watched(bench: Bench, *arguments: str) -> Run:

@@ -282,6 +282,12 @@ talk_options = _stack(
            help="Colour.  [default: on a terminal, unless NO_COLOR is set]"),
 )  # fmt: skip
 
+hash_key_option = option(
+    "--hash-key", metavar="KEY", show_default="none",
+    help="A secret against texts that are made to collide; best in the variable, as others see "
+         "commands.",
+)  # fmt: skip
+
 verbose_option = option(
     "-v", "--verbose", count=True, type=Level(), show_default=False,
     help="Name what is skipped, and why; -vv also what patterns skip.",
@@ -293,9 +299,7 @@ store_option = option("--store", type=click.Path(readable=False, path_type=Path)
 
 store_options = _stack(
     store_option,
-    option("--hash-key", metavar="KEY", show_default="none",
-           help="A secret against texts that are made to collide; best in the variable, as others "
-                "see commands."),
+    hash_key_option,
     option("-j", "--jobs", type=click.IntRange(1), show_default="all processors", help="Threads."),
     verbose_option,
     option("--progress/--no-progress", default=None,
@@ -313,6 +317,7 @@ spark_options = _stack(
            help="local[N], spark://HOST:PORT, yarn, k8s://…"),
     option("--spark-conf", type=Lines(), multiple=True, metavar="K=V",
            help="A setting of Spark; repeatable; in the variable one a line."),
+    hash_key_option,
     verbose_option,
     talk_options,
 )  # fmt: skip

@@ -11,7 +11,8 @@ NEEDED = (
     "emit", "write", "gap", "top", "inline", "side_by_side", "context", "shingles", "unmatched",
     "histogram", "collapse_copies", "check", "found", "runs", "queries", "passages_of_corpus",
     "most", "all_shapes", "format_", "output", "master", "text_field", "exclude",
-    "archives", "k", "tokens", "store", "plot", "perms", "bands", "rows", "jobs", "verbose", "quiet",
+    "archives", "k", "tokens", "store", "plot", "perms", "bands", "rows", "jobs", "verbose",
+    "quiet",
 )  # fmt: skip
 
 #: Cells of the column of options in the help; a longer option has a line of its own.
