@@ -225,11 +225,6 @@ class Console:
         return self._check
 
     @property
-    def shows_progress(self) -> bool:
-        """Whether `progress` shows a bar."""
-        return self._progress
-
-    @property
     def seconds(self) -> float:
         """Seconds since the command began."""
         return time.perf_counter() - self._started

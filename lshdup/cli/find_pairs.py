@@ -6,7 +6,7 @@ from lshdup.cli.console import Console
 from lshdup.cli.findings import say_buckets, say_index, say_pairs
 from lshdup.cli.messages import say_collection
 from lshdup.cli.session import Session
-from lshdup.params import FEW_TOKENS, BandParams, PairParams, ShingleParams
+from lshdup.params import FEW_TOKENS, BandParams, PairParams
 from lshdup.utils.frozen import dataclass
 from lshdup.utils.messages import chance, count_of
 
@@ -113,13 +113,10 @@ def say_plan(console: Console, plan: "JoinPlan") -> None:
     say_promise(console, samples, plan.count_small())
 
 
-def say_promise(
-    console: Console, samples: "SamplePlan", small: int, exact: str = "--exact"
-) -> None:
+def say_promise(console: Console, samples: "SamplePlan", small: int) -> None:
     """Say which pairs of containment are missed by samples.
 
     small : number of sets that are too small for the promise.
-    exact : what to type for all pairs.
     """
     if samples.floor > 1:
         console.say(
@@ -135,7 +132,7 @@ def say_promise(
         size = max(1, least // 2)
         line += (
             f"; {count_of(small, 'document')} with fewer, {chance(samples.miss(size))} with"
-            f" {size:,}: {exact} finds all"
+            f" {size:,}: --exact finds all"
         )
     console.say(line)
 
@@ -145,25 +142,13 @@ def advise_min_tokens(console: Console, collection: "Collection", pairs: "Pairs"
 
     pairs : pairs of documents that represent their exact duplicates.
     """
-    is_short = collection.unfiltered_sizes <= most_shingles_of_few_tokens(collection.shingle)
-    short = int((is_short[pairs.left] | is_short[pairs.right]).sum())
-    say_short(console, short, len(pairs), collection.shingle)
-
-
-def most_shingles_of_few_tokens(shingle: ShingleParams) -> int:
-    """Return the largest number of shingles of a document that lies inside others by accident."""
+    shingle = collection.shingle
     # A document of n tokens has at most n - k + 1 shingles.
-    return FEW_TOKENS - shingle.k
-
-
-def say_short(console: Console, short: int, pairs: int, shingle: ShingleParams) -> None:
-    """Suggest --min-tokens if most pairs have a very short document.
-
-    short : number of pairs that do.
-    """
-    if 2 * short > pairs and shingle.min_tokens < FEW_TOKENS:
+    is_short = collection.unfiltered_sizes <= FEW_TOKENS - shingle.k
+    short = int((is_short[pairs.left] | is_short[pairs.right]).sum())
+    if 2 * short > len(pairs) and shingle.min_tokens < FEW_TOKENS:
         console.say(
-            f"{short:,} of {count_of(pairs, 'pair')} have a document of fewer than "
+            f"{short:,} of {count_of(len(pairs), 'pair')} have a document of fewer than "
             f"{FEW_TOKENS} tokens, which may be inside others by accident; --min-tokens "
             f"{FEW_TOKENS} skips such documents"
         )

@@ -115,8 +115,6 @@ def say_pairs(
     different: int,
     same: str | None = None,
     measure: str = "jaccard",
-    *,
-    whole: bool = False,
 ) -> None:
     """Say how many pairs were found, and how long that took.
 
@@ -124,17 +122,15 @@ def say_pairs(
     different : number of pairs before their exact duplicates were added. Of exact duplicates one
         is compared, so that there may be more pairs than candidates.
     same, measure : the values of --same and --measure.
-    whole : say how many pairs were compared too, as -v does.
     """
     line, duration = "", console.duration_of("candidates")
-    whole = whole or console.is_verbose
-    if whole:
+    if console.is_verbose:
         line = "" if candidates is None else f"{count_of(candidates, 'candidate pair')} -> "
         if different != pairs and same is None:
             line = f"copies compared once: {line}{count_of(different, 'pair')}; with all copies "
     line += f"{count_of(pairs, 'pair')} {describe_likeness(threshold, same, measure)}"
     line += ", none missed" if candidates is None and not console.compared_nothing else ""
-    line += duration * whole
+    line += duration * console.is_verbose
     console.summarize(f"{line}; {console.seconds:.2f} s in all")
     if not pairs and same is None and measure == "jaccard" and threshold > LOW_THRESHOLD:
         console.summarize(

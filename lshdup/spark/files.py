@@ -150,7 +150,7 @@ def _field(rows: "DataFrame", field: str, option: str) -> "Column":
     try:
         kind = rows.select(typed).dtypes[0][1]
     except AnalysisException:
-        message = f"there is no column {field!r}, but {join_names(rows.columns)}"
+        message = f"there is not one column {field!r}, but {join_names(rows.columns)}"
         raise InputError(message, f"{option} names another") from None
     allowed = (
         "string",

@@ -46,15 +46,6 @@ def texts_of(batch: Any, ways: Sequence[Sequence[str]], between: bytes = b"") ->
     return *content(array), null
 
 
-def array_of(data: NDArray[np.uint8], offsets: NDArray[np.int64], null: NDArray[np.bool_]) -> Any:
-    """Return the result of `texts_of` as an array of binary."""
-    import pyarrow as pa
-
-    valid = np.packbits(~null, bitorder="little")
-    buffers = [pa.py_buffer(each) for each in (valid, offsets, data)]
-    return pa.Array.from_buffers(pa.large_binary(), len(null), buffers).cast(pa.binary())
-
-
 def as_binary(array: Any) -> Any:
     """Return an array of strings or bytes as bytes, with offsets of 32 bits."""
     import pyarrow as pa

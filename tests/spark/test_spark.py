@@ -288,7 +288,7 @@ ERRORS = {
     "pairs files -o files": "-o is 'files', and Spark writes folders of",
     "pairs files -o HERE/p.parquet": "p.parquet exists already",
     "pairs files --tokens ids -o out.jsonl": "are not for Spark",
-    "pairs p.parquet --id-field no -o out.jsonl": "there is no column 'no', but body, key, more",
+    "pairs p.parquet --id-field no -o out.jsonl": "there is not one column 'no', but body",
     "pairs p.parquet --id-field key --text-field key -o out.jsonl": "'key' is of type bigint",
     "pairs p.parquet p.parquet FIELDS -o out.jsonl": "the id '0' is that of 2 documents",
 }

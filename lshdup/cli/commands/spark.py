@@ -123,7 +123,8 @@ def clusters(ctx: click.Context, /, **options: Any) -> int:
         for left in reversed(range(_ATTEMPTS)):
             try:
                 found = Clusters(comparison, options["keep"])
-                write(found.documents, options["output"], comparison.sketches)
+                mode = "errorifexists" if left == _ATTEMPTS - 1 else "overwrite"
+                write(found.documents, options["output"], comparison.sketches, mode)
                 groups, kept, dropped, copies = found.counts()
                 break
             except Exception as error:

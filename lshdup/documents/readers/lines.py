@@ -14,7 +14,7 @@ from lshdup.documents.files import Buffer, read_spans
 from lshdup.documents.readers.members import Contents, join_contents
 from lshdup.documents.records import RecordError, RecordList, SkippedRecord
 from lshdup.utils.ragged import StringTable
-from lshdup.utils.system import pread, pread_into
+from lshdup.utils.system import pread_into
 
 #: Bytes read at a time to find the ends of lines, and to read records.
 _SCAN_BYTES, _READ_BYTES = 1 << 22, 1 << 22
@@ -78,33 +78,22 @@ def read_lines(
             yield text.data[place : place + length]
 
 
-def lines_between(
-    file: int, start: int, stop: int, longest: int
-) -> Iterator[tuple[int, bytes, int]]:
-    """Yield the lines of a piece of an open file, for a reader of pieces.
-
-    Yields where a line begins, its bytes without the end, and how many they are; of a line of more
-    than `longest` bytes only the first.
+def begins_of_lines(file: int, longest: int) -> Iterator[tuple[int, bytes]]:
+    """Yield where each line of an open file begins, and its bytes without the end.
 
     Parameters
     ----------
     file : descriptor of the file.
-    start, stop : the piece has the lines that begin at one of these bytes, without `stop`.
     longest : bytes that are read of a line at most, but for one.
 
     """
     with open(os.dup(file), "rb") as lines:  # noqa: PTH123 (a descriptor)
-        at = lines.seek(max(start - 1, 0))
-        if start:
-            at += _skip_line(lines)
-        while at < stop and (line := lines.readline(longest + 1)):
-            size = len(line)
-            ended = line.endswith(b"\n")
-            if not ended and size > longest:
-                size += _skip_line(lines)
-                ended = pread(file, 1, at + size - 1) == b"\n"
-            yield at, line[:-1] if line.endswith(b"\n") else line, size - ended
-            at += size
+        at = lines.seek(0)
+        while line := lines.readline(longest + 1):
+            yield at, line.removesuffix(b"\n")
+            at += len(line)
+            if not line.endswith(b"\n"):
+                at += _skip_line(lines)
 
 
 def _skip_line(lines: BinaryIO) -> int:
@@ -114,15 +103,6 @@ def _skip_line(lines: BinaryIO) -> int:
         part = lines.readline(_READ_BYTES)
         gone += len(part)
     return gone
-
-
-def count_lines(file: int, place: int) -> int:
-    """Return how many lines of an open file (its descriptor) end before a byte."""
-    found = at = 0
-    while at < place and (block := pread(file, min(_SCAN_BYTES, place - at), at)):
-        found += block.count(b"\n")
-        at += len(block)
-    return found
 
 
 def list_parsed(file: int, records: RecordList, parse: Parse) -> RecordList:

@@ -166,41 +166,6 @@ class ParquetFile:
             )
         return text, ends[:-1], lengths, failed
 
-    def groups(self, id_field: str) -> int:
-        """Return the number of row groups, for `batches`. Raises RecordError without such ids."""
-        find_column(self._file.schema_arrow, id_field, text=False)
-        return len(self._means)
-
-    def batches(
-        self, id_field: str, groups: range
-    ) -> Iterator[tuple[int, Texts, Texts, RecordError | None]]:
-        """Yield the records of some row groups, for a reader of pieces of a file.
-
-        Yields the number of the first record, ids, texts, and why all texts are null if they could
-        not be decoded. Like `texts`, it misses the records of a row group behind damage, and
-        continues with the next.
-        """
-        column = [find_column(self._file.schema_arrow, id_field, text=False)]
-        for group in groups:
-            first, end = self._offsets[group : group + 2].tolist()
-            columns = [column, self._column]
-            try:
-                for ids, texts in _decode(self._file, columns, self._slab_rows[group], [group]):
-                    yield first, ids, texts, None
-                    first += len(texts[2])
-            except RecordError as error:
-                left = end - first
-                yield first, self._last_ids(column, group, left), _nothing(left), error
-
-    def _last_ids(self, column: list[list[str]], group: int, n: int) -> Texts:
-        """Return the last n ids of a row group; nulls if they cannot be decoded either."""
-        rows = int(self._offsets[group + 1] - self._offsets[group])
-        try:
-            ((data, offsets, null),) = next(_decode(self._file, [column], max(rows, 1), [group]))
-        except (RecordError, StopIteration):
-            return _nothing(n)
-        return (data, offsets[-n - 1 :], null[-n:]) if len(null) == rows else _nothing(n)
-
     def _find_slabs(
         self, rows: NDArray[np.int64]
     ) -> tuple[list[tuple[slice, NDArray[np.int64], Texts]], dict[int, RecordError]]:
@@ -324,11 +289,6 @@ def _reporting_damage() -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise RecordError(Reason.DAMAGED, str(error).partition("\n")[0][:200]) from None
-
-
-def _nothing(n: int) -> Texts:
-    """Return n nulls."""
-    return np.zeros(0, np.uint8), np.zeros(n + 1, np.int64), np.ones(n, bool)
 
 
 def _with_nulls(parts: Iterable[Texts], null: NDArray[np.bool_]) -> Iterator[StringTable]:

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 
-from lshdup.documents.readers.lines import lines_between
+from lshdup.documents.readers.lines import begins_of_lines
 from lshdup.documents.records import RecordFields, RecordList, SkippedRecord
 from lshdup.skipped import Reason
 from lshdup.utils.forms import looks_like_html
@@ -36,9 +36,7 @@ def list_records(file: int, fields: RecordFields, longest: int) -> RecordList | 
     matches = re.compile(os.fsencode(fields.split)).search
     size = os.fstat(file).st_size
     begins = [
-        at
-        for at, line, _ in lines_between(file, 0, size, longest)
-        if matches(line.removesuffix(b"\r"))
+        at for at, line in begins_of_lines(file, longest) if matches(line.removesuffix(b"\r"))
     ]
     if not begins:
         return None
