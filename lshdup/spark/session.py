@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lshdup.errors import InputError, LshdupError
 
@@ -25,6 +25,9 @@ _SETTINGS = {
     "spark.sql.files.maxPartitionBytes": "32m",
     "spark.sql.parquet.columnarReaderBatchSize": "1024",
 }
+
+#: Bytes of input, as Spark estimates it, for each partition of a shuffle.
+_PARTITION_BYTES, _MOST_PARTITIONS = 64 << 20, 20_000
 
 _MORE_MEMORY = "give the executors more memory: --spark-conf spark.executor.memory=4g"
 
@@ -95,6 +98,19 @@ def session(
         if running is None and not isinstance(sys.exc_info()[1], KeyboardInterrupt):
             with suppress(Exception):  # Java may have ended
                 started.stop()
+
+
+def set_partitions(documents: Any, settings: Mapping[str, str]) -> None:
+    """Set the number of partitions of a shuffle by the size of the input, unless a setting has it.
+
+    documents : a DataFrame. settings : those of `session`.
+    """
+    spark, name = documents.sparkSession, "spark.sql.shuffle.partitions"
+    if name not in settings and not spark.sparkContext.getConf().contains(name):
+        plan = documents._jdf.queryExecution().optimizedPlan()
+        wanted = -(-int(str(plan.stats().sizeInBytes())) // _PARTITION_BYTES)
+        at_least = 2 * spark.sparkContext.defaultParallelism
+        spark.conf.set(name, str(max(at_least, min(_MOST_PARTITIONS, wanted))))
 
 
 def first_line(text: str) -> str:

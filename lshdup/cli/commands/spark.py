@@ -168,6 +168,7 @@ def _comparison(
         with starting as session, spark_session.one_line():
             spark_files.refuse_existing(session, options["output"])
             documents = spark_files.find_documents(session, options["inputs"], files)
+            spark_session.set_partitions(documents, settings)
             with Comparison(documents, recipe, limit) as comparison:
                 _say_documents(console, comparison)
                 say_contract(console, recipe.plan, band, whole=True)
