@@ -70,6 +70,7 @@ class _Input:
             os.fsencode(self._name.rstrip("/")),
             named=True,
             field_given=bool(self._params.text_field),
+            archives=False,
         )
         if kind in (Kind.JSON, Kind.PARQUET):
             yield self._rows(kind, "*")
