@@ -1,1 +1,1 @@
-"""The same answers from Apache Spark: `--engine spark`."""
+"""The same answers from Apache Spark: `lshdup spark`."""

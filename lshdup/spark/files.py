@@ -50,9 +50,10 @@ def find_documents(
 
 
 class _Input:
-    """What was named by one argument.
+    """A file, a folder, or a pattern that was named, and its documents.
 
-    path : as Spark takes it. root : what the paths of its files begin with.
+    name : as typed. A file below it is called by the name and the rest of its path; a match of a
+        pattern, by its whole path.
     """
 
     def __init__(self, spark: "SparkSession", name: str, params: DocumentParams) -> None:
@@ -87,11 +88,9 @@ class _Input:
                         yield self._rows(kind_of_rows, pattern)
                     rows = rows.where(~has_ending)
             path = f.col("path")
-            name = path.substr(f.lit(len(self._root) + 1), f.length(path))
-            name = (
-                f.ltrim(name, f.lit("/")) if not self._typed else f.concat(f.lit(self._typed), name)
-            )
-            name = f.when(path.startswith(self._root), name).otherwise(path)
+            rest = path.substr(f.lit(len(self._root) + 1), f.length(path))
+            rest = f.concat(f.lit(self._typed), rest) if self._typed else f.ltrim(rest, f.lit("/"))
+            name = f.when(path.startswith(self._root), rest).otherwise(path)
             yield as_documents(rows.select(name.cast("binary").alias("id"), "content"), plain=True)
 
     def _rows(self, kind: Kind, pattern: str) -> "DataFrame":

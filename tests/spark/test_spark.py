@@ -186,7 +186,7 @@ def small(monkeypatch):
 #: Command lines, of which Spark and the local engine give the same answer, and the exit code.
 SAME = {
     "sample": ("pairs sample_corpus -t 0.5", 0),
-    "copies": ("pairs sample_corpus -t 0.7 --collapse-copies --perms 64 --seed 3", 0),
+    "copies": ("pairs files -t 0.7 --collapse-copies --perms 64 --seed 3", 0),
     "files": ("pairs ./files// -t 0.6", 0),
     "symbols": ("pairs files -t 0.5 --tokens symbols -k 2 --bag --min-tokens 5", 0),
     "bands": (
@@ -261,12 +261,7 @@ def test_other_columns_and_patterns(session, run, here, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("texts", "pairs"),
-    [
-        ({"a": "x y z", "b": "u v w"}, 0),
-        ({"a": "x y z", "b": "x y z", "c": "u v w"}, 1),
-        ({"a": "", "b": " "}, 0),
-    ],
+    ("texts", "pairs"), [({"a": "x y z", "b": "x y z", "c": "u v w"}, 1), ({"a": "", "b": " "}, 0)]
 )
 def test_nothing_near(session, texts, pairs):
     """Without pairs, or with pairs of exact duplicates only, there is an answer with counts."""
@@ -494,7 +489,9 @@ def test_spark_submit(run, tmp_path):
     pq = require("spark", "pyarrow.parquet")
     (tmp_path / "run.py").write_text("from lshdup.cli.main import program\nprogram()\n")
     submit = Path(require("spark", "pyspark").__file__).parent / "bin" / "spark-submit"
-    options = [part for item in QUICK.items() for part in ("--conf", "=".join(item))]
+    settings = QUICK | {"spark.sql.adaptive.enabled": "true"}
+    settings.pop("spark.sql.shuffle.partitions")  # the number follows from the size of the input
+    options = [part for item in settings.items() for part in ("--conf", "=".join(item))]
     answer = tmp_path / "pairs.parquet"
     wanted = ["spark", "pairs", "sample_corpus", "-t", "0.9", "-o", answer]
     process = subprocess.run(

@@ -133,11 +133,9 @@ def clusters(ctx: click.Context, /, **options: Any) -> int:
                 console.say("an executor was lost with a round of the groups: they begin again")
         _say_skipped_buckets(console, comparison)
         console.summarize(f"kept: {KEEP[options['keep']]}")
-        said = f"{count_of(groups, 'group')} with {count_of(groups + dropped, 'document')}"
-        said += (
-            f"; keep {kept:,}, {kept - groups:,} alone; drop {dropped:,}, {copies:,} of them copies"
-        )
-        _say_answer(console, options, said)
+        rest = f" with {count_of(groups + dropped, 'document')}"
+        rest += f"; keep {kept:,}, {kept - groups:,} alone; drop {dropped:,}, {copies:,} copies"
+        _say_answer(console, options, count_of(groups, "group"), rest)
         return console.exit_code
 
 
@@ -148,11 +146,7 @@ def _comparison(
     """Start Spark, find the documents and say their number; yield the comparison."""
     with Console.of(options) as console:
         explicit, _, files = read_parameters(ctx, options, console)
-        shingle, sketch = (
-            merge_params(ShingleParams, explicit),
-            merge_params(SketchParams, explicit),
-        )
-        band = merge_params(BandParams, explicit)
+        band, sketch = merge_params(BandParams, explicit), merge_params(SketchParams, explicit)
         limit = PairParams(max_bucket=options["max_bucket"] or 0).max_bucket
         settings = settings_of(options["spark_conf"])
         resume_collecting()
@@ -163,6 +157,7 @@ def _comparison(
         from lshdup.spark.pipeline import Comparison, make_recipe
 
         spark_files.format_of(options["output"])
+        shingle = merge_params(ShingleParams, explicit)
         recipe = make_recipe(shingle, sketch, band, files.max_bytes)
         starting = spark_session.session(options["master"], settings, quiet=options["quiet"])
         with starting as session, spark_session.one_line():
@@ -216,9 +211,7 @@ def _say_skipped_buckets(console: Console, comparison: "Comparison") -> None:
         )
 
 
-def _say_answer(console: Console, options: dict[str, Any], what: str) -> None:
+def _say_answer(console: Console, options: dict[str, Any], what: str, rest: str = "") -> None:
     """Say what was found, where it is, and how long that took."""
-    threshold, output = options["threshold"], options["output"]
-    console.summarize(
-        f"{what}, of similarity {threshold:g} or more, in {output}; {console.seconds:.2f} s in all"
-    )
+    found = f"{what} of similarity {options['threshold']:g} or more{rest}"
+    console.summarize(f"{found} -> {options['output']}; {console.seconds:.2f} s in all")
