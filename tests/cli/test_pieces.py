@@ -165,12 +165,12 @@ def printed(top, run):
 class _Sized:
     """Runs of the program with other sizes of pieces."""
 
-    def __init__(self, sizes):
-        self._sizes, self._process = sizes, None
+    def __init__(self):
+        self._process = None
 
     def __call__(self, line, cwd):
         if self._process is None:
-            command = [sys.executable, "-c", WITH_SIZES, json.dumps(self._sizes)]
+            command = [sys.executable, "-c", WITH_SIZES, json.dumps(SIZES)]
             pipe = subprocess.PIPE
             environment = clean_environment()
             self._process = subprocess.Popen(
@@ -185,17 +185,13 @@ class _Sized:
         self._process.communicate(timeout=60)
 
 
-@pytest.mark.parametrize(
-    "sizes",
-    [SIZES, *(pytest.param({name: size}, marks=pytest.mark.long) for name, size in SIZES.items())],
-    ids=lambda sizes: "all" if len(sizes) > 1 else next(iter(sizes)),
-)
-def test_no_size_of_a_piece_changes_an_answer(answers, sizes):
+def test_no_size_of_a_piece_changes_an_answer(answers):
+    """All sizes at once."""
     top, expected = answers
     assert all(code == 0 and out for code, out in expected.values()), {
         line: each for line, each in expected.items() if each[0] or not each[1]
     }
-    run = _Sized(sizes)
+    run = _Sized()
     try:
         for line, answer in printed(top, run).items():
             assert answer == expected[line], line
