@@ -65,8 +65,8 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_collection_finish():
-    """All that was collected stays to the end: it is looked at for garbage less often."""
-    gc.set_threshold(100_000, 50, 100)
+    """All that was collected stays to the end: no collection of garbage looks at it again."""
+    gc.freeze()
 
 
 #: The module for zstd: of the standard library, or its backport.
