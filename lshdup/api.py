@@ -13,25 +13,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup import pipeline
+from lshdup.base.ragged import RaggedSets, distinct
 from lshdup.collection.collect import collect, sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
 from lshdup.collection.from_texts import collect_texts
 from lshdup.collection.keywords import Options, in_keywords, is_filtered, jobs_of, params_of
-from lshdup.documents.finding import find_documents
-from lshdup.documents.preference import preference
+from lshdup.compare.clusters import list_clusters
+from lshdup.compare.measures import containment, find_containing
+from lshdup.compare.similarity import jaccard
 from lshdup.errors import InputError, ParameterError
 from lshdup.lsh import band_plan
 from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.lsh.signatures import estimate
 from lshdup.lsh.tables import LSH as LSH
 from lshdup.lsh.tables import row_of
-from lshdup.matching.clusters import list_clusters
-from lshdup.matching.measures import containment, find_containing
-from lshdup.matching.similarity import jaccard
 from lshdup.params import FEW_TOKENS, BandParams, ClusterParams, DocumentParams, PairParams, Params
 from lshdup.shingling.shingler import Shingler
-from lshdup.utils.ragged import RaggedSets, distinct
+from lshdup.sources.finding import find_documents
+from lshdup.sources.preference import preference
 
 #: A folder or file, a mapping of names to texts, or texts, whose names are then "0", "1", …
 Documents = str | os.PathLike[str] | Mapping[str, str] | Iterable[str]

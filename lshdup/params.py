@@ -10,8 +10,8 @@ from dataclasses import field, fields, replace
 from typing import Any, Self
 
 from lshdup import choices
+from lshdup.base.frozen import dataclass
 from lshdup.errors import ParameterError
-from lshdup.utils.frozen import dataclass
 
 DEFAULT_K = {"word": 3, "symbols": 5, "char": 9, "terms": 1, "ids": 1}
 DEFAULT_MAX_BYTES = 256 * 1024 * 1024
@@ -366,7 +366,7 @@ class ClusterParams(_Params):
 
 @dataclass(frozen=True)
 class PassageParams(_Params):
-    """Which passages are found (`matching.passages` has their definition).
+    """Which passages are found (`compare.passages` has their definition).
 
     least : tokens of the shortest passage.
     max_documents : what is in more documents, or in twice as many places, is extended together.

@@ -13,10 +13,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.arrays import IN_MEMORY, Arrays
+from lshdup.base.frozen import dataclass
+from lshdup.base.parallel import Progress, no_progress
+from lshdup.base.ragged import RaggedSets, SetSource, distinct
 from lshdup.collection.collect import collect
 from lshdup.collection.collection import Collection
-from lshdup.documents.finding import find_documents
-from lshdup.documents.preference import Preference
+from lshdup.compare import similarity
+from lshdup.compare.copies import ExpandedPairs, expand_pairs
+from lshdup.compare.pairs import Columns, Pairs, gather_pairs
+from lshdup.compare.results import ClustersFound, Index, Neighbours, PairsFound, StoredPairs
 from lshdup.lsh import band_plan, band_table, candidates
 from lshdup.lsh.buckets import NO_BUCKETS, Buckets
 from lshdup.lsh.candidates import (
@@ -26,19 +32,13 @@ from lshdup.lsh.candidates import (
     find_exact_duplicates,
 )
 from lshdup.lsh.signatures import estimate
-from lshdup.matching import similarity
-from lshdup.matching.copies import ExpandedPairs, expand_pairs
-from lshdup.matching.pairs import Columns, Pairs, gather_pairs
-from lshdup.matching.results import ClustersFound, Index, Neighbours, PairsFound, StoredPairs
 from lshdup.params import BandParams, ClusterParams, PairParams, Params
-from lshdup.utils.arrays import IN_MEMORY, Arrays
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.parallel import Progress, no_progress
-from lshdup.utils.ragged import RaggedSets, SetSource, distinct
+from lshdup.sources.finding import find_documents
+from lshdup.sources.preference import Preference
 
 if TYPE_CHECKING:
-    from lshdup.matching.centres import Comparisons
-    from lshdup.matching.checkpoint import StageCheckpoint
+    from lshdup.compare.centres import Comparisons
+    from lshdup.compare.checkpoint import StageCheckpoint
 
 #: Bytes of shingle sets that may be kept in memory: all of them.
 EVERY_SET = 1 << 62
@@ -243,7 +243,7 @@ def find_pairs_exactly(
 
     measure : one of MEASURES. Pairs of containment are ordered, with scores of both measures.
     """
-    from lshdup.matching.measures import join_sets  # Imported here to keep `query` fast.
+    from lshdup.compare.measures import join_sets  # Imported here to keep `query` fast.
 
     progress("candidates", 0, 0)
     pairs = join_sets(
@@ -294,7 +294,7 @@ def find_clusters(
     checkpoint : keeps the groups that are found, and has those of an interrupted run.
 
     """
-    from lshdup.matching import centres, clusters, leaders  # Imported here to keep `query` fast.
+    from lshdup.compare import centres, clusters, leaders  # Imported here to keep `query` fast.
 
     progress("groups", 0, 0)
     sizes, order = collection.sizes, preference.order

@@ -4,8 +4,8 @@ import enum
 import errno
 from typing import NamedTuple
 
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.messages import count_of
+from lshdup.base.frozen import dataclass
+from lshdup.base.messages import count_of
 
 
 class Reason(enum.StrEnum):

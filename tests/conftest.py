@@ -233,8 +233,8 @@ def killed_behind_a_journal(*arguments, batch, parts):
     journal, and kill it there.
     """
     script = f"""
-import os, signal, lshdup.documents.reading, lshdup.store.journal
-lshdup.documents.reading.BATCH_DOCUMENTS, lshdup.store.journal.PATIENCE = {batch}, 0.0
+import os, signal, lshdup.sources.reading, lshdup.store.journal
+lshdup.sources.reading.BATCH_DOCUMENTS, lshdup.store.journal.PATIENCE = {batch}, 0.0
 add, left = lshdup.store.journal.Journal.add, [{parts}]
 def killing(self, part):
     add(self, part)

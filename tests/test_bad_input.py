@@ -20,11 +20,9 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
+from lshdup.base.messages import printable
 from lshdup.collection import batches
 from lshdup.collection.collect import collect
-from lshdup.documents import files
-from lshdup.documents.finding import find_documents
-from lshdup.documents.reading import TextBatch, read_batch
 from lshdup.errors import InputError
 from lshdup.params import DocumentParams, ShingleParams
 from lshdup.shingling import normalization
@@ -32,9 +30,11 @@ from lshdup.shingling.inspection import list_tokens
 from lshdup.shingling.normalization import normal_form
 from lshdup.shingling.shingler import Shingler
 from lshdup.skipped import Reason
+from lshdup.sources import files
+from lshdup.sources.finding import find_documents
+from lshdup.sources.reading import TextBatch, read_batch
 from lshdup.text import html
 from lshdup.text.decoding import decode
-from lshdup.utils.messages import printable
 from tests import reference
 from tests.conftest import ROOT
 from tests.running import clean_environment

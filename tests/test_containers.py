@@ -12,9 +12,9 @@ import zipfile
 
 import pytest
 
-from lshdup.documents.record_files import RecordFiles
+from lshdup.sources.record_files import RecordFiles
 from tests.conftest import ZSTD, require
-from tests.documents.test_records import answer, here
+from tests.sources.test_records import answer, here
 
 __all__ = ["here"]  # a fixture
 

@@ -12,15 +12,15 @@ import sys
 import numpy as np
 import pytest
 
-from lshdup.documents.reading import TextBatch
+from lshdup.base.forms import Form
+from lshdup.base.ragged import RaggedSets, StringTable
+from lshdup.compare.clusters import choose_representatives
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.kernels import text as text_kernels
-from lshdup.matching.clusters import choose_representatives
 from lshdup.params import BandParams, ShingleParams, SketchParams
+from lshdup.sources.reading import TextBatch
 from lshdup.store import npz
 from lshdup.text.decoding import decode
-from lshdup.utils.forms import Form
-from lshdup.utils.ragged import RaggedSets, StringTable
 from tests.conftest import ROOT, part, require
 from tests.fuzz import guided
 from tests.fuzz.artifacts import COMMANDS, archive_of, make_folder, members_of, npy, npy_with
@@ -131,7 +131,7 @@ def test_text_that_outgrows_its_room_by_a_hair():
     """
     text = "\u0149\u0149" + "\u0390" * 130 + "aaaa\u0905"
     script = (
-        "import numpy as np\nfrom lshdup.documents.reading import TextBatch\nfrom "
+        "import numpy as np\nfrom lshdup.sources.reading import TextBatch\nfrom "
         "lshdup.params import ShingleParams\n"
         "from lshdup.shingling.shingler import Shingler\nfrom tests.fuzz.fences import run_fenced\n"
         f"batch = TextBatch.of([0], [{text.encode()!r}])\n"

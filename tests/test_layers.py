@@ -14,11 +14,11 @@ from tests.conftest import ROOT
 #: circles are forbidden.
 LAYERS = """
 choices errors kernels version
-utils
+base
 params skipped
-documents lsh text
-matching shingling
-collection report spark
+lsh sources text
+compare shingling
+collection spark views
 pipeline store
 api evaluation workspace
 cli
@@ -175,25 +175,25 @@ def test_private_names_stay_in_their_modules(package):
         ("from lshdup.text import names", True, False),  # of the same line
         ("from lshdup import absent", True, False),
         ("from lshdup.errors import InputError", False, False),
-        ("from lshdup.documents.reading import _private", False, True),
+        ("from lshdup.sources.reading import _private", False, True),
         ("from lshdup.errors import InputError as _mine", False, False),
         ("from lshdup import errors\nerrors._private", False, True),
         ("import numpy._core", False, False),
     ],
 )
 def test_wrong_imports_are_found(tmp_path, statement, upwards, private):
-    for module in ("documents/a", "documents/reading", "text/names", "store/npz", "errors"):
+    for module in ("sources/a", "sources/reading", "text/names", "store/npz", "errors"):
         path = tmp_path / f"{module}.py"
         path.parent.mkdir(exist_ok=True)
         (path.parent / "__init__.py").touch()
         path.touch()
-    (tmp_path / "documents/a.py").write_text(statement)
+    (tmp_path / "sources/a.py").write_text(statement)
     made = Package(tmp_path)
     assert bool(made.upwards()) == upwards
     assert bool(made.private_imports()) == private
     assert made.circle() == []
-    (tmp_path / "errors.py").write_text("import lshdup.documents.a")
-    (tmp_path / "documents/a.py").write_text("from lshdup.errors import InputError")
+    (tmp_path / "errors.py").write_text("import lshdup.sources.a")
+    (tmp_path / "sources/a.py").write_text("from lshdup.errors import InputError")
     assert Package(tmp_path).circle()
 
 

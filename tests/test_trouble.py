@@ -12,30 +12,30 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lshdup.base import mailbox, system
+from lshdup.base.ragged import StringTable
+from lshdup.base.scratch import NoRoomError
 from lshdup.cli.main import lshdup
-from lshdup.documents import finding
-from lshdup.documents.document_list import DocumentList
-from lshdup.documents.finding import find_documents
-from lshdup.documents.id_lists import list_lines
-from lshdup.documents.locations import Locations
-from lshdup.documents.readers import wiki
-from lshdup.documents.record_files import RecordFiles
-from lshdup.documents.records import RecordError
-from lshdup.documents.rewriting import rewrite
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import DocumentParams, FormatLimits
 from lshdup.skipped import Reason
+from lshdup.sources import finding
+from lshdup.sources.document_list import DocumentList
+from lshdup.sources.finding import find_documents
+from lshdup.sources.id_lists import list_lines
+from lshdup.sources.locations import Locations
+from lshdup.sources.readers import wiki
+from lshdup.sources.record_files import RecordFiles
+from lshdup.sources.records import RecordError
+from lshdup.sources.rewriting import rewrite
 from lshdup.store.members import DAMAGED, damage_explained
 from lshdup.store.store import Store
 from lshdup.text import office_processes
-from lshdup.utils import mailbox, system
-from lshdup.utils.ragged import StringTable
-from lshdup.utils.scratch import NoRoomError
 from lshdup.workspace import filter_request, from_documents
 from lshdup.workspace.from_store import load_sets
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
-from tests.documents.test_archives import listed, reasons
+from tests.sources.test_archives import listed, reasons
 
 TEXT = "some words that are the same in each of these three documents, but for number"
 GONE = OSError(errno.EIO, "Input/output error")

@@ -17,14 +17,14 @@ from benchmarks.corpora import text_of
 from benchmarks.measure import Run, interleaved, seconds, timed
 from benchmarks.sections.bench import Bench, installed
 from benchmarks.tables import Table
-from lshdup.documents.finding import find_documents
-from lshdup.documents.reading import batches, read_batch
+from lshdup.base.ragged import RaggedSets
+from lshdup.compare import pairs, similarity
 from lshdup.lsh import band_plan, band_table, candidates
 from lshdup.lsh.signatures import Sketcher
-from lshdup.matching import pairs, similarity
 from lshdup.params import BandParams, DocumentParams, ShingleParams, SketchParams
 from lshdup.shingling.shingler import Shingler
-from lshdup.utils.ragged import RaggedSets
+from lshdup.sources.finding import find_documents
+from lshdup.sources.reading import batches, read_batch
 
 AIMS = {"shingle": "700 MB/s", "sketch": "6 µs"}
 SETS = 256

@@ -5,7 +5,7 @@ Within a version of lshdup's output, columns keep their names, types and places;
 
 from dataclasses import replace
 
-from lshdup.utils.frozen import dataclass
+from lshdup.base.frozen import dataclass
 
 
 @dataclass(frozen=True)

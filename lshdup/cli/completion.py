@@ -9,7 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
-    from lshdup.documents.document_list import DocumentList
+    from lshdup.sources.document_list import DocumentList
 
 #: More candidates than this help nobody to choose one.
 MOST_CANDIDATES = 300

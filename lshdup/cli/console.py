@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
+from lshdup.base.messages import count_of, printable
 from lshdup.errors import LshdupError
-from lshdup.utils.messages import count_of, printable
 
 if TYPE_CHECKING:
     from tqdm import tqdm

@@ -2,23 +2,23 @@
 
 from typing import TYPE_CHECKING, Any
 
+from lshdup.base.frozen import dataclass
+from lshdup.base.messages import chance, count_of
 from lshdup.cli.console import Console
 from lshdup.cli.findings import say_buckets, say_index, say_pairs
 from lshdup.cli.messages import say_collection
 from lshdup.cli.session import Session
 from lshdup.params import FEW_TOKENS, BandParams, PairParams
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.messages import chance, count_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from lshdup.collection.collection import Collection
+    from lshdup.compare.copies import ExpandedPairs
+    from lshdup.compare.pairs import Pairs
     from lshdup.lsh.band_plan import BandPlan
     from lshdup.lsh.sample_plan import SamplePlan
-    from lshdup.matching.copies import ExpandedPairs
-    from lshdup.matching.pairs import Pairs
     from lshdup.workspace.containment.joining import JoinPlan
 
 
@@ -46,8 +46,8 @@ class PairsListed:
 
 def find_pairs(session: Session, options: dict[str, Any]) -> PairsListed:
     """Find the pairs that the options of `pairs` request, and say on stderr what was done."""
+    from lshdup.compare.results import NO_PAIRS_FOUND
     from lshdup.lsh.candidates import find_exact_duplicates
-    from lshdup.matching.results import NO_PAIRS_FOUND
     from lshdup.pipeline import expand_copies, find_pairs_exactly
     from lshdup.workspace.containment.joining import plan_join
 

@@ -4,21 +4,21 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lshdup import choices
+from lshdup.base.messages import chance, count_of, join_names, printable
 from lshdup.cli.console import Console
 from lshdup.cli.messages import say_collection
 from lshdup.params import ClusterParams
-from lshdup.utils.messages import chance, count_of, join_names, printable
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from lshdup.cli.session import Session
-    from lshdup.documents.document_list import DocumentList
     from lshdup.lsh.band_plan import BandPlan
     from lshdup.lsh.band_table import BandTable
     from lshdup.lsh.buckets import Buckets
     from lshdup.params import BandParams
+    from lshdup.sources.document_list import DocumentList
     from lshdup.workspace.index import IndexedCollection
 
 #: The threshold of the histogram that is suggested where there is no pair.
@@ -149,7 +149,7 @@ def describe_rule(rule: ClusterParams, documents: "DocumentList") -> str:
     """Return which document of a group is kept."""
     import numpy as np
 
-    from lshdup.documents.preference import default_keep
+    from lshdup.sources.preference import default_keep
 
     keep = rule.keep or default_keep(documents)
     parts = [choices.KEEP[keep]]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from lshdup.base.messages import quote_command
 from lshdup.cli.conflicts import is_typed
 from lshdup.cli.short_help import OPTION_CELLS, short_help_option
 from lshdup.errors import RERUN, LshdupError, ParameterError
-from lshdup.utils.messages import quote_command
 
 if TYPE_CHECKING:
     from click.types import OptionHelpExtra

@@ -3,9 +3,9 @@
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from lshdup.base.messages import chance, count_of, join_names, printable
 from lshdup.cli.console import Console
 from lshdup.skipped import Reason
-from lshdup.utils.messages import chance, count_of, join_names, printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +35,7 @@ def say_collection(
     unit : what the sizes of the collection count.
     whole : say what was made of the documents too, as -v does.
     """
-    from lshdup.documents.arguments import describe_docs
+    from lshdup.sources.arguments import describe_docs
 
     console, n = session.console, len(collection.documents)
     whole = whole or console.is_verbose
@@ -91,7 +91,7 @@ def say_skipped(console: Console, counts: Counter[str], side: str = "") -> None:
 
 def _last_run(collection: "Collection") -> str:
     """Return how many documents the last run had, where, and the options that define their sets."""
-    from lshdup.documents.arguments import describe_docs
+    from lshdup.sources.arguments import describe_docs
     from lshdup.workspace.request import list_definition
 
     where = describe_docs(collection.documents.typed_docs())
@@ -206,10 +206,10 @@ def describe_forms(forms: "Mapping[int, int]", members: int) -> str:
     """Return how many documents were read as HTML or office documents, or from archives, behind a
     comma; "" if none were, or if all are pages named so.
 
-    forms : number of documents by `utils.forms.Form`.
+    forms : number of documents by `base.forms.Form`.
     members : number of documents that are members of archives.
     """
-    from lshdup.utils.forms import Form
+    from lshdup.base.forms import Form
 
     named = forms.get(Form.NAMED_PAGE, 0)
     pages = 0 if named == sum(forms.values()) else forms.get(Form.PAGE, 0) + named
@@ -227,7 +227,7 @@ def say_forms(console: Console, forms: "Mapping[int, int]", shingle: "ShinglePar
 
     forms : of `describe_forms`.
     """
-    from lshdup.utils.forms import Form
+    from lshdup.base.forms import Form
 
     what = "all headers and the body" if shingle.mail_headers else "subject and body"
     visible = "; --markup visible compares what a reader sees" if shingle.markup == "auto" else ""

@@ -8,12 +8,12 @@ from typing import Any
 import click
 
 from lshdup import choices, params
+from lshdup.base.memory import LEAST_LIMIT
 from lshdup.cli.columns import describe
 from lshdup.cli.help import F, plain_option
 from lshdup.cli.output.target import ANNOTATIONS, FORMATS
 from lshdup.cli.types import Level, Lines, Listed, OutputPath, Pattern, Share, Size
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
-from lshdup.utils.memory import LEAST_LIMIT
 
 _SHINGLE, _SKETCH, _BANDS = ShingleParams(), SketchParams(), BandParams()
 _PAIRS, _CLUSTERS, _FORMATS = PairParams(), ClusterParams(), params.DEFAULT_FORMATS

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lshdup.base.json_cells import Cell
+from lshdup.base.system import is_stdout
 from lshdup.cli.conflicts import is_typed
 from lshdup.cli.console import Console
 from lshdup.cli.output.target import (
@@ -18,14 +20,12 @@ from lshdup.cli.output.target import (
     format_of,
 )
 from lshdup.errors import ParameterError
-from lshdup.utils.json_cells import Cell
-from lshdup.utils.system import is_stdout
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.matching.sameness import Prints
+    from lshdup.compare.sameness import Prints
 
 
 def make_target(options: dict[str, Any]) -> Target:
@@ -127,7 +127,7 @@ class DocumentNames:
         """Return the names of documents as an array of bytes objects."""
         import numpy as np
 
-        from lshdup.utils.ragged import distinct
+        from lshdup.base.ragged import distinct
 
         if not len(self._known):
             every = distinct(documents)[0].astype(np.int64)
@@ -163,7 +163,7 @@ def containments(sizes: "NDArray[np.int64]") -> Cells:
 
 def relations_of(sizes: "NDArray[np.int64]") -> Cells:
     """Return the function that makes the column of which document of a pair is inside the other."""
-    from lshdup.matching.measures import relations
+    from lshdup.compare.measures import relations
 
     return lambda left, right, *_: [list(relations(sizes[left], sizes[right]))]
 

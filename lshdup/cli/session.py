@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup import params
+from lshdup.base.frozen import dataclass
+from lshdup.base.messages import printable
+from lshdup.base.system import is_waiting_pipe, with_slashes
 from lshdup.cli.conflicts import is_set, refuse, refuse_without_documents, refuse_without_store
 from lshdup.cli.console import Console
 from lshdup.cli.output.files import Outputs
@@ -27,14 +30,11 @@ from lshdup.params import (
     ShingleParams,
     SketchParams,
 )
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.messages import printable
-from lshdup.utils.system import is_waiting_pipe, with_slashes
 from lshdup.workspace.request import Request, merge_params
 
 if TYPE_CHECKING:
     from lshdup.collection.collection import Collection
-    from lshdup.documents.document_list import DocumentList
+    from lshdup.sources.document_list import DocumentList
     from lshdup.store.store import Store
     from lshdup.workspace.workspace import Workspace
 
@@ -87,10 +87,10 @@ def open_session(
         explicit, documents, files = read_parameters(ctx, options, console)
         outputs = Outputs.of(ctx)
 
+        from lshdup.base.memory import default_limit
+        from lshdup.base.parallel import count_processors
         from lshdup.kernels.jit import expect, notify_of_waits
         from lshdup.store.store import nearest_store, refuse_link
-        from lshdup.utils.memory import default_limit
-        from lshdup.utils.parallel import count_processors
         from lshdup.workspace.workspace import Workspace
 
         resume_collecting()

@@ -5,9 +5,9 @@ import re
 
 import click
 
+from lshdup.base.messages import did_you_mean, quote_command, quoted
 from lshdup.cli.commands import COMMANDS
 from lshdup.errors import ParameterError
-from lshdup.utils.messages import did_you_mean, quote_command, quoted
 
 #: Names that other programs have for commands.
 _OTHER_COMMANDS = {

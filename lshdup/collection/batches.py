@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.arrays import Arrays
+from lshdup.base.ragged import RaggedSets
+from lshdup.base.system import trim_memory
 from lshdup.collection.collection import WHOLE, Columns, set_columns
-from lshdup.documents.document_list import DocumentList
-from lshdup.documents.files import LARGE, Buffer
-from lshdup.documents.reading import BATCH_BYTES, batches, read_batch
 from lshdup.lsh.signatures import Sketcher
 from lshdup.params import ShingleParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import ShingleBatch, Shingler
 from lshdup.skipped import Reason
-from lshdup.utils.arrays import Arrays
-from lshdup.utils.ragged import RaggedSets
-from lshdup.utils.system import trim_memory
+from lshdup.sources.document_list import DocumentList
+from lshdup.sources.files import LARGE, Buffer
+from lshdup.sources.reading import BATCH_BYTES, batches, read_batch
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor

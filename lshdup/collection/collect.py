@@ -10,6 +10,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.arrays import IN_MEMORY, Arrays, is_counting, slices_of
+from lshdup.base.forms import Form
+from lshdup.base.frozen import dataclass
+from lshdup.base.parallel import Progress, no_progress
+from lshdup.base.ragged import RaggedSets, StringTable
+from lshdup.base.scratch import Spool
 from lshdup.collection.batches import FinishedBatch, Workers, process_batches
 from lshdup.collection.collection import (
     COLUMNS,
@@ -22,21 +28,15 @@ from lshdup.collection.collection import (
 )
 from lshdup.collection.sequence_keeper import SequenceKeeper
 from lshdup.collection.set_keeper import SetKeeper, SetsAgain
-from lshdup.documents.document_list import DocumentList
-from lshdup.documents.expansion import expand_records
-from lshdup.documents.records import Kind
+from lshdup.compare.pairs import contains
 from lshdup.lsh.signatures import Sketcher, make_signatures
-from lshdup.matching.pairs import contains
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import NO_SETS, ShingleBatch
 from lshdup.skipped import Reason, Skipped, SkippedFile
-from lshdup.utils.arrays import IN_MEMORY, Arrays, is_counting, slices_of
-from lshdup.utils.forms import Form
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.parallel import Progress, no_progress
-from lshdup.utils.ragged import RaggedSets, StringTable
-from lshdup.utils.scratch import Spool
+from lshdup.sources.document_list import DocumentList
+from lshdup.sources.expansion import expand_records
+from lshdup.sources.records import Kind
 
 #: Called on any thread with sets, in no order of elements, and their fingerprints, which are valid
 #: until it returns.

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.document_list import DocumentList
-from lshdup.matching.sameness import Prints
+from lshdup.base.arrays import IN_MEMORY, Arrays, slices_of
+from lshdup.base.forms import Form
+from lshdup.base.frozen import dataclass
+from lshdup.base.ragged import RaggedSets, StringTable
+from lshdup.compare.sameness import Prints
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import fingerprint_sets
 from lshdup.skipped import Reason, Skipped, SkippedFile
-from lshdup.utils.arrays import IN_MEMORY, Arrays, slices_of
-from lshdup.utils.forms import Form
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.ragged import RaggedSets, StringTable
+from lshdup.sources.document_list import DocumentList
 
 _NO_DOCUMENTS = np.zeros(0, np.int64)
 _NO_STRINGS = StringTable.from_strings([])
@@ -27,7 +27,7 @@ _NO_STRINGS = StringTable.from_strings([])
 #: Arrays of shape (n,) by name: what is known of each of n documents.
 Columns = dict[str, NDArray[Any]]
 
-#: The columns of a collection and their types: what each document was read as (`utils.forms.Form`);
+#: The columns of a collection and their types: what each document was read as (`base.forms.Form`);
 #: fingerprints of the bytes and of the sequence of tokens (0 without tokens); size and fingerprint
 #: of the shingle set, and of the set before a filter.
 COLUMNS = {
@@ -132,7 +132,7 @@ class Collection:
         return [each for each in self.list_skipped() if each.record is not None]
 
     def count_forms(self) -> dict[int, int]:
-        """Return how many documents were read as what (`utils.forms.Form`)."""
+        """Return how many documents were read as what (`base.forms.Form`)."""
         forms: NDArray[np.uint8] = self.columns.get("forms", np.zeros(0, np.uint8))
         counts = np.zeros(len(Form), np.int64)
         for some in slices_of(len(forms)):

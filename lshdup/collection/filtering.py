@@ -5,6 +5,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.arrays import IN_MEMORY, Arrays
+from lshdup.base.frozen import dataclass
+from lshdup.base.ragged import RaggedSets
 from lshdup.collection.collection import WHOLE, Collection, Columns, Unfiltered, set_columns
 from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
 from lshdup.lsh.signatures import Sketcher
@@ -17,9 +20,6 @@ from lshdup.shingling.shingle_filter import (
     fingerprint,
 )
 from lshdup.shingling.shingler import NO_SETS
-from lshdup.utils.arrays import IN_MEMORY, Arrays
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.ragged import RaggedSets
 
 #: Sets that a thread filters together.
 _PIECE = 4096

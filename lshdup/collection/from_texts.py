@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from lshdup.base.ragged import StringTable
 from lshdup.collection.collection import Collection, set_columns
-from lshdup.documents.document_list import DocumentList
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams
 from lshdup.shingling.shingler import Shingler
+from lshdup.sources.document_list import DocumentList
 from lshdup.text.decoding import decode_record
-from lshdup.utils.ragged import StringTable
 
 
 def collect_texts(

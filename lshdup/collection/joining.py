@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.arrays import Arrays
+from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.collection.collection import Collection, ReadingNotes, Unfiltered
-from lshdup.documents.locations import Locations
-from lshdup.utils.arrays import Arrays
-from lshdup.utils.ragged import RaggedSets, StringTable
+from lshdup.sources.locations import Locations
 
 
 def join_collections(parts: list[Collection], arrays: Arrays) -> Collection:

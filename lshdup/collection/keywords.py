@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, TypedDict, get_type_hints
 
+from lshdup.base.messages import did_you_mean
+from lshdup.base.parallel import count_processors
 from lshdup.errors import LshdupError, ParameterError
 from lshdup.params import DocumentParams, Params, ShingleParams, SketchParams
-from lshdup.utils.messages import did_you_mean
-from lshdup.utils.parallel import count_processors
 
 
 class Options(TypedDict, total=False):

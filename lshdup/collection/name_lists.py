@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
-from lshdup.documents.document_list import DocumentList, find_in_lists
-from lshdup.documents.records import by_number
+from lshdup.sources.document_list import DocumentList, find_in_lists
+from lshdup.sources.records import by_number
 
 #: Names that are made at a time: few enough that they stay in a processor's cache.
 _PIECE = 1 << 13

@@ -7,13 +7,13 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.arrays import Arrays, GrowingArray, slices_of
+from lshdup.base.frozen import dataclass
+from lshdup.base.ragged import RaggedSets, offsets_of
+from lshdup.base.scratch import Spool
 from lshdup.lsh.winnowing import Anchors, AnchorSpool, select
 from lshdup.params import PassageParams
 from lshdup.shingling.shingler import ShingleBatch
-from lshdup.utils.arrays import Arrays, GrowingArray, slices_of
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.ragged import RaggedSets, offsets_of
-from lshdup.utils.scratch import Spool
 
 _I64 = NDArray[np.int64]
 

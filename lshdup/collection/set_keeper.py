@@ -5,11 +5,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.arrays import Arrays, GrowingArray, is_counting, slices_of
+from lshdup.base.ragged import RaggedSets, StringTable
+from lshdup.base.scratch import Spool
 from lshdup.shingling.shingler import NO_SETS, ShingleBatch
 from lshdup.text.file_types import OFFICE_ENDINGS
-from lshdup.utils.arrays import Arrays, GrowingArray, is_counting, slices_of
-from lshdup.utils.ragged import RaggedSets, StringTable
-from lshdup.utils.scratch import Spool
 
 #: Stored sets that are copied to a spool at a time.
 _SETS_AT_ONCE = 4096

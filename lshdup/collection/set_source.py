@@ -5,19 +5,19 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.arrays import IN_MEMORY, Arrays, rows_of
+from lshdup.base.parallel import Progress, no_progress
+from lshdup.base.ragged import RaggedSets, SetSource, offsets_of
+from lshdup.base.system import trim_memory
 from lshdup.collection.batches import Workers, process_batches
 from lshdup.collection.collection import Collection
-from lshdup.documents.reading import runs
+from lshdup.compare.similarity import BLOCK_BYTES
 from lshdup.errors import RERUN, ArtifactError
-from lshdup.matching.similarity import BLOCK_BYTES
 from lshdup.params import LONGEST
 from lshdup.shingling.hashing import shingle_hash
 from lshdup.shingling.shingler import NO_SETS, ShingleBatch
 from lshdup.skipped import Reason, Skipped
-from lshdup.utils.arrays import IN_MEMORY, Arrays, rows_of
-from lshdup.utils.parallel import Progress, no_progress
-from lshdup.utils.ragged import RaggedSets, SetSource, offsets_of
-from lshdup.utils.system import trim_memory
+from lshdup.sources.reading import runs
 
 #: Bytes of sets that are read at a time, of those that are read once.
 _BYTES_AT_ONCE = 24 << 20

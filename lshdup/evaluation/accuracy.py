@@ -12,13 +12,13 @@ from statistics import stdev
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.messages import significant
+from lshdup.compare.pairs import Pairs
+from lshdup.compare.similarity import all_pairs, jaccard
 from lshdup.evaluation.experiment import Experiment, list_pairs
 from lshdup.lsh.band_plan import BandPlan, collision_probabilities, half_point_estimate
 from lshdup.lsh.band_table import band_keys
 from lshdup.lsh.signatures import chances_off, estimate
-from lshdup.matching.pairs import Pairs
-from lshdup.matching.similarity import all_pairs, jaccard
-from lshdup.utils.messages import significant
 
 #: Allowance for rounding: an error that is epsilon plus less than this does not exceed epsilon.
 TIE = 1e-9

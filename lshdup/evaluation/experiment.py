@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.parallel import Progress, no_progress
+from lshdup.base.ragged import RaggedSets, ranges
 from lshdup.lsh.signatures import make_signatures
 from lshdup.params import SketchParams
-from lshdup.utils.parallel import Progress, no_progress
-from lshdup.utils.ragged import RaggedSets, ranges
 
 
 @dataclass(frozen=True)

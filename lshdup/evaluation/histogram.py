@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.compare import clusters
+from lshdup.compare.copies import ExpandedPairs
+from lshdup.compare.pairs import Columns, Pairs
 from lshdup.lsh.candidates import documents_to_compare
-from lshdup.matching import clusters
-from lshdup.matching.copies import ExpandedPairs
-from lshdup.matching.pairs import Columns, Pairs
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.atomic import check_writable, replace_file
+from lshdup.base.messages import count_of
 from lshdup.errors import ParameterError
 from lshdup.evaluation.accuracy import Accuracy, BandAccuracy
 from lshdup.evaluation.timing import Timing
 from lshdup.lsh.band_plan import collision_probability, half_point, half_point_estimate
-from lshdup.utils.atomic import check_writable, replace_file
-from lshdup.utils.messages import count_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.compare.measures import containment
+from lshdup.compare.pairs import Pairs
 from lshdup.evaluation.accuracy import recall_in_bins
 from lshdup.evaluation.experiment import Experiment
 from lshdup.lsh.sample_plan import SamplePlan
 from lshdup.lsh.samples import sample_sets
-from lshdup.matching.measures import containment
-from lshdup.matching.pairs import Pairs
 
 
 @dataclass(frozen=True)

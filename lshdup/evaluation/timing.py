@@ -7,9 +7,9 @@ from functools import partial
 
 import numpy as np
 
+from lshdup.compare.similarity import all_pairs
 from lshdup.evaluation.experiment import Experiment, list_pairs
 from lshdup.lsh.signatures import estimate
-from lshdup.matching.similarity import all_pairs
 from lshdup.params import SketchParams
 
 EXACT, MATRIX, ESTIMATED = "exact, all pairs", "signature matrix", "estimated, all pairs"

@@ -1,4 +1,4 @@
-"""Copies of runs of values. Reference: RaggedSets, in tests/matching/test_similarity.py."""
+"""Copies of runs of values. Reference: RaggedSets, in tests/compare/test_similarity.py."""
 
 from typing import TypeVar
 

@@ -1,6 +1,6 @@
 """Alignment of two sequences of tokens, and the heaviest chain of common passages.
 
-Reference in the tests: `lcs_score` and the trial of all chains, in tests/report/test_show.py.
+Reference in the tests: `lcs_score` and the trial of all chains, in tests/views/test_show.py.
 """
 
 import numpy as np

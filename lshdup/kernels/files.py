@@ -1,7 +1,7 @@
 """Sizes, times and bytes of many files, by calls of the C library without a Python object for each.
 
 A file that cannot be read as expected gets -1; the caller reads it again to find out why.
-Reference in the tests: `os.stat` and `open`, in tests/documents.
+Reference in the tests: `os.stat` and `open`, in tests/sources.
 """
 
 import numpy as np

@@ -3,7 +3,7 @@
 Documents are numbered by *position*: their place in the order of preference among the documents
 that share a bucket. A *leader* is a document that represents itself; a document belongs to the
 first leader that is similar enough. Reference in the tests: `obvious_groups` and
-`obvious_components` of tests/matching/test_clusters.py.
+`obvious_components` of tests/compare/test_clusters.py.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Union-find over documents: a forest of parents with the smallest document of a group at its root.
 
-Reference in the tests: `obvious_components` of tests/matching/test_clusters.py.
+Reference in the tests: `obvious_components` of tests/compare/test_clusters.py.
 """
 
 from lshdup.kernels.helpers import U32, inlined

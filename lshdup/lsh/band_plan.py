@@ -11,9 +11,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.frozen import dataclass
 from lshdup.errors import ParameterError
 from lshdup.params import MAX_PERMS, BandParams
-from lshdup.utils.frozen import dataclass
 
 
 def collision_probability(similarity: float, bands: int, rows: int) -> float:

@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.arrays import IN_MEMORY, Arrays
+from lshdup.base.parallel import run_in_parts
 from lshdup.kernels import banding as kernels
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.key_order import scratch_bytes, sort_by_key
-from lshdup.utils.arrays import IN_MEMORY, Arrays
-from lshdup.utils.parallel import run_in_parts
 
 
 class BandTable:

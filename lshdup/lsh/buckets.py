@@ -9,13 +9,13 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.arrays import IN_MEMORY, Arrays, rows_of, slices_of
+from lshdup.base.frozen import dataclass
+from lshdup.base.parallel import run_in_parts
+from lshdup.base.ragged import offsets_of
 from lshdup.kernels import banding as kernels
 from lshdup.kernels import union_find
 from lshdup.lsh.band_table import BandTable
-from lshdup.utils.arrays import IN_MEMORY, Arrays, rows_of, slices_of
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.parallel import run_in_parts
-from lshdup.utils.ragged import offsets_of
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Band table -> candidate pairs, each once; or the candidates of one signature.
 
 Exact duplicates share every bucket, so only one document of each shingle set is in the table:
-m duplicates would make m (m - 1) / 2 pairs. matching/copies.py expands the answer to all.
+m duplicates would make m (m - 1) / 2 pairs. compare/copies.py expands the answer to all.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.arrays import IN_MEMORY, Arrays, rows_of, slices_of
+from lshdup.base.ragged import distinct
 from lshdup.errors import ArtifactError
 from lshdup.kernels import banding as kernels
 from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.buckets import Buckets, Components, SharedBuckets
 from lshdup.lsh.key_order import scratch_bytes, sort_by_key
-from lshdup.utils.arrays import IN_MEMORY, Arrays, rows_of, slices_of
-from lshdup.utils.ragged import distinct
 
 #: (left, right) of pairs of documents: uint32 arrays of equal length.
 PairArrays = tuple[NDArray[np.uint32], NDArray[np.uint32]]

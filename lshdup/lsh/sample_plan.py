@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.utils.frozen import dataclass
+from lshdup.base.frozen import dataclass
 
 #: The law is evaluated up to samples of this size. The quantile of a larger one is at least in
 #: proportion.

@@ -6,9 +6,9 @@ sample_plan.py.
 
 import numpy as np
 
+from lshdup.base.arrays import IN_MEMORY, Arrays
+from lshdup.base.ragged import RaggedSets, offsets_of
 from lshdup.kernels import samples as kernels
-from lshdup.utils.arrays import IN_MEMORY, Arrays
-from lshdup.utils.ragged import RaggedSets, offsets_of
 
 #: Makes the hash another one than those of signatures with the same seed.
 _STREAM = 18

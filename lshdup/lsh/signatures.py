@@ -8,15 +8,15 @@ estimates J without bias; only for the scheme `linear` of R1 it is biased.
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.arrays import IN_MEMORY, Arrays
+from lshdup.base.frozen import dataclass
+from lshdup.base.parallel import run_in_parts
+from lshdup.base.ragged import RaggedSets
 from lshdup.choices import STORED_SCHEMES
 from lshdup.errors import ParameterError
 from lshdup.kernels import sketch as kernels
 from lshdup.kernels import statistics
 from lshdup.params import SketchParams
-from lshdup.utils.arrays import IN_MEMORY, Arrays
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.parallel import run_in_parts
-from lshdup.utils.ragged import RaggedSets
 
 #: Sets that a thread sketches together.
 _PIECE = 4096

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.messages import join_names
 from lshdup.errors import ParameterError
 from lshdup.lsh import band_plan, band_table, candidates
-from lshdup.utils.messages import join_names
 
 
 def row_of(rows: Mapping[str, int], doc: str | int) -> int:

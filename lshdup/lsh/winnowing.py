@@ -7,11 +7,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.frozen import dataclass
+from lshdup.base.ragged import RaggedSets
+from lshdup.base.scratch import Spool, release_pages
 from lshdup.kernels.passages.anchors import keep_marked, mark_hashes, select_anchors
 from lshdup.params import PassageParams
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.ragged import RaggedSets
-from lshdup.utils.scratch import Spool, release_pages
 
 #: With a gap, a run of so many tokens has an anchor: nine of ten words, if every tenth is changed.
 SHORTEST_RUN = 9

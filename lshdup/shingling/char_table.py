@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.frozen import dataclass
 from lshdup.kernels import blocks as b
 from lshdup.kernels import text as k
-from lshdup.utils.frozen import dataclass
 
 #: Blocks of scripts without spaces, in which each letter or number is a token of its own:
 #: Thai and Lao, Myanmar, Khmer, CJK radicals and ideographs, Hiragana, Katakana, extensions.

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from lshdup.base.frozen import dataclass
 from lshdup.errors import ParameterError
 from lshdup.kernels import shingles as kernels
 from lshdup.params import ShingleParams
-from lshdup.utils.frozen import dataclass
 
 
 @dataclass(frozen=True)

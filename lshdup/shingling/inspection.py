@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.reading import TextBatch
+from lshdup.base.frozen import dataclass
+from lshdup.base.parts import BLANK_LINE, split_parts
 from lshdup.kernels import shingles as kernels
 from lshdup.kernels import text as text_kernels
 from lshdup.kernels.helpers import mix64_array
@@ -19,8 +20,7 @@ from lshdup.shingling.normalization import align_normal_form, normal_form
 from lshdup.shingling.plain_texts import TOKEN_RULES
 from lshdup.shingling.scratch_arrays import ScratchArrays
 from lshdup.shingling.shingler import Shingler, too_long_error
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.parts import BLANK_LINE, split_parts
+from lshdup.sources.reading import TextBatch
 
 
 @dataclass(frozen=True)

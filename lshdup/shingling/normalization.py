@@ -13,6 +13,8 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.parts import split_borders
+from lshdup.base.ragged import offsets_of
 from lshdup.params import ShingleParams
 from lshdup.shingling.char_table import (
     IGNORABLE_RANGES,
@@ -21,8 +23,6 @@ from lshdup.shingling.char_table import (
     to_characters,
 )
 from lshdup.text.offsets import code_points, utf8_sizes
-from lshdup.utils.parts import split_borders
-from lshdup.utils.ragged import offsets_of
 
 #: Marks in a row that no language has (the Stream-Safe Text Format of UAX #15 allows 30), and the
 #: step at which a text is searched for them.
@@ -40,7 +40,7 @@ _ALWAYS_FITS = 64 << 20
 
 
 def normal_form(text: bytes, params: ShingleParams) -> bytes | None:
-    """Return the normal form of a text, with its borders (`utils.parts`); None if it is too long.
+    """Return the normal form of a text, with its borders (`base.parts`); None if it is too long.
 
     Too long is more than twice the length of a part and more than 64 MB.
 

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.reading import TextBatch
+from lshdup.base.forms import Form
 from lshdup.kernels import text as kernels
 from lshdup.params import FormatLimits, ShingleParams
 from lshdup.shingling.char_table import NO_TABLE, CharTable, char_table
+from lshdup.sources.reading import TextBatch
 from lshdup.text.decoding import (
     Text,
     decode,
@@ -20,7 +21,6 @@ from lshdup.text.decoding import (
     may_need_decoding,
 )
 from lshdup.text.recognition import bare_mail_file, mail_form
-from lshdup.utils.forms import Form
 
 #: The kernel's rule for each kind of tokens.
 TOKEN_RULES = {

@@ -3,13 +3,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.files import LARGE
-from lshdup.documents.reading import TextBatch
 from lshdup.kernels.passages.locating import locate_runs
 from lshdup.kernels.text import DONE
 from lshdup.params import ShingleParams
 from lshdup.shingling.plain_texts import TOKEN_RULES, are_in_blocks, find_table, inspect_texts
 from lshdup.shingling.scratch_arrays import ScratchArrays
+from lshdup.sources.files import LARGE
+from lshdup.sources.reading import TextBatch
 
 I64 = NDArray[np.int64]
 

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.arrays import IN_MEMORY, Arrays, slices_of
+from lshdup.base.frozen import dataclass
+from lshdup.base.parallel import run_parts
+from lshdup.base.ragged import RaggedSets, distinct
 from lshdup.kernels import shingle_filter as kernels
 from lshdup.kernels.joins import prefixes
 from lshdup.params import FilterParams
-from lshdup.utils.arrays import IN_MEMORY, Arrays, slices_of
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.parallel import run_parts
-from lshdup.utils.ragged import RaggedSets, distinct
 
 NO_SHINGLES = np.zeros(0, np.uint64)
 

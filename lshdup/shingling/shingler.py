@@ -7,8 +7,10 @@ from dataclasses import field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.files import LARGE
-from lshdup.documents.reading import TextBatch
+from lshdup.base.forms import Form
+from lshdup.base.frozen import dataclass
+from lshdup.base.mailbox import is_mailbox
+from lshdup.base.ragged import RaggedSets, ranges
 from lshdup.errors import InputError
 from lshdup.kernels import shingles as kernels
 from lshdup.kernels import text as text_kernels
@@ -26,10 +28,8 @@ from lshdup.shingling.plain_texts import (
 )
 from lshdup.shingling.scratch_arrays import ScratchArrays
 from lshdup.skipped import Reason
-from lshdup.utils.forms import Form
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.mailbox import is_mailbox
-from lshdup.utils.ragged import RaggedSets, ranges
+from lshdup.sources.files import LARGE
+from lshdup.sources.reading import TextBatch
 
 #: Decoded texts are shingled together up to so many bytes; a text of more bytes than the second
 #: number is shingled while no other thread shingles such a text.
@@ -57,7 +57,7 @@ class ShingleBatch:
         without tokens).
     skipped : number, reason and detail of each document that has no set.
     guesses : number and encoding of each document whose encoding was detected.
-    forms : uint8 array of shape (m,), what each was read as (`utils.forms.Form`).
+    forms : uint8 array of shape (m,), what each was read as (`base.forms.Form`).
     mailboxes : numbers of the files that hold many mails, and have no set.
     """
 

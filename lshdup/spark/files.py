@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lshdup.documents.document_list import typed_name
-from lshdup.documents.records import Kind, RecordFields, classify_file, split_fields
+from lshdup.base.json_cells import json_line
+from lshdup.base.messages import join_names
+from lshdup.base.parts import PART
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import LONGEST, DocumentParams
+from lshdup.sources.document_list import typed_name
+from lshdup.sources.records import Kind, RecordFields, classify_file, split_fields
 from lshdup.spark import functions as f
 from lshdup.spark.workers import DOCUMENTS, Batches, json_rows
-from lshdup.utils.json_cells import json_line
-from lshdup.utils.messages import join_names
-from lshdup.utils.parts import PART
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+from lshdup.base.messages import count_of
 from lshdup.errors import InputError, ParameterError
 from lshdup.lsh.band_plan import plan_bands
 from lshdup.params import DEFAULT_MAX_BYTES, BandParams, ShingleParams, SketchParams
@@ -18,7 +19,6 @@ from lshdup.spark import tiles as spark_tiles
 from lshdup.spark.files import as_documents, select_fields
 from lshdup.spark.tile_workers import NO_KEY
 from lshdup.spark.workers import SKETCHES, Recipe, sketch_rows
-from lshdup.utils.messages import count_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

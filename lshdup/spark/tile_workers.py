@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lshdup.base.arrow import batch_of, ragged
+from lshdup.base.ragged import RaggedSets
+from lshdup.compare import similarity
 from lshdup.errors import InputError
 from lshdup.kernels import tiles
-from lshdup.matching import similarity
 from lshdup.spark.workers import ARROW_BYTES, Batches, Recipe, shown_id
-from lshdup.utils.arrow import batch_of, ragged
-from lshdup.utils.ragged import RaggedSets
 
 #: Schemas, as Spark writes them. side : one of WITHIN, LEFT, RIGHT. before : keys of the bands
 #: before the bucket's band, eight little-endian bytes a key.

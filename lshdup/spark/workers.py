@@ -14,9 +14,7 @@ from urllib.parse import unquote_to_bytes
 import numpy as np
 import pyarrow as pa
 
-from lshdup.documents.readers.jsonlines import parse_record
-from lshdup.documents.reading import BATCH_BYTES, BATCH_DOCUMENTS, TextBatch, runs
-from lshdup.documents.records import RecordError, RecordFields
+from lshdup.base.arrow import as_binary, batch_of, content
 from lshdup.errors import InputError
 from lshdup.kernels.helpers import PADDING
 from lshdup.lsh.band_plan import BandPlan
@@ -25,7 +23,9 @@ from lshdup.lsh.signatures import Sketcher
 from lshdup.params import DEFAULT_MAX_BYTES, ShingleParams, SketchParams
 from lshdup.shingling.shingler import ShingleBatch, Shingler
 from lshdup.skipped import Reason
-from lshdup.utils.arrow import as_binary, batch_of, content
+from lshdup.sources.readers.jsonlines import parse_record
+from lshdup.sources.reading import BATCH_BYTES, BATCH_DOCUMENTS, TextBatch, runs
+from lshdup.sources.records import RecordError, RecordFields
 
 #: Arrow's record batches; pyarrow is installed only where Spark is.
 Batches = Iterator[Any]

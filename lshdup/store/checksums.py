@@ -12,8 +12,8 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.ragged import distinct, ranges
+from lshdup.base.frozen import dataclass
+from lshdup.base.ragged import distinct, ranges
 
 #: Bytes that share a checksum: few to verify for one row, and so many that checksums stay small.
 BLOCK = 16 << 10

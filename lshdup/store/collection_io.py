@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.collection.collection import COLUMNS, WHOLE, Collection, ReadingNotes, Unfiltered
-from lshdup.documents.document_list import DocumentList
-from lshdup.documents.locations import Locations
-from lshdup.documents.record_files import RecordFiles
-from lshdup.documents.records import Kind, RecordFields
 from lshdup.params import FilterParams, ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter, fingerprint
 from lshdup.skipped import Reason, RecordLocation, Skipped, SkippedFile
+from lshdup.sources.document_list import DocumentList
+from lshdup.sources.locations import Locations
+from lshdup.sources.record_files import RecordFiles
+from lshdup.sources.records import Kind, RecordFields
 from lshdup.store.members import (
     Member,
     check_arrays,
@@ -27,7 +28,6 @@ from lshdup.store.members import (
     table_of,
 )
 from lshdup.store.npz import Array, Artifact
-from lshdup.utils.ragged import RaggedSets, StringTable
 
 # What the use of the arrays needs. Arrays that are there together are declared together.
 

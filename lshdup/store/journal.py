@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.arrays import IN_MEMORY, Arrays
+from lshdup.base.atomic import JOURNAL, Folder, note_kept
 from lshdup.collection.collection import Collection
 from lshdup.collection.joining import join_collections
-from lshdup.documents.records import RecordFields
 from lshdup.errors import ArtifactError
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
+from lshdup.sources.records import RecordFields
 from lshdup.store.collection_io import collection_arrays, filter_arrays, read_collection
 from lshdup.store.members import DAMAGED, Member, check_arrays
 from lshdup.store.npz import Array, Artifact, full_header, read, write
 from lshdup.store.store import Store
-from lshdup.utils.arrays import IN_MEMORY, Arrays
-from lshdup.utils.atomic import JOURNAL, Folder, note_kept
 
 #: Seconds after which a run is long: the batches finished by then are written, and all later ones.
 PATIENCE = 10.0

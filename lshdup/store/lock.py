@@ -6,10 +6,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from lshdup.base.atomic import Folder
+from lshdup.base.system import hold, pread, pwrite
 from lshdup.errors import ArtifactError
 from lshdup.store.npz import cannot_write
-from lshdup.utils.atomic import Folder
-from lshdup.utils.system import hold, pread, pwrite
 
 
 @contextlib.contextmanager

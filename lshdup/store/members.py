@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from lshdup.base.frozen import dataclass
+from lshdup.base.ragged import StringTable
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.store.checksums import is_lazy
 from lshdup.store.npz import Array, Artifact
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.ragged import StringTable
 
 #: Errors of an artifact whose header or arrays do not fit.
 DAMAGED = (KeyError, TypeError, ValueError, IndexError, ParameterError)

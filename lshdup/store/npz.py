@@ -21,12 +21,12 @@ from typing import IO, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.atomic import Folder
+from lshdup.base.frozen import dataclass
+from lshdup.base.scratch import CHUNK
+from lshdup.base.system import release
 from lshdup.errors import ArtifactError
 from lshdup.store.checksums import Blocks, CheckedArray, block_checksums, block_count
-from lshdup.utils.atomic import Folder
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.scratch import CHUNK
-from lshdup.utils.system import release
 from lshdup.version import __version__
 
 #: Increased whenever an older lshdup would misread a newer artifact.

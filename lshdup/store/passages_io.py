@@ -3,7 +3,7 @@
 import numpy as np
 
 from lshdup.collection.collection import Collection
-from lshdup.matching.passages import Passages
+from lshdup.compare.passages import Passages
 from lshdup.params import PassageParams
 from lshdup.store import npz
 from lshdup.store.members import Member, check_arrays, damage_explained, declare_columns, refuse_if

@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.arrays import Arrays
 from lshdup.collection.collection import Collection
+from lshdup.compare.pairs import Pairs
+from lshdup.compare.results import ClustersFound, Index, PairsFound, StoredPairs
 from lshdup.errors import ArtifactError
 from lshdup.lsh import band_plan
 from lshdup.lsh.band_table import StoredBandTable
 from lshdup.lsh.buckets import Buckets
-from lshdup.matching.pairs import Pairs
-from lshdup.matching.results import ClustersFound, Index, PairsFound, StoredPairs
 from lshdup.params import BandParams, ClusterParams, PairParams
 from lshdup.store import npz
 from lshdup.store.members import DAMAGED, Member, check_arrays, damage_explained, refuse_if
 from lshdup.store.npz import Array
 from lshdup.store.store import Store
-from lshdup.utils.arrays import Arrays
 
 #: More verified pairs than this (64 MB) are not kept for the next run.
 _MOST_PAIRS = 1 << 22
@@ -193,7 +193,7 @@ def load_clusters(
         in_range = (similarity[compared] >= 0) & (similarity[compared] <= 1)
         refuse_if(not in_range.all(), "similarities are none")
         buckets = _read_buckets(artifact.header, n)
-        from lshdup.matching.clusters import Clusters  # Imported here to keep `query` fast.
+        from lshdup.compare.clusters import Clusters  # Imported here to keep `query` fast.
 
         groups = Clusters(representative, similarity)
         return ClustersFound(groups, index.duplicate_of, buckets=buckets)

@@ -9,13 +9,13 @@ import unicodedata
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.frozen import dataclass
+from lshdup.base.ragged import RaggedSets
 from lshdup.lsh.samples import sample_sets
 from lshdup.params import ShingleParams
 from lshdup.store import npz
 from lshdup.store.members import Member, check_arrays, damage_explained, declare_sets, refuse_if
 from lshdup.store.store import Store
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.ragged import RaggedSets
 
 _SAMPLES = {"fingerprints": Member(np.uint64, ("sets",), is_ascending=True), **declare_sets("sets")}
 

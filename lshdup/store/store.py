@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lshdup.base.atomic import PREFIX, SUFFIX, Folder, describe_obstacle
+from lshdup.base.system import is_own, is_read_only
 from lshdup.collection.collection import Collection
-from lshdup.documents.records import RecordFields
 from lshdup.errors import RERUN, ArtifactError
 from lshdup.params import DEFAULT_STORE, ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
+from lshdup.sources.records import RecordFields
 from lshdup.store import npz
 from lshdup.store.collection_io import collection_arrays, read_collection, would_save_the_same
 from lshdup.store.lock import locked
 from lshdup.store.members import damage_explained, refuse_if
-from lshdup.utils.atomic import PREFIX, SUFFIX, Folder, describe_obstacle
-from lshdup.utils.system import is_own, is_read_only
 
 #: The first line of a store's .gitignore, by which it is known, and the whole of it.
 _MARK = "# Made by lshdup."

@@ -10,6 +10,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base import compression
+from lshdup.base.forms import MAIL_ENDINGS, PAGE_ENDINGS, Form, looks_like_html, page_form
+from lshdup.base.frozen import dataclass
+from lshdup.base.parts import BLANK_LINE, PART
 from lshdup.kernels import text as kernels
 from lshdup.params import (
     DEFAULT_FORMATS,
@@ -22,10 +26,6 @@ from lshdup.skipped import Reason
 from lshdup.text import encodings, file_types, html
 from lshdup.text.mail import MailRules
 from lshdup.text.recognition import HEADER_WINDOW, bare_mail_file, mail_form
-from lshdup.utils import compression
-from lshdup.utils.forms import MAIL_ENDINGS, PAGE_ENDINGS, Form, looks_like_html, page_form
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.parts import BLANK_LINE, PART
 
 _BOMS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -45,7 +45,7 @@ MAIL = "eml"
 
 @dataclass(frozen=True)
 class Text:
-    """The text of a document as UTF-8, perhaps in parts (`utils.parts`), or why there is none.
+    """The text of a document as UTF-8, perhaps in parts (`base.parts`), or why there is none.
 
     reason, detail : why the bytes are no text; None and "" if they are.
     encoding : the encoding if it was detected, and how many bytes do not fit it.

@@ -1,6 +1,6 @@
 """The text that a person reads in a mail.
 
-That text has two parts (`utils.parts`), the subject and the body: the plain text of it, else its
+That text has two parts (`base.parts`), the subject and the body: the plain text of it, else its
 HTML as a page shows it. Mails in a mail are read too, as parts of their own. Of attachments and of
 the fields that tell mails apart, a digest is taken, for sameness.
 
@@ -19,12 +19,12 @@ from hashlib import blake2b
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from lshdup.base.frozen import dataclass
+from lshdup.base.mailbox import FIELDS, bare_mail, find_mails, starts_mailbox
+from lshdup.base.parts import PART, SEAL
 from lshdup.params import ShingleParams
 from lshdup.text import html
 from lshdup.text.encodings import WESTERN, look_up_codec
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.mailbox import FIELDS, bare_mail, find_mails, starts_mailbox
-from lshdup.utils.parts import PART, SEAL
 
 if TYPE_CHECKING:
     from email.message import Message

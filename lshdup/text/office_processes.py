@@ -23,12 +23,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lshdup.base.frozen import dataclass
+from lshdup.base.system import can_bound_processes
 from lshdup.params import FormatLimits
 from lshdup.skipped import Reason
 from lshdup.text import office_worker
 from lshdup.text.mail import MailRules
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.system import can_bound_processes
 
 if TYPE_CHECKING:
     import resource

@@ -9,9 +9,9 @@ import codecs
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.parts import PART
+from lshdup.base.ragged import offsets_of
 from lshdup.text.decoding import Text
-from lshdup.utils.parts import PART
-from lshdup.utils.ragged import offsets_of
 
 #: Python's error handler for `_size_of_invalid`, and code points that no text in UTF-8 has: each
 #: stands for so many invalid bytes more than the first one.

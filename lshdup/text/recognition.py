@@ -5,10 +5,10 @@ say.
 import os
 import re
 
+from lshdup.base.forms import MAIL_ENDINGS, Form
+from lshdup.base.mailbox import FIELDS, is_of_mail, starts_mailbox
+from lshdup.base.parts import BLANK_LINE, PART
 from lshdup.params import ShingleParams
-from lshdup.utils.forms import MAIL_ENDINGS, Form
-from lshdup.utils.mailbox import FIELDS, is_of_mail, starts_mailbox
-from lshdup.utils.parts import BLANK_LINE, PART
 
 _ENVELOPE = re.compile(rb"(?:>?From [^\n]*+\n)*+")
 _MIME = re.compile(rb"(?im)^(?:mime-version|content-type|content-transfer-encoding):")

@@ -10,19 +10,19 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.arrays import Arrays, slices_of
+from lshdup.base.ragged import RaggedSets
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import expecting, set_source
-from lshdup.documents.document_list import DocumentList
-from lshdup.documents.preference import Preference, preference
-from lshdup.matching.centres import Comparisons
-from lshdup.matching.clusters import Clusters, expand_clusters
-from lshdup.matching.results import ClustersFound
+from lshdup.compare.centres import Comparisons
+from lshdup.compare.clusters import Clusters, expand_clusters
+from lshdup.compare.results import ClustersFound
 from lshdup.params import ClusterParams, PairParams
 from lshdup.pipeline import find_clusters, find_clusters_exactly
 from lshdup.skipped import Reason, Skipped
+from lshdup.sources.document_list import DocumentList
+from lshdup.sources.preference import Preference, preference
 from lshdup.store import results_io
-from lshdup.utils.arrays import Arrays, slices_of
-from lshdup.utils.ragged import RaggedSets
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.index import IndexedCollection
 from lshdup.workspace.pairs import load_or_find_pairs, say_large_bucket

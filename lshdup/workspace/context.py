@@ -7,20 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lshdup.base.arrays import Arrays
+from lshdup.base.atomic import Folder
+from lshdup.base.compression import PIP, is_lacking
+from lshdup.base.memory import default_limit
+from lshdup.base.messages import count_of
+from lshdup.base.parallel import Progress, no_progress
+from lshdup.base.temporary import MORE_ROOM
 from lshdup.collection.collect import OnSets
-from lshdup.documents.document_list import DocumentList, typed_name
-from lshdup.documents.records import by_number, is_archive
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.params import ShingleParams
 from lshdup.skipped import Reason, Skipped, SkippedFile
+from lshdup.sources.document_list import DocumentList, typed_name
+from lshdup.sources.records import by_number, is_archive
 from lshdup.store.store import Store
-from lshdup.utils.arrays import Arrays
-from lshdup.utils.atomic import Folder
-from lshdup.utils.compression import PIP, is_lacking
-from lshdup.utils.memory import default_limit
-from lshdup.utils.messages import count_of
-from lshdup.utils.parallel import Progress, no_progress
-from lshdup.utils.temporary import MORE_ROOM
 
 #: What is said of an archive in a folder that was taken for a document, and could not be one.
 _CLOSED = "an archive; --archives takes the documents in it"

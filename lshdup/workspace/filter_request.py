@@ -7,16 +7,16 @@ import os
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.ragged import distinct
 from lshdup.collection.collect import collect
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest
-from lshdup.documents.finding import find_documents
-from lshdup.documents.missing import check_named
 from lshdup.errors import InputError
 from lshdup.params import FEW_TOKENS, DocumentParams, ShingleParams
 from lshdup.pipeline import EVERY_SET
 from lshdup.shingling.shingle_filter import NO_SHINGLES
-from lshdup.utils.ragged import distinct
+from lshdup.sources.finding import find_documents
+from lshdup.sources.missing import check_named
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.request import Request
 

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lshdup.base.messages import count_of
+from lshdup.base.scratch import Spool
 from lshdup.collection.collect import Previous, collect, sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
 from lshdup.collection.joining import join_collections
 from lshdup.collection.set_keeper import expects_office_documents
-from lshdup.documents.arguments import describe_docs, list_outside, summarize_docs
-from lshdup.documents.document_list import DocumentList, typed_name
-from lshdup.documents.expansion import KnownRecords
-from lshdup.documents.finding import find_documents
+from lshdup.compare.similarity import SET_BYTES
 from lshdup.errors import ArtifactError, InputError
-from lshdup.matching.similarity import SET_BYTES
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.pipeline import EVERY_SET
 from lshdup.shingling.shingle_filter import ShingleFilter, are_same_filters
-from lshdup.utils.messages import count_of
-from lshdup.utils.scratch import Spool
+from lshdup.sources.arguments import describe_docs, list_outside, summarize_docs
+from lshdup.sources.document_list import DocumentList, typed_name
+from lshdup.sources.expansion import KnownRecords
+from lshdup.sources.finding import find_documents
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.filter_request import read_filter_request
 from lshdup.workspace.from_store import is_made_from

@@ -10,6 +10,9 @@ from typing import NoReturn
 
 import numpy as np
 
+from lshdup.base.messages import count_of, printable
+from lshdup.base.ragged import RaggedSets
+from lshdup.base.scratch import Spool
 from lshdup.collection.collect import collect, sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
@@ -19,9 +22,6 @@ from lshdup.params import DEFAULT_STORE, FilterParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.skipped import Reason, Skipped
 from lshdup.store.store import Store
-from lshdup.utils.messages import count_of, printable
-from lshdup.utils.ragged import RaggedSets
-from lshdup.utils.scratch import Spool
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.filter_request import read_filter_request
 from lshdup.workspace.request import Request, check_conflict, merge_params

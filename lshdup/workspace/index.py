@@ -6,15 +6,15 @@ from contextlib import nullcontext
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.frozen import dataclass
+from lshdup.base.system import trim_memory
 from lshdup.collection.collection import Collection
+from lshdup.compare.results import Index, StoredPairs
 from lshdup.errors import ArtifactError
 from lshdup.lsh.band_plan import BandPlan, plan_bands
-from lshdup.matching.results import Index, StoredPairs
 from lshdup.params import BandParams, PairParams, SketchParams
 from lshdup.pipeline import build_index
 from lshdup.store import results_io
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.system import trim_memory
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.from_documents import collect_signatures
 from lshdup.workspace.from_store import attach_sets, leave_out_changed, load_or_sketch_signatures

@@ -7,18 +7,18 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from lshdup.base.frozen import dataclass
+from lshdup.base.messages import did_you_mean, printable
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.messages import did_you_mean, printable
 from lshdup.workspace.request import merge_params
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from lshdup.collection.collection import Collection
-    from lshdup.documents.document_list import DocumentList
-    from lshdup.documents.reading import TextBatch
+    from lshdup.sources.document_list import DocumentList
+    from lshdup.sources.reading import TextBatch
     from lshdup.text.decoding import Text
 
 
@@ -103,8 +103,8 @@ class NamedDocument:
         """Return the document as a batch of its own. Raise InputError if it cannot be read."""
         import numpy as np
 
-        from lshdup.documents.reading import TextBatch, read_batch
         from lshdup.skipped import Reason
+        from lshdup.sources.reading import TextBatch, read_batch
 
         if self.raw is not None:
             return TextBatch.of([0], [self.raw], [self.name])
@@ -151,7 +151,7 @@ def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:
     """
     import numpy as np
 
-    from lshdup.documents.document_list import typed_name
+    from lshdup.sources.document_list import typed_name
 
     if word == b"-":
         return NamedDocument(b"-", raw=sys.stdin.buffer.read())
@@ -247,7 +247,7 @@ _FEW_NAMES = 200_000
 
 def _note_other_names(word: bytes, collection: "Collection | None") -> str:
     """Return a note on a file whose name is also the end of a name of a small store; else ""."""
-    from lshdup.documents.document_list import typed_name
+    from lshdup.sources.document_list import typed_name
 
     if collection is None or len(collection.documents.names.blob) > _FEW_BYTES:
         return ""

@@ -2,16 +2,16 @@
 
 import os
 
+from lshdup.base.messages import count_of
 from lshdup.collection.set_source import expecting, set_source
+from lshdup.compare.results import PairsFound
+from lshdup.compare.similarity import ResumedPairs
 from lshdup.lsh.buckets import Buckets
 from lshdup.lsh.candidates import candidate_pairs
-from lshdup.matching.results import PairsFound
-from lshdup.matching.similarity import ResumedPairs
 from lshdup.params import PairParams
 from lshdup.pipeline import verify
 from lshdup.skipped import Skipped
 from lshdup.store import results_io
-from lshdup.utils.messages import count_of
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.index import IndexedCollection
 

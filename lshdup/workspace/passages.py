@@ -9,20 +9,20 @@ from pathlib import Path
 
 import numpy as np
 
+from lshdup.base.frozen import dataclass
+from lshdup.base.memory import default_limit
+from lshdup.base.messages import count_of
 from lshdup.collection.collect import Previous, collect, unchanged_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.sequence_keeper import SequenceKeeper
-from lshdup.documents.document_list import DocumentList
-from lshdup.documents.missing import check_named
+from lshdup.compare.passages import Passages, find_passages
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.lsh.winnowing import plan_anchors
-from lshdup.matching.passages import Passages, find_passages
 from lshdup.params import PassageParams, ShingleParams
+from lshdup.sources.document_list import DocumentList
+from lshdup.sources.missing import check_named
 from lshdup.store.passages_io import load_passages, save_passages
 from lshdup.store.store import Store
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.memory import default_limit
-from lshdup.utils.messages import count_of
 from lshdup.workspace.against.shared import find_shared
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.from_documents import find_named

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from lshdup.base.frozen import dataclass
 from lshdup.errors import ArtifactError
 from lshdup.params import (
     BandParams,
@@ -13,11 +14,10 @@ from lshdup.params import (
     ShingleParams,
     SketchParams,
 )
-from lshdup.utils.frozen import dataclass
 
 if TYPE_CHECKING:
     from lshdup.collection.collection import Collection
-    from lshdup.documents.document_list import DocumentList
+    from lshdup.sources.document_list import DocumentList
 
 P = TypeVar(
     "P", DocumentParams, ShingleParams, FilterParams, SketchParams, BandParams, ClusterParams

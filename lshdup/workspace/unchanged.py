@@ -8,16 +8,16 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.arrays import IN_MEMORY, Arrays, rows_of, slices_of
+from lshdup.base.compression import is_lacking
+from lshdup.base.ragged import StringTable
 from lshdup.collection.collection import Collection
-from lshdup.documents.document_list import DocumentList
-from lshdup.documents.expansion import KnownRecords
-from lshdup.documents.readers.members import most_unpacked
-from lshdup.documents.records import Kind, RecordFields, RecordList, SkippedRecord
 from lshdup.params import DocumentParams
 from lshdup.skipped import Reason, SkippedFile
-from lshdup.utils.arrays import IN_MEMORY, Arrays, rows_of, slices_of
-from lshdup.utils.compression import is_lacking
-from lshdup.utils.ragged import StringTable
+from lshdup.sources.document_list import DocumentList
+from lshdup.sources.expansion import KnownRecords
+from lshdup.sources.readers.members import most_unpacked
+from lshdup.sources.records import Kind, RecordFields, RecordList, SkippedRecord
 
 #: Reasons in the content of a file: an unchanged file is skipped again without reading it.
 _LASTING = {

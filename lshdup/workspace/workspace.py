@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.ragged import RaggedSets, SetSource
+from lshdup.base.scratch import Spool
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import build_filter, filter_collection
 from lshdup.collection.set_source import set_source
+from lshdup.compare.results import ClustersFound, PairsFound
 from lshdup.errors import RERUN, ArtifactError, InputError
 from lshdup.lsh.buckets import Buckets
-from lshdup.matching.results import ClustersFound, PairsFound
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams
 from lshdup.pipeline import EVERY_SET
 from lshdup.shingling.shingle_filter import ShingleFilter, find_first_sets
-from lshdup.utils.ragged import RaggedSets, SetSource
-from lshdup.utils.scratch import Spool
 from lshdup.workspace import from_documents, from_store, index, pairs
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.filter_request import read_filter_request

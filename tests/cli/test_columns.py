@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from lshdup.base.messages import chance, decimal
 from lshdup.cli.columns import LISTINGS, column_names, describe
 from lshdup.cli.commands import COMMANDS
 from lshdup.cli.main import lshdup
 from lshdup.cli.output.tables import table
-from lshdup.utils.messages import chance, decimal
 from tests import office
 from tests.conftest import ROOT, ZSTD, require
 from tests.running import run_many

@@ -340,10 +340,10 @@ def test_nothing_depends_on_threads_and_batches(corpus, tmp_path):
     signatures in memory or in a file.
     """
     script = """
-import sys, lshdup.documents.reading, lshdup.utils.arrays
-lshdup.documents.reading.BATCH_DOCUMENTS = int(sys.argv.pop(1))
-lshdup.documents.reading.BATCH_BYTES = int(sys.argv.pop(1))
-lshdup.utils.arrays.MOST_IN_MEMORY = int(sys.argv.pop(1))
+import sys, lshdup.sources.reading, lshdup.base.arrays
+lshdup.sources.reading.BATCH_DOCUMENTS = int(sys.argv.pop(1))
+lshdup.sources.reading.BATCH_BYTES = int(sys.argv.pop(1))
+lshdup.base.arrays.MOST_IN_MEMORY = int(sys.argv.pop(1))
 from lshdup.cli.main import main
 main()"""
     seen = set()
@@ -388,8 +388,8 @@ def test_candidates_are_read_again(run, corpus, tmp_path):
     noticed.
     """
     script = """
-import lshdup.utils.arrays
-lshdup.utils.arrays.MOST_IN_MEMORY = 0
+import lshdup.base.arrays
+lshdup.base.arrays.MOST_IN_MEMORY = 0
 from lshdup.cli.main import main
 main()"""
 

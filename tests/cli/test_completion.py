@@ -14,9 +14,9 @@ import time
 import numpy as np
 import pytest
 
+from lshdup.base.ragged import StringTable
 from lshdup.cli.completion import MOST_CANDIDATES, find_names
-from lshdup.documents.document_list import DocumentList
-from lshdup.utils.ragged import StringTable
+from lshdup.sources.document_list import DocumentList
 from tests.conftest import ROOT
 
 NAMES = [

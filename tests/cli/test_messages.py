@@ -13,19 +13,19 @@ from pathlib import Path
 
 import pytest
 
+from lshdup.base import atomic
+from lshdup.base.atomic import JOURNAL, describe_kept, note_kept, replace_file
+from lshdup.base.messages import chance, count_of
 from lshdup.cli import main, messages
 from lshdup.cli.commands import COMMANDS
 from lshdup.cli.console import Console, use_color
 from lshdup.cli.help import OPTION_GROUPS
-from lshdup.documents.finding import find_documents
-from lshdup.documents.records import field_names, no_field
-from lshdup.documents.rewriting.targets import check_target
 from lshdup.errors import InputError, LshdupError, ParameterError
 from lshdup.params import DocumentParams
 from lshdup.skipped import Reason, Skipped
-from lshdup.utils import atomic
-from lshdup.utils.atomic import JOURNAL, describe_kept, note_kept, replace_file
-from lshdup.utils.messages import chance, count_of
+from lshdup.sources.finding import find_documents
+from lshdup.sources.records import field_names, no_field
+from lshdup.sources.rewriting.targets import check_target
 from tests.conftest import ROOT, require
 from tests.running import in_terminal, run_many, run_program
 
@@ -1150,7 +1150,7 @@ def test_a_field_has_no_effect_on_one_side(here):
 
 
 def test_a_library_that_is_missing_is_said_to_be(here, monkeypatch):
-    from lshdup.documents.readers import parquet
+    from lshdup.sources.readers import parquet
 
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(InputError, match="need pyarrow"):

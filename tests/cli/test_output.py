@@ -15,10 +15,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from lshdup.base.atomic import check_writable
 from lshdup.cli.columns import COMPARISON, COUNT, DOCUMENT, LISTINGS, OPTIONAL, SHARE
 from lshdup.cli.output.tables import table
 from lshdup.cli.output.target import FORMATS, Target
-from lshdup.utils.atomic import check_writable
 from tests import golden
 from tests.conftest import part
 from tests.running import clean_environment, run_many

@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lshdup.base.ragged import RaggedSets
+from lshdup.compare import copies
+from lshdup.compare.copies import expand_pairs
+from lshdup.compare.measures import containment
+from lshdup.compare.pairs import gather_pairs
+from lshdup.compare.sampled_join import candidate_pairs
 from lshdup.evaluation import histogram
 from lshdup.evaluation.experiment import Experiment
 from lshdup.evaluation.sample_recall import sample_recall
 from lshdup.lsh.sample_plan import SamplePlan
 from lshdup.lsh.samples import sample_sets
-from lshdup.matching import copies
-from lshdup.matching.copies import expand_pairs
-from lshdup.matching.measures import containment
-from lshdup.matching.pairs import gather_pairs
-from lshdup.matching.sampled_join import candidate_pairs
-from lshdup.utils.ragged import RaggedSets
+from tests.compare.test_pairs import collections, found_pairs, rows
 from tests.conftest import many, require
-from tests.matching.test_pairs import collections, found_pairs, rows
 
 LEVELS = [0.3, 1 / 3, 0.4, 0.5, 0.6, 0.9, 0.95, 1.0]
 

@@ -13,18 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.collection.collect import sketch_collection
 from lshdup.collection.collection import Collection
-from lshdup.documents.document_list import DocumentList
+from lshdup.compare import exact_join
+from lshdup.compare.pairs import gather_pairs
 from lshdup.evaluation import accuracy, timing
 from lshdup.evaluation.experiment import Experiment, list_pairs
 from lshdup.kernels import statistics
 from lshdup.lsh import band_plan, band_table
 from lshdup.lsh.signatures import smallest_prime_from
-from lshdup.matching import exact_join
-from lshdup.matching.pairs import gather_pairs
 from lshdup.params import BandParams, ShingleParams, SketchParams
-from lshdup.utils.ragged import RaggedSets, StringTable
+from lshdup.sources.document_list import DocumentList
 from tests import reference
 from tests.conftest import ROOT, many
 
@@ -147,7 +147,7 @@ def test_pieces_of_all_pairs_change_nothing(monkeypatch):
     ragged, _ = collection_of(some_sets(40))
     experiment = Experiment(ragged, [SketchParams("fast", 50, 1)])
     whole = list(accuracy.accuracy(experiment, [0.05], 2))
-    monkeypatch.setattr("lshdup.matching.similarity.PAIRS_AT_ONCE", 100)
+    monkeypatch.setattr("lshdup.compare.similarity.PAIRS_AT_ONCE", 100)
     assert [(r.off, r.largest) for r in accuracy.accuracy(experiment, [0.05], 2)] == [
         (r.off, r.largest) for r in whole
     ]

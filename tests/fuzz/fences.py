@@ -11,8 +11,8 @@ import mmap
 
 import numpy as np
 
-from lshdup.documents.reading import TextBatch
 from lshdup.shingling import shingler as shingler_module
+from lshdup.sources.reading import TextBatch
 
 _PAGE = mmap.PAGESIZE
 _CANARY = 0xA5

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from lshdup.documents.finding import find_documents
-from lshdup.documents.reading import read_batch
 from lshdup.params import DocumentParams, ShingleParams
 from lshdup.shingling.shingler import Shingler
+from lshdup.sources.finding import find_documents
+from lshdup.sources.reading import read_batch
 from tests.fuzz import Tally
 from tests.fuzz.fences import run_fenced
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lshdup.base.ragged import RaggedSets
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.kernels import ordering
 from lshdup.lsh import band_plan, band_table, candidates
 from lshdup.lsh.signatures import Sketcher
 from lshdup.params import BandParams, SketchParams
-from lshdup.utils.ragged import RaggedSets
 from tests import reference
 
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lshdup.base.ragged import RaggedSets
 from lshdup.kernels import samples as kernels
 from lshdup.lsh.sample_plan import SamplePlan, plan_samples
 from lshdup.lsh.samples import sample_sets
-from lshdup.utils.ragged import RaggedSets
 from tests import reference
 from tests.conftest import many
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import lshdup
-from lshdup.documents.reading import TextBatch
 from lshdup.params import ShingleParams
 from lshdup.shingling.shingler import Shingler
+from lshdup.sources.reading import TextBatch
 from tests.reference import TOKENS, normal_form
 
 LARGE = "one two three four five six seven eight nine ten"

@@ -3,12 +3,12 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup.documents.reading import TextBatch
+from lshdup.base.parts import PART, SEAL, split_parts, visible_text
 from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import list_shingles, list_tokens, locate_tokens
 from lshdup.shingling.shingler import Shingler
 from lshdup.skipped import Reason
-from lshdup.utils.parts import PART, SEAL, split_parts, visible_text
+from lshdup.sources.reading import TextBatch
 from tests import reference
 from tests.conftest import many
 from tests.shingling.test_text import encodable, texts

@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup.documents.reading import TextBatch
 from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import locate_tokens
 from lshdup.shingling.run_locator import RunLocator
+from lshdup.sources.reading import TextBatch
 from tests.conftest import many
 
 letters = st.sampled_from("aBz ,.\n_'ßÉé½ĳ日本กฺﬁ\u0301\u00ad\ufe0f\u3164\u2028İ😀")

@@ -25,6 +25,7 @@ import lshdup.workspace.from_documents
 import lshdup.workspace.pairs
 from benchmarks.letters import letters
 from lshdup import MinHash, NearDuplicates
+from lshdup.base.ragged import RaggedSets
 from lshdup.cli.main import main
 from lshdup.collection.filtering import FilterRequest, build_filter
 from lshdup.errors import ArtifactError, ParameterError
@@ -40,7 +41,6 @@ from lshdup.shingling.shingle_filter import (
     find_least_count,
 )
 from lshdup.shingling.shingler import Shingler
-from lshdup.utils.ragged import RaggedSets
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 from tests.conftest import killed_behind_a_journal

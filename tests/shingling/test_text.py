@@ -7,13 +7,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lshdup.documents.reading import TextBatch
+from lshdup.base.ragged import RaggedSets
 from lshdup.kernels.shingles import distinct_values
 from lshdup.kernels.text import DONE, HAS_HIGH, NOT_UTF8
 from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import list_tokens
 from lshdup.shingling.shingler import Shingler, fingerprint_sets
-from lshdup.utils.ragged import RaggedSets
+from lshdup.sources.reading import TextBatch
 from tests import reference
 from tests.conftest import many
 

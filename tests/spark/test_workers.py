@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from lshdup.cli.commands.spark import settings_of
-from lshdup.documents.records import RecordFields
 from lshdup.errors import InputError, ParameterError
 from lshdup.kernels import tiles
 from lshdup.params import ShingleParams
+from lshdup.sources.records import RecordFields
 from lshdup.spark import session as spark_session
 from lshdup.spark import tile_workers, workers
 from lshdup.spark.pipeline import make_recipe

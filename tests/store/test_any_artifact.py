@@ -117,11 +117,11 @@ def test_a_damaged_artifact_changes_no_answer(here, kind):
 #: files of so many bytes. A step is what changes a file system.
 DISTURBING = """
 import errno, json, os, resource, signal, sys
-import lshdup.documents.reading, lshdup.store.journal, lshdup.utils.arrays
+import lshdup.sources.reading, lshdup.store.journal, lshdup.base.arrays
 from lshdup.cli.main import program
 
-lshdup.documents.reading.BATCH_DOCUMENTS, lshdup.store.journal.PATIENCE = 5, 0.0
-lshdup.utils.arrays.MOST_IN_MEMORY = 0
+lshdup.sources.reading.BATCH_DOCUMENTS, lshdup.store.journal.PATIENCE = 5, 0.0
+lshdup.base.arrays.MOST_IN_MEMORY = 0
 
 def killed_at(left):
     def counting(own):

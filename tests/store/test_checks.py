@@ -9,18 +9,18 @@ import zipfile
 import numpy as np
 import pytest
 
+from lshdup.base import atomic
+from lshdup.base.atomic import replace_file
+from lshdup.base.ragged import StringTable
+from lshdup.base.temporary import mapped_array
 from lshdup.collection.collection import Collection, ReadingNotes
-from lshdup.documents.document_list import DocumentList
 from lshdup.errors import ArtifactError
 from lshdup.params import ShingleParams
+from lshdup.sources.document_list import DocumentList
 from lshdup.store import npz
 from lshdup.store import store as store_module
 from lshdup.store.collection_io import would_save_the_same
 from lshdup.store.store import Store
-from lshdup.utils import atomic
-from lshdup.utils.atomic import replace_file
-from lshdup.utils.ragged import StringTable
-from lshdup.utils.temporary import mapped_array
 
 
 def collection_of(names, **changes):

@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import lshdup.base.arrays
 import lshdup.collection.set_source
-import lshdup.documents.reading
+import lshdup.sources.reading
 import lshdup.store.journal
 import lshdup.store.npz
-import lshdup.utils.arrays
 import lshdup.workspace.from_documents
 from lshdup import pipeline
 from lshdup.errors import ArtifactError, InputError
@@ -199,10 +199,10 @@ def test_no_mix_of_old_and_new_artifacts_gives_another_answer(here):
 
 ZYGOTE = """
 import os, signal, sys
-import lshdup.documents.reading, lshdup.store.journal
+import lshdup.sources.reading, lshdup.store.journal
 from lshdup.cli.main import main, program
 
-lshdup.documents.reading.BATCH_DOCUMENTS = 100
+lshdup.sources.reading.BATCH_DOCUMENTS = 100
 signal.signal(signal.SIGINT, signal.default_int_handler)
 quiet = os.open(os.devnull, os.O_WRONLY)
 errors = os.open("errors", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -360,7 +360,7 @@ def test_interrupted_while_starting(run, here, delay):
 
 @pytest.fixture
 def small_batches(monkeypatch):
-    monkeypatch.setattr(lshdup.documents.reading, "BATCH_DOCUMENTS", 20)
+    monkeypatch.setattr(lshdup.sources.reading, "BATCH_DOCUMENTS", 20)
     monkeypatch.setattr(lshdup.store.journal, "PATIENCE", 0.0)
 
 
@@ -557,7 +557,7 @@ def test_a_full_file_system_leaves_old_artifacts_whole(
     run, here, monkeypatch, small_batches, small_disk, step
 ):
     """The same on a disk that is really full, more or less."""
-    monkeypatch.setattr(lshdup.utils.arrays, "MOST_IN_MEMORY", 0)
+    monkeypatch.setattr(lshdup.base.arrays, "MOST_IN_MEMORY", 0)
     old, new = before_and_after(step, "disk/store", "saved")
     refused = 0
     for pages in [0, 1, 2, 3, 4, *range(5, 100, 4), *range(100, 500, 50)]:

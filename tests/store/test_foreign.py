@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import lshdup.documents.reading
+import lshdup.sources.reading
 import lshdup.store.journal
 from lshdup.errors import ArtifactError
 from lshdup.params import DocumentParams, PairParams
@@ -120,7 +120,7 @@ def test_nothing_is_followed_although_nothing_is_refused(name, kind, monkeypatch
     """The refusal names what is there; each file is opened safely without it, too."""
     monkeypatch.setattr(Store, "refuse_obstacles", lambda _: None)
     monkeypatch.setattr(lshdup.store.journal, "PATIENCE", 0.0)
-    monkeypatch.setattr(lshdup.documents.reading, "BATCH_DOCUMENTS", 2)
+    monkeypatch.setattr(lshdup.sources.reading, "BATCH_DOCUMENTS", 2)
     for documents in ((b"d",), (b"d", b"dir")):
         place(name, kind)
         before = outside()

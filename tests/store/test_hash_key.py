@@ -7,10 +7,10 @@ import random
 import numpy as np
 import pytest
 
-from lshdup.documents.reading import TextBatch
 from lshdup.errors import ParameterError
 from lshdup.params import ShingleParams, key_name
 from lshdup.shingling.shingler import Shingler, fingerprint_sets
+from lshdup.sources.reading import TextBatch
 from tests import reference
 
 KEY = "correct horse battery staple"

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lshdup.base import scratch
 from lshdup.errors import ArtifactError
 from lshdup.params import DocumentParams
 from lshdup.store import npz
 from lshdup.store.checksums import is_lazy
 from lshdup.store.members import Member, check_arrays, declare_sets
 from lshdup.store.store import Store
-from lshdup.utils import scratch
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 from tests.conftest import ROOT

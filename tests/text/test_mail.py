@@ -17,6 +17,10 @@ from pathlib import Path
 
 import pytest
 
+from lshdup.base import mailbox
+from lshdup.base.forms import Form
+from lshdup.base.mailbox import is_mailbox
+from lshdup.base.parts import split_parts, visible_text
 from lshdup.params import FormatLimits, ShingleParams
 from lshdup.skipped import Reason
 from lshdup.text import html, mail
@@ -24,10 +28,6 @@ from lshdup.text import office_processes as processes
 from lshdup.text.decoding import decode, decode_record
 from lshdup.text.mail import MailRules, read_mail
 from lshdup.text.recognition import HEADER_WINDOW, is_mail, mail_form
-from lshdup.utils import mailbox
-from lshdup.utils.forms import Form
-from lshdup.utils.mailbox import is_mailbox
-from lshdup.utils.parts import split_parts, visible_text
 from tests.conftest import ROOT, WHOLE, part
 
 #: A folder of mails, one a file: any collection of some thousands will do. None is shipped.

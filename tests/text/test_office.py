@@ -14,13 +14,13 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from lshdup.base.parts import visible_text
 from lshdup.params import DocumentParams, FormatLimits, ShingleParams
 from lshdup.skipped import Reason
 from lshdup.text import office_cleanup, office_fallback, office_worker
 from lshdup.text import office_processes as office_text
 from lshdup.text.decoding import decode
 from lshdup.text.file_types import ENCRYPTED, recognize_file_type
-from lshdup.utils.parts import visible_text
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 from tests import office, reference

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lshdup.api import NearDuplicates
-from lshdup.utils.forms import Form, page_form
+from lshdup.base.forms import Form, page_form
 from tests import reference
 from tests.conftest import WHOLE
 

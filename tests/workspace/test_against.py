@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lshdup.base.ragged import RaggedSets
+from lshdup.compare import similarity
+from lshdup.compare.copies import expand_pairs
+from lshdup.compare.exact_join import exact_pairs
+from lshdup.compare.pairs import gather_pairs
 from lshdup.lsh import band_table, candidates
 from lshdup.lsh.candidates import candidate_pairs
-from lshdup.matching import similarity
-from lshdup.matching.copies import expand_pairs
-from lshdup.matching.exact_join import exact_pairs
-from lshdup.matching.pairs import gather_pairs
 from lshdup.params import DocumentParams, PairParams
-from lshdup.utils.ragged import RaggedSets
 from lshdup.workspace.against.loading import load_sides
 from lshdup.workspace.against.verifying import Verifier
 from lshdup.workspace.request import Request

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup.documents.finding import find_documents
 from lshdup.params import DocumentParams
+from lshdup.sources.finding import find_documents
 from lshdup.workspace.folders.finding import find_folders
 
 RNG = random.Random(5)

@@ -9,9 +9,9 @@ import pytest
 
 import lshdup.lsh.candidates
 import lshdup.store.journal
+from lshdup.compare import leaders, similarity
+from lshdup.compare.similarity import ResumedPairs
 from lshdup.lsh.candidates import CandidateCounter
-from lshdup.matching import leaders, similarity
-from lshdup.matching.similarity import ResumedPairs
 from lshdup.params import ClusterParams, DocumentParams, PairParams
 from lshdup.store import npz
 from lshdup.store.journal import StageJournal

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from lshdup import pipeline
+from lshdup.compare import similarity
+from lshdup.compare.pairs import Pairs
+from lshdup.compare.results import PairsFound, StoredPairs
 from lshdup.kernels.banding import agree_in_a_band
 from lshdup.lsh.band_plan import plan_bands
-from lshdup.matching import similarity
-from lshdup.matching.pairs import Pairs
-from lshdup.matching.results import PairsFound, StoredPairs
 from lshdup.params import BandParams, DocumentParams, PairParams
 from lshdup.skipped import Skipped
 from lshdup.workspace.request import Request

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lshdup.base.messages import count_of
 from lshdup.cli.commands.timing import list_sketches, run_experiment
 from lshdup.cli.conflicts import is_set, refuse
 from lshdup.cli.find_pairs import say_promise
@@ -28,7 +29,6 @@ from lshdup.cli.session import Session
 from lshdup.cli.types import Listed, ParamType, Share
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, SketchParams
-from lshdup.utils.messages import count_of
 
 if TYPE_CHECKING:
     from lshdup.collection.collection import Collection

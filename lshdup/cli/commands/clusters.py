@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup import choices
+from lshdup.base.frozen import dataclass
+from lshdup.base.messages import count_of, printable
 from lshdup.cli.columns import column_names
 from lshdup.cli.commands import writing
 from lshdup.cli.commands.find_groups import find_groups
@@ -36,8 +38,6 @@ from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import OutputPath
 from lshdup.errors import ParameterError
 from lshdup.params import ClusterParams, PairParams
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.messages import count_of, printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 
     from lshdup.cli.output.target import Piece
     from lshdup.collection.collection import Collection
-    from lshdup.documents.document_list import DocumentList
-    from lshdup.matching.clusters import ClusterListing
-    from lshdup.matching.results import ClustersFound
-    from lshdup.matching.sameness import Prints
+    from lshdup.compare.clusters import ClusterListing
+    from lshdup.compare.results import ClustersFound
+    from lshdup.compare.sameness import Prints
+    from lshdup.sources.document_list import DocumentList
 
 _DEFAULT = ClusterParams()
 
@@ -189,7 +189,7 @@ def _find_against(session: Session, options: dict[str, Any], rule: ClusterParams
 
 def _print(console: Console, target: Target, answer: _Answer, what: str) -> None:
     from lshdup.collection.name_lists import names_to_drop, names_to_keep, skipped_names
-    from lshdup.matching.clusters import list_clusters
+    from lshdup.compare.clusters import list_clusters
 
     clusters, documents = answer.result.clusters, answer.documents
     dropped = clusters.dropped

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lshdup.base.messages import significant
 from lshdup.cli.columns import column_names
 from lshdup.cli.conflicts import is_set
 from lshdup.cli.console import Console
@@ -21,11 +22,10 @@ from lshdup.cli.options import (
 from lshdup.cli.output.files import Outputs
 from lshdup.cli.printing import make_target
 from lshdup.params import BandParams, SketchParams
-from lshdup.utils.messages import significant
 
 if TYPE_CHECKING:
+    from lshdup.base.json_cells import Cell
     from lshdup.lsh.band_plan import BandPlan
-    from lshdup.utils.json_cells import Cell
 
 #: Distances below the threshold at which `--all` shows the chance to become a candidate.
 BELOW = (0.1, 0.2, 0.3, 0.4)

@@ -11,7 +11,7 @@ from lshdup.params import ClusterParams
 
 if TYPE_CHECKING:
     from lshdup.collection.collection import Collection
-    from lshdup.matching.results import ClustersFound
+    from lshdup.compare.results import ClustersFound
 
 
 def find_groups(

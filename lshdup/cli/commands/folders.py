@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lshdup.base.messages import count_of
 from lshdup.cli.columns import column_names
 from lshdup.cli.commands.find_groups import find_groups
 from lshdup.cli.conflicts import refuse_with_exact, refuse_with_same
@@ -28,12 +29,11 @@ from lshdup.cli.printing import make_target, print_pieces
 from lshdup.cli.session import open_session
 from lshdup.cli.types import Share
 from lshdup.params import ClusterParams
-from lshdup.utils.messages import count_of
 
 if TYPE_CHECKING:
     from lshdup.cli.output.target import Piece
-    from lshdup.documents.document_list import DocumentList
-    from lshdup.matching.folders.contents import FolderPairs
+    from lshdup.compare.folders.contents import FolderPairs
+    from lshdup.sources.document_list import DocumentList
     from lshdup.workspace.folders.finding import Folders
 
 
@@ -84,7 +84,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     with open_session(ctx, options) as session:
         console = session.console
         collection, found = find_groups(session, options, rule, least=0)
-        from lshdup.matching.folders.contents import COMMON
+        from lshdup.compare.folders.contents import COMMON
         from lshdup.workspace.folders.finding import compare_folders
 
         least, documents = options["containment"], collection.documents

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lshdup.base.messages import count_of, printable
 from lshdup.cli.columns import column_names
 from lshdup.cli.completion import complete_document
 from lshdup.cli.conflicts import refuse_with_containment
@@ -26,18 +27,17 @@ from lshdup.cli.options import (
 from lshdup.cli.printing import make_target, print_rows
 from lshdup.cli.session import Session, open_session
 from lshdup.errors import InputError
-from lshdup.utils.messages import count_of, printable
 from lshdup.workspace.lookup import NamedDocument, look_up
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from lshdup.base.json_cells import Cell
+    from lshdup.base.ragged import SetSource
     from lshdup.collection.collection import Collection
-    from lshdup.matching.results import Neighbours
-    from lshdup.matching.sameness import Prints
-    from lshdup.utils.json_cells import Cell
-    from lshdup.utils.ragged import SetSource
+    from lshdup.compare.results import Neighbours
+    from lshdup.compare.sameness import Prints
     from lshdup.workspace.index import IndexedCollection
 
 
@@ -130,8 +130,8 @@ def _rows(
     """Yield the rows of all documents. indexed : None for containment."""
     import numpy as np
 
-    from lshdup.matching.measures import relations
-    from lshdup.matching.sameness import LEVELS
+    from lshdup.compare.measures import relations
+    from lshdup.compare.sameness import LEVELS
     from lshdup.pipeline import find_neighbours
 
     console, same, threshold = session.console, options["same"], options["threshold"]
@@ -201,8 +201,8 @@ def _find_containing(
     threshold: float,
     itself: int,
 ) -> "Neighbours":
+    from lshdup.compare.measures import find_containing
     from lshdup.lsh.candidates import find_exact_duplicates
-    from lshdup.matching.measures import find_containing
 
     return find_containing(
         shingles,
@@ -227,9 +227,9 @@ def shingle_and_sketch(
     """Return the shingle set of a document, its band keys, its signature and its fingerprints."""
     import numpy as np
 
+    from lshdup.base.ragged import RaggedSets
     from lshdup.lsh import band_table
     from lshdup.lsh.signatures import Sketcher
-    from lshdup.utils.ragged import RaggedSets
 
     collection = indexed.collection
     assert collection.sketch is not None
@@ -248,9 +248,9 @@ def _shingle(
     console: Console, collection: "Collection", document: NamedDocument
 ) -> "tuple[NDArray[np.uint64], Prints, bool]":
     """Return the shingle set of a document, its fingerprints, and whether its set is stored."""
-    from lshdup.documents.reading import TextBatch
-    from lshdup.matching.sameness import Prints
+    from lshdup.compare.sameness import Prints
     from lshdup.shingling.shingler import Shingler, fingerprint_bytes, fingerprint_sets
+    from lshdup.sources.reading import TextBatch
 
     params, text = collection.shingle, document.utf8(collection.shingle)
     sets, text_prints = Shingler(params).shingle_decoded([text])

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lshdup.base.messages import count_of, printable, quote_command, quoted
+from lshdup.base.system import is_stdout
 from lshdup.cli.commands.report_folders import collect_folders
 from lshdup.cli.conflicts import is_typed, refuse_with_exact
 from lshdup.cli.find_pairs import PairsListed, find_pairs
@@ -32,8 +34,6 @@ from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import OutputPath
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import ClusterParams, PassageParams
-from lshdup.utils.messages import count_of, printable, quote_command, quoted
-from lshdup.utils.system import is_stdout
 from lshdup.version import __version__
 from lshdup.workspace.lookup import NamedDocument
 
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
     from lshdup.collection.collection import Collection
     from lshdup.lsh.band_plan import BandPlan
-    from lshdup.report.passages import Passages
-    from lshdup.report.selection import Selection
     from lshdup.shingling.inspection import LocatedText
     from lshdup.skipped import Skipped
+    from lshdup.views.passages import Passages
+    from lshdup.views.selection import Selection
 
 #: The distance of two thresholds of the slider.
 _STEP = 0.005
@@ -120,10 +120,10 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         import numpy as np
 
         from lshdup.collection.name_lists import names_to_keep
-        from lshdup.documents.preference import preference
         from lshdup.evaluation.histogram import list_thresholds
-        from lshdup.report import html
-        from lshdup.report.selection import select
+        from lshdup.sources.preference import preference
+        from lshdup.views import html
+        from lshdup.views.selection import select
 
         console = session.console
         skipped: list[Skipped] = []
@@ -213,7 +213,7 @@ def _find_recurring(session: Session) -> dict[str, Any]:
     import numpy as np
 
     from lshdup.cli.commands.passages.listing import PassageListing
-    from lshdup.report.passages import escape, shorten
+    from lshdup.views.passages import escape, shorten
     from lshdup.workspace.context import RunContext
     from lshdup.workspace.passages import load_or_find_passages
 
@@ -367,9 +367,9 @@ def _find_passages(
     most : pairs that have passages; None: some, as far as there is room.
     room : bytes of the page that are left.
     """
-    from lshdup.matching.clusters import choose_representatives
-    from lshdup.report.passages import Passages, find_passages
+    from lshdup.compare.clusters import choose_representatives
     from lshdup.shingling.inspection import locate_tokens
+    from lshdup.views.passages import Passages, find_passages
 
     collection = answer.collection
     shingle = collection.shingle

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from lshdup.base.messages import printable
 from lshdup.cli.session import Session
-from lshdup.utils.messages import printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,8 +28,8 @@ def collect_folders(
     """
     import numpy as np
 
+    from lshdup.compare.clusters import cluster_pairs, expand_clusters, rank_documents
     from lshdup.lsh.candidates import documents_to_compare
-    from lshdup.matching.clusters import cluster_pairs, expand_clusters, rank_documents
     from lshdup.workspace.folders.comparing import compare_contents
     from lshdup.workspace.folders.finding import compare_folders, group_documents
 

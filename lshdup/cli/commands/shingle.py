@@ -27,9 +27,9 @@ from lshdup.params import ShingleParams
 from lshdup.workspace.lookup import NamedDocument, look_up, merge_shingle_params, of_documents
 
 if TYPE_CHECKING:
+    from lshdup.base.json_cells import Cell
     from lshdup.collection.collection import Collection
     from lshdup.shingling.shingle_filter import ShingleFilter
-    from lshdup.utils.json_cells import Cell
 
 #: Removed shingles that -v shows, and most characters of each.
 _MOST_COMMON, _CHARACTERS = 10, 80

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lshdup.base.messages import count_of
 from lshdup.choices import KEEP, SPARK_KEEP
 from lshdup.cli.console import Console
 from lshdup.cli.findings import say_contract
@@ -25,7 +26,6 @@ from lshdup.cli.options import (
 from lshdup.cli.session import read_parameters, resume_collecting
 from lshdup.errors import ParameterError
 from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
-from lshdup.utils.messages import count_of
 from lshdup.workspace.request import merge_params
 
 if TYPE_CHECKING:

@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
+from lshdup.base.atomic import check_writable, replace_file
+from lshdup.base.frozen import dataclass
+from lshdup.base.messages import chance, count_of, printable
+from lshdup.base.system import STDOUT, is_stdout
 from lshdup.cli.columns import REMOVED
 from lshdup.cli.conflicts import is_set, refuse
 from lshdup.cli.console import Console
@@ -16,10 +20,6 @@ from lshdup.cli.output.target import PIECE_ROWS, Target, format_of
 from lshdup.cli.printing import print_pieces
 from lshdup.errors import InputError, ParameterError
 from lshdup.skipped import Reason
-from lshdup.utils.atomic import check_writable, replace_file
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.messages import chance, count_of, printable
-from lshdup.utils.system import STDOUT, is_stdout
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from lshdup.base.json_cells import Cell
     from lshdup.cli.output.target import Piece
-    from lshdup.documents.document_list import DocumentList
-    from lshdup.matching.clusters import Clusters
-    from lshdup.matching.sameness import Prints
+    from lshdup.compare.clusters import Clusters
+    from lshdup.compare.sameness import Prints
     from lshdup.skipped import Skipped, SkippedFile
-    from lshdup.utils.json_cells import Cell
+    from lshdup.sources.document_list import DocumentList
 
 #: Files that are named when they are written.
 _NAMED = 10
@@ -71,7 +71,7 @@ def check_documents(
     """
     if options["write"] is None:
         return
-    from lshdup.documents.rewriting.targets import check_target, refuse_other_files
+    from lshdup.sources.rewriting.targets import check_target, refuse_other_files
 
     write = options["write"]
     targets = check_target(documents, write, read=read)[1]
@@ -108,7 +108,7 @@ def write(
     uncompared : rows of DOCS that are no documents, and stay.
 
     """
-    from lshdup.documents.rewriting.rewrite import count_bytes, write_without
+    from lshdup.sources.rewriting.rewrite import count_bytes, write_without
 
     documents = sides[0]
     not_compared = clusters.representative[: len(documents)] < 0
@@ -254,7 +254,7 @@ def _name(sides: "tuple[DocumentList, ...]", rows: Any) -> "tuple[list[Cell], li
     """Return the ids or names of documents, and their files, as typed from here."""
     import numpy as np
 
-    from lshdup.utils.ragged import distinct
+    from lshdup.base.ragged import distinct
 
     different = distinct(rows)[0]
     names: list[Cell] = []

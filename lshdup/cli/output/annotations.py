@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.messages import count_of, decimal, printable
+from lshdup.base.frozen import dataclass
+from lshdup.base.messages import count_of, decimal, printable
 from lshdup.version import __version__
 
 if TYPE_CHECKING:
-    from lshdup.report.shared_passage import Lines
+    from lshdup.views.shared_passage import Lines
 
 #: Characters of a passage in a message, and of one that is in SARIF whole.
 _QUOTED, _WHOLE = 200, 4000

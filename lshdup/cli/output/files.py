@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from lshdup.base.messages import printable
+from lshdup.base.system import is_stdout
 from lshdup.cli.types import OutputPath
 from lshdup.errors import ParameterError
-from lshdup.utils.messages import printable
-from lshdup.utils.system import is_stdout
 
 if TYPE_CHECKING:
-    from lshdup.documents.document_list import DocumentList
     from lshdup.params import DocumentParams
+    from lshdup.sources.document_list import DocumentList
 
 _ANOTHER = "write to another file"
 
@@ -83,8 +83,8 @@ class Outputs:
         """
         from dataclasses import replace
 
-        from lshdup.documents.finding import Finder
         from lshdup.skipped import Skipped, SkippedFile
+        from lshdup.sources.finding import Finder
 
         there = [
             real for _, path in self._paths if (real := Path(os.path.realpath(path))).is_file()

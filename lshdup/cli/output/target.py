@@ -16,12 +16,12 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from lshdup.base.atomic import check_writable, replace_file
+from lshdup.base.frozen import dataclass
+from lshdup.base.json_cells import Cell, json_cell, json_line
+from lshdup.base.messages import decimal, printable
 from lshdup.cli.console import close_stdout, use_color
 from lshdup.errors import InputError, ParameterError
-from lshdup.utils.atomic import check_writable, replace_file
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.json_cells import Cell, json_cell, json_line
-from lshdup.utils.messages import decimal, printable
 
 FORMATS = ("table", "tsv", "csv", "json", "jsonl")
 

@@ -1,6 +1,6 @@
 """Sequences -> all their places, every token compared.
 
-Reference: `obvious_passages` in tests/matching/test_passages.py.
+Reference: `obvious_passages` in tests/compare/test_passages.py.
 """
 
 import numpy as np

@@ -2,7 +2,7 @@
 
 A group is rare or common by its size. The members of a rare group are compared in pairs; those of
 a common group are extended together. Reference: `obvious_passages` in
-tests/matching/test_passages.py.
+tests/compare/test_passages.py.
 """
 
 from typing import NamedTuple

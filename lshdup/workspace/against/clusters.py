@@ -9,18 +9,18 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.messages import count_of
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import expecting, set_source
-from lshdup.documents.preference import Preference
+from lshdup.compare.centres import Comparisons
+from lshdup.compare.clusters import Clusters
+from lshdup.compare.results import ClustersFound
 from lshdup.lsh.buckets import NO_BUCKETS, Buckets
 from lshdup.lsh.candidates import find_exact_duplicates
-from lshdup.matching.centres import Comparisons
-from lshdup.matching.clusters import Clusters
-from lshdup.matching.results import ClustersFound
 from lshdup.params import ClusterParams
 from lshdup.pipeline import build_index, find_clusters, find_clusters_exactly
 from lshdup.skipped import Skipped
-from lshdup.utils.messages import count_of
+from lshdup.sources.preference import Preference
 from lshdup.workspace.against.loading import Against
 from lshdup.workspace.against.partners import Partners
 from lshdup.workspace.against.sides import Side

@@ -9,6 +9,13 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.frozen import dataclass
+from lshdup.base.parallel import Progress
+from lshdup.base.ragged import RaggedSets
+from lshdup.compare.copies import ExpandedPairs, expand_pairs
+from lshdup.compare.measures import join_sets
+from lshdup.compare.pairs import Pairs, contains, gather_pairs, pack_pairs, unpack_pairs
+from lshdup.compare.results import PairsFound
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import sort_keys
 from lshdup.lsh.buckets import Buckets
@@ -19,14 +26,7 @@ from lshdup.lsh.candidates import (
     documents_to_compare,
     find_exact_duplicates,
 )
-from lshdup.matching.copies import ExpandedPairs, expand_pairs
-from lshdup.matching.measures import join_sets
-from lshdup.matching.pairs import Pairs, contains, gather_pairs, pack_pairs, unpack_pairs
-from lshdup.matching.results import PairsFound
 from lshdup.params import PairParams
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.parallel import Progress
-from lshdup.utils.ragged import RaggedSets
 from lshdup.workspace.against.sides import Sides
 from lshdup.workspace.against.verifying import Verifier
 

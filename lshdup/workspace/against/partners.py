@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.frozen import dataclass
+from lshdup.base.parallel import Progress, no_progress
+from lshdup.compare.pairs import contains, pack_pairs
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.buckets import NO_BUCKETS, Buckets
 from lshdup.lsh.candidates import PairArrays, documents_to_compare
-from lshdup.matching.pairs import contains, pack_pairs
 from lshdup.params import PairParams
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.parallel import Progress, no_progress
 from lshdup.workspace.against.pairs import CrossPairs, find_candidates
 from lshdup.workspace.against.sides import Sides
 from lshdup.workspace.against.verifying import Verifier

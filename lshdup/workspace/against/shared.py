@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.document_list import DocumentList
-from lshdup.utils.ragged import distinct
+from lshdup.base.ragged import distinct
+from lshdup.sources.document_list import DocumentList
 
 _I64 = NDArray[np.int64]
 

@@ -6,16 +6,16 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.arrays import IN_MEMORY, Arrays
+from lshdup.base.frozen import dataclass
+from lshdup.base.ragged import RaggedSets, SetSource
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import expecting
-from lshdup.documents.document_list import DocumentList
+from lshdup.compare.sameness import Prints
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import band_keys
 from lshdup.lsh.candidates import find_exact_duplicates
-from lshdup.matching.sameness import Prints
-from lshdup.utils.arrays import IN_MEMORY, Arrays
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.ragged import RaggedSets, SetSource
+from lshdup.sources.document_list import DocumentList
 from lshdup.workspace.against.shared import find_shared, match_paths, resolve_paths
 
 

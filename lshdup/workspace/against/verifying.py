@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.ragged import RaggedSets, distinct
+from lshdup.compare import similarity
+from lshdup.compare.pairs import Columns, pack_pairs
 from lshdup.lsh.candidates import PairArrays
 from lshdup.lsh.signatures import estimate
-from lshdup.matching import similarity
-from lshdup.matching.pairs import Columns, pack_pairs
-from lshdup.utils.ragged import RaggedSets, distinct
 from lshdup.workspace.against.sides import Sides
 
 #: Pairs whose signatures are compared at a time: 8 bytes a pair and row.

@@ -8,8 +8,17 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.arrays import IN_MEMORY, Arrays
+from lshdup.base.frozen import dataclass
+from lshdup.base.parallel import Progress
+from lshdup.base.ragged import RaggedSets, SetSource
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import set_source
+from lshdup.compare import sampled_join
+from lshdup.compare.containment_join import planned_memory
+from lshdup.compare.measures import join_sets
+from lshdup.compare.pairs import Columns, gather_pairs, pack_pairs
+from lshdup.compare.results import PairsFound
 from lshdup.lsh.candidates import (
     CandidateCounter,
     PairArrays,
@@ -24,17 +33,8 @@ from lshdup.lsh.sample_plan import (
     SamplePlan,
     plan_samples,
 )
-from lshdup.matching import sampled_join
-from lshdup.matching.containment_join import planned_memory
-from lshdup.matching.measures import join_sets
-from lshdup.matching.pairs import Columns, gather_pairs, pack_pairs
-from lshdup.matching.results import PairsFound
 from lshdup.params import BandParams, SketchParams
 from lshdup.store.checksums import is_lazy
-from lshdup.utils.arrays import IN_MEMORY, Arrays
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.parallel import Progress
-from lshdup.utils.ragged import RaggedSets, SetSource
 from lshdup.workspace.containment.samples import SampleCollector, load_or_make_samples
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.request import Request, merge_params

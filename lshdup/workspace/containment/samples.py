@@ -8,12 +8,15 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.arrays import IN_MEMORY, Arrays
+from lshdup.base.messages import count_of
+from lshdup.base.ragged import RaggedSets, SetSource
 from lshdup.collection.collection import Collection
-from lshdup.documents.reading import runs
+from lshdup.compare.pairs import contains
 from lshdup.errors import ArtifactError
 from lshdup.lsh.samples import sample_sets
-from lshdup.matching.pairs import contains
 from lshdup.params import ShingleParams
+from lshdup.sources.reading import runs
 from lshdup.store.journal import Journal
 from lshdup.store.members import DAMAGED
 from lshdup.store.samples_io import (
@@ -23,9 +26,6 @@ from lshdup.store.samples_io import (
     read_samples,
     save_samples,
 )
-from lshdup.utils.arrays import IN_MEMORY, Arrays
-from lshdup.utils.messages import count_of
-from lshdup.utils.ragged import RaggedSets, SetSource
 from lshdup.workspace.context import RunContext
 
 #: Bytes of sets that are read at a time.

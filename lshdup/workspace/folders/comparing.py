@@ -6,13 +6,13 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.frozen import dataclass
+from lshdup.base.ragged import SetSource, distinct
 from lshdup.collection.collection import Collection
-from lshdup.documents.document_list import DocumentList, typed_name
+from lshdup.compare import similarity
+from lshdup.compare.pairs import pack_pairs
 from lshdup.lsh.candidates import PairArrays
-from lshdup.matching import similarity
-from lshdup.matching.pairs import pack_pairs
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.ragged import SetSource, distinct
+from lshdup.sources.document_list import DocumentList, typed_name
 from lshdup.workspace.folders.finding import FolderContent
 
 _I64 = NDArray[np.int64]

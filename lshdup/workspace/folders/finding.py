@@ -5,14 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.frozen import dataclass
 from lshdup.collection.collection import Collection
-from lshdup.documents.document_list import DocumentList
+from lshdup.compare.clusters import Clusters
+from lshdup.compare.folders.contents import FolderPairs
+from lshdup.compare.folders.pairs import find_folder_pairs
+from lshdup.compare.folders.tree import FolderTree
 from lshdup.lsh.candidates import find_exact_duplicates
-from lshdup.matching.clusters import Clusters
-from lshdup.matching.folders.contents import FolderPairs
-from lshdup.matching.folders.pairs import find_folder_pairs
-from lshdup.matching.folders.tree import FolderTree
-from lshdup.utils.frozen import dataclass
+from lshdup.sources.document_list import DocumentList
 
 #: A step of a path that is no name: from .. to the current folder. No name has a slash.
 _DOWN = b"/"

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.atomic import replace_file
+from lshdup.base.frozen import dataclass
+from lshdup.base.ragged import distinct
+from lshdup.compare.pairs import contains, pack_pairs, unpack_pairs
 from lshdup.errors import InputError, LshdupError, ParameterError
-from lshdup.matching.pairs import contains, pack_pairs, unpack_pairs
 from lshdup.params import ShingleParams
-from lshdup.utils.atomic import replace_file
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.ragged import distinct
 from lshdup.workspace.request import check_conflict
 
 #: The first line of a baseline begins like this; the definition of the sets follows as JSON.

@@ -8,9 +8,9 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.documents.document_list import DocumentList
+from lshdup.base.messages import printable
 from lshdup.errors import InputError
-from lshdup.utils.messages import printable
+from lshdup.sources.document_list import DocumentList
 from lshdup.workspace.against.shared import files_of, resolve_files
 
 #: Files that git is asked about by their names; of more, it lists all that have ever changed.

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from lshdup.base.messages import count_of
 from lshdup.cli.columns import column_names
 from lshdup.cli.commands.pairs.listing import Listing, print_listing
 from lshdup.cli.console import Console
@@ -20,15 +21,14 @@ from lshdup.cli.messages import say_collection, say_skipped
 from lshdup.cli.printing import containments, print_pieces, relations_of
 from lshdup.cli.session import Session
 from lshdup.params import PairParams
-from lshdup.utils.messages import count_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from lshdup.base.json_cells import Cell
     from lshdup.cli.commands.pairs.gate import Gate
     from lshdup.cli.output.target import Target
-    from lshdup.utils.json_cells import Cell
     from lshdup.workspace.against.loading import Against
     from lshdup.workspace.against.pairs import CrossPairs
     from lshdup.workspace.against.partners import Partners
@@ -92,8 +92,8 @@ def print_unmatched(
     """Print the documents of DOCS that are near no document of OTHER; return the exit code."""
     import numpy as np
 
+    from lshdup.base.ragged import distinct
     from lshdup.collection.name_lists import name_documents
-    from lshdup.utils.ragged import distinct
 
     both = open_sides(session, options)
     console, documents = session.console, both.here.documents

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lshdup.base.messages import count_of
 from lshdup.cli.commands.pairs.listing import Listing
 from lshdup.cli.conflicts import refuse
 from lshdup.errors import InputError
-from lshdup.utils.messages import count_of
 
 if TYPE_CHECKING:
     from lshdup.cli.session import Session
-    from lshdup.documents.document_list import DocumentList
+    from lshdup.sources.document_list import DocumentList
     from lshdup.workspace.gate.baseline import Baseline, Review
     from lshdup.workspace.gate.changes import Changes
 
@@ -42,7 +42,7 @@ class Gate:
         if self._path is None:
             refuse(ctx, ("update_baseline",), "without --baseline FILE")
             return
-        from lshdup.utils.atomic import check_writable
+        from lshdup.base.atomic import check_writable
         from lshdup.workspace.gate.baseline import load_baseline
 
         if self.updates:

@@ -11,11 +11,11 @@ from lshdup.errors import ParameterError
 from lshdup.params import ClusterParams
 
 if TYPE_CHECKING:
+    from lshdup.base.json_cells import Cell
     from lshdup.cli.find_pairs import PairsListed
     from lshdup.cli.output.target import Target
-    from lshdup.documents.document_list import DocumentList
     from lshdup.evaluation.histogram import Step
-    from lshdup.utils.json_cells import Cell
+    from lshdup.sources.document_list import DocumentList
 
 
 def print_histogram(
@@ -24,9 +24,9 @@ def print_histogram(
     """Print the histogram, and draw it with --plot."""
     import numpy as np
 
-    from lshdup.documents.preference import preference
+    from lshdup.base.ragged import distinct
     from lshdup.evaluation.histogram import list_thresholds, make_histogram
-    from lshdup.utils.ragged import distinct
+    from lshdup.sources.preference import preference
 
     levels, sizes = list_thresholds(answer.threshold, options["step"]), answer.collection.sizes
     documents = answer.collection.documents

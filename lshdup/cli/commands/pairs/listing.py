@@ -4,10 +4,10 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from lshdup.base.frozen import dataclass
 from lshdup.cli.columns import column_names
 from lshdup.cli.output.target import ANNOTATIONS
 from lshdup.cli.printing import Cells, DocumentNames, name_pairs, print_pieces, similarities
-from lshdup.utils.frozen import dataclass
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from lshdup.cli.output.annotations import Annotation
     from lshdup.cli.output.target import Piece, Target
     from lshdup.cli.session import Session
-    from lshdup.documents.document_list import DocumentList
-    from lshdup.matching.sameness import Prints
+    from lshdup.compare.sameness import Prints
     from lshdup.params import ShingleParams
+    from lshdup.sources.document_list import DocumentList
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def _find(
 ) -> "Iterator[Annotation]":
     """Yield pairs with the longest passage of each. pieces : the same pairs with names."""
     from lshdup.cli.output.annotations import Annotation, Place, describe_likeness
-    from lshdup.report.shared_passage import PassageFinder
+    from lshdup.views.shared_passage import PassageFinder
 
     finder = PassageFinder(listing.lists, listing.shingle)
     times = None if listing.times is None else listing.times()
@@ -112,7 +112,7 @@ def _path(lists: "Sequence[DocumentList]", document: int) -> bytes:
 
     In no repository, the path is as typed from the current folder.
     """
-    from lshdup.documents.document_list import find_in_lists, typed_name
+    from lshdup.sources.document_list import find_in_lists, typed_name
     from lshdup.workspace.gate.changes import find_repository
 
     documents, number = find_in_lists(lists, document)

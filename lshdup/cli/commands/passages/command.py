@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup import choices
+from lshdup.base.messages import chance, count_of
 from lshdup.cli.columns import REMOVED_PASSAGES, column_names
 from lshdup.cli.commands import writing
 from lshdup.cli.conflicts import refuse
@@ -33,15 +34,14 @@ from lshdup.cli.types import OutputPath
 from lshdup.errors import ParameterError
 from lshdup.params import ClusterParams, PassageParams
 from lshdup.skipped import Reason
-from lshdup.utils.messages import chance, count_of
 
 if TYPE_CHECKING:
     from lshdup.cli.commands.passages.listing import PassageListing
     from lshdup.cli.output.target import Layout, Target
     from lshdup.collection.collection import Collection
-    from lshdup.documents.document_list import DocumentList
-    from lshdup.matching.passages import Passages
-    from lshdup.report.repeats import TokenRuns
+    from lshdup.compare.passages import Passages
+    from lshdup.sources.document_list import DocumentList
+    from lshdup.views.repeats import TokenRuns
     from lshdup.workspace.passages import PassagesFound
 
 _DEFAULT = PassageParams()
@@ -126,8 +126,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     wanted = PassageParams(options["least"], options["max_documents"], options["gap"])
     with open_session(ctx, options, partial(_check_write, options)) as session:
         from lshdup.cli.commands.passages.listing import PassageListing
-        from lshdup.documents.preference import preference
-        from lshdup.report.repeats import find_repeats
+        from lshdup.sources.preference import preference
+        from lshdup.views.repeats import find_repeats
         from lshdup.workspace.passages import load_or_find_passages
 
         request, others = session.request, options["against"]
@@ -156,7 +156,7 @@ def _check_write(
     """
     yield from writing.check_documents(options, documents, read)
     if options["write"] is not None:
-        from lshdup.documents.rewriting.cutting import check_cutting
+        from lshdup.sources.rewriting.cutting import check_cutting
 
         check_cutting(documents)
 
@@ -165,7 +165,7 @@ def _of_enough(passages: "Passages", documents: int) -> "Passages":
     """Return the passages that are in at least so many documents."""
     import numpy as np
 
-    from lshdup.report.repeats import count_documents
+    from lshdup.views.repeats import count_documents
 
     if documents == 1:
         return passages
@@ -221,8 +221,8 @@ def _write(
     """Write the rows without repeats, and say how much was cut."""
     import numpy as np
 
-    from lshdup.documents.rewriting.cutting import write_cut
-    from lshdup.report.places import SCOPES
+    from lshdup.sources.rewriting.cutting import write_cut
+    from lshdup.views.places import SCOPES
 
     console, here = session.console, found.here
     skipped = here.list_skipped_records()

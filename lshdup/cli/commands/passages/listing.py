@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lshdup.base.messages import count_of
+from lshdup.base.ragged import ranges
 from lshdup.cli.output.target import PIECE_ROWS
 from lshdup.cli.printing import DocumentNames
 from lshdup.cli.session import Session
-from lshdup.documents.reading import runs as cut_runs
-from lshdup.matching.passages import Passages
-from lshdup.report.places import SCOPES, Places, locate_places, measure_closings
-from lshdup.report.repeats import TokenRuns, count_documents
-from lshdup.utils.messages import count_of
-from lshdup.utils.ragged import ranges
+from lshdup.compare.passages import Passages
+from lshdup.sources.reading import runs as cut_runs
+from lshdup.views.places import SCOPES, Places, locate_places, measure_closings
+from lshdup.views.repeats import TokenRuns, count_documents
 from lshdup.workspace.passages import PassagesFound
 
 if TYPE_CHECKING:

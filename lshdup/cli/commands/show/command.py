@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lshdup.base.messages import count_of, decimal, printable
+from lshdup.base.parts import visible_text
 from lshdup.cli.columns import COMPARISON, column_names
 from lshdup.cli.completion import complete_document
 from lshdup.cli.conflicts import refuse
@@ -25,16 +27,14 @@ from lshdup.cli.printing import make_target, print_rows
 from lshdup.cli.session import open_session
 from lshdup.errors import InputError
 from lshdup.params import ClusterParams, ShingleParams, SketchParams
-from lshdup.utils.messages import count_of, decimal, printable
-from lshdup.utils.parts import visible_text
 from lshdup.workspace.lookup import DocumentRead, look_up, merge_shingle_params, of_documents
 
 if TYPE_CHECKING:
+    from lshdup.base.json_cells import Cell
     from lshdup.cli.output.target import Target
     from lshdup.collection.collection import Collection
-    from lshdup.report.comparison import Comparison
     from lshdup.shingling.shingle_filter import ShingleFilter
-    from lshdup.utils.json_cells import Cell
+    from lshdup.views.comparison import Comparison
 
 
 #: Options that say how a collection is made, which the group of a document comes from.
@@ -166,7 +166,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
                 _list_shingles(a.text.utf8, b.text.utf8, params, shingle_filter),
             )
             return session.console.exit_code
-        from lshdup.report.comparison import compare
+        from lshdup.views.comparison import compare
 
         for each in (a, b):
             _warn_if_changed(session.console, each, params)
@@ -228,8 +228,8 @@ def _list_shingles(
 
 
 def _rows(comparison: "Comparison") -> "Iterator[tuple[Cell, ...]]":
-    from lshdup.report.comparison import extract_passage
-    from lshdup.report.token_diff import ALIKE
+    from lshdup.views.comparison import extract_passage
+    from lshdup.views.token_diff import ALIKE
 
     for change in comparison.changes:
         alike = change.kind == ALIKE
@@ -288,9 +288,9 @@ def _picture(
     options: dict[str, Any],
     sketch: SketchParams | None,
 ) -> Iterator[str]:
-    from lshdup.report.line_diff import have_same_lines
-    from lshdup.report.line_view import LINES, render_lines
-    from lshdup.report.terminal import CONTEXT, NOUNS, UNSEEN, WIDE, Layout, render, summarize
+    from lshdup.views.line_diff import have_same_lines
+    from lshdup.views.line_view import LINES, render_lines
+    from lshdup.views.terminal import CONTEXT, NOUNS, UNSEEN, WIDE, Layout, render, summarize
 
     noun = NOUNS[params.tokens]
     heads = []

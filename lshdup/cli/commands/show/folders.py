@@ -5,21 +5,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from lshdup.base.frozen import dataclass
+from lshdup.base.messages import count_of, decimal, printable
 from lshdup.cli.columns import column_names
 from lshdup.cli.findings import warn_of_changes
 from lshdup.cli.messages import say_collection, say_last_run
 from lshdup.cli.output.target import Target
 from lshdup.cli.printing import print_rows
 from lshdup.cli.session import Session
-from lshdup.documents.document_list import typed_name
 from lshdup.errors import InputError
 from lshdup.params import ClusterParams
-from lshdup.utils.frozen import dataclass
-from lshdup.utils.messages import count_of, decimal, printable
+from lshdup.sources.document_list import typed_name
 
 if TYPE_CHECKING:
+    from lshdup.base.json_cells import Cell
     from lshdup.collection.collection import Collection
-    from lshdup.utils.json_cells import Cell
     from lshdup.workspace.folders.comparing import Difference
     from lshdup.workspace.folders.finding import FolderContent
     from lshdup.workspace.workspace import Workspace

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from lshdup.base.messages import decimal, join_names, printable
 from lshdup.cli.columns import column_names
 from lshdup.cli.messages import say_last_run
 from lshdup.cli.output.target import Target
@@ -10,13 +11,12 @@ from lshdup.cli.printing import print_rows
 from lshdup.cli.session import Session
 from lshdup.errors import InputError
 from lshdup.params import ClusterParams
-from lshdup.utils.messages import decimal, join_names, printable
 from lshdup.workspace.lookup import NamedDocument, look_up
 
 if TYPE_CHECKING:
-    from lshdup.report.variants import Variant
+    from lshdup.base.json_cells import Cell
     from lshdup.shingling.inspection import LocatedText
-    from lshdup.utils.json_cells import Cell
+    from lshdup.views.variants import Variant
 
 #: Tokens around a passage, and most characters of a passage or variant.
 _CONTEXT, _LONGEST = 6, 240
@@ -29,8 +29,8 @@ def show_group(session: Session, options: dict[str, Any], target: Target) -> int
     """Print the variants of the group of a document, and return the exit code."""
     import numpy as np
 
-    from lshdup.report.variants import find_variants
     from lshdup.shingling.inspection import locate_tokens
+    from lshdup.views.variants import find_variants
 
     console, word = session.console, options["a"]
     indexed = session.workspace.load_or_build_index(session.request, save=False)
@@ -85,7 +85,7 @@ def show_group(session: Session, options: dict[str, Any], target: Target) -> int
 def _rows(
     kept: "LocatedText", variants: "list[Variant]", names: list[bytes]
 ) -> "Iterator[tuple[Cell, ...]]":
-    from lshdup.report.comparison import extract_passage
+    from lshdup.views.comparison import extract_passage
 
     for number, variant in enumerate(variants, 1):
         passage = extract_passage(kept, variant.start, variant.end)
@@ -112,9 +112,9 @@ def _picture(
     from rich.text import Text
 
     from lshdup.cli.output.tables import common_folder, fold_cell, groups
-    from lshdup.report.comparison import extract_passage
-    from lshdup.report.terminal import MARKS, STYLES, fold_line, to_ansi
-    from lshdup.report.token_diff import ADDED, REMOVED
+    from lshdup.views.comparison import extract_passage
+    from lshdup.views.terminal import MARKS, STYLES, fold_line, to_ansi
+    from lshdup.views.token_diff import ADDED, REMOVED
 
     def mark(text: str, kind: str) -> Text:
         text = " ".join(text.split())

@@ -1,0 +1,229 @@
+"""Arrays of a run that may exceed memory: in memory as far as its limit goes, else in files."""
+
+import math
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from lshdup.base.temporary import mapped_array
+
+#: A larger array is in a file of the store, so that memory is left for all others.
+MOST_IN_MEMORY = 256 << 20
+
+#: A smaller array is in memory, even if memory is used up.
+_SMALL = 1 << 20
+
+#: An even smaller array is not counted.
+_UNCOUNTED = 1 << 14
+
+#: Rows that are copied together.
+ROWS_AT_ONCE = 1 << 18
+
+_LOW_HALF = (1 << 32) - 1
+
+#: Returns the values of rows, by which they are sorted.
+Key = Callable[[NDArray[np.int64]], NDArray[Any]]
+
+
+class Arrays:
+    """Makes arrays in memory, or in temporary mapped files once memory is used up.
+
+    An array that nothing refers to any more gives its memory back, or its room on the disk.
+
+    limit : bytes that a run plans for (`Request.memory`): half of them are for these arrays.
+    folder : returns the folder of the files; None: the system's for temporary files, for arrays
+        that exceed the limit only.
+    """
+
+    def __init__(self, limit: int, folder: Callable[[], Path | None] = lambda: None) -> None:
+        self.limit = limit
+        self._folder, self._left = folder, limit // 2
+        # Of one thread again: an array may be freed, and counted, while another one is.
+        self._counting = threading.RLock()
+
+    def __reduce__(self) -> tuple[Callable[[], "Arrays"], tuple[()]]:
+        """Pickle as arrays in memory: another process has other files."""
+        return _in_memory, ()
+
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """Return an uninitialised array. Raises ArtifactError if the disk has no room for it."""
+        return self._make(shape, dtype, np.empty)
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """Return an array of zeros. Raises ArtifactError if the disk has no room for it."""
+        return self._make(shape, dtype, np.zeros)
+
+    def concatenate(self, parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """Return arrays one after the other: of one that is not empty, no copy.
+
+        Raises ArtifactError if the disk has no room.
+        """
+        filled = [part for part in parts if len(part)]
+        if len(filled) == 1:
+            return filled[0]
+        shape = (sum(map(len, parts)), *parts[0].shape[1:])
+        return np.concatenate(parts, out=self.empty(shape, np.result_type(*parts)))
+
+    def take(self, array: NDArray[Any], indices: NDArray[np.integer]) -> NDArray[Any]:
+        """Return the rows at `indices`. Raises ArtifactError if the disk has no room."""
+        out = self.empty((len(indices), *array.shape[1:]), array.dtype)
+        for some in slices_of(len(indices)):
+            out[some] = array[indices[some]]
+        return out
+
+    def compute(
+        self, n: int, dtype: DTypeLike, values: Callable[[slice], NDArray[Any]]
+    ) -> NDArray[Any]:
+        """Return the values of n rows, ROWS_AT_ONCE at a time.
+
+        values : returns those of the rows of a slice. Raises ArtifactError if the disk has no room.
+        """
+        out = self.empty(n, dtype)
+        for some in slices_of(n):
+            out[some] = values(some)
+        return out
+
+    def find(self, is_wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Return the indices of True, ascending. Raises ArtifactError if the disk has no room."""
+        out: NDArray[np.int64] = self.empty(int(np.count_nonzero(is_wanted)), np.int64)
+        at = 0
+        for some in slices_of(len(is_wanted)):
+            found = np.flatnonzero(is_wanted[some])
+            out[at : at + len(found)] = found + some.start
+            at += len(found)
+        return out
+
+    def where(self, n: int, condition: Callable[[slice], NDArray[np.bool_]]) -> NDArray[np.int64]:
+        """Return the rows of n, ascending, for which a condition holds.
+
+        condition : returns whether it holds for the rows of a slice, of ROWS_AT_ONCE. Raises
+            ArtifactError if the disk has no room.
+        """
+        return self.find(self.compute(n, np.bool_, condition))
+
+    def order(self, n: int, keys: Sequence[Key]) -> NDArray[np.int64]:
+        """Return the order of n rows by keys, the strongest first; equal rows stay in order.
+
+        keys : each returns the whole numbers of rows (int64 array of shape (m,)): integers of at
+            most 64 bits, of shape (m,).
+
+        Raises ArtifactError if the disk has no room. Cost: a sort for each key whose values span
+        less than 2^32, two for others; none for a constant. Memory: two arrays of the result.
+        """
+        order = self.compute(n, np.int64, rows_of)
+        for key in reversed(keys):
+            ends = [(int(each.min()), int(each.max())) for each in self._in_slices(order, key)]
+            low, high = min(ends, default=(0, 0))[0], max((end for _, end in ends), default=0)
+            for bits in range(0, (high - low).bit_length(), 32):
+                order = self._order_by_half(order, key, low, bits)
+        return order
+
+    def _order_by_half(
+        self, order: NDArray[np.int64], key: Key, low: int, bits: int
+    ) -> NDArray[np.int64]:
+        """Return rows, ordered, in the order of 32 bits of a key, above `low`."""
+        least, half = np.uint64(low % (1 << 64)), np.uint64(32)
+        packed: NDArray[np.uint64] = self.empty(len(order), np.uint64)
+        for some, values in zip(slices_of(len(order)), self._in_slices(order, key), strict=True):
+            above = values.astype(np.uint64) - least
+            packed[some] = (above >> np.uint64(bits)) << half
+            packed[some] |= rows_of(some).astype(np.uint64)
+        packed.sort()  # Places in `order` are all different, so that no other sort is needed.
+        packed &= np.uint64(_LOW_HALF)
+        return self.take(order, packed.view(np.int64))
+
+    def _in_slices(self, order: NDArray[np.int64], key: Key) -> Iterator[NDArray[Any]]:
+        return (key(order[some]) for some in slices_of(len(order)))
+
+    def _make(
+        self, shape: int | tuple[int, ...], dtype: DTypeLike, make: Callable[..., NDArray[Any]]
+    ) -> NDArray[Any]:
+        shape = (shape,) if isinstance(shape, int) else shape
+        size, folder = math.prod(shape) * np.dtype(dtype).itemsize, self._folder()
+        most = max(self._left, _SMALL)
+        if size > (most if folder is None else min(most, MOST_IN_MEMORY)):
+            return mapped_array(folder, shape, dtype)
+        array = make(shape, dtype)
+        if size > _UNCOUNTED:
+            self._account(-size)
+            weakref.finalize(array, self._account, size)
+        return array
+
+    def full(self, shape: int | tuple[int, ...], value: Any, dtype: DTypeLike) -> NDArray[Any]:
+        """Return an array that holds one value everywhere."""
+        out = self.empty(shape, dtype)
+        out[...] = value
+        return out
+
+    def copy(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Return a copy of an array."""
+        out = self.empty(array.shape, array.dtype)
+        out[...] = array
+        return out
+
+    def _account(self, freed: int) -> None:
+        with self._counting:
+            self._left += freed
+
+
+#: Arrays that are in memory, whatever their size.
+IN_MEMORY = Arrays(1 << 62)
+
+
+def _in_memory() -> Arrays:
+    return IN_MEMORY
+
+
+class GrowingArray:
+    """An array that is made part by part: the parts are few at any time, and may be in files.
+
+    dtype : its type. arrays : makes it.
+    """
+
+    def __init__(self, dtype: DTypeLike, arrays: Arrays) -> None:
+        self._arrays, self._parts = arrays, [np.zeros(0, dtype)]
+
+    def append(self, part: NDArray[Any]) -> None:
+        """Add values behind those that are there. Raises ArtifactError if the disk has no room."""
+        parts = self._parts
+        parts.append(part)
+        while len(parts) > 1 and len(parts[-2]) <= len(parts[-1]):
+            last = parts.pop()
+            parts.append(self._arrays.concatenate([parts.pop(), last]))
+
+    def whole(self) -> NDArray[Any]:
+        """Return all values. Raises ArtifactError if the disk has no room."""
+        return self._arrays.concatenate(self._parts)
+
+
+def slices_of(n: int) -> Iterator[slice]:
+    """Yield slices of ROWS_AT_ONCE rows, and of the rest of n.
+
+    >>> list(slices_of(300_000))
+    [slice(0, 262144, None), slice(262144, 300000, None)]
+    """
+    return (slice(at, min(at + ROWS_AT_ONCE, n)) for at in range(0, n, ROWS_AT_ONCE))
+
+
+def rows_of(some: slice) -> NDArray[np.int64]:
+    """Return the numbers of the rows of a slice of `slices_of`: int64 array."""
+    return np.arange(some.start, some.stop)
+
+
+def is_counting(array: NDArray[np.integer]) -> bool:
+    """Return whether an array of shape (n,) holds 0, 1, 2 and so on, in this order."""
+    return all(np.array_equal(array[some], rows_of(some)) for some in slices_of(len(array)))
+
+
+def are_equal(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    """Return whether two arrays of one dimension hold the same; ROWS_AT_ONCE are compared at a
+    time.
+    """
+    return len(one) == len(other) and all(
+        np.array_equal(one[some], other[some]) for some in slices_of(len(one))
+    )

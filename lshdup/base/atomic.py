@@ -1,0 +1,297 @@
+"""Folders with files of lshdup: replaced whole, never followed, and cleared of killed runs."""
+
+import contextlib
+import errno
+import os
+import re
+import shutil
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Self
+
+from lshdup.base.system import BINARY, FOLDER, NO_FOLLOW, READ, hold, set_mode
+from lshdup.errors import InputError
+
+#: Names of temporary files begin and end like this; between are eight characters.
+PREFIX, SUFFIX = ".lshdup-", ".tmp"
+_TEMPORARY = re.compile(f"{re.escape(PREFIX)}.{{8}}{re.escape(SUFFIX)}", re.DOTALL)
+
+#: Where there are no locks, a temporary file may belong to a live run for this long.
+_SECONDS_IN_USE = 86_400.0
+
+#: Temporary files of this process, for `remove_own_temporary_files`.
+_temporary: set[Path] = set()
+
+#: For `describe_kept`: what this run has written that survives it.
+FILES, JOURNAL = "files", "journal"
+_kept: set[str] = set()
+
+
+class Folder:
+    """An open folder in which lshdup has files of its own. Nothing in it is followed.
+
+    A file of lshdup is a regular file with one name: a link, a hard link, a pipe or a device of
+    its name is another's, and is not opened. Files are named relative to the descriptor of the
+    folder, where a system has one.
+
+    Parameters
+    ----------
+    path : the folder as it was named, which may be a link.
+    below : names of folders in it, each in the one before; none may be a link.
+
+    Raises OSError as the file system does, here and in all methods.
+
+    """
+
+    def __init__(self, path: Path, *below: str) -> None:
+        self.path = path.joinpath(*below)
+        self._descriptor: int | None = None
+        if FOLDER is None:
+            return
+        self._descriptor = os.open(path, FOLDER)
+        for name in below:
+            above = self._descriptor
+            try:
+                self._descriptor = os.open(name, FOLDER | NO_FOLLOW, dir_fd=above)
+            finally:
+                os.close(above)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+
+    def names(self) -> list[str]:
+        """Return the names of what is in the folder, in any order."""
+        if self._descriptor is None:
+            return [each.name for each in self.path.iterdir()]
+        with self._readable() as descriptor:
+            return os.listdir(descriptor)  # noqa: PTH208 (pathlib knows no descriptors)
+
+    def status(self, name: str) -> os.stat_result:
+        """Return the status of a file or a folder; of a link its own."""
+        return os.stat(self._at(name), dir_fd=self._descriptor, follow_symlinks=False)
+
+    def size(self) -> int:
+        """Return the bytes of the files in the folder."""
+        found = map(self.status, self.names())
+        return sum(each.st_size for each in found if stat.S_ISREG(each.st_mode))
+
+    def open(self, name: str) -> BinaryIO:
+        """Open a file of lshdup to read it."""
+        return os.fdopen(self._open(name, READ), "rb")
+
+    def create(self, name: str) -> BinaryIO:
+        """Open a new file to write it. Raises FileExistsError if its name is taken."""
+        return os.fdopen(self._open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL), "w+b")
+
+    def open_lock(self, name: str) -> int:
+        """Return the descriptor of a file that runs lock, which is made once and never replaced."""
+        return self._open(name, os.O_RDWR | os.O_CREAT)
+
+    def set_time(self, name: str, seconds: float | None = None) -> None:
+        """Set when a file of lshdup was modified; None: now."""
+        times = None if seconds is None else (seconds, seconds)
+        with self.open(name) as file:
+            os.utime(file.fileno() if os.utime in os.supports_fd else self._at(name), times)
+
+    def make_folder(self, name: str) -> None:
+        """Make a folder, unless its name is taken."""
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(self._at(name), dir_fd=self._descriptor)
+
+    def remove_folder(self, name: str) -> bool:
+        """Remove a folder and what is in it, as far as possible; return whether it was there."""
+        is_there = False
+        with contextlib.suppress(FileNotFoundError):
+            is_there = stat.S_ISDIR(self.status(name).st_mode)  # rmtree waits for a pipe
+        if is_there:
+            shutil.rmtree(self._at(name), ignore_errors=True, dir_fd=self._descriptor)
+        return is_there
+
+    @contextlib.contextmanager
+    def replace(self, name: str) -> Iterator[BinaryIO]:
+        """Open a temporary file that replaces what has this name when the block ends without error.
+
+        The file is synced before it is renamed: a process killed at any instant leaves the old or
+        the new file, whole, and at most a temporary file that the next call for the folder
+        removes. The permissions of the old file stay.
+        """
+        mode = 0o666 & ~_umask()
+        with contextlib.suppress(FileNotFoundError):
+            old = self.status(name)
+            mode = old.st_mode & 0o7777 if stat.S_ISREG(old.st_mode) else mode
+        self.remove_temporary_files()
+        temporary, descriptor = self._new_temporary()
+        try:
+            with os.fdopen(descriptor, "w+b") as file:
+                yield file
+                file.flush()
+                set_mode(descriptor, mode)
+                os.fsync(descriptor)
+                if self._descriptor is None:  # Windows renames no open file.
+                    file.close()
+                here = self._descriptor  # Renamed while it is locked: it is no killed run's.
+                os.replace(self._at(temporary), self._at(name), src_dir_fd=here, dst_dir_fd=here)
+            note_kept(FILES)
+            with contextlib.suppress(OSError), self._readable() as folder:
+                os.fsync(folder)  # Some file systems cannot sync a folder.
+        finally:
+            _remove(self.path / temporary)
+
+    def remove_temporary_files(self) -> None:
+        """Remove the temporary files of killed runs.
+
+        A live run holds a lock on each of its temporary files. Where a file system has no locks, a
+        file that was modified within a day stays.
+        """
+        with contextlib.suppress(OSError):
+            for name in filter(_TEMPORARY.fullmatch, self.names()):
+                with contextlib.suppress(OSError):
+                    self._remove_if_abandoned(name)
+
+    def _remove_if_abandoned(self, name: str) -> None:
+        status = self.status(name)
+        is_old = time.time() - status.st_mtime >= _SECONDS_IN_USE
+        if self._descriptor is None:  # Windows removes no open file.
+            if is_old and stat.S_ISREG(status.st_mode):
+                (self.path / name).unlink()
+            return
+        descriptor = self._open(name, os.O_RDWR)
+        try:
+            if hold(descriptor) or is_old:
+                os.unlink(name, dir_fd=self._descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _new_temporary(self) -> tuple[str, int]:
+        """Make a temporary file and lock it; return its name and its descriptor."""
+        while True:
+            name = f"{PREFIX}{os.urandom(4).hex()}{SUFFIX}"
+            _temporary.add(self.path / name)  # Before the file exists, for an interrupt.
+            descriptor = os.open(
+                self._at(name),
+                os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_FOLLOW | BINARY,
+                0o600,
+                dir_fd=self._descriptor,
+            )
+            with contextlib.suppress(BlockingIOError):
+                hold(descriptor)
+                if os.fstat(descriptor).st_nlink:
+                    return name, descriptor
+            os.close(descriptor)  # Before it was locked, another run took it for a killed run's.
+            _temporary.discard(self.path / name)
+
+    def _open(self, name: str, flags: int) -> int:
+        """Open a file and look at it then: nobody can put another one in its place."""
+        flags |= NO_FOLLOW | BINARY | READ
+        descriptor = os.open(self._at(name), flags, 0o666, dir_fd=self._descriptor)
+        if obstacle := describe_obstacle(os.fstat(descriptor)):
+            os.close(descriptor)
+            raise PermissionError(errno.EPERM, f"it is {obstacle}")
+        return descriptor
+
+    @contextlib.contextmanager
+    def _readable(self) -> Iterator[int]:
+        """Open the folder to list or to sync it, which needs more rights than to use its files."""
+        descriptor = os.open(self._at("."), os.O_RDONLY, dir_fd=self._descriptor)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _at(self, name: str) -> str:
+        return name if self._descriptor is not None else str(self.path / name)
+
+
+def describe_obstacle(status: os.stat_result, *, folder: bool = False) -> str:
+    """Return what is there instead of a file, or a folder, of lshdup; "" if it is one."""
+    if stat.S_ISLNK(status.st_mode):
+        return "a link"
+    if stat.S_ISDIR(status.st_mode):
+        return "" if folder else "a folder"
+    if not stat.S_ISREG(status.st_mode):
+        return "a device, a pipe, or a socket"
+    if folder:
+        return "a file"
+    return "a hard link of another file" if status.st_nlink > 1 else ""
+
+
+@contextlib.contextmanager
+def replace_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a temporary file that replaces `path` when the block ends without an error.
+
+    As `Folder.replace`, but a symbolic link stays, and the file that it names is replaced. A pipe
+    or a device is written to directly.
+
+    Raises OSError as the file system does, with the name; the old file is then untouched.
+    """
+    try:
+        if path.exists() and not path.is_file():  # A pipe may have no other name than this one.
+            with path.open("wb") as direct:
+                yield direct
+            return
+        real = path.resolve()
+        with Folder(real.parent) as folder, folder.replace(real.name) as file:
+            yield file
+    except OSError as error:  # A full disk, for instance, does not say where.
+        error.filename = error.filename or str(path)
+        raise
+
+
+def remove_own_temporary_files() -> None:
+    """Remove the temporary files of this process before an interrupt ends it."""
+    for temporary in tuple(_temporary):
+        _remove(temporary)
+
+
+def _remove(temporary: Path) -> None:
+    with contextlib.suppress(OSError):
+        temporary.unlink()
+    _temporary.discard(temporary)
+
+
+def note_kept(what: str, *, kept: bool = True) -> None:
+    """Note that FILES or a JOURNAL of this run survive an interrupt, or no longer do."""
+    (_kept.add if kept else _kept.discard)(what)
+
+
+def describe_kept() -> str:
+    """Return what is kept of a run that is interrupted now, for its last message."""
+    if JOURNAL in _kept:
+        return "what is done is kept in a journal, and the same command goes on from there"
+    return "what was finished is kept, whole" if _kept else "nothing of this run was kept"
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def check_writable(path: Path, *, folder: bool = False) -> None:
+    """Raise InputError if no file can be written at `path`, which is tried, before the work.
+
+    A pipe is not tried: its reader would take that for the whole of what is written.
+
+    folder : whether `path` may be a folder, in which files are written.
+    """
+    import tempfile  # Imported here to keep the start of every command fast.
+
+    try:
+        if path.exists() and not path.is_file() and not (folder and path.is_dir()):
+            if not path.is_fifo():
+                os.close(os.open(path, os.O_WRONLY | BINARY))
+            return
+        where = path if path.is_dir() else path.resolve().parent
+        with tempfile.TemporaryFile(dir=where, prefix=PREFIX, suffix=SUFFIX):
+            pass
+    except OSError as error:
+        message = f"{path} cannot be written: {error.strerror}"
+        raise InputError(
+            message, "name a file in a folder that exists and may be written"
+        ) from None

@@ -1,0 +1,343 @@
+"""Sets and strings of different length in two arrays: values and offsets."""
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import eq
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.base.arrays import IN_MEMORY, ROWS_AT_ONCE, Arrays, are_equal, rows_of, slices_of
+from lshdup.base.frozen import dataclass
+from lshdup.kernels import copying, ordering
+
+T = TypeVar("T", bound="np.generic[Any]")
+
+
+@dataclass(frozen=True)
+class RaggedSets:
+    """Sets of uint64, each without repeats, and sorted unless it says otherwise.
+
+    values : uint64 array of shape (total,). offsets : int64 array of shape (n_sets + 1,); set i is
+    ``values[offsets[i]:offsets[i + 1]]``.
+
+    >>> sets = RaggedSets.from_sets([{3, 1}, set(), {2}])
+    >>> len(sets), sets[0].tolist(), sets.sizes.tolist()
+    (3, [1, 3], [2, 0, 1])
+    """
+
+    values: NDArray[np.uint64]
+    offsets: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> NDArray[np.uint64]:
+        if not -len(self) <= index < len(self):
+            message = f"set {index} of {len(self)}"
+            raise IndexError(message)
+        index %= len(self)
+        return self.values[self.offsets[index] : self.offsets[index + 1]]
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """The number of elements of each set: int64 array of shape (n_sets,)."""
+        return np.diff(self.offsets)
+
+    @classmethod
+    def from_sizes(
+        cls, values: NDArray[np.uint64], sizes: NDArray[np.int64], arrays: Arrays = IN_MEMORY
+    ) -> Self:
+        """Return sets from their values, one set after the other, and their sizes.
+
+        arrays : makes the offsets.
+        """
+        return cls(values, offsets_of(sizes, arrays))
+
+    @classmethod
+    def from_sets(cls, sets: Iterable[Iterable[int]]) -> Self:
+        """Return sets from iterables of integers from 0 to 2^64 - 1."""
+        arrays = [np.array(sorted(set(each)), np.uint64) for each in sets]
+        sizes = np.array([len(each) for each in arrays], np.int64)
+        return cls.from_sizes(np.concatenate(arrays) if arrays else np.zeros(0, np.uint64), sizes)
+
+    @classmethod
+    def concatenate(cls, parts: Iterable["RaggedSets"], arrays: Arrays = IN_MEMORY) -> Self:
+        """Return the sets of all parts, in order. arrays : makes the result."""
+        parts = list(parts)
+        if not parts:
+            return cls(np.zeros(0, np.uint64), np.zeros(1, np.int64))
+        offsets = _join_offsets([part.offsets for part in parts], arrays)
+        return cls(arrays.concatenate([part.values for part in parts]), offsets)
+
+    def copy(self) -> "RaggedSets":
+        """Return a copy with its own values."""
+        return RaggedSets(self.values.copy(), self.offsets)
+
+    def sort(self) -> Self:
+        """Sort the elements of each set in place; return the sets."""
+        largest = int(self.sizes.max(initial=0))
+        scratch = np.empty(largest, np.uint64), np.empty(2 * largest + 1, np.int32)
+        ordering.sort_sets(self.values, self.offsets, *scratch)
+        return self
+
+    def take(self, indices: NDArray[np.int64], arrays: Arrays = IN_MEMORY) -> "RaggedSets":
+        """Return copies of the sets at `indices`, in that order. arrays : makes the result."""
+        return RaggedSets(*_take(self.values, self.offsets, indices, arrays))
+
+
+@dataclass(frozen=True)
+class StringTable:
+    """Byte strings: one blob and offsets.
+
+    NumPy's string arrays cost the longest string for each, and drop trailing NULs.
+
+    blob : uint8 array. offsets : int64 array of shape (n + 1,).
+
+    >>> names = StringTable.from_strings([b"a.txt", b"b"])
+    >>> names[0], len(names), list(names)
+    (b'a.txt', 2, [b'a.txt', b'b'])
+    """
+
+    blob: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> bytes:
+        start, end = self.offsets[index], self.offsets[index + 1]
+        return self.blob[start:end].tobytes()
+
+    def __iter__(self) -> Iterator[bytes]:
+        blob = self.blob.tobytes()
+        offsets = self.offsets.tolist()
+        return (blob[start:end] for start, end in itertools.pairwise(offsets))
+
+    @classmethod
+    def from_strings(cls, strings: Iterable[bytes]) -> Self:
+        strings = list(strings)
+        sizes = np.fromiter(map(len, strings), np.int64, len(strings))
+        return cls(np.frombuffer(b"".join(strings), np.uint8), offsets_of(sizes))
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """The number of bytes of each string: int64 array of shape (n,)."""
+        return np.diff(self.offsets)
+
+    @classmethod
+    def concatenate(cls, tables: Iterable["StringTable"], arrays: Arrays = IN_MEMORY) -> Self:
+        """Return the strings of all tables, in order. arrays : makes the result."""
+        tables = list(tables)
+        offsets = _join_offsets([table.offsets for table in tables], arrays)
+        return cls(arrays.concatenate([table.blob for table in tables]), offsets)
+
+    @classmethod
+    def gather(cls, parts: Iterable["StringTable"], n: int, arrays: Arrays = IN_MEMORY) -> Self:
+        """Return the n strings of parts that are made one after the other.
+
+        arrays : makes the result, whose blob may have room behind the strings.
+        """
+        offsets: NDArray[np.int64] = arrays.zeros(n + 1, np.int64)
+        blob, at = arrays.empty(0, np.uint8), 0
+        for part in parts:
+            start = int(offsets[at])
+            end = start + len(part.blob)
+            if end > len(blob):
+                grown = arrays.empty(2 * end, np.uint8)
+                grown[:start] = blob[:start]
+                blob = grown
+            blob[start:end] = part.blob
+            offsets[at + 1 : at + 1 + len(part)] = part.offsets[1:] + start
+            at += len(part)
+        return cls(blob[: offsets[at]], offsets)
+
+    def eight_bytes(self, arrays: Arrays = IN_MEMORY) -> NDArray[np.uint64]:
+        """Return a key of each string, which is smaller only for strings that come first.
+
+        It has eight bytes behind those that all strings begin with. Strings may share a key.
+        arrays : makes the result, a uint64 array of shape (n,).
+        """
+        shared = self._count_shared()
+
+        def keys_of(some: slice) -> NDArray[np.uint64]:
+            starts, ends = self.offsets[some], self.offsets[some.start + 1 : some.stop + 1]
+            keys = np.zeros(len(starts), np.uint64)
+            for at in range(shared, shared + 8):
+                there = ends - starts > at
+                keys <<= np.uint64(8)
+                keys[there] |= self.blob[starts[there] + at]
+            return keys
+
+        return arrays.compute(len(self), np.uint64, keys_of)
+
+    def _count_shared(self) -> int:
+        """Return how many bytes all strings begin with."""
+        shared = None
+        for some in slices_of(len(self)):
+            starts, ends = self.offsets[some], self.offsets[some.start + 1 : some.stop + 1]
+            shared = self[0] if shared is None else shared
+            shared = shared[: int((ends - starts).min())]
+            for at, byte in enumerate(shared):
+                if (self.blob[starts + at] != byte).any():
+                    shared = shared[:at]
+                    break
+        return len(shared or b"")
+
+    def strings_at(self, indices: NDArray[np.int64]) -> list[bytes]:
+        """Return the strings at `indices`, as objects."""
+        return list(self.take(indices))
+
+    def take(self, indices: NDArray[np.int64], arrays: Arrays = IN_MEMORY) -> "StringTable":
+        """Return the strings at `indices`, in that order. arrays : makes the result."""
+        return StringTable(*_take(self.blob, self.offsets, indices, arrays))
+
+    def find(self, string: bytes) -> int | None:
+        """Return the index of a string in a table in byte order, by binary search, or None."""
+        at = self.bisect(string)
+        return at if at < len(self) and self[at] == string else None
+
+    def bisect(self, string: bytes) -> int:
+        """Return how many strings of a table in byte order come before a string."""
+        low, high = 0, len(self)
+        while low < high:
+            middle = (low + high) // 2
+            if self[middle] < string:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def match(self, strings: "StringTable", arrays: Arrays = IN_MEMORY) -> NDArray[np.int64]:
+        """Return for each of n strings the last one of this table that is equal, or -1.
+
+        Of a table that is equal as a whole, it is the one in the same place. Returns an int64 array
+        of shape (n,). Cost: one sort of this table. arrays : makes the result.
+        """
+        if are_equal(self.offsets, strings.offsets) and are_equal(self.blob, strings.blob):
+            return arrays.compute(len(strings), np.int64, rows_of)
+        if not len(self):
+            return arrays.full(len(strings), -1, np.int64)
+
+        def hashes_of(part: "StringTable") -> NDArray[np.int64]:
+            return np.fromiter(map(hash, part), np.int64, len(part))
+
+        hashes = arrays.compute(
+            len(self), np.int64, lambda some: hashes_of(self.take(rows_of(some)))
+        )
+        order = arrays.order(len(self), [hashes.__getitem__])
+        hashes = arrays.take(hashes, order)
+
+        def places_of(some: slice) -> NDArray[np.int64]:
+            part = strings.take(rows_of(some))
+            last = np.searchsorted(hashes, hashes_of(part), side="right") - 1
+            rows = order[np.maximum(last, 0)]
+            same = np.fromiter(map(eq, self.take(rows), part), np.bool_, len(rows))
+            return np.where(same, rows, -1)
+
+        return arrays.compute(len(strings), np.int64, places_of)
+
+    def ending_with(self, tail: bytes) -> list[int]:
+        """Return the indices of all strings that end with `tail`. Cost: one pass over the blob."""
+        found: list[int] = []
+        blob, offsets = self.blob.tobytes(), np.asarray(self.offsets)
+        at = blob.find(tail)
+        while at >= 0:
+            end = at + len(tail)
+            index = min(int(np.searchsorted(offsets, end)), len(self)) - 1
+            if offsets[index + 1] == end and offsets[index] <= at:
+                found.append(index)
+            at = blob.find(tail, at + 1)
+        return found
+
+
+def offsets_of(sizes: NDArray[np.int64], arrays: Arrays = IN_MEMORY) -> NDArray[np.int64]:
+    """Return the offsets of runs with n sizes: int64 array of shape (n + 1,).
+
+    arrays : makes the result.
+    """
+    offsets: NDArray[np.int64] = arrays.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return offsets
+
+
+def _join_offsets(parts: Sequence[NDArray[np.int64]], arrays: Arrays) -> NDArray[np.int64]:
+    """Return the offsets of the runs of all parts, one part after the other."""
+    offsets: NDArray[np.int64] = arrays.zeros(sum(len(part) - 1 for part in parts) + 1, np.int64)
+    at = 0
+    for part in parts:
+        starts = offsets[at : at + len(part)]
+        np.add(part, starts[0] - part[0], out=starts)
+        at += len(part) - 1
+    return offsets
+
+
+def _take(
+    values: Any, offsets: NDArray[np.int64], indices: NDArray[np.int64], arrays: Arrays
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the runs at `indices`, in that order, and their offsets."""
+
+    def sizes_of(some: slice) -> NDArray[np.int64]:
+        return offsets[indices[some] + 1] - offsets[indices[some]]
+
+    if len(indices) <= ROWS_AT_ONCE:
+        sizes = sizes_of(slice(None))
+        return _runs(values, offsets[indices], sizes), offsets_of(sizes)
+    ends: NDArray[np.int64] = arrays.zeros(len(indices) + 1, np.int64)
+    for some in slices_of(len(indices)):
+        ends[some.start + 1 : some.stop + 1] = sizes_of(some)
+    np.cumsum(ends, out=ends)
+    taken = arrays.empty(int(ends[-1]), values.dtype)
+    for some in slices_of(len(indices)):
+        part = taken[ends[some.start] : ends[some.stop]]
+        part[:] = _runs(values, offsets[indices[some]], sizes_of(some))
+    return taken, ends
+
+
+def _runs(values: Any, starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[Any]:
+    """Return values[starts[i]:starts[i] + sizes[i]] for all i, one after the other.
+
+    Raises IndexError for runs outside the values.
+    """
+    if not isinstance(values, np.ndarray):  # an array of the store that verifies what is read
+        values = values.verified_runs(starts, sizes)
+    n = len(values)
+    # Not starts + sizes: damaged offsets may be so large that the sum would wrap.
+    if len(starts) and (
+        starts.min() < 0 or starts.max() > n or sizes.min() < 0 or (sizes > n - starts).any()
+    ):
+        message = "a run lies outside the values"
+        raise IndexError(message)
+    out = np.empty(int(sizes.sum()), values.dtype)
+    copying.copy_runs(np.ascontiguousarray(values), starts, sizes, out)
+    return out
+
+
+def distinct(values: NDArray[T]) -> tuple[NDArray[T], NDArray[np.int64]]:
+    """Return the different values of a one-dimensional array, ascending, and their counts.
+
+    Does not import masked arrays, as `numpy.unique` does, which would slow `query` down.
+
+    >>> [each.tolist() for each in distinct(np.array([3, 1, 3]))]
+    [[1, 3], [1, 2]]
+    """
+    values = np.sort(values)
+    first = np.ones(len(values), bool)
+    np.not_equal(values[1:], values[:-1], out=first[1:])
+    places = np.flatnonzero(first)
+    return values[places], np.diff(places, append=len(values))
+
+
+def ranges(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the numbers from starts[i] to starts[i] + sizes[i] - 1 for all i: int64 array.
+
+    >>> ranges(np.array([5, 0]), np.array([2, 3])).tolist()
+    [5, 6, 0, 1, 2]
+    """
+    offsets = offsets_of(sizes)
+    return np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], sizes)
+
+
+#: Returns the shingle sets of documents (ascending int64 array); an unavailable set is empty.
+SetSource = Callable[[NDArray[np.int64]], RaggedSets]

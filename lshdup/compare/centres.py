@@ -1,0 +1,166 @@
+"""Clusters -> their central documents: `--keep central`.
+
+The central document of a cluster has the largest sum of exact similarities to all documents of it.
+With representative linkage every member must be t similar to the document that is kept. So clusters
+are made by the default order first, and only members that are t similar to all others can be
+central; the first representative always is.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.base.frozen import dataclass
+from lshdup.base.ragged import SetSource, offsets_of, ranges
+from lshdup.compare import similarity
+from lshdup.compare.clusters import Clusters
+from lshdup.lsh.candidates import PairArrays
+
+#: Pairs that are compared at a time, 8 bytes each.
+PIECE = 1 << 20
+
+#: Elements of the sets of a block: two blocks are compared with each other in memory.
+BLOCK = similarity.SET_BYTES // 64
+
+#: Sums that differ by a smaller share are equal: floating-point sums depend on their order.
+_TIE = 1e-9
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """The work of `choose_centres`, counted before it begins.
+
+    pairs : similarities to compute.
+    largest : distinct sets in the largest cluster.
+    example : its representative, or -1 if there are no clusters.
+    """
+
+    pairs: int
+    largest: int
+    example: int
+
+
+def choose_centres(
+    clusters: Clusters,
+    ordered: NDArray[np.int64],
+    duplicate_of: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    source: SetSource,
+    threshold: float,
+    *,
+    level: NDArray[np.int64] | None = None,
+    linkage: str = "representative",
+    jobs: int = 1,
+    on_work: Callable[[Comparisons], None] = lambda _: None,
+    progress: Callable[[int, int], None] = lambda _, __: None,
+) -> Clusters:
+    """Return the clusters with their central documents as representatives.
+
+    The similarities to the new representatives are unknown (NaN) in the result;
+    `complete_similarities` computes them.
+
+    clusters : of one document a shingle set. Exact duplicates count as often as they are there.
+    ordered : int64 array, these documents by preference; the first of equal sums is central.
+    duplicate_of : int64 array of shape (n,), of `find_exact_duplicates`.
+    sizes, source : as in `similarity.verify`.
+    level : int64 array of shape (n,); only documents of the representative's level can be central.
+    linkage : with "single", any member can be central, since members may be less similar than t.
+    on_work : notified before the work.
+    progress : notified of the similarities computed, and of all.
+
+    Cost: m (m - 1) / 2 similarities for a cluster of m distinct sets. Memory: as
+    `similarity.verify`, and 100 bytes for each document in a cluster.
+    """
+    n = len(duplicate_of)
+    rank = np.zeros(n, np.int64)
+    rank[ordered] = np.arange(len(ordered))
+    own = clusters.representative
+    members = np.flatnonzero((own >= 0) & (clusters.sizes[own] > 1))
+    members = members[np.lexsort((rank[members], rank[own[members]]))]
+    first = np.flatnonzero(np.diff(own[members], prepend=-1))
+    counts = np.diff(first, append=len(members))
+    largest = int(counts.argmax()) if len(counts) else 0
+    pairs = int((counts * (counts - 1) // 2).sum())
+    example = int(members[first[largest]]) if len(counts) else -1
+    on_work(Comparisons(pairs, int(counts.max(initial=0)), example))
+    if not len(members):
+        return clusters
+    position = np.zeros(n, np.int64)
+    position[members] = np.arange(len(members))
+    weight = np.bincount(duplicate_of, minlength=n)[members]
+    total = weight.astype(np.float64)  # Each document is like itself.
+    can_lead = np.ones(len(members), bool)
+    documents, done = members.astype(np.uint32), 0
+
+    def pieces() -> Iterator[PairArrays]:
+        for left, right in pairs_within(counts, sizes[members]):
+            yield documents[left], documents[right]
+
+    for left, right, score in similarity.verify(pieces(), sizes, source, 0.0, jobs):
+        a, b = position[left], position[right]
+        np.add.at(total, a, score * weight[b])
+        np.add.at(total, b, score * weight[a])
+        if linkage == "representative":
+            below = score < threshold
+            can_lead[a[below]] = can_lead[b[below]] = False
+        done += len(score)
+        progress(done, pairs)
+    can_lead[first] = True
+    if level is not None:
+        can_lead &= level[members] == np.repeat(level[members[first]], counts)
+    total[~can_lead] = -np.inf
+    best = np.repeat(np.maximum.reduceat(total, first), counts)
+    winners = np.flatnonzero(total >= best * (1 - _TIE))
+    centre = members[winners[np.searchsorted(winners, first)]]  # By preference within a cluster.
+    copy = clusters.arrays.copy
+    result = replace(clusters, representative=copy(own), similarity=copy(clusters.similarity))
+    result.assign(members, np.repeat(centre, counts), np.nan)
+    return result.assign(centre, centre, 1.0)
+
+
+def pairs_within(
+    counts: NDArray[np.int64], sizes: NDArray[np.int64]
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Yield all pairs of positions within clusters, in pieces of about PIECE.
+
+    Clusters stand one after the other; large ones are cut into blocks of sets, and their pairs come
+    block by block.
+
+    counts : int64 array, positions of each cluster.
+    sizes : int64 array, elements of the set at each position.
+    """
+    ends = offsets_of(sizes)
+    starts = offsets_of(counts)
+    elements = np.diff(ends[starts])
+    small, large = np.flatnonzero(elements <= BLOCK), np.flatnonzero(elements > BLOCK)
+    rows = ranges(starts[small], counts[small])
+    stops = np.repeat(starts[small + 1], counts[small])
+    yield from _pairs_of_rows(rows, rows + 1, stops)
+    for cluster in large.tolist():
+        begin, stop = int(starts[cluster]), int(starts[cluster + 1])
+        cuts = [begin]
+        while cuts[-1] < stop:
+            fitting = int(np.searchsorted(ends, ends[cuts[-1]] + BLOCK, side="right")) - 1
+            cuts.append(min(max(fitting, cuts[-1] + 1), stop))
+        for block, upper in enumerate(cuts[:-1]):
+            rows = np.arange(upper, cuts[block + 1])
+            for low, high in zip(cuts[block:-1], cuts[block + 1 :], strict=True):
+                yield from _pairs_of_rows(rows, np.maximum(rows + 1, low), np.full(len(rows), high))
+
+
+def _pairs_of_rows(
+    rows: NDArray[np.int64], starts: NDArray[np.int64], stops: NDArray[np.int64]
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Yield the pairs of each row with starts[i] … stops[i] - 1."""
+    ends = np.cumsum(stops - starts)
+    at = 0
+    while at < len(rows):
+        before = int(ends[at - 1]) if at else 0
+        to = max(at + 1, int(np.searchsorted(ends, before + PIECE, side="right")))
+        part = slice(at, to)
+        counts = stops[part] - starts[part]
+        if counts.any():
+            yield np.repeat(rows[part], counts), ranges(starts[part], counts)
+        at = to

@@ -1,0 +1,324 @@
+"""Pairs of one document a shingle set -> pairs of all documents, in output order, when read.
+
+m exact duplicates make m (m - 1) / 2 pairs: 100,000 files make 5 · 10^9. These pairs are counted
+but not stored: they are generated in order, a piece at a time, while the output is written. A
+*class* is the exact duplicates of one document, the first of them, which represents them.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.base.arrays import IN_MEMORY, Arrays, rows_of
+from lshdup.base.frozen import dataclass
+from lshdup.base.ragged import ranges
+from lshdup.compare.pairs import Columns, Pairs, Scores, contains, pack_pairs, unpack_pairs
+from lshdup.lsh.candidates import PairArrays
+
+#: Pairs are generated in pieces of about this many.
+PIECE = 1 << 18
+
+
+@dataclass(frozen=True)
+class ExpandedPairs:
+    """Pairs of all documents, by similarity descending, then by left and right ascending.
+
+    total : number of pairs.
+    """
+
+    total: int
+    _pairs: Pairs
+    _classes: "_Classes | None"
+
+    def __len__(self) -> int:
+        return self.total
+
+    def pieces(self) -> Iterator[Columns]:
+        """Yield all pairs in order: (left, right, similarity), uint32 and uint32 arrays and scores.
+
+        Memory: one piece, or the pairs of one document if they are more; and 16 bytes for each
+        document and each pair of classes of one similarity. Cost: about 0.2 us a pair.
+        """
+        pairs, classes = self._pairs, self._classes
+        start = 0
+        while start < len(pairs):
+            end = min(start + PIECE, len(pairs))
+            if classes is None or (counts := classes.products(pairs.keys[start:end])).max() == 1:
+                yield pairs.part(start, end)
+                start = end
+                continue
+            # Either as many similarities as make a piece, or one that is larger, by left document.
+            group = int(np.searchsorted(pairs.offsets, start, side="right")) - 1
+            fits = start + int(np.searchsorted(np.cumsum(counts), PIECE, side="right"))
+            last = int(np.searchsorted(pairs.offsets, fits, side="right")) - 1
+            if last > group:
+                end = int(pairs.offsets[last])
+                yield classes.expand(*pairs.part(start, end))
+            else:
+                end = int(pairs.offsets[group + 1])
+                for left, right in classes.expand_by_left(pairs.keys[start:end]):
+                    yield left, right, np.full(len(left), pairs.values[group])
+            start = end
+
+    def totals(self, thresholds: NDArray[np.float64]) -> list[int]:
+        """Return the number of pairs at or above each threshold, which is at most 1."""
+        cuts = self._pairs.offsets[np.searchsorted(-self._pairs.values, -thresholds, side="right")]
+        if self._classes is None:
+            return [int(cut) for cut in cuts]
+        # Pairs before each similarity.
+        sums = np.zeros(len(self._pairs.values) + 1, np.int64)
+        for number, (start, end) in enumerate(pairwise(self._pairs.offsets.tolist())):
+            parts = (
+                self._classes.products(self._pairs.keys[at : min(at + PIECE, end)])
+                for at in range(start, end, PIECE)
+            )
+            sums[number + 1] = sums[number] + sum(int(part.sum()) for part in parts)
+        # A class with itself makes fewer pairs than products; all of them have similarity 1.
+        within = self.total - int(sums[-1])
+        return [
+            int(sums[np.searchsorted(self._pairs.offsets, cut)]) + (within if cut else 0)
+            for cut in cuts
+        ]
+
+    def best(self, n: int) -> NDArray[np.float64]:
+        """Return the largest similarity of a pair of each of n documents; 0 if it is in none."""
+        best = np.zeros(n)
+        for start in reversed(range(0, len(self._pairs), PIECE)):
+            left, right, similarity = self._pairs.part(start, min(start + PIECE, len(self._pairs)))
+            # In ascending order of similarity: the last one written stays.
+            scores = np.repeat(similarity.real[::-1], 2)
+            best[np.stack([left, right], axis=1).ravel()[::-1]] = scores
+        return best if self._classes is None else best[self._classes.duplicate_of]
+
+    def examples(self, low: float, high: float, most: int) -> Columns:
+        """Return at most `most` pairs with low <= similarity < high, the least similar first.
+
+        Classes are not expanded.
+        """
+        pairs, classes = self._pairs, self._classes
+        start, end = np.searchsorted(-pairs.values, (-high, -low), side="right").tolist()
+        rows: list[int] = []
+        for group in reversed(range(start, end)):
+            first, last = pairs.offsets[group : group + 2].tolist()
+            rows += range(first, min(last, first + most - len(rows)))
+            if len(rows) == most:
+                break
+        left, right = unpack_pairs(pairs.keys[np.array(rows, np.int64)])
+        similarity = pairs.values[np.searchsorted(pairs.offsets, rows, side="right") - 1]
+        if classes is not None:
+            second = classes.members(np.minimum(classes.starts[right] + 1, len(classes.keys) - 1))
+            right = np.where(left == right, second, right)
+        return left, right, similarity
+
+    def holds(self, left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Return which of these pairs of different documents are among the pairs: bool array."""
+        if self._classes is not None:
+            left, right = self._classes.duplicate_of[left], self._classes.duplicate_of[right]
+        return contains(np.sort(self._pairs.keys), pack_pairs(left, right))
+
+    def count(self, keys: NDArray[np.uint64]) -> int:
+        """Return the number of pairs that pairs of different classes expand to."""
+        return len(keys) if self._classes is None else int(self._classes.products(keys).sum())
+
+    def documents(self) -> NDArray[np.int64]:
+        """Return the documents that are in any pair: ascending int64 array."""
+        n = (
+            len(self._classes.duplicate_of)
+            if self._classes
+            else 1 + max((int(part.max()) for part in self._columns()), default=-1)
+        )
+        named = np.zeros(n, bool)
+        for part in self._columns():
+            named[part] = True
+        return np.flatnonzero(named[self._classes.duplicate_of] if self._classes else named)
+
+    def _columns(self) -> Iterator[NDArray[np.uint32]]:
+        for start in range(0, len(self._pairs), PIECE):
+            yield from unpack_pairs(self._pairs.keys[start : start + PIECE])
+
+
+def expand_pairs(
+    pairs: Pairs,
+    duplicate_of: NDArray[np.int64],
+    *,
+    across: PairArrays | None = None,
+    collapse: bool = False,
+    sizes: NDArray[np.int64] | None = None,
+    arrays: Arrays = IN_MEMORY,
+) -> ExpandedPairs:
+    """Return the pairs of all documents from pairs of one document a shingle set.
+
+    duplicate_of : int64 array of shape (n,), of `find_exact_duplicates`, for each side by itself.
+    across : of two sides, the pairs with equal shingle sets, (left, right).
+    collapse : whether an exact duplicate is paired with the first of its class only, m - 1 pairs
+        for m duplicates, instead of m (m - 1) / 2 and all pairs across classes. Of two sides: with
+        the first of the other side, m + n - 1 pairs instead of m n.
+    sizes : int64 array of shape (n,), shingles of each document; for pairs of containment, of which
+        the smaller set is left. None: the lower number is left.
+    arrays : makes the arrays of pairs and of documents.
+    """
+    is_copy = arrays.compute(
+        len(duplicate_of), np.bool_, lambda some: duplicate_of[some] != rows_of(some)
+    )
+    copies = arrays.find(is_copy)
+    if collapse or not len(copies):
+        beside = duplicate_of
+        if across is not None:
+            twin = arrays.full(len(duplicate_of), -1, np.int64)
+            twin[across[0]], twin[across[1]] = across[1], across[0]
+            beside = twin[duplicate_of]
+            copies = copies[beside[copies] >= 0]
+        low, high = np.minimum(copies, beside[copies]), np.maximum(copies, beside[copies])
+        pairs = _with_copies(pairs, pack_pairs(low, high), arrays)
+        return ExpandedPairs(len(pairs), pairs, None)
+    classes, within = _Classes.of(duplicate_of, sizes, arrays), 0
+    if across is None:
+        several = arrays.where(len(duplicate_of), lambda some: classes.sizes[some] > 1)
+        # The pair of a class with itself stands for the pairs within it.
+        pairs = _with_copies(pairs, pack_pairs(several, several), arrays)
+        within = sum(n * (n - 1) // 2 - n * n for n in classes.sizes[several].tolist())
+    return ExpandedPairs(classes.count_products(pairs) + within, pairs, classes)
+
+
+def _with_copies(pairs: Pairs, keys: NDArray[np.uint64], arrays: Arrays) -> Pairs:
+    """Return the pairs, and the pairs of `keys`, which have equal sets."""
+    if not len(keys):
+        return pairs
+    one = 1.0 + 1.0j if np.iscomplexobj(pairs.values) else 1.0
+    # Estimates of different sets may be 1, too.
+    ones = int(pairs.offsets[1]) if len(pairs) and pairs.values[0] == one else 0
+    merged = arrays.empty(len(keys) + len(pairs), np.uint64)
+    merged[: len(keys)], merged[len(keys) :] = keys, pairs.keys
+    merged[: len(keys) + ones].sort()
+    values = pairs.values if ones else np.concatenate([[one], pairs.values])
+    offsets = pairs.offsets[1:] if ones else pairs.offsets
+    return Pairs(values, np.concatenate([[0], offsets + len(keys)]), merged)
+
+
+@dataclass(frozen=True)
+class _Classes:
+    """The classes of exact duplicates; a class is numbered by its first document.
+
+    duplicate_of : int64 array of shape (n,), of `find_exact_duplicates`.
+    keys : uint64 array of shape (n,), class · 2^32 + document, ascending.
+    sizes, starts : int64 arrays of shape (n,), documents of each class, and its start in `keys`.
+    set_sizes : int64 array of shape (n,), shingles of each document if the smaller set of a pair is
+        left; None if the lower number is.
+    arrays : makes further arrays of documents.
+    """
+
+    duplicate_of: NDArray[np.int64]
+    keys: NDArray[np.uint64]
+    sizes: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    set_sizes: NDArray[np.int64] | None
+    arrays: Arrays
+
+    @classmethod
+    def of(
+        cls, duplicate_of: NDArray[np.int64], set_sizes: NDArray[np.int64] | None, arrays: Arrays
+    ) -> "_Classes":
+        n = len(duplicate_of)
+        keys, sizes, starts = (arrays.empty(n, kind) for kind in (np.uint64, np.int64, np.int64))
+        sizes[:] = 0
+        for start in range(0, n, PIECE):
+            part = slice(start, min(start + PIECE, n))
+            keys[part] = pack_pairs(duplicate_of[part], np.arange(part.start, part.stop))
+            np.add.at(sizes, duplicate_of[part], 1)
+        keys.sort()
+        np.cumsum(sizes, out=starts)
+        starts -= sizes
+        return cls(duplicate_of, keys, sizes, starts, set_sizes, arrays)
+
+    def products(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Return the product of the sizes of two classes, for each of their pairs."""
+        left, right = unpack_pairs(keys)
+        return self.sizes[left] * self.sizes[right]
+
+    def count_products(self, pairs: Pairs) -> int:
+        """Return the sum of `products` of all pairs, a piece at a time."""
+        starts = range(0, len(pairs), PIECE)
+        return sum(int(self.products(pairs.keys[at : at + PIECE]).sum()) for at in starts)
+
+    def differ_in_size(
+        self, left: NDArray[np.integer], right: NDArray[np.integer]
+    ) -> NDArray[np.bool_]:
+        """Return which pairs are ordered by the sizes of their sets, instead of by number."""
+        if self.set_sizes is None:
+            return np.zeros(len(left), bool)
+        differ: NDArray[np.bool_] = self.set_sizes[left] != self.set_sizes[right]
+        return differ
+
+    def members(self, places: NDArray[np.int64]) -> NDArray[np.uint32]:
+        """Return the documents at indices of `keys`."""
+        return self.keys[places].astype(np.uint32)
+
+    def expand(
+        self, left: NDArray[np.uint32], right: NDArray[np.uint32], similarity: Scores
+    ) -> Columns:
+        """Return all pairs of the documents of these pairs of classes, in order."""
+        counts = self.sizes[left] * self.sizes[right]
+        of_pair = np.repeat(np.arange(len(left)), counts)
+        step = ranges(np.zeros(len(left), np.int64), counts)
+        others = self.sizes[right[of_pair]]
+        a = self.members(self.starts[left[of_pair]] + step // others)
+        b = self.members(self.starts[right[of_pair]] + step % others)
+        once = (left != right)[of_pair] | (a < b)
+        a, b, of_pair = a[once], b[once], of_pair[once]
+        keys, values = pack_pairs(np.minimum(a, b), np.maximum(a, b)), similarity[of_pair]
+        if self.set_sizes is not None:
+            keys = np.where(self.differ_in_size(a, b), pack_pairs(a, b), keys)
+        order = np.lexsort((keys, -values))
+        return *unpack_pairs(keys[order]), values[order]
+
+    def expand_by_left(
+        self, keys: NDArray[np.uint64]
+    ) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.uint32]]]:
+        """Yield all pairs of the documents of these classes (ascending keys), in order.
+
+        Each piece has all pairs of some left documents.
+        """
+        n, arrays = len(self.duplicate_of), self.arrays
+        # A document may come after documents of a class with a larger number: such pairs are found
+        # from that class.
+        left, right = unpack_pairs(keys)
+        back = (self.sizes[left] > 1) & (left != right) & ~self.differ_in_size(left, right)
+        backwards = np.sort(pack_pairs(right[back], left[back]))
+        tables = [each for each in (keys, backwards) if len(each)]
+        partners: NDArray[np.int64] = arrays.zeros(n, np.int64)
+        for each in tables:
+            for start in range(0, len(each), PIECE):
+                own, other = unpack_pairs(each[start : start + PIECE])
+                np.add.at(partners, own, self.sizes[other])
+        first = self.duplicate_of
+        lefts = arrays.where(n, lambda some: partners[first[some]] > 0)
+        ends = arrays.compute(len(lefts), np.int64, lambda some: partners[first[lefts[some]]])
+        np.cumsum(ends, out=ends)
+        start = 0
+        while start < len(lefts):
+            before = ends[start - 1] if start else 0
+            end = max(start + 1, int(np.searchsorted(ends, before + PIECE, side="right")))
+            found = np.concatenate([self._after(lefts[start:end], each) for each in tables])
+            found.sort()
+            yield unpack_pairs(found)
+            start = end
+
+    def _after(self, documents: NDArray[np.int64], keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Return the pairs of each document with later ones of the classes paired with its own, or
+        with all of a class of larger sets.
+        """
+        first = self.duplicate_of[documents]
+        half = np.uint64(32)
+        begins, ends = (
+            np.searchsorted(keys, each.astype(np.uint64) << half) for each in (first, first + 1)
+        )
+        counts = ends - begins
+        own = np.repeat(first, counts)
+        other = keys[ranges(begins, counts)].astype(np.uint32)
+        document = np.repeat(documents, counts)
+        places = np.searchsorted(self.keys, pack_pairs(other, document), side="right")
+        places = np.where(self.differ_in_size(own, other), self.starts[other], places)
+        counts = self.starts[other] + self.sizes[other] - places
+        return pack_pairs(np.repeat(document, counts), self.members(ranges(places, counts)))

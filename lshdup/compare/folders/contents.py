@@ -1,0 +1,274 @@
+"""What folders hold: the groups of the documents below them, and which folders may hold others.
+
+No set of a folder is ever made: entries (folder, group) are in the order of the tree, so the
+entries below a folder are a run of them, and a sum over a folder's different groups is a sum over
+all its entries minus one term where two branches with the same group meet.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.base.frozen import dataclass
+from lshdup.base.ragged import distinct, offsets_of, ranges
+from lshdup.compare.folders.tree import FolderTree
+
+_I64 = NDArray[np.int64]
+
+#: Entries of folders that are looked at together; and pairs of folders.
+_AT_ONCE, _PAIRS_AT_ONCE = 1 << 22, 1 << 18
+
+#: A group that is directly in more folders than this is *common*.
+COMMON = 100
+
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True)
+class FolderPairs:
+    """Pairs of folders, `inside` with the fewer bytes; by shared bytes, similarity, containment
+    descending.
+
+    inside, holder : int64 arrays of shape (n,), folders.
+    similarity, containment : float64 arrays of shape (n,), by bytes.
+    inside_documents, holder_documents : int64 arrays of shape (n,), documents below each.
+    shared_documents : int64 array of shape (n,), documents of `inside` whose group is in `holder`.
+    shared_bytes : int64 array of shape (n,), bytes of the groups in both.
+    common : number of common groups by which more pairs could have been found.
+    """
+
+    inside: _I64
+    holder: _I64
+    similarity: NDArray[np.float64]
+    containment: NDArray[np.float64]
+    inside_documents: _I64
+    holder_documents: _I64
+    shared_documents: _I64
+    shared_bytes: _I64
+    common: int
+
+    def __len__(self) -> int:
+        return len(self.inside)
+
+
+class Contents:
+    """What is below each folder: entries (folder, group), without repeats, in this order.
+
+    total : int64 array of shape (m,), bytes of the different groups below each folder.
+    sets : int64 array of shape (m,), the number of the set of each folder; equal sets have one.
+    is_first : bool array of shape (m,), whether no folder before it has the same set, but for
+        folders above it.
+    """
+
+    def __init__(self, tree: FolderTree, folders: _I64, groups: _I64, weights: _I64) -> None:
+        self.tree, m = tree, len(tree.parents)
+        keys, self._counts = distinct(folders * len(weights) + groups)
+        folder, group = keys // max(len(weights), 1), keys % max(len(weights), 1)
+        self._documents = tree.sum_below(np.bincount(folder, self._counts, m).astype(np.int64))
+        weight = weights[group]
+        order = np.argsort(group, kind="stable")
+        again = np.flatnonzero(group[order][1:] == group[order][:-1])
+        before, after = order[again], order[again + 1]
+        meeting = tree.meet(folder[before], folder[after])
+
+        def sum_of(at: _I64, values: _I64) -> _I64:
+            return np.bincount(at, values, m).astype(np.int64)
+
+        self.total = tree.sum_below(sum_of(folder, weight) - sum_of(meeting, weight[after]))
+        prints = np.zeros(m, np.uint64)
+        mixed = _mix(group)
+        np.add.at(prints, folder, mixed)
+        np.subtract.at(prints, meeting, mixed[after])
+        self.sets, self._earlier = _find_equal(tree, tree.sum_below(prints), self.total)
+        self.is_first = self._earlier < 0
+
+        # From here on the entries of groups that are in several folders: others are never shared.
+        several = np.zeros(len(keys), bool)
+        several[before] = several[after] = True
+        number = np.cumsum(several) - 1
+        self._previous = np.full(len(keys), -1, np.int64)
+        self._previous[after] = number[before]
+        self._previous = self._previous[several]
+        self._folder, self._weight = folder[several], weight[several]
+        self._counts = self._counts[several]
+        _, self._group = np.unique(group[several], return_inverse=True)
+        self._starts = np.searchsorted(self._folder, np.arange(m + 1))
+        self._places = np.argsort(self._group, kind="stable")
+        self._lists = offsets_of(np.bincount(self._group))
+        first, last = self._places[self._lists[:-1]], self._places[self._lists[1:] - 1]
+        whole = tree.meet(self._folder[first], self._folder[last])
+        # Bytes below each folder that are outside it as well.
+        self._elsewhere = tree.sum_below(
+            sum_of(self._folder, self._weight)
+            - sum_of(meeting, weight[after])
+            - sum_of(whole, self._weight[first])
+        )
+        self._span = first, last
+        # Of each group, the folders that it is directly in, by their bytes; copies come last.
+        self._ranks = np.empty(m, np.int64)
+        self._ranks[np.lexsort((self.total, ~self.is_first))] = np.arange(m)
+        self._by_size_keys = self._group * m + self._ranks[self._folder]
+        order = np.argsort(self._by_size_keys)
+        self._by_size, self._by_size_keys = self._folder[order], self._by_size_keys[order]
+        self._sorted = self._group[self._places] * len(self._group) + self._places
+        self._is_cut = np.zeros(len(self._lists) - 1, bool)  # groups with pairs not looked for
+
+    def equal_pairs(self) -> tuple[_I64, _I64, _I64]:
+        """Return each folder whose set one before it has: (that one, folder, bytes)."""
+        folder = np.flatnonzero(~self.is_first & (self.total > 0))
+        return self._earlier[folder], folder, self.total[folder]
+
+    def candidates(
+        self, threshold: float, has_holder: NDArray[np.bool_]
+    ) -> Iterator[tuple[_I64, _I64]]:
+        """Yield folders, and folders with a group of their prefix: upper folders come first.
+
+        Of common groups come one folder, two, four, …, until the folder has a holder.
+
+        has_holder : bool array of shape (m,), which folders have one by now.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            possible = (self._elsewhere / self.total >= threshold) & (self.total > 0)
+        possible &= self.is_first
+        folders = np.flatnonzero(possible)
+        folders = folders[np.argsort(self.tree.depths[folders], kind="stable")]
+        sizes = self._starts[self.tree.ends[folders]] - self._starts[folders]
+        levels = np.flatnonzero(np.diff(self.tree.depths[folders])) + 1
+        for start, end in _pieces(sizes, _AT_ONCE, levels):
+            yield from self._holders_of_prefix(folders[start:end], threshold, has_holder)
+
+    def _holders_of_prefix(
+        self, folders: _I64, threshold: float, has_holder: NDArray[np.bool_]
+    ) -> Iterator[tuple[_I64, _I64]]:
+        row, entry = self._entries(folders, once=True)
+        group, at = self._group[entry], folders[row]
+        first, last = (span[group] for span in self._span)
+        outside = (first < self._starts[at]) | (last >= self._starts[self.tree.ends[at]])
+        row, entry, group = row[outside], entry[outside], group[outside]
+        rarity = self._lists[group + 1] - self._lists[group]
+        order = np.lexsort((group, rarity, row))
+        row, entry, group = row[order], entry[order], group[order]
+        sums = offsets_of(self._weight[entry])
+        before = sums[:-1] - sums[np.searchsorted(row, row)]
+        spare = self._elsewhere[folders] - threshold * self.total[folders]
+        prefix = before <= spare[row] + 1  # a byte too many, because of rounding
+        inside, group = folders[row[prefix]], group[prefix]
+        lengths = self._lists[group + 1] - self._lists[group]
+        rare = lengths <= COMMON
+        yield from self._places_of(inside[rare], group[rare], 0, COMMON)
+        done, step, open_ = 0, 1, ~rare
+        while open_.any():
+            is_stopped = has_holder[inside]
+            self._is_cut[group[open_ & is_stopped]] = True
+            open_ &= ~is_stopped
+            yield from self._places_of(inside[open_], group[open_], done, step)
+            done, step = done + step, 2 * step
+            open_ &= lengths > done
+
+    def _places_of(
+        self, inside: _I64, group: _I64, done: int, most: int
+    ) -> Iterator[tuple[_I64, _I64]]:
+        """Yield folders `inside` with folders that their `group` is directly in: with at most so
+        many behind the first `done` ones, from the next larger folder on.
+        """
+        m = len(self.tree.parents)
+        begins, lengths = self._lists[group], self._lists[group + 1] - self._lists[group]
+        sizes = np.minimum(lengths - done, most)
+        # All of a folder come together, those of some folders at a time.
+        starts = np.flatnonzero(np.diff(inside, prepend=-1, append=-1))
+        for low, high in _pieces(np.diff(offsets_of(sizes)[starts]), _PAIRS_AT_ONCE):
+            part = slice(starts[low], starts[high])
+            row = np.repeat(np.arange(part.start, part.stop), sizes[part])
+            a, begin = inside[row], begins[row]
+            own = group[row] * m + self._ranks[a]
+            larger = np.searchsorted(self._by_size_keys, own, side="right") - begin
+            turn = larger + ranges(np.full(part.stop - part.start, done), sizes[part])
+            place = self._by_size[begin + turn % lengths[row]]
+            apart = ~self.tree.holds(a, place) & ~self.tree.holds(place, a)
+            keys = distinct(a[apart] * m + place[apart])[0]
+            yield keys // m, keys % m
+
+    def _entries(self, folders: _I64, *, once: bool) -> tuple[_I64, _I64]:
+        """Return (row of `folders`, entry): all entries below, or of each group the first."""
+        starts = self._starts[folders]
+        sizes = self._starts[self.tree.ends[folders]] - starts
+        row, entry = np.repeat(np.arange(len(folders)), sizes), ranges(starts, sizes)
+        if not once:
+            return row, entry
+        first = self._previous[entry] < starts[row]
+        return row[first], entry[first]
+
+    def _is_below(self, group: _I64, folder: _I64) -> NDArray[np.bool_]:
+        """Return whether a group has an entry below a folder: bool array."""
+        base, none = group * len(self._group), np.iinfo(np.int64).max
+        at = np.searchsorted(self._sorted, base + self._starts[folder])
+        found = np.append(self._sorted, none)[at] < base + self._starts[self.tree.ends[folder]]
+        return np.asarray(found)
+
+    def shared(self, inside: _I64, holder: _I64) -> _I64:
+        """Return the bytes of the groups below both folders: int64 array."""
+        return self._sum_shared(inside, holder, self._weight, once=True)
+
+    def _sum_shared(self, inside: _I64, holder: _I64, values: _I64, *, once: bool) -> _I64:
+        """Return the sums over entries below `inside` (`_entries`) of groups below `holder`."""
+        out = np.zeros(len(inside), np.int64)
+        sizes = self._starts[self.tree.ends[inside]] - self._starts[inside]
+        for start, end in _pieces(sizes, _AT_ONCE):
+            row, entry = self._entries(inside[start:end], once=once)
+            both = self._is_below(self._group[entry], holder[start:end][row])
+            out[start:end] = np.bincount(row[both], values[entry[both]], end - start)
+        return out
+
+    def describe(self, inside: _I64, holder: _I64, shared: _I64) -> FolderPairs:
+        """Return the pairs with all that is known of them, in output order."""
+        a, b = self.total[inside], self.total[holder]
+        similarity, containment = shared / (a + b - shared), shared / np.minimum(a, b)
+        order = np.lexsort((holder, inside, -containment, -similarity, -shared))
+        inside, holder, shared = inside[order], holder[order], shared[order]
+        documents = self._sum_shared(inside, holder, self._counts, once=False)
+        return FolderPairs(
+            inside, holder, similarity[order], containment[order],
+            self._documents[inside], self._documents[holder], documents, shared,
+            int(self._is_cut.sum()),
+        )  # fmt: skip
+
+
+def _pieces(sizes: _I64, most: int, cuts: _I64 | None = None) -> Iterator[tuple[int, int]]:
+    """Yield runs of rows of at most so many entries, or of one row; a run ends at each cut."""
+    sums, start = offsets_of(sizes), 0
+    stops = [*([] if cuts is None else cuts.tolist()), len(sizes)]
+    for stop in stops:
+        while start < stop:
+            end = int(np.searchsorted(sums, sums[start] + most, side="right")) - 1
+            end = min(max(end, start + 1), stop)
+            yield start, end
+            start = end
+
+
+def _mix(numbers: _I64) -> NDArray[np.uint64]:
+    """Return well mixed 64-bit numbers (SplitMix64, of Steele, Lea and Flood, OOPSLA 2014)."""
+    x = (numbers.astype(np.uint64) + np.uint64(1)) * _MIX
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def _find_equal(tree: FolderTree, prints: NDArray[np.uint64], total: _I64) -> tuple[_I64, _I64]:
+    """Return for each folder the number of its set, and the first folder before it that has the
+    same set and is not above it, or -1: int64 arrays.
+    """
+    order = np.lexsort((total, prints))
+    is_new = np.ones(len(order), bool)
+    is_new[1:] = (np.diff(prints[order]) != 0) | (np.diff(total[order]) != 0)
+    number, earlier = np.empty(len(order), np.int64), np.full(len(order), -1, np.int64)
+    number[order] = np.cumsum(is_new) - 1
+    open_ = np.flatnonzero(~is_new)
+    at = np.flatnonzero(is_new)[number[order[open_]]]
+    while len(open_):
+        upper, folder = order[at], order[open_]
+        apart = ~tree.holds(upper, folder)
+        earlier[folder[apart]] = upper[apart]
+        open_, at = open_[~apart], at[~apart] + 1
+        open_, at = open_[at < open_], at[at < open_]
+    return number, earlier

@@ -1,0 +1,359 @@
+"""Band table -> clusters of documents, without a list of pairs; clusters.py defines clusters.
+
+m documents of one template share a bucket and make m (m - 1) / 2 candidate pairs. Here every bucket
+has a list of its *leaders*, the documents in it that represent themselves, and a document is
+compared with leaders only: m documents of one template cost m - 1 comparisons.
+
+Documents are taken in order of preference, component by component. A component is the documents
+that buckets connect; no cluster is larger.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.base.arrays import IN_MEMORY, Arrays, slices_of
+from lshdup.base.parallel import run_in_parts
+from lshdup.base.ragged import SetSource, offsets_of
+from lshdup.compare import similarity
+from lshdup.compare.checkpoint import StageCheckpoint
+from lshdup.compare.clusters import Clusters
+from lshdup.compare.similarity import BLOCK_BYTES
+from lshdup.kernels import grouping as kernels
+from lshdup.kernels import union_find
+from lshdup.lsh.band_table import BandTable
+from lshdup.lsh.buckets import Buckets, Components, SharedBuckets
+from lshdup.lsh.candidates import PairArrays
+
+#: The size of the leaders' sets that are in memory, for a component larger than a block.
+HELD_BYTES = 128 << 20
+
+#: Pairs of single linkage come in pieces. The first is small: its joins make later pairs needless.
+_FIRST_PIECE, _PIECE = 1 << 12, 1 << 20
+
+_NONE = kernels.NONE
+
+#: What a checkpoint keeps of each position.
+_COLUMNS = {"leader": np.uint32, "similarity": np.float64}
+
+
+def cluster_buckets(
+    table: BandTable,
+    ordered: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    source: SetSource,
+    threshold: float,
+    *,
+    linkage: str = "representative",
+    max_bucket: int = 0,
+    jobs: int = 1,
+    on_buckets: Callable[[Buckets], None] = lambda _: None,
+    progress: Callable[[int, int], None] = lambda _, __: None,
+    on_documents: Callable[[NDArray[np.int64]], None] = lambda _: None,
+    arrays: Arrays = IN_MEMORY,
+    checkpoint: StageCheckpoint | None = None,
+) -> tuple[Clusters, Buckets, int]:
+    """Return the clusters, the buckets, and the number of similarities computed.
+
+    ordered : int64 array, the documents to cluster, the most preferred first (`rank_documents`).
+    sizes : int64 array of shape (n,), size of the set of each document.
+    source : called with ascending documents for their sets; a lost set is empty.
+    linkage : "representative" or "single".
+    max_bucket : larger buckets are skipped; 0: none.
+    on_buckets : called with the buckets before the work.
+    progress : called with the number of documents done, and of all.
+    on_documents : called with the documents that share a bucket, ascending, before the work.
+    arrays : makes the arrays of these documents.
+    checkpoint : keeps the leaders that are found; a step is a document.
+
+    Determinism: the clusters are those of `cluster_pairs` for the pairs of the same buckets, at any
+    number of jobs. Cost: a step a document and band, and a comparison with each leader before it
+    in its buckets: linear where documents are similar, m² / 2 in a bucket of m that are not. A set
+    is fetched once, unless the leaders of a component exceed HELD_BYTES. Memory: HELD_BYTES, a
+    block of sets, and 8 bytes a band for each document that shares a bucket.
+    """
+    shared = SharedBuckets.of(table, max_bucket, jobs=jobs, arrays=arrays)
+    on_buckets(shared.counts)
+    components = Components.of(shared, ordered, arrays)
+    on_documents(components.list_documents(arrays))
+    expected = arrays.take(np.asarray(sizes), components.documents)
+    search = _LeaderSearch(components, expected, source, threshold, jobs, progress, arrays)
+    search.run(checkpoint)
+    compared, leader, score = search.compared, search.leader, search.similarity
+    if linkage == "single":
+        parent = leader.copy()
+        compared += _connect_clusters(components, parent, leader, sizes, source, threshold, jobs)
+        # The similarity to a root is known where it is the leader that was found.
+        score = np.where(parent == leader, score, np.nan)
+        leader = parent
+    clusters = Clusters.empty(len(sizes), arrays)
+    clusters.assign(ordered, ordered, 1.0)
+    clusters.assign(components.documents, arrays.take(components.documents, leader), score)
+    return clusters, shared.counts, compared
+
+
+class _SetsInMemory:
+    """Sets by position: that of position p is values[starts[p]:starts[p] + sizes[p]]."""
+
+    def __init__(self, documents: NDArray[np.uint32], source: SetSource, arrays: Arrays) -> None:
+        self.values = np.empty(0, np.uint64)
+        self.starts: NDArray[np.int64] = arrays.zeros(len(documents), np.int64)
+        self.sizes: NDArray[np.int64] = arrays.zeros(len(documents), np.int64)
+        self._documents = documents
+        self._source = source
+
+    def fetch(self, positions: NDArray[np.uint32], used: int) -> None:
+        """Fetch the sets of positions behind the first `used` values."""
+        documents = self._documents[positions].astype(np.int64)
+        order = np.argsort(documents)
+        sets = self._source(documents[order])
+        end = used + len(sets.values)
+        if used == 0:
+            self.values = sets.values  # Every source returns a copy.
+        else:
+            if end > len(self.values):
+                grown = np.empty(max(end, HELD_BYTES // 8), np.uint64)
+                grown[:used] = self.values[:used]
+                self.values = grown
+            self.values[used:end] = sets.values
+        self.starts[positions[order]] = used + sets.offsets[:-1]
+        self.sizes[positions[order]] = sets.sizes
+
+    def keep(self, positions: NDArray[np.uint32], used: int) -> int:
+        """Move the sets of positions behind the first `used` values; return their end."""
+        # In ascending order of starts, so that no set overwrites one that is still to be moved.
+        for position in positions[np.argsort(self.starts[positions])].tolist():
+            start, size = int(self.starts[position]), int(self.sizes[position])
+            self.values[used : used + size] = self.values[start : start + size]
+            self.starts[position] = used
+            used += size
+        return used
+
+
+class _LeaderSearch:
+    """The search for the leader of each position.
+
+    leader, similarity : uint32 and float64 arrays of shape (m,), filled by `run`.
+    compared : number of similarities computed.
+    """
+
+    def __init__(
+        self,
+        components: Components,
+        sizes: NDArray[np.int64],
+        source: SetSource,
+        threshold: float,
+        jobs: int,
+        progress: Callable[[int, int], None],
+        arrays: Arrays,
+    ) -> None:
+        m = len(components.documents)
+        self.leader: NDArray[np.uint32] = arrays.full(m, _NONE, np.uint32)
+        self.similarity: NDArray[np.float64] = arrays.full(m, 1.0, np.float64)
+        self.compared = 0
+        self._edges, self._bucket = components.edges, components.bucket
+        self._expected, self._arrays = sizes, arrays
+        self._sets = _SetsInMemory(components.documents, source, arrays)
+        self._threshold, self._jobs, self._progress = threshold, jobs, progress
+        # The leaders of each bucket, as linked lists: see `kernels.assign_leaders`.
+        self._heads = arrays.full(components.count, _NONE, np.uint32)
+        self._tails = arrays.empty(components.count, np.uint32)
+        self._following = arrays.empty(components.bucket.shape, np.uint32)
+
+    def run(self, checkpoint: StageCheckpoint | None) -> None:
+        """Search component by component: as many at a time as make a block, or one larger one.
+
+        checkpoint : has the leaders of the first components, and keeps those of further ones.
+        """
+        edges = self._edges
+        ends = self._sum_sizes()
+        done = self._resume(checkpoint) if checkpoint is not None else 0
+        at = int(np.searchsorted(edges, done))
+        while at < len(edges) - 1:
+            fitting = int(np.searchsorted(ends, ends[at] + BLOCK_BYTES // 8, side="right")) - 1
+            to = max(at + 1, fitting)
+            positions = np.arange(edges[at], edges[to], dtype=np.uint32)
+            if ends[to] - ends[at] <= BLOCK_BYTES // 8:
+                self._assign_block(positions, 0, edges[at : to + 1] - edges[at])
+            else:
+                self._search_large(positions)
+            at, end = to, int(edges[to])
+            self._progress(end, len(self.leader))
+            if checkpoint is not None and checkpoint.is_due():
+                found = self.leader[done:end], self.similarity[done:end]
+                checkpoint.add(end, dict(zip(_COLUMNS, found, strict=True)))
+                done = end
+
+    def _sum_sizes(self) -> NDArray[np.int64]:
+        """Return the elements of the sets before each component, and of all: int64 array."""
+        sums = offsets_of(self._expected, self._arrays)
+        return self._arrays.take(sums, self._edges)
+
+    def _resume(self, checkpoint: StageCheckpoint) -> int:
+        """Fill in what an interrupted run has found; return how many positions it has done."""
+        done, parts = checkpoint.load_finished(_COLUMNS, len(self.leader))
+        if not parts or done not in self._edges:
+            return 0
+        leader, score = (
+            self._arrays.concatenate([part[name] for part in parts]) for name in _COLUMNS
+        )
+        if len(leader) != done or any(
+            (leader[leader[some]] != leader[some]).any() for some in slices_of(done)
+        ):
+            return 0
+        self.leader[:done], self.similarity[:done] = leader, score
+        return done
+
+    def _search_large(self, rest: NDArray[np.uint32]) -> None:
+        """Search one component that is larger than a block, in rounds.
+
+        A round ends when the sets of its leaders exceed HELD_BYTES. The other positions are then
+        compared with these leaders, and the next round goes on with those that are not similar.
+        """
+        while len(rest):
+            done, used = self._find_leaders(rest)
+            led, rest = rest[:done], rest[done:]
+            if len(rest):
+                self._compare_with_leaders(rest, used)
+                buckets = self._bucket[led]
+                self._heads[buckets[buckets != _NONE]] = _NONE
+                rest = rest[self.leader[rest] == _NONE]
+
+    def _find_leaders(self, rest: NDArray[np.uint32]) -> tuple[int, int]:
+        """Assign leaders block by block until the leaders' sets exceed HELD_BYTES.
+
+        Returns the number of positions done, and of values of the leaders' sets.
+        """
+        used, done = 0, 0
+        while done < len(rest) and used <= HELD_BYTES // 8:
+            block = self._block(rest, done)
+            self._assign_block(block, used)
+            # The other positions can only follow a leader of this block: one after the other.
+            self.compared += self._assign(block, since=int(block[0]), add=True)
+            used = self._sets.keep(block[self.leader[block] == block], used)
+            done += len(block)
+            self._progress(int(block[-1]) + 1, len(self.leader))
+        return done, used
+
+    def _compare_with_leaders(self, rest: NDArray[np.uint32], used: int) -> None:
+        """Assign the leaders found so far to positions; fetch only sets that may be similar."""
+        near = np.empty(len(rest), np.uint8)
+        kernels.have_leaders(
+            rest, self._expected, self._threshold, self._bucket, self._heads, self._following, near
+        )
+        candidates, done = rest[near != 0], 0
+        while done < len(candidates):
+            block = self._block(candidates, done)
+            self._assign_block(block, used)
+            done += len(block)
+
+    def _block(self, positions: NDArray[np.uint32], start: int) -> NDArray[np.uint32]:
+        """Return the positions from index `start` on whose sets make a block; at least one."""
+        sizes = self._expected[positions[start : start + BLOCK_BYTES // 8]]
+        fitting = int(np.searchsorted(np.cumsum(sizes), BLOCK_BYTES // 8, side="right"))
+        return positions[start : start + max(1, fitting)]
+
+    def _assign_block(
+        self, block: NDArray[np.uint32], used: int, edges: NDArray[np.int64] | None = None
+    ) -> None:
+        """Fetch the sets of a block behind `used` values, and assign leaders on all threads.
+
+        edges : int64 array, indices of the block where components begin, if it has whole ones;
+            otherwise only leaders that are known are assigned.
+        """
+        self._sets.fetch(block, used)
+        cuts = np.arange(len(block) + 1) if edges is None else edges
+        compared: list[int] = []
+
+        def work(part: slice) -> None:
+            chosen = block[cuts[part.start] : cuts[part.stop]]
+            compared.append(self._assign(chosen, since=0, add=edges is not None))
+
+        run_in_parts(len(cuts) - 1, self._jobs, work, least=256 if edges is None else 64)
+        self.compared += sum(compared)
+
+    def _assign(self, positions: NDArray[np.uint32], *, since: int, add: bool) -> int:
+        sets = self._sets
+        return kernels.assign_leaders(
+            sets.values, sets.starts, sets.sizes, positions, since, add, self._threshold,
+            self._bucket, self._heads, self._tails, self._following, self.leader, self.similarity,
+        )  # fmt: skip
+
+
+# --- single linkage ---
+
+
+def _connect_clusters(
+    components: Components,
+    parent: NDArray[np.uint32],
+    leader: NDArray[np.uint32],
+    sizes: NDArray[np.int64],
+    source: SetSource,
+    threshold: float,
+    jobs: int,
+) -> int:
+    """Join clusters that have a pair; return the number of similarities computed.
+
+    parent : uint32 array of shape (m,), the leader of each position; becomes the first position
+        that is connected with it.
+    """
+    position = np.zeros(len(sizes), np.uint32)
+    position[components.documents] = np.arange(len(leader), dtype=np.uint32)
+    documents = components.documents
+    compared = 0
+
+    def pieces() -> Iterator[PairArrays]:
+        nonlocal compared
+        for left, right in _unconnected_pairs(components, leader, parent):
+            compared += len(left)
+            yield documents[left], documents[right]
+
+    # Both iterators are lazy: the joins of a piece are done before the next piece is made.
+    for left, right, _ in similarity.verify(pieces(), sizes, source, threshold, jobs):
+        union_find.join_pairs(position[left], position[right], parent)
+    union_find.find_roots(parent)
+    return compared
+
+
+def _unconnected_pairs(
+    components: Components, leader: NDArray[np.uint32], parent: NDArray[np.uint32]
+) -> Iterator[PairArrays]:
+    """Yield pairs of positions that share a bucket and are not connected yet.
+
+    Pairs of two leaders are not among them: they are not similar.
+
+    parent : the forest of connected positions, which changes while pairs are yielded.
+    """
+    if not len(leader):
+        return
+    is_leader = leader == np.arange(len(leader))
+    clusters = np.add.reduceat(is_leader, components.edges[:-1], dtype=np.int64)
+    # Positions in components of several clusters.
+    in_question = np.flatnonzero(np.repeat(clusters > 1, np.diff(components.edges)))
+    size = _FIRST_PIECE
+    for band in range(components.bucket.shape[1]):
+        union_find.find_roots(parent)
+        positions = in_question[components.bucket[in_question, band] != _NONE]
+        order = np.lexsort((parent[positions], components.bucket[positions, band]))
+        entries = positions[order].astype(np.uint32)
+        numbers = components.bucket[entries, band]
+        bucket_ends, run_ends = _run_ends(numbers), _run_ends(numbers, parent[entries])
+        state = np.zeros(2, np.int64)
+        while state[0] < len(entries):
+            left, right = np.empty(size, np.uint32), np.empty(size, np.uint32)
+            n = kernels.unconnected_pairs(
+                entries, run_ends, bucket_ends, band, components.bucket, leader, parent, state,
+                left, right,
+            )  # fmt: skip
+            if n:
+                yield left[:n], right[:n]
+                size = min(2 * size, _PIECE)
+
+
+def _run_ends(*columns: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """Return for each index the end of the run of equal values in all columns."""
+    n = len(columns[0])
+    differs = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+    ends = np.append(np.flatnonzero(differs) + 1, n)
+    return np.repeat(ends, np.diff(ends, prepend=0))

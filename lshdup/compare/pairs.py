@@ -1,0 +1,173 @@
+"""Verified pairs in output order, eight bytes each.
+
+Similarities are quotients of small numbers, so many pairs have few different ones. Each is stored
+once, and a pair is one integer that sorts the pairs of equal similarity.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.base.arrays import IN_MEMORY, Arrays
+from lshdup.base.frozen import dataclass
+from lshdup.base.ragged import distinct, offsets_of, ranges
+
+#: Similarities, float64; or scores of containment, complex128 (`compare.containment`).
+Scores = NDArray[Any]
+
+#: Pairs that are merged while further ones come.
+RUN = 1 << 21
+
+#: (left, right, similarity): uint32 and uint32 arrays and scores, of equal length.
+Columns = tuple[NDArray[np.uint32], NDArray[np.uint32], Scores]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of documents by similarity descending, then by left and right ascending.
+
+    values : scores, of shape (m,), the different similarities, descending.
+    offsets : int64 array of shape (m + 1,); the pairs of similarity values[i] are
+        keys[offsets[i]:offsets[i + 1]].
+    keys : uint64 array of shape (n_pairs,), left · 2^32 + right, which are documents. left < right,
+        but where scores are of containment: there left is inside right.
+
+    >>> pairs = Pairs.of(np.array([1, 0, 0]), np.array([2, 2, 1]), np.array([0.5, 0.5, 1.0]))
+    >>> pairs.left.tolist(), pairs.right.tolist(), pairs.similarity.tolist()
+    ([0, 0, 1], [1, 2, 2], [1.0, 0.5, 0.5])
+    """
+
+    values: Scores
+    offsets: NDArray[np.int64]
+    keys: NDArray[np.uint64]
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @classmethod
+    def of(
+        cls, left: NDArray[np.integer], right: NDArray[np.integer], similarity: Scores
+    ) -> "Pairs":
+        """Return pairs given in any order.
+
+        left, right : integer arrays of shape (n_pairs,), documents below 2^32, as in `keys`.
+        similarity : scores, of shape (n_pairs,).
+        """
+        return gather_pairs([(left.astype(np.uint32), right.astype(np.uint32), similarity)])
+
+    def at_least(self, threshold: float) -> "Pairs":
+        """Return the pairs with at least this similarity, as a view: they are the first ones."""
+        count = int(np.searchsorted(-self.values, -threshold, side="right"))
+        return Pairs(
+            self.values[:count], self.offsets[: count + 1], self.keys[: self.offsets[count]]
+        )
+
+    def part(self, start: int, end: int) -> Columns:
+        """Return the pairs start … end - 1."""
+        left, right = unpack_pairs(self.keys[start:end])
+        cuts = np.clip(self.offsets, start, end)
+        return left, right, np.repeat(self.values, np.diff(cuts))
+
+    @property
+    def left(self) -> NDArray[np.uint32]:
+        """Return the left documents: uint32 array of shape (n_pairs,)."""
+        return unpack_pairs(self.keys)[0]
+
+    @property
+    def right(self) -> NDArray[np.uint32]:
+        """Return the right documents: uint32 array of shape (n_pairs,)."""
+        return unpack_pairs(self.keys)[1]
+
+    @property
+    def similarity(self) -> Scores:
+        """Return the similarities: scores, of shape (n_pairs,)."""
+        return np.repeat(self.values, np.diff(self.offsets))
+
+
+def pack_pairs(left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.uint64]:
+    """Return left · 2^32 + right: uint64 array that sorts as the pairs do."""
+    keys = left.astype(np.uint64)
+    keys <<= np.uint64(32)
+    keys |= right.astype(np.uint64, copy=False)
+    return keys
+
+
+def unpack_pairs(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """Return left and right of `pack_pairs`, as uint32 arrays."""
+    return (keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32)
+
+
+def contains(keys: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which of `wanted` are in the ascending array `keys`: bool array."""
+    if not len(keys):
+        return np.zeros(len(wanted), bool)
+    nearest = keys[np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)]
+    is_there: NDArray[np.bool_] = nearest == wanted
+    return is_there
+
+
+def gather_pairs(parts: Iterable[Columns], arrays: Arrays = IN_MEMORY) -> Pairs:
+    """Return all pairs of all parts.
+
+    parts : columns in any order; no pair is in two of them.
+    arrays : makes the arrays of pairs.
+
+    Memory: 8 bytes a pair while the parts come, 16 while they are merged, from `arrays`; and 32
+    bytes for each of RUN pairs. A value that many pairs have is sorted where it is.
+    """
+    runs: list[Pairs] = []
+    waiting: list[Pairs] = []
+    n = 0
+    for part in parts:
+        if len(part[0]):
+            waiting.append(_by_similarity(*part))
+            n += len(part[0])
+        if n >= RUN:
+            runs.append(_merge(waiting, arrays))
+            n = 0
+    runs.extend(waiting)
+    merged = _merge(runs, arrays)
+    for i in np.flatnonzero(np.diff(merged.offsets) > 1).tolist():
+        merged.keys[merged.offsets[i] : merged.offsets[i + 1]].sort()
+    return merged
+
+
+def _merge(parts: list[Pairs], arrays: Arrays) -> Pairs:
+    """Return the pairs of all parts by similarity only, and empty the list."""
+    values = distinct(np.concatenate([np.zeros(0), *(part.values for part in parts)]))[0][::-1]
+    sizes = np.zeros(len(values), np.int64)
+    for part in parts:
+        sizes[_find_descending(values, part.values)] += np.diff(part.offsets)
+    offsets = offsets_of(sizes)
+    if len(parts) == 1:
+        return parts.pop()
+    keys = arrays.empty(int(offsets[-1]), np.uint64)
+    ends = offsets[:-1].copy()
+    while parts:
+        part = parts.pop()  # Its memory is free after this round.
+        at, counts = _find_descending(values, part.values), np.diff(part.offsets)
+        keys[ranges(ends[at], counts)] = part.keys
+        ends[at] += counts
+    return Pairs(values, offsets, keys)
+
+
+def _by_similarity(
+    left: NDArray[np.uint32], right: NDArray[np.uint32], similarity: Scores
+) -> Pairs:
+    """Return one part, sorted by similarity only."""
+    values, counts = distinct(similarity)
+    keys = pack_pairs(left, right)
+    if len(values) > 1:
+        rank = len(values) - 1 - np.searchsorted(values, similarity)
+        # NumPy sorts numbers of 16 bits by radix, an order of magnitude faster than larger ones.
+        rank = rank.astype(np.uint16 if len(values) <= 1 << 16 else np.uint32)
+        keys = keys[np.argsort(rank, kind="stable")]
+    return Pairs(values[::-1], offsets_of(counts[::-1]), keys)
+
+
+def _find_descending(values: Scores, wanted: Scores) -> NDArray[np.int64]:
+    """Return the indices of `wanted` in a descending array that has all of them."""
+    at: NDArray[np.int64] = np.searchsorted(-values, -wanted)
+    return at

@@ -1,0 +1,310 @@
+"""Passages: sequences of tokens that recur in a collection, and all their places.
+
+*Passage.* A *run* is two places with the same tokens, at least `least`, that cannot be longer: the
+tokens before them differ, or a document begins there, and so behind them. The places of a run do
+not overlap. A place of a run is *longest* if no place of another run contains it. The sequences of
+the longest places are the passages, each with all its places in the collection: from left to
+right, those that do not overlap the place before. So every run lies within a place of a passage,
+and what recurs as a part of longer passages only is no passage of its own.
+
+*Common sequences.* Comparing all pairs of a million places would take forever, and a list of all
+the ways in which they differ would help nobody. An anchor (`lsh.winnowing`) whose gram stands
+in more than `max_documents` documents, or at more than twice as many anchors, is common, and finds
+no runs. Instead its gram is extended by a token on its right or else on its left as long as half of
+its places, overlapping ones not counted, agree. What it is extended to is a passage, with all its
+places, if it has `least` tokens. Runs are found by other anchors, and pass over common ones. One
+template with a hundred thousand fillings is one passage, and so is a word that a text repeats a
+million times.
+
+*Gaps.* With a gap, places are equal but for some tokens: in the place of runs there are chains, of
+runs of at least a gram each, a run at most `gap` tokens behind the one before it in both places.
+The passage is what stands at one of its longest places; its other places are those with a chain
+from its first token to its last one, so all have as many tokens. A chain is found by a run of nine
+tokens or more that is not common.
+
+With two sides (--against), runs have a place on either side, and so have all passages.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.base.arrays import Arrays, slices_of
+from lshdup.base.frozen import dataclass
+from lshdup.base.parallel import Progress, no_progress, run_parts
+from lshdup.base.ragged import RaggedSets, offsets_of, ranges
+from lshdup.base.scratch import Spool, release_pages
+from lshdup.kernels.ordering import order_by_key
+from lshdup.kernels.passages.places import list_places
+from lshdup.kernels.passages.runs import Grouped, compare_in_pairs, extend_together
+from lshdup.lsh.winnowing import Anchors
+from lshdup.params import PassageParams
+
+#: Bytes that the sort of one anchor takes, and the most that the sort of a part takes.
+_SORT_BYTES, _MOST_TO_SORT = 48, 128 << 20
+
+#: Places, and runs, that a kernel writes at a time; groups, and passages, that it looks at until
+#: the pages of tokens that it has seen are let go of.
+_AT_ONCE, _GROUPS_AT_ONCE = 1 << 18, 1 << 7
+
+#: Spreads the keys of the sort: hashes of anchors are small, being the smallest of their windows.
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True)
+class Passages:
+    """Passages and their places, the passages with the largest tokens × (places - 1) first.
+
+    Equals are in the order of their first place; of equal first places the longer is first. The
+    places of a passage are in order, and none overlaps another.
+
+    tokens : int64 array of shape (p,), length of each passage.
+    starts : int64 array of shape (p + 1,); places of passage i are starts[i] … starts[i + 1] - 1.
+    documents : int64 array of shape (m,), document of each place.
+    first : int64 array of shape (m,), number of the place's first token in its document, from 0.
+    """
+
+    tokens: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    documents: NDArray[np.int64]
+    first: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """The number of places of each passage: int64 array of shape (p,)."""
+        return np.diff(self.starts)
+
+    def take(self, passages: NDArray[np.int64]) -> "Passages":
+        """Return these passages, in this order. passages : int64 array."""
+        places = self.places[passages]
+        rows = ranges(self.starts[passages], places)
+        return Passages(
+            self.tokens[passages], offsets_of(places), self.documents[rows], self.first[rows]
+        )
+
+
+#: Start, length and anchor of runs: int64 arrays of equal length.
+_Runs = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+
+
+def find_passages(
+    sequences: RaggedSets,
+    anchors: Anchors,
+    params: PassageParams,
+    folder: Path | None,
+    *,
+    documents: NDArray[np.int64] | None = None,
+    split: int | None = None,
+    jobs: int = 1,
+    memory: int = 1 << 30,
+    progress: Progress = no_progress,
+) -> Passages:
+    """Find the passages of sequences of tokens.
+
+    sequences : the tokens of each document, in order and with repeats.
+    anchors : of the sequences, so many that a passage of `params.least` tokens has one.
+    folder : where temporary files are; None: where the system has them.
+    documents : int64 array, the document of each sequence; None: its number.
+    split : the first sequence of the other side; None: one side.
+    memory : bytes for the anchors that recur: to sort them, and 4 bytes for each. Beside it, the
+        answer is held.
+
+    Determinism: the same at any number of jobs and with any memory.
+    Cost: linear in the tokens and in tokens × places of the passages; rare anchors are compared
+    with fewer than 2 × `max_documents` others.
+    """
+    border = -1 if split is None else int(sequences.offsets[split])
+    with Spool(folder) as spool:
+        grouped = _group(sequences, anchors, spool, params, border, memory, progress)
+        rare, common = np.flatnonzero(grouped.is_rare)[:-1], np.flatnonzero(grouped.is_rare == 0)
+        # Neighbours are compared with the same texts: in this order few pages are in use.
+        rare = rare[np.argsort(grouped.members[grouped.starts[rare]])]
+        longest = _longest(_in_parts(jobs, lambda *part: _compare(grouped, rare, *part)))
+        progress("passages", 1, 3)
+        extended = _joined(_in_parts(jobs, lambda *part: _extend(grouped, common, *part)))
+        release_pages(grouped.tokens)
+        progress("passages", 2, 3)
+        listed = [
+            _list_places(grouped, longest, only_rare=True),
+            _list_places(grouped._replace(gap=0), extended, only_rare=False),
+        ]
+        progress("passages", 3, 3)
+        lengths, counts, places = map(np.concatenate, zip(*listed, strict=True))
+        arrays = Arrays(memory, lambda: folder)
+        return _in_order(lengths, counts, places, grouped.offsets, documents, arrays)
+
+
+def _group(
+    sequences: RaggedSets,
+    anchors: Anchors,
+    spool: Spool,
+    params: PassageParams,
+    border: int,
+    memory: int,
+    progress: Progress,
+) -> Grouped:
+    """Group the anchors by their hashes: sort the hashes in parts that fit into memory."""
+    n = len(anchors)
+    bits = 0
+    while bits < 12 and (_SORT_BYTES * n) >> bits > min(memory, _MOST_TO_SORT):
+        bits += 1
+    sizes: list[NDArray[np.int64]] = []
+    for part in range(1 << bits):
+        mine = np.arange(n)
+        if bits:
+            trailing = np.uint64((1 << bits) - 1)
+            pieces = range(0, n, _AT_ONCE)
+            masks = (anchors.hashes[at : at + _AT_ONCE] & trailing == part for at in pieces)
+            found = [at + np.flatnonzero(mask) for at, mask in zip(pieces, masks, strict=True)]
+            mine = np.concatenate(found)
+        keys = (anchors.hashes[mine] if bits else anchors.hashes) * _SPREAD
+        hashes, order = np.empty(len(mine), np.uint64), np.empty(len(mine), np.uint32)
+        slots = np.empty((1 << max(len(mine) - 1, 0).bit_length()) + 1, np.uint32)
+        order_by_key(keys, np.arange(len(mine)), slots, hashes, order)
+        cuts = np.flatnonzero(np.diff(hashes)) + 1
+        counts = np.diff(cuts, prepend=0, append=len(mine))
+        recurs = counts > 1
+        spool.append(mine[order[np.repeat(recurs, counts)]].view(np.uint64))
+        sizes.append(counts[recurs])
+        progress("anchors sorted", part + 1, 1 << bits)
+    all_sizes = np.append(np.concatenate(sizes), 0)
+    members = spool.values().view(np.int64)
+    group_of = Arrays(memory).empty(n, np.uint32)
+    group_of[:] = len(all_sizes) - 1
+    starts = offsets_of(all_sizes)[:-1]
+    for start in range(0, len(members), _AT_ONCE):
+        some = np.arange(start, min(start + _AT_ONCE, len(members)))
+        group_of[members[some]] = np.searchsorted(starts[:-1], some, side="right") - 1
+    is_rare = all_sizes <= 2 * params.max_documents
+    for group in np.flatnonzero(is_rare & (all_sizes > params.max_documents)).tolist():
+        places = anchors.positions[members[starts[group] : starts[group] + all_sizes[group]]]
+        holders = np.searchsorted(sequences.offsets, places, side="right")
+        is_rare[group] = len(np.unique(holders)) <= params.max_documents
+    return Grouped(
+        np.ascontiguousarray(sequences.values), np.ascontiguousarray(sequences.offsets),
+        anchors.positions, anchors.hashes, members, starts, all_sizes, group_of,
+        is_rare.view(np.uint8), anchors.gram, anchors.window, params.least, border, params.gap,
+    )  # fmt: skip
+
+
+def _in_parts(jobs: int, work: Callable[[int, int], Iterator[_Runs]]) -> list[_Runs]:
+    """Return what a work yields for every part of `jobs`, on a thread each, in order."""
+    made: list[list[_Runs]] = [[] for _ in range(jobs)]
+
+    def run(part: int, parts: int) -> None:
+        made[part] = list(work(part, parts))
+
+    run_parts(jobs, run)
+    return [each for part in made for each in part]
+
+
+def _compare(grouped: Grouped, rare: NDArray[np.int64], part: int, parts: int) -> Iterator[_Runs]:
+    """Yield the runs of every `parts`th of some rare groups."""
+    groups = np.ascontiguousarray(rare[part::parts])
+    most = int(grouped.sizes[groups].max(initial=0))
+    begins, ends = np.empty(most, np.int64), np.empty(most, np.int64)
+    left, right = np.empty(most**2, np.int64), np.empty(most**2, np.int64)
+    room = max(_AT_ONCE, most**2)
+    out = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
+    for start in range(0, len(groups), _GROUPS_AT_ONCE):
+        some, state = groups[start : start + _GROUPS_AT_ONCE], np.zeros(1, np.int64)
+        while state[0] < len(some):
+            found = compare_in_pairs(grouped, some, begins, ends, left, right, state, *out)
+            starts, lengths, anchors = (each[:found] for each in out)
+            # Most runs of neighbouring groups lie within others: few are kept.
+            yield _longest([(starts, lengths, anchors)])
+        release_pages(grouped.tokens)
+
+
+def _extend(grouped: Grouped, common: NDArray[np.int64], part: int, parts: int) -> Iterator[_Runs]:
+    """Yield what every `parts`th common group is extended to."""
+    groups = np.ascontiguousarray(common[part::parts])
+    largest = int(grouped.sizes[groups].max(initial=0))
+    active, begins, ends = (np.empty(largest, np.int64) for _ in range(3))
+    starts, lengths, anchors = (np.empty(len(groups), np.int64) for _ in range(3))
+    found = extend_together(grouped, groups, active, begins, ends, starts, lengths, anchors)
+    yield starts[:found], lengths[:found], anchors[:found]
+
+
+def _joined(runs: list[_Runs]) -> _Runs:
+    """Return runs as three arrays, by their starts, of equal starts the longest first."""
+    starts, lengths, anchors = (
+        np.concatenate([np.zeros(0, np.int64), *columns])
+        for columns in (zip(*runs, strict=True) if runs else ((), (), ()))
+    )
+    order = np.lexsort((-lengths, starts))
+    return starts[order], lengths[order], anchors[order]
+
+
+def _longest(runs: list[_Runs]) -> _Runs:
+    """Return the runs at places that no other run's place contains, once each, in order."""
+    starts, lengths, anchors = _joined(runs)
+    ends = starts + lengths
+    before = np.maximum.accumulate(np.append(-1, ends))[:-1]
+    keep = ends > before
+    return starts[keep], lengths[keep], anchors[keep]
+
+
+def _list_places(
+    grouped: Grouped, runs: _Runs, *, only_rare: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the length and the number of places of the sequence of each run, and all places."""
+    done, state = np.zeros(len(runs[0]), np.uint8), np.zeros(1, np.int64)
+    room = max(_AT_ONCE, int(grouped.sizes.max(initial=0)))
+    candidates = np.empty(room, np.uint64)
+    sizes = _GROUPS_AT_ONCE, _GROUPS_AT_ONCE, 2 * room
+    lengths, counts, places = (np.empty(size, np.int64) for size in sizes)
+    parts = []
+    while state[0] < len(runs[0]):
+        found = list_places(
+            grouped, *runs, only_rare, done, state, candidates, lengths, counts, places
+        )
+        total = int(counts[:found].sum())
+        parts.append((lengths[:found].copy(), counts[:found].copy(), places[:total].copy()))
+        release_pages(grouped.tokens)
+    none = np.zeros(0, np.int64)
+    columns = zip(*parts, strict=True) if parts else ((), (), ())
+    lengths, counts, places = (np.concatenate([none, *each]) for each in columns)
+    return lengths, counts, places
+
+
+def _in_order(
+    lengths: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    places: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    numbers: NDArray[np.int64] | None,
+    arrays: Arrays,
+) -> Passages:
+    """Return passages in the order of `Passages`, each once.
+
+    numbers : int64 array, the document of each sequence; None: its number.
+    arrays : makes the arrays of sequences.
+    """
+    if numbers is not None:  # Put the sequences in the order of their documents.
+        held = np.searchsorted(offsets, places, side="right") - 1
+        n = len(numbers)
+        order = arrays.order(n, [numbers.__getitem__])
+        sizes = arrays.compute(
+            n, np.int64, lambda some: offsets[order[some] + 1] - offsets[order[some]]
+        )
+        in_order = offsets_of(sizes, arrays)
+        moved: NDArray[np.int64] = arrays.empty(n, np.int64)
+        for some in slices_of(n):
+            moved[order[some]] = in_order[some]
+        places += moved[held] - offsets[held]
+        places = places[np.lexsort((places, np.repeat(np.arange(len(counts)), counts)))]
+        offsets = in_order
+    starts = offsets_of(counts)[:-1]
+    order = np.lexsort((-lengths, places[starts], -lengths * (counts - 1)))
+    keys = np.stack([places[starts[order]], lengths[order]])
+    order = order[np.append(True, (np.diff(keys) != 0).any(axis=0))[: len(order)]]
+    places = places[ranges(starts[order], counts[order])]
+    documents = np.searchsorted(offsets, places, side="right") - 1
+    first = places - offsets[documents]
+    return Passages(lengths[order], offsets_of(counts[order]), documents, first)

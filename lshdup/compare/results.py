@@ -1,0 +1,186 @@
+"""Results of matching: the index, pairs, clusters, neighbours."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.base.frozen import dataclass
+from lshdup.compare.pairs import Columns, Pairs, Scores, gather_pairs, pack_pairs
+from lshdup.kernels import banding
+from lshdup.lsh.band_plan import BandPlan
+from lshdup.lsh.band_table import BandTable
+from lshdup.lsh.buckets import NO_BUCKETS, Buckets
+from lshdup.lsh.candidates import PairArrays
+from lshdup.params import BandParams, PairParams
+
+if TYPE_CHECKING:
+    from lshdup.compare.clusters import Clusters
+
+
+@dataclass(frozen=True)
+class Index:
+    """The band table of a collection.
+
+    plan : how many bands of how many rows.
+    table : buckets of the documents that are compared, one of all exact duplicates.
+    duplicate_of : int64 array of shape (n,), for each document the first one with the same shingle
+        set.
+    """
+
+    plan: BandPlan
+    table: BandTable
+    duplicate_of: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class PairsFound:
+    """Verified pairs of the documents of an index.
+
+    pairs : pairs at or above the threshold.
+    candidates : number of candidate pairs; -1 if the exact join found the pairs.
+    buckets : buckets that the candidates came from.
+    """
+
+    pairs: Pairs
+    candidates: int
+    buckets: Buckets = NO_BUCKETS
+
+
+#: No pairs, of none that were compared.
+NO_PAIRS_FOUND = PairsFound(gather_pairs([]), -1)
+
+
+@dataclass(frozen=True)
+class StoredPairs:
+    """Pairs that an earlier run over the same documents found, and its parameters.
+
+    found : verified pairs.
+    band_params, pair_params : parameters of that run.
+    bands, rows : bands of its table, and rows of each.
+    """
+
+    found: PairsFound
+    band_params: BandParams
+    pair_params: PairParams
+    bands: int
+    rows: int
+
+    def covers(self, plan: BandPlan, band_params: BandParams, pair_params: PairParams) -> bool:
+        """Return whether a run with these parameters finds no other pairs: same table, higher
+        threshold.
+        """
+        same_table = (self.bands, self.rows) == (plan.bands, plan.rows) and replace(
+            self.band_params, threshold=band_params.threshold
+        ) == band_params
+        return (
+            same_table
+            and self.pair_params == pair_params
+            and self.band_params.threshold <= band_params.threshold
+        )
+
+    def at_least(self, threshold: float) -> PairsFound:
+        """Return the pairs with at least this similarity."""
+        return replace(self.found, pairs=self.found.pairs.at_least(threshold))
+
+    def has_verified_all(self, threshold: float) -> bool:
+        """Return whether each of its candidates is either one of its pairs or below the
+        threshold.
+        """
+        return self.band_params.threshold <= threshold and self.pair_params == PairParams()
+
+    def split_off_known(
+        self, signatures: NDArray[np.uint32], pieces: Iterable[PairArrays], known: list[Columns]
+    ) -> Iterator[PairArrays]:
+        """Yield the candidate pairs that were no candidates in the earlier run.
+
+        Parameters
+        ----------
+        signatures : uint32 array of shape (n, K).
+        pieces : candidate pairs, (left, right), uint32 arrays.
+        known : list to which candidates that are pairs of the earlier run are appended.
+
+        """
+        pairs = self.found.pairs
+        order = np.argsort(pairs.keys)
+        keys, similarity = pairs.keys[order], pairs.similarity[order]
+        for left, right in pieces:
+            wanted = pack_pairs(left, right)
+            at = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+            is_known = keys[at] == wanted if len(keys) else np.zeros(len(wanted), bool)
+            if is_known.any():
+                known.append((left[is_known], right[is_known], similarity[at[is_known]]))
+            left, right = left[~is_known], right[~is_known]
+            met = np.empty(len(left), np.uint8)
+            banding.agree_in_a_band(signatures, self.bands, self.rows, left, right, met)
+            yield left[met == 0], right[met == 0]
+
+
+@dataclass(frozen=True)
+class ClustersFound:
+    """Clusters of all documents.
+
+    clusters : the clusters.
+    duplicate_of : int64 array of shape (n,), for each document the first one with the same shingle
+        set.
+    compared : number of similarities that were computed; -1: clusters or pairs were known.
+    buckets : buckets of the table.
+    lost : int64 array, documents that changed or could not be read again: they are in no cluster.
+    """
+
+    clusters: "Clusters"
+    duplicate_of: NDArray[np.int64]
+    compared: int = -1
+    buckets: Buckets = NO_BUCKETS
+    lost: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @property
+    def copies(self) -> NDArray[np.bool_]:
+        """Bool array of shape (n,): whether a document has the same shingle set as its
+        representative, another one.
+        """
+        own = self.clusters.representative
+        copies: NDArray[np.bool_] = (
+            (own >= 0)
+            & (own != np.arange(len(own)))
+            & (self.duplicate_of == self.duplicate_of[own])
+        )
+        return copies
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Near-duplicates of one document, by similarity descending, then name: int64 array and scores
+    of shape (m,).
+    """
+
+    documents: NDArray[np.int64]
+    similarity: Scores
+
+    @classmethod
+    def of(
+        cls, near: NDArray[np.int64], scores: Scores, duplicate_of: NDArray[np.int64], itself: int
+    ) -> "Neighbours":
+        """Return documents with all their exact duplicates, but without one document.
+
+        Parameters
+        ----------
+        near, scores : ascending int64 array of shape (m,), documents that represent their exact
+            duplicates, and their similarities.
+        duplicate_of : int64 array of shape (n,), of `find_exact_duplicates`.
+        itself : the document to leave out; -1: none.
+
+        """
+        is_near = np.zeros(len(duplicate_of), bool)
+        is_near[near] = True
+        answer = np.flatnonzero(is_near[duplicate_of])
+        answer = answer[answer != itself]
+        scores = scores[np.searchsorted(near, duplicate_of[answer])]
+        order = np.lexsort((answer, -scores))
+        return cls(answer[order], scores[order])
+
+    def take(self, rows: NDArray[np.int64]) -> "Neighbours":
+        """Return some of the documents."""
+        return Neighbours(self.documents[rows], self.similarity[rows])

@@ -1,0 +1,379 @@
+"""An ordered list of documents: their names, and where each is. No file is read here."""
+
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.base.arrays import IN_MEMORY, Arrays, slices_of
+from lshdup.base.frozen import dataclass
+from lshdup.base.ragged import StringTable, distinct
+from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
+from lshdup.skipped import RecordLocation, SkippedFile
+from lshdup.sources.locations import Locations, refuse_if
+from lshdup.sources.record_files import RecordFiles
+from lshdup.sources.records import ARCHIVES, Kind, RecordError, RecordFields, is_integer
+
+
+@dataclass(frozen=True)
+class DocumentList:
+    """Documents in byte order of their names.
+
+    names : n names.
+    sizes, mtimes : int64 arrays of shape (n,), bytes and nanoseconds of the file a document is in.
+    locations : where documents are; None: each is a whole file, and names are paths.
+    home : folder that names and paths start from; empty: the current folder.
+    docs : the folders and files that were named, as typed from home.
+    has_links : whether any of the files was a symbolic link itself when it was listed; True if that
+        is not known.
+    max_bytes : a file that is larger when it is read is skipped.
+    record_files : the files that records are read from.
+    formats : bounds for reading office documents.
+    skipped : files and records that are no documents, as was seen without their texts.
+    """
+
+    names: StringTable
+    sizes: NDArray[np.int64]
+    mtimes: NDArray[np.int64]
+    locations: Locations | None = None
+    home: bytes = b""
+    max_bytes: int = DEFAULT_MAX_BYTES
+    record_files: RecordFiles = field(default_factory=RecordFiles, compare=False)
+    formats: FormatLimits = DEFAULT_FORMATS
+    skipped: tuple[SkippedFile, ...] = ()
+    docs: tuple[bytes, ...] = field(default=(), compare=False)
+    has_links: bool = field(default=True, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def path(self, index: int) -> bytes:
+        """Return the path of the file of a document, from the current folder."""
+        if self.locations is None:
+            return self._path(self.names[index])
+        return self._path(self.locations.paths[self.locations.files_of(index)])
+
+    def file_path(self, number: int) -> bytes:
+        """Return the path of a file that documents are parts of, from the current folder."""
+        assert self.locations is not None
+        return self._path(self.locations.paths[number])
+
+    def _path(self, name: bytes) -> bytes:
+        refuse_if(b"\0" in name, "a path with NUL in it")
+        return os.path.join(self.home, name)  # noqa: PTH118 (bytes path)
+
+    def find_file(self, path: str) -> bytes | None:
+        """Return the file of these documents, or skipped file, that a path leads to, by any link;
+        None if it leads to none.
+
+        A file that has not changed is found by its size and time; one that has, by its name below
+        DOCS. Only where links may give it another name are all files looked at.
+        """
+        try:
+            status, real = os.stat(path), os.path.realpath(os.fsencode(path))
+        except OSError:
+            return None
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        same = (self.sizes == status.st_size) & (self.mtimes == status.st_mtime_ns)
+        if status.st_nlink > 1 or self.has_links:
+            same[:] = True
+        tops = ((each, os.path.realpath(self._path(each))) for each in (*self.docs, b"."))
+        below = (top + real[len(there) :] for top, there in tops if real.startswith(there))
+        names, table, rows = {typed_name(name) for name in below}, self.names, np.flatnonzero(same)
+        if self.locations is not None:
+            table, rows = self.locations.paths, distinct(self.locations.file[rows])[0]
+            known = names.intersection(table)
+        else:
+            known = {name for name in names if table.find(name) is not None}
+        known.update(each.skipped.name for each in self.skipped if each.record is None)
+        for name in (*known, *table.strings_at(rows)):
+            with suppress(OSError):
+                if os.path.samestat(status, os.stat(self._path(name))):
+                    return name
+        return None
+
+    def typed_docs(self) -> list[bytes]:
+        """Return DOCS as they would be typed from the current folder."""
+        return self._typed(self.docs)
+
+    def typed_files(self) -> list[bytes]:
+        """Return the files that documents are in as they would be typed from the current folder."""
+        if self.locations is None:
+            return self._typed(self.names)
+        return self.typed_paths(distinct(self.locations.file)[0])
+
+    def typed_paths(self, numbers: NDArray[np.int64]) -> list[bytes]:
+        """Return files that documents are parts of as typed from the current folder."""
+        assert self.locations is not None
+        return self._typed(self.locations.paths.strings_at(numbers))
+
+    def typed_files_of(self, indices: NDArray[np.int64]) -> list[bytes]:
+        """Return the file that each of these documents is in, as typed from the current folder."""
+        if self.locations is None:
+            return self._typed(self.names.take(indices))
+        numbers, at = np.unique(self.locations.files_of(indices), return_inverse=True)
+        paths = self.typed_paths(numbers)
+        return [paths[each] for each in at.tolist()]
+
+    def _typed(self, names: Iterable[bytes]) -> list[bytes]:
+        if not self.home:
+            return list(names)
+        return [typed_name(os.path.relpath(self._path(name))) for name in names]
+
+    def _kind(self, index: int) -> int:
+        if self.locations is None:
+            return Kind.FILE
+        return int(self.locations.kinds[self.locations.files_of(index)])
+
+    def is_file(self, index: int) -> bool:
+        """Return whether a document is a whole file."""
+        return self._kind(index) == Kind.FILE
+
+    def where(self, index: int) -> str:
+        """Return where a document is, or "" if its name says so."""
+        kind = Kind(self._kind(index))
+        if self._is_named_by_path(kind):
+            return ""
+        assert self.locations is not None
+        row = f"row {self.locations.starts[index] + 1} of" if kind == Kind.PARQUET else "in"
+        return f"{row} {os.fsdecode(self.path(index))}"
+
+    def record_location(self, index: int) -> RecordLocation | None:
+        """Return where a document is that is a record, or None."""
+        locations = self.locations
+        if locations is None or self._kind(index) < Kind.JSON:
+            return None
+        columns = (locations.numbers, locations.starts, locations.lengths)
+        path = locations.paths[int(locations.file[index])]
+        return RecordLocation(path, *(int(column[index]) for column in columns))
+
+    def changed(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the documents that have vanished, have another size or time than when they were
+        listed, or have become symbolic links.
+
+        Where links were listed, one that leads to another of these documents has become a link: of
+        a link and its target only one is listed. No file is opened. indices : int64 array.
+        """
+        if self.locations is None:
+            return indices[self._are_gone(indices)]
+        locations, parts = self.locations, [indices[some] for some in slices_of(len(indices))]
+        named = [distinct(locations.files_of(part))[0] for part in parts]
+        files = distinct(np.concatenate([indices[:0], *named]))[0]
+        documents = np.empty(len(files), np.int64)  # one of each file, which is looked at once
+        for part in parts:
+            documents[np.searchsorted(files, locations.file[part])] = part
+        gone = self._are_gone(documents)
+        lost = (part[gone[np.searchsorted(files, locations.file[part])]] for part in parts)
+        return np.concatenate([indices[:0], *lost])
+
+    def _are_gone(self, documents: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return for each of these documents, one a file, whether its file is `changed`."""
+        gone = np.zeros(len(documents), bool)
+        links: dict[tuple[int, int], list[int]] = {}  # by device and number of the target
+        for at, index in enumerate(documents.tolist()):
+            try:
+                status = os.lstat(self.path(index))
+                if stat.S_ISLNK(status.st_mode) and self.has_links:
+                    status = os.stat(self.path(index))
+                    links.setdefault((status.st_dev, status.st_ino), []).append(at)
+                listed = self.sizes[index], self.mtimes[index]
+                gone[at] = (status.st_size, status.st_mtime_ns) != listed
+                gone[at] |= stat.S_ISLNK(status.st_mode)
+            except OSError:
+                gone[at] = True
+        for index in documents.tolist() if links else ():
+            with suppress(OSError):
+                status = os.lstat(self.path(index))
+                gone[links.get((status.st_dev, status.st_ino), [])] = True
+        return gone
+
+    def typed_names(self, indices: NDArray[np.int64]) -> list[bytes]:
+        """Return names as they would be typed from the current folder; ids are literal."""
+        try:
+            names = list(self.names.take(indices))
+        except IndexError:
+            refuse_if(True, "documents whose names are not there")
+        if not self.home:
+            return names
+        if self.locations is None:
+            return [self._typed_path(name) for name in names]
+        files = self.locations.files_of(indices)
+        known: dict[int, tuple[int, bytes]] = {}  # bytes of a path, and how it is typed
+        for at, number in enumerate(files.tolist()):
+            kind = Kind(int(self.locations.kinds[number]))
+            if not self._is_named_by_path(kind):
+                continue
+            if number not in known:
+                path = self.locations.paths[number]
+                known[number] = len(path), self._typed_path(path)
+            size, typed = known[number]
+            names[at] = typed + names[at][size:]  # the name of a record begins with its file
+        return names
+
+    def typed_skipped(self, skipped: SkippedFile) -> bytes:
+        """Return the name of a skipped file or record as it would be typed from the current
+        folder.
+        """
+        name, record = skipped.skipped.name, skipped.record
+        path = name if record is None else record.path
+        if not self.home or not name.startswith(path):  # the name of a row may be its id
+            return name
+        return self._typed_path(path) + name[len(path) :]
+
+    def _typed_path(self, name: bytes) -> bytes:
+        return typed_name(os.path.relpath(os.path.join(self.home, name)))  # noqa: PTH118 (bytes path)
+
+    def _is_named_by_path(self, kind: Kind) -> bool:
+        """Return whether the names of documents begin with the path of their file."""
+        return kind != Kind.IDS and not (kind.is_row and self.record_files.fields.id)
+
+    def take(self, indices: NDArray[np.int64], arrays: Arrays = IN_MEMORY) -> "DocumentList":
+        """Return the documents at `indices`, in that order. arrays : makes the result."""
+        names = self.names.take(indices, arrays)
+        sizes, mtimes = arrays.take(self.sizes, indices), arrays.take(self.mtimes, indices)
+        locations = self.locations and self.locations.take(indices, arrays)
+        return replace(self, names=names, sizes=sizes, mtimes=mtimes, locations=locations)
+
+    def with_records(self, records: Sequence[SkippedFile]) -> "DocumentList":
+        """Return the list with skipped records of its files behind the documents."""
+        locations = self.locations
+        if locations is None or not records:
+            return self
+        numbers = {path: number for number, path in enumerate(locations.paths)}
+        rows = [
+            (each.size, each.mtime, numbers[path], start, length, number)
+            for each in records
+            if each.record is not None
+            for path, number, start, length in (each.record,)
+        ]
+        old = (self.sizes, self.mtimes, locations.file, locations.starts, locations.lengths)
+        sizes, mtimes, file, starts, lengths, numbered = (
+            np.append(column, more)
+            for column, more in zip((*old, locations.numbers), zip(*rows, strict=True), strict=True)
+        )
+        more = StringTable.from_strings(each.skipped.name for each in records)
+        return replace(
+            self,
+            names=StringTable.concatenate([self.names, more]),
+            sizes=sizes,
+            mtimes=mtimes,
+            locations=replace(
+                locations, file=file, starts=starts, lengths=lengths, numbers=numbered
+            ),
+        )
+
+    def ids(self, indices: NDArray[np.int64]) -> list[bytes | int]:
+        """Return names as they would be typed from the current folder, or ids with their types: an
+        integer of JSON Lines or Parquet is one.
+        """
+        typed = self.typed_names(indices)
+        names: list[bytes | int] = [*typed]
+        locations = self.locations
+        if not self.record_files.fields.id or locations is None:
+            return names
+        rows = np.flatnonzero([is_integer(name) for name in typed])
+        files = locations.files_of(indices[rows])
+        order = np.lexsort((locations.starts[indices[rows]], files))
+        rows, files = rows[order], files[order]
+        for mine in np.split(rows, np.flatnonzero(np.diff(files)) + 1) if len(rows) else ():
+            some = indices[mine]
+            number = int(locations.file[some[0]])
+            kind = Kind(int(locations.kinds[number]))
+            spans = locations.starts[some], locations.lengths[some]
+            with suppress(OSError, RecordError):  # The file may be gone: a string is an id too.
+                path = self.file_path(number)
+                are_integers = self.record_files.have_integer_ids(path, kind, *spans)
+                for at in mine[are_integers].tolist():
+                    names[at] = int(names[at])
+        return names
+
+    def are_paths(self) -> bool:
+        """Return whether names begin with a path; lines of id lists do not."""
+        return self.locations is None or not (self.locations.kinds == Kind.IDS).any()
+
+    def example_of(self, path: bytes) -> bytes:
+        """Return the name of one of the records of a file; b"" if there is none."""
+        if self.locations is None:
+            return b""
+        files = np.flatnonzero(self.locations.kinds >= Kind.JSON)
+        paths = self.locations.paths.strings_at(files)
+        if path not in paths:
+            return b""
+        found = np.flatnonzero(self.locations.file == files[paths.index(path)])
+        return self.names[int(found[0])] if len(found) else b""
+
+    def are_parts(self, indices: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return for each of these documents whether it is a part of a file."""
+        if self.locations is None:
+            return np.zeros(len(indices), bool)
+        are_parts: NDArray[np.bool_] = (
+            self.locations.kinds[self.locations.files_of(indices)] != Kind.FILE
+        )
+        return are_parts
+
+    def count_members(self) -> int:
+        """Return how many documents are members of archives."""
+        locations = self.locations
+        if locations is None or not np.isin(locations.kinds, ARCHIVES).any():
+            return 0
+        kinds = (locations.kinds[locations.file[some]] for some in slices_of(len(self)))
+        return sum(int(np.isin(each, ARCHIVES).sum()) for each in kinds)
+
+    @property
+    def has_packed_members(self) -> bool:
+        """Whether reading a document again may mean unpacking it, or the archive that it is in."""
+        if self.locations is None:
+            return False
+        archives = np.flatnonzero(np.isin(self.locations.kinds, ARCHIVES))
+        paths = self.locations.paths.strings_at(archives)
+        return not all(
+            path.lower().endswith((b".tar", b".warc", b".wet", b".xml")) for path in paths
+        )
+
+    @property
+    def has_parquet(self) -> bool:
+        """Whether reading a document again may mean decoding many others."""
+        return self.locations is not None and bool((self.locations.kinds == Kind.PARQUET).any())
+
+    @property
+    def record_fields(self) -> RecordFields | None:
+        """The fields of text and id in a record; None without records among the documents."""
+        has_records = self.locations is not None and (self.locations.kinds >= Kind.JSON).any()
+        return self.record_files.fields if has_records else None
+
+    @property
+    def spans(self) -> NDArray[np.int64]:
+        """Bytes to read for each document: int64 array of shape (n,)."""
+        return self.sizes if self.locations is None else self.locations.lengths
+
+
+def find_in_lists(lists: Sequence[DocumentList], document: int) -> tuple[DocumentList, int]:
+    """Return the list of a document, and its number in it.
+
+    document : its number, counted from the first list to the last.
+    """
+    for documents in lists:
+        if document < len(documents):
+            return documents, document
+        document -= len(documents)
+    raise IndexError(document)
+
+
+def typed_name(path: bytes) -> bytes:
+    """Return a path as it would be typed from the current folder: without ``./`` in front.
+
+    A name that begins with ``-`` has it. ``..`` stays: behind a symbolic link it means another
+    folder than the text suggests.
+
+    >>> typed_name(b"./docs//a.txt"), typed_name(b"-x"), typed_name(b"../y/"), typed_name(b"./")
+    (b'docs/a.txt', b'./-x', b'../y', b'.')
+    """
+    name = b"/".join(part for part in path.split(b"/") if part not in (b"", b"."))
+    if path.startswith(b"/"):
+        return b"/" + name
+    return b"./" + name if name.startswith(b"-") else name or b"."

@@ -1,0 +1,203 @@
+"""Sizes, times and bytes of many files at once: by kernels on Linux, else one by one."""
+
+import errno
+import os
+import stat
+import sys
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.base.frozen import dataclass
+from lshdup.base.parallel import run_in_parts
+from lshdup.base.ragged import StringTable, offsets_of
+from lshdup.base.system import READ, pread_into
+from lshdup.kernels import files as kernels
+from lshdup.kernels.helpers import PADDING
+from lshdup.skipped import Reason
+from lshdup.sources.records import RecordError
+
+#: The kernels know Linux's statx(2) and its record; elsewhere Python reads the same values.
+KERNELS_KNOW_THE_SYSTEM = (
+    sys.platform == "linux" and sys.byteorder == "little" and sys.maxsize > 1 << 32
+)
+
+#: Memory for batches of more bytes than this (one large file, then) is given back at once.
+LARGE = 16 << 20
+
+#: Parts of a file with fewer bytes between them are read at once.
+_GAP = 1 << 14
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Sizes and times of n files.
+
+    sizes, mtimes : int64 arrays of shape (n,), bytes and nanoseconds.
+    failed : why a file has neither, by index.
+    """
+
+    sizes: NDArray[np.int64]
+    mtimes: NDArray[np.int64]
+    failed: dict[int, OSError | None]
+
+
+def stat_files(paths: StringTable, jobs: int = 1) -> Stats:
+    """Return sizes and times of regular files; links are not followed.
+
+    Anything but a regular file is in `failed` with None.
+    """
+    n = len(paths)
+    sizes, mtimes = np.full(n, -1, np.int64), np.zeros(n, np.int64)
+    if KERNELS_KNOW_THE_SYSTEM and n:
+
+        def part(rows: slice) -> None:
+            offsets, record = paths.offsets[rows.start :], np.zeros(kernels.RECORD, np.uint64)
+            kernels.stat_files(
+                paths.blob, offsets, _path_room(paths), record, sizes[rows], mtimes[rows]
+            )
+
+        run_in_parts(n, jobs, part, least=4096)
+    failed: dict[int, OSError | None] = {}
+    for index in np.flatnonzero(sizes < 0).tolist():
+        try:
+            status = os.lstat(paths[index])
+        except OSError as error:
+            failed[index] = error
+            continue
+        if stat.S_ISREG(status.st_mode):
+            sizes[index], mtimes[index] = status.st_size, status.st_mtime_ns
+        else:
+            failed[index] = None
+    return Stats(sizes, mtimes, failed)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The bytes of n files, one after the other.
+
+    text : uint8 array that ends with PADDING.
+    starts, lengths : int64 arrays of shape (n,), bytes.
+    failed : why a file was not read, by index.
+    """
+
+    text: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    failed: dict[int, OSError]
+
+
+class Buffer:
+    """Memory that is reused: new pages for every batch would cost as much as reading into them."""
+
+    def __init__(self) -> None:
+        self._bytes = np.empty(0, np.uint8)
+
+    def room(self, size: int) -> NDArray[np.uint8]:
+        """Return an uninitialised uint8 array of shape (size,); unless it is LARGE, it replaces the
+        last one.
+        """
+        if size > LARGE:
+            return np.empty(size, np.uint8)
+        if size > len(self._bytes):
+            self._bytes = np.empty(size + size // 2, np.uint8)
+        return self._bytes[:size]
+
+
+def read_files(
+    paths: StringTable,
+    expected: NDArray[np.int64],
+    buffer: Buffer | None = None,
+    most: int = sys.maxsize,
+) -> Contents:
+    """Return the bytes of files; one that grew or shrank since it was listed is read as it is now.
+
+    Cost: one open, read and close a file, without the GIL.
+
+    Parameters
+    ----------
+    paths : n paths.
+    expected : int64 array of shape (n,), bytes of each file when it was listed.
+    buffer : memory to read into; the contents are valid until it is used again.
+    most : a file that has grown beyond so many bytes fails with EFBIG.
+
+    """
+    n = len(paths)
+    offsets = offsets_of(expected)
+    starts, lengths, outcomes = offsets[:-1], expected.copy(), np.full(n, -1, np.int64)
+    text = (buffer or Buffer()).room(int(offsets[-1]) + PADDING)
+    if KERNELS_KNOW_THE_SYSTEM and n:
+        kernels.read_files(
+            paths.blob, paths.offsets, _path_room(paths), READ, text, starts, expected, outcomes
+        )
+    text[offsets[-1] :] = 0
+    failed: dict[int, OSError] = {}
+    again = np.flatnonzero(outcomes < 0).tolist()
+    if again:
+        parts, end = [text[: offsets[-1]].tobytes()], int(offsets[-1])
+        for index in again:
+            data = b""
+            try:
+                data = _read(paths[index], max(most, int(expected[index])))
+            except OSError as error:
+                failed[index] = error
+            parts.append(data)
+            starts[index], lengths[index] = end, len(data)
+            end += len(data)
+        text = np.frombuffer(bytearray().join([*parts, bytes(PADDING)]), np.uint8)
+    return Contents(text, starts, lengths, failed)
+
+
+def read_spans(
+    file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return parts of an open file: a uint8 array that ends with PADDING, and where in it each part
+    begins.
+
+    Neighbours are read together. Raises RecordError if the file is shorter, and OSError as the
+    system does.
+
+    Parameters
+    ----------
+    file : descriptor of the file.
+    starts, lengths : int64 arrays of shape (n,), bytes.
+    buffer : memory to read into.
+
+    """
+    ends = starts + lengths
+    gaps = starts[1:] - ends[:-1]
+    cuts = np.flatnonzero((gaps < 0) | (gaps > _GAP)) + 1
+    firsts, lasts = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(starts)]]) - 1
+    offsets = offsets_of(ends[lasts] - starts[firsts])
+    size = int(offsets[-1])
+    text = buffer.room(size + PADDING)
+    for number, first in enumerate(firsts.tolist()):
+        place, start, end = int(starts[first]), int(offsets[number]), int(offsets[number + 1])
+        while start < end:
+            got = pread_into(file, text[start:end].data, place)
+            if not got:
+                raise RecordError(Reason.CHANGED, "its file has become shorter")
+            place, start = place + got, start + got
+    text[size:] = 0
+    run = np.searchsorted(firsts, np.arange(len(starts)), side="right") - 1
+    return text, starts - starts[firsts][run] + offsets[:-1][run]
+
+
+def _path_room(paths: StringTable) -> NDArray[np.uint8]:
+    """Return scratch memory for any of the paths and the NUL that ends it."""
+    return np.empty(int(paths.sizes.max()) + 1, np.uint8)
+
+
+def _read(path: bytes, most: int) -> bytes:
+    descriptor = os.open(path, READ)
+    try:
+        parts, size = [], 0
+        while size <= most and (data := os.read(descriptor, 1 << 20)):
+            parts.append(data)
+            size += len(data)
+        if size > most:
+            message = f"it grew to more than {most} bytes while it was read"
+            raise OSError(errno.EFBIG, message)
+        return b"".join(parts)
+    finally:
+        os.close(descriptor)

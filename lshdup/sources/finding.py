@@ -1,0 +1,400 @@
+"""Folders, files, id lists and files of records -> an ordered list of documents."""
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from lshdup.base.arrays import IN_MEMORY, Arrays
+from lshdup.base.compression import bare_name
+from lshdup.base.forms import PAGE_ENDINGS
+from lshdup.base.mailbox import is_mailbox_file
+from lshdup.base.messages import count_of, join_names, printable
+from lshdup.base.ragged import StringTable
+from lshdup.params import DocumentParams
+from lshdup.skipped import Reason, Skipped, SkippedFile
+from lshdup.sources.document_list import DocumentList, typed_name
+from lshdup.sources.expansion import KnownRecords, expand_records
+from lshdup.sources.files import stat_files
+from lshdup.sources.gitignore import Rules
+from lshdup.sources.id_lists import list_lines
+from lshdup.sources.missing import not_there, perhaps_meant
+from lshdup.sources.patterns import Selection
+from lshdup.sources.record_files import RecordFiles
+from lshdup.sources.records import (
+    ARCHIVE_ENDINGS,
+    MESSAGE_ID,
+    Kind,
+    RecordFields,
+    classify_file,
+    is_archive,
+    may_end,
+)
+
+#: Suggestions are made for so many names that do not exist.
+_SUGGESTIONS = 10
+
+
+def find_documents(
+    arguments: Iterable[bytes],
+    params: DocumentParams,
+    *,
+    id_lists: bool = False,
+    store: bytes | None = None,
+    jobs: int = 1,
+    on_skipped: Callable[[Skipped], None] = lambda _: None,
+    known_records: KnownRecords = MappingProxyType({}),
+    say: Callable[[str], None] = lambda _: None,
+    warn: Callable[[str], None] = lambda _: None,
+    arrays: Arrays = IN_MEMORY,
+) -> DocumentList:
+    """Return the documents that are named: files, files below folders, records, lines of id lists.
+
+    JSON Lines, Parquet files and archives that are named themselves are taken for their records;
+    those in folders if the field of the text is set, or archives are requested.
+
+    Errors: InputError if no argument exists, or if a package for records is missing.
+    Determinism: the order depends on names only. A file or folder that is reached by two ways is
+    taken once: by a way without symbolic links, else by the first in byte order of the names.
+
+    Parameters
+    ----------
+    arguments : folders and files, as typed; symbolic links among them are followed.
+    params : which files are taken.
+    id_lists : whether each line of each file is a document: a name, then integers (R4, R5).
+    store : folder that is passed over silently, because lshdup wrote it.
+    jobs : threads.
+    on_skipped : notified of every file that is no document.
+    known_records : records known from earlier runs; such files are not read.
+    say, warn : notified of a line for the user, and of what is probably a mistake.
+    arrays : makes the arrays of many records.
+
+    """
+    skipped: list[SkippedFile] = []
+
+    def skip(what: Skipped) -> None:
+        if what.reason.stays:
+            skipped.append(SkippedFile(what))
+        on_skipped(what)
+
+    finder = Finder(params, id_lists, store, jobs, skip, say, warn)
+    files = finder.find(arguments)
+    if id_lists:
+        return replace(list_lines(files, skip), skipped=tuple(skipped))
+    folder = None if store is None else Path(os.fsdecode(store))
+    opened = RecordFiles(folder, RecordFields.of(params), params.max_bytes)
+    for (path, *stamp), known in known_records.items():
+        at = files.names.find(path) if known is not None and known.kind == Kind.MBOX else None
+        was_mailbox = at is not None and stamp == [files.sizes[at], files.mtimes[at]]
+        if was_mailbox and finder.records.get(path, Kind.SPLIT) == Kind.SPLIT:
+            finder.records[path] = Kind.MBOX
+    found = replace(files, record_files=opened)
+    if finder.records:
+        listed: list[SkippedFile] = []
+        found = expand_records(found, finder.records, listed.append, known_records, arrays)
+        for each in listed:
+            on_skipped(each.skipped)
+            skipped.append(each if each.record else SkippedFile(each.skipped))
+    found = replace(found, skipped=tuple(skipped))
+    place = found.locations
+    if params.split and not (place is not None and (place.kinds == Kind.SPLIT).any()):
+        warn(f"--split {params.split!r} matches no line of any text file: none was cut")
+    return found
+
+
+class _Folder(NamedTuple):
+    """A folder to walk. depth : 1 for one that was named. rules : those of the folder above."""
+
+    name: bytes
+    depth: int = 1
+    rules: Rules | None = None
+
+
+@dataclass
+class Finder:
+    """One walk over all arguments; the first six fields are as of `find_documents`.
+
+    records : kind of the files that are taken for their records.
+    """
+
+    params: DocumentParams
+    id_lists: bool
+    store: bytes | None
+    jobs: int
+    on_skipped: Callable[[Skipped], None]
+    say: Callable[[str], None]
+    warn: Callable[[str], None]
+    records: dict[bytes, Kind] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._found: dict[bytes, os.stat_result | None] = {}  # None: looked up with all others
+        self._folders: dict[tuple[int, int], bytes] = {}  # by device and number
+        self._named: dict[int, bytes] = {}  # files that were named themselves, by number
+        self._selection = Selection(self.params.include, self.params.exclude)
+        self._excluded: list[tuple[bytes, Reason]] = []
+        self._linked_files: list[bytes] = []  # links that are followed, after all else
+        self._linked_folders: list[_Folder] = []
+        self._has_links = False
+        store = self.store
+        self._store = _identity(store) if store is not None and os.path.isdir(store) else None
+
+    def find(self, arguments: Iterable[bytes]) -> DocumentList:
+        """Return the files that `find_documents` takes, unopened, in byte order of their names.
+
+        Raises as `find_documents` does.
+        """
+        if self.params.max_depth:  # the deepest first, whose folders are entered further down
+            arguments = sorted(arguments, key=lambda each: -os.path.realpath(each).count(b"/"))
+        arguments = list(arguments)
+        missing = [missed for argument in arguments if (missed := self._add(argument)) is not None]
+        self._follow_links()
+        if missing and not self._found:
+            raise not_there(missing[0], "", "name folders or files that exist", included=True)
+        for at, each in enumerate(missing):
+            meant = perhaps_meant(each.name, included=True) if at < _SUGGESTIONS else ""
+            self.on_skipped(
+                replace(each, detail=f"{each.detail}; {meant}" if meant else each.detail)
+            )
+        files = self._files()
+        for line in self._selection.warnings(self._met):
+            self.warn(line)
+        if not self.id_lists:
+            self._say_unused_options(files.names, arguments)
+        return files
+
+    def _add(self, argument: bytes) -> Skipped | None:
+        """Take the documents that an argument names; return it if it cannot be read."""
+        name = typed_name(argument)
+        try:
+            status = os.stat(argument)
+        except OSError as error:
+            missed = Skipped.because(argument, error)
+            return replace(missed, reason=Reason.MISSING) if error.errno == errno.ENOENT else missed
+        if stat.S_ISDIR(status.st_mode):
+            if self._selection and not self._selection.enter(name):
+                self._excluded.append((name, Reason.EXCLUDED))
+            else:
+                self._walk(_Folder(name))
+        elif not self._met_already(argument, status):
+            if not stat.S_ISREG(status.st_mode):
+                return Skipped(name, Reason.UNREADABLE, "not a regular file")
+            self._found[name] = status
+            self._has_links |= os.path.islink(argument)  # noqa: PTH114 (bytes path)
+            self._has_records(name, named=True)
+        return None
+
+    def _files(self) -> DocumentList:
+        """Return the files that were found and are not too large."""
+        for name, reason in self._excluded:
+            if name not in self._found:  # a file that is named itself is taken all the same
+                self._skip(name, reason)
+        names, params = sorted(self._found), self.params
+        table = StringTable.from_strings(names)
+        stats = stat_files(table, self.jobs)
+        for at, name in enumerate(names) if self._named or self._has_links else ():
+            if (status := self._found[name]) is not None:
+                stats.sizes[at], stats.mtimes[at] = status.st_size, status.st_mtime_ns
+                stats.failed.pop(at, None)
+        for at, error in stats.failed.items():
+            if error is not None:
+                self.on_skipped(Skipped.because(names[at], error))
+            else:  # it was a regular file when its folder was listed
+                self._skip(names[at], Reason.SPECIAL)
+        if params.text_field or params.archives or params.split:
+            for name in names:
+                self._has_records(name)
+        keep = stats.sizes >= 0
+        for at in np.flatnonzero(stats.sizes > params.max_bytes).tolist():
+            if names[at] not in self.records and is_mailbox_file(names[at]) and not self.id_lists:
+                self.records[names[at]] = Kind.MBOX
+            elif names[at] not in self.records:
+                keep[at] = False
+                detail = f"{stats.sizes[at]} bytes, --max-bytes is {params.max_bytes}"
+                self._skip(names[at], Reason.TOO_LARGE, detail)
+        documents = DocumentList(
+            table,
+            stats.sizes,
+            stats.mtimes,
+            max_bytes=params.max_bytes,
+            formats=params.formats,
+            has_links=self._has_links,
+        )
+        return documents if keep.all() else documents.take(np.flatnonzero(keep))
+
+    def _met_already(self, path: bytes, status: os.stat_result) -> bool:
+        """Return whether a named file was found under another spelling."""
+        if self._was_named(path, self._named.setdefault(status.st_ino, path)):
+            return True
+        if not self._folders:
+            return False
+        is_link = os.path.islink(path)  # noqa: PTH114 (bytes path)
+        return self._was_walked(os.path.realpath(path) if is_link else path)
+
+    def _was_walked(self, path: bytes) -> bool:
+        """Return whether a file was found in a folder that was walked."""
+        parent, base = os.path.split(path)
+        walked = self._folders.get(_identity(parent or b"."))
+        return walked is not None and typed_name(walked + b"/" + base) in self._found
+
+    def _follow_links(self) -> None:
+        """Take what only symbolic links lead to: a link and its target are one document."""
+        while self._linked_folders:
+            batch = sorted(self._linked_folders, key=lambda each: each.name)
+            self._linked_folders.clear()
+            for folder in batch:
+                self._walk(folder)
+        targets: set[bytes] = set()
+        for name in sorted(self._linked_files):
+            try:
+                status, target = os.stat(name), os.path.realpath(name)
+                if target not in targets and not self._was_walked(target):
+                    targets.add(target)
+                    if not self._was_named(name, self._named.get(status.st_ino)):
+                        self._found[name] = status
+                        self._has_links = True
+            except OSError as error:
+                self.on_skipped(Skipped.because(name, error))
+
+    @staticmethod
+    def _was_named(path: bytes, named: bytes | None) -> bool:
+        """Return whether two paths of one number are one file; hard links are other files."""
+        return (
+            named is not None
+            and named is not path
+            and os.path.realpath(named) == os.path.realpath(path)
+        )
+
+    def _walk(self, top: _Folder) -> None:
+        folders = [top]
+        simple = not (self._named or self._selection or self.params.gitignore)
+        dot, dash = b".-"
+        found = self._found  # The loop over all files: each look-up costs.
+        while folders:
+            folder, depth, rules = folders.pop()
+            try:
+                identity = _identity(folder)
+                if identity in self._folders:
+                    continue
+                self._folders[identity] = folder
+                prefix = b"" if folder == b"." else folder.rstrip(b"/") + b"/"
+                if self.params.gitignore:
+                    cut = len(prefix)
+                    rules = Rules.of(folder, rules, cut) if rules else Rules.of_named(folder, cut)
+                here = _Folder(folder, depth, rules)
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        base = entry.name
+                        name = prefix + base if prefix or base[0] != dash else b"./" + base
+                        if simple and base[0] != dot and entry.is_file(follow_symlinks=False):
+                            found[name] = None
+                        else:
+                            self._meet(entry, name, here, folders)
+            except OSError as error:
+                self.on_skipped(Skipped.because(folder, error))
+
+    def _meet(
+        self, entry: "os.DirEntry[bytes]", name: bytes, above: _Folder, folders: list[_Folder]
+    ) -> None:
+        try:
+            link = entry.is_symlink()
+            is_folder = entry.is_dir(follow_symlinks=self.params.follow)
+            if is_folder and self._store is not None and _identity(name) == self._store:
+                return
+            excluded = self._selection.skips(name, is_folder=is_folder) if self._selection else None
+            if entry.name.startswith(b".") and not self.params.hidden:
+                self._skip(name, Reason.HIDDEN)
+            elif link and not self.params.follow:
+                self._skip(name, Reason.LINK)
+            elif excluded is not None:
+                self._excluded.append((name, excluded))
+            elif above.rules and above.rules.ignore(name, is_folder=is_folder and not link):
+                self._excluded.append((name, Reason.IGNORED))
+            elif is_folder and above.depth == self.params.max_depth:
+                self._excluded.append((name, Reason.TOO_DEEP))
+            elif is_folder:
+                below = _Folder(name, above.depth + 1, above.rules)
+                (self._linked_folders if link else folders).append(below)
+            elif self._was_named(name, self._named.get(entry.inode())):
+                return
+            elif entry.is_file(follow_symlinks=False):
+                self._found[name] = None
+            elif entry.is_file():
+                self._linked_files.append(name)
+            elif link and not os.path.exists(name):  # noqa: PTH110 (bytes path)
+                self._skip(name, Reason.VANISHED, "a symbolic link to nothing")
+            else:
+                self._skip(name, Reason.SPECIAL)
+        except OSError as error:
+            self.on_skipped(Skipped.because(name, error))
+
+    def _met(self) -> Iterator[bytes]:
+        """Yield the names of folders and files that were met."""
+        yield from self._folders.values()
+        yield from self._found
+
+    def _has_records(self, name: bytes, *, named: bool = False) -> None:
+        """Remember a file that is taken for its records."""
+        params = self.params
+        kind = classify_file(
+            name, named=named, field_given=bool(params.text_field), archives=params.archives
+        )
+        if kind == Kind.WIKI:
+            from lshdup.sources.readers.wiki import is_dump  # Imported here to keep `query` fast.
+
+            kind = kind if is_dump(name) else Kind.FILE
+        if (
+            kind == Kind.FILE
+            and params.split
+            and not bare_name(name).lower().endswith(PAGE_ENDINGS)
+        ):
+            kind = Kind.SPLIT
+        if kind != Kind.FILE and not self.id_lists:
+            self.records[name] = kind
+
+    def _say_unused_options(self, names: StringTable, arguments: Sequence[bytes]) -> None:
+        """Say which files could have been taken for their records, and which options do nothing.
+
+        arguments : one side of a comparison; there may be records on the other.
+        """
+        self._say_closed_archives(names)
+        if self.params.text_field or self.params.id_field:
+            option = "--text-field" if self.params.text_field else "--id-field"
+            may_name_mails = self.params.id_field.lower() == MESSAGE_ID and option == "--id-field"
+            if not may_name_mails and not any(kind.is_row for kind in self.records.values()):
+                where = join_names(map(printable, arguments), 3)
+                self.say(f"{option} has no effect on {where}: no JSON Lines, CSV or Parquet file")
+            return
+        met = 0
+        if may_end(names, (b".jsonl", b".ndjson")):
+            met = sum(
+                name not in self.records
+                and classify_file(name, named=True, field_given=False, archives=False) == Kind.JSON
+                for name in names
+            )
+        if met:
+            one, many = "JSON Lines file in a folder is", "JSON Lines files in folders are each"
+            what = count_of(met, one, many)
+            self.say(f"{what} one document; --text-field NAME takes the rows")
+
+    def _say_closed_archives(self, names: StringTable) -> None:
+        """Say how many archives in folders are not opened."""
+        if self.params.archives or not may_end(names, ARCHIVE_ENDINGS):
+            return
+        met = sum(name not in self.records and is_archive(name) for name in names)
+        if met:
+            what = count_of(met, "archive in a folder is", "archives in folders are")
+            self.say(f"{what} not opened; --archives takes the documents in them")
+
+    def _skip(self, name: bytes, reason: Reason, detail: str = "") -> None:
+        self.on_skipped(Skipped(name, reason, detail))
+
+
+def _identity(path: bytes) -> tuple[int, int]:
+    status = os.stat(path)
+    return status.st_dev, status.st_ino

@@ -1,0 +1,276 @@
+"""JSON Lines: where the records are, and their texts and ids.
+
+A record is a line; a line of white space is counted and skipped. Lines are found without parsing
+them: a file of any size costs one pass and 24 bytes a record. msgspec parses records; Python's
+parser reads those that it refuses, and says what is wrong with them. What msgspec takes, Python's
+parser takes too: a test holds both to the same texts.
+"""
+
+import codecs
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.base.parts import PART
+from lshdup.base.system import pread
+from lshdup.skipped import Reason
+from lshdup.sources.files import Buffer
+from lshdup.sources.readers.lines import SPACES, Parse, find_lines, list_parsed, read_parsed
+from lshdup.sources.readers.members import Contents
+from lshdup.sources.records import (
+    RecordError,
+    RecordFields,
+    RecordList,
+    SkippedRecord,
+    field_names,
+    no_field,
+    split_fields,
+)
+
+_MISSING = object()
+
+
+class _Number(str):
+    """An integer as it is written: an id keeps its digits, however many they are."""
+
+    __slots__ = ()
+
+
+_DECODER = json.JSONDecoder(parse_int=_Number)
+_RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def list_records(file: int, fields: RecordFields, longest: int) -> RecordList:
+    """Return the records of an open file.
+
+    With an id field, every record is parsed, and one without id or text is skipped; else none is
+    parsed. Memory: 24 bytes a record, and the ids.
+
+    Parameters
+    ----------
+    file : descriptor of the file.
+    fields : names of text and id.
+    longest : records of more bytes are skipped.
+
+    """
+    starts, lengths, suspects = find_lines(file)
+    numbers, keep = np.arange(1, len(starts) + 1), (lengths > 0) & (lengths <= longest)
+    for row in suspects[keep[suspects]].tolist():
+        keep[row] = bool(pread(file, int(lengths[row]), int(starts[row])).strip(SPACES))
+    skipped = [
+        SkippedRecord.too_large(row + 1, int(lengths[row]), longest)
+        for row in np.flatnonzero(lengths > longest).tolist()
+    ]
+    numbers, starts, lengths = numbers[keep], starts[keep], lengths[keep]
+    if not fields.id:
+        return RecordList(numbers, starts, lengths, None, skipped)
+    return list_parsed(file, RecordList(numbers, starts, lengths, None, skipped), _parser(fields))
+
+
+def read_texts(
+    file: int,
+    starts: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    fields: RecordFields,
+    buffer: Buffer,
+) -> Contents:
+    """Return the texts of records of an open file.
+
+    Parameters
+    ----------
+    file : descriptor of the file.
+    starts, lengths : int64 arrays of shape (n,), bytes of the records.
+    fields : names of text and id.
+    buffer : memory to read into.
+
+    Returns
+    -------
+    A uint8 array with room to load past the end; int64 starts and lengths of shape (n,) of the
+    texts in it; and by index why others have no text.
+
+    """
+    return read_parsed(file, starts, lengths, _parser(replace(fields, id="")), buffer)
+
+
+def parse_record(line: bytes, fields: RecordFields) -> tuple[bytes, bytes] | None:
+    """Return id and text of a line that was read elsewhere; None for a line of white space.
+
+    Raises RecordError.
+    """
+    return _parser(fields)(line) if line.strip(SPACES) else None
+
+
+def has_integer_id(line: bytes, field: str) -> bool:
+    """Return whether the id of a record is an integer. Raises RecordError."""
+    try:
+        return not bytes(_RAW.decode(line)[field]).startswith(b'"')
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, KeyError):
+        return type(_value(_parse_object(line), field)) is _Number
+
+
+def find_values(line: bytes, names: Sequence[str]) -> list[tuple[int, int, bytes] | None] | None:
+    r"""Return where the values of fields stand in a line: first byte, the byte behind the last one,
+    and the text; None for null. Return None if no strict parser reads the line.
+
+    names : of fields that are texts or null; of a field in a field with dots, as `_value` has them.
+
+    >>> find_values(rb'{"n": 1, "text": "\u00e9"}', ["text"])
+    [(17, 25, b'\xc3\xa9')]
+    """
+    start = len(codecs.BOM_UTF8) if line.startswith(codecs.BOM_UTF8) else 0
+    found: list[tuple[int, int, bytes] | None] = []
+    for name in names:
+        raw, path = line[start:], [name]
+        try:
+            values = _RAW.decode(raw)
+            if name not in values:
+                path = name.split(".")
+            at = start
+            for part in path:
+                values = _RAW.decode(raw)
+                at += _place_in(raw, values[part])
+                raw = bytes(values[part])
+            text = msgspec.json.decode(raw, type=str | None)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError, KeyError):
+            return None
+        found.append(None if text is None else (at, at + len(raw), text.encode()))
+    return found
+
+
+def _place_in(whole: bytes, part: msgspec.Raw) -> int:
+    """Return where a value begins in the bytes that it is a view of."""
+    begin = np.frombuffer(part, np.uint8).ctypes.data
+    return int(begin - np.frombuffer(whole, np.uint8).ctypes.data)
+
+
+# --- one record -----------------------------------------------------------------------------------
+
+
+@lru_cache(8)
+def _parser(fields: RecordFields) -> Parse:
+    """Return the parser of records with these fields; without an id field, ids are empty."""
+    texts = [f"text{at}" for at, _ in enumerate(split_fields(fields.text))]
+    names = dict(zip(texts, split_fields(fields.text), strict=True))
+    names |= {"id": fields.id} if fields.id else {}
+    types = [(name, msgspec.Raw if name == "id" else str) for name in names]
+    try:
+        record = msgspec.defstruct("Record", types, rename=names)
+    except ValueError:  # names that msgspec does not take
+        return lambda line: _parse_by_python(line, fields)
+    decode = msgspec.json.Decoder(record).decode
+
+    def parse(line: bytes | memoryview) -> tuple[bytes, bytes]:
+        try:
+            values: Any = decode(str(line, "utf-8"))  # all of it, as msgspec checks the text only
+            name = _plain_id(bytes(values.id)) if fields.id else b""
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            return _parse_by_python(line, fields)
+        if name is None:
+            return _parse_by_python(line, fields)
+        return name, text_of(values)
+
+    text_of = _joined(texts)
+    return parse
+
+
+def _joined(names: list[str]) -> Callable[[Any], bytes]:
+    """Return what makes the text of an object with these attributes."""
+    values_of: Callable[[Any], Any] = attrgetter(*names)
+    if len(names) == 1:
+        return lambda values: values_of(values).encode()
+    return lambda values: PART.join([value.encode() for value in values_of(values)])
+
+
+def _plain_id(raw: bytes) -> bytes | None:
+    """Return an id from its JSON: a string, or an integer as it is written, or None."""
+    if raw.startswith(b'"'):
+        return msgspec.json.decode(raw, type=str).encode() or None
+    return raw if raw.removeprefix(b"-").isdigit() else None
+
+
+def _parse_by_python(line: bytes | memoryview, fields: RecordFields) -> tuple[bytes, bytes]:
+    values = _parse_object(bytes(line))
+    return _id_of(values, fields.id) if fields.id else b"", _text_of(values, fields.text)
+
+
+def _parse_object(line: bytes) -> dict[str, Any]:
+    """Return the object that a line is. Raises RecordError."""
+    try:
+        values = _DECODER.decode(line.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        detail = f"not UTF-8: {error.reason} at byte {error.start} of the row"
+        raise RecordError(Reason.UNDECODABLE, detail) from None
+    except json.JSONDecodeError as error:
+        detail = f"{error.msg.removesuffix(' at')} at character {error.pos + 1}"
+        raise RecordError(Reason.NOT_JSON, detail) from None
+    except RecursionError:
+        raise RecordError(Reason.NOT_JSON, "nested too deeply") from None
+    if type(values) is not dict:
+        raise RecordError(Reason.NOT_JSON, f"it is {_kind(values)}")
+    return values
+
+
+def _value(values: dict[str, Any], name: str) -> Any:
+    """Return a field by its name, or by the names on the way to it with dots between."""
+    if name in values:
+        return values[name]
+    value: Any = values
+    for part in name.split("."):
+        if type(value) is not dict or part not in value:
+            return _MISSING
+        value = value[part]
+    return value
+
+
+def _fields(values: dict[str, Any]) -> tuple[str, ...]:
+    return field_names(
+        (name, part)
+        for name, value in values.items()
+        for part in ("", *(value if type(value) is dict else ()))
+    )
+
+
+def _text_of(values: dict[str, Any], names: str) -> bytes:
+    """Return the text: of several fields those that are not null, as parts."""
+    found = []
+    for field in split_fields(names):
+        value = _value(values, field)
+        if value is _MISSING:
+            raise RecordError(Reason.NO_TEXT, no_field(field, _fields(values), "--text-field"))
+        if value is not None and type(value) is not str:
+            raise RecordError(Reason.NOT_TEXT, f"{field!r} is {_kind(value)}")
+        found += [] if value is None else [_utf8(value, field)]
+    if not found:
+        raise RecordError(Reason.NULL_TEXT, f"{names!r} is null")
+    return PART.join(found)
+
+
+def _id_of(values: dict[str, Any], field: str) -> bytes:
+    value = _value(values, field)
+    if value is _MISSING:
+        raise RecordError(Reason.NO_ID, no_field(field, _fields(values), "--id-field"))
+    if not isinstance(value, str) or not value:
+        detail = f"{field!r} is {_kind(value)}; an id is a string or an integer"
+        raise RecordError(Reason.NO_ID, detail)
+    return _utf8(value, field)
+
+
+def _utf8(value: str, field: str) -> bytes:
+    try:
+        return value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        detail = f"{field!r} has half a surrogate pair at character {error.start + 1}"
+        raise RecordError(Reason.UNDECODABLE, detail) from None
+
+
+def _kind(value: Any) -> str:
+    kinds = {dict: "an object", list: "a list", float: "a number", _Number: "a number"}
+    kinds |= {bool: "true or false", type(None): "null"}
+    return kinds.get(type(value), "an empty string" if value == "" else "a string")

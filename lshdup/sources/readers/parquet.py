@@ -1,0 +1,325 @@
+"""Parquet files: the number of their records, and the texts and ids of some.
+
+Only the columns that are needed are decoded. A row group is decoded from its beginning, a slab of
+rows at a time. The last slabs are kept, so that threads that read a file together from front to
+back decode each row once.
+"""
+
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.base.arrays import Arrays, rows_of
+from lshdup.base.arrow import Texts, take_texts, texts_of
+from lshdup.base.parts import PART
+from lshdup.base.ragged import StringTable, offsets_of
+from lshdup.errors import InputError
+from lshdup.kernels import copying
+from lshdup.kernels.helpers import PADDING
+from lshdup.skipped import Reason
+from lshdup.sources.files import Buffer
+from lshdup.sources.readers.parquet_columns import column_chunks, find_column, find_columns
+from lshdup.sources.records import RecordError, RecordList, SkippedRecord, split_fields
+
+#: A slab has about so many bytes of text, and at most so many rows.
+_SLAB_BYTES, _SLAB_ROWS = 1 << 22, 1 << 16
+
+#: So many bytes of decoded slabs are kept of a row group, and so many row groups of a file.
+_KEPT_BYTES, _KEPT_GROUPS = 16 << 20, 2
+
+#: Of a slab of which fewer than one row in so many is needed, the rows are copied.
+_SPARSE = 2
+
+
+class ParquetFile:
+    """One open Parquet file and the texts in it; for any thread.
+
+    Errors: InputError without pyarrow, OSError as of the system, RecordError for a damaged file or
+    one without such texts.
+
+    path : the file.
+    field : name of the column of texts, or names on the way to a field with dots between; or
+        several (`split_fields`).
+    """
+
+    def __init__(self, path: bytes, field: str) -> None:
+        pa, pq = _import_pyarrow()
+        self._lock = threading.Lock()
+        self._field = field
+        self._groups: dict[int, _RowGroup] = {}
+        self._delivered = 0  # rows whose texts were returned, repeats counted
+        self._decoded = 0  # in row groups that are no longer kept
+        with _reporting_damage():
+            # Without pre-buffering, a column chunk is not decoded before its first page is needed.
+            self._file = pq.ParquetFile(pa.OSFile(path), pre_buffer=False, buffer_size=1 << 20)
+            self._column = find_columns(self._file.schema_arrow, *split_fields(field))
+            metadata = self._file.metadata
+            groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+            # First row of each row group, then the number of rows; bytes of an average text.
+            counts = np.array([group.num_rows for group in groups], np.int64)
+            if counts.min(initial=0) < 0 or counts.sum() != metadata.num_rows:
+                raise RecordError(Reason.DAMAGED, "its row groups have other rows than it says")
+            sizes = np.array([group.total_byte_size for group in groups]) * self._find_share()
+            self._offsets = offsets_of(counts)
+            self._means = np.maximum(sizes // np.maximum(counts, 1), 1).astype(np.int64)
+            rows = np.clip(_SLAB_BYTES // np.maximum(self._means, 1), 1, _SLAB_ROWS)
+            self._slab_rows: list[int] = rows.tolist()
+
+    def _find_share(self) -> float:
+        """Return the share of the texts in the bytes of the first row group that can be read.
+
+        Words of a dictionary are counted once.
+        """
+        names = {".".join(way) for way in self._column}
+        for number in range(self._file.metadata.num_row_groups):
+            with contextlib.suppress(RecordError), _reporting_damage():
+                chunks = column_chunks(self._file, number, names)
+                total = int(self._file.metadata.row_group(number).total_byte_size)
+                size = sum(int(chunk.total_uncompressed_size) for chunk in chunks)
+                return min(max(size / max(total, 1), 0.0), 1.0)
+        return 1.0
+
+    @property
+    def decoded(self) -> int:
+        """How many texts were decoded for `texts`, repeats counted."""
+        return self._decoded + sum(group.decoded for group in self._groups.values())
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether as many texts as the file has rows were returned."""
+        return self._delivered >= int(self._offsets[-1])
+
+    def forget(self, beyond: int) -> int:
+        """Let go of decoded texts of more bytes; return the bytes left. No thread may read."""
+        held = sum(group.held for group in self._groups.values())
+        if held <= beyond:
+            return held
+        self._decoded = self.decoded
+        self._groups.clear()
+        return 0
+
+    def list_records(self, id_field: str, arrays: Arrays) -> RecordList:
+        """Return all records, with ids if `id_field` names their column. arrays : makes them."""
+        n = int(self._offsets[-1])
+        starts = arrays.compute(n, np.int64, rows_of)
+        numbers = arrays.compute(n, np.int64, lambda some: starts[some] + 1)
+        ends, mean_of = self._offsets[1:], self._means.__getitem__
+        lengths = arrays.compute(
+            n, np.int64, lambda some: mean_of(np.searchsorted(ends, rows_of(some), side="right"))
+        )
+        if not id_field:
+            return RecordList(numbers, starts, lengths)
+        null: NDArray[np.bool_] = arrays.zeros(n, np.bool_)
+        with self._lock, _reporting_damage():
+            column = [find_column(self._file.schema_arrow, id_field, text=False)]
+            decoded = (texts for (texts,) in _decode(self._file, [column], _SLAB_ROWS))
+            ids = StringTable.gather(_with_nulls(decoded, null), n, arrays)
+        bad = null | (ids.offsets[1:] == ids.offsets[:-1])
+        skipped = [
+            SkippedRecord(
+                row + 1, Reason.NO_ID, f"{id_field!r} is {'null' if none else 'an empty string'}"
+            )
+            for row, none in zip(np.flatnonzero(bad).tolist(), null[bad].tolist(), strict=True)
+        ]
+        listed = RecordList(numbers, starts, lengths, ids, skipped)
+        return listed.take(arrays.find(~bad), arrays) if bad.any() else listed
+
+    def has_text(self, field: str) -> bool:
+        """Return whether a column holds texts; ids may be integers."""
+        with contextlib.suppress(RecordError):
+            return bool(find_column(self._file.schema_arrow, field, text=True))
+        return False
+
+    def texts(
+        self, rows: NDArray[np.int64], longest: int, buffer: Buffer
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], dict[int, RecordError]]:
+        """Return the texts of some rows in one array, as `jsonlines.read_texts` does.
+
+        rows : int64 array, ascending, numbers from 0.
+        longest : a text of more bytes is an error.
+        """
+        n = len(rows)
+        self._delivered += n
+        starts, lengths, null = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, bool)
+        with self._lock:
+            slabs, failed = self._find_slabs(rows)
+        for some, at, (_, offsets, missing) in slabs:
+            starts[some], lengths[some] = offsets[at], offsets[at + 1] - offsets[at]
+            null[some] = missing[at]
+        for row in np.flatnonzero(lengths > longest).tolist():
+            detail = f"{lengths[row]} bytes, --max-bytes is {longest}"
+            failed[row] = RecordError(Reason.TOO_LARGE, detail)
+        for row in np.flatnonzero(null).tolist():
+            failed[row] = RecordError(Reason.NULL_TEXT, f"{self._field!r} is null")
+        lengths[null | (lengths > longest)] = 0
+        ends = offsets_of(lengths)
+        text = buffer.room(int(ends[-1]) + PADDING)
+        text[ends[-1] :] = 0
+        for some, _, (data, _, _) in slabs:
+            copying.copy_runs(
+                data, starts[some], lengths[some], text[ends[some.start] : ends[some.stop]]
+            )
+        return text, ends[:-1], lengths, failed
+
+    def _find_slabs(
+        self, rows: NDArray[np.int64]
+    ) -> tuple[list[tuple[slice, NDArray[np.int64], Texts]], dict[int, RecordError]]:
+        """Return slabs with some rows: which of `rows`, where they are in the slab, and its texts;
+        and errors, by index in `rows`.
+        """
+        found: list[tuple[slice, NDArray[np.int64], Texts]] = []
+        failed: dict[int, RecordError] = {}
+        if len(rows) and rows[-1] >= self._offsets[-1]:
+            raise RecordError(Reason.CHANGED, "its file has fewer rows now")
+        done = 0
+        while done < len(rows):
+            number = int(np.searchsorted(self._offsets, rows[done], side="right")) - 1
+            start = int(self._offsets[number])
+            try:
+                first, texts = self._row_group(number).find_slab(int(rows[done]) - start)
+            except RecordError as error:  # The other row groups may be whole.
+                stop = int(np.searchsorted(rows, self._offsets[number + 1]))
+                for row in range(done, stop):
+                    failed[row] = RecordError(error.reason, error.detail)
+            else:
+                stop = int(np.searchsorted(rows, start + first + len(texts[2])))
+                at = rows[done:stop] - (start + first)
+                if len(at) < len(texts[2]) // _SPARSE:  # The others are not held in memory.
+                    at, texts = np.arange(len(at)), take_texts(texts, at)
+                found.append((slice(done, stop), at, texts))
+            done = stop
+        return found, failed
+
+    def _row_group(self, number: int) -> "_RowGroup":
+        group = self._groups.pop(number, None)
+        if group is None:
+            file, column, step = self._file, self._column, self._slab_rows[number]
+            group = _RowGroup(lambda: _decode(file, [column], step, [number]))
+        self._groups[number] = group  # the last in the order of use
+        while len(self._groups) > _KEPT_GROUPS:
+            self._decoded += self._groups.pop(next(iter(self._groups))).decoded
+        return group
+
+
+class _RowGroup:
+    """One row group, decoded as far as its rows were requested; `held` bytes of it are kept."""
+
+    def __init__(self, decode: Callable[[], Iterator[list[Texts]]]) -> None:
+        self.decoded = 0
+        self._decode = decode
+        self._restart()
+
+    def _restart(self) -> None:
+        self._rest = self._decode()
+        self._error: tuple[Reason, str] | None = None
+        self._slabs: deque[tuple[int, Texts]] = deque()
+        self._rows = self.held = 0
+
+    def find_slab(self, row: int) -> tuple[int, Texts]:
+        """Return the slab with a row, and the number of its first row."""
+        if self._slabs and row < self._slabs[0][0]:
+            self._restart()
+        while row >= self._rows:
+            self._decode_next()
+        return next(slab for slab in reversed(self._slabs) if slab[0] <= row)
+
+    def _decode_next(self) -> None:
+        """Decode the next slab; where an error was, raise it again."""
+        if self._error:
+            raise RecordError(*self._error)
+        try:
+            (texts,) = next(self._rest)
+        except RecordError as error:
+            # The error itself would hold the decoded texts of its frames.
+            self._error = error.reason, error.detail
+            raise RecordError(*self._error) from None
+        except OSError:
+            self._restart()  # The next attempt may succeed.
+            raise
+        self._slabs.append((self._rows, texts))
+        self._rows += len(texts[2])
+        self.decoded += len(texts[2])
+        self.held += texts[0].nbytes
+        while self.held > _KEPT_BYTES and len(self._slabs) > 1:
+            self.held -= self._slabs.popleft()[1][0].nbytes
+
+
+@contextlib.contextmanager
+def open_parquet(path: bytes) -> Iterator[tuple[Any, Any, Any]]:
+    """Yield pyarrow, its module for Parquet, and an open file with all its columns.
+
+    Raises as `ParquetFile` does.
+    """
+    pa, pq = _import_pyarrow()
+    with _reporting_damage(), pa.OSFile(path) as handle:
+        # Without pre-buffering, a large row group is not read whole.
+        yield pa, pq, pq.ParquetFile(handle, pre_buffer=False, buffer_size=1 << 20)
+
+
+def _import_pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("pyarrow"):
+            raise
+        message = "Parquet files need pyarrow"
+        raise InputError(message, "pip install 'lshdup[parquet]'") from None
+    except ImportError as error:
+        message = f"pyarrow, which reads Parquet files, does not load: {error}"
+        raise InputError(message, "install it again, or leave these files out") from None
+    return pa, pq
+
+
+@contextlib.contextmanager
+def _reporting_damage() -> Iterator[None]:
+    """Raise RecordError for what Arrow raises about a damaged file."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except pa.ArrowMemoryError:
+        raise
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise RecordError(Reason.DAMAGED, str(error).partition("\n")[0][:200]) from None
+
+
+def _with_nulls(parts: Iterable[Texts], null: NDArray[np.bool_]) -> Iterator[StringTable]:
+    """Yield the texts of all parts, and note which of them are null."""
+    at = 0
+    for data, offsets, none in parts:
+        null[at : at + len(none)] = none
+        at += len(none)
+        yield StringTable(data[offsets[0] : offsets[-1]], offsets - offsets[0])
+
+
+def _decode(
+    file: Any, columns: list[list[list[str]]], rows: int, groups: Iterable[int] | None = None
+) -> Iterator[list[Texts]]:
+    """Yield columns of all row groups, or of some, so many rows at a time.
+
+    Raises RecordError for damage. A row group with another number of rows than it says is damaged:
+    all that follow would be taken for other rows.
+
+    columns : of each the names on the way to it, or to all that are joined.
+    """
+    names = sorted({".".join(way) for ways in columns for way in ways})
+    with _reporting_damage():
+        for number in range(file.metadata.num_row_groups) if groups is None else groups:
+            left = file.metadata.row_group(number).num_rows
+            for batch in file.iter_batches(
+                rows, row_groups=[number], columns=names, use_threads=False
+            ):
+                left -= len(batch)
+                if left < 0:
+                    break
+                yield [texts_of(batch, ways, PART) for ways in columns]
+            if left:
+                raise RecordError(Reason.DAMAGED, "a row group has not as many rows as it says")

@@ -1,0 +1,228 @@
+"""Batches of documents, read into one buffer of text."""
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.base.arrays import IN_MEMORY, Arrays, slices_of
+from lshdup.base.frozen import dataclass
+from lshdup.base.ragged import StringTable
+from lshdup.kernels.helpers import PADDING
+from lshdup.params import DEFAULT_MAX_BYTES
+from lshdup.skipped import Reason, describe_error, find_reason
+from lshdup.sources.document_list import DocumentList
+from lshdup.sources.files import Buffer, read_files
+from lshdup.sources.locations import refuse_if
+from lshdup.sources.records import Kind, RecordError
+
+#: A batch has few enough documents to feed all threads, and few enough bytes for memory.
+BATCH_DOCUMENTS = 512
+BATCH_BYTES = 4 << 20
+#: The last batches are made smaller so that threads end together, but not smaller than this.
+_LEAST_DOCUMENTS = 64
+
+#: Most things in a run.
+_AT_ONCE = 1 << 16
+
+
+@dataclass(frozen=True)
+class TextBatch:
+    """The bytes of m documents, one after the other, in a buffer with room to load past the end.
+
+    indices : int64 array of shape (m,), numbers in the list of documents.
+    names : m names, some with an ending by which their source declares them (`base.forms`).
+    text : uint8 array.
+    starts, lengths : int64 arrays of shape (m,), bytes.
+    skipped : (document, reason, detail) of documents that could not be read.
+    is_text : whether the bytes are UTF-8 from their source, as in records.
+    max_bytes : limit for a document that has to be unpacked.
+    home : the folder that names start from.
+    are_files : whether the documents are whole files, of which some may be mailboxes.
+    """
+
+    indices: NDArray[np.int64]
+    names: list[bytes]
+    text: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    skipped: list[tuple[int, Reason, str]] = field(default_factory=list)
+    is_text: bool = False
+    max_bytes: int = DEFAULT_MAX_BYTES
+    home: bytes = b""
+    are_files: bool = False
+
+    def path(self, position: int) -> bytes | None:
+        """Return the file of a document; None for a text from its source."""
+        if self.is_text:
+            return None
+        return os.path.join(self.home, self.names[position])  # noqa: PTH118 (bytes path)
+
+    def content(self, position: int) -> bytes:
+        """Return the bytes of a document."""
+        start = self.starts[position]
+        return self.text[start : start + self.lengths[position]].tobytes()
+
+    @classmethod
+    def of(
+        cls, indices: Iterable[int], texts: list[bytes], names: list[bytes] | None = None
+    ) -> "TextBatch":
+        """Return a batch of texts in memory; without names, no document is named like HTML."""
+        buffer = bytearray().join([*texts, bytes(PADDING)])
+        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+        starts = np.cumsum(lengths) - lengths
+        return cls(
+            np.array(list(indices), np.int64),
+            names or [b""] * len(texts),
+            np.frombuffer(buffer, np.uint8),
+            starts,
+            lengths,
+        )
+
+
+def batches(
+    documents: DocumentList, indices: NDArray[np.int64], jobs: int = 1, arrays: Arrays = IN_MEMORY
+) -> Iterator[NDArray[np.int64]]:
+    """Yield `indices` in runs of at most BATCH_DOCUMENTS documents and about BATCH_BYTES bytes.
+
+    Parts of files come in the order of their locations, and each run is of one `Kind`.
+
+    jobs : the threads that the runs are for: each thread gets as many, of the same length.
+    arrays : makes the arrays of all documents.
+    """
+    locations, ordered = documents.locations, [indices]
+    if locations is not None:
+        for some in slices_of(len(indices)):
+            locations.files_of(indices[some])
+        ordered = locations.reading_order(indices, arrays)
+    for run in ordered:
+        shares = jobs * -(-len(run) // (jobs * BATCH_DOCUMENTS)) or 1
+        most = min(max(-(-len(run) // shares), _LEAST_DOCUMENTS), BATCH_DOCUMENTS)
+        for batch in runs(arrays.take(documents.spans, run), most, BATCH_BYTES):
+            yield run[batch]
+
+
+def runs(sizes: NDArray[np.integer], most: int, most_bytes: int) -> Iterator[slice]:
+    """Yield runs of at most `most` things and `most_bytes` bytes, or of one larger thing.
+
+    >>> list(runs(np.array([1, 1, 1, 9, 5]), 2, 8))
+    [slice(0, 2, None), slice(2, 3, None), slice(3, 4, None), slice(4, 5, None)]
+    """
+    start = 0
+    while start < len(sizes):
+        ends = np.cumsum(sizes[start : start + min(most, _AT_ONCE)], dtype=np.int64)
+        end = start + max(int(np.searchsorted(ends, most_bytes, side="right")), 1)
+        yield slice(start, end)
+        start = end
+
+
+def read_batch(
+    documents: DocumentList, indices: NDArray[np.int64], buffer: Buffer | None = None
+) -> TextBatch:
+    """Return the bytes of documents of one kind; unreadable ones are in `skipped`, not in
+    `indices`.
+
+    A file that grew or shrank since it was listed is read as it is now. Raises ArtifactError for a
+    list that no folder can have given. Cost: one open, read and close a file, without the GIL.
+
+    documents : the list.
+    indices : int64 array.
+    buffer : memory to read into, which the next batch may use again.
+    """
+    spans = documents.spans[indices]
+    refuse_if(
+        len(indices) and (spans.min() < 0 or spans.max() >= 1 << 31),
+        "documents of a size that none can have",
+    )
+    locations = documents.locations
+    if locations is not None and len(indices):
+        kind = Kind(int(locations.kinds[locations.files_of(indices)[0]]))
+        if kind != Kind.FILE:
+            return _read_parts(documents, indices, kind, buffer or Buffer())
+    paths = documents.names.take(indices)
+    refuse_if(bool((paths.blob == 0).any()), "a path with NUL in it")
+    names = list(paths)
+    if documents.home:
+        paths = StringTable.from_strings(os.path.join(documents.home, name) for name in names)  # noqa: PTH118 (bytes path)
+    contents = read_files(paths, documents.sizes[indices], buffer, documents.max_bytes)
+    good = np.delete(np.arange(len(indices)), list(contents.failed))
+    return TextBatch(
+        indices[good],
+        names if len(good) == len(names) else [names[at] for at in good.tolist()],
+        contents.text,
+        contents.starts[good],
+        contents.lengths[good],
+        [(int(indices[at]), *_explain(error)) for at, error in contents.failed.items()],
+        max_bytes=documents.max_bytes,
+        home=documents.home,
+        are_files=True,
+    )
+
+
+def _read_parts(
+    documents: DocumentList, indices: NDArray[np.int64], kind: Kind, buffer: Buffer
+) -> TextBatch:
+    """Read documents that are records or lines, of one file or of several."""
+    assert documents.locations is not None
+    locations = documents.locations.take(indices)
+    refuse_if(locations.starts.min() < 0, "rows before the first")
+    is_list = kind == Kind.IDS
+    cuts = np.flatnonzero(np.diff(locations.file)) + 1
+    made, skipped = [], []
+    for run in np.split(np.arange(len(indices)), cuts):
+        spans = locations.starts[run], locations.lengths[run]
+        path, mine = documents.path(int(indices[run[0]])), indices[run]
+        failed: dict[int, RecordError] | dict[int, OSError | RecordError]
+        try:
+            text, starts, lengths, failed = documents.record_files.texts(
+                path, kind, *spans, Buffer() if len(cuts) else buffer
+            )
+        except (OSError, RecordError) as error:
+            text, starts, lengths = np.zeros(PADDING, np.uint8), *spans
+            failed = dict.fromkeys(range(len(run)), error)
+        if failed:
+            changed = not is_list and len(documents.changed(mine[:1])) > 0
+            for at, why in failed.items():
+                skipped.append((int(mine[at]), *_explain(why, changed=changed)))
+            good = np.delete(np.arange(len(run)), list(failed))
+            mine, starts, lengths = mine[good], starts[good], lengths[good]
+        names = [b""] * len(mine) if is_list or kind.is_text else documents.names.strings_at(mine)
+        if kind in (Kind.MBOX, Kind.WARC) and len(mine):
+            begins = documents.locations.starts[mine]
+            names = documents.record_files.declare(path, kind, begins, names)
+        made.append(
+            TextBatch(
+                mine,
+                names,
+                text,
+                starts,
+                lengths,
+                is_text=kind.is_text,
+                max_bytes=documents.max_bytes,
+            )
+        )
+    if len(made) == 1:
+        return replace(made[0], skipped=skipped)
+    before = np.cumsum([0, *(len(each.text) for each in made)])
+    return replace(
+        made[0],
+        indices=np.concatenate([each.indices for each in made]),
+        names=[name for each in made for name in each.names],
+        text=np.concatenate([each.text for each in made]),
+        starts=np.concatenate(
+            [each.starts + start for each, start in zip(made, before, strict=False)]
+        ),
+        lengths=np.concatenate([each.lengths for each in made]),
+        skipped=skipped,
+    )
+
+
+def _explain(error: OSError | RecordError, *, changed: bool = False) -> tuple[Reason, str]:
+    """Return why a document cannot be read. changed : its file is another one now."""
+    if isinstance(error, OSError):
+        return find_reason(error), describe_error(error)
+    if changed:
+        return Reason.CHANGED, "its file is not what was listed"
+    return error.reason, error.detail

@@ -1,0 +1,313 @@
+"""Files of records that stay open for a run: reading the texts of some records opens no file again.
+
+A compressed file is unpacked once in the life of a process, into a temporary file.
+"""
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.base.arrays import IN_MEMORY, Arrays
+from lshdup.base.compression import (
+    HEAD,
+    PIP,
+    PackedError,
+    TooLongError,
+    can_unpack,
+    is_packed,
+    unpack_to,
+)
+from lshdup.base.forms import declare_mail
+from lshdup.base.messages import quoted
+from lshdup.base.ragged import StringTable
+from lshdup.base.system import pread
+from lshdup.errors import InputError
+from lshdup.skipped import Reason
+from lshdup.sources.files import Buffer, read_spans
+from lshdup.sources.readers.members import (
+    Contents,
+    most_unpacked,
+    read_contents,
+    too_large_unpacked,
+)
+from lshdup.sources.records import Kind, RecordError, RecordFields, RecordList
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from lshdup.sources.readers.parquet import ParquetFile
+
+#: So many Parquet files stay open while no thread reads them, and so many of them that were read
+#: to their end. Batches finish in any order: a file that was closed with records left would be
+#: decoded from its start again.
+_OPEN_FILES, _FINISHED_FILES = 8, 2
+
+#: Bytes of decoded texts that Parquet files keep which no thread reads.
+_IDLE_BYTES = 32 << 20
+
+#: So many files stay unpacked; the one used least recently is unpacked again when it is needed.
+_UNPACKED_FILES = 100
+
+#: Modules with `list_records(file, fields, longest)`, by kind. Imported when a file is met, to keep
+#: `query` fast.
+_READERS = {
+    Kind.JSON: "jsonlines",
+    Kind.CSV: "delimited",
+    Kind.MBOX: "mbox",
+    Kind.TAR: "tar",
+    Kind.ZIP: "zip",
+    Kind.WARC: "warc",
+    Kind.WIKI: "wiki",
+    Kind.SPLIT: "split",
+}
+
+#: Size and time of a file: with another stamp it is another file.
+_Stamp = tuple[int, int]
+
+
+class RecordFiles:
+    """The files that records come from; for any thread.
+
+    folder : where to unpack; None: where the system has temporary files.
+    fields : where text and id are in a record.
+    longest : texts of more bytes are skipped.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None = None,
+        fields: RecordFields = RecordFields(),
+        longest: int = 1 << 31,
+    ) -> None:
+        self.folder = folder
+        self.fields = fields
+        self.longest = longest
+        self._lock = threading.Lock()
+        self._unpacked: dict[tuple[bytes, _Stamp], _Unpacked] = {}
+        self._parquet: dict[tuple[bytes, _Stamp], ParquetFile] = {}
+        # Threads that read; the file used last is last.
+        self._users: dict[tuple[bytes, _Stamp], int] = {}
+        self._decoded = 0  # of Parquet files that are closed
+
+    def __reduce__(self) -> tuple[type["RecordFiles"], tuple[Path | None, RecordFields, int]]:
+        """Pickle without open files, which are opened again when they are needed."""
+        return RecordFiles, (self.folder, self.fields, self.longest)
+
+    def __del__(self) -> None:
+        for unpacked in self._unpacked.values():
+            unpacked.file.close()
+
+    @property
+    def decoded(self) -> int:
+        """How many texts of Parquet files were decoded, repeats counted."""
+        with self._lock:
+            return self._decoded + sum(file.decoded for file in self._parquet.values())
+
+    def list_records(
+        self, path: bytes, kind: Kind, arrays: Arrays = IN_MEMORY
+    ) -> RecordList | None:
+        """Return the records of a file; None if --split finds no line in it: it is one document.
+
+        arrays : makes the arrays of records. Raises RecordError if the file has none to give,
+        OSError if it cannot be read.
+        """
+        if kind == Kind.PARQUET:
+            with self._parquet_file(path) as parquet:
+                return parquet.list_records(self.fields.id, arrays)
+        with self.lines(path, kind) as file:
+            listed: RecordList | None = _reader(kind).list_records(file, self.fields, self.longest)
+        is_below = kind.is_archive or (kind == Kind.MBOX and listed and listed.names)
+        listed = _below(path, listed) if listed and is_below else listed
+        return listed and listed.kept_by(arrays)
+
+    def texts(
+        self,
+        path: bytes,
+        kind: Kind,
+        starts: NDArray[np.int64],
+        lengths: NDArray[np.int64],
+        buffer: Buffer,
+    ) -> Contents:
+        """Return the texts of some records of one file, or the bytes, if `Kind.is_text` says so.
+
+        Raises as `list_records` does.
+
+        Parameters
+        ----------
+        path : the file.
+        kind : what its records are.
+        starts, lengths : int64 arrays of shape (n,), ascending, from `list_records`.
+        buffer : memory for the texts.
+
+        Returns
+        -------
+        A uint8 array with room to load past the end; int64 starts and lengths of shape (n,) of the
+        texts in it; and by index why others have no text.
+
+        """
+        if kind == Kind.PARQUET:
+            with self._parquet_file(path) as parquet:
+                return parquet.texts(starts, self.longest, buffer)
+        if kind == Kind.IDS:
+            with open(path, "rb", buffering=0) as plain:  # noqa: PTH123 (bytes path)
+                there = starts + lengths <= os.fstat(plain.fileno()).st_size
+                starts, lengths = starts * there, lengths * there
+                shorter = RecordError(Reason.CHANGED, "its list has become shorter")
+                failed = dict.fromkeys(np.flatnonzero(~there).tolist(), shorter)
+                return *read_spans(plain.fileno(), starts, lengths, buffer), lengths, failed
+        with self.lines(path, kind) as file:
+            texts: Contents
+            if kind.is_row:
+                texts = _reader(kind).read_texts(file, starts, lengths, self.fields, buffer)
+            elif kind == Kind.ZIP:
+                texts = _reader(kind).read_members(file, starts, buffer)
+            elif kind == Kind.MBOX:
+                texts = (*_reader(kind).read_mails(file, starts, lengths, buffer), {})
+            elif kind in (Kind.WARC, Kind.WIKI):
+                read = partial(_reader(kind).read_member, longest=self.longest)
+                texts = read_contents(file, starts, lengths, buffer, read)
+            else:
+                texts = (*read_spans(file, starts, lengths, buffer), lengths, {})
+            return texts
+
+    def have_integer_ids(
+        self, path: bytes, kind: Kind, starts: NDArray[np.int64], lengths: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Return which records of one file have an integer as id, not a string. Raises as `texts`.
+
+        starts, lengths : int64 arrays of shape (n,), from `list_records`.
+        """
+        field, none = self.fields.id, np.zeros(len(starts), bool)
+        if kind == Kind.PARQUET:
+            with self._parquet_file(path) as parquet:
+                return none | (not parquet.has_text(field))
+        if kind != Kind.JSON:
+            return none
+        with self.lines(path, kind) as file:
+            spans = zip(starts.tolist(), lengths.tolist(), strict=True)
+            lines = (pread(file, length, start) for start, length in spans)
+            has_integer_id = _reader(kind).has_integer_id
+            return np.fromiter((has_integer_id(line, field) for line in lines), bool, len(none))
+
+    def declare(
+        self, path: bytes, kind: Kind, starts: NDArray[np.int64], names: list[bytes]
+    ) -> list[bytes]:
+        """Return the names of members of an archive; of a mailbox and of a crawl, as `base.forms`
+        declares mails and pages.
+        """
+        if kind == Kind.MBOX:
+            return list(map(declare_mail, names))
+        if kind != Kind.WARC:
+            return names
+        with self.lines(path, kind) as file:
+            starts_and_names = zip(starts.tolist(), names, strict=True)
+            return [_reader(kind).declare(file, *each) for each in starts_and_names]
+
+    @contextmanager
+    def lines(self, path: bytes, kind: Kind = Kind.JSON) -> Iterator[int]:
+        """Yield the descriptor of a file of lines or of an archive, unpacked if it is compressed.
+
+        Raises as `list_records` does.
+        """
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 (bytes path)
+            head = pread(file.fileno(), HEAD, 0)
+            if not is_packed(head):
+                yield file.fileno()
+                return
+            if not can_unpack(head):
+                message = f"{quoted(path)} is packed by zstd, which needs backports.zstd"
+                raise InputError(message, PIP)
+            with self._lock:  # Other threads that need the file wait.
+                known = path, _stamp(os.fstat(file.fileno()))
+                unpacked = self._unpacked.pop(known, None)
+                if unpacked is None:
+                    try:
+                        unpacked = _Unpacked(self._unpack(path, kind))
+                    except PackedError as error:
+                        raise RecordError(Reason.DAMAGED, str(error)) from None
+                self._unpacked[known] = unpacked  # the last in the order of use
+                if len(self._unpacked) > _UNPACKED_FILES:
+                    del self._unpacked[next(iter(self._unpacked))]
+        yield unpacked.file.fileno()
+
+    def _unpack(self, path: bytes, kind: Kind) -> IO[bytes]:
+        if not kind.is_archive:
+            return unpack_to(path, self.folder, self.longest)
+        most = most_unpacked(os.stat(path).st_size, self.longest)
+        try:
+            return unpack_to(path, self.folder, most=most)
+        except TooLongError:
+            raise too_large_unpacked(most, self.longest) from None
+
+    @contextmanager
+    def _parquet_file(self, path: bytes) -> Iterator["ParquetFile"]:
+        """Yield an open Parquet file, which no other thread closes meanwhile."""
+        from lshdup.sources.readers.parquet import (
+            ParquetFile,
+        )  # Imported here to keep `query` fast.
+
+        known = path, _stamp(os.stat(path))
+        with self._lock:
+            if known not in self._parquet:
+                self._parquet[known] = ParquetFile(path, self.fields.text)
+            file = self._parquet[known]
+            self._users[known] = self._users.pop(known, 0) + 1
+        try:
+            yield file
+        finally:
+            del file
+            with self._lock:
+                self._users[known] -= 1
+                self._close_idle_files()
+
+    def _close_idle_files(self) -> None:
+        """Close the least recently used files that no thread reads, the finished ones first."""
+        idle = [each for each, users in self._users.items() if not users]
+        finished = [each for each in idle if self._parquet[each].is_finished]
+        room = _IDLE_BYTES
+        for each in reversed(idle):  # Those that were read last keep what they have decoded.
+            room -= self._parquet[each].forget(beyond=0 if each in finished else room)
+        closed = finished[: max(0, len(finished) - _FINISHED_FILES)]
+        kept = [each for each in idle if each not in closed]
+        for each in [*closed, *kept[: max(0, len(kept) - _OPEN_FILES)]]:
+            del self._users[each]
+            self._decoded += self._parquet.pop(each).decoded
+
+
+class _Unpacked:
+    """A temporary file that is closed when the last thread that reads it lets it go."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+
+    def __del__(self) -> None:
+        self.file.close()
+
+
+def _stamp(status: os.stat_result) -> _Stamp:
+    return status.st_size, status.st_mtime_ns
+
+
+def _reader(kind: Kind) -> "ModuleType":
+    """Return the module that reads files of a kind."""
+    return import_module(f"lshdup.sources.readers.{_READERS[kind]}")
+
+
+def _below(path: bytes, listed: RecordList) -> RecordList:
+    """Return the members of an archive, or mails with ids, under the names FILE/NAME."""
+    assert listed.names is not None
+    prefix = path + b"/"
+    names = StringTable.from_strings(prefix + name for name in listed.names)
+    skipped = [
+        each._replace(name=prefix + each.name) if each.name else each for each in listed.skipped
+    ]
+    return replace(listed, names=names, skipped=skipped)

@@ -1,0 +1,120 @@
+"""The longest passage that two documents share, and its lines in both."""
+
+from collections.abc import Sequence
+from itertools import chain
+
+import numpy as np
+
+from lshdup.base.frozen import dataclass
+from lshdup.params import ShingleParams
+from lshdup.shingling.inspection import LocatedText, locate_tokens
+from lshdup.shingling.plain_texts import decode_batch
+from lshdup.sources.document_list import DocumentList, find_in_lists
+from lshdup.sources.reading import read_batch
+from lshdup.text.offsets import find_offsets
+from lshdup.views.comparison import find_text_changes
+from lshdup.views.token_diff import ALIKE
+
+#: Documents whose tokens are kept: one is often in several pairs in a row.
+_KEPT = 16
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A region of a text file. Lines and columns are numbers from 1; columns count characters.
+
+    end_column is behind the last character.
+    """
+
+    start: int
+    start_column: int
+    end: int
+    end_column: int
+
+
+@dataclass(frozen=True)
+class SharedPassage:
+    """The longest run of tokens that two documents have in common.
+
+    tokens : its length.
+    text : as it stands in the first document.
+    a, b : where it stands; None where a text has no lines of its own: in pages, mails, office
+        documents, packed files, and parts of files.
+    """
+
+    tokens: int
+    text: str
+    a: Lines | None
+    b: Lines | None
+
+
+class PassageFinder:
+    """The longest passages of pairs of documents, which are read when a pair needs them.
+
+    lists : the documents, numbered from the first list to the last.
+    params : how documents are cut into tokens.
+    """
+
+    def __init__(self, lists: Sequence[DocumentList], params: ShingleParams) -> None:
+        self._lists, self._params = lists, params
+        self._known: dict[int, tuple[LocatedText, bool] | None] = {}
+
+    def find(self, a: int, b: int) -> SharedPassage | None:
+        """Find the longest passage of two documents; None if one cannot be read any more."""
+        left, right = self._locate(a), self._locate(b)
+        if left is None or right is None:
+            return None
+        changes = find_text_changes(left[0], right[0], self._params)
+        longest = max(
+            (each for each in changes if each.kind == ALIKE),
+            key=lambda change: change.tokens,
+            default=None,
+        )
+        if longest is None:
+            return None
+        start, end = _span(left[0], longest.a_start, longest.a_end)
+        return SharedPassage(
+            longest.tokens,
+            left[0].text[start:end].decode("utf-8", "replace"),
+            _lines(*left, longest.a_start, longest.a_end),
+            _lines(*right, longest.b_start, longest.b_end),
+        )
+
+    def _locate(self, document: int) -> tuple[LocatedText, bool] | None:
+        """Return the tokens of a document, and whether its text has lines."""
+        if document not in self._known:
+            while len(self._known) >= _KEPT:
+                del self._known[next(iter(self._known))]
+            self._known[document] = self._read(document)
+        return self._known[document]
+
+    def _read(self, document: int) -> tuple[LocatedText, bool] | None:
+        documents, number = find_in_lists(self._lists, document)
+        if self._params.tokens == "ids":
+            return None
+        batch = read_batch(documents, np.array([number]))
+        every = list(range(len(batch.indices)))
+        for at, text in decode_batch(batch, every, self._params, documents.formats):
+            located = locate_tokens(text.utf8, self._params)
+            is_plain = find_offsets(batch.content(at), text, np.zeros(1, np.int64)) is not None
+            return located, is_plain and documents.is_file(number)
+        return None
+
+
+def _span(located: LocatedText, first: int, end: int) -> tuple[int, int]:
+    """Return the first byte of a run of tokens, and the byte behind the last one."""
+    return int(located.starts[first]), int(located.ends[end - 1])
+
+
+def _lines(located: LocatedText, has_lines: bool, first: int, end: int) -> Lines | None:
+    if not has_lines:
+        return None
+    return Lines(
+        *chain.from_iterable(_place(located.text, at) for at in _span(located, first, end))
+    )
+
+
+def _place(text: bytes, at: int) -> tuple[int, int]:
+    """Return the line and the column of a byte."""
+    begins = text.rfind(b"\n", 0, at) + 1
+    return text.count(b"\n", 0, at) + 1, len(text[begins:at].decode("utf-8", "replace")) + 1

@@ -1,0 +1,152 @@
+"""Arrays in memory as far as its limit goes, else in temporary files."""
+
+import mmap
+import tempfile
+
+import numpy as np
+import pytest
+
+import lshdup.base.arrays
+from lshdup.base.arrays import MOST_IN_MEMORY, Arrays, GrowingArray, are_equal, is_counting
+from lshdup.base.ragged import StringTable
+from lshdup.errors import ArtifactError
+
+MB = 1 << 20
+
+
+def is_mapped(array):
+    base = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return isinstance(base, mmap.mmap)
+
+
+def test_memory_is_used_up_then_files_and_is_given_back(tmp_path):
+    arrays = Arrays(32 * MB, lambda: tmp_path)
+    first, second = arrays.empty(10 * MB, np.uint8), arrays.empty((2, 5 * MB), np.uint8)
+    assert [is_mapped(each) for each in (first, second)] == [False, True]
+    small = arrays.empty(MB, np.uint8)
+    assert not is_mapped(small)
+    part = first[5:]
+    del first
+    assert is_mapped(arrays.empty(10 * MB, np.uint8))  # a view keeps its array
+    del part
+    assert not is_mapped(arrays.empty(10 * MB, np.uint8))
+    second[:] = 7
+    copy = arrays.take(second, np.array([1, 0]))
+    assert copy.sum(dtype=np.int64) == 70 * MB
+    assert list(tmp_path.iterdir()) == []  # the files have no names
+
+
+def test_a_large_array_is_in_the_store_or_in_memory_without_one(tmp_path):
+    shape = MOST_IN_MEMORY // 8 + 1
+    assert is_mapped(Arrays(1 << 40, lambda: tmp_path).empty(shape, np.uint64))
+    assert not is_mapped(Arrays(1 << 40).empty(shape, np.uint64))
+
+
+def test_a_disk_without_room_is_said_with_what_helps(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("lshdup.base.temporary.allocate", full)
+    for folder in (tmp_path, None, tmp_path / "missing"):
+        with pytest.raises(ArtifactError, match=f"{MB + 1:,} bytes: No space left") as raised:
+            Arrays(0, lambda folder=folder: folder).empty(MB + 1, np.uint8)
+        where = tmp_path if folder == tmp_path else tempfile.gettempdir()
+        assert raised.value.message.startswith(f"{where} has no room")
+        assert "TMPDIR" in raised.value.hint
+
+
+def test_strings_taken_in_pieces_are_those_taken_at_once(monkeypatch, tmp_path):
+    table = StringTable.from_strings(b"x" * (i % 7) + b"%d" % i for i in range(1000))
+    indices = np.random.default_rng(0).integers(0, 1000, 700)
+    whole = list(table.take(indices))
+    monkeypatch.setattr("lshdup.base.ragged.ROWS_AT_ONCE", 64)
+    monkeypatch.setattr("lshdup.base.arrays._SMALL", 100)
+    arrays = Arrays(0, lambda: tmp_path)
+    pieces = table.take(indices, arrays)
+    assert is_mapped(pieces.blob)
+    assert list(pieces) == whole == [table[i] for i in indices.tolist()]
+    again = StringTable.concatenate([pieces, table, StringTable.from_strings([])], arrays)
+    assert list(again) == [*whole, *table]
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 1 << 18])
+def test_slices_give_what_numpy_gives_at_once(monkeypatch, tmp_path, at_once):
+    """Values, indices and orders; numbers of any size and sign, equal ones in their order."""
+    monkeypatch.setattr(lshdup.base.arrays, "ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr(lshdup.base.arrays, "_SMALL", 0)
+    arrays, rng = Arrays(0, lambda: tmp_path), np.random.default_rng(3)
+    for n in (0, 1, 2, 40):
+        few = rng.integers(0, 4, n)
+        keys = [
+            few,
+            rng.integers(-(1 << 63), (1 << 63) - 1, 4)[few],
+            rng.integers(0, (1 << 64) - 1, 4, np.uint64)[few],
+            few.astype(np.float64).view(np.int64),
+            few > 1,
+            np.full(n, 9),
+        ]
+        for some in ([0], [1], [2], [3], [4], [5], [4, 1], [5, 0, 2], [0, 1, 2, 3]):
+            chosen = [keys[at] for at in some]
+            order = arrays.order(n, [key.__getitem__ for key in chosen])
+            assert order.tolist() == np.lexsort(chosen[::-1]).tolist()
+        assert arrays.order(n, []).tolist() == list(range(n))
+        assert arrays.find(keys[4]).tolist() == np.flatnonzero(keys[4]).tolist()
+        assert arrays.where(n, keys[4].__getitem__).tolist() == arrays.find(keys[4]).tolist()
+        assert arrays.compute(n, np.int64, few.__getitem__).tolist() == few.tolist()
+        assert is_counting(np.arange(n))
+        assert not n or not is_counting(np.arange(n) + 1)
+        assert n < 2 or not is_counting(np.append(np.arange(n - 1), 0))
+        assert are_equal(few, few.copy())
+        assert not n or not are_equal(few, few + 1)
+        assert not are_equal(few, np.append(few, 1))
+    assert is_mapped(arrays.order(2, [np.arange(2).__getitem__]))
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 1 << 18])
+def test_strings_match_as_in_a_dictionary(monkeypatch, tmp_path, at_once):
+    """Each string has the last equal one, also of those that are repeated or empty."""
+    monkeypatch.setattr(lshdup.base.arrays, "ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr(lshdup.base.arrays, "_SMALL", 0)
+    arrays, rng = Arrays(0, lambda: tmp_path), np.random.default_rng(5)
+    for n, m in ((0, 0), (0, 3), (3, 0), (1, 1), (40, 60), (60, 40)):
+        old, new = ([b"%d" % i if i else b"" for i in rng.integers(0, 50, k)] for k in (n, m))
+        rows = {string: row for row, string in enumerate(old)}
+        table = StringTable.from_strings(old)
+        matched = table.match(StringTable.from_strings(new), arrays)
+        assert matched.tolist() == [rows.get(string, -1) for string in new]
+    distinct = StringTable.from_strings(b"%d" % i for i in range(20))
+    assert is_counting(distinct.match(distinct, arrays))
+
+
+def test_an_array_grows_by_parts(tmp_path):
+    """Its values are those of all parts; large parts are in files, and few at any time."""
+    arrays, parts = Arrays(0, lambda: tmp_path), [np.arange(i % 5) for i in range(1000)]
+    grown = GrowingArray(np.int64, arrays)
+    assert grown.whole().tolist() == []
+    for part in parts:
+        grown.append(part)
+        assert len(grown._parts) < 14
+    assert grown.whole().tolist() == np.concatenate(parts).tolist()
+    grown.append(np.zeros(MB, np.int64))
+    assert is_mapped(grown.whole())
+
+
+def test_strings_of_parts_are_gathered(tmp_path):
+    parts = [[b"a", b"", b"long" * 50], [], [b"\0"], [b"b" * 3000]]
+    tables = (StringTable.from_strings(part) for part in parts)
+    gathered = StringTable.gather(tables, 5, Arrays(0, lambda: tmp_path))
+    assert list(gathered) == [string for part in parts for string in part]
+    assert list(StringTable.gather([], 0)) == []
+
+
+@pytest.mark.parametrize("shared", [b"", b"abc", b"twelve/bytes"])
+def test_a_smaller_key_of_a_string_means_that_it_comes_first(shared):
+    rng = np.random.default_rng(5)
+    letters = [b"", b"\0", b"a", b"b", b"\xff"]
+    every = [shared + b"".join(letters[i] for i in rng.integers(0, 5, 12)) for _ in range(300)]
+    keys = StringTable.from_strings(every).eight_bytes().tolist()
+    assert len(set(keys)) > 100
+    ranked = sorted(range(300), key=lambda at: (keys[at], every[at]))
+    assert [every[at] for at in ranked] == sorted(every)

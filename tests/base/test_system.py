@@ -1,0 +1,174 @@
+"""What Windows and macOS lack is taken away: the main commands do the same without it."""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from lshdup.base import system
+from tests.conftest import ROOT, part
+from tests.running import clean_environment
+
+#: What a system lacks: attributes of modules, and whole modules.
+MACOS = {"os": "posix_fallocate sched_getaffinity preadv"}
+WINDOWS = {
+    "os": "posix_fallocate statvfs sched_getaffinity preadv pread pwrite fchmod getuid geteuid"
+    " sysconf O_NONBLOCK O_NOFOLLOW O_DIRECTORY O_CLOEXEC",
+    "mmap": "MADV_DONTNEED",
+    "select": "poll",
+    "sys": "fcntl resource",
+}
+
+#: Starts the program without something. The listing by the C library is Linux's, too.
+_PROGRAM = """
+import importlib, sys
+import ctypes, mmap, platform, shutil, signal, socket, subprocess, tempfile, zipfile
+import click, numpy
+usage = shutil.disk_usage(".")
+shutil.disk_usage = lambda _: usage  # Windows has a call of its own for it.
+for each in sys.argv.pop(1).split(";"):
+    module, _, names = each.partition("=")
+    for name in names.split():
+        if module == "sys":
+            sys.modules[name] = None
+        else:
+            vars(importlib.import_module(module)).pop(name, None)
+from lshdup.sources import files
+assert files.KERNELS_KNOW_THE_SYSTEM
+files.KERNELS_KNOW_THE_SYSTEM = False
+from lshdup.cli.main import program
+program()
+"""
+
+
+def run_without(lacking, *arguments, folder):
+    taken = ";".join(f"{module}={names}" for module, names in lacking.items())
+    return subprocess.run(
+        [sys.executable, "-c", _PROGRAM, taken, *arguments],
+        cwd=folder, capture_output=True, env=clean_environment(), timeout=240,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("lacking", [MACOS, WINDOWS], ids=["macos", "windows"])
+def test_the_main_commands(tmp_path, lacking, run):
+    (tmp_path / "sample_corpus").symlink_to(ROOT / "sample_corpus")
+    (tmp_path / "rows.jsonl").write_text(
+        "".join(f'{{"text": "one two three four {i // 2}"}}\n' for i in range(8))
+    )
+    for command in (
+        *part(["pairs sample_corpus -t 0.7", "clusters sample_corpus"], 2), "query MIT.txt",
+        *part(["pairs rows.jsonl --no-store", "passages sample_corpus --least 100"], 2),
+        "clusters rows.jsonl --store s --write out.jsonl",
+    ):  # fmt: skip
+        words = command.split()
+        there, here = run_without(lacking, *words, folder=tmp_path), run(*words, cwd=tmp_path)
+        assert there.returncode == here.code == 0, there.stderr.decode()
+        assert there.stdout == here.out, command
+        assert there.stdout or "--write" in command, command
+    assert (tmp_path / "out.jsonl").read_text().count("\n") == 4
+
+
+def test_office_documents_and_mails_are_refused_politely_without_processes(tmp_path):
+    mail = "From: a@example.org\nTo: b@example.org\nSubject: x\n\nA text of a mail.\n"
+    (tmp_path / "a.eml").write_text(mail)
+    (tmp_path / "b.txt").write_text("one two three four")
+    said = run_without(WINDOWS, "pairs", ".", "-v", "--no-store", folder=tmp_path).stderr.decode()
+    assert "office documents and mails are read on Linux and macOS only" in said
+    assert "Traceback" not in said
+
+
+@pytest.fixture
+def no_positions(monkeypatch):
+    for name in ("pread", "preadv", "pwrite"):
+        monkeypatch.delattr(os, name, raising=False)
+
+
+def test_positioned_reads_and_writes_from_many_threads(tmp_path, no_positions):
+    file = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
+    blocks = [bytes([i]) * 1000 for i in range(64)]
+    wrong = []
+
+    def work(first):
+        for i in range(first, 64, 4):
+            system.pwrite(file, blocks[i], 1000 * i)
+            into = bytearray(1000)
+            got = system.pread_into(file, memoryview(into), 1000 * i)
+            if got != 1000 or bytes(into) != blocks[i]:
+                wrong.append(i)
+
+    threads = [threading.Thread(target=work, args=(first,)) for first in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert system.pread(file, 64_000, 0) == b"".join(blocks)
+    os.close(file)
+
+
+def test_one_process_holds_a_lock(tmp_path):
+    path = tmp_path / "lock"
+    first, second = (os.open(path, os.O_RDWR | os.O_CREAT) for _ in range(2))
+    assert system.hold(first)
+    with pytest.raises(BlockingIOError):
+        system.hold(second)
+    os.close(first)
+    assert system.hold(second)
+    os.close(second)
+
+
+def test_backslashes_are_slashes_where_they_separate_names(monkeypatch):
+    assert system.with_slashes(rb"a\b/c") == rb"a\b/c"
+    monkeypatch.setattr(os, "sep", "\\")
+    assert system.with_slashes(rb"a\b/c") == b"a/b/c"
+
+
+def test_the_memory_of_a_system_that_does_not_tell(monkeypatch):
+    monkeypatch.delattr(os, "sysconf")
+    assert system.physical_memory() == 8 << 30
+
+
+def test_calls_that_not_every_system_has_stand_in_one_module():
+    calls = ("os.pread", "os.pwrite", "os.fchmod", "os.statvfs", "os.getuid", "os.sysconf",
+             "fcntl", "posix_fallocate", "madvise", "select.poll(")  # fmt: skip
+    for path in (ROOT / "lshdup").rglob("*.py"):
+        text = path.read_text("utf-8")
+        found = [call for call in calls if call in text]
+        allowed = path.name == "system.py" or (path.name, found) == (
+            "office_processes.py",
+            ["select.poll("],
+        )
+        assert allowed or not found, (Path(path).name, found)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the memory is not told here")
+def test_free_memory_goes_back_to_the_system():
+    code = """
+import numpy as np
+from lshdup.base.system import trim_memory
+
+def anonymous():
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("RssAnon"))
+
+blocks = [np.ones(8000) for _ in range(2000)]
+held = blocks[::100]
+del blocks
+before = anonymous()
+trim_memory()
+print(before - anonymous())
+"""
+    freed = int(subprocess.check_output([sys.executable, "-c", code], text=True))
+    assert freed > 100_000  # of 128,000 kB
+
+
+def test_processes_are_bounded_where_both_calls_for_it_are_there(monkeypatch):
+    assert system.can_bound_processes()
+    with monkeypatch.context() as windows:
+        windows.delattr("select.poll")
+        assert not system.can_bound_processes()
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    assert not system.can_bound_processes()

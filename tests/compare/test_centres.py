@@ -1,0 +1,240 @@
+"""The central documents of clusters, against sums of fractions over all pairs of each group."""
+
+from collections import defaultdict
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lshdup.base.ragged import RaggedSets
+from lshdup.compare import centres, clusters, leaders
+from lshdup.workspace import clustering
+from tests.compare.test_clusters import Made, collections, sample_sets  # noqa: F401
+from tests.conftest import ROOT, many
+from tests.reference import path_key
+
+
+def jaccard(a, b):
+    return Fraction(len(a & b), len(a | b))
+
+
+def obvious_centre(group, sets, rank, threshold, linkage, level):
+    """The document of a group with the largest sum, the first of equal ones.
+
+    group : documents; the one of the smallest rank represents it before.
+    """
+    first = min(group, key=rank)
+    candidates = [
+        d
+        for d in group
+        if level(d) == level(first)
+        and (
+            d == first
+            or linkage == "single"
+            or all(float(jaccard(sets[d], sets[e])) >= threshold for e in group)
+        )
+    ]
+    return min(candidates, key=lambda d: (-sum(jaccard(sets[d], sets[e]) for e in group), rank(d)))
+
+
+def groups_of(representatives):
+    groups = defaultdict(list)
+    for d, representative in representatives.items():
+        groups[representative].append(d)
+    return groups.values()
+
+
+def check(made, threshold, linkage, level):
+    found, _, _ = leaders.cluster_buckets(
+        made.table, made.ordered, made.sizes, made.ragged.take, threshold, linkage=linkage,
+        max_bucket=made.max_bucket,
+    )  # fmt: skip
+    best = clusters.choose_representatives(made.duplicate_of, made.order)
+    announced, done = [], []
+    central = centres.choose_centres(
+        found, made.ordered, made.duplicate_of, made.sizes, made.ragged.take, threshold,
+        level=level[best[made.duplicate_of]], linkage=linkage, on_work=announced.append,
+        progress=lambda *steps: done.append(steps),
+    )  # fmt: skip
+    central = clusters.complete_similarities(central, made.sizes, made.ragged.take)
+    central = clusters.expand_clusters(central, made.duplicate_of, made.order)
+    rank = np.argsort(made.order).tolist()
+    before = {d: r for d, (r, _) in made.expected(linkage, threshold).items()}
+    pairs = 0
+    for group in groups_of(before):
+        centre = obvious_centre(
+            group, made.sets, rank.__getitem__, threshold, linkage, level.__getitem__
+        )
+        for d in group:
+            assert central.representative[d] == centre
+            assert central.similarity[d] == float(jaccard(made.sets[d], made.sets[centre]))
+            assert linkage == "single" or central.similarity[d] >= threshold
+        distinct = len({int(made.duplicate_of[d]) for d in group})
+        pairs += distinct * (distinct - 1) // 2
+    assert [each.pairs for each in announced] == [pairs]
+    assert not done or done[-1] == (pairs, pairs)
+    assert (np.flatnonzero(central.representative >= 0)).tolist() == sorted(before)
+
+
+THRESHOLDS = st.sampled_from([0.2, 0.3, 0.5, 2 / 3, 1.0])
+LINKAGES = st.sampled_from(["representative", "single"])
+
+
+@settings(max_examples=many(300), deadline=None)
+@given(collections(), THRESHOLDS, LINKAGES, st.data())
+def test_the_centre_has_the_largest_sum(made, threshold, linkage, data):
+    n = len(made.sets)
+    level = np.array(data.draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)))
+    # What is preferred comes first, as `preference` orders.
+    ordered = made.order[np.argsort(level[made.order], kind="stable")]
+    check(Made(made.sets, made.keys.tolist(), ordered, made.max_bucket), threshold, linkage, level)
+
+
+@pytest.mark.parametrize("piece", [1, 7, 1 << 20])
+@pytest.mark.parametrize("block", [3, 40, 1 << 20])
+def test_large_groups_are_compared_in_pieces(monkeypatch, piece, block):
+    monkeypatch.setattr(centres, "PIECE", piece)
+    monkeypatch.setattr(centres, "BLOCK", block)
+    rng = np.random.default_rng(7)
+    base = set(range(20))
+    sets = [base - set(rng.integers(0, 20, 3).tolist()) | {50 + i % 4} for i in range(40)]
+    sets += [{1000 + i % 3, *range(900, 905)} for i in range(12)] + [set(), {7}]
+    n = len(sets)
+    made = Made(sets, [[1] * 40 + [2] * 13 + [3]], rng.permutation(n).tolist())
+    for linkage in ("representative", "single"):
+        for threshold in (0.3, 0.7):
+            check(made, threshold, linkage, np.zeros(n, np.int64))
+
+
+@pytest.mark.parametrize("block", [1, 5, 100])
+def test_each_pair_comes_once(monkeypatch, block):
+    monkeypatch.setattr(centres, "PIECE", 4)
+    monkeypatch.setattr(centres, "BLOCK", block)
+    counts, sizes = np.array([3, 1, 6, 2]), np.array([1, 2, 9, 4, 1, 1, 1, 7, 1, 0, 3, 3])
+    found = [
+        pair
+        for left, right in centres.pairs_within(counts, sizes)
+        for pair in zip(left.tolist(), right.tolist(), strict=True)
+    ]
+    group = np.repeat(np.arange(4), counts)
+    expected = [(i, j) for i in range(12) for j in range(i + 1, 12) if group[i] == group[j]]
+    assert sorted(found) == expected
+
+
+def test_a_centre_is_similar_enough_to_every_member():
+    """The second set has the largest sum, but 6 / 14 with the last one, below the threshold."""
+    sets = [set(range(12)), set(range(14)), set(range(15)), set(range(6))]
+    made = Made(sets, [[1] * 4], range(4))
+    zeros = np.zeros(4, np.int64)
+    for linkage, centre in (("representative", 0), ("single", 1)):
+        check(made, 0.5, linkage, zeros)
+        group = obvious_centre(range(4), sets, int, 0.5, linkage, zeros.__getitem__)
+        assert group == centre
+
+
+def test_rounding_decides_no_tie():
+    """Sums of the same fractions in another order are equal: the first document is kept."""
+    # A star of pairs: documents of the same kind have the same similarities, to others each.
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        step, n = int(rng.integers(1, 9)), 25
+        # A ring: every document has the same similarities, in another order.
+        sets = [{(d * step + i) % (n * step) for i in range(7 * step + 3)} for d in range(n)]
+        made = Made(sets, [[1] * n], rng.permutation(n).tolist())
+        check(made, 0.01, "single", np.zeros(n, np.int64))
+
+
+def test_a_lost_set_is_no_centre():
+    """The set of the document that represents is lost after groups were made."""
+    sets = RaggedSets.from_sets([{1, 2, 3}, {1, 2, 3, 4}, {1, 2, 3, 5}])
+    found = clusters.Clusters(np.zeros(3, np.int64), np.array([1.0, 0.75, 0.75]))
+
+    def source(wanted):
+        taken = [sets[d] if d else sets[d][:0] for d in wanted.tolist()]
+        return RaggedSets.from_sizes(np.concatenate(taken), np.array([len(each) for each in taken]))
+
+    order = np.arange(3)
+    central = centres.choose_centres(found, order, order, sets.sizes, source, 0.7)
+    assert central.representative.tolist() == [0, 0, 0]
+    whole = centres.choose_centres(found, order, order, sets.sizes, sets.take, 0.7)
+    assert whole.representative.tolist() == [0, 0, 0]
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--exact"],
+        ["--recall", "0.9999", "--perms", "256"],
+        ["--exact", "--linkage", "single"],
+        ["--recall", "0.9999", "--perms", "256", "--linkage", "single"],
+        ["--exact", "--prefer", "*.copy1"],
+        ["--prefer", "*.copy1", "--prefer", "sample_corpus/udhr"],
+    ],
+)
+def test_central_on_the_sample_corpus(run, sample_sets, options):  # noqa: F811
+    threshold = 0.5
+    common = ["clusters", "sample_corpus", "-t", str(threshold), *options, "--no-store"]
+    before, after = (run(*common, *more, cwd=ROOT) for more in ([], ["--keep", "central"]))
+    assert "kept: the most similar to all others of its group" in after.err
+    linkage = "single" if "single" in options else "representative"
+    keepers = {row[0]: row[2] for row in before.rows if row[1] == "keep"}
+    groups = groups_of({row[2]: keepers[row[0]] for row in before.rows})
+    central = {row[0]: row[2] for row in after.rows if row[1] == "keep"}
+    found = {row[2]: (central[row[0]], float(row[3])) for row in after.rows}
+    assert {row[2] for row in before.rows} == set(found)
+    changed = 0
+    for group in groups:
+        first = next(name for name in group if name in keepers.values())
+
+        def rank(name, first=first):
+            return name != first, path_key(name), name.encode()
+
+        def level(name):
+            if "--prefer" not in options:
+                return 0
+            in_folder = "sample_corpus/udhr" in options and name.startswith("sample_corpus/udhr")
+            return 0 if name.endswith(".copy1") else 1 if in_folder else 2
+
+        centre = obvious_centre(group, sample_sets, rank, threshold, linkage, level)
+        changed += centre != first
+        for name in group:
+            similarity = float(jaccard(sample_sets[name], sample_sets[centre]))
+            assert found[name] == (centre, pytest.approx(similarity, abs=1e-12))
+            assert linkage == "single" or similarity >= threshold
+    assert changed
+
+
+def test_central_of_files_with_copies(run, tmp_path, monkeypatch):
+    """Exact duplicates count as often as they are there; a second run answers from the store."""
+    words = [f"w{i}" for i in range(60)]
+    texts = {
+        "a.txt": words[:40], "bb.txt": words[:44], "cc.txt": words[:44], "ddd.txt": words[:44],
+        "eeee.txt": words[:48],
+    }  # fmt: skip
+    for name, text in texts.items():
+        (tmp_path / name).write_text(" ".join(text))
+    default = ["clusters", *texts, "-t", "0.7"]
+    assert run(*default).rows[0][2] == "a.txt"
+    for more in ([], ["--exact"], ["--linkage", "single"], []):
+        rows = run(*default, "--keep", "central", *more).rows
+        assert [row[2] for row in rows if row[1] == "keep"] == ["bb.txt"]
+    assert run(*default).rows[0][2] == "a.txt"
+    refused = run("report", *texts, "--keep", "central", "-o", "page.html", code=2)
+    assert "--keep central" in refused.err
+    assert not (tmp_path / "page.html").exists()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(clustering, "_MANY_COMPARISONS", 2)
+    from lshdup.params import ClusterParams, DocumentParams
+    from lshdup.workspace.request import Request
+    from lshdup.workspace.workspace import Workspace
+
+    said = []
+    steps = Workspace(None, said.append)
+    request = Request(tuple(map(str.encode, texts)), DocumentParams(), {"threshold": 0.7}, 1)
+    steps.find_clusters(steps.load_or_build_index(request), ClusterParams(keep="central"), request)
+    assert "--keep central compares all documents of a group: 3 similarities" in " ".join(said)

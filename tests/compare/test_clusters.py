@@ -1,0 +1,1115 @@
+"""Clusters: their laws, the obvious greedy loop over documents, and the output of the command."""
+
+import json
+import os
+import random
+import re
+import unicodedata
+from collections import defaultdict
+from dataclasses import replace
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lshdup.base.ragged import RaggedSets, StringTable
+from lshdup.choices import KEEP
+from lshdup.compare import clusters, leaders, similarity
+from lshdup.compare.clusters import (
+    Clusters,
+    cluster_pairs,
+    expand_clusters,
+    list_clusters,
+    rank_documents,
+)
+from lshdup.compare.pairs import Pairs
+from lshdup.errors import ParameterError
+from lshdup.lsh.band_table import BandTable
+from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
+from lshdup.params import ClusterParams, DocumentParams, ShingleParams
+from lshdup.shingling.shingler import fingerprint_sets
+from lshdup.sources import copy_names
+from lshdup.sources.document_list import typed_name
+from lshdup.sources.locations import Locations
+from lshdup.sources.preference import preference
+from lshdup.sources.records import Kind
+from lshdup.store import results_io
+from lshdup.store.store import Store
+from lshdup.workspace import clustering
+from lshdup.workspace.request import Request
+from lshdup.workspace.workspace import Workspace
+from tests import reference
+from tests.conftest import ROOT, many
+from tests.reference import path_key
+
+# --- the stage against the obvious loop -----------------------------------------------------------
+
+
+def obvious_groups(sets, is_candidate, order, threshold, linkage="representative"):
+    """Return (representative, similarity) of each document with tokens.
+
+    Each document, in order of preference, takes all remaining documents that are similar enough to
+    it; by single linkage also those similar enough to one that it has taken.
+    """
+    found = {}
+    for d in order:
+        if sets[d] and d not in found:
+            found[d] = (d, 1.0)
+            taking = [d]
+            for a in taking:
+                for e in range(len(sets)):
+                    if (
+                        sets[e]
+                        and e not in found
+                        and is_candidate(a, e)
+                        and reference.jaccard(sets[a], sets[e]) >= threshold
+                    ):
+                        found[e] = (d, reference.jaccard(sets[d], sets[e]))
+                        if linkage == "single":
+                            taking.append(e)
+    return found
+
+
+def as_dict(groups):
+    compared = np.flatnonzero(groups.representative >= 0).tolist()
+    return {d: (int(groups.representative[d]), float(groups.similarity[d])) for d in compared}
+
+
+class Made:
+    """A collection of sets with a band table of given keys; exact duplicates have equal keys."""
+
+    def __init__(self, sets, keys, order, max_bucket=0):
+        self.sets, self.order, self.max_bucket = sets, np.array(order, np.int64), max_bucket
+        self.ragged = RaggedSets.from_sets(sets)
+        self.sizes = self.ragged.sizes
+        self.duplicate_of = find_exact_duplicates(fingerprint_sets(self.ragged, ShingleParams()))
+        self.members = np.flatnonzero(
+            (self.duplicate_of == np.arange(len(sets))) & (self.sizes > 0)
+        )
+        self.keys = np.array(keys, np.uint64).reshape(len(keys), len(sets))
+        places = np.array(
+            [self.members[np.argsort(band[self.members], kind="stable")] for band in self.keys],
+            np.uint32,
+        )
+        self.table = BandTable(self.keys, places.reshape(len(keys), len(self.members)))
+        self.ordered = rank_documents(self.members, self.duplicate_of, self.order)
+
+    @cached_property
+    def candidates(self):
+        found = set()
+        for band in self.keys.tolist():
+            buckets = defaultdict(list)
+            for d in self.members.tolist():
+                buckets[band[d]].append(d)
+            for bucket in buckets.values():
+                if not self.max_bucket or len(bucket) <= self.max_bucket:
+                    found.update(combinations(bucket, 2))
+        return found
+
+    @cached_property
+    def firsts(self):
+        return self.duplicate_of.tolist()
+
+    def is_candidate(self, a, b):
+        a, b = self.firsts[a], self.firsts[b]
+        return a == b or (min(a, b), max(a, b)) in self.candidates
+
+    def expected(self, linkage, threshold):
+        order = self.order.tolist()
+        return obvious_groups(self.sets, self.is_candidate, order, threshold, linkage)
+
+    def cluster_buckets(self, linkage, threshold, jobs=1, source=None):
+        source = source or self.ragged.take
+        kinds, _, compared = leaders.cluster_buckets(
+            self.table,
+            self.ordered,
+            self.sizes,
+            source,
+            threshold,
+            linkage=linkage,
+            max_bucket=self.max_bucket,
+            jobs=jobs,
+        )
+        kinds = clusters.complete_similarities(kinds, self.sizes, source, jobs)
+        return expand_clusters(kinds, self.duplicate_of, self.order), compared
+
+    def cluster_pairs(self, linkage, threshold):
+        rows = [(a, b, reference.jaccard(self.sets[a], self.sets[b])) for a, b in self.candidates]
+        rows = [
+            row for row in rows if row[2] >= threshold / 2
+        ]  # some that are not similar enough: they are known too
+        left, right, score = zip(*rows, strict=True) if rows else ((), (), ())
+        pairs = Pairs.of(
+            np.array(left, np.uint32), np.array(right, np.uint32), np.array(score, np.float64)
+        )
+        kinds = cluster_pairs(pairs, self.ordered, len(self.sets), threshold, linkage)
+        return expand_clusters(
+            clusters.complete_similarities(kinds, self.sizes, self.ragged.take),
+            self.duplicate_of,
+            self.order,
+        )
+
+
+@st.composite
+def collections(draw):
+    kinds = draw(st.lists(st.frozensets(st.integers(1, 12), max_size=8), min_size=1, max_size=10))
+    sets = [set(kind) for kind in draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=16))]
+    keys = draw(
+        st.lists(
+            st.lists(st.integers(0, 2), min_size=len(sets), max_size=len(sets)),
+            min_size=1,
+            max_size=4,
+        )
+    )
+    order = draw(st.permutations(range(len(sets))))
+    return Made(sets, keys, order, draw(st.sampled_from([0, 0, 3])))
+
+
+@pytest.fixture
+def _in_pieces(monkeypatch):
+    """Set blocks to two or three sets, so that every component exceeds memory."""
+    monkeypatch.setattr(leaders, "BLOCK_BYTES", 80)
+    monkeypatch.setattr(leaders, "HELD_BYTES", 80)
+    monkeypatch.setattr(leaders, "_FIRST_PIECE", 1)
+    monkeypatch.setattr(leaders, "_PIECE", 2)
+    monkeypatch.setattr(clusters, "_PIECE", 2)
+
+
+def check(made, threshold):
+    for linkage in ("representative", "single"):
+        expected = made.expected(linkage, threshold)
+        groups, compared = made.cluster_buckets(linkage, threshold)
+        assert as_dict(groups) == expected
+        assert compared <= 2 * len(made.candidates)
+        assert as_dict(made.cluster_pairs(linkage, threshold)) == expected
+        assert {d for d in range(len(made.sets)) if made.sets[d]} == set(expected)
+
+
+@settings(max_examples=many(300), deadline=None)
+@given(collections(), st.sampled_from([0.3, 0.5, 2 / 3, 0.8, 1.0]))
+def test_groups_are_those_of_the_obvious_loop(made, threshold):
+    check(made, threshold)
+
+
+@pytest.mark.usefixtures("_in_pieces")
+@pytest.mark.parametrize("seed", range(6))
+def test_long_chains_in_few_buckets(seed):
+    """Windows of a row of numbers: near ones are similar, and each is near to several leaders."""
+    chance = random.Random(seed)
+    sets = [set(range(start, start + 12)) for start in chance.choices(range(60), k=40)]
+    keys = [[chance.randrange(1 + band) for _ in sets] for band in range(2)]
+    check(Made(sets, keys, chance.sample(range(40), 40), 0), chance.choice([0.4, 0.5, 0.7]))
+
+
+@pytest.mark.usefixtures("_in_pieces")
+@settings(max_examples=many(300), deadline=None)
+@given(collections(), st.sampled_from([0.3, 0.5, 2 / 3, 0.8, 1.0]))
+def test_groups_that_are_too_large_to_be_held(made, threshold):
+    check(made, threshold)
+
+
+def test_memory_of_representatives_is_bounded(monkeypatch):
+    """Many in one bucket of which none is like another: their sets are not held at once."""
+    n, size = 1200, 200
+    made = Made([set(range(size * d, size * (d + 1))) for d in range(n)], [[1] * n], range(n))
+    monkeypatch.setattr(leaders, "BLOCK_BYTES", 20 * size * 8)
+    monkeypatch.setattr(leaders, "HELD_BYTES", 100 * size * 8)
+    sizes, fetch = [], leaders._SetsInMemory.fetch
+
+    def watched(sets, positions, used):
+        fetch(sets, positions, used)
+        sizes.append(len(sets.values))
+
+    monkeypatch.setattr(leaders._SetsInMemory, "fetch", watched)
+    groups, _ = made.cluster_buckets("representative", 0.9)
+    assert len(groups.kept) == n
+    # The sets that are held, the block that exceeded them, and another block.
+    assert 100 * size < max(sizes) <= (100 + 2 * 20) * size
+
+
+@pytest.mark.parametrize("limit", [0, 7, 8])
+def test_groups_where_documents_may_follow_several_leaders(limit):
+    """Windows over a row of numbers: neighbours are similar, and so are their neighbours."""
+    for seed in range(20):
+        rng = random.Random(seed)
+        starts = [rng.randrange(60) for _ in range(60)]
+        keys = [[start // 12 + rng.randrange(3) for start in starts] for _ in range(3)]
+        sets = [set(range(start, start + 20)) for start in starts]
+        first = [starts.index(start) for start in starts]  # exact duplicates have equal keys
+        keys = [[band[d] for d in first] for band in keys]
+        check(Made(sets, keys, rng.sample(range(60), 60), limit), 0.7)
+
+
+@pytest.fixture(scope="module")
+def large():
+    """Return 1,500 documents around 300 centres, with copies; one component of buckets is large."""
+    rng = random.Random(5)
+    sets = []
+    for _ in range(1500):
+        centre = rng.randrange(300) * 40
+        base = set(range(centre + 1, centre + 41))
+        sets.append(base ^ {rng.randrange(1, 12_000) for _ in range(rng.choice([0, 0, 2, 5, 9]))})
+    keys = [
+        [min(s) + 100_000 * band if rng.random() < 0.9 else 7 for s in sets] for band in range(3)
+    ]
+    duplicate_of = find_exact_duplicates(
+        fingerprint_sets(RaggedSets.from_sets(sets), ShingleParams())
+    )
+    keys = [[band[first] for first in duplicate_of.tolist()] for band in keys]
+    return Made(sets, keys, rng.sample(range(1500), 1500))
+
+
+@pytest.mark.parametrize("linkage", ["representative", "single"])
+@pytest.mark.parametrize("block", [1 << 24, 1 << 13])
+def test_the_same_on_any_number_of_threads(large, linkage, block, monkeypatch):
+    monkeypatch.setattr(leaders, "BLOCK_BYTES", block)
+    monkeypatch.setattr(leaders, "HELD_BYTES", block)
+    one, compared = large.cluster_buckets(linkage, 0.7)
+    assert as_dict(one) == large.expected(linkage, 0.7)
+    for jobs in (2, 5):
+        many, compared_too = large.cluster_buckets(linkage, 0.7, jobs)
+        assert np.array_equal(one.representative, many.representative)
+        assert np.array_equal(one.similarity, many.similarity, equal_nan=True)
+        assert compared_too == compared
+
+
+@pytest.mark.parametrize("linkage", ["representative", "single"])
+@pytest.mark.parametrize("block", [1 << 24, 1 << 13])
+def test_one_template_costs_a_comparison_a_document(linkage, block, monkeypatch):
+    """All documents are similar and in one bucket a band; a set is fetched once."""
+    monkeypatch.setattr(leaders, "BLOCK_BYTES", block)
+    n = 5000
+    common = set(range(1, 60))
+    made = Made([common | {100 + d} for d in range(n)], [[5] * n, [6] * n], range(n))
+    fetched = []
+
+    def source(wanted):
+        fetched.extend(wanted.tolist())
+        return made.ragged.take(wanted)
+
+    groups, compared = made.cluster_buckets(linkage, 0.9, source=source)
+    assert compared == n - 1
+    assert sorted(fetched) == list(range(n))
+    assert groups.kept.tolist() == [0]
+    assert groups.dropped.tolist() == list(range(1, n))
+
+
+def test_a_set_that_is_lost_represents_nothing_and_is_dropped_for_nothing():
+    sets = [{1, 2, 3, 4}, {1, 2, 3, 4}, {1, 2, 3, 4, 5}, {1, 2, 3, 5}, {1, 2, 3, 6}, {9}]
+    made = Made(sets, [[1, 1, 1, 1, 1, 2]], range(6))
+
+    def source(wanted):
+        return RaggedSets.from_sets([set() if d == 0 else sets[d] for d in wanted.tolist()])
+
+    groups, _ = made.cluster_buckets("representative", 0.5, source=source)
+    # Documents 0 and 1 are of one kind, whose set cannot be had: together still, but near nobody
+    # else.
+    assert as_dict(groups) == {
+        0: (0, 1.0),
+        1: (0, 1.0),
+        2: (2, 1.0),
+        3: (2, 0.8),
+        4: (2, 0.5),
+        5: (5, 1.0),
+    }
+    left = groups.without(np.array([0]))
+    assert as_dict(left) == {1: (1, 1.0), 2: (2, 1.0), 3: (2, 0.8), 4: (2, 0.5), 5: (5, 1.0)}
+    assert left.dropped.tolist() == [3, 4]
+    without_two = groups.without(np.array([2]))
+    assert without_two.kept.tolist() == [0, 3, 4, 5]
+    assert without_two.dropped.tolist() == [1]
+
+
+def test_pairs_of_documents_that_are_not_compared_are_ignored():
+    """A forged artifact may hold such pairs."""
+    pairs = Pairs.of(np.array([0, 1]), np.array([1, 2]), np.array([0.9, 0.9]))
+    groups = cluster_pairs(pairs, np.array([2, 0]), 3, 0.5)
+    assert as_dict(groups) == {0: (0, 1.0), 2: (2, 1.0)}
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.floats(0.5, 1.0)), max_size=30))
+def test_listing_is_in_order(rows):
+    n = len(rows)
+    own = {}
+    for d, (group, _) in enumerate(rows):
+        own[group] = own.get(group, d) if group % 2 else d  # the first, or the last
+    representative = np.array([own[group] if group else -1 for group, _ in rows], np.int64)
+    score = np.array([1.0 if representative[d] == d else s for d, (_, s) in enumerate(rows)])
+    made = list_clusters(Clusters(representative, score))
+    by_group = defaultdict(list)
+    for d in range(n):
+        by_group[int(representative[d])].append(d)
+    expected = []
+    several = [(-len(all_), r) for r, all_ in by_group.items() if r >= 0 and len(all_) > 1]
+    for number, (_, r) in enumerate(sorted(several), 1):
+        rest = sorted((d for d in by_group[r] if d != r), key=lambda d: (-score[d], d))
+        smallest = min(float(score[d]) for d in by_group[r])
+        expected += [(d, number, smallest) for d in [r, *rest]]
+    assert (
+        list(
+            zip(made.documents.tolist(), made.numbers.tolist(), made.smallest.tolist(), strict=True)
+        )
+        == expected
+    )
+
+
+# --- what is preferred ----------------------------------------------------------------------------
+
+
+def listed(names, sizes=None, mtimes=None, **lists):
+    n = len(names)
+    zeros = np.zeros(n, np.int64)
+    from lshdup.sources.document_list import DocumentList
+
+    return DocumentList(
+        StringTable.from_strings(names), zeros, np.array(mtimes or zeros, np.int64), **lists
+    ), np.array(sizes or zeros)
+
+
+def preferred(names, keep="path-order", prefer=(), arguments=(b".",), **more):
+    documents, sizes = listed(names, **more)
+    found = preference(documents, sizes, ClusterParams(keep=keep, prefer=tuple(prefer)), arguments)
+    assert sorted(found.order.tolist()) == list(range(len(names)))
+    return [names[index] for index in found.order.tolist()], found.unused
+
+
+def test_every_rule_of_keep():
+    names = [b"a", b"b", b"c", b"d"]
+    more = {"sizes": [3, 9, 9, 1], "mtimes": [40, 20, 20, 30]}
+    orders = {
+        "longest": "bcad", "shortest": "dabc", "newest": "adbc", "oldest": "bcda",
+        "path-order": "abcd", "first": "abcd", "shortest-path": "abcd", "central": "abcd",
+    }  # fmt: skip
+    assert set(orders) == set(KEEP)
+    for keep, expected in orders.items():
+        assert preferred(names, keep, **more)[0] == [bytes([c]) for c in expected.encode()], keep
+
+
+@pytest.mark.parametrize(
+    "in_order",
+    [
+        ["report.doc", "report.copy2", "report (1).doc", "report.doc.bak", "report - Copy.doc"],
+        ["a.txt", "a.txt (2)", "a.txt.copy1", "a.txt.copy9", "a.txt.copy10"],
+        ["x9", "x10", "x11", "x100"],
+        ["a.html", "a.bak", "a.old", "a.tmp3", "a.html~"],
+        ["z", "a/b", "a/bb", "a/b/c", "a/b~"],
+        ["größe.doc", "grosse.doc", "groesse2.doc"],
+        ["/b", "aa", "c/a", "../a", "/a/a"],
+        ["./-a", "bcd", "a/b"],
+        ["Documents/Job/a.doc", "Desktop/Job/a.doc", "Desktop/New Folder (2)/a.doc"],
+        ["x/y/z/a.doc", "a copy.doc", "tmp/a.doc", "Backup/a.doc", "old/New Folder/a.doc"],
+        ["a/b/c/d", "Downloads/d", "Téléchargements/d", "デスクトップ/新しいフォルダー/d"],
+    ],
+)
+def test_the_original_has_the_shortest_path(in_order):
+    """Of files: fewest names of copies, fewest components, fewest characters, then byte order."""
+    names = list(map(os.fsencode, in_order))
+    assert preferred(sorted(names), "")[0] == names
+
+
+def test_the_page_has_the_words_of_copies():
+    page = (ROOT / "docs/how-to/clean-a-folder.md").read_text("utf-8")
+    [block] = re.findall("```text\n(.*?)```", page.partition("## Names of copies")[2], re.DOTALL)
+    listed = [re.split(r",\s+", part.strip()) for part in block.split("\n\n")]
+    endings = [f".{ending}" for ending in copy_names.ENDINGS]
+    assert listed == [copy_names.COPY, copy_names.PARKED, endings, copy_names.FOLDERS]
+
+
+#: Names of copies and of places to park files, of the desktops that write them.
+_MARKED = (
+    """
+Copy of X.doc|Copy (2) of X.doc|X - Copy.doc|X - Copy (2).doc|X copy.txt|X copy 2.txt|X (copy).txt
+X (another copy).txt|X (3rd copy).txt|Kopie von X.doc|X - Kopie (3).doc|X (Kopie).txt|Copie de X
+X - Cópia.doc|Копия X.doc|X — копия.doc|Xのコピー.txt|X - コピー.txt|X 副本.txt|X的副本.txt
+コピー ～ X.doc|복사본 X.hwp|X_old.doc|backup|Backups|OLD|tmp|X.txt~|X.txt.copy3|X (2)
+New Folder|New folder (3)|Новая папка (2)|Téléchargements|デスクトップ|İndirilenler
+X.tar (1).gz|X (1).tar.gz|Thư mục mới|X.orig
+""".strip()
+    .replace("\n", "|")
+    .split("|")
+)
+_UNMARKED = """
+Job|a (2019).doc|gold.txt|copyright.txt|threshold|oldest.txt|temperature.csv|Copy editing.doc
+new folders.txt|desktop.ini|downloads.txt|日本.txt
+""".strip().replace("\n", "|").split("|")  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+@pytest.mark.parametrize("below", ["", "Documents/{}", "{}/a.txt", "x/{}/y/b"])
+def test_names_of_copies_are_known(form, below):
+    """Of a path alone and of many together, which are looked at by a shorter way."""
+    for names, marks in (
+        (_MARKED, 1), ([name.upper() for name in _MARKED], 1), (_UNMARKED, 0),
+    ):  # fmt: skip
+        paths = [unicodedata.normalize(form, (below or "{}").format(name)) for name in names]
+        paths = [os.fsencode(path) for path in paths]
+        assert dict.fromkeys(paths, marks) == {path: copy_names.count_marks(path) for path in paths}
+        together = copy_names.marks_of(StringTable.from_strings(paths)).tolist()
+        assert together == [marks] * len(paths)
+
+
+@given(st.lists(st.text("ab/.~1é", min_size=1, max_size=6), unique=True, min_size=1))
+def test_paths_are_ranked_as_the_obvious_key_does(drawn):
+    drawn = [name for name in drawn if name.strip("/.") and not name.endswith(("/", "/."))]
+    names = sorted({typed_name(os.fsencode(name)) for name in drawn})
+    expected = sorted(names, key=lambda name: (path_key(os.fsdecode(name)), name))
+    assert preferred(names, "shortest-path")[0] == expected
+
+
+def test_first_follows_the_arguments():
+    names = sorted([b"a/1", b"a/b/2", b"a/b/3", b"b/1", b"c", b"../x", b"/t/y", b"./-z"])
+    arguments = (b"/t", b"a/b//3", b"../x", b"b/", b"a", b".")
+    assert preferred(names, "first", arguments=arguments)[0] == [
+        b"/t/y",
+        b"a/b/3",
+        b"../x",
+        b"b/1",
+        b"a/1",
+        b"a/b/2",
+        b"./-z",
+        b"c",
+    ]
+    assert preferred(names, "first", arguments=(), docs=(b"/t", b"a/b/3"))[0][:2] == [
+        b"/t/y",
+        b"a/b/3",
+    ]
+    for unknown in ((), (b"a", b"b/")):  # Of many DOCS the store keeps the folder above.
+        with pytest.raises(ParameterError, match="--keep first needs DOCS here"):
+            preferred(names, "first", arguments=(), docs=unknown)
+    deep = b"/".join([b"d"] * 3000)
+    assert preferred(sorted([deep, b"e"]), "first", arguments=(b"e", b"d"))[0] == [b"e", deep]
+
+
+def test_first_of_the_lines_of_files():
+    paths = StringTable.from_strings([b"l/2", b"l/1", b"k"])
+    starts = np.array([0, 9, 0, 0])
+    locations = Locations(
+        paths, np.full(3, Kind.IDS, np.uint8), np.array([0, 1, 1, 2]), starts, starts, starts
+    )
+    made = preferred([b"a", b"b", b"c", b"d"], "first", arguments=(b"l", b"k"), locations=locations)
+    assert made[0] == [b"c", b"b", b"a", b"d"]
+    # Records are kept by their places; among files they have the paths of their files.
+    names, docs = [b"a", b"b", b"c", b"d"], {"arguments": (b"l", b"k")}
+    assert preferred(names, "", locations=locations, **docs)[0] == [b"c", b"b", b"a", b"d"]
+    assert preferred(names, "shortest-path", locations=locations, **docs)[0] == [
+        b"d", b"c", b"b", b"a",
+    ]  # fmt: skip
+    mixed = replace(locations, kinds=np.array([Kind.IDS, Kind.IDS, Kind.FILE], np.uint8))
+    assert preferred(names, "", locations=mixed, **docs)[0] == [b"d", b"c", b"b", b"a"]
+
+
+def test_whole_files_come_before_parts_of_files():
+    """A part cannot be removed with its name, and a file that is kept can be seen."""
+    paths = StringTable.from_strings([b"a.zip", b"box", b"deep/er/file"])
+    none = np.zeros(4, np.int64)
+    kinds = np.array([Kind.ZIP, Kind.MBOX, Kind.FILE], np.uint8)
+    locations = Locations(paths, kinds, np.array([0, 1, 1, 2]), none, none, np.array([0, 1, 2, 0]))
+    names = [b"a.zip/x", b"box:1", b"box:2", b"deep/er/file"]
+    for keep in ("", "shortest-path", "first"):
+        assert preferred(names, keep, locations=locations)[0][0] == b"deep/er/file", keep
+    # What was named first stays first.
+    named = {"arguments": (b"box", b"."), "locations": locations}
+    assert preferred(names, "first", **named)[0] == [
+        b"box:1", b"box:2", b"deep/er/file", b"a.zip/x",
+    ]  # fmt: skip
+
+
+def test_prefer_folders_and_patterns():
+    names = sorted(
+        [b"old/a.txt", b"old/b.html", b"new/a.txt", b"new/sub/c.txt", b"newer/d", b"\xff.txt"]
+    )
+    assert preferred(names, prefer=["new"])[0][:2] == [b"new/a.txt", b"new/sub/c.txt"]
+    assert preferred(names, prefer=["./new/"])[0][:3] == [
+        b"new/a.txt",
+        b"new/sub/c.txt",
+        b"newer/d",
+    ]
+    assert preferred(names, prefer=["*.html", "new/*"])[0][:3] == [
+        b"old/b.html",
+        b"new/a.txt",
+        b"new/sub/c.txt",
+    ]
+    assert preferred(names, prefer=["new/*", "*.html"])[0][:3] == [
+        b"new/a.txt",
+        b"new/sub/c.txt",
+        b"old/b.html",
+    ]
+    assert preferred(names, prefer=["old/b.html"])[0][0] == b"old/b.html"
+    assert preferred(names, prefer=[os.fsdecode(b"\xff*")])[0][0] == b"\xff.txt"
+    assert preferred(names, prefer=["ne?"])[0][:2] == [b"new/a.txt", b"new/sub/c.txt"]
+    assert preferred(names, prefer=["nothing", "new", "n?", "odl"])[1] == [
+        "--prefer nothing matches no document",
+        "--prefer n? matches no document",
+        "--prefer odl matches no document; did you mean old?",
+    ]
+    assert preferred(names, prefer=["."])[0] == names
+    # What no pattern tells apart, --keep does.
+    assert preferred(names, "longest", ["*.txt"], sizes=[1, 2, 9, 3, 9, 1])[0] == [
+        b"old/a.txt", b"new/sub/c.txt", b"new/a.txt", b"\xff.txt", b"newer/d", b"old/b.html",
+    ]  # fmt: skip
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def parsed(result):
+    """Return rows as (group, role, name, similarity, copy, smallest)."""
+    return [
+        (int(g), role, name, float(s), copy, float(m))
+        for g, role, name, s, copy, m, _ in result.rows
+    ]
+
+
+@pytest.fixture(scope="module")
+def sample_sets():
+    before = os.getcwd()
+    os.chdir(ROOT)
+    try:
+        return reference.folder_sets("sample_corpus")
+    finally:
+        os.chdir(before)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "options"),
+    [
+        (0.5, ["--exact"]),
+        (0.5, ["--exact", "--keep", "longest"]),
+        (0.6, ["--recall", "0.9999", "--perms", "256", "--keep", "longest"]),
+    ],
+)
+def test_laws_on_the_sample_corpus(run, sample_sets, threshold, options):
+    def rank(name):
+        first = -len(sample_sets[name]) if "longest" in options else path_key(name)
+        return first, os.fsencode(name)
+
+    def out(*more, **settings):
+        return run(
+            "clusters",
+            "sample_corpus",
+            "-t",
+            str(threshold),
+            *options,
+            "--no-store",
+            *more,
+            cwd=ROOT,
+            **settings,
+        )
+
+    rows = parsed(out())
+    compared = {name for name, each in sample_sets.items() if each}
+    groups = defaultdict(list)
+    for row in rows:
+        groups[row[0]].append(row)
+    assert sorted(groups) == list(range(1, len(groups) + 1))
+    assert len({row[2] for row in rows}) == len(rows)
+    for each in groups.values():
+        (_, role, keep, one, copy, _), *rest = each
+        assert (role, one, copy) == ("keep", 1.0, "no")
+        assert rest
+        for _, role, name, score, copy, smallest in rest:
+            assert role == "drop"
+            assert score == reference.jaccard(sample_sets[keep], sample_sets[name]) >= threshold
+            assert copy == ("yes" if sample_sets[keep] == sample_sets[name] else "no")
+            assert smallest == min(row[3] for row in each)
+            assert rank(keep) < rank(name)
+    assert [len(each) for each in groups.values()] == sorted(
+        (len(each) for each in groups.values()), reverse=True
+    )
+    kept = set(out("--emit", "keep").lines)
+    dropped = set(out("--emit", "drop").lines)
+    empty = {name for name, each in sample_sets.items() if not each}  # not compared: they stay
+    assert kept | dropped == compared | empty
+    assert not kept & dropped
+    assert dropped == {row[2] for row in rows if row[1] == "drop"}
+    # No two that are kept are near-duplicates: nothing was missed.
+    assert not [
+        pair
+        for pair in combinations(sorted(kept), 2)
+        if reference.jaccard(*(sample_sets[name] for name in pair)) >= threshold
+    ]
+    # Greedy over all pairs, in the order of preference.
+    names = sorted(sample_sets, key=os.fsencode)
+    order = sorted(range(len(names)), key=lambda i: rank(names[i]))
+    expected = obvious_groups(
+        [sample_sets[name] for name in names], lambda *_: True, order, threshold
+    )
+    keeper = {
+        row[2]: next(other[2] for other in groups[row[0]] if other[1] == "keep") for row in rows
+    }
+    assert {names[d]: names[r] for d, (r, _) in expected.items() if d != r} == {
+        name: keeper[name] for name in dropped
+    }
+
+
+def test_single_linkage_is_what_pairs_connect(run, sample_sets):
+    names = sorted(sample_sets, key=os.fsencode)
+    order = sorted(range(len(names)), key=lambda i: (path_key(names[i]), os.fsencode(names[i])))
+    expected = obvious_groups(
+        [sample_sets[name] for name in names], lambda *_: True, order, 0.5, "single"
+    )
+    for options in (["--exact"], ["--recall", "0.9999", "--perms", "256"]):
+        rows = parsed(
+            run(
+                "clusters",
+                "sample_corpus",
+                "-t",
+                "0.5",
+                "--linkage",
+                "single",
+                "--no-store",
+                *options,
+                cwd=ROOT,
+            )
+        )
+        keeper = {row[0]: row[2] for row in rows if row[1] == "keep"}
+        found = {row[2]: (keeper[row[0]], row[3]) for row in rows}
+        sizes = defaultdict(int)
+        for r, _ in expected.values():
+            sizes[r] += 1
+        assert found == {names[d]: (names[r], s) for d, (r, s) in expected.items() if sizes[r] > 1}
+        assert min(row[3] for row in rows) < 0.5  # chains
+
+
+WORDS = [f"w{i}" for i in range(200)]
+
+
+def text(*changed):
+    return " ".join("changed" if i in changed else word for i, word in enumerate(WORDS))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Four that are near one another in two folders, copies among them; two of another text; alone;
+    without tokens.
+    """
+    for name, content in {
+        "new/a": text(), "new/b": text(100), "old/a": text(), "old/c": text(100) + " and more",
+        "x": text(*range(0, 200, 2)),
+        "y": text(*range(0, 200, 2)).upper(), "alone": "quite another text", "empty": "",
+    }.items():  # fmt: skip
+        path = tmp_path / "d" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    return tmp_path / "d"
+
+
+def kept(result):
+    return [row[2].removeprefix("d/") for row in result.rows if row[1] == "keep"]
+
+
+def test_which_is_kept(run, folder):
+    for age, name in enumerate(["old/a", "x", "new/b", "y", "old/c", "new/a"]):
+        os.utime(folder / name, (10**9 + age, 10**9 + age))
+    for options, expected in {
+        (): ["new/a", "x"],
+        ("--keep", "shortest-path"): ["new/a", "x"],
+        ("--keep", "longest"): ["old/c", "x"],
+        ("--keep", "shortest"): ["new/a", "x"],
+        ("--keep", "newest"): ["new/a", "y"],
+        ("--keep", "oldest"): ["old/a", "x"],
+        ("--keep", "path-order"): ["new/a", "x"],
+        ("--prefer", "d/old", "--keep", "path-order"): ["old/a", "x"],
+        ("--prefer", "**/b", "--prefer", "d/old", "--prefer", "y"): ["new/b", "y"],
+    }.items():
+        assert kept(run("clusters", "d", *options)) == expected, options
+    for more in (
+        ["--no-store"],
+        ["--exact"],
+        ["--linkage", "single"],
+        ["--linkage", "single", "--exact"],
+    ):
+        assert kept(run("clusters", "d", "--prefer", "**/b", "--keep", "newest", *more)) == [
+            "new/b",
+            "y",
+        ], more
+    assert kept(run("clusters", "d/old", "d", "--keep", "first")) == ["old/a", "x"]
+    assert kept(run("clusters", "d/y", "d/new/b", "d", "--keep", "first")) == ["new/b", "y"]
+    names = b"\n".join([b"d/y", b"d/old/c", b"d/old/a", b"d/x"])
+    listed = ("clusters", "--files-from", "-", "--keep", "first", "--replace-store")
+    assert kept(run(*listed, stdin=names)) == ["old/c", "y"]
+    assert kept(run("clusters", "--keep", "first")) == ["old/c", "y"]
+    for number in range(200):
+        (folder / f"more{number}").write_text(f"another text {number}")
+    many = b"\n".join([b"d/old/c", b"d/old/a", *(b"d/more%d" % n for n in range(200))])
+    assert kept(run(*listed, stdin=many)) == ["old/c"]
+    unknown = run("clusters", "--keep", "first", code=2)  # of so many names it is not stored
+    assert "--keep first needs DOCS here" in unknown.err
+    assert "--prefer nowhere matches no document" in run("clusters", "d", "--prefer", "nowhere").err
+
+
+def test_what_is_emitted(run, folder):
+    everything = run("clusters", "d", "--keep", "longest")
+    assert [(row[0], row[1], row[2], row[4]) for row in everything.rows] == [
+        ("1", "keep", "d/old/c", "no"), ("1", "drop", "d/new/b", "no"), ("1", "drop", "d/new/a",
+        "no"), ("1", "drop", "d/old/a", "no"),
+        ("2", "keep", "d/x", "no"), ("2", "drop", "d/y", "yes"),
+    ]  # fmt: skip
+    assert "2 groups of similarity 0.8 or more with 6 documents; keep 3" in everything.err
+    largest = "the largest group has 4 documents, with d/old/c"
+    assert largest in run("clusters", "-v", "--keep", "longest").err
+    size = sum((folder / name).stat().st_size for name in ("new/b", "new/a", "old/a", "y"))
+    assert f"keep 3 documents, 1 alone; drop 4, 1 of them copies, {size:,} bytes" in everything.err
+    assert "1 document without tokens" in everything.err
+    longest = ("clusters", "--keep", "longest")
+    assert run(*longest, "--emit", "drop").lines == ["d/new/a", "d/new/b", "d/old/a", "d/y"]
+    assert run(*longest, "--emit", "keep", "-0").out == b"d/alone\0d/empty\0d/old/c\0d/x\0"
+    rows = json.loads(run(*longest, "--format", "json").out)
+    assert rows[0] == {
+        "group": 1,
+        "role": "keep",
+        "name": "d/old/c",
+        "similarity": 1.0,
+        "copy": False,
+        "smallest": rows[3]["similarity"],
+        "same": None,
+    }
+    run("clusters", "--check", code=1)
+    nothing = run("clusters", "d/x", "d/alone", "d/empty", "--check", "--no-store", code=0)
+    assert nothing.out == b""
+    assert "no groups of similarity 0.8 or more: 2 documents alone" in nothing.err
+    assert run("clusters", "d/x", "--no-store").out == b""
+    assert run("clusters", "d/empty", "--emit", "keep", "--no-store").out == b"d/empty\n"
+    assert (
+        "cannot be combined with --exact"
+        in run("clusters", "d", "--exact", "--max-bucket", "5", code=2).err
+    )
+    assert "--prefer is empty" in run("clusters", "d", "--prefer", "", code=2).err
+
+
+def test_what_was_not_compared_is_kept(run, folder, tmp_path):
+    """Keep and drop name each file of the folder once, also from the store and from elsewhere."""
+    (folder / "picture").write_bytes(b"\x89PNG\0\1" * 9)
+    (folder / "old/large").write_text("one two three four " * 4000)
+    (folder / "odd\udcff").write_text("")
+    (folder / ".hidden").write_text("one two three")
+    (folder / "link").symlink_to("x")
+    options = ("--keep", "longest", "-0", "--emit")
+    files = {p for p in folder.rglob("*") if p.is_file() and not p.is_symlink()}
+    every = {os.fsencode(p.relative_to(tmp_path)) for p in files - {folder / ".hidden"}}
+    named = ("d", "--max-bytes", "60KB")
+    for docs, cwd in ((named, tmp_path), ((), tmp_path), ((), folder)):
+        code = 2 * bool(docs)  # a file is too large
+        keep = run("clusters", *docs, *options, "keep", code=code, cwd=cwd)
+        drop = run("clusters", *options, "drop", cwd=cwd).out.split(b"\0")[:-1]
+        above = b"d/" * (cwd != tmp_path)
+        names = [above + name for name in keep.out.split(b"\0")[:-1] + drop]
+        assert sorted(names) == sorted(every)
+        assert "4 names are of what was not compared, and stays" in keep.err
+    run("clusters", *options[:2], "--emit", "keep", "--exact", cwd=folder)
+    (folder / "new/b").write_text("now something else")
+    (folder / "y").unlink()
+    kept = run("clusters", "--check-files", "--keep", "longest", "--emit", "keep").lines
+    assert "d/new/b" in kept
+    assert "d/y" not in kept
+
+
+def test_hard_links_are_said_to_free_nothing(run, folder):
+    said = "1 of these is a hard link of the document that is kept: removing one frees nothing"
+    assert said not in run("clusters", "d", "--same", "bytes").err
+    os.link(folder / "x", folder / "xx")
+    assert said in run("clusters", "d", "--same", "bytes").err
+    assert said in run("clusters", "--emit", "drop").err
+
+
+def test_what_may_go_goes_safely(run, folder, tmp_path):
+    """As a person does it; afterwards there are no groups, and the rest is as it was."""
+    from subprocess import run as process
+
+    dropped = run("clusters", "d", "--emit", "drop", "-0").out
+    (tmp_path / "attic").mkdir()
+    process(
+        ["xargs", "-0", "mv", "--backup=numbered", "-t", "attic/"],
+        input=dropped,
+        cwd=tmp_path,
+        check=True,
+    )
+    after = run("clusters", "d", "--check", code=0)
+    assert after.out == b""
+    assert sorted(
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
+    ) == ["alone", "empty", "new/a", "x"]
+
+
+def test_order_of_input_and_threads_change_nothing(run, corpus, tmp_path):
+    plain = run("clusters", "sample_corpus", "-t", "0.6", "--no-store").out
+    for names in (
+        ["sample_corpus/udhr", "sample_corpus/licences", "sample_corpus"],
+        ["./sample_corpus//", "sample_corpus/udhr"],
+    ):
+        for jobs in ("1", "3"):
+            other_order = {"PYTHONHASHSEED": jobs}  # of sets
+            assert (
+                run(
+                    "clusters", *names, "-t", "0.6", "--no-store", "--jobs", jobs, env=other_order
+                ).out
+                == plain
+            )
+    run("clusters", "sample_corpus", "-t", "0.6", "--store", "a", "--jobs", "1")
+    run(
+        "clusters",
+        "sample_corpus/udhr",
+        "-t",
+        "0.6",
+        "--store",
+        "b",
+        "--jobs",
+        "4",
+        env={"PYTHONHASHSEED": "4"},
+    )
+    run(
+        "clusters",
+        "sample_corpus",
+        "-t",
+        "0.6",
+        "--store",
+        "b",
+        "--jobs",
+        "4",
+        env={"PYTHONHASHSEED": "5"},
+    )
+    assert (tmp_path / "a/clusters.npz").read_bytes() == (tmp_path / "b/clusters.npz").read_bytes()
+
+
+def test_lines_of_id_lists(run, tmp_path):
+    lines = ["p 1 2 3 4 5 6 7 8", "q 1 2 3 4 5 6 7 8 9", "r 20 21", "s 8 7 6 5 4 3 2 1", "t 21 20"]
+    (tmp_path / "ids").write_text("\n".join(lines) + "\n")
+    ids = ("clusters", "ids", "--tokens", "ids", "--recall", "0.999")
+    rows = run(*ids, "--keep", "longest").rows
+    assert [row[:3] + row[4:5] for row in rows] == [
+        ["1", "keep", "q", "no"], ["1", "drop", "p", "no"], ["1", "drop", "s", "no"], ["2",
+        "keep", "r", "no"], ["2", "drop", "t", "yes"],
+    ]  # fmt: skip
+    assert kept(run(*ids, "--keep", "first")) == ["p", "r"]
+    default = run(*ids)
+    assert kept(default) == ["p", "r"]
+    assert "kept: the first as DOCS were named" in default.err
+    assert "kept: the first as DOCS were named" in run("clusters").err
+
+
+def test_max_bucket(run, tmp_path):
+    (tmp_path / "d").mkdir()
+    for i in range(30):
+        (tmp_path / "d" / f"{i:02}").write_text(text(i % 6) + f" {i}")
+    everything = run("clusters", "d", "-t", "0.9")
+    assert len(everything.rows) == 30
+    limited = run("clusters", "-t", "0.9", "--max-bucket", "10")
+    assert "--max-bucket 10 skipped" in limited.err
+    assert len(limited.rows) < 30
+    pairs = {frozenset(row[:2]) for row in run("pairs", "-t", "0.9", "--max-bucket", "10").rows}
+    keeper = {row[0]: row[2] for row in limited.rows if row[1] == "keep"}
+    assert all(
+        frozenset((keeper[row[0]], row[2])) in pairs for row in limited.rows if row[1] == "drop"
+    )
+
+
+# --- from the store -------------------------------------------------------------------------------
+
+
+def grouped(
+    tmp_path,
+    documents=(),
+    skipped=None,
+    said=None,
+    keep="longest",
+    linkage="representative",
+    given=None,
+):
+    """The command's steps, in this process."""
+    out = [] if skipped is None else skipped
+    steps = Workspace(tmp_path / ".lshdup", (said if said is not None else []).append, out.append)
+    request = Request(tuple(documents), DocumentParams(), given or {}, 1)
+    indexed = steps.load_or_build_index(request, save=False)
+    return indexed.collection.documents, steps.find_clusters(
+        indexed, ClusterParams(linkage, keep), request
+    )
+
+
+def names_of(documents, some):
+    return [os.fsdecode(name) for name in documents.typed_names(some)]
+
+
+def unreadable(monkeypatch):
+    """Make every shingle set unavailable from here on."""
+
+    def never(*_):
+        pytest.fail("a document is read again")
+
+    monkeypatch.setattr(clustering, "set_source", lambda *_, **__: never)
+
+
+@pytest.mark.parametrize("linkage", ["representative", "single"])
+def test_a_second_run_reads_nothing(folder, tmp_path, monkeypatch, linkage):
+    monkeypatch.chdir(tmp_path)
+    _, first = grouped(tmp_path, [b"d"], linkage=linkage)
+    assert first.compared > 0
+    unreadable(monkeypatch)
+    for arguments in ([b"d"], []):
+        _, again = grouped(tmp_path, arguments, linkage=linkage)
+        assert np.array_equal(again.clusters.representative, first.clusters.representative)
+        assert np.array_equal(again.clusters.similarity, first.clusters.similarity, equal_nan=True)
+        assert np.array_equal(again.copies, first.copies)
+        assert again.compared == -1
+
+
+def test_another_preference_or_another_time_is_another_answer(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for age, name in enumerate(["x", "y"]):
+        os.utime(folder / name, (10**9 + age, 10**9 + age))
+    documents, first = grouped(tmp_path, [b"d"], keep="newest")
+    assert "d/y" in names_of(documents, first.clusters.kept)
+    os.utime(folder / "x", (2 * 10**9, 2 * 10**9))
+    documents, again = grouped(tmp_path, [b"d"], keep="newest")
+    assert "d/x" in names_of(documents, again.clusters.kept)
+    documents, other = grouped(tmp_path, [b"d"], keep="oldest")
+    assert "d/y" in names_of(documents, other.clusters.kept)
+
+
+def test_known_pairs_are_used(run, folder, tmp_path, monkeypatch):
+    fresh = run("clusters", "d", "--store", "other").out
+    run("pairs", "d")
+    monkeypatch.chdir(tmp_path)
+    unreadable(monkeypatch)
+    for keep in ("longest", "oldest"):
+        _, found = grouped(tmp_path, [b"d"], keep=keep)
+        assert found.compared == -1
+    assert run("clusters", "d").out == fresh
+    assert (tmp_path / ".lshdup/clusters.npz").read_bytes() == (
+        tmp_path / "other/clusters.npz"
+    ).read_bytes()
+
+
+@pytest.mark.parametrize("column", ["representative", "similarity"])
+def test_forged_groups_are_no_groups(folder, tmp_path, monkeypatch, column):
+    from lshdup.store import npz
+
+    monkeypatch.chdir(tmp_path)
+    _, first = grouped(tmp_path, [b"d"])
+    path = tmp_path / ".lshdup/clusters.npz"
+    artifact = npz.load(path, "clusters", "")
+    none = np.iinfo(np.uint32).max  # in no group, as what is not compared
+    for change in (
+        ([10**6, 0], [4, 5], [none] * len(first.clusters.representative))
+        if column == "representative"
+        else ([7.0, 1.0], [np.nan, 1.0])
+    ):
+        arrays = {name: np.array(array) for name, array in artifact.arrays.items()}
+        arrays[column][: len(change)] = change
+        npz.save(
+            path,
+            "clusters",
+            {k: v for k, v in artifact.header.items() if k not in ("kind", "format", "lshdup")},
+            arrays,
+        )
+        _, again = grouped(tmp_path, [b"d"])
+        assert np.array_equal(again.clusters.representative, first.clusters.representative)
+
+
+def test_what_changed_since_is_never_dropped_nor_a_reason_to_drop(run, folder):
+    run("shingle", "d")  # no document is read again
+    run("index", "d")
+    (folder / "old/c").unlink()  # it would be kept
+    (folder / "y").write_text("now something else")  # it would be dropped
+    result = run("clusters", "--emit", "drop", "--keep", "longest", code=2)
+    assert result.lines == []
+    assert "d/old/c: changed while in use" in result.err
+    assert run("clusters", "--emit", "keep", "--keep", "longest", code=2).lines == [
+        "d/alone",
+        "d/empty",
+        "d/new/a",
+        "d/new/b",
+        "d/old/a",
+        "d/x",
+        "d/y",
+    ]
+    assert run("clusters", "d", "--emit", "drop").lines == ["d/new/b", "d/old/a"]
+
+
+def test_documents_that_are_read_again_are_grouped_without_what_changed(run, folder):
+    run("index", "d")
+    (folder / "old/c").unlink()
+    (folder / "y").write_text("now something else")
+    dropped = run("clusters", "--emit", "drop", "--keep", "longest", code=2)
+    assert dropped.lines == ["d/new/b", "d/old/a"]
+    assert "d/old/c: vanished" in dropped.err
+    kept = run("clusters", "--emit", "keep", "--keep", "longest", code=2)
+    assert kept.lines == ["d/alone", "d/empty", "d/new/a", "d/x", "d/y"]
+
+
+def test_what_vanishes_meanwhile_is_never_dropped_nor_a_reason_to_drop(
+    folder, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        similarity, "SET_BYTES", 0
+    )  # so that sets are not kept, and documents are read again
+    monkeypatch.setattr("lshdup.workspace.from_documents.SET_BYTES", 0)
+    skipped = []
+
+    def vanish(*_, clustering):
+        (folder / "old/c").unlink()
+        (folder / "y").unlink()
+
+    monkeypatch.setattr(clustering, "say_large_bucket", vanish)
+    documents, found = grouped(tmp_path, [b"d"], skipped)
+    names = names_of(documents, found.clusters.kept) + names_of(documents, found.clusters.dropped)
+    assert "d/old/c" not in names
+    assert [each.name for each in skipped] == [b"d/old/c", b"d/y"]
+    assert names_of(documents, found.lost) == ["d/old/c", "d/y"]
+    # The others are all there; y, a copy that no comparison needed, was looked for in the end.
+    assert sorted(names) == ["d/alone", "d/new/a", "d/new/b", "d/old/a", "d/x"]
+    assert names_of(documents, found.clusters.dropped) == ["d/new/b", "d/old/a"]
+    assert not (tmp_path / ".lshdup/clusters.npz").exists()
+
+
+def test_a_table_with_documents_that_are_not_compared(tmp_path):
+    """A forged artifact may hold such a table; no kernel leaves its arrays."""
+    made = Made([{1, 2}, {1, 2, 3}, {4}], [[1, 1, 1], [2, 2, 2]], [0, 1, 2])
+    for ordered in ([], [2], [1, 2]):
+        for linkage in ("representative", "single"):
+            groups, _, _ = leaders.cluster_buckets(
+                made.table,
+                np.array(ordered, np.int64),
+                made.sizes,
+                made.ragged.take,
+                0.5,
+                linkage=linkage,
+            )
+            assert as_dict(groups) == {d: (d, 1.0) for d in ordered}
+
+
+def test_one_of_all_exact_duplicates_is_compared(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    steps = Workspace(None)
+    request = Request((b"d",), DocumentParams(), {}, 1)
+    indexed = steps.load_or_build_index(request)
+    found = steps.find_clusters(indexed, ClusterParams(), request)
+    own = found.clusters.representative
+    assert np.array_equal(own >= 0, indexed.collection.sizes > 0)
+    assert np.array_equal(own[own >= 0], own[own[own >= 0]])
+    assert set(
+        documents_to_compare(indexed.index.duplicate_of, indexed.collection.sizes).tolist()
+    ) <= set(np.flatnonzero(own >= 0).tolist())
+    assert results_io.load_clusters(Store(tmp_path / "s"),
+        indexed.collection, indexed.index, indexed.params, ClusterParams(), np.arange(len(own))
+    ) is None  # fmt: skip
+
+
+def test_whole_files_only(run, tmp_path, monkeypatch):
+    """`--emit drop-files` names what `--emit drop` does, without parts of files."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "d").mkdir()
+    mail = "From a Thu Aug 22 12:36:23 2002\nFrom: a@b.c\nSubject: one\n\none two three four\n\n"
+    (tmp_path / "d/inbox").write_text(mail * 3)
+    for name in ("a.txt", "b.txt", "c.txt"):
+        (tmp_path / "d" / name).write_text("five six seven eight")
+    every = run("clusters", "d", "--emit", "drop", "--no-store")
+    assert [name for (name,) in every.rows] == ["d/b.txt", "d/c.txt", "d/inbox:2", "d/inbox:3"]
+    assert "2 names are of parts of files" in every.err
+    assert "--emit drop-files names whole files only" in every.err
+    files = run("clusters", "d", "--emit", "drop-files", "--no-store")
+    assert files.rows == [["d/b.txt"], ["d/c.txt"]]
+    assert "names are of parts" not in files.err

@@ -1,0 +1,128 @@
+"""The exact join by containment against brute force."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lshdup.base.ragged import RaggedSets
+from lshdup.compare.containment_join import containment_pairs, planned_memory
+from tests import reference
+from tests.conftest import many
+
+# Sets of very different sizes over few elements, so that many are inside others; a few elements of
+# the full domain, and 0, which is special in hash tables.
+collections = st.lists(
+    st.sets(st.integers(0, 12) | st.integers(0, (1 << 64) - 1), max_size=14)
+    | st.sets(st.integers(0, 40), max_size=4)
+    | st.sets(st.integers(0, 40), max_size=40),
+    max_size=30,
+)
+thresholds = st.tuples(st.integers(1, 40), st.integers(1, 40)).map(
+    lambda pair: min(pair) / max(pair)
+) | st.sampled_from([1e-300, 0.8, 0.999, 1.0])
+
+
+def joined(ragged, members, threshold, jobs=1, split=None):
+    """Return all pairs in the order of the pieces."""
+    pieces = containment_pairs(ragged, members, threshold, jobs, split)
+    return [
+        pair for piece in pieces for pair in zip(*(array.tolist() for array in piece), strict=True)
+    ]
+
+
+@settings(max_examples=many(400), deadline=None)
+@given(collections, thresholds, st.sampled_from([1, 3, 1 << 20]))
+def test_the_containment_join_is_brute_force(sets, threshold, most):
+    """With 1 or 3 counters and lists (`most`), elements share them; the pairs stay the same."""
+    ragged = RaggedSets.from_sets(sets)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("lshdup.compare.prefix_index._MOST", most)
+        found = joined(ragged, np.arange(len(sets)), threshold)
+    assert sorted(found) == reference.all_insides(sets, threshold)
+
+
+@settings(max_examples=many(100), deadline=None)
+@given(collections, thresholds, st.integers(1, 5), st.data())
+def test_the_same_pieces_at_any_number_of_jobs(sets, threshold, probes, data):
+    """Some of the sets, on two sides or not, in pieces of one pair or of many."""
+    ragged = RaggedSets.from_sets(sets)
+    members = np.array([i for i in range(len(sets)) if data.draw(st.booleans())], np.int64)
+    split = data.draw(st.none() | st.integers(0, len(sets)))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("lshdup.compare.prefix_index._PROBES", probes)
+        alone = joined(ragged, members, threshold, 1, split)
+        assert joined(ragged, members, threshold, 2, split) == alone
+        patched.setattr("lshdup.compare.prefix_index.PIECE", data.draw(st.sampled_from([1, 3])))
+        assert joined(ragged, members[::-1], threshold, 4, split) == alone
+    wanted = set(members.tolist())
+    assert sorted(alone) == [
+        pair
+        for pair in reference.all_insides(sets, threshold)
+        if {pair[0], pair[1]} <= wanted
+        and (split is None or min(pair[0], pair[1]) < split <= max(pair[0], pair[1]))
+    ]
+
+
+def test_planted_insides_of_longer_sets():
+    """A quotation in a set twenty times as long, a part of ten in a long one, and decoys."""
+    rng = np.random.default_rng(3)
+    sets = [set(rng.integers(0, 1 << 62, int(rng.integers(20, 400))).tolist()) for _ in range(300)]
+    for i in range(0, 100, 2):  # 80 % of a set and 79 %, each in a large one
+        share = 80 if i % 4 else 79
+        inside = rng.integers(0, 1 << 62, 100).tolist()
+        sets[i] = set(inside)
+        sets[i + 1] |= {*inside[:share], *rng.integers(0, 1 << 62, 1900).tolist()}
+    shared = rng.integers(0, 1 << 62, 15).tolist()
+    for i in range(100, 300):
+        sets[i] |= set(shared)
+    sets = [sets[i] for i in rng.permutation(300).tolist()]
+    ragged = RaggedSets.from_sets(sets)
+    found = joined(ragged, np.arange(300), 0.8, 2)
+    assert sorted(found) == reference.all_insides(sets, 0.8)
+    assert len(found) >= 25
+    assert sorted(joined(ragged, np.arange(300), 0.05)) == reference.all_insides(sets, 0.05)
+
+
+def test_progress_counts_each_set_once():
+    sets = RaggedSets.from_sets([{i, i + 1} for i in range(40)])
+    seen = []
+    for split, pairs in ((None, 39), (15, 1)):
+        seen.clear()
+        pieces = containment_pairs(
+            sets, np.arange(40), 0.5, 1, split, lambda *counts: seen.append(counts)
+        )
+        assert sum(len(piece[0]) for piece in pieces) == pairs
+        assert seen == sorted(seen)
+        assert seen[-1] == (40, 40)
+
+
+def test_memory_grows_with_the_sets_only():
+    sizes = np.full(1000, 900)
+    assert 8 * 900_000 < planned_memory(sizes, 0.8) < planned_memory(sizes, 0.5)
+    assert planned_memory(sizes, 0.8) < planned_memory(sizes, 0.8, jobs=4)
+    assert planned_memory(np.zeros(0, np.int64), 0.8) > 0
+
+
+@pytest.mark.parametrize(("n", "size"), [(1000, 900), (100_000, 3)])
+@pytest.mark.parametrize("threshold", [0.1, 0.8])
+def test_the_plan_holds(n, size, threshold):
+    """All elements are in several sets, so that all of a prefix is kept.
+
+    The second thread needs its share of the plan only if it starts before the first is done.
+    """
+    sets = RaggedSets.from_sizes(
+        np.tile(np.arange(n * size // 4, dtype=np.uint64), 4), np.full(n, size)
+    )
+    least, most = (
+        planned_memory(sets.sizes, threshold, jobs) - sets.values.nbytes for jobs in (1, 2)
+    )
+    tracemalloc.start()
+    pairs = containment_pairs(sets, np.arange(n), threshold, 2)
+    found = sum(len(piece[0]) for piece in pairs)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found == n // 4 * 6
+    assert least / 4 < peak <= most

@@ -1,0 +1,158 @@
+"""Containment: scores, the order of pairs, and their exact duplicates, against brute force."""
+
+from itertools import combinations, permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lshdup.base.ragged import RaggedSets
+from lshdup.compare import copies
+from lshdup.compare.copies import expand_pairs
+from lshdup.compare.measures import containment, find_containing, join_sets, relations
+from lshdup.lsh.candidates import find_exact_duplicates
+from tests.conftest import many
+
+sets_of_numbers = st.lists(st.sets(st.integers(0, 12), max_size=10), max_size=14)
+thresholds = st.sampled_from([0.25, 1 / 3, 0.5, 2 / 3, 0.75, 0.8, 1.0])
+
+
+def score(a, b):
+    """Containment and similarity of two sets."""
+    return len(a & b) / min(len(a), len(b)), len(a & b) / len(a | b)
+
+
+def brute_force(sets, threshold):
+    """All pairs (inside, holder, containment, similarity) in the order of the listing."""
+    found = []
+    for i, j in combinations([i for i, each in enumerate(sets) if each], 2):
+        shares = score(sets[i], sets[j])
+        if shares[0] >= threshold:
+            found.append((*((j, i) if len(sets[j]) < len(sets[i]) else (i, j)), *shares))
+    return sorted(found, key=lambda each: (-each[2], -each[3], each[0], each[1]))
+
+
+def rows(columns):
+    left, right, scores = columns
+    names = left.tolist(), right.tolist()
+    return list(zip(*names, scores.real.tolist(), scores.imag.tolist(), strict=True))
+
+
+def duplicates(sets):
+    """`duplicate_of`, from one number for each different set."""
+    kinds = {frozenset(each): number for number, each in enumerate(sets, 1)}
+    prints = [kinds[frozenset(each)] if each else 0 for each in sets]
+    return find_exact_duplicates(np.array(prints, np.uint64))
+
+
+@settings(max_examples=many(300), deadline=None)
+@given(sets_of_numbers, thresholds, st.sampled_from([1, 3, 1 << 18]))
+def test_pairs_of_all_documents_are_those_of_brute_force(sets, threshold, piece):
+    ragged, duplicate_of = RaggedSets.from_sets(sets), duplicates(sets)
+    members = np.flatnonzero(duplicate_of == np.arange(len(sets)))
+    pairs = join_sets(ragged, members, threshold, "containment")
+    expected = brute_force(sets, threshold)
+    before, copies.PIECE = copies.PIECE, piece
+    try:
+        made = expand_pairs(pairs, duplicate_of, sizes=ragged.sizes)
+        assert [row for each in made.pieces() for row in rows(each)] == expected
+    finally:
+        copies.PIECE = before
+    assert len(made) == len(expected)
+    levels = np.array([threshold, 0.9, 1.0])
+    assert made.totals(levels) == [sum(row[2] >= t for row in expected) for t in levels.tolist()]
+    best = made.best(len(sets)).tolist()
+    assert best == [
+        max([row[2] for row in expected if i in row[:2]] + [0.0]) for i in range(len(sets))
+    ]
+    above = join_sets(ragged, members, min(threshold, 0.5), "containment").at_least(threshold)
+    assert rows((above.left, above.right, above.similarity)) == rows(
+        (pairs.left, pairs.right, pairs.similarity)
+    )
+
+
+@settings(max_examples=many(200), deadline=None)
+@given(sets_of_numbers, thresholds)
+def test_collapsed_copies_are_beside_the_first(sets, threshold):
+    ragged, duplicate_of = RaggedSets.from_sets(sets), duplicates(sets)
+    members = np.flatnonzero(duplicate_of == np.arange(len(sets)))
+    made = expand_pairs(
+        join_sets(ragged, members, threshold, "containment"),
+        duplicate_of,
+        collapse=True,
+        sizes=ragged.sizes,
+    )
+    is_first = (duplicate_of == np.arange(len(sets))).tolist()
+    assert [row for each in made.pieces() for row in rows(each)] == [
+        row
+        for row in brute_force(sets, threshold)
+        if (is_first[row[0]] and is_first[row[1]]) or duplicate_of[row[1]] == row[0]
+    ]
+
+
+def test_only_exact_duplicates_have_scores_of_both_measures():
+    """No pair of different sets says that the scores are of containment."""
+    made = expand_pairs(
+        join_sets(RaggedSets.from_sets([{1}, {1}]), np.array([0]), 0.8, "containment"),
+        np.zeros(2, int),
+    )
+    assert [row for each in made.pieces() for row in rows(each)] == [(0, 1, 1.0, 1.0)]
+
+
+@settings(max_examples=many(100), deadline=None)
+@given(sets_of_numbers, sets_of_numbers, thresholds)
+def test_pairs_of_two_sides(here, there, threshold):
+    sets, split = here + there, len(here)
+    ragged = RaggedSets.from_sets(sets)
+    found = join_sets(ragged, np.arange(len(sets)), threshold, "containment", split=split)
+    expected = [
+        (min(a, b), max(a, b), *shares)
+        for a, b, *shares in brute_force(sets, threshold)
+        if min(a, b) < split <= max(a, b)
+    ]
+    assert sorted(rows((found.left, found.right, found.similarity))) == sorted(expected)
+
+
+@settings(max_examples=many(200), deadline=None)
+@given(sets_of_numbers, thresholds, st.sampled_from([1, 2, 4]), st.sampled_from([40, 1 << 20]))
+def test_one_document_against_all(sets, threshold, jobs, block):
+    """Its neighbours are those of brute force, whatever the size of a block."""
+    from lshdup.compare import measures
+
+    ragged, duplicate_of = RaggedSets.from_sets(sets), duplicates(sets)
+    before, measures.BLOCK_BYTES = measures.BLOCK_BYTES, block
+    try:
+        for i in [i for i, each in enumerate(sets) if each][:3]:
+            found = find_containing(
+                ragged[i], duplicate_of, ragged.sizes, ragged.take, threshold, itself=i, jobs=jobs
+            )
+            expected = sorted(
+                (-shares[0], -shares[1], j)
+                for j in range(len(sets))
+                if j != i and sets[j]
+                for shares in [score(sets[i], sets[j])]
+                if shares[0] >= threshold
+            )
+            assert list(zip(found.documents.tolist(), found.similarity.tolist(), strict=True)) == [
+                (j, complex(-c, -s)) for c, s, j in expected
+            ]
+    finally:
+        measures.BLOCK_BYTES = before
+
+
+@pytest.mark.parametrize("size", [1, 7, 25, 1000])
+def test_containment_of_every_overlap_is_the_quotient(size):
+    """The overlap that is found from a similarity is the one that made it."""
+    large = range(3 * size)
+    sets = RaggedSets.from_sets(
+        [large, *(range(3 * size - k, 4 * size - k) for k in range(size + 1))]
+    )
+    found = containment(sets, np.zeros(size + 1, int), np.arange(1, size + 2))
+    assert found.real.tolist() == [k / size for k in range(size + 1)]
+    assert found.imag.tolist() == [k / (4 * size - k) for k in range(size + 1)]
+
+
+def test_relations_say_which_set_is_smaller():
+    sizes = np.array([*permutations((3, 5), 2), (4, 4)])
+    assert relations(sizes[:, 0], sizes[:, 1]) == ["inside", "holds", "both"]

@@ -1,0 +1,185 @@
+"""Pairs in output order, and the pairs of exact duplicates, against brute force."""
+
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lshdup.cli.output.target import FORMATS, Target
+from lshdup.compare import copies
+from lshdup.compare.copies import expand_pairs
+from lshdup.compare.pairs import Pairs, gather_pairs
+from lshdup.lsh.candidates import find_exact_duplicates
+from lshdup.params import ClusterParams, DocumentParams, PairParams
+from lshdup.workspace import pairs as workspace_pairs
+from lshdup.workspace.request import Request
+from lshdup.workspace.workspace import Workspace
+from tests.conftest import many
+
+similarities = st.sampled_from([1.0, 0.9, 2 / 3, 0.5, 1 / 3])
+
+
+def ordered(pairs):
+    return sorted(pairs, key=lambda each: (-each[2], each[0], each[1]))
+
+
+def rows(columns):
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def columns_of(pairs):
+    left, right, similarity = zip(*pairs, strict=True) if pairs else ((), (), ())
+    return np.array(left, np.uint32), np.array(right, np.uint32), np.array(similarity, np.float64)
+
+
+pair_sets = st.dictionaries(
+    st.tuples(st.integers(0, 30), st.integers(0, 30)).filter(lambda pair: pair[0] < pair[1]),
+    similarities,
+)
+
+
+@given(pair_sets, st.integers(1, 9))
+def test_parts_in_any_order_make_one_order(pairs, size):
+    pairs = [(a, b, s) for (a, b), s in pairs.items()]
+    made = gather_pairs(
+        columns_of(pairs[start : start + size]) for start in range(0, len(pairs), size)
+    )
+    assert len(made) == len(pairs)
+    assert rows((made.left, made.right, made.similarity)) == ordered(pairs)
+    assert rows(made.part(3, 7)) == ordered(pairs)[3:7]
+    assert [column.dtype for column in made.part(0, 2)] == [np.uint32, np.uint32, np.float64]
+    assert made.values.tolist() == sorted({s for _, _, s in pairs}, reverse=True)
+
+
+def test_largest_numbers_of_documents():
+    pairs = Pairs.of(np.array([(1 << 32) - 2]), np.array([(1 << 32) - 1]), np.array([0.5]))
+    assert rows(pairs.part(0, 1)) == [((1 << 32) - 2, (1 << 32) - 1, 0.5)]
+
+
+@st.composite
+def collections(draw):
+    """Draw the shingle set of each document, as a number, and similarities of pairs of sets.
+
+    0 is the empty set, which has no near-duplicates.
+    """
+    kinds = draw(st.lists(st.integers(0, 5), max_size=24))
+    among = st.tuples(st.integers(1, 5), st.integers(1, 5)).filter(lambda pair: pair[0] < pair[1])
+    return kinds, draw(st.dictionaries(among, similarities))
+
+
+def found_pairs(kinds, similar):
+    """Return the pairs of one document a shingle set, and the exact duplicates."""
+    duplicate_of = find_exact_duplicates(np.array(kinds, np.uint64))
+    first_of = {kind: kinds.index(kind) for kind in set(kinds)}
+    assert duplicate_of.tolist() == [first_of[kind] if kind else i for i, kind in enumerate(kinds)]
+    pairs = [
+        (*sorted((first_of[a], first_of[b])), s)
+        for (a, b), s in similar.items()
+        if a in first_of and b in first_of
+    ]
+    return gather_pairs([columns_of(pairs)]), duplicate_of
+
+
+@settings(max_examples=many(300), deadline=None)
+@given(collections(), st.sampled_from([1, 2, 5, 20, 1 << 18]), st.booleans())
+def test_pairs_of_copies_are_those_of_brute_force(collection, piece, collapse):
+    kinds, similar = collection
+    pairs, duplicate_of = found_pairs(kinds, similar)
+    expected = []
+    for i, j in combinations(range(len(kinds)), 2):
+        low, high = sorted((kinds[i], kinds[j]))
+        if low == high != 0 and (not collapse or duplicate_of[j] == i):
+            expected.append((i, j, 1.0))
+        elif (low, high) in similar and (
+            not collapse or (duplicate_of[i] == i and duplicate_of[j] == j)
+        ):
+            expected.append((i, j, similar[low, high]))
+    before = copies.PIECE
+    copies.PIECE = piece
+    try:
+        made = expand_pairs(pairs, duplicate_of, collapse=collapse)
+        pieces = list(made.pieces())
+    finally:
+        copies.PIECE = before
+    assert [row for each in pieces for row in rows(each)] == ordered(expected)
+    assert len(made) == len(expected)
+    assert made.documents().tolist() == sorted(
+        {document for a, b, _ in expected for document in (a, b)}
+    )
+    assert all(len(each[0]) <= piece + len(kinds) for each in pieces)
+
+
+def test_pairs_of_copies_are_counted_but_not_made():
+    n = 1_000_000
+    made = expand_pairs(gather_pairs([]), np.zeros(n, np.int64))
+    assert len(made) == n * (n - 1) // 2
+    left, right, similarity = next(made.pieces())
+    assert (left[0], right[0], similarity[0]) == (0, 1, 1.0)
+    assert len(left) <= n
+    assert len(expand_pairs(gather_pairs([]), np.zeros(n, np.int64), collapse=True)) == n - 1
+
+
+def test_two_large_kinds_and_one_document(monkeypatch):
+    """Duplicates of two sets are mixed, and pieces end anywhere."""
+    monkeypatch.setattr(copies, "PIECE", 100)
+    rng = np.random.default_rng(3)
+    kinds = [*rng.integers(1, 3, 60).tolist(), 3]
+    pairs, duplicate_of = found_pairs(kinds, {(1, 2): 0.5, (1, 3): 0.5, (2, 3): 0.9})
+    value = {(1, 2): 0.5, (1, 3): 0.5, (2, 3): 0.9}
+    expected = [
+        (i, j, value.get((*sorted((kinds[i], kinds[j])),), 1.0))
+        for i, j in combinations(range(61), 2)
+    ]
+    assert [
+        row for each in expand_pairs(pairs, duplicate_of).pieces() for row in rows(each)
+    ] == ordered(expected)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FORMATS if kind != "table"] + ["nul"])
+@pytest.mark.parametrize(
+    "names", [[b"a", b"b c", b"\xff"], [b"a\tb", b"c", b"d"], [b"a", b"b", b"c\n"]]
+)
+def test_columns_print_as_rows(tmp_path: Path, kind, names):
+    similarity = [1.0, 0.1 + 0.2, 1 / 3]
+    printed, clear = [], []
+    for at in ("rows", "columns", "nothing"):
+        target = Target("" if kind == "nul" else kind, kind == "nul", tmp_path / at)
+        if at == "rows":
+            clear.append(
+                target.write(("a", "b", "s"), zip(names, names[::-1], similarity, strict=True))
+            )
+        elif at == "columns":
+            pieces = [
+                (names[:2], names[:0:-1], similarity[:2]),
+                ([], [], []),
+                (names[2:], names[:1], similarity[2:]),
+            ]
+            clear.append(target.write_pieces(("a", "b", "s"), pieces))
+        else:
+            assert target.write_pieces(("a", "b", "s"), [])
+        printed.append((tmp_path / at).read_bytes())
+    assert printed[0] == printed[1]
+    assert clear[0] == clear[1] == (kind != "tsv" or names[1] == b"b c")
+    assert printed[2] == {"csv": b"a,b,s\n", "json": b"[]\n"}.get(kind, b"")
+
+
+@pytest.mark.parametrize(("stage", "pairs"), [("pairs", ": their 6 pairs"), ("clusters", "")])
+def test_a_bucket_of_very_many_is_said_before_it_is_compared(tmp_path, monkeypatch, stage, pairs):
+    for i in range(4):
+        (tmp_path / f"{i}").write_text(" ".join(map(str, range(100 + i))))
+    monkeypatch.setattr(workspace_pairs, "_MANY_PAIRS", 6)
+    for limit, expected in ((0, True), (3, False)):
+        said = []
+        steps = Workspace(None, said.append)
+        request = Request((bytes(tmp_path),), DocumentParams(), {"bands": 128, "rows": 1}, 1)
+        indexed = steps.load_or_build_index(request)
+        if stage == "pairs":
+            found = steps.find_pairs(indexed, PairParams(max_bucket=limit), 1)
+        else:
+            found = steps.find_clusters(indexed, ClusterParams(max_bucket=limit), request)
+        assert found.buckets.largest == 4
+        lines = [line for line in said if f"a bucket has 4 documents{pairs}" in line]
+        assert any("--max-bucket" in line for line in lines) == expected

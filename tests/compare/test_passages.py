@@ -1,0 +1,334 @@
+"""Passages against the obvious: every pair of places compared, every occurrence looked for."""
+
+import itertools
+import random
+import re
+from collections import deque
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lshdup.base.ragged import RaggedSets
+from lshdup.compare import passages
+from lshdup.compare.passages import find_passages
+from lshdup.lsh.winnowing import AnchorSpool, find_anchors, plan_grams, select
+from lshdup.params import PassageParams
+from tests.conftest import many
+
+
+def sequences_of(documents):
+    values = np.array([token for document in documents for token in document], np.uint64)
+    return RaggedSets.from_sizes(values, np.array([len(each) for each in documents], np.int64))
+
+
+def found_passages(documents, least, split=None, *, jobs=1, memory=1 << 30, common=1000, gap=0):
+    """Passages as the engine finds them: (tokens, [(document, first token), …])."""
+    sequences = sequences_of(documents)
+    params = PassageParams(least, common, gap)
+    with AnchorSpool(params, None, 0, 1 << 28) as spool:
+        for d, at in enumerate(sequences.offsets[:-1].tolist()):
+            hashes, positions = select(sequences.take(np.array([d])), spool.gram, spool.window)
+            spool.add(hashes, positions + at)
+        anchors = spool.recurring() if jobs > 1 else find_anchors(sequences, params)
+        found = find_passages(
+            sequences, anchors, params, None, split=split, jobs=jobs, memory=memory
+        )
+    places = list(zip(found.documents.tolist(), found.first.tolist(), strict=True))
+    cuts = found.starts.tolist()
+    return [
+        (tokens, places[cuts[i] : cuts[i + 1]]) for i, tokens in enumerate(found.tokens.tolist())
+    ]
+
+
+def obvious_runs(documents, least, split=None):
+    """Places (document, first, tokens) of all maximal common runs that do not overlap."""
+    runs = set()
+    for d, a in enumerate(documents):
+        for e, b in list(enumerate(documents))[d:]:
+            if split is not None and not d < split <= e:
+                continue
+            for i in range(len(a)):
+                for j in range(i + 1 if d == e else 0, len(b)):
+                    if i and j and a[i - 1] == b[j - 1]:
+                        continue
+                    n = 0
+                    while i + n < len(a) and j + n < len(b) and a[i + n] == b[j + n]:
+                        n += 1
+                    if n >= least and (d != e or j - i >= n):
+                        runs |= {(d, i, n), (e, j, n)}
+    return runs
+
+
+def obvious_places(documents, sequence):
+    """All places of a sequence, from left to right, that do not overlap the place before."""
+    places = []
+    for d, document in enumerate(documents):
+        free = 0
+        for i in range(len(document) - len(sequence) + 1):
+            if i >= free and tuple(document[i : i + len(sequence)]) == sequence:
+                places.append((d, i))
+                free = i + len(sequence)
+    return places
+
+
+def obvious_passages(documents, least, split=None):
+    runs = obvious_runs(documents, least, split)
+    longest = [
+        (d, i, n)
+        for d, i, n in runs
+        if not any(
+            (e, j, m) != (d, i, n) and e == d and j <= i and i + n <= j + m for e, j, m in runs
+        )
+    ]
+    sequences = {tuple(documents[d][i : i + n]) for d, i, n in longest}
+    passages = [(len(each), obvious_places(documents, each)) for each in sequences]
+    return sorted(passages, key=lambda each: (-each[0] * (len(each[1]) - 1), each[1][0], -each[0]))
+
+
+def anchors_of(document, least, hashes):
+    """Positions that winnowing selects: of each window the last of the smallest hashes."""
+    gram, window = plan_grams(least)
+    values = [hashes[tuple(document[t : t + gram])] for t in range(len(document) - gram + 1)]
+    chosen = set()
+    queue = deque(maxlen=window)
+    for t, value in enumerate(values):
+        queue.append((value, -t))
+        if len(queue) == window:
+            chosen.add(-min(queue)[1])
+    return sorted(chosen)
+
+
+tokens = st.integers(0, 3)
+pieces = st.lists(st.tuples(st.integers(0, 24), st.integers(1, 25), st.integers(0, 9)), max_size=4)
+
+
+@st.composite
+def texts(draw):
+    """Documents of few tokens, or that quote one text."""
+    if draw(st.booleans()):
+        few = st.integers(0, draw(st.integers(0, 3)))
+        return draw(st.lists(st.lists(few, max_size=35), min_size=1, max_size=4))
+    quoted = [100 + i % 23 for i in range(50)]
+    return [
+        [token for start, size, own in each for token in (*quoted[start : start + size], own)]
+        for each in draw(st.lists(pieces, min_size=1, max_size=5))
+    ]
+
+
+@settings(max_examples=many(150), deadline=None)
+@given(texts(), st.integers(2, 14), st.sampled_from([None, 1, 2]), st.sampled_from([1, 2, 4]))
+def test_passages_are_those_of_all_pairs(documents, least, split, jobs):
+    split = split if split is None else min(split, len(documents))
+    expected = obvious_passages(documents, least, split)
+    assert found_passages(documents, least, split, jobs=jobs) == expected
+    assert found_passages(documents, least, split, memory=2000) == expected
+
+
+@pytest.mark.parametrize("times", [2.5, 3, 4])
+def test_what_one_document_says_again_and_again(times):
+    """A run is no longer than from one of its places to the next in the same document."""
+    once = list(range(12))
+    document = [7, *once * int(times), *once[: int(times % 1 * 12)], 8]
+    expected = obvious_passages([document, [9, *once]], 5)
+    assert found_passages([document, [9, *once]], 5) == expected
+    assert found_passages([document], 5) == obvious_passages([document], 5)
+    assert len(expected[0][1]) == int(times) + 1
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_quotations_that_begin_and_end_anywhere(seed):
+    """Pieces of one long text, each in more documents than those around it, or in fewer."""
+    chance = random.Random(seed)
+    text = [chance.randrange(10**6) for _ in range(120)]
+    documents = []
+    for _ in range(12):
+        document = []
+        for _ in range(chance.randrange(1, 4)):
+            start = chance.randrange(100)
+            document += [chance.randrange(10**6), *text[start : start + chance.randrange(5, 90)]]
+        documents.append(document)
+    least = chance.choice([4, 8, 12])
+    assert found_passages(documents, least) == obvious_passages(documents, least)
+
+
+@settings(max_examples=many(60), deadline=None)
+@given(texts(), st.integers(2, 14), st.sampled_from([1, 2, 3, 7]))
+def test_places_are_true_and_complete_whatever_is_common(documents, least, common):
+    passages = found_passages(documents, least, common=common)
+    assert len(passages) == len({(*places, size) for size, places in passages})
+    for size, places in passages:
+        assert size >= least
+        assert len(places) > 1
+        d, i = places[0]
+        assert places == obvious_places(documents, tuple(documents[d][i : i + size]))
+
+
+@settings(deadline=None)
+@given(st.lists(tokens, max_size=60), st.integers(2, 20))
+def test_anchors_are_the_smallest_of_windows(document, least):
+    sequences = sequences_of([[7], document])
+    gram, _ = plan_grams(least)
+    anchors = find_anchors(sequences, PassageParams(least))
+    positions, hashes = anchors.positions.tolist(), anchors.hashes.tolist()
+    chosen = [tuple(document[p - 1 : p - 1 + gram]) for p in positions]
+    known = dict(zip(chosen, hashes, strict=True))
+    grams = {tuple(document[t : t + gram]) for t in range(max(len(document) - gram + 1, 0))}
+    # A gram that no window selects is larger than those that are.
+    expected = anchors_of(document, least, {each: known.get(each, 1 << 64) for each in grams})
+    assert [position - 1 for position in positions] == expected
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_one_template_is_one_passage(jobs):
+    template = list(range(1000, 1090))
+    documents = [
+        [*template[:30], 10 * n, *template[30:], 10 * n + 1, 10 * n + 2] for n in range(2000)
+    ]
+    found = found_passages(documents, 50, jobs=jobs)
+    assert found == [(60, [(n, 31) for n in range(2000)])]
+
+
+def test_a_rare_run_in_a_common_one_is_found_with_it():
+    """Two letters of a form, filled alike: the form and their filling are one passage of theirs."""
+    form = list(range(1000, 1200))
+    documents = [[*form[:100], *range(10 * n, 10 * n + 9), *form[100:]] for n in range(2000, 2030)]
+    documents[7] = documents[3]
+    found = found_passages(documents, 50, common=5)
+    assert (209, [(3, 0), (7, 0)]) in found
+    assert (100, [(n, 0) for n in range(30)]) in found
+    assert (100, [(n, 109) for n in range(30)]) in found
+    assert len(found) == 3
+
+
+def test_common_passages_at_one_distance_are_two():
+    """In each document other tokens stand between them, which are as many and have no anchor that
+    recurs.
+    """
+    documents = [
+        [*range(1000, 1060), *range(10**6 + 100 * n, 10**6 + 100 * n + 80), *range(1200, 1260)]
+        for n in range(3)
+    ]
+    places = [[(n, at) for n in range(3)] for at in (0, 140)]
+    assert found_passages(documents, 50, jobs=2, common=1) == [(60, each) for each in places]
+
+
+def test_what_few_documents_repeat_is_not_common():
+    """A passage is five times in three documents; at two places the three tokens before it are the
+    same, and no anchor of theirs.
+    """
+    text = [list(range(2500 + 100 * n, 2560 + 100 * n)) for n in range(6)]
+    documents = [
+        [*text[0], 7, 8, 9, *text[1], *text[2], *text[1]],
+        [*text[3], 7, 8, 9, *text[1], *text[4], *text[1]],
+        [*text[5], *text[1]],
+    ]
+    assert found_passages(documents, 50, common=3) == [
+        (60, [(0, 63), (0, 183), (1, 63), (1, 183), (2, 60)]),
+        (63, [(0, 60), (1, 60)]),
+    ]
+
+
+def test_equal_documents_are_one_passage():
+    documents = [list(range(100, 400))] * 1500
+    assert found_passages(documents, 50) == [(300, [(n, 0) for n in range(1500)])]
+
+
+def test_a_word_repeated_is_one_passage():
+    [(size, places)] = found_passages([[5] * 100_000], 50)
+    assert 50 <= size < 53  # Places of two grams of 26, without overlaps, are half of those of one.
+    assert places == [(0, size * i) for i in range(100_000 // size)]
+
+
+@pytest.mark.parametrize("period", [1, 3, 7])
+def test_a_text_that_repeats_itself_is_a_passage_with_a_gap_too(period):
+    documents = [list(range(period)) * (30_000 // period)]
+    found = found_passages(documents, 50, common=100, gap=8)
+    assert 0 < len(found) < 5
+    for size, places in found:
+        assert 50 <= size <= 120
+        assert size * len(places) > 29_000
+
+
+def test_a_sentence_repeated_is_one_passage_of_many_places():
+    found = found_passages([list(range(30)) * 1000], 50, common=100)
+    assert len(found) < 5
+    assert all(50 <= size <= 60 and len(places) >= 499 for size, places in found)
+
+
+def test_a_long_text_and_its_copy_are_compared_once(monkeypatch):
+    """The passage is extended from one of its anchors, not from each to the end of the text."""
+    found, compare = [], passages.compare_in_pairs
+
+    def counted(*arguments):
+        found.append(compare(*arguments))
+        return found[-1]
+
+    monkeypatch.setattr(passages, "compare_in_pairs", counted)
+    text = np.random.default_rng(3).integers(0, 1 << 63, 50_000, dtype=np.uint64).tolist()
+    assert found_passages([[1, *text], [2, *text]], 50) == [(50_000, [(0, 1), (1, 1)])]
+    assert sum(found) == 2  # a run at each of its places
+
+
+def test_near_copies_have_few_passages_though_each_differs():
+    """Of 3,000 copies of a text with a word changed, most of the rest is in a passage."""
+    rng = np.random.default_rng(5)
+    text = np.arange(1000, 1400)
+    documents = []
+    for n in range(3000):
+        copy = text.copy()
+        copy[rng.integers(len(text))] = 10_000 + n
+        documents.append(copy.tolist())
+    found = found_passages(documents, 50, common=100)
+    assert len(found) < 100
+    covered = np.zeros((3000, 400), bool)
+    for size, places in found:
+        for d, i in places:
+            covered[d, i : i + size] = True
+    assert covered.mean() > 0.6
+
+
+def is_chain(a, b, gram, gap):
+    """Whether equal tokens of two sequences are in runs that leave gaps of at most `gap`."""
+    same = "".join("1" if x == y else "0" for x, y in zip(a, b, strict=True))
+    runs = [run for run in re.finditer("1+", same) if run.end() - run.start() >= gram]
+    if not runs or runs[0].start() or runs[-1].end() < len(same):
+        return False
+    return all(after.start() - run.end() <= gap for run, after in itertools.pairwise(runs))
+
+
+@settings(max_examples=many(100), deadline=None)
+@given(st.data(), st.integers(1, 9))
+def test_places_of_a_passage_with_gaps_differ_in_gaps_only(data, gap):
+    chance = data.draw(st.randoms(use_true_random=False))
+    text = [chance.randrange(9) for _ in range(120)]
+    documents = []
+    for n in range(4):
+        start = chance.randrange(60)
+        copy = text[start : start + chance.randrange(20, 60)]
+        for i in range(len(copy)):
+            if chance.random() < 0.1:
+                copy[i] = 100 + n
+        documents.append(copy)
+    found = found_passages(documents, 20, gap=gap)
+    for size, places in found:
+        assert size >= 20
+        sequences = [tuple(documents[d][i : i + size]) for d, i in places]
+        # The passage is that of one of its places.
+        assert any(all(is_chain(a, b, 5, gap) for b in sequences) for a in sequences)
+    verbatim = found_passages(documents, 20)
+    for size, places in verbatim:
+        for d, i in places:
+            assert any(
+                d == e and j <= i and i + size <= j + m for m, others in found for e, j in others
+            )
+
+
+def test_a_passage_of_which_every_tenth_token_is_changed_is_found_with_a_gap():
+    text = list(range(1000, 1300))
+    changed = [token if i % 10 != 9 else 10_000 + i for i, token in enumerate(text)]
+    documents = [[1, 2, *text, 3], [4, *changed, 5], [6, 7, 8, *text[50:150], 9]]
+    places = [(0, 2), (1, 1)]
+    assert found_passages(documents, 50, gap=1) == [(299, places), (100, [(0, 52), (2, 3)])]
+    assert found_passages(documents, 50) == [(100, [(0, 52), (2, 3)])]

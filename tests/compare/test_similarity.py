@@ -1,0 +1,315 @@
+"""Exact similarity and the exact join against the reference."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lshdup.base.ragged import RaggedSets, StringTable
+from lshdup.compare import similarity
+from lshdup.compare.exact_join import exact_pairs
+from lshdup.compare.pairs import gather_pairs
+from lshdup.lsh import band_plan, band_table, candidates
+from tests import reference
+from tests.conftest import many
+
+# Small domains make ties and overlaps; the full domain makes none.
+collections = st.lists(
+    st.sets(st.integers(0, 12) | st.integers(0, (1 << 64) - 1), max_size=14), max_size=14
+)
+thresholds = st.sampled_from([0.01, 0.1, 0.25, 1 / 3, 0.5, 0.6, 2 / 3, 0.75, 0.8, 0.9, 1.0])
+
+
+def joined(ragged, members, threshold, jobs=1):
+    """Return all pairs of the exact join in the order of the pieces."""
+    pieces = list(exact_pairs(ragged, members, threshold, jobs))
+    return [
+        pair for piece in pieces for pair in zip(*(array.tolist() for array in piece), strict=True)
+    ]
+
+
+# Few elements, so that overlaps of every size are frequent; thresholds that similarities meet
+# exactly, and tiny ones.
+overlapping = st.lists(st.sets(st.integers(0, 40), max_size=30), max_size=30)
+rationals = st.tuples(st.integers(1, 40), st.integers(1, 40)).map(
+    lambda pair: min(pair) / max(pair)
+)
+
+
+@settings(max_examples=many(400), deadline=None)
+@given(
+    collections | overlapping,
+    thresholds | rationals | st.sampled_from([1e-300, 1e-9, 0.999]),
+    st.sampled_from([1, 3, 1 << 20]),
+)
+def test_the_exact_join_is_brute_force(sets, threshold, most):
+    """With 1 or 3 counters and posting lists (`most`), elements share them; the pairs stay the
+    same.
+    """
+    ragged = RaggedSets.from_sets(sets)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("lshdup.compare.prefix_index._MOST", most)
+        found = joined(ragged, np.arange(len(sets)), threshold)
+    assert sorted(found) == reference.all_pairs(sets, threshold)
+
+
+@settings(max_examples=many(100), deadline=None)
+@given(overlapping, rationals, st.integers(1, 5), st.data())
+def test_the_exact_join_is_the_same_at_any_number_of_jobs_and_room(sets, threshold, probes, data):
+    ragged = RaggedSets.from_sets(sets)
+    members = np.array([i for i in range(len(sets)) if data.draw(st.booleans())], np.int64)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("lshdup.compare.prefix_index._PROBES", probes)
+        alone = joined(ragged, members, threshold)
+        assert (
+            joined(ragged, members, threshold, 2) == joined(ragged, members, threshold, 4) == alone
+        )
+        patched.setattr(
+            "lshdup.compare.prefix_index.PIECE", 1
+        )  # room for the pairs of one set at least
+        assert joined(ragged, members, threshold, 2) == alone
+    wanted = set(members.tolist())
+    assert sorted(alone) == [
+        pair for pair in reference.all_pairs(sets, threshold) if {pair[0], pair[1]} <= wanted
+    ]
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_the_exact_join_in_pieces(monkeypatch, jobs):
+    rng = np.random.default_rng(4)
+    sets = [set(rng.integers(0, 40, rng.integers(1, 12)).tolist()) for _ in range(200)]
+    monkeypatch.setattr("lshdup.compare.prefix_index.PIECE", 1)
+    ragged = RaggedSets.from_sets(sets)
+    parts = list(exact_pairs(ragged, np.arange(200), 0.3, jobs))
+    assert len(parts) > 2
+    assert max(len(left) for left, _, _ in parts) <= 200
+    assert sorted(joined(ragged, np.arange(200), 0.3, jobs)) == reference.all_pairs(sets, 0.3)
+
+
+def test_the_exact_join_of_longer_sets():
+    """Long prefixes, long lists, and elements so frequent that they share a rarity."""
+    rng = np.random.default_rng(7)
+    template = set(rng.integers(0, 1 << 62, 60).tolist())
+    sets = []
+    for i in range(250):
+        if i % 4 == 3:
+            base = sorted(sets[int(rng.integers(i))])
+            sets.append({x if rng.random() < 0.95 else int(rng.integers(1 << 62)) for x in base})
+        else:
+            sets.append({*template, *rng.zipf(1.2, int(rng.integers(1, 400))).tolist()})
+    ragged = RaggedSets.from_sets([{x % (1 << 64) for x in each} for each in sets])
+    sets = [set(each.tolist()) for each in ragged]
+    for threshold in (0.2, 0.6, 0.9):
+        found = joined(ragged, np.arange(250), threshold, 2)
+        assert sorted(found) == reference.all_pairs(sets, threshold)
+        assert len(found) > 20
+
+
+def test_a_pair_exactly_at_the_threshold_is_found_by_every_way():
+    """0.28 * 25 is more than 7 as a double, and 7 / 25 is 0.28."""
+    for small, size in (
+        (7, 25),
+        (28, 50),
+        (55, 100),
+        (11, 20),
+        (7, 10),
+        (9, 10),
+        (3, 5),
+        (29, 100),
+    ):
+        threshold = small / size
+        for below, above in ((small, size), (size - 1, size + 1)):
+            sets = [set(range(below)), set(range(above))]
+            expected = [(0, 1, below / above)] if below / above >= threshold else []
+            ragged = RaggedSets.from_sets(sets)
+            joined = exact_pairs(ragged, np.arange(2), threshold)
+            pairs = (np.array([0], np.uint32), np.array([1], np.uint32))
+            verified = similarity.verify([pairs], ragged.sizes, ragged.take, threshold)
+            for found in (joined, verified):
+                rows = [
+                    tuple(column.tolist()[0] for column in each) for each in found if len(each[0])
+                ]
+                assert rows == expected
+
+
+def test_the_exact_join_where_counters_are_full(monkeypatch):
+    """A counter that wrapped at 2^16 would take frequent elements for unique ones."""
+    monkeypatch.setattr("lshdup.compare.prefix_index._MOST", 1)
+    sets = [set(range(1000 * (i // 2), 1000 * (i // 2) + 256 - i % 2)) for i in range(257)]
+    sets[-1] = set(range((1 << 16) + 1 - sum(map(len, sets[:-1]))))
+    ragged = RaggedSets.from_sets(sets)
+    assert len(ragged.values) == (1 << 16) + 1
+    assert sorted(joined(ragged, np.arange(257), 0.9)) == [
+        (i, i + 1, 255 / 256) for i in range(0, 256, 2)
+    ]
+
+
+@settings(max_examples=many(150), deadline=None)
+@given(collections.filter(lambda sets: len(sets) > 1))
+def test_all_pairs_and_given_pairs(sets):
+    ragged = RaggedSets.from_sets(sets)
+    left, right = np.triu_indices(len(sets), 1)
+    expected = [reference.jaccard(sets[i], sets[j]) for i, j in zip(left, right, strict=True)]
+    assert similarity.jaccard(ragged, left, right).tolist() == expected
+    for jobs in (1, 3):
+        pieces = list(similarity.all_pairs(ragged, jobs))
+        assert np.concatenate([piece for _, piece in pieces]).tolist() == expected
+
+
+def test_many_pairs_on_several_threads():
+    rng = np.random.default_rng(9)
+    sets = [set(rng.integers(0, 60, 20).tolist()) for _ in range(80)]
+    ragged = RaggedSets.from_sets(sets)
+    left, right = np.triu_indices(80, 1)
+    alone = similarity.jaccard(ragged, left, right, jobs=1)
+    assert similarity.jaccard(ragged, left, right, jobs=4).tolist() == alone.tolist()
+    assert alone.tolist() == [
+        reference.jaccard(sets[i], sets[j]) for i, j in zip(left, right, strict=True)
+    ]
+
+
+@settings(max_examples=many(150), deadline=None)
+@given(collections.filter(lambda sets: len(sets) > 1), thresholds)
+def test_similarities_below_the_threshold_are_given_up(sets, threshold):
+    ragged = RaggedSets.from_sets(sets)
+    left, right = np.triu_indices(len(sets), 1)
+    exact = similarity.jaccard(ragged, left, right)
+    assert (
+        similarity.jaccard(ragged, left, right, 1, threshold).tolist()
+        == np.where(exact >= threshold, exact, 0).tolist()
+    )
+
+
+@settings(max_examples=many(100), deadline=None)
+@given(
+    st.integers(0, 1 << 32), st.integers(0, 60), st.integers(0, 60), st.integers(0, 90), thresholds
+)
+def test_long_runs_of_common_elements(seed, only_a, only_b, common, threshold):
+    """Equal runs, which are compared eight elements at a time, begin and end anywhere."""
+    rng = np.random.default_rng(seed)
+    pool = rng.choice(1000, only_a + only_b + common, replace=False).tolist()
+    a, b = set(pool[: only_a + common]), set(pool[only_a:])
+    exact = reference.jaccard(a, b)
+    found = similarity.jaccard(
+        RaggedSets.from_sets([a, b]), np.array([0]), np.array([1]), 1, threshold
+    )
+    assert found[0] == (exact if exact >= threshold else 0)
+
+
+def cut(left, right, size):
+    """Yield pairs in pieces of at most `size`."""
+    left, right = left.astype(np.uint32), right.astype(np.uint32)
+    return [
+        (left[i : i + size].copy(), right[i : i + size].copy()) for i in range(0, len(left), size)
+    ]
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+@pytest.mark.parametrize("cache", [0, 1 << 20])
+@pytest.mark.parametrize("piece", [7, 1 << 20])
+@pytest.mark.parametrize("room", [0, 800, 1 << 30])
+def test_verification_in_blocks_of_any_size(monkeypatch, room, piece, cache, jobs):
+    rng = np.random.default_rng(1)
+    sets = [set(rng.integers(0, 30, rng.integers(1, 15)).tolist()) for _ in range(80)]
+    ragged = RaggedSets.from_sets(sets)
+    asked = []
+
+    def source(wanted):
+        asked.append(wanted)
+        return ragged.take(wanted)
+
+    monkeypatch.setattr(similarity, "SET_BYTES", room)
+    monkeypatch.setattr(similarity, "CACHE_BYTES", cache)
+    found = gather_pairs(
+        similarity.verify(cut(*np.triu_indices(80, 1), piece), ragged.sizes, source, 0.3, jobs)
+    )
+    expected = sorted(reference.all_pairs(sets, 0.3), key=lambda each: (-each[2], each[0], each[1]))
+    assert (
+        list(zip(found.left.tolist(), found.right.tolist(), found.similarity.tolist(), strict=True))
+        == expected
+    )
+    if piece > 80 * 79 // 2:
+        assert (len(asked) == 1) == (room == 1 << 30)
+
+
+def test_memory_of_sets_is_bounded(monkeypatch):
+    """One cluster of sets that exceed the limit: half of it is for the sets of a block."""
+    ragged = RaggedSets.from_sets([set(range(d, d + 100)) for d in range(400)])
+    monkeypatch.setattr(similarity, "SET_BYTES", 8 * 100 * 80)  # eighty sets
+    monkeypatch.setattr(similarity, "BLOCK_BYTES", 8 * 100 * 400)
+    most = 0
+
+    def source(wanted):
+        nonlocal most
+        most = max(most, len(wanted))
+        return ragged.take(wanted)
+
+    left, right = (each.astype(np.uint32) for each in np.triu_indices(400, 1))
+    found = sum(
+        len(each[0]) for each in similarity.verify([(left, right)], ragged.sizes, source, 0.5)
+    )
+    assert found == sum(400 - step for step in range(1, 34))
+    assert most <= 40
+
+
+def test_sets_of_a_cluster_are_fetched_once(monkeypatch):
+    """Pairs come cluster by cluster, so a set is fetched once although memory holds only a few."""
+    rng = np.random.default_rng(2)
+    clusters = rng.permutation(
+        np.repeat(np.arange(100), 5)
+    )  # five documents of each, all over the collection
+    signatures = clusters[:, None].astype(np.uint32).repeat(4, 1)
+    table = band_table.build_band_table(
+        signatures, np.arange(500), band_plan.BandPlan(2, 2, 0.5, 0.9)
+    )
+    sets = RaggedSets.from_sets(
+        [set(range(1000 * kind, 1000 * kind + 20)) for kind in clusters.tolist()]
+    )
+    asked = []
+
+    def source(wanted):
+        asked.extend(wanted.tolist())
+        return sets.take(wanted)
+
+    monkeypatch.setattr(similarity, "SET_BYTES", 16 * 20 * 30)  # thirty sets
+    monkeypatch.setattr(candidates, "PIECE", 64)
+    found = gather_pairs(
+        similarity.verify(candidates.candidate_pairs(table)[1], sets.sizes, source, 0.5)
+    )
+    assert len(found) == 100 * 10
+    assert set(asked) == set(range(500))
+    assert (
+        len(asked) <= 500 + 25 * 5
+    )  # a cluster that two blocks share may be fetched again, but not what is still held
+
+
+@given(st.lists(st.binary(max_size=5), max_size=12), st.binary(min_size=1, max_size=2))
+def test_string_tables(strings, tail):
+    table = StringTable.from_strings(strings)
+    assert list(table) == strings
+    assert table.ending_with(tail) == [i for i, s in enumerate(strings) if s.endswith(tail)]
+    indices = np.array([i for i in range(len(strings)) if i % 2], np.int64)
+    assert list(table.take(indices)) == strings[1::2]
+    ordered = sorted(set(strings))
+    for i, s in enumerate(ordered):
+        assert StringTable.from_strings(ordered).find(s) == i
+    assert StringTable.from_strings(ordered).find(b"not there") is None
+    assert StringTable.from_strings([b"ab", b"c"]).ending_with(b"bc") == []
+
+
+def test_offsets_that_wrap_are_outside_the_values():
+    """As a damaged file may hold them: the sum of start and size is negative."""
+    table = StringTable(np.zeros(9, np.uint8), np.array([1, -(1 << 63)]))
+    with pytest.raises(IndexError, match="outside"):
+        table.take(np.array([0]))
+
+
+@given(collections)
+def test_ragged_sets_round_trip(sets):
+    ragged = RaggedSets.from_sets(sets)
+    assert [set(each.tolist()) for each in ragged] == sets
+    order = np.arange(len(sets))[::-1]
+    assert [set(each.tolist()) for each in ragged.take(order)] == sets[::-1]
+    again = RaggedSets.concatenate([ragged.take(np.array([i])) for i in range(len(sets))])
+    assert (again.values == ragged.values).all()
+    assert (again.offsets == ragged.offsets).all()

@@ -1,0 +1,247 @@
+"""CSV and TSV files: rows are what Python's csv module reads, and a broken row costs no other."""
+
+import csv
+import gzip
+import io
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from lshdup.skipped import Reason
+from lshdup.sources.files import Buffer
+from lshdup.sources.readers import delimited, lines
+from lshdup.sources.records import RecordError, RecordFields, split_fields
+
+LONG = 1 << 20
+TEXT = "some words that are the same in each of these documents, but for a number"
+
+
+def rows_of(tmp_path, data, text="text", id_="", longest=LONG):
+    """What lshdup makes of a file: (number, text or reason) of each row, and ids."""
+    path = tmp_path / "rows.csv"
+    path.write_bytes(data)
+    fields = RecordFields(text, id_)
+    with path.open("rb") as file:
+        number = file.fileno()
+        listed = delimited.list_records(number, fields, longest)
+        made = {each.number: each.reason for each in listed.skipped}
+        if len(listed.starts):
+            spans = listed.starts, listed.lengths
+            data, starts, sizes, failed = delimited.read_texts(number, *spans, fields, Buffer())
+            for at, row in enumerate(listed.numbers.tolist()):
+                text = data[starts[at] : starts[at] + sizes[at]].tobytes()
+                made[row] = failed[at].reason if at in failed else text
+    return [made[row] for row in sorted(made)], list(listed.names or ())
+
+
+def written(rows, **dialect):
+    out = io.StringIO(newline="")
+    csv.writer(out, **dialect).writerows(rows)
+    return out.getvalue().encode()
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_rows_are_those_of_the_csv_module(tmp_path, delimiter, ends, monkeypatch):
+    monkeypatch.setattr(lines, "_SCAN_BYTES", 64)
+    monkeypatch.setattr(lines, "_READ_BYTES", 64)
+    rng = random.Random(1)
+    for seed in range(60):
+        cells = ["a", '"', ",", ";", "\t", "|", "\n", "\r\n", " ", "ö", "漢", '""', "\n\n"]
+        rows = [
+            ["".join(rng.choices(cells, k=rng.randrange(9))) for _ in range(3)]
+            for _ in range(rng.randrange(9))
+        ]
+        header = ["id", "text", "more" + "\n" * (seed % 2)]
+        quoting = rng.choice([csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+        data = written([header, *rows], delimiter=delimiter, lineterminator=ends, quoting=quoting)
+        data = data if seed % 3 else data.removesuffix(ends.encode())
+        made, _ = rows_of(tmp_path, b"\xef\xbb\xbf" * (seed % 2) + data)
+        assert made == [row[1].encode() for row in rows], data
+
+
+def test_what_is_quoted_oddly_is_read_as_by_the_csv_module(tmp_path):
+    rng, met = random.Random(2), 0
+    while met < 300:
+        body = "".join(rng.choices(['"', '"', ",", "a", "b", "\n"], k=rng.randrange(30)))
+        body += "\nlast,row\n"
+        rows = [row for row in csv.reader(io.StringIO(body, newline="")) if row]
+        if rows[-1] == ["last", "row"] and all(len(row) == 2 for row in rows):
+            made, _ = rows_of(tmp_path, b"id,text\n" + body.encode())
+            assert made == [row[1].encode() for row in rows], body
+            met += any("\n" in row[1] for row in rows)
+
+
+BROKEN = {
+    b'2,"never closed': [b"one", Reason.BROKEN_ROW, b"three", b"four"],
+    b"2,two,more": [b"one", Reason.BROKEN_ROW, b"three", b"four"],
+    b"2": [b"one", Reason.BROKEN_ROW, b"three", b"four"],
+    b"2,t\0wo": [b"one", Reason.BROKEN_ROW, b"three", b"four"],
+    b"2,t\rwo": [b"one", Reason.BROKEN_ROW, b"three", b"four"],
+    b"2," + b"x" * 200: [b"one", Reason.TOO_LARGE, b"three", b"four"],
+    b'2,"' + b"x\n" * 200 + b'"': None,
+    b"": [b"one", b"three", b"four"],
+    b"\r": [b"one", b"three", b"four"],
+    b'2,"two\n\n2"': [b"one", b"two\n\n2", b"three", b"four"],
+    b'2,5" pipe': [b"one", b'5" pipe', b"three", b"four"],
+    b'2,"a"b"c"': [b"one", b'ab"c"', b"three", b"four"],
+}
+
+
+@pytest.mark.parametrize("row", BROKEN)
+def test_a_broken_row_costs_no_other(tmp_path, row):
+    data = b"id,text\n1,one\n" + row + b"\n3,three\n4,four\n"
+    made, _ = rows_of(tmp_path, data, longest=100)
+    if BROKEN[row] is None:  # too long for a row: its lines are rows of one cell
+        assert made[0] == b"one"
+        assert made[-2:] == [b"three", b"four"]
+        assert set(made[1:-2]) == {Reason.BROKEN_ROW}
+    else:
+        assert made == BROKEN[row]
+
+
+def test_ids_are_read_with_the_rows(tmp_path):
+    data = b'text,id\n"a,\nb",x\nc,\nd\ne,"y\n\nz"\n'
+    made, names = rows_of(tmp_path, data, id_="id")
+    assert names == [b"x", b"y\n\nz"]
+    assert made == [b"a,\nb", Reason.NO_ID, Reason.BROKEN_ROW, b"e"]
+
+
+def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path):
+    for first in (b"text", b'"text"'):
+        data = b"\xef\xbb\xbf" + first + b",id\na,1\n"
+        assert rows_of(tmp_path, data, id_="id") == ([b"a"], [b"1"])
+
+
+@pytest.mark.parametrize(
+    ("data", "reason", "detail"),
+    [
+        (b"id,body\n1,a\n", Reason.NO_TEXT, "no column 'text', but id, body"),
+        (b"text,id,text\na,1,b\n", Reason.NO_TEXT, "two of its columns are called 'text'"),
+        (b"\n\r\n\n", Reason.BROKEN_ROW, "no row with the names of its columns"),
+        ("id,text\n1,ö\n".encode("utf-16"), Reason.UNDECODABLE, "iconv"),
+        (b'"id,text\n' + b"1,a\n" * 100, Reason.NO_TEXT, "no column 'text'"),
+        (b"id,text\r1,a\r2,b\r", Reason.BROKEN_ROW, "a carriage return ends its lines"),
+        (b"id,caf\xe9\n1,a\n", Reason.NO_TEXT, "no column 'text', but id, café"),
+        (b"id\rx,body\n1,a\n", Reason.BROKEN_ROW, "^new-line character seen in unquoted field$"),
+    ],
+)
+def test_a_file_without_the_columns(tmp_path, data, reason, detail):
+    with pytest.raises(RecordError, match=detail) as error:
+        rows_of(tmp_path, data)
+    assert error.value.reason == reason
+
+
+def test_an_empty_file_has_no_rows(tmp_path):
+    assert rows_of(tmp_path, b"")[0] == []
+
+
+def test_quotes_that_never_close_are_read_in_linear_time(tmp_path, monkeypatch):
+    n = 2000
+    for row in (b'1,"a', b'a","b', b'1,"a""', b'"', b'1,""",', b'"",""","'):
+        data = b"id,text\n" + (row + b"\n") * n
+        read, pread = [0], os.pread
+
+        def counted(file, size, place, read=read, pread=pread):
+            read[0] += size
+            return pread(file, size, place)
+
+        monkeypatch.setattr(os, "pread", counted)
+        made, _ = rows_of(tmp_path, data)
+        monkeypatch.setattr(os, "pread", pread)
+        assert read[0] < 6 * len(data) + (1 << 16), row
+        assert len(made) <= n
+
+
+def test_fields_are_split_like_a_row():
+    assert split_fields('a.b,"c,d"') == ("a.b", "c,d")
+    assert split_fields("") == ("",)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def table(*numbers):
+    return [["id", "title", "body"], *([f"n{n}", f"title {n}", f"{TEXT}\n{n}"] for n in numbers)]
+
+
+def pairs(result):
+    return [row[:2] for row in result.rows]
+
+
+def test_files_of_rows_in_folders_and_named(run, here):
+    Path("d").mkdir()
+    Path("d/a.csv").write_bytes(written(table(1, 2)))
+    Path("d/b.tsv").write_bytes(written(table(3), delimiter="\t"))
+    Path("d/c.CSV.gz").write_bytes(gzip.compress(written(table(4), delimiter=";")))
+    whole = run("pairs", "d", "--no-store", "-t", "0.3").err
+    assert "3 documents" in whole
+    found = run("pairs", "d", "--text-field", "body", "--id-field", "id")
+    assert len(found.rows) == 6
+    assert {name for pair in pairs(found) for name in pair} == {"n1", "n2", "n3", "n4"}
+    again = run("pairs", "d", "--text-field", "body", "--id-field", "id")
+    assert again.out == found.out
+    assert "4 unchanged" in again.err or "0 documents read" in again.err
+    assert pairs(run("pairs", "d/a.csv", "--text-field", "body", "--no-store")) == [
+        ["d/a.csv:1", "d/a.csv:2"]
+    ]
+    assert b"title" not in run("show", "n1", "n2").out
+    for jobs in ("1", "2"):
+        more = run(
+            "pairs", "d", "--text-field", "title,body", "-t", "0.5", "--no-store", "-j", jobs
+        )
+        assert len(more.rows) == 6
+    missing = run("pairs", "d/a.csv", "--no-store", code=2)
+    assert "no column 'text', but id, title, body; --text-field names another" in missing.err
+
+
+def test_encodings(run, here):
+    text = "Größe, Bücher und schöne Mädchen für alle, die über Straßen gehen müssen"
+    rows = [["text"], [f"{text} 1"], [f"{text} 2"]]
+    Path("utf8.csv").write_text("text\n" + "".join(f'"{row[0]}"\n' for row in rows[1:]))
+    Path("west.csv").write_bytes(Path("utf8.csv").read_text().encode("cp1252"))
+    found = run("pairs", "utf8.csv", "west.csv", "--no-store")
+    assert len(found.rows) == 6
+    assert "2 documents not UTF-8, read 2 as cp1252" in found.err
+    found = run("pairs", "utf8.csv", "west.csv", "--no-store", "--encoding", "latin-1")
+    assert len(found.rows) == 6
+    assert run("pairs", "utf8.csv", "west.csv", "--no-store", "--same", "text").rows
+
+
+def test_rows_that_may_go_are_left_out_of_a_file(run, here):
+    data = (
+        b'\xef\xbb\xbfid;title;body\r\n1;"x";"' + TEXT.encode() + b'\r\n\r\n1"\r\n'
+        b'2;"broken\r\n3;;' + TEXT.encode() + b"\r\n\r\n4;y;another text, of other words\r\n"
+        b"5;z;" + TEXT.encode() + b" 5"
+    )
+    Path("a.csv").write_bytes(data)
+    command = ("clusters", "a.csv", "--no-store", "--text-field", "body", "-t", "0.7")
+    run(*command, "--write", "out.csv", code=2)
+    lines = data.split(b"\r\n")
+    assert Path("out.csv").read_bytes() == b"\r\n".join([*lines[:5], *lines[6:8], b""])
+    run(*command, "--write", "out.csv.gz", code=2)
+    assert gzip.decompress(Path("out.csv.gz").read_bytes()) == Path("out.csv").read_bytes()
+    refused = run(*command, "--write", "out.jsonl", code=2)
+    assert "does not end like a file of CSV" in refused.err
+    assert "a.csv is one of the documents" in run(*command, "--write", "a.csv", code=2).err
+
+
+def test_bad_rows_are_said_and_the_rest_is_compared(run, here):
+    body = written(table(1, 2))
+    Path("a.csv").write_bytes(
+        body + b'n3,"never\nn4,t\0,b\nn5,a,b,c\nn6\n' + written(table(7, 8)[1:])
+    )
+    found = run("pairs", "a.csv", "--text-field", "body", "-v", code=2)
+    assert len(found.rows) == 6
+    assert "4 broken rows" in found.err
+    assert "a.csv:3: broken row (its quote never closes)" in found.err
+    assert "a NUL is in it" in found.err
+    assert "4 cells for 3 columns" in found.err
+    assert "1 cell for 3 columns" in found.err
+    again = run("pairs", "a.csv", "--text-field", "body", code=2)
+    assert again.out == found.out

@@ -1,0 +1,464 @@
+"""Finding and reading documents, and turning their bytes into text."""
+
+import gzip
+import os
+import socket
+
+import numpy as np
+import pytest
+
+from lshdup.base.compression import TooLongError, unpacked
+from lshdup.base.ragged import StringTable
+from lshdup.errors import InputError
+from lshdup.params import DocumentParams, ShingleParams
+from lshdup.shingling.shingler import Shingler
+from lshdup.skipped import Reason
+from lshdup.sources import files
+from lshdup.sources.document_list import DocumentList, typed_name
+from lshdup.sources.finding import find_documents
+from lshdup.sources.patterns import Patterns
+from lshdup.sources.reading import BATCH_BYTES, BATCH_DOCUMENTS, TextBatch, batches, read_batch
+from lshdup.text.decoding import decode
+from tests import reference
+
+
+def found(*arguments, **params):
+    skipped = []
+    store = params.pop("store", None)
+    documents = find_documents(
+        [os.fsencode(a) for a in arguments],
+        DocumentParams(**params),
+        store=store,
+        on_skipped=skipped.append,
+    )
+    return list(documents.names), {each.name: each.reason for each in skipped}
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs/sub").mkdir(parents=True)
+    for name in (
+        "docs/b.txt",
+        "docs/a.txt.copy3",
+        "docs/sub/c",
+        "docs/.hidden",
+        "-dash",
+        "docs/line\nbreak",
+        "docs/tab\t[x]",
+    ):
+        (tmp_path / name).write_text(f"text of {name}")
+    (tmp_path / "docs/.git").mkdir()
+    (tmp_path / "docs/.git/x").write_text("x")
+    with open(b"docs/not-utf8-\xff", "wb") as file:
+        file.write(b"text")
+    return tmp_path
+
+
+def test_every_regular_file_in_byte_order(tree):
+    names, skipped = found("docs")
+    assert names == [
+        b"docs/a.txt.copy3",
+        b"docs/b.txt",
+        b"docs/line\nbreak",
+        b"docs/not-utf8-\xff",
+        b"docs/sub/c",
+        b"docs/tab\t[x]",
+    ]
+    assert skipped == {b"docs/.hidden": Reason.HIDDEN, b"docs/.git": Reason.HIDDEN}
+
+
+def test_names_are_as_typed(tree):
+    assert [typed_name(n) for n in (b"./a", b"docs//a/", b"-x", b"../y", b"/z//", b"l/../t")] == [
+        b"a", b"docs/a", b"./-x", b"../y", b"/z", b"l/../t",
+    ]  # fmt: skip
+    assert found("./docs/b.txt")[0] == [b"docs/b.txt"]
+    assert b"./-dash" in found(".")[0]
+    assert b"docs/b.txt" in found(".")[0]
+    assert found("docs", ".", "docs/b.txt")[0] == found(".")[0]
+    assert found("docs", str(tree / "docs"))[0] == found("docs")[0]
+    os.makedirs("far/away")
+    os.symlink("far/away", "link")
+    (tree / "far/t").write_text("behind the link")
+    (tree / "t").write_text("not this one")
+    assert found("link/../t")[0] == [b"link/../t"]
+
+
+def test_the_last_pattern_decides_also_if_it_is_a_repeated_one():
+    patterns = Patterns("--exclude", ["*.md", "!*.md", "*.md"])
+    assert patterns.match("a.md")
+    assert not patterns.warnings("nothing", list)
+
+
+def test_hidden_include_exclude(tree):
+    names, skipped = found("docs")
+    assert not [name for name in names if b"/." in name]
+    assert skipped[b"docs/.hidden"] == skipped[b"docs/.git"] == Reason.HIDDEN
+    assert {b"docs/.hidden", b"docs/.git/x"} <= set(found("docs", hidden=True)[0])
+    assert found("docs", include=("*.txt",))[0] == [b"docs/b.txt"]
+    names, skipped = found("docs", exclude=("docs/sub/*", "*copy3"))
+    assert b"docs/sub/c" not in names
+    assert skipped[b"docs/sub/c"] == skipped[b"docs/a.txt.copy3"] == Reason.EXCLUDED
+
+
+def test_links_are_followed_only_when_asked_and_loops_end(tree):
+    (tree / "elsewhere.txt").write_text("elsewhere")
+    os.symlink("../elsewhere.txt", "docs/link")
+    os.symlink(".", "docs/loop")
+    os.symlink("nowhere", "docs/broken")
+    names, skipped = found("docs")
+    assert b"docs/link" not in names
+    assert skipped[b"docs/link"] == skipped[b"docs/loop"] == Reason.LINK
+    names, skipped = found("docs", follow=True)
+    assert b"docs/link" in names
+    assert not [name for name in names if b"loop/" in name]
+    assert skipped[b"docs/broken"] == Reason.VANISHED
+    os.symlink("docs", "named")
+    assert b"named/b.txt" in found("named")[0]
+
+
+def test_a_link_and_its_target_are_one_document_by_the_name_of_the_target(tmp_path, monkeypatch):
+    """A list to drop would hold the only real file, in favour of a link to it."""
+    monkeypatch.chdir(tmp_path)
+    for folder in ("n/x", "n/z", "other"):
+        (tmp_path / folder).mkdir(parents=True)
+    for name in ("n/orig", "n/x/a", "other/far", "outside"):
+        (tmp_path / name).write_text(name)
+    links = {
+        "n/a": "orig", "n/zz": "orig", "n/b": "../other/far",
+        "n/o1": "../outside", "n/o2": "o1", "n/a-folder": "x", "n/z/folder": "../x",
+    }  # fmt: skip
+    for name, target in links.items():
+        os.symlink(target, name)
+    real = [b"n/o1", b"n/orig", b"n/x/a", b"other/far"]
+    assert found("n", "other", follow=True)[0] == real
+    assert found("other", "n", follow=True)[0] == real
+    assert found("n", follow=True)[0] == [b"n/b", *real[:3]]
+    assert found("n", "n/a", follow=True)[0] == [b"n/b", *real[:3]]
+    assert found("n", "n/a")[0] == [b"n/orig", b"n/x/a"]
+    assert found("n/a", "n", follow=True)[0] == [b"n/a", b"n/b", b"n/o1", b"n/x/a"]
+    assert found("n/z", follow=True)[0] == [b"n/z/folder/a"]
+
+
+def test_pipes_sockets_and_the_store_are_left_out(tree):
+    os.mkfifo("docs/pipe")
+    with socket.socket(socket.AF_UNIX) as s:
+        s.bind("docs/socket")
+    (tree / "docs/.lshdup").mkdir()
+    (tree / "docs/.lshdup/x").write_text("x")
+    names, skipped = found("docs", hidden=True, store=b"docs/.lshdup")
+    assert skipped[b"docs/pipe"] == skipped[b"docs/socket"] == Reason.SPECIAL
+    assert not [name for name in [*names, *skipped] if b".lshdup" in name]
+
+
+def test_large_files_are_reported_not_cut(tree):
+    names, skipped = found("docs", max_bytes=17)
+    assert skipped[b"docs/a.txt.copy3"] == Reason.TOO_LARGE
+    assert skipped[b"docs/a.txt.copy3"].is_error
+    assert b"docs/not-utf8-\xff" in names
+    size = os.stat("docs/a.txt.copy3").st_size
+    assert b"docs/a.txt.copy3" in found("docs", max_bytes=size)[0]
+    assert b"docs/a.txt.copy3" not in found("docs", max_bytes=size - 1)[0]
+
+
+def test_hard_links_are_documents_of_their_own(tree):
+    os.link("docs/b.txt", "docs/same")
+    for arguments in (["docs"], ["docs/b.txt", "docs"], ["docs/b.txt", "docs/same"]):
+        names, _ = found(*arguments)
+        assert {b"docs/b.txt", b"docs/same"} <= set(names), arguments
+
+
+def test_a_missing_argument_is_an_error(tree):
+    with pytest.raises(InputError, match="no-such"):
+        found("no-such")
+
+
+def test_id_lists(tree):
+    (tree / "ids.txt").write_bytes(b"b 1 2 3\n\n  a 4  5\nb 9\nc\n")
+    skipped = []
+    documents = find_documents(
+        [b"ids.txt"], DocumentParams(), id_lists=True, on_skipped=skipped.append
+    )
+    assert list(documents.names) == [b"a", b"b", b"c"]
+    batch = read_batch(documents, np.arange(3))
+    texts = [
+        batch.text[s : s + n].tobytes().split()
+        for s, n in zip(batch.starts, batch.lengths, strict=True)
+    ]
+    assert texts == [[b"4", b"5"], [b"1", b"2", b"3"], []]
+    assert [(each.name, each.reason, each.detail) for each in skipped] == [
+        (b"b", Reason.REPEATED, "line 4 of ids.txt")
+    ]
+
+
+@pytest.fixture(params=[True, False])
+def system(request, monkeypatch):
+    """The file system asked by kernels, where they know it, and by Python."""
+    if request.param and not files.KERNELS_KNOW_THE_SYSTEM:
+        pytest.skip("the kernels do not know this system")
+    monkeypatch.setattr(files, "KERNELS_KNOW_THE_SYSTEM", request.param)
+
+
+def test_sizes_and_times_are_those_of_stat(tree, system):
+    os.utime("docs/a.txt.copy3", ns=(1, -5_000_000_001))
+    os.symlink("b.txt", "docs/link")
+    paths = [
+        b"docs/b.txt",
+        b"docs/a.txt.copy3",
+        b"docs",
+        b"docs/link",
+        b"docs/none",
+        b"docs/not-utf8-\xff",
+        b"",
+    ]
+    stats = files.stat_files(StringTable.from_strings(paths))
+    for i in (0, 1, 5):
+        status = os.lstat(paths[i])
+        assert (stats.sizes[i], stats.mtimes[i]) == (status.st_size, status.st_mtime_ns)
+    assert {i: error and type(error) for i, error in stats.failed.items()} == {
+        2: None, 3: None, 4: FileNotFoundError, 6: FileNotFoundError
+    }  # fmt: skip
+
+
+def test_reading_survives_what_happens_to_files(tree, system):
+    documents = find_documents([b"docs"], DocumentParams())
+    os.remove("docs/b.txt")
+    (tree / "docs/sub/c").write_text("grown " * 100)
+    (tree / "docs/a.txt.copy3").write_text("s")
+    os.remove("docs/tab\t[x]")
+    os.mkfifo("docs/tab\t[x]")
+    batch = read_batch(documents, np.arange(len(documents)))
+    texts = {
+        documents.names[i]: batch.text[s : s + n].tobytes()
+        for i, s, n in zip(batch.indices, batch.starts, batch.lengths, strict=True)
+    }
+    assert texts[b"docs/sub/c"] == b"grown " * 100
+    assert texts[b"docs/a.txt.copy3"] == b"s"
+    assert (1, Reason.VANISHED) in [(index, reason) for index, reason, _ in batch.skipped]
+
+
+def test_batches_cover_everything_once():
+    sizes = np.array(
+        [1, BATCH_BYTES + 1, 3, 4, BATCH_BYTES - 5, BATCH_BYTES - 5] + [10] * 3 * BATCH_DOCUMENTS
+    )
+    documents = DocumentList(StringTable.from_strings([b"x"] * len(sizes)), sizes, sizes)
+    todo = np.arange(1, len(sizes))
+    parts = list(batches(documents, todo))
+    assert np.concatenate(parts).tolist() == todo.tolist()
+    assert all(len(part) <= BATCH_DOCUMENTS for part in parts)
+    assert all(len(part) == 1 or sizes[part].sum() <= BATCH_BYTES for part in parts)
+
+
+@pytest.mark.parametrize("count", [0, 1, 70, 600, BATCH_DOCUMENTS, 6 * BATCH_DOCUMENTS + 15])
+def test_batches_keep_all_threads_busy_to_the_end(count):
+    sizes = np.full(count, 10)
+    documents = DocumentList(StringTable.from_strings([b"x"] * count), sizes, sizes)
+    parts = list(batches(documents, np.arange(count), jobs=2))
+    assert np.concatenate([np.arange(0), *parts]).tolist() == list(range(count))
+    assert max(map(len, parts), default=0) <= BATCH_DOCUMENTS
+    if count > 128:
+        assert len(parts) % 2 == 0
+        assert max(map(len, parts)) - min(map(len, parts)) < len(parts)
+
+
+# --- bytes -> text ---
+
+
+def shingled(*texts, names=None, **params):
+    made = Shingler(ShingleParams(**params)).shingle(
+        TextBatch.of(range(len(texts)), list(texts), names)
+    )
+    made.sets.sort()
+    return made
+
+
+TEXT = "Größe, 漢字 – naïve café ΟΔΟΣ"
+
+
+@pytest.mark.parametrize(
+    "codec", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"]
+)
+def test_byte_order_marks(codec):
+    bom = {"utf-16-le": "\ufeff", "utf-16-be": "\ufeff", "utf-32-be": "\ufeff"}.get(codec, "")
+    made = shingled((bom + TEXT).encode(codec), TEXT.encode())
+    assert made.skipped == []
+    assert (
+        made.sets[0].tolist() == made.sets[1].tolist() == sorted(set(reference.shingle_list(TEXT)))
+    )
+
+
+def test_a_mark_is_no_text_where_the_encoding_is_forced_either():
+    marked = ("\ufeff" + TEXT).encode()
+    assert decode(marked, b"a", ShingleParams(encoding="utf-8")).utf8 == TEXT.encode()
+    forced, wide = ShingleParams(encoding="utf-16-le"), ("\ufeff" + TEXT).encode("utf-16-le")
+    assert decode(wide, b"a", forced).utf8 == TEXT.encode()
+
+
+def test_nul_far_behind_the_beginning_makes_no_binary_page():
+    page = b"<html><body>" + b"word " * 2000 + b"%send</body></html>"
+    assert decode(page % b"\0", b"a.html").reason is None
+    assert decode(b"<html>\0" + page % b"", b"a.html").reason == Reason.BINARY
+
+
+def test_a_charset_is_looked_for_in_two_kilobytes():
+    page = "<html><head><!--{}--><meta charset=iso-8859-4></head><body>Zaļa māja kūp</body>"
+    for comment, declared in ((100, True), (1900, True), (2100, False)):
+        data = page.format("x" * comment).encode("iso-8859-4")
+        assert (decode(data, b"a.html").codec == "iso8859_4") == declared, comment
+
+
+def test_binary_and_foreign_formats_are_left_out():
+    made = shingled(
+        b"abc\0def",
+        b"PK\x03\x04 text",
+        b"PK\x03\x04...",
+        b"fine text",
+        b"x" * 9000 + b"\0",
+        b"PK\x03\x04",
+    )
+    assert made.indices.tolist() == [3, 4]
+    assert [reason for _, reason, _ in made.skipped] == [
+        Reason.BINARY,
+        Reason.FORMAT,
+        Reason.FORMAT,
+        Reason.FORMAT,
+    ]
+    assert not any(reason.is_error for _, reason, _ in made.skipped)
+
+
+def test_detected_and_forced_encodings():
+    latin = ("Die Größe der Bäume überraschte fünf müde Übersetzer. " * 5).encode("latin-1")
+    made = shingled(latin)
+    assert len(made.guesses) == 1
+    assert made.sets[0].tolist() == sorted(set(reference.shingle_list(latin.decode("latin-1"))))
+    assert made.guesses[0][1] == "cp1252"
+    forced = shingled(latin, "\ufeffplain".encode("cp1253", "ignore"), encoding="cp1253")
+    assert forced.guesses == []
+    assert forced.sets[0].tolist() == sorted(set(reference.shingle_list(latin.decode("cp1253"))))
+    wrong = shingled(latin, encoding="utf-8")
+    assert [(reason, reason.is_error) for _, reason, _ in wrong.skipped] == [
+        (Reason.UNDECODABLE, True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("codec", "text"),
+    [
+        (
+            "cp1252",
+            "L'été dernier, nous avons visité la forêt près de Besançon où les élèves étaient "
+            "très heureux. Après le dîner",
+        ),
+        ("cp1252", "Meet me at the café for a naïve résumé by Zoë"),
+        (
+            "cp1252",
+            "A decisão não foi fácil, porém a comissão concluiu a votação às três horas da "
+            "manhã com ação.",
+        ),
+        (
+            "cp1250",
+            "Všichni lidé rodí se svobodní a sobě rovní co do důstojnosti a práv. Příliš "
+            "žluťoučký kůň úpěl ďábelské ódy",
+        ),
+        ("cp1251", "Все люди рождаются свободными и равными в своем достоинстве и правах"),
+        (
+            "shift_jis",
+            "すべての人間は、生まれながらにして自由であり、かつ、尊厳と権利とについて平等である。",
+        ),
+    ],
+)
+def test_common_encodings_are_recognised(codec, text):
+    made = shingled(text.encode(codec), text.encode())
+    assert made.sets[0].tolist() == made.sets[1].tolist(), made.guesses
+
+
+PAGE = (
+    "<!DOCTYPE html><html><head><title>No</title><style>p{}</style></head><body>"
+    "<script>no()</script>\n<h1>One</h1><p>two<b>th</b>ree</p><p>four<br>five</p>"
+    "<ul><li>six<li>seven</ul><template>no</template><div hidden>no</div>\n"
+    "<table><tr><td>eight</td><td>nine &amp; ten</td></tr></table>\u00fcber<!-- no -->"
+    "</body></html>"
+)
+WORDS = ["one", "twothree", "four", "five", "six", "seven", "eight", "nine", "ten", "über"]
+
+
+@pytest.mark.parametrize("name", [b"a.html", b"a.HTM", b"a.txt", b"a"])
+def test_pages_are_reduced_to_what_is_visible(name):
+    made = shingled(PAGE.encode(), names=[name], k=1)
+    assert made.sets[0].tolist() == sorted({reference.token_hash(word) for word in WORDS})
+
+
+def test_pages_in_declared_and_marked_encodings():
+    page = PAGE.replace("<head>", '<head><meta charset="iso-8859-1">')
+    for data in (page.encode("latin-1"), PAGE.encode("utf-16")):
+        made = shingled(data, names=[b"page"], k=1)
+        assert made.sets[0].tolist() == sorted({reference.token_hash(word) for word in WORDS})
+
+
+def test_a_text_that_speaks_of_markup_is_no_page():
+    text = b"<p> is a tag; <html> begins a page"
+    assert decode(text, b"notes.txt").utf8 == text
+    made = shingled(text, names=[b"notes.txt"], k=1)
+    assert made.sets[0].tolist() == sorted(set(reference.shingle_list(text.decode(), k=1)))
+
+
+# --- bounds and links, to the byte ----------------------------------------------------------------
+
+
+def test_a_file_of_max_bytes_is_taken_and_one_byte_more_is_not(tree):
+    os.makedirs("sizes")
+    for size in (9, 10, 11):
+        (tree / f"sizes/{size}").write_bytes(b"x" * size)
+        (tree / f"far-{size}").write_bytes(b"x" * size)
+        os.symlink(f"../far-{size}", f"sizes/to-{size}")
+    exactly = [b"sizes/10", b"sizes/9"]
+    for arguments, params, names in (
+        (["sizes"], {}, exactly),
+        (["sizes/9", "sizes/10", "sizes/11"], {}, exactly),
+        (["sizes"], {"follow": True}, [*exactly, b"sizes/to-10", b"sizes/to-9"]),
+        (["sizes/to-10", "sizes/to-11"], {}, [b"sizes/to-10"]),
+        (["sizes"], {"text_field": "text"}, exactly),
+    ):
+        there, skipped = found(*arguments, max_bytes=10, **params)
+        assert there == names
+        assert Reason.TOO_LARGE in skipped.values()
+
+
+def test_max_bytes_of_what_is_read_is_exact_too(tree):
+    rows = b'{"text": "%s"}\n'
+    (tree / "rows.jsonl").write_bytes(rows % b"xx" + rows % b"xxx")
+    bound = len(rows % b"xx") - 1
+    documents = find_documents([b"rows.jsonl"], DocumentParams(max_bytes=bound))
+    assert list(documents.names) == [b"rows.jsonl:1"]
+    both = find_documents([b"rows.jsonl"], DocumentParams(max_bytes=bound + 1))
+    assert len(both) == 2
+    for size in (10, 11):
+        (tree / f"{size}.gz").write_bytes(gzip.compress(b"x " * (size // 2) + b"x" * (size % 2)))
+    packed = find_documents([b"10.gz", b"11.gz"], DocumentParams(max_bytes=10))
+    assert not len(packed)  # what is packed is larger than that
+    assert unpacked((tree / "10.gz").read_bytes(), 10) == b"x x x x x "
+    with pytest.raises(TooLongError):
+        unpacked((tree / "11.gz").read_bytes(), 10)
+    listed = find_documents([b"docs/b.txt"], DocumentParams(max_bytes=20))
+    for size, there in ((20, 1), (21, 0)):
+        (tree / "docs/b.txt").write_bytes(b"x" * size)
+        assert len(read_batch(listed, np.arange(1)).indices) == there
+
+
+def test_hard_links_are_files_of_their_own(tree):
+    """Two names of one file are two documents; two spellings of one name are one."""
+    os.link("docs/b.txt", "docs/b.link")
+    os.makedirs("other")
+    os.link("docs/b.txt", "other/b")
+    pair = [b"docs/b.link", b"docs/b.txt"]
+    assert found("docs/b.txt", "docs/b.link")[0] == pair
+    assert found("docs", include=("b.*",))[0] == pair
+    assert set(pair) < set(found("docs/b.txt", "docs")[0])
+    assert set(pair) < set(found("docs", "docs/b.link")[0])
+    assert (
+        found("docs/b.txt", "other")[0]
+        == found("other", "docs/b.txt")[0]
+        == [b"docs/b.txt", b"other/b"]
+    )
+    assert found("docs/b.txt", "docs/../docs/b.txt")[0] == [b"docs/b.txt"]
+    assert found("docs/b.txt", "docs/../docs")[0].count(b"docs/../docs/b.txt") == 0

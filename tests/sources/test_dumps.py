@@ -1,0 +1,275 @@
+"""Documents in crawls, wiki dumps, and files that --split cuts."""
+
+import bz2
+import gzip
+import os
+import zlib
+
+import pytest
+
+from lshdup.skipped import Reason
+from tests.sources.test_archives import listed, reasons
+
+PAGE = "<html><body><p>{}</body></html>"
+
+
+def record(kind, uri, block):
+    """Return a record of a crawl."""
+    fields = f"WARC-Type: {kind}\r\nWARC-Target-URI: {uri}\r\nWARC-Date: 2020-01-01T00:00:00Z\r\n"
+    header = f"WARC/1.0\r\n{fields}Content-Length: {len(block)}\r\n\r\n"
+    return header.encode() + block + b"\r\n\r\n"
+
+
+def write_warc(path, pages, *, packed=True, fields=()):
+    """Write a crawl: a request and a response for each page, by URI; each record packed alone."""
+    head = "".join(
+        f"{name}: {value}\r\n" for name, value in [("Content-Type", "text/html"), *fields]
+    )
+    records = [record("warcinfo", "", b"software: test\r\n")]
+    for uri, body in pages:
+        records.append(record("request", uri, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"))
+        block = f"HTTP/1.1 200 OK\r\n{head}\r\n".encode() + body
+        records.append(record("response", uri, block))
+    path.write_bytes(b"".join(gzip.compress(each) if packed else each for each in records))
+
+
+def below(path, found):
+    """Return documents by their names below a file."""
+    prefix = os.fsencode(path) + b"/"
+    assert all(name.startswith(prefix) for name in found)
+    return {name[len(prefix) :]: text for name, text in found.items()}
+
+
+PAGES = [(f"http://x.org/{n}?a=b//c", PAGE.format(f"page {n}").encode()) for n in range(20)]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_responses_of_a_crawl_are_documents(tmp_path, packed):
+    path = tmp_path / f"x.warc{'.gz' * packed}"
+    write_warc(path, PAGES, packed=packed)
+    found, skipped = listed(path)
+    assert below(path, found) == {uri.encode(): body for uri, body in PAGES}
+    assert not skipped
+
+
+def test_a_crawl_packed_as_one_stream_is_read_too(tmp_path):
+    write_warc(tmp_path / "x.warc", PAGES, packed=False)
+    path = tmp_path / "y.warc.gz"
+    path.write_bytes(gzip.compress((tmp_path / "x.warc").read_bytes()))
+    assert len(listed(path)[0]) == len(PAGES)
+
+
+def chunked(body):
+    parts = [body[at : at + 7] for at in range(0, len(body), 7)]
+    return b"".join(b"%x;x=y\r\n%s\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
+
+
+BODY = PAGE.format("a body").encode()
+
+
+@pytest.mark.parametrize(
+    ("fields", "body"),
+    [
+        ([("Transfer-Encoding", "chunked")], chunked(BODY)),
+        ([("Transfer-Encoding", "chunked")], BODY),  # a crawler that has joined the chunks
+        ([("Content-Encoding", "deflate")], zlib.compress(BODY)),
+        ([("Content-Encoding", "deflate")], zlib.compress(BODY)[2:-4]),
+        ([("Content-Encoding", "br")], BODY),
+    ],
+)
+def test_bodies_are_unpacked(tmp_path, fields, body):
+    write_warc(tmp_path / "x.warc.gz", [("http://x/", body)], fields=fields)
+    assert list(listed(tmp_path / "x.warc.gz")[0].values()) == [BODY]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body", "reason"),
+    [
+        ("br", b"\xff\x0f", Reason.FORMAT),
+        ("deflate", zlib.compress(bytes(100_001)), Reason.TOO_LARGE),
+    ],
+)
+def test_a_body_that_cannot_be_unpacked_is_skipped(tmp_path, encoding, body, reason):
+    write_warc(tmp_path / "x.warc", [("http://x/", body)], fields=[("Content-Encoding", encoding)])
+    found, skipped = listed(tmp_path / "x.warc", max_bytes=100_000)
+    assert not any(found.values())
+    assert [each[1] for each in skipped] == [reason]
+
+
+def test_a_packed_body_is_read_like_a_packed_file(tmp_path):
+    fields = [("Content-Encoding", "gzip"), ("Transfer-Encoding", "chunked")]
+    write_warc(tmp_path / "x.warc", [("http://x/", chunked(gzip.compress(BODY)))], fields=fields)
+    assert [gzip.decompress(data) for data in listed(tmp_path / "x.warc")[0].values()] == [BODY]
+
+
+def test_texts_of_a_crawl_are_documents(tmp_path):
+    path = tmp_path / "x.warc.wet.gz"
+    texts = (record("conversion", f"http://x/{n}", f"the text of {n}".encode()) for n in "abca")
+    path.write_bytes(b"".join(map(gzip.compress, texts)))
+    found = below(path, listed(path)[0])
+    assert sorted(found) == [b"http://x/a", b"http://x/a:2", b"http://x/b", b"http://x/c"]
+    assert found[b"http://x/a:2"] == b"the text of a"
+
+
+@pytest.mark.parametrize("cut", [5, 300, 1000])
+def test_a_crawl_that_is_cut_off_is_read_up_to_there(tmp_path, cut):
+    path = tmp_path / "x.warc"
+    write_warc(path, PAGES, packed=False)
+    path.write_bytes(path.read_bytes()[:-cut])
+    found, skipped = listed(path)
+    assert len(PAGES) - 3 <= len(found) < len(PAGES)
+    assert Reason.DAMAGED in reasons(skipped).values()
+
+
+def test_lies_in_headers_do_no_harm(tmp_path):
+    fields = b"WARC-Type: response\r\nWARC-Target-URI: http://x/\r\n"
+    lies = [b"Content-Length: 99999999999999999999", b"Content-Length: -5", b"X: y", b"x" * 100_000]
+    for lie in lies:
+        path = tmp_path / "x.warc"
+        path.write_bytes(b"WARC/1.0\r\n" + fields + lie + b"\r\n\r\nHTTP/1.1 200 OK\r\n\r\nx")
+        found, skipped = listed(path)
+        assert not found
+        assert reasons(skipped) == {os.fsencode(path): Reason.DAMAGED}
+
+
+# --- wiki dumps -----------------------------------------------------------------------------------
+
+
+def dump(pages, before=""):
+    """Return a dump of pages: pairs of a title and texts of revisions, as XML."""
+    made = "".join(
+        f"<page><title>{title}</title><ns>0</ns>"
+        + "".join(f"<revision><text bytes='1'>{text}</text></revision>" for text in texts)
+        + "</page>\n"
+        for title, texts in pages
+    )
+    root = '<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.10/" xml:lang="en">'
+    return f"{before}{root}<siteinfo/>{made}</mediawiki>".encode()
+
+
+WIKI = [
+    ("Rose &amp; Co", ["old", "a &lt;b&gt;rose&lt;/b&gt; Größe"]),
+    ("Talk:X", [""]),
+    ("A/B", ["x"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("ending", "pack"), [("", bytes), (".bz2", bz2.compress), (".gz", gzip.compress)]
+)
+def test_pages_of_a_wiki_are_documents(tmp_path, ending, pack):
+    path = tmp_path / f"dump.xml{ending}"
+    path.write_bytes(pack(dump(WIKI)))
+    found, skipped = listed(path)
+    assert sorted(found.values()) == [b"", "a <b>rose</b> Größe".encode(), b"x"]
+    assert not skipped
+    assert len(listed(tmp_path, archives=True)[0]) == 3
+    assert len(listed(tmp_path)[0]) == 1
+
+
+def test_other_xml_is_one_document(tmp_path):
+    (tmp_path / "x.xml").write_text("<a><page><title>t</title></page></a>", "utf-8")
+    assert list(listed(tmp_path / "x.xml")[0]) == [os.fsencode(tmp_path / "x.xml")]
+
+
+LAUGHS = """<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">
+<!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;">]>"""
+
+
+def test_entities_are_refused(tmp_path):
+    path = tmp_path / "x.xml"
+    path.write_bytes(dump([("a", ["&c;"])], LAUGHS))
+    found, skipped = listed(path)
+    assert not found
+    assert "entities" in skipped[0].detail
+
+
+def test_a_dump_that_is_cut_off_is_read_up_to_there(tmp_path):
+    path = tmp_path / "x.xml"
+    path.write_bytes(dump([(f"t{n}", [f"text {n}"]) for n in range(9)])[:-60])
+    found, skipped = listed(path)
+    assert len(found) == 8
+    assert list(reasons(skipped).values()) == [Reason.DAMAGED]
+
+
+# --- --split --------------------------------------------------------------------------------------
+
+STORIES = b"<!DOCTYPE lewis>\n" + b"".join(
+    b"<REUTERS %d>\nstory\n</REUTERS>\n" % n for n in range(12)
+)
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_split_begins_a_document_at_each_line_that_matches(tmp_path, ending):
+    path = tmp_path / f"x.sgm{ending}"
+    path.write_bytes(gzip.compress(STORIES) if ending else STORIES)
+    for docs in (path, tmp_path):
+        found, skipped = listed(docs, split="<REUTERS")
+        prefix = os.fsencode(path) + b":"
+        assert found == {
+            prefix + b"%d" % (n + 1): b"<REUTERS %d>\nstory\n</REUTERS>\n" % n for n in range(12)
+        }
+        assert [each.reason for each in skipped] == [Reason.PREAMBLE]
+        assert not skipped[0].is_error
+
+
+@pytest.mark.parametrize("begin", [b"%PDF-1.4\n", b"{\\rtf1\\ansi\n", b"<!DOCTYPE html>\n<p>"])
+def test_split_leaves_documents_of_a_known_type_whole(tmp_path, begin):
+    (tmp_path / "a").write_bytes(begin + b"Chapter 1\nx\nChapter 2\ny\n")
+    (tmp_path / "b.HTM").write_bytes(b"<p>x\nChapter 1\nChapter 2\n")
+    (tmp_path / "c.html.gz").write_bytes(gzip.compress(b"<p>x\nChapter 1\nChapter 2\n"))
+    names = [os.fsencode(tmp_path / name) for name in ("a", "b.HTM", "c.html.gz")]
+    assert sorted(listed(tmp_path, split="^Chapter")[0]) == names
+
+
+def test_split_matches_lines_that_end_with_a_carriage_return(tmp_path):
+    (tmp_path / "a").write_bytes(b"---\r\none\r\n---\r\ntwo\r\n")
+    found, skipped = listed(tmp_path, split="^---$")
+    assert list(found.values()) == [b"---\r\none\r\n", b"---\r\ntwo\r\n"]
+    assert not skipped
+
+
+def test_split_that_matches_nothing_is_said(tmp_path, run):
+    (tmp_path / "a").write_bytes(b"---\none two three\n")
+    (tmp_path / "b").write_bytes(b"---\none two three\n")
+    said = "--split '^=' matches no line of any text file"
+    assert run("pairs", ".", "--split", "^=").err.count(said) == 1
+    assert said in run("pairs", ".", "--split", "^=").err
+    assert "matches no line" not in run("pairs", ".", "--split", "^-").err
+
+
+def test_split_leaves_files_without_such_a_line_alone(tmp_path):
+    (tmp_path / "a").write_bytes(b"no such line\n")
+    (tmp_path / "b").write_bytes(b"\0binary\n-- \n")
+    (tmp_path / "c").write_bytes(b"-- \none\n-- \ntwo")
+    names = [os.fsencode(tmp_path / name) for name in ("a", "b", "c:1", "c:2")]
+    assert sorted(listed(tmp_path, split="^-- $")[0]) == names
+
+
+def test_the_media_type_of_a_response_says_whether_it_is_a_page(tmp_path, run):
+    """As browsers take it; without one, name and content decide as of any file."""
+    page, words = b"<html><body><p>some words</body></html>", b"<div>some <i>words</i> of it</div>"
+    records = []
+    for uri, media, body in [
+        ("http://x/a.html", "text/plain", page),
+        ("http://x/b", "Text/HTML; charset=utf-8", words),
+        ("http://x/c", "application/xhtml+xml", words),
+        ("http://x/d", "application/x-own", page),
+        ("http://x/e", "application/x-own", words),
+        ("http://x/f.html", "application/x-own", words),
+    ]:
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: {media}\r\n\r\n".encode()
+        records.append(record("response", uri, head + body))
+    plain = record("conversion", "http://x/g", page)
+    records.append(plain.replace(b"WARC-Date", b"Content-Type: text/plain\r\nWARC-Date"))
+    records.append(record("response", "http://x/h", b"HTTP/1.1 200 OK\r\nServer: y\r\n\r\n" + page))
+    (tmp_path / "x.warc").write_bytes(b"".join(records))
+    (tmp_path / "two").write_text("some words")
+    (tmp_path / "four").write_text("some words of it")
+    (tmp_path / "tags").write_text("html body p some words body html")
+    rows = run("pairs", "x.warc", "two", "four", "tags", "-k", "1", "-t", "1", "--exact").rows
+    near = {b.removeprefix("x.warc/http://x/"): a for a, b, *_ in rows if "/" not in a}
+    assert near == {
+        "a.html": "tags", "g": "tags", "d": "two", "h": "two", "b": "four", "c": "four",
+        "f.html": "four",
+    }  # fmt: skip

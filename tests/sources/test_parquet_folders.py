@@ -1,0 +1,449 @@
+"""Folders of more Parquet files than stay open: the same answer as from one file, and a run decodes
+no row more than twice.
+"""
+
+import gc
+import os
+import pickle
+import random
+import subprocess
+import sys
+import threading
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from lshdup.base.arrays import Arrays
+from lshdup.collection.set_source import _SetReader, expecting, set_source
+from lshdup.errors import ArtifactError, InputError
+from lshdup.params import ClusterParams, DocumentParams, PairParams
+from lshdup.skipped import Reason
+from lshdup.sources import record_files
+from lshdup.sources.finding import find_documents
+from lshdup.sources.readers import parquet, parquet_columns
+from lshdup.sources.reading import batches, read_batch
+from lshdup.sources.records import RecordError
+from lshdup.workspace.against.clusters import find_clusters_against
+from lshdup.workspace.against.loading import load_sides
+from lshdup.workspace.request import Request
+from lshdup.workspace.workspace import Workspace
+from tests.sources.test_records import answer, pa, texts_of, write
+
+FILES, N = 9, 360
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Nothing is kept in memory, and what is verified is read again in very many blocks; texts are
+    decoded a few at a time.
+    """
+    monkeypatch.setattr("lshdup.workspace.from_documents.SET_BYTES", 0)
+    monkeypatch.setattr("lshdup.compare.similarity.BLOCK_BYTES", 1 << 13)
+    monkeypatch.setattr("lshdup.sources.reading.BATCH_DOCUMENTS", 16)
+    monkeypatch.setattr(parquet, "_SLAB_ROWS", 7)
+
+
+@pytest.fixture
+def decoded(monkeypatch):
+    """How many values of each column were decoded, and how often files were opened."""
+    counts, lock = Counter(), threading.Lock()
+
+    def counted(name, wrapped, number):
+        def wrapper(*args, **named):
+            made = wrapped(*args, **named)
+            with lock:
+                counts[name(args, named)] += number(made)
+            return made
+
+        return wrapper
+
+    monkeypatch.setattr(
+        parquet,
+        "texts_of",
+        counted(lambda args, _: args[1][0][0], parquet.texts_of, lambda made: len(made[2])),
+    )
+    monkeypatch.setattr(
+        parquet_columns,
+        "find_column",
+        counted(
+            lambda _, named: f"opened {named['text']}", parquet_columns.find_column, lambda _: 1
+        ),
+    )
+    return counts
+
+
+def fill(here, texts=None):
+    """The same rows in a folder of files, whose neighbours are alike; in one file; and each in a
+    file of its own.
+    """
+    texts = texts_of(N) if texts is None else texts
+    ids = [f"{number:03}" for number in range(len(texts))]
+    (here / "many").mkdir()
+    for file in range(FILES):
+        write(here / "many" / f"{file}.parquet", texts[file::FILES], id=ids[file::FILES])
+    write(here / "one.parquet", texts, id=ids)
+    (here / "plain").mkdir()
+    for name, text in zip(ids, texts, strict=True):
+        (here / "plain" / name).write_bytes(text.encode())
+    return texts
+
+
+FIELDS = {"id_field": "id", "text_field": "text"}
+
+
+def expected(here):
+    """The pairs of the plain files, by the names of rows; one of them looks like a PDF, but not as
+    a row.
+    """
+    other = f"{N // 3 + 1:03}".encode()
+    (here / "plain" / other.decode()).write_bytes(b"a text with in it")
+    return [(a[6:], b[6:], similarity) for a, b, similarity in answer("plain", store=None)[0]]
+
+
+@pytest.mark.parametrize("store", ["s", None])
+def test_a_folder_is_what_one_file_would_be(here, small, decoded, store):
+    fill(here)
+    pairs = expected(here)
+    assert len(pairs) > N // 4
+    assert answer("one.parquet", store=None, **FIELDS)[0] == pairs
+    decoded.clear()
+    assert record_files._OPEN_FILES < FILES
+    found, skipped, read, _ = answer("many", store=store, jobs=1, **FIELDS)
+    assert (found, skipped, read) == (pairs, {}, N)
+    # The sets do not fit: the rows that share a bucket are decoded once more. (By one thread; of
+    # several, one that the machine holds up decodes again what the others have left behind.)
+    assert decoded["id"] == N < decoded["text"] <= 2 * N
+    assert decoded["opened True"] <= 3 * FILES  # for ids, for texts, for texts again
+    if store:
+        assert not (here / store / "shingles.npz").exists()
+        decoded.clear()
+        assert answer("many", store=store, jobs=1, **FIELDS)[:3] == (pairs, {}, 0)
+        assert decoded["text"] == 0
+        (here / store / "pairs.npz").unlink()
+        assert answer("many", store=store, jobs=1, **FIELDS)[:3] == (pairs, {}, 0)
+        assert 0 < decoded["text"] <= 2 * N
+        decoded.clear()
+        lower = {"threshold": 0.3}  # The pairs that are known do not answer this.
+        more = answer("many", store=store, jobs=1, given=lower, **FIELDS)[0]
+        assert 0 < decoded["text"] <= 2 * N
+        assert more == answer("many", store=None, given=lower, **FIELDS)[0]
+
+
+def test_any_rows_by_any_thread(here, small, decoded):
+    texts = fill(here)
+    documents = find_documents([b"many"], DocumentParams(**FIELDS))
+    wrong = []
+
+    def read(seed):
+        rng = np.random.default_rng(seed)
+        for _ in range(20):
+            for indices in batches(documents, rng.choice(N, rng.integers(1, 90), replace=False)):
+                batch = read_batch(documents, indices)
+                assert len(batch.indices) == len(indices)
+                for index, start, length in zip(
+                    batch.indices.tolist(),
+                    batch.starts.tolist(),
+                    batch.lengths.tolist(),
+                    strict=True,
+                ):
+                    if (
+                        batch.text[start : start + length].tobytes().decode()
+                        != texts[int(documents.names[index])]
+                    ):
+                        wrong.append(index)
+
+    threads = [threading.Thread(target=read, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert documents.record_files.decoded == decoded["text"]
+
+
+def test_few_rows_decode_few(here, small, decoded):
+    fill(here)
+    documents = find_documents([b"many"], DocumentParams(**FIELDS))
+    rows = np.flatnonzero(documents.locations.starts == 9)
+    assert len(rows) == FILES
+    for _ in range(2):
+        for row in rows:
+            assert len(read_batch(documents, np.array([row])).indices) == 1
+    assert decoded["text"] <= 2 * 14 * FILES
+
+
+def test_no_room(here, small, decoded, monkeypatch):
+    """Without room for the sets, rows are decoded as often as they are needed."""
+    fill(here)
+    pairs = expected(here)
+    decoded.clear()
+    empty = Arrays.empty
+
+    def little_room(arrays, shape, dtype):
+        if sys._getframe(1).f_code.co_name == "_read_once":
+            message = "no room"
+            raise ArtifactError(message)
+        return empty(arrays, shape, dtype)
+
+    monkeypatch.setattr(Arrays, "empty", little_room)
+    assert answer("many", store=None, **FIELDS)[:3] == (pairs, {}, N)
+    assert decoded["text"] > N
+
+
+def keys_and_clusters(request):
+    """The pairs of rows with those of another file, and the groups of `clusters --against`."""
+    both = load_sides(request, (b"old.parquet",), None, *[lambda *_: None] * 3)
+    assert both.sides.arrays.limit == request.memory // 2
+    found = both.find_pairs(PairParams(), 2, lambda *_: None).found.pairs
+    pairs = found.keys.tolist(), found.similarity.tolist()
+    both = load_sides(request, (b"old.parquet",), None, *[lambda *_: None] * 3)
+    partners = both.find_partners(PairParams(), 2, lambda *_: None)
+    groups = find_clusters_against(
+        Workspace(None), both, partners, np.zeros(0, np.int64), ClusterParams(), request,
+        same=None, exact=False,
+    ).clusters  # fmt: skip
+    return *pairs, groups.representative.tolist(), np.nan_to_num(groups.similarity).tolist()
+
+
+def test_rows_of_two_sides_are_decoded_once_more_in_each_stage(here, small, decoded, monkeypatch):
+    monkeypatch.setattr("lshdup.compare.leaders.BLOCK_BYTES", 1 << 13)
+    texts = fill(here)
+    old = [f"{text} and so on" for text in texts[: N // 2]]
+    write(here / "old.parquet", old, id=[f"o{i}" for i in range(len(old))])
+    request = Request((b"many",), DocumentParams(**FIELDS), {"threshold": 0.5}, 2, memory=1 << 24)
+    answers = keys_and_clusters(request)
+    assert len(answers[0]) > N // 8
+    assert len(set(answers[2])) < N
+    # Read twice, for pairs, for partners, and what is left for groups.
+    assert decoded["text"] <= 4 * (N + N // 2) + N
+    decoded.clear()
+    monkeypatch.setattr(_SetReader, "expect", lambda *_: None)
+    assert keys_and_clusters(request) == answers
+    assert decoded["text"] > 6 * (N + N // 2)
+
+
+def test_sets_that_were_not_expected(here, small):
+    fill(here)
+    request = Request((b"many",), DocumentParams(**FIELDS), {}, 2)
+    collection = Workspace(None).load_or_collect_signatures(request, 0)
+    every = set_source(collection, 2, print)(np.arange(N))
+    source = set_source(collection, 2, print)
+    expecting(source)(np.array([3, 7, 20]))
+    for wanted in ([3, 20], [7], [4, 7], [0], [N - 1], [], [3, 7, 20]):
+        sets = source(np.array(wanted, np.int64))
+        assert [each.tolist() for each in sets] == [every[at].tolist() for at in wanted]
+
+
+def test_a_file_changes_between_two_runs(here, small):
+    fill(
+        here, [f"{text} {number}" for number, text in enumerate(texts_of(N))]
+    )  # no copies, of which only the first is read again
+    ids = [f"{number:03}" for number in range(N)]
+    every = answer("one.parquet", store=None, **FIELDS)[0]
+    skipped = []
+    request = Request(
+        (b"many",), DocumentParams(**FIELDS), {"threshold": 0.5, "markup": "visible"}, 2
+    )
+    Workspace(Path("s")).load_or_build_index(request)
+    workspace = Workspace(Path("s"), lambda _: None, skipped.append)
+    indexed = workspace.load_or_build_index(replace(request, documents=()), save=False)
+    others = texts_of(N, seed=5)
+    write(here / "many" / "4.parquet", [*others[4::FILES], "more"], id=[*ids[4::FILES], "x"])
+    write(here / "many" / "5.parquet", others[5 : N // 2 : FILES], id=ids[5 : N // 2 : FILES])
+    (here / "many" / "6.parquet").unlink()
+    found = workspace.find_pairs(indexed, PairParams(), 2).pairs
+    name = indexed.collection.documents.names.__getitem__
+    pairs = {
+        (name(a), name(b)) for a, b in zip(found.left.tolist(), found.right.tolist(), strict=True)
+    }
+    lost = {os.fsencode(each) for file in (4, 5, 6) for each in ids[file::FILES]}
+    assert pairs == {(a, b) for a, b, _ in every if not {a, b} & lost}
+    assert len(pairs) > N // 8
+    said = {each.name: each.reason for each in skipped}
+    assert {each for pair in every for each in pair[:2]} & lost <= said.keys() <= lost
+    assert {(int(each) % FILES, reason) for each, reason in said.items()} == {
+        (4, Reason.CHANGED), (5, Reason.CHANGED), (6, Reason.VANISHED)
+    }  # fmt: skip
+
+
+def test_another_file_of_the_same_name_is_read_anew(here, small, decoded):
+    texts = fill(here)
+    documents = find_documents([b"many"], DocumentParams(**FIELDS))
+    every = np.arange(N)
+
+    def read():
+        made = {}
+        for indices in batches(documents, every):
+            batch = read_batch(documents, indices)
+            for index, start, length in zip(
+                batch.indices.tolist(), batch.starts.tolist(), batch.lengths.tolist(), strict=True
+            ):
+                made[int(documents.names[index])] = (
+                    batch.text[start : start + length].tobytes().decode()
+                )
+        return [made[number] for number in range(N)]
+
+    for _ in range(3):
+        assert read() == texts
+    now = [
+        text if number % FILES != 3 else f"another {number}" for number, text in enumerate(texts)
+    ]
+    write(
+        here / "many" / "3.parquet",
+        now[3::FILES],
+        id=[f"{number:03}" for number in range(3, N, FILES)],
+    )
+    decoded.clear()
+    for _ in range(3):
+        assert read() == now
+    assert decoded["text"] <= 3 * N
+
+
+@pytest.mark.parametrize("batch", [20, 37, 512])
+def test_a_damaged_row_group_costs_only_its_rows(here, small, monkeypatch, batch):
+    """Not all of a file can be put aside; what was good before is good for verification, too;
+    whatever is read together.
+    """
+    monkeypatch.setattr("lshdup.sources.reading.BATCH_DOCUMENTS", batch)
+    rng = random.Random(1)
+    texts = [" ".join(str(rng.randrange(10**6)) for _ in range(40)) for _ in range(111)]
+    for number in range(1, 111, 2):
+        texts[number] = texts[number - 1] + " more"
+    write(here / "a.parquet", texts)
+    before = answer("a.parquet", store=None)[0]
+    metadata = parquet._import_pyarrow()[1].ParquetFile("a.parquet").metadata
+    chunk = metadata.row_group(1).column(0)
+    data = bytearray((here / "a.parquet").read_bytes())
+    at = chunk.dictionary_page_offset or chunk.data_page_offset
+    data[at : at + chunk.total_compressed_size] = bytes(chunk.total_compressed_size)
+    (here / "a.parquet").write_bytes(data)
+    pairs, skipped, _, _ = answer("a.parquet", store=None)
+    lost = {f"a.parquet:{number}".encode() for number in range(38, 75)}
+    assert pairs == [pair for pair in before if not {*pair[:2]} & lost]
+    assert len(pairs) > 30
+    assert skipped == dict.fromkeys(lost, Reason.DAMAGED)
+
+
+@pytest.mark.parametrize("said", [80, 120])
+def test_a_row_group_with_other_rows_than_it_says(here, said):
+    """What follows is never taken for its rows."""
+    write(here / "a.parquet", [str(number) for number in range(300)])
+    true = parquet._import_pyarrow()[1].ParquetFile("a.parquet")
+    sizes = [
+        true.metadata.row_group(number).num_rows for number in range(true.metadata.num_row_groups)
+    ]
+    sizes[1] = said * sizes[1] // 100
+    metadata = SimpleNamespace(
+        num_row_groups=len(sizes), row_group=lambda number: SimpleNamespace(num_rows=sizes[number])
+    )
+    file = SimpleNamespace(metadata=metadata, iter_batches=true.iter_batches)
+    read = []
+    with pytest.raises(RecordError, match="has not as many rows as it says"):
+        read.extend(
+            len(offsets) - 1 for ((_, offsets, _),) in parquet._decode(file, [[["text"]]], 10)
+        )
+    assert sizes[0] <= sum(read) <= sum(sizes[:2])
+    assert sum(
+        len(offsets) - 1
+        for ((_, offsets, _),) in parquet._decode(file, [[["text"]]], 10, range(2, len(sizes)))
+    ) == sum(sizes[2:])
+
+
+def test_memory_and_descriptors_are_given_back(here, decoded):
+    """At once, not when Python looks for circles; with any number of files only those of a few are
+    held.
+    """
+    (here / "d").mkdir()
+    for file in range(20):
+        write(
+            here / "d" / f"{file:02}.parquet",
+            [f"{file} {row} " + "x" * 10_000 for row in range(30)],
+        )
+    folder = "/proc/self/fd"
+    descriptors = (lambda: len(os.listdir(folder))) if Path(folder).is_dir() else (lambda: 0)
+    gc.collect()
+    first, held = descriptors(), pa.total_allocated_bytes()
+    documents = find_documents([b"d"], DocumentParams(text_field="text"))
+    gc.disable()
+    try:
+        for _ in range(3):
+            for indices in batches(documents, np.arange(600)):
+                assert len(read_batch(documents, indices).indices) == len(indices)
+                assert descriptors() - first <= record_files._OPEN_FILES + 1
+                assert pa.total_allocated_bytes() - held < 20 * 300_000 / 2
+        assert decoded["text"] == 3 * 600
+        again = pickle.loads(pickle.dumps(documents))
+        assert len(read_batch(again, np.arange(5)).indices) == 5
+        del documents, again
+        assert descriptors() == first
+        assert pa.total_allocated_bytes() - held < 100_000
+    finally:
+        gc.enable()
+
+
+def test_what_it_takes_is_said_once(here, small, monkeypatch):
+    fill(here)
+    for name in ("pyarrow", "pyarrow.parquet"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(InputError, match="Parquet files need pyarrow") as error:
+        answer("many", store=None, **FIELDS)
+    assert error.value.hint == "pip install 'lshdup[parquet]'"
+
+
+@pytest.mark.parametrize("field", ["text", "text,more"])
+def test_no_damaged_byte_ends_the_run(here, small, field):
+    """What pyarrow says of a column of damaged size ended the process, and nothing was compared."""
+    texts = [f"{number} " + " ".join(map(str, range(number % 7))) for number in range(300)]
+    pq = parquet._import_pyarrow()[1]
+    table = pa.table({"text": texts, "more": texts[::-1]})
+    pq.write_table(table, here / "whole.parquet", compression="zstd")
+    data = (here / "whole.parquet").read_bytes()
+    footer = int.from_bytes(data[-8:-4], "little") + 8
+    script = """
+import sys
+import numpy as np
+from lshdup.sources.files import Buffer
+from lshdup.sources.readers.parquet import ParquetFile
+from lshdup.sources.records import RecordError
+from lshdup.base.arrays import IN_MEMORY
+
+data, outcomes = open("whole.parquet", "rb").read(), set()
+for at in range(len(data) - int(sys.argv[1]), len(data)):
+    for value in {0x7F, 0x24, 0x03} - {data[at]}:
+        with open("b.parquet", "wb") as file:
+            file.write(data[:at] + bytes([value]) + data[at + 1 :])
+        try:
+            file = ParquetFile(b"b.parquet", sys.argv[2])
+            rows = len(file.list_records("", IN_MEMORY).numbers)
+            *_, failed = file.texts(np.arange(min(rows, 300)), 1 << 20, Buffer())
+            outcomes |= {type(error).__name__ for error in failed.values()} or {"whole"}
+        except (RecordError, OSError) as error:
+            outcomes.add(type(error).__name__)
+print(sorted(outcomes))
+"""
+    command = [sys.executable, "-c", script, str(footer), field]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stderr) == (0, "")
+    assert process.stdout == "['RecordError', 'whole']\n"
+
+
+def test_a_damaged_parquet_file_is_skipped_and_the_others_are_compared(here, run):
+    text = "one two three four five six seven eight nine ten"
+    for name in ("a.parquet", "b.parquet"):
+        write(here / name, [text] * 2)
+    data = (here / "a.parquet").read_bytes()
+    footer = int.from_bytes(data[-8:-4], "little") + 8
+    (here / "a.parquet").write_bytes(data[:-footer] + b"\x7f" + data[-footer + 1 :])
+    result = run("pairs", "a.parquet", "b.parquet", "--no-store", code=2)
+    assert b"b.parquet:1" in result.out
+    assert "a.parquet" in result.err

@@ -1,0 +1,575 @@
+"""Files of rows written back: what is kept is kept exactly, and in order; the file that is read is
+never touched.
+"""
+
+import bz2
+import gzip
+import json
+import lzma
+import os
+from itertools import product
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lshdup.errors import InputError, ParameterError
+from lshdup.params import DocumentParams
+from lshdup.sources.finding import find_documents
+from lshdup.sources.rewriting.rewrite import rewrite, write_without
+from tests.conftest import ZSTD, require
+
+pa = require("parquet", "pyarrow")
+pq = require("parquet", "pyarrow.parquet")
+zstd = require("parquet", ZSTD)
+
+quick = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+PACKED = {".jsonl": lambda data: data, ".jsonl.gz": gzip.compress, ".jsonl.zst": zstd.compress}
+UNPACK = {".jsonl": lambda data: data, ".jsonl.gz": gzip.decompress, ".jsonl.zst": zstd.decompress}
+
+
+def listed(*paths, **params):
+    return find_documents([os.fsencode(path) for path in paths], DocumentParams(**params))
+
+
+def index_of(documents, name):
+    return documents.names.find(os.fsencode(name))
+
+
+ODD = [
+    *(
+        b'{"text":"plain","n":1}',
+        b'{"n":1.0,"text":"a","m":1e5}',
+        b'  {"text" : "spaced" , "big":12345678901234567890123456789}\t',
+    ),
+    *(
+        b'{"text":"\\u00e9\\ud83d\\ude00","escaped":"\\u0041"}',
+        b'{"text":"twice","k":1,"k":2}',
+        b'{"text":"","x":{"y":[1,[2,{"z":null}]]}}',
+    ),
+    *(
+        '{"text":"é漢😀"}'.encode(),
+        b'{"text":"cr"}\r',
+        b'{"text":""}',
+        b"",
+        b"  ",
+        b"\r",
+        b"broken",
+        b'{"x":1}',
+        b"[1,2]",
+        b'{"text":null}',
+    ),
+    *(b"\xff\xfe", b'{"text":"' + b"long " * 50 + b'"}'),
+]
+
+
+def split(whole):
+    """Lines with their ends, which are newlines and nothing else."""
+    lines = [line + b"\n" for line in whole.split(b"\n")]
+    lines[-1] = lines[-1][:-1]
+    return lines
+
+
+@quick
+@given(
+    st.lists(st.sampled_from(ODD), max_size=12),
+    st.booleans(),
+    st.data(),
+    st.sampled_from(sorted(PACKED)),
+    st.sampled_from(sorted(PACKED)),
+)
+def test_lines_that_are_kept_are_what_they_were(
+    tmp_path, lines, ended, data, ending, target_ending
+):
+    source, target = tmp_path / f"a{ending}", tmp_path / f"out{target_ending}"
+    whole = b"\n".join(lines) + (b"\n" if ended and lines else b"")
+    packed = PACKED[ending](whole)
+    source.write_bytes(packed)
+    target.unlink(missing_ok=True)
+    documents = listed(source)
+    numbers = [
+        int(name.rpartition(b":")[2]) for name in documents.names
+    ]  # of the rows that can be dropped
+    dropped = data.draw(st.sets(st.sampled_from(numbers)) if numbers else st.just(set()))
+    indices = np.array([numbers.index(number) for number in dropped], np.int64)
+    assert write_without(documents, indices, target) == [target]
+    kept = [line for number, line in enumerate(split(whole), 1) if number not in dropped]
+    assert UNPACK[target_ending](target.read_bytes()) == b"".join(kept)
+    assert source.read_bytes() == packed
+
+
+def test_dropped_lines_over_the_ends_of_chunks(tmp_path, monkeypatch):
+    monkeypatch.setattr("lshdup.base.compression.CHUNK", 7)
+    rows = [json.dumps({"text": "x" * (n % 23)}).encode() + b"\n" for n in range(60)]
+    source, target = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    source.write_bytes(b"".join(rows))
+    documents = listed(source)
+    dropped = np.flatnonzero(
+        [
+            int(name.rpartition(b":")[2]) % 3 == 1 or 20 < int(name.rpartition(b":")[2]) < 30
+            for name in documents.names
+        ]
+    )
+    write_without(documents, dropped, target)
+    assert target.read_bytes() == b"".join(
+        row for n, row in enumerate(rows, 1) if not (n % 3 == 1 or 20 < n < 30)
+    )
+
+
+def table_of(n):
+    texts = [None if i % 7 == 3 else f"text number {i}" for i in range(n)]
+    return pa.table(
+        {
+            "text": texts,
+            "i8": pa.array(range(n), pa.int16()),
+            "u64": pa.array([2**64 - 1 - i for i in range(n)], pa.uint64()),
+            "f": pa.array([float("nan") if i % 5 == 0 else i / 3 for i in range(n)], pa.float32()),
+            "when": pa.array(
+                [i * 1_000_000_007 for i in range(n)], pa.timestamp("ns", "Europe/Berlin")
+            ),
+            "day": pa.array(range(n), pa.date32()),
+            "money": pa.array([None if i % 4 == 0 else i for i in range(n)], pa.decimal128(20, 3)),
+            "words": pa.array(
+                [["a", None, "b" * i] if i % 3 else None for i in range(n)], pa.list_(pa.string())
+            ),
+            "deep": pa.array([{"x": [{"y": i}], "z": None} for i in range(n)]),
+            "kinds": pa.array([f"kind {i % 4}" for i in range(n)]).dictionary_encode(),
+            "map": pa.array([[("k", i)] for i in range(n)], pa.map_(pa.string(), pa.int64())),
+            "bytes": pa.array([bytes([i % 256]) * 3 for i in range(n)], pa.binary(3)),
+            "large": pa.array([f"large {i}" for i in range(n)], pa.large_string()),
+            "yes": pa.array([i % 2 == 0 for i in range(n)]),
+            "nothing": pa.nulls(n),
+        }
+    ).replace_schema_metadata({"made by": "a test", "k\xff": "ü"})
+
+
+@settings(quick, max_examples=25)
+@given(
+    st.integers(0, 40),
+    st.integers(1, 12),
+    st.data(),
+    st.sampled_from(["snappy", "zstd", "none"]),
+    st.booleans(),
+)
+def test_parquet_keeps_every_value(tmp_path, monkeypatch, n, group, data, codec, in_parts):
+    monkeypatch.setattr(
+        "lshdup.sources.rewriting.rewrite._PART_BYTES", 1000 if in_parts else 1 << 20
+    )
+    source, target = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    table = table_of(n)
+    pq.write_table(table, source, row_group_size=group, compression=codec)
+    before = source.read_bytes()
+    documents = listed(source)
+    assert len(documents) == n
+    dropped = data.draw(st.sets(st.integers(1, n)) if n else st.just(set()))
+    write_without(
+        documents,
+        np.array([index_of(documents, f"{source}:{number}") for number in dropped], np.int64),
+        target,
+    )
+    made = pq.read_table(target)
+    assert made.schema.equals(pq.read_table(source).schema, check_metadata=True)
+    wanted = pq.read_table(source).filter(
+        pa.array([number not in dropped for number in range(1, n + 1)], pa.bool_())
+    )
+    for name in wanted.schema.names:
+        if name == "f":  # NaN is not equal to itself
+            assert str(made[name].to_pylist()) == str(wanted[name].to_pylist())
+        else:
+            assert made[name].combine_chunks().equals(wanted[name].combine_chunks()), name
+    assert source.read_bytes() == before
+    metadata = pq.ParquetFile(target).metadata
+    codecs = {metadata.row_group(g).column(0).compression for g in range(metadata.num_row_groups)}
+    assert codecs <= {"UNCOMPRESSED" if codec == "none" else codec.upper()}
+
+
+def test_old_times_and_names_of_elements(tmp_path):
+    source, target = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    table = pa.table(
+        {"text": ["a", "b"], "when": pa.array([1, 2], pa.timestamp("ns")), "l": [["x"], ["y"]]}
+    )
+    pq.write_table(
+        table,
+        source,
+        use_deprecated_int96_timestamps=True,
+        use_compliant_nested_type=False,
+        store_schema=False,
+        compression={"text": "gzip", "when": "snappy", "l.list.item": "zstd"},
+    )
+    write_without(listed(source), np.array([0]), target)
+    old, new = pq.ParquetFile(source), pq.ParquetFile(target)
+    assert new.schema.equals(old.schema)
+    assert [new.metadata.row_group(0).column(at).compression for at in range(3)] == [
+        "GZIP",
+        "SNAPPY",
+        "ZSTD",
+    ]
+    assert new.read().equals(table.slice(1))
+
+
+def test_a_large_row_group_is_never_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("lshdup.sources.rewriting.rewrite._PART_BYTES", 1 << 20)
+    rng = np.random.default_rng(1)
+    texts = [rng.integers(97, 123, 2000).astype(np.uint8).tobytes().decode() for _ in range(10_000)]
+    table = pa.table({"text": texts, "n": range(10_000)})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=10_000, use_dictionary=False)
+    documents = listed(tmp_path / "a.parquet")
+    order = np.argsort(documents.locations.starts)
+    before, seen, reported = pa.total_allocated_bytes(), [], []
+
+    def drop_even(table, rows, which):
+        assert documents.locations.starts[which].tolist() == table["n"].take(rows).to_pylist()
+        seen.append(pa.total_allocated_bytes() - before)
+        return table.filter(pa.compute.equal(pa.compute.bit_wise_and(table["n"], 1), 1))
+
+    def report(*each):
+        reported.append(each)
+
+    rewrite(documents, order[::2], tmp_path / "b.parquet", None, drop_even, report, share=0.0)
+    assert pq.read_table(tmp_path / "b.parquet")["text"].to_pylist() == texts[1::2]
+    assert len(seen) == 20
+    assert max(seen) < 6 << 20  # of 20 MB: a part, the one before, and what the reader holds
+    size = (tmp_path / "a.parquet").stat().st_size
+    assert reported[-1] == ("write", size, size)
+    assert sorted(reported) == reported
+
+
+def test_only_a_folder_of_that_name_is_made(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("a.jsonl").write_text('{"text":"a"}\n{"text":"b"}\n')
+    documents = listed("a.jsonl")
+    for _ in range(2):  # the folder is there the second time
+        assert write_without(documents, np.array([0]), "out/") == [Path("out/a.jsonl")]
+        assert Path("out/a.jsonl").read_text() == '{"text":"b"}\n'
+    with pytest.raises(ParameterError, match="is no folder"):
+        write_without(documents, np.array([0]), "out/a.jsonl/")
+
+
+@pytest.mark.parametrize(("ending", "pack"), [(".xz", lzma.compress), (".bz2", bz2.compress)])
+def test_what_is_packed_in_ways_that_are_not_written(tmp_path, monkeypatch, ending, pack):
+    monkeypatch.chdir(tmp_path)
+    source = Path(f"a.jsonl{ending}")
+    source.write_bytes(pack(b'{"text":"a"}\n{"text":"b"}\n'))
+    documents = listed(source)
+    assert write_without(documents, np.array([0]), "out/") == [Path("out/a.jsonl")]
+    assert (tmp_path / "out/a.jsonl").read_text() == '{"text":"b"}\n'
+    with pytest.raises(ParameterError, match="read only"):
+        write_without(documents, np.array([0]), tmp_path / f"b.jsonl{ending}")
+
+
+def test_what_has_no_room_is_not_begun(tmp_path, monkeypatch):
+    (tmp_path / "a.jsonl").write_text('{"text":"a"}\n' * 10)
+    documents = listed(tmp_path / "a.jsonl")
+    free = 13 * 8 - 1
+    monkeypatch.setattr(
+        "lshdup.sources.rewriting.targets.shutil.disk_usage", lambda _: SimpleNamespace(free=free)
+    )
+    with pytest.raises(InputError, match=r"take about 104 bytes, and its disk has 103 left"):
+        write_without(documents, np.arange(2), f"{tmp_path}/out/")
+    assert not (tmp_path / "out").exists()
+    write_without(documents, np.arange(3), f"{tmp_path}/out/")  # one row less
+    write_without(documents, np.arange(2), tmp_path / "b.jsonl.gz")  # nobody knows before
+
+
+ROWS = '{"text":"a"}\n{"text":"b"}\n'
+
+#: Files of rows, what is named, from which folder, and the names below DIR: as tar gives them.
+LAYOUTS = [
+    (["x/a.jsonl"], ["x/a.jsonl"], ".", ["x/a.jsonl"]),
+    (["x/a.jsonl"], ["./x//a.jsonl"], ".", ["x/a.jsonl"]),
+    (["x/a.jsonl", "y/b.jsonl"], ["x/a.jsonl", "y"], ".", ["x/a.jsonl", "y/b.jsonl"]),
+    (["h/p=1/s.jsonl", "h/p=2/s.jsonl"], ["h/p=1", "h/p=2"], ".", None),
+    (["h/p=1/s.jsonl", "h/p=2/s.jsonl"], ["h"], ".", None),
+    (["h/p=1/s.jsonl", "h/p=2/s.jsonl"], ["h/p=1"], ".", ["h/p=1/s.jsonl"]),
+    (["h/p=1/s.jsonl", "h/notes.txt"], ["h"], ".", ["h/p=1/s.jsonl"]),
+    (["x/a.jsonl"], ["../x"], "here", ["x/a.jsonl"]),
+    (["x/a.jsonl"], ["../here/../x/a.jsonl"], "here", ["x/a.jsonl"]),
+    (["x/a.jsonl"], ["/x/a.jsonl"], ".", None),
+    (["-x/a.jsonl"], ["./-x"], ".", ["-x/a.jsonl"]),
+]
+
+
+@pytest.mark.parametrize(("files", "named", "here", "written"), LAYOUTS)
+def test_files_keep_their_names_as_typed(tmp_path, monkeypatch, files, named, here, written):
+    for each in files:
+        (tmp_path / each).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / each).write_text(ROWS)
+    (tmp_path / here).mkdir(exist_ok=True)
+    monkeypatch.chdir(tmp_path / here)
+    named = [f"{tmp_path}{each}" if each.startswith("/") else each for each in named]
+    documents = listed(*named, text_field="text", include=("*.jsonl",))
+    root = "" if not named[0].startswith("/") else str(tmp_path)[1:] + "/"
+    wanted = [Path("out", root + each) for each in written or files]
+    dropped = np.arange(0, len(documents), 2)
+    assert write_without(documents, dropped, "out/") == wanted
+    assert [path.read_text() for path in wanted] == ['{"text":"b"}\n'] * len(wanted)
+
+
+def test_what_cannot_be_told_apart_in_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("x").mkdir()
+    Path("x/x.jsonl").write_text(ROWS)
+    Path("x/x.jsonl.xz").write_bytes(lzma.compress(ROWS.encode()))
+    Path("file").write_text("")
+    documents = listed("x/x.jsonl", "x/x.jsonl.xz")
+    with pytest.raises(ParameterError, match="is no folder"):
+        write_without(documents, np.array([0]), "file")
+    with pytest.raises(ParameterError, match=r"two of the files are called x/x\.jsonl"):
+        write_without(documents, np.array([0]), "out")
+
+
+def test_a_folder_with_other_files_is_refused(run, tmp_path):
+    """Rows would be there twice; what this run replaces, and hidden files, are no others."""
+    for part in "ab":
+        (tmp_path / f"h/part={part}").mkdir(parents=True)
+        (tmp_path / f"h/part={part}/s0.jsonl").write_text(ROWS)
+    command = ["--text-field", "text", "--no-store", "--write", "clean/"]
+    run("clusters", "h/part=a", *command)
+    (tmp_path / "clean/.hidden").write_text("")
+    run("clusters", "h", *command, "--removed", "clean/gone.jsonl")
+    run("clusters", "h", *command, "--removed", "clean/gone.jsonl")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "clean").rglob("*")}
+    for docs in (["h/part=a"], ["h/part=a/s0.jsonl", "-o", "list"]):
+        refused = run("clusters", *docs, *command, code=2).err
+        others = "gone.jsonl, h/part=b/s0.jsonl"
+        assert f"clean holds 2 files that this run does not write: {others}\n" in refused
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "clean").rglob("*")} == before
+    assert not (tmp_path / "list").exists()
+    for name, more in (("x", ""), ("y", " and 1 more")):
+        (tmp_path / "clean/h" / name).touch()
+        refused = run("clusters", "h/part=a", *command, code=2).err
+        assert f"gone.jsonl, h/x, {'h/y' if more else 'h/part=b/s0.jsonl'}{more}\n" in refused
+
+
+def test_another_file_in_a_folder_of_data(run, tmp_path):
+    (tmp_path / "h").mkdir()
+    (tmp_path / "h/a.jsonl").write_text(ROWS)
+    (tmp_path / "h/b.jsonl.gz").write_bytes(gzip.compress(ROWS.encode()))
+    (tmp_path / "h/README.md").write_text("what this is")
+    command = ["clusters", "h", "--text-field", "text", "--no-store", "--write", "clean/"]
+    refused = run(*command, code=2).err
+    assert "'h/README.md' is none" in refused
+    include = ["--include", "*.jsonl", "--include", "*.jsonl.gz"]
+    assert "--include '*.jsonl' --include '*.jsonl.gz'" in refused
+    run(*command, *include)
+    refused = run("clusters", "h/a.jsonl", "h/README.md", "--write", "other/", code=2).err
+    assert "leave h/README.md out" in refused
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdout"])
+def test_one_input_to_standard_output(run, tmp_path, name):
+    rows = [{"id": at, "text": f"one text {at % 2}"} for at in range(4)]
+    lines = [json.dumps(row).encode() + b"\n" for row in rows]
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(b"".join(lines)))
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    command = ["clusters", "a.jsonl.gz", "--write", name, "--no-store"]
+    result = run(*command, "-o", "groups.tsv", "--removed", "gone.jsonl")
+    assert result.out == b"".join(lines[:2])
+    assert "4 rows: 2 kept, 2 dropped (50 %)" in result.err
+    assert len((tmp_path / "groups.tsv").read_bytes().splitlines()) == 4
+    table = run("clusters", "a.parquet", "--write", name, "--no-store").out
+    assert pq.read_table(pa.BufferReader(table)).to_pylist() == rows[:2]
+    cut = run("passages", "a.jsonl.gz", "--least", "2", "--write", name, "--no-store").out
+    assert [json.loads(line)["id"] for line in cut.splitlines()] == [0, 1, 2, 3]
+    for more in (["--emit", "drop"], ["--removed", "-"], ["-o", "-"]):
+        assert "cannot both go to standard output" in run(*command, *more, code=2).err
+    refused = run("clusters", "a.parquet", *command[1:], code=2)
+    assert "standard output takes one file, and 2 are read" in refused.err
+    assert refused.out == b""
+
+
+@pytest.mark.parametrize(
+    ("command", "ending"),
+    [("clusters", ".jsonl"), ("clusters", ".csv"), ("clusters", ".parquet"),
+     ("passages", ".jsonl"), ("passages", ".parquet")],
+)  # fmt: skip
+def test_nothing_is_written_if_nothing_was_compared(run, tmp_path, command, ending):
+    if ending == ".parquet":
+        pq.write_table(pa.table({"id": [1], "text": ["a text"]}), tmp_path / "a.parquet")
+    else:
+        rows = {".jsonl": '{"id": 1, "text": "a text"}\n', ".csv": "id,text\n1,a text\n"}
+        (tmp_path / f"a{ending}").write_text(rows[ending])
+    options = ["--write", f"out{ending}", "--removed", "gone.jsonl", "--no-store", "-q"]
+    refused = run(command, f"a{ending}", "--text-field", "txt", *options, code=2).err
+    assert "error: nothing was compared, so nothing is written" in refused
+    last = refused.splitlines()[-1]
+    assert "'txt', but id, text; did you mean --text-field text?" in last
+    assert [path.name for path in tmp_path.iterdir()] == [f"a{ending}"]
+
+
+def test_what_is_read_is_never_written(run, tmp_path):
+    """By no name: whoever writes a file holds it against all that is read."""
+    source = tmp_path / "a.jsonl"
+    source.write_text(ROWS)
+    os.symlink(source, tmp_path / "link.jsonl")
+    os.link(source, tmp_path / "hard.jsonl")
+    for command, option, target in product(
+        ("clusters", "passages"),
+        ("--write", "--removed"),
+        ("a.jsonl", "link.jsonl", "hard.jsonl", f"{tmp_path}/a.jsonl"),
+    ):
+        write = () if option == "--write" else ("--write", "-")
+        given = [command, "a.jsonl", "--text-field", "text", "--no-store", *write, option, target]
+        done = run(*given, code=2)
+        assert f"{option} {target} is one of the documents that are compared" in done.err
+        assert not done.out
+    assert source.read_text() == ROWS
+
+
+def test_what_is_refused(tmp_path):
+    source = tmp_path / "a.jsonl"
+    source.write_text('{"text":"a"}\n{"text":"b"}\n')
+    (tmp_path / "note").write_text("a note")
+    one, documents = np.array([0]), listed(source)
+    with pytest.raises(ParameterError, match="does not end like a file of JSON Lines"):
+        write_without(documents, one, tmp_path / "b.parquet")
+    with pytest.raises(ParameterError, match="not all documents are rows"):
+        write_without(listed(source, tmp_path / "note"), one, tmp_path / "b.jsonl")
+    with pytest.raises(ParameterError, match="not all documents are rows"):
+        write_without(listed(tmp_path / "note"), one, tmp_path / "b.jsonl")
+    with pytest.raises(InputError, match="is not written: No such file"):
+        write_without(documents, one, tmp_path / "no/folder/b.jsonl")
+    source.write_text('{"text":"another"}\n{"text":"b"}\n')
+    with pytest.raises(InputError, match="has changed"):
+        write_without(documents, one, tmp_path / "b.jsonl")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "note"]
+
+
+def test_a_file_that_changes_while_it_is_read_replaces_nothing(tmp_path, monkeypatch):
+    source, target = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    source.write_text('{"text":"a"}\n{"text":"b"}\n')
+    target.write_text("old")
+    documents = listed(source)
+    from lshdup.sources.rewriting import rewrite as rewriting
+
+    def chunks(file, real=rewriting.chunks):
+        yield from real(file)
+        Path(source).write_text("something else")
+
+    monkeypatch.setattr(rewriting, "chunks", chunks)
+    with pytest.raises(InputError, match="has changed"):
+        write_without(documents, np.array([0]), target)
+    assert target.read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "b.jsonl"]
+
+
+def test_rows_with_one_id(run, tmp_path):
+    """Of equal rows one stays; a row of the same id with another text stays, and is said."""
+    texts = [" ".join(f"w{i}x{j}" for j in range(30)) for i in range(4)]
+    rows = [(0, texts[0]), (1, texts[1]), (2, texts[2]), (3, texts[0]), (1, texts[1])]
+    lines = [json.dumps({"id": each, "text": text}) + "\n" for each, text in rows]
+    (tmp_path / "a.jsonl").write_text("".join(lines))
+    more = [*lines, json.dumps({"id": 2, "text": texts[3]}) + "\n"]
+    (tmp_path / "b.jsonl").write_text("".join(more))
+    command = ["clusters", "a.jsonl", "--id-field", "id", "--write", "o.jsonl"]
+    for _ in range(2):  # the second time, what is in the store is not read again
+        said = run(*command, "--removed", "gone.jsonl").err
+        assert "skipped: 1 row with the id and the text of another" in said
+        assert "5 rows: 3 kept, 2 dropped (40 %)" in said
+        assert (tmp_path / "o.jsonl").read_text() == "".join(lines[:3])
+    kept = run(*command[:-2], "--emit", "keep").lines
+    assert sorted(kept) == ["0", "1", "2"]  # the name of a copy is that of the row it is of
+    command[1:3] = ["a.jsonl", "b.jsonl", "--id-field"]
+    said = run(*command[:-1], "out/", "--removed", "gone.jsonl", "--no-store", code=2).err
+    assert "11 rows: 4 kept (1 of them not compared), 7 dropped" in said
+    one = "1 row with the id of another, but another text, was not compared, and is in what is"
+    assert f"{one} written; leave --id-field out if ids repeat between files" in said
+    gone = [json.loads(line) for line in (tmp_path / "gone.jsonl").read_text().splitlines()]
+    assert list(gone[0]) == ["id", "kept", "similarity", "file", "kept_file", "same"]
+    listed = [(row["file"], row["id"], row["kept"], row["similarity"]) for row in gone]
+    assert listed == [
+        *(("a.jsonl", 3, 0, 1.0), ("a.jsonl", 1, 1, 1.0)),
+        *(("b.jsonl", each, kept, 1.0) for each, kept in ((0, 0), (1, 1), (2, 2), (3, 0), (1, 1))),
+    ]
+    assert {(row["kept_file"], row["same"]) for row in gone} == {("a.jsonl", "bytes")}
+    assert (tmp_path / "out/b.jsonl").read_text() == more[-1]
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz", ".parquet"])
+@pytest.mark.parametrize("side", ["docs", "store"])
+def test_removed_ids_keep_their_types_and_order(run, tmp_path, ending, side):
+    """Integers are integers, and strings that look like them are not; also of OTHER, by a store."""
+    ids = [10, 9, "08", 30, 100] if ending != ".parquet" else [10, 9, 8, 30, 100]
+    rows = [{"meta": {"id": each}, "text": f"one text, {at % 2}"} for at, each in enumerate(ids)]
+    texts = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    if ending == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / f"a{ending}")
+    else:
+        (tmp_path / f"a{ending}").write_bytes(PACKED[ending](texts))
+    old = json.dumps({"meta": {"id": "7"}, "text": "One text, 0."}) + "\n"
+    (tmp_path / "old.jsonl").write_text(old)
+    names = ["--id-field", "meta.id", "--no-store"]
+    other = ["--against", "old.jsonl"]
+    if side == "store":
+        run("index", "old.jsonl", "--id-field", "meta.id", "--store", "kept")
+        other = ["--against", "kept"]
+    command = ["clusters", f"a{ending}", *names, "--write", f"o{ending}", "--removed", "-", "-q"]
+    gone = [json.loads(line) for line in run(*command).lines]
+    assert [(row["id"], row["kept"]) for row in gone] == [(ids[2], 10), (30, 9), (100, 10)]
+    gone = [json.loads(line) for line in run(*command, *other).lines]
+    wanted = [(10, "7"), (ids[2], "7"), (30, 9), (100, "7")]
+    assert [(row["id"], row["kept"]) for row in gone] == wanted
+
+
+def test_ids_of_several_runs(tmp_path):
+    """By id, from a store, seen from another folder: the right rows go."""
+    source = tmp_path / "a.jsonl"
+    source.write_bytes(
+        b"".join(
+            json.dumps({"id": i * 7 % 10, "text": f"t{i}"}).encode() + b"\n" for i in range(10)
+        )
+    )
+    documents = listed(source, id_field="id")
+    write_without(
+        documents, np.array([index_of(documents, str(i)) for i in (1, 4)]), tmp_path / "b.jsonl"
+    )
+    assert [
+        json.loads(line)["id"] for line in (tmp_path / "b.jsonl").read_bytes().splitlines()
+    ] == [0, 7, 8, 5, 2, 9, 6, 3]
+
+
+@pytest.mark.parametrize("ending", [*PACKED, ".parquet"])
+def test_clusters_write_keeps_what_clusters_keeps(run, tmp_path, ending):
+    """The command: of the rows of a file, those that `--emit keep` names stay, in order and as they
+    were.
+    """
+    rows = [
+        {
+            "id": f"r{i:02}",
+            "text": " ".join(f"w{j}" for j in range(60 + (i % 4))) + f" {i % 3}",
+            "n": [{"x": None}, {"x": i}],
+        }
+        for i in range(12)
+    ]
+    if ending == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / "in.parquet", row_group_size=5)
+    else:
+        lines = b"\n".join(json.dumps(row).encode() for row in rows) + b"\nbroken\n"
+        (tmp_path / f"in{ending}").write_bytes(PACKED[ending](lines))
+    arguments = ["clusters", f"in{ending}", "--id-field", "id", "-t", "0.85"]
+    code = 0 if ending == ".parquet" else 2  # the broken row is said
+    kept = {row[0] for row in run(*arguments, "--emit", "keep", code=code).rows}
+    assert 0 < len(kept) < len(rows)
+    result = run(*arguments, "--write", f"out{ending}", code=code)
+    assert result.out == b""
+    assert f"out{ending} is written" in result.err
+    if ending == ".parquet":
+        assert pq.read_table(tmp_path / "out.parquet").to_pylist() == [
+            row for row in rows if row["id"] in kept
+        ]
+    else:
+        expected = [json.dumps(row).encode() for row in rows if row["id"] in kept] + [
+            b"broken",
+            b"",
+        ]
+        assert UNPACK[ending]((tmp_path / f"out{ending}").read_bytes()).split(b"\n") == expected
+    refused = run(*arguments, "--write", f"in{ending}", code=2).err
+    assert f"--write in{ending} is one of the documents that are compared" in refused
+    assert (
+        "no filtered file"
+        in run("clusters", str(Path(__file__).parent), "--write", f"x{ending}", code=2).err
+    )

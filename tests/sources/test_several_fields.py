@@ -1,0 +1,162 @@
+"""Texts that are made of several fields of a row: `--text-field title,body`."""
+
+import csv
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lshdup.base.parts import visible_text
+from lshdup.params import DocumentParams, ShingleParams
+from lshdup.shingling.shingler import Shingler
+from lshdup.skipped import Reason
+from lshdup.sources.finding import find_documents
+from lshdup.sources.readers import jsonlines
+from lshdup.sources.reading import read_batch
+from lshdup.sources.records import RecordError, RecordFields
+from tests import reference
+from tests.conftest import require
+
+TEXT = "some words that are the same in each of these documents, but for a number"
+
+
+def text_of(row, names):
+    try:
+        text = jsonlines.parse_record(json.dumps(row).encode(), RecordFields(names))[1]
+        return visible_text(text).decode()
+    except RecordError as error:
+        return error.reason
+
+
+@pytest.mark.parametrize(
+    ("row", "names", "expected"),
+    [
+        ({"a": "x", "b": "y"}, "a,b", "x\n\ny"),
+        ({"a": "x", "b": "y"}, "b,a", "y\n\nx"),
+        ({"a": "x", "b": "y"}, "b", "y"),
+        ({"a": "", "b": "y"}, "a,b", "\n\ny"),
+        ({"a": None, "b": "y"}, "a,b", "y"),
+        ({"a": None, "b": None}, "a,b", Reason.NULL_TEXT),
+        ({"a": "x"}, "a,b", Reason.NO_TEXT),
+        ({"a": "x", "b": 3}, "a,b", Reason.NOT_TEXT),
+        ({"a": "x", "b": {"c": "z"}}, "a,b.c", "x\n\nz"),
+        ({"a,b": "x", "c": "y"}, '"a,b",c', "x\n\ny"),
+        ({"a,b": "x"}, '"a,b"', "x"),
+        ({"a": "x", "b": "y", "c": "z"}, "a,b,c", "x\n\ny\n\nz"),
+    ],
+)
+def test_a_blank_line_is_shown_between_fields(row, names, expected):
+    assert text_of(row, names) == expected
+    assert text_of({"more": [1, "\n"], **row}, names) == expected
+
+
+def test_every_format_gives_the_same_texts(run, tmp_path, monkeypatch):
+    pa, pq = require("parquet", "pyarrow"), require("parquet", "pyarrow.parquet")
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {"title": f"title {n}", "meta": {"body": f"{TEXT} {n}"}, "a,b": f"more, {n}"}
+        for n in range(4)
+    ]
+    rows[2]["title"] = None
+    Path("r.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    pq.write_table(pa.Table.from_pylist(rows), "r.parquet")
+    options = ("--text-field", 'title,meta.body,"a,b"', "-t", "0.5", "--no-store", "-0")
+    names, answers = ("r.jsonl", "r.parquet"), []
+    for name in names:
+        found = run("pairs", name, *options)
+        answers.append(found.out.replace(name.encode(), b"r"))
+        assert len(found.out.split(b"\0")) == 6 * 4 + 1
+    assert answers[0] == answers[1]
+    nothing = pa.table({"a": pa.array([None, "x"], pa.string()), "b": pa.array([None, "y"])})
+    pq.write_table(nothing, "null.parquet")
+    said = run("pairs", "null.parquet", "--text-field", "a,b", "-v", "--no-store").err
+    assert "null.parquet:1: row whose text is null ('a,b' is null)" in said
+    wrong = run("pairs", "r.parquet", "--text-field", "title,bdy", "--no-store", code=2).err
+    assert "no column 'bdy'" in wrong
+
+
+def test_a_written_file_keeps_all_fields(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [json.dumps({"title": "t", "body": f"{TEXT} {n // 2}"}) + "\n" for n in range(4)]
+    Path("r.jsonl").write_text("".join(lines))
+    run("clusters", "r.jsonl", "--text-field", "title,body", "-t", "1", "--write", "out.jsonl")
+    assert Path("out.jsonl").read_text() == lines[0] + lines[2]
+
+
+def test_other_fields_are_read_again(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [{"title": "t", "body": f"{TEXT} {n}"} for n in range(2)]
+    Path("r.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assert run("pairs", "r.jsonl", "--text-field", "title", "-t", "1").rows
+    assert not run("pairs", "r.jsonl", "--text-field", "title,body", "-t", "1").rows
+    assert run("pairs", "r.jsonl", "--text-field", "title,body", "-t", "0.5").rows
+
+
+ROWS = [
+    ["one two three", "four five six"],
+    ["one two three four", "five six"],
+    ["", "one two three four five six"],
+    ["one two three four five six", None],
+    ["Größe", "one two three four five six"],
+    ["a", "e\u0301te\u0301 e\u0323\u0302 \ufdfa three four five"],
+    ["a\0b", "\0 one two three"],
+    ["<html><p>one two", "three <b>four</b> five &amp; six"],
+]
+
+
+@pytest.mark.parametrize("markup", ["auto", "visible"])
+@pytest.mark.parametrize("form", ["jsonl", "csv", "latin-1.csv", "parquet"])
+def test_no_shingle_has_words_of_two_fields(tmp_path, form, markup):
+    path = tmp_path / f"r.{form}"
+    rows = ROWS
+    if form == "jsonl":
+        lines = (json.dumps(dict(zip("ab", row, strict=True))) for row in rows)
+        path.write_text("".join(f"{line}\n" for line in lines))
+    elif form == "parquet":
+        pa, pq = require("parquet", "pyarrow"), require("parquet", "pyarrow.parquet")
+        pq.write_table(pa.table(dict(zip("ab", zip(*rows, strict=True), strict=True))), path)
+    else:
+        rows = [row for row in rows if "\0" not in row[0]]
+        if form == "latin-1.csv":  # in which the bytes of a border are letters
+            rows = [row for row in rows if "\ufdfa" not in str(row[1])]
+            rows.append(["aÿ\nÿ b", "ÿÿ\x01c d"])
+        codec = form.removesuffix(".csv") if "-" in form else "utf-8"
+        with path.open("w", encoding=codec, newline="") as file:
+            csv.writer(file).writerows([["a", "b"], *rows])
+    documents = find_documents([os.fsencode(path)], DocumentParams(text_field="a,b"))
+    batch = read_batch(documents, np.arange(len(documents)))
+    made = Shingler(ShingleParams(encoding="latin-1", markup=markup)).shingle(batch)
+    for row, found in zip(rows, made.sets, strict=True):
+        fields = [field or "" for field in row]
+        if markup == "visible" and row[0].startswith("<html>"):
+            fields = map(reference.visible_text, fields)
+        assert set(found.tolist()) == set().union(*map(reference.shingle_list, fields)), row
+
+
+def test_mails_have_the_pairs_of_rows_with_their_subjects_and_bodies(run, tmp_path, monkeypatch):
+    """Subjects of one word, of which a shingle with the body would tell all copies apart."""
+    monkeypatch.chdir(tmp_path)
+    Path("mails").mkdir()
+    rows = []
+    for n in range(12):
+        body = TEXT.replace("words", "lines" if n % 4 == 3 else "words") + f" {n // 4}"
+        rows.append({"id": f"mails/{n:02}.eml", "subject": f"subject{n}", "body": body})
+        head = f"From: a@b.c\nTo: d@e.f\nSubject: subject{n}\n\n"
+        Path(f"mails/{n:02}.eml").write_text(head + body)
+    Path("r.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    options = ("-t", "0.5", "--exact", "--no-store", "--format", "json")
+    mails = json.loads(run("pairs", "mails", *options).out)
+    fields = ("--text-field", "subject,body", "--id-field", "id")
+    assert mails == json.loads(run("pairs", "r.jsonl", *fields, *options).out)
+    sets = [
+        {*reference.shingle_list(row["subject"]), *reference.shingle_list(row["body"])}
+        for row in rows
+    ]
+    expected = {
+        (rows[i]["id"], rows[j]["id"], similarity)
+        for i, j, similarity in reference.all_pairs(sets, 0.5)
+    }
+    assert {(each["a"], each["b"], each["similarity"]) for each in mails} == expected
+    assert len(expected) > 20

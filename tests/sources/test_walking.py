@@ -1,0 +1,294 @@
+"""How far folders are walked: --max-depth, and --gitignore as git itself decides."""
+
+import contextlib
+import os
+import random
+import re
+import shutil
+import subprocess
+import timeit
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
+from lshdup.params import DocumentParams
+from lshdup.skipped import Reason
+from lshdup.sources import gitignore, patterns
+from lshdup.sources.finding import find_documents
+from lshdup.sources.gitignore import Rules
+from lshdup.sources.patterns import Patterns
+from tests.conftest import WHOLE
+
+_NAMES = ("a", "b", "ab", "c.txt", "d.md", "x y", "[z]", "!q", "#h", "a ", "a\\", "ö", "-", "]")
+_ATOMS = (
+    *("a", "b", "ab", "*.txt", "*.md", "*", "**", "***", "?", "??", "a*", "*b", "**b", "a**", "ö"),
+    *("[ab]", "[!a]", "[^b]", "[a-c]*", "[]a]", "[a", "[a-]", "[-a]", "[b-a]", "[!]]", "[a-c-z]"),
+    *("[[:alpha:]]", "[[:foo:]]", "[[:alpha]", "[^[:alpha:]]", "[[:space:]]", "[[:punct:]]"),
+    *("[[:digit:]a]", "[[:digit:]-b]", "[a[:space:]]"),
+    *("x y", "x\\ y", "\\!q", "\\#h", "\\[z\\]", "[\\]]", "\\a", "a\\", "a\\\\", "\\*", "[--a]"),
+    *("!q", "#h", "a ", " a", "f?o", "*.*", "[z]", "\\ ", "[+--]"),
+)
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("t/1", "t/a/2", "t/a/b/3", "t/a/b/c/4", "t/z/5"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(name)
+    return tmp_path
+
+
+def found(*arguments, skipped=None, **options):
+    keep = skipped.append if skipped is not None else (lambda _: None)
+    documents = find_documents(
+        map(os.fsencode, arguments), DocumentParams(**options), on_skipped=keep
+    )
+    return [os.fsdecode(name) for name in documents.names]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "depth", "expected"),
+    [
+        (["t"], 1, "1"),
+        (["t"], 2, "1 a/2 z/5"),
+        (["t"], 3, "1 a/2 a/b/3 z/5"),
+        (["t"], 4, "1 a/2 a/b/3 a/b/c/4 z/5"),
+        (["t"], None, "1 a/2 a/b/3 a/b/c/4 z/5"),
+        (["t", "t/a/b"], 1, "1 a/b/3"),
+        (["t", "t/a/b"], 2, "1 a/2 a/b/3 a/b/c/4 z/5"),
+        (["t/a/b", "t"], 2, "1 a/2 a/b/3 a/b/c/4 z/5"),
+        (["t/a/b/c/4", "t/a"], 1, "a/2 a/b/c/4"),
+    ],
+)
+def test_folders_are_entered_down_to_a_depth(tree, arguments, depth, expected):
+    assert found(*arguments, max_depth=depth) == [f"t/{name}" for name in expected.split()]
+
+
+def test_links_are_one_level_down(tree):
+    Path("t/link").symlink_to("../t2")
+    Path("t2/u").mkdir(parents=True)
+    Path("t2/6").write_text("6")
+    Path("t2/u/7").write_text("7")
+    assert found("t", max_depth=2, follow=True) == ["t/1", "t/a/2", "t/link/6", "t/z/5"]
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_of_two_links_to_a_folder_the_first_name_is_taken(tree, monkeypatch, backwards):
+    """In whichever order the file system lists them."""
+    scandir = os.scandir
+
+    @contextlib.contextmanager
+    def listed(folder):
+        with scandir(folder) as entries:
+            yield iter(sorted(entries, key=lambda each: each.name, reverse=backwards))
+
+    monkeypatch.setattr(os, "scandir", listed)
+    Path("t2").mkdir()
+    Path("t2/6").write_text("6")
+    for name in ("t/y", "t/b"):
+        Path(name).symlink_to("../t2")
+    assert found("t", max_depth=2, follow=True) == ["t/1", "t/a/2", "t/b/6", "t/z/5"]
+
+
+def test_a_file_that_became_a_link_has_changed(tree):
+    """Even a link as long as the file was, of the same time."""
+    listed = find_documents([b"t/1"], DocumentParams())
+    target = "x" * int(listed.sizes[0])
+    Path("t/1").unlink()
+    Path("t/1").symlink_to(target)
+    os.utime("t/1", ns=(int(listed.mtimes[0]),) * 2, follow_symlinks=False)
+    assert listed.changed(np.arange(1)).tolist() == [0]
+
+
+def test_folders_that_are_not_entered_are_counted(run, tree):
+    skipped = []
+    found("t", max_depth=2, skipped=skipped)
+    assert [(each.name, each.reason, each.is_error) for each in skipped] == [
+        (b"t/a/b", Reason.TOO_DEEP, False)
+    ]
+    said = run("pairs", "t", "--max-depth", "2", "--no-store", "-vv").err
+    assert "1 deeper than --max-depth" in said
+    assert "t/a/b: deeper than --max-depth" in said
+    assert "max-depth" in run("pairs", "t", "--max-depth", "0", code=2).err
+    run("index", "t")
+    assert "--gitignore has no effect without DOCS" in run("pairs", "--gitignore", code=2).err
+
+
+def write_rules(folder, *lines):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / ".gitignore").write_text("".join(f"{line}\n" for line in lines))
+
+
+def test_gitignore_files_hold_below_their_folder(run, tree):
+    write_rules(Path("t"), "*.log", "/z/", "b/*", "!b/3")
+    write_rules(Path("t/a/b"), "!x.log", "c")
+    for name in ("t/x.log", "t/a/b/x.log"):
+        Path(name).write_text(name)
+    assert found("t", gitignore=True) == ["t/1", "t/a/2", "t/a/b/3", "t/a/b/x.log"]
+    assert found("t/z", "t/x.log", gitignore=True) == ["t/x.log", "t/z/5"]  # named themselves
+    os.chdir("t/a")
+    assert found(".", "../z", gitignore=True) == [
+        *("../z/5", "2", "b/3", "b/x.log")  # no repository: nothing above counts
+    ]
+    said = run("pairs", "t", "--gitignore", "--no-store", "-vv", cwd=tree).err
+    assert "3 excluded by .gitignore" in said
+    assert "t/z: excluded by .gitignore" in said
+
+
+def test_a_repository_is_looked_at_from_its_top(tree):
+    for repository in (".", "t/a/b"):
+        Path(repository, ".git/info").mkdir(parents=True)
+    Path(".git/info/exclude").write_text("5\n")
+    Path("t/a/b/.git/info/exclude").write_text("c\n")
+    write_rules(Path(), "t/a/2", "3", "4")
+    assert found("t", gitignore=True) == ["t/1", "t/a/b/3"]
+    os.chdir("t/a")
+    assert found(".", gitignore=True) == ["b/3"]
+    assert found("../z", gitignore=True) == []
+    assert not [name for name in found("..", gitignore=True, hidden=True) if ".git/" in name]
+    Path("../link").symlink_to("a")
+    assert found("../link", gitignore=True) == ["../link/b/3"]
+
+
+def test_what_is_no_plain_file_of_patterns_is_passed_over(tree):
+    Path("rules").write_text("1\n")
+    Path("t/.gitignore").symlink_to("../rules")  # git does not follow it either
+    Path("t/a/.gitignore").mkdir()
+    Path("t/z/.gitignore").write_bytes(b"\xef\xbb\xbf5\r\n\xff\n[\n")
+    assert found("t", gitignore=True) == ["t/1", "t/a/2", "t/a/b/3", "t/a/b/c/4"]
+
+
+def ignored_by_walking(names):
+    """The names below the current folder that `Rules` ignore, with all that is below them."""
+    ignored = set()
+
+    def walk(folder, rules):
+        for entry in sorted(os.listdir(folder or b".")):
+            name, inside = folder + entry, os.path.isdir(folder + entry)
+            if entry.startswith(b".git"):
+                continue
+            if rules.ignore(name, is_folder=inside):
+                ignored.update(each for each in names if (each + b"/").startswith(name + b"/"))
+            elif inside:
+                walk(name + b"/", Rules.of(name, rules, len(name) + 1))
+
+    walk(b"", Rules.of_named(b".", 0))
+    return ignored
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_git_ignores_the_same_files(tmp_path, monkeypatch, seed):
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed")
+    rng = random.Random(seed)
+    monkeypatch.chdir(tmp_path)
+    subprocess.run(["git", "init", "-q", "."], check=True)
+    for _ in range(150):
+        path = Path(*(rng.choice(_NAMES) for _ in range(rng.randint(1, 4))))
+        if not any(each.is_file() for each in (path, *path.parents)):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if not path.exists():
+                path.touch()
+    names = [bytes(path) for path in Path().rglob("*") if path.parts[0] != ".git"]
+    folders = [Path(), *(path for path in map(Path, map(os.fsdecode, names)) if path.is_dir())]
+
+    def pattern():
+        together = "/" if rng.random() < 0.8 else ""
+        text = together.join(rng.choice(_ATOMS) for _ in range(rng.randint(1, 3)))
+        for chance, before, after in (
+            *((0.2, "/", ""), (0.25, "", "/"), (0.3, "!", "")),
+            *((0.05, "", "  "), (0.05, "", "\r")),
+        ):
+            text = before + text + after if rng.random() < chance else text
+        return text
+
+    met = 0
+    for _ in range(60):
+        written = {Path(), *rng.sample(folders, 2)}
+        for folder in sorted(written):
+            write_rules(folder, *(pattern() for _ in range(rng.randint(1, 4))))
+        Path(".git/info/exclude").write_text("\n".join(pattern() for _ in range(2)))
+        command = ["git", "check-ignore", "--no-index", "--stdin", "-z"]
+        answer = subprocess.run(command, input=b"\0".join(names), capture_output=True, check=False)
+        by_git = {name for name in answer.stdout.split(b"\0") if name}
+        rules = {str(folder): (folder / ".gitignore").read_text() for folder in written}
+        assert ignored_by_walking(names) == by_git, rules
+        met += len(by_git)
+        for folder in written:
+            (folder / ".gitignore").unlink()
+    assert met > 100
+
+
+#: Pieces of random patterns, and hostile patterns with names that they do not match.
+_PIECES = (
+    *("*", "*", "**", "**/", "/**", "/", "/", "a", "a", "b", "?", "[ab]", "[!a]", "[+-9]"),
+    *("[]a]", "[[:alpha:]]", r"\a", r"\*", "(", "é"),
+)
+_HOSTILE = [
+    ("*n" * 60 + "x", "n" * 255),
+    ("**/n*/" * 30 + "x", "n/" * 120 + "n"),
+    ("**/" + "n*n" * 40 + "/**/q", "n" * 255 + "/n" * 300),
+    ("a*" * 30 + "/**/" + "n/**/" * 30 + "x", "a" * 200 + "/n" * 900),
+]
+
+
+@pytest.mark.parametrize(("pattern", "name"), _HOSTILE)
+@pytest.mark.parametrize("option", [False, True])
+def test_no_pattern_takes_long(pattern, name, option):
+    """Tried at every place, the stars of these patterns would take years: no bound is tight."""
+
+    def seconds(pattern):
+        regex = gitignore._pattern(pattern.encode()).regex
+        by_option = Patterns("--exclude", [pattern]).match
+        match = by_option if option else lambda name: regex.fullmatch(name.encode())
+        assert not match(name)
+        return min(timeit.repeat(lambda: match(name), number=10, repeat=3))
+
+    assert seconds(pattern) < 1000 * seconds("**/*n*/x")
+
+
+@pytest.mark.filterwarnings("ignore:Possible nested set")
+def test_patterns_match_what_they_match_when_every_place_is_tried(monkeypatch):
+    rng = random.Random(29)
+    matched = 0
+    tried = 4000 if WHOLE else 800
+    for _ in range(tried):
+        glob = "".join(rng.choices(_PIECES, k=rng.randrange(1, 9)))
+        names = [
+            "/".join("".join(rng.choices("ab(5", k=rng.randrange(1, 4))) for _ in range(folders))
+            for folders in rng.choices(range(1, 6), k=10)
+        ]
+        raw = glob.encode(), "/" in glob
+        regex = gitignore._regex.__wrapped__(raw[0], is_path=raw[1])
+        with monkeypatch.context() as patch:
+            patch.setattr(gitignore, "join_parts", lambda parts, *_: b"".join(parts))
+            plain = gitignore._regex.__wrapped__(raw[0], is_path=raw[1])
+        for name in names:
+            assert bool(regex.fullmatch(name.encode())) == bool(plain.fullmatch(name.encode()))
+            matched += bool(plain.fullmatch(name.encode()))
+        with contextlib.suppress(ValueError):
+            if (text := GitIgnoreSpecPattern.pattern_to_regex(glob)[0]) is None:
+                continue
+            parts = patterns._PARTS.findall(text)
+            assert "".join(parts) == text
+            # To pathspec, `[!a]` matches a slash.
+            sets = (part[0] == "[" and not part.startswith("[^/]") for part in parts)
+            exact = "".join("(?!/)" * each + part for each, part in zip(sets, parts, strict=True))
+            for name in (each + end for each in names for end in ("", "/")):
+                ours = re.search(patterns._without_retries(text), name)
+                theirs = re.search(exact, name)
+                assert (ours and ours.groupdict()) == (theirs and theirs.groupdict()), (glob, name)
+                matched += theirs is not None
+    assert matched > tried
+
+
+@pytest.mark.parametrize("first", ["a", "b", "c", "d", "e"])
+def test_a_folder_that_was_walked_already_costs_no_other(tmp_path, monkeypatch, first):
+    monkeypatch.chdir(tmp_path)
+    for name in "abcde":
+        Path("t", name).mkdir(parents=True)
+        Path("t", name, "x").write_text(name)
+    assert len(found(f"t/{first}", "t")) == 5

@@ -1,0 +1,1016 @@
+"""The page of a report: what it knows, that nothing in it acts, and, in Chromium, that it can be
+used.
+"""
+
+import base64
+import json
+import os
+import random
+import re
+import shlex
+import shutil
+import time
+import zipfile
+import zlib
+from collections import Counter, defaultdict
+from html.parser import HTMLParser
+from itertools import accumulate
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lshdup.base.messages import chance, decimal
+from lshdup.compare import clusters
+from lshdup.compare.copies import expand_pairs
+from lshdup.compare.pairs import Pairs
+from lshdup.evaluation.histogram import list_thresholds
+from lshdup.views import html
+from lshdup.views.passages import Passages, escape
+from lshdup.views.selection import select
+from tests.browser import browser
+from tests.compare.test_pairs import collections, found_pairs, rows
+from tests.conftest import many, part
+
+HOSTILE = [
+    b"</script><script>document.title='owned'</script>",
+    b"<!--<script>",
+    b'"><img src=x onerror=document.title="owned">',
+    b"a\xe2\x80\xaegpj.exe",
+    b"\x1b[31mred",
+    b"line\nbreak\ttab",
+    b"\xff\xfe not utf-8",
+    b"javascript:alert(1)",
+    b"x" * 250,
+    "Größe 漢字 ไทย".encode(),
+]
+
+
+def page_of(
+    names,
+    triples,
+    passages=None,
+    duplicate_of=None,
+    threshold=0.5,
+    most=0,
+    preference=None,
+    same=None,
+):
+    """A page of these names, with pairs (left, right, similarity) of first copies.
+
+    triples : a list of them, or their columns as arrays.
+    same : how much each document is the same as the first of its copies.
+    """
+    n = len(names)
+    if isinstance(triples, list):
+        triples = zip(*triples, strict=True) if triples else (np.zeros(0, int),) * 3
+    left, right, similarity = map(np.array, triples)
+    duplicate_of = np.arange(n) if duplicate_of is None else np.array(duplicate_of)
+    pairs = Pairs.of(left, right, similarity.astype(float))
+    order = np.arange(n) if preference is None else np.array(preference)
+    selection = select(
+        pairs,
+        expand_pairs(pairs, duplicate_of),
+        duplicate_of,
+        order,
+        np.array([len(name) for name in names]),
+        list_thresholds(threshold, 0.005),
+        most,
+    )
+    facts = html.Facts(
+        "what was compared",
+        n,
+        20,
+        5,
+        newest="1 May 2020",
+        skipped={"binary": 2},
+        parameters=[("tokens", "word")],
+    )
+    known = html.collect_data(
+        selection,
+        duplicate_of,
+        np.full(n, 10),
+        order,
+        lambda some: [names[i] for i in some.tolist()],
+        facts,
+        lambda left, _: np.array(same or [2] * n)[left],
+    )
+    html.add_passages(known, passages or Passages(without={None: "none"}), selection, duplicate_of)
+    html.add_lists(known, selection, names, np.zeros(n, bool), {"binary": [("x", ""), ("y", "")]})
+    return known, html.render_page(known)
+
+
+def full_names(known):
+    documents = known["documents"]
+    return [
+        documents["folders"][folder] + name
+        for folder, name in zip(documents["folder"], documents["name"], strict=True)
+    ]
+
+
+def lists_of(known):
+    return json.loads(zlib.decompress(base64.b64decode(known["lists"])))
+
+
+def dropped_at(known, step):
+    """The names that the page saves as those to drop at a step, however many groups it lists."""
+    lists = lists_of(known)
+    times = Counter(line for each in lists["changes"][: step + 1] for line in accumulate(each))
+    return {lists["names"][line].encode("latin-1") for line, n in times.items() if n % 2}
+
+
+class Outline(HTMLParser):
+    """Elements, and the text of each script."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.scripts, self.attributes = [], [], []
+        self.feed(page.decode())
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.attributes += attributes
+
+    def handle_data(self, data):
+        if self.tags and self.tags[-1] == "script":
+            self.scripts.append(data)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.binary(min_size=1, max_size=40) | st.sampled_from(HOSTILE), min_size=2, max_size=6),
+    st.text(max_size=60),
+)
+def test_no_name_and_no_text_becomes_markup(names, text):
+    usual = Outline(page_of([b"a", b"b"], [(0, 1, 0.9)])[1])
+    segments = [("-", escape(text)), ("+", "</script>"), ("f", 12)]
+    variants = {0: [("before", "<b>", "after", escape(text), [1])]}
+    passages = Passages({(0, 1): segments}, variants, {None: "none"})
+    known, page = page_of(names, [(0, 1, 0.9)], passages)
+    outline = Outline(page)
+    assert outline.tags == usual.tags
+    found = json.loads(outline.scripts[0])
+    assert found == json.loads(json.dumps(known))
+    assert all(name.isprintable() for name in full_names(found))
+    assert [name.encode("latin-1") for name in lists_of(found)["names"]] == names
+    assert found["documents"]["line"] == [0, 1]
+    assert all(
+        line.isprintable()
+        for _, part in found["passages"]["0,1"]
+        if isinstance(part, str)
+        for line in part.split("\n")
+    )
+
+
+def test_the_page_asks_nobody_for_anything():
+    page = page_of([b"a", b"b"], [(0, 1, 0.9)])[1]
+    policy = re.search(rb'Content-Security-Policy" content="([^"]+)"', page).group(1)
+    assert policy.startswith(b"default-src 'none';")
+    outline = Outline(page)
+    assert not {"img", "iframe", "object", "embed", "form", "base"} & set(outline.tags)
+    links = [value for name, value in outline.attributes if name in ("src", "href")]
+    assert links == ["data:,"]
+
+
+@given(collections(), st.sampled_from([0.3, 0.4, 0.5, 0.9, 1.0]), st.integers(0, 12))
+@settings(max_examples=many(150), deadline=None)
+def test_all_is_counted_and_the_groups_that_are_listed_are_whole(collection, threshold, most):
+    """Against a run at each threshold of its own; groups and pairs are cut at `most`."""
+    kinds, similar = collection
+    pairs, duplicate_of = found_pairs(kinds, similar)
+    pairs = pairs.at_least(threshold)
+    n, order = len(kinds), np.arange(len(kinds))[::-1]
+    known, _ = page_of(
+        [f"{i}".encode() for i in range(n)],
+        list(zip(pairs.left.tolist(), pairs.right.tolist(), pairs.similarity, strict=True)),
+        duplicate_of=duplicate_of,
+        threshold=threshold,
+        most=most,
+        preference=order,
+    )
+    steps = known["steps"]
+    ranked = clusters.rank_documents(np.unique(duplicate_of), duplicate_of, order)
+    named = {int(name): at for at, name in enumerate(full_names(known))}
+    assert sum(len(kind) for kind in known["kinds"][: known["grouped"]]) <= (most or n)
+    for step in sorted({0, 1, len(steps["threshold"]) // 2, len(steps["threshold"]) - 1}):
+        level = steps["threshold"][min(step, len(steps["threshold"]) - 1)]
+        step = steps["threshold"].index(level)
+        found = clusters.cluster_pairs(pairs, ranked, n, level)
+        found = clusters.expand_clusters(found, duplicate_of, order)
+        lost = [d for d, leader in enumerate(found.representative.tolist()) if d != leader]
+        assert dropped_at(known, step) == {b"%d" % d for d in lost}
+        truth = defaultdict(set)
+        for document, leader in enumerate(found.representative.tolist()):
+            truth[leader].add(document)
+        truth = {leader: group for leader, group in truth.items() if len(group) > 1}
+        every = [row for part in expand_pairs(pairs, duplicate_of).pieces() for row in rows(part)]
+        assert steps["pairs"][step] == sum(s >= level for _, _, s in every)
+        assert steps["groups"][step] == len(truth)
+        assert steps["members"][step] == sum(map(len, truth.values()))
+        listed = groups_of(known, step)
+        wanted = {
+            named[leader]: {named[member] for member in group}
+            for leader, group in truth.items()
+            if leader in named and group <= set(named) and position_of(known, named[leader])
+        }
+        assert listed == wanted
+        if not most:
+            assert len(listed) == len(truth)
+            assert steps["rows"][step] == sum(
+                count
+                for value, count in zip(
+                    known["pairs"]["values"], known["pairs"]["counts"], strict=True
+                )
+                if value >= level
+            ) + sum(len(kind) > 1 for kind in known["kinds"])
+
+
+def position_of(known, document):
+    """Whether the groups of a document are listed."""
+    return any(document in kind for kind in known["kinds"][: known["grouped"]])
+
+
+def groups_of(known, step):
+    """The groups that the page lists at a step: members by the one that is kept."""
+    moves, kinds = known["moves"], known["kinds"]
+    groups, at = defaultdict(set), 0
+    for kind in range(known["grouped"]):
+        leader = kind
+        for move in range(at, at + moves["count"][kind]):
+            if moves["step"][move] <= step:
+                leader = moves["to"][move]
+        at += moves["count"][kind]
+        groups[kinds[leader][0]] |= set(kinds[kind])
+    return {first: group for first, group in groups.items() if len(group) > 1}
+
+
+def test_what_is_not_listed_is_counted_and_said():
+    names = [f"{i:02}".encode() for i in range(20)]
+    chain = [(i, i + 1, 0.9) for i in range(9)]
+    others = [(i, i + 1, 0.8) for i in (12, 14, 16)]
+    known, _ = page_of(names, chain + others, most=6)
+    assert known["steps"]["pairs"][0] == 12
+    assert known["steps"]["groups"][0] == 8
+    assert [len(kind) for kind in known["kinds"][: known["grouped"]]] == [1] * 6
+    assert full_names(known)[known["kinds"][0][0]] == "12"  # ten documents in a chain do not fit
+    assert len(known["pairs"]["left"]) == 6
+
+
+def test_a_page_of_any_number_of_pairs_is_below_8_megabytes():
+    """Of 300,000 documents in groups of six, and all their pairs, and of long names."""
+    rng = np.random.default_rng(4)
+    n, size = 300_000, 6
+    left, right = np.triu_indices(size, 1)
+    starts = np.repeat(np.arange(0, n, size), len(left))
+    left = np.tile(left, n // size) + starts
+    right = np.tile(right, n // size) + starts
+    similarity = 0.5 + rng.integers(0, 50_000, len(left)) / 100_001
+    for length in part((200, 20), 2):
+        names = [b"%0*d" % (length, i) for i in range(n)]
+        known, page = page_of(names, (left, right, similarity))
+        assert len(page) - len(known["lists"]) < 8_000_000
+        assert len(known["lists"]) < 7 * n
+        assert known["steps"]["pairs"][0] == len(left)
+        assert known["steps"]["groups"][0] > n // size - 1
+        assert len(known["documents"]["name"]) > 10_000
+        assert len(known["pairs"]["left"]) > 3_000
+
+
+def test_copies_are_counted_and_the_most_preferred_is_first():
+    n = 800
+    known, _ = page_of(
+        [f"{i}".encode() for i in range(n + 1)],
+        [(0, n, 0.8)],
+        duplicate_of=[0] * n + [n],
+        preference=[n - 1, *range(n - 1), n],
+    )
+    assert [len(kind) for kind in known["kinds"]] == [n, 1]
+    assert full_names(known)[known["kinds"][0][0]] == str(n - 1)
+    assert known["steps"]["pairs"][0] == n * (n - 1) // 2 + n
+
+
+# --- in Chromium ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory):
+    driver = browser(tmp_path_factory.mktemp("profile"))
+    yield driver
+    driver.quit()
+
+
+def opened(chromium, tmp_path, page):
+    (tmp_path / "report.html").write_bytes(page)
+    chromium.get_log("browser")
+    chromium.get((tmp_path / "report.html").as_uri())
+    ready = "const done = arguments[0], wait = () => document.documentElement.dataset.ready ? "
+    chromium.execute_async_script(f"{ready} done() : setTimeout(wait, 10); wait()")
+    return chromium
+
+
+def texts(chromium, selector):
+    return chromium.execute_script(
+        "return [...document.querySelectorAll(arguments[0])].map((each) => each.textContent)",
+        selector,
+    )
+
+
+def click(chromium, selector, at=0):
+    chromium.execute_script(
+        "document.querySelectorAll(arguments[0])[arguments[1]].click()", selector, at
+    )
+
+
+def set_threshold(chromium, value):
+    chromium.execute_script("setThreshold(arguments[0])", value)
+
+
+def test_hostile_names_and_texts_are_shown_and_do_nothing(chromium, tmp_path):
+    evil = "</script><script>document.title='owned'</script>\x1b[0m"
+    segments = [("-", "<b>bold</b>\u202e" + "y" * 1_000_000), ("+", evil)]
+    variants = {0: [("<i>", "<b>", "<u>", evil, [1, 2])]}
+    page = page_of(
+        HOSTILE,
+        [(0, 1, 0.9), (0, 2, 0.8)] + [(i, i + 1, 0.6) for i in range(1, len(HOSTILE) - 1)],
+        Passages({(0, 1): segments}, variants, {None: "<s>"}),
+    )[1]
+    opened(chromium, tmp_path, page)
+    click(chromium, "#list .toggle")
+    click(chromium, "#list .inside .toggle")  # the variants
+    click(chromium, ".variants .toggle")
+    assert texts(chromium, ".variants ins") == [evil]
+    click(chromium, "#pairs")
+    for at in range(len(HOSTILE)):
+        click(chromium, "#list > li > .row > .toggle", at)
+    assert "owned" not in chromium.title
+    assert any("</script><script>" in text for text in texts(chromium, "#list .name"))
+    assert texts(chromium, ".text ins")[1].startswith("</script><script>")
+    assert not texts(chromium, "#list b, #list i, #list u, #list s, #list script, #list img")
+    wide = "return document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    assert chromium.execute_script(wide)  # no name and no line makes the page wider than the window
+    assert chromium.get_log("browser") == []
+
+
+def test_the_threshold_moves_counts_groups_and_list(chromium, tmp_path):
+    names = [b"a", b"b", b"c", b"d", b"d.copy"]
+    triples = [(0, 1, 0.9), (1, 2, 0.8), (0, 2, 0.6), (2, 3, 0.55)]
+    opened(
+        chromium,
+        tmp_path,
+        page_of(
+            names,
+            triples,
+            Passages({(1, 2): [("=", "same "), ("-", "old"), ("+", "new")]}, {}, {None: "none"}),
+            duplicate_of=[0, 1, 2, 3, 3],
+        )[1],
+    )
+    shown = lambda: [  # noqa: E731
+        int(text) for text in texts(chromium, "#n-pairs, #n-groups, #n-members, #n-beside")
+    ]
+    assert shown() == [6, 2, 5, 3]  # d and its copy, and both beside c; a with b and c
+    set_threshold(chromium, 0.7)
+    assert shown() == [3, 2, 4, 2]
+    set_threshold(chromium, 0.85)
+    assert shown() == [2, 2, 4, 2]
+    set_threshold(chromium, 0.95)
+    assert shown() == [1, 1, 2, 1]
+    set_threshold(chromium, 0.5)
+    click(chromium, "#list > li > .row > .toggle", 0)
+    assert texts(chromium, "#list > li:first-child .name") == ["a", "a", "b", "c"]
+    click(chromium, "#pairs")
+    set_threshold(chromium, 0.75)
+    click(chromium, "#list > li > .row > .toggle", 2)
+    assert texts(chromium, ".passages .text:last-child") == ["same oldnew"]
+    assert texts(chromium, ".passages del")[1:] == ["old"]
+    chromium.execute_script(
+        "const s = document.getElementById('search'); s.value = 'COPY'; "
+        "s.dispatchEvent(new Event('input'))"
+    )
+    chromium.execute_async_script("setTimeout(arguments[0], 200)")
+    assert texts(chromium, "#list .name") == ["d", "d.copy"]
+    assert chromium.get_log("browser") == []
+
+
+def test_numbers_look_as_elsewhere(chromium, tmp_path):
+    """A similarity as in tables, a chance as on standard error."""
+    opened(chromium, tmp_path, page_of([b"a", b"b"], [(0, 1, 0.9)])[1])
+    for threshold in np.linspace(0.5, 1, 51).round(6).tolist():
+        miss = (1 - threshold**5) ** 20
+        said = chromium.execute_script("return promise(arguments[0])", threshold)
+        assert f"similarity {threshold:.3f} was missed is {chance(miss)}" in said
+    for similarity in (0.85779, 0.99999, 0.5, 2 / 3, 0.123456):
+        assert chromium.execute_script("return scoreText(arguments[0])", similarity) == decimal(
+            similarity
+        )
+
+
+def test_the_page_is_as_wide_as_a_phone(chromium, tmp_path):
+    opened(
+        chromium, tmp_path, page_of([b"folder/" + b"x" * 300, b"b" * 200], [(0, 1, 0.9)], most=2)[1]
+    )
+    try:
+        phone = {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": True}
+        chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+        click(chromium, "#list > li > .row > .toggle")
+        assert chromium.execute_script("return document.documentElement.scrollWidth") <= 360
+    finally:
+        chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_keys(chromium, tmp_path):
+    from selenium.webdriver import ActionChains, Keys
+
+    opened(chromium, tmp_path, page_of([b"a", b"b", b"c", b"d"], [(0, 1, 0.9), (2, 3, 0.8)])[1])
+    ActionChains(chromium).send_keys("p", "j", "j", Keys.ENTER).perform()
+    assert (
+        chromium.execute_script("return document.activeElement.getAttribute('aria-expanded')")
+        == "true"
+    )
+    row = "return document.activeElement.closest('.row').textContent"
+    assert "c" in chromium.execute_script(row)
+    ActionChains(chromium).send_keys("k", "]", "]").perform()
+    assert texts(chromium, "#chosen") == ["0.510"]
+    before = chromium.execute_script("return document.documentElement.dataset.theme")
+    ActionChains(chromium).send_keys(
+        "d", "/", "g"
+    ).perform()  # the last one is searched for, not obeyed
+    assert chromium.execute_script("return document.documentElement.dataset.theme") != before
+    assert chromium.execute_script("return document.activeElement.id") == "search"
+    assert texts(chromium, "[role=tab][aria-selected=true]") == ["Pairs"]
+
+
+def test_a_name_is_selected_without_opening_its_row_and_copied_byte_for_byte(chromium, tmp_path):
+    from selenium.webdriver import ActionChains
+
+    opened(chromium, tmp_path, page_of([b"a\tb.txt", b"plain.txt"], [(0, 1, 0.9)])[1])
+    chromium.execute_script(
+        "window.copied = []; navigator.clipboard.writeText = async (text) => copied.push(text)"
+    )
+    click(chromium, "#list .copy")
+    assert chromium.execute_script("return copied") == ["a\tb.txt"]
+    name = chromium.find_element("css selector", "#list .name")
+    drag = ActionChains(chromium).move_to_element_with_offset(name, -15, 0).click_and_hold()
+    drag.move_by_offset(25, 0).release().perform()
+    assert chromium.execute_script("return getSelection().toString()") in r"a\tb.txt"
+    assert chromium.execute_script("return getSelection().isCollapsed") is False
+    assert not texts(chromium, ".inside")
+    chromium.execute_script("getSelection().removeAllRanges()")
+    ActionChains(chromium).click(name).perform()
+    assert texts(chromium, ".inside")
+    assert chromium.get_log("browser") == []
+
+
+def downloads(chromium, folder, *buttons):
+    """Click buttons that save files, and return what was saved."""
+    folder.mkdir()
+    chromium.execute_cdp_cmd(
+        "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder)}
+    )
+    saved = []
+    for button in buttons:
+        # With the mouse: a page that saves many files by itself is stopped.
+        chromium.find_element("css selector", button).click()
+        path = folder / f"{button.removeprefix('#save-')}.txt"
+        for _ in range(200):
+            if path.exists() and not list(folder.glob("*.crdownload")):
+                break
+            time.sleep(0.05)
+        saved.append(path.read_bytes())
+        path.unlink()
+    return saved
+
+
+def test_names_are_saved_byte_for_byte(chromium, tmp_path):
+    names = [b"a\xff", b"b c", b"d\te", "é".encode(), b"line\nbreak", b"x", b"y"]
+    triples = [(i, i + 1, 0.9 if i < 4 else 0.6) for i in range(6)] + [
+        (0, i, 0.9) for i in (2, 3, 4)
+    ]
+    opened(chromium, tmp_path, page_of(names, triples)[1])
+    set_threshold(chromium, 0.8)
+    drop, keep = downloads(chromium, tmp_path / "saved", "#save-drop", "#save-keep")
+    assert drop == b"b c\nd\te\n\xc3\xa9\nline\nbreak\n"
+    assert keep == b"a\xff\nx\ny\n"
+    said = "some names hold tabs or newlines: lines are ambiguous; use -0"
+    assert texts(chromium, "#warning, #command") == [
+        said,
+        "lshdup clusters -t 0.8 --emit keep > keep.txt",
+    ]
+    click(chromium, "#nul")
+    (drop,) = downloads(chromium, tmp_path / "with NUL", "#save-drop")
+    assert drop == b"b c\0d\te\0\xc3\xa9\0line\nbreak\0"
+    assert texts(chromium, "#warning, #command") == [
+        "",
+        "lshdup clusters -t 0.8 --emit keep -0 > keep.txt",
+    ]
+    assert texts(chromium, "#save-drop, #save-keep") == [
+        "Save names to keep (3)",
+        "Save names to drop (4)",
+    ]
+    assert chromium.get_log("browser") == []
+
+
+def test_what_is_the_same_is_said(chromium, tmp_path):
+    names = [b"a", b"a.copy", b"b", b"b.HTML", b"c", b"c.sorted", b"c.copy"]
+    duplicate_of, same = [0, 0, 2, 2, 4, 4, 4], [2, 2, 2, 1, 2, 0, 2]
+    page = page_of(names, [(0, 2, 0.9)], duplicate_of=duplicate_of, same=same)[1]
+    opened(chromium, tmp_path, page)
+    set_threshold(chromium, 1)
+    assert texts(chromium, "#list > li > .row > .badge") == [
+        "the same shingles, another text",
+        "same bytes",
+        "same text",
+    ]
+    click(chromium, "#list .toggle")
+    badges = texts(chromium, ".inside .badge")
+    assert badges == ["kept, 10 shingles", "the same shingles, another text", "same bytes"]
+    set_threshold(chromium, 0.5)
+    click(chromium, "#list .toggle")
+    assert texts(chromium, ".inside .score") == ["", "1", "0.9000", "0.9000"]  # to the kept one
+    assert texts(chromium, ".inside .badge")[1:] == [
+        "same bytes",
+        "10 shingles",
+        "same text as the one above",
+    ]
+    set_threshold(chromium, 1)
+    chromium.execute_script(
+        "const s = document.getElementById('which'); s.value = 'bytes'; "
+        "s.dispatchEvent(new Event('change'))"
+    )
+    assert texts(chromium, "#list .name") == ["a"]
+    click(chromium, "#pairs")
+    assert texts(chromium, "#list .name") == ["a", "a.copy"]
+    assert chromium.get_log("browser") == []
+
+
+def test_a_cut_list_says_so_and_its_files_are_whole(chromium, tmp_path):
+    names = [f"{i:02}".encode() for i in range(20)]
+    triples = [(i, i + 1, 0.9) for i in range(0, 20, 2)]
+    opened(chromium, tmp_path, page_of(names, triples, most=6)[1])
+    assert texts(chromium, "#n-pairs, #n-groups, #n-beside, #count") == [
+        "10",
+        "10",
+        "10",
+        "3 of 10 groups",
+    ]
+    cut = texts(chromium, "#cut")[0]
+    assert cut.startswith("Listed here: 3 of 10 groups, the largest first.")
+    assert "--most 20 lists all" in cut
+    (saved,) = downloads(chromium, tmp_path / "saved", "#save-drop")
+    assert saved.splitlines() == [b"%02d" % i for i in range(1, 20, 2)]
+    click(chromium, "#pairs")
+    assert texts(chromium, "#count") == ["6 of 10 rows"]
+    assert chromium.execute_script("return document.getElementById('cut').hidden") is False
+    assert chromium.get_log("browser") == []
+
+
+def test_labels_stand_beside_the_bars(chromium, tmp_path):
+    """No label of the vertical axis lies on a bar, and each is as high as its rule."""
+    triples = [(i, i + 1, 0.5 + 0.01 * (i % 40)) for i in range(0, 100, 2)]
+    opened(chromium, tmp_path, page_of([b"%02d" % i for i in range(101)], triples)[1])
+    box = "return document.querySelector(arguments[0]).getBoundingClientRect().toJSON()"
+    marks = chromium.execute_script(
+        "return [...document.querySelectorAll('#scale span')].map((each) => "
+        "[each.getBoundingClientRect().right, (each.getBoundingClientRect().top + "
+        "each.getBoundingClientRect().bottom) / 2, each.textContent])"
+    )
+    rules = chromium.execute_script(
+        "return [...document.querySelectorAll('.rule')].map((each) => "
+        "each.getBoundingClientRect().top)"
+    )
+    left = chromium.execute_script(box, "#histogram")["left"]
+    assert len(marks) == len(rules) > 1
+    for (right, middle, _), rule in zip(marks, rules, strict=True):
+        assert right <= left
+        assert abs(middle - rule) < 2
+
+
+def test_variants_are_those_of_the_members_at_the_threshold(chromium, tmp_path):
+    names = [b"kept", b"one", b"two", b"three"]
+    triples = [(0, 1, 0.9), (0, 2, 0.8), (0, 3, 0.7)]
+    variants = {0: [("it costs ", "10", " euro", "12", [1, 2]), ("in ", "May", ".", "June", [3])]}
+    same = {(0, member): [("=", "text")] for member in (1, 2, 3)}
+    opened(chromium, tmp_path, page_of(names, triples, Passages(same, variants, {None: ""}))[1])
+    click(chromium, "#list .toggle")
+    click(chromium, "#list .inside .toggle")
+    assert texts(chromium, ".variants .toggle") == ["2 ×", "1 ×"]
+    assert texts(chromium, ".variants .text") == ["it costs 1012 euro", "in MayJune."]
+    click(chromium, ".variants .toggle")
+    assert texts(chromium, ".variants .name") == ["one", "two"]
+    set_threshold(chromium, 0.8)
+    click(chromium, "#list .toggle")
+    click(chromium, "#list .inside .toggle")
+    assert texts(chromium, ".variants .toggle") == ["2 ×"]
+    assert chromium.get_log("browser") == []
+
+
+@pytest.mark.long
+def test_a_hundred_thousand_pairs(chromium, run, tmp_path):
+    """30,000 documents: true totals, below 8 MB, and the same lists as of the other commands."""
+    rng = random.Random(1)
+    for group in range(3750):
+        folder = tmp_path / f"d/topic{group % 40:02}/thread{group // 40:03}"
+        folder.mkdir(parents=True, exist_ok=True)
+        text = [f"word{rng.randrange(300)}" for _ in range(120)]
+        for i in range(8):
+            edited = list(text)
+            for _ in range(rng.randrange(3) if i else 0):
+                edited[rng.randrange(120)] = f"word{rng.randrange(300)}"
+            (folder / f"message-{group:05}-{i}.txt").write_text(" ".join(edited))
+    run("report", "d", "-o", "report.html")
+    page = (tmp_path / "report.html").read_bytes()
+    assert len(page) < 8_000_000
+    opened(chromium, tmp_path, page)
+    _, *words = shlex.split(known_of(page)["command"])
+    assert words[-4:] == ["--bands", "21", "--rows", "6"]
+    loaded = "return performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd"
+    print(f"{len(page):,} bytes, {chromium.execute_script(loaded):.0f} ms")  # noqa: T201
+    for threshold in ("0.8", "0.9"):
+        set_threshold(chromium, float(threshold))
+        rows = run(*words, "-t", threshold).rows
+        shown = texts(chromium, "#n-pairs, #n-groups, #n-members, #n-beside")
+        dropped = {row[2] for row in rows if row[1] == "drop"}
+        assert [int(each.replace(",", "")) for each in shown] == [
+            len(run("pairs", *words[1:], "-t", threshold).rows),
+            len({row[0] for row in rows}),
+            len(rows),
+            len(dropped),
+        ]
+        folder = tmp_path / f"saved-{threshold}"
+        (saved,) = downloads(chromium, folder, "#save-drop")
+        assert set(saved.decode().splitlines()) == dropped
+    assert chromium.get_log("browser") == []
+
+
+def test_ten_thousand_pairs_are_drawn_as_they_are_looked_at(chromium, tmp_path):
+    n = 10_000
+    names = [f"folder{i % 7}/document {i:05}.txt".encode() for i in range(2 * n)]
+    triples = [(2 * i, 2 * i + 1, 0.5 + i / (2 * n + 1)) for i in range(n)]
+    page = page_of(names, triples)[1]
+    assert len(page) < 3_000_000
+    opened(chromium, tmp_path, page)
+    elements = lambda: chromium.execute_script("return document.getElementsByTagName('*').length")  # noqa: E731
+    assert elements() < 3_000
+    assert texts(chromium, "#n-groups") == ["10,000"]
+    chromium.execute_script("window.scrollTo(0, document.body.scrollHeight)")
+    chromium.execute_async_script("requestAnimationFrame(() => setTimeout(arguments[0], 300))")
+    assert 60 < len(texts(chromium, "#list > li")) < 1_000
+    chromium.execute_script("for (let t = 0.5; t <= 1; t += 0.005) setThreshold(t)")
+    assert elements() < 3_000
+    set_threshold(chromium, 1)
+    assert texts(chromium, "#n-groups, #count") == ["0", "0 groups"]
+    assert chromium.get_log("browser") == []
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def known_of(page):
+    return json.loads(Outline(page).scripts[0])
+
+
+def test_the_page_has_the_pairs_and_groups_of_the_other_commands(run, corpus, tmp_path):
+    run("report", "sample_corpus", "-t", "0.5", "-o", "report.html", "--keep", "shortest")
+    known = known_of((tmp_path / "report.html").read_bytes())
+    assert (known["what"], re.fullmatch(r"\d+ \w+ \d{4}", known["newest"]) is not None) == (
+        "sample_corpus",
+        True,
+    )
+    names = full_names(known)
+    pairs = zip(
+        known["pairs"]["left"],
+        known["pairs"]["right"],
+        np.repeat(known["pairs"]["values"], known["pairs"]["counts"]).tolist(),
+        strict=True,
+    )
+    found = {
+        (names[a], names[b], s)
+        for left, right, s in pairs
+        for a in known["kinds"][left]
+        for b in known["kinds"][right]
+    }
+    found |= {
+        (names[a], names[b], 1.0) for kind in known["kinds"] for a in kind for b in kind if a != b
+    }
+    expected = {(a, b, float(s)) for a, b, s, _ in run("pairs", "-t", "0.5").rows}
+    assert {(*sorted(pair[:2]), pair[2]) for pair in found} == expected
+    representatives = {
+        row[2]
+        for row in run("clusters", "-t", "0.5", "--keep", "shortest").rows
+        if row[1] == "keep"
+    }
+    assert {names[first] for first in groups_of(known, 0)} == representatives
+    differences = [sort for segments in known["passages"].values() for sort, _ in segments]
+    assert {"=", "-", "+", "f"} <= set(differences)
+    assert len(known["passages"]) == len(known["pairs"]["left"])
+
+
+def test_the_page_groups_as_clusters_does(chromium, run, corpus, tmp_path):
+    page = run("report", "sample_corpus", "-t", "0.5").out
+    opened(chromium, tmp_path, page)
+    for threshold in ("0.5", "0.6", "0.75", "0.9"):
+        set_threshold(chromium, float(threshold))
+        rows = run("clusters", "-t", threshold).rows
+        shown = [int(text) for text in texts(chromium, "#n-pairs, #n-groups, #n-members")]
+        assert shown == [
+            len(run("pairs", "-t", threshold).rows),
+            len({row[0] for row in rows}),
+            len(rows),
+        ]
+        order = list(dict.fromkeys((row[0], row[2]) for row in rows if row[1] == "keep"))
+        assert [name for _, name in order[:60]] == texts(chromium, "#list > li > .row .name")[:60]
+    assert chromium.get_log("browser") == []
+    chromium.save_screenshot(str(tmp_path / "report.png"))
+    assert (tmp_path / "report.png").stat().st_size > 20_000
+
+
+def test_passages_of_the_corpus_stand_in_the_page(chromium, run, tmp_path):
+    (tmp_path / "d").mkdir()
+    passage = " ".join(f"</script><b>word{i}</b>" for i in range(60))
+    for name in HOSTILE[:8]:
+        name = name.replace(b"/", b"-")
+        with open(os.path.join(os.fsencode(tmp_path), b"d", name), "w") as file:
+            file.write(f"{len(name)} words of its own: {passage}; and {len(name) + 1} more")
+    arguments = ["report", "d", "-t", "0.9", "-q"]
+    assert b'"recurring":' not in run(*arguments).out
+    page = run(*arguments, "--passages-of-corpus").out
+    again = run(*arguments, "--passages-of-corpus", "--no-store").out
+    assert again.replace(b" --no-store", b"") == page
+    opened(chromium, tmp_path, page)
+    (row, *_) = texts(chromium, "#recurring-list > li")
+    assert row.startswith("8 ×")
+    click(chromium, "#recurring-list .toggle")
+    assert passage.removeprefix("</")[:200] in texts(chromium, "#recurring-list .passages")[0]
+    assert len(texts(chromium, "#recurring-list .inside .name")) == 8
+    assert not texts(chromium, "#recurring-list b, #recurring-list script, #recurring-list img")
+    assert "owned" not in chromium.title
+    assert chromium.get_log("browser") == []
+
+
+@pytest.fixture
+def mixed(tmp_path):
+    """A folder of copies, rows, members of an archive, odd names, and files that are skipped."""
+    rng = random.Random(1)
+    words, texts = [f"word{i}" for i in range(60)], {}
+    texts[b"a"] = texts[b"b\xff"] = texts[b"c\nline"] = " ".join(words)
+    texts[b"near"] = texts[b"near.copy"] = " ".join([*words[:-4], "other"])
+    texts |= {b"%d" % i: " ".join(rng.choices(words, k=40)) for i in range(5)}
+    texts |= {b"dots": "...", b"empty": "", b"binary": "\0\1\2", b".hidden": "x"}
+    rows = [{"text": texts[b"a"]}, {"text": texts[b"near"]}, {"id": 7, "text": None}]
+    texts[b"rows.jsonl"] = "\n".join(map(json.dumps, rows))
+    folder = tmp_path / "d"
+    folder.mkdir()
+    for name, text in texts.items():
+        (folder / os.fsdecode(name)).write_text(text)
+    with zipfile.ZipFile(folder / "z.zip", "w") as archive:
+        archive.writestr("in/a", texts[b"a"])
+    (folder / "link").symlink_to("a")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["d", "--prefer", "near*"], ["d", "--most", "1", "--keep", "longest"], []]
+)
+def test_the_lists_that_are_saved_are_those_of_clusters(chromium, run, mixed, tmp_path, arguments):
+    """Byte for byte, with its warnings, at any threshold, and if the page lists no group."""
+    options = ["--archives", "--text-field", "text", "--exclude", "4"]
+    if arguments:
+        arguments += options
+    else:  # of the last run; nothing is dropped for the sake of a file that is gone
+        run("index", "d", "-t", "0.5", *options)
+        (tmp_path / "d/near").unlink()
+        (tmp_path / "d/1").write_text("changed since it was read")
+    opened(chromium, tmp_path, run("report", "-t", "0.5", "-q", *arguments).out)
+    sizes = set()
+    for threshold, nul in ((0.5, False), (0.9, True), (0.97, False), (1, True)):
+        set_threshold(chromium, threshold)
+        if chromium.execute_script("return document.getElementById('nul').checked") != nul:
+            click(chromium, "#nul")
+        (line,) = texts(chromium, "#command")
+        program, *words, _, file = shlex.split(line)
+        assert (program, "-0" in words, file) == ("lshdup", nul, "keep.txt")
+        lists = ["keep", "drop", "drop-files"]
+        folder = tmp_path / f"saved at {threshold}"
+        saved = downloads(chromium, folder, *(f"#save-{what}" for what in lists))
+        for what, found in zip(lists, saved, strict=True):
+            words[words.index("--emit") + 1] = what
+            done = run(*words, code=0 if arguments else 2)
+            assert found == done.out
+            assert not nul or texts(chromium, f"#save-{what}")[0].endswith(f"({found.count(0)})")
+            if what == "drop":
+                warnings = texts(chromium, "#warning")[0].splitlines()
+                if not arguments:
+                    assert warnings.pop().startswith("1 document changed or vanished since")
+                assert all(f"lshdup: warning: {warning}" in done.err for warning in warnings)
+                assert ("do not give them to `rm`" in done.err) == bool(warnings)
+        sizes.add(len(saved[0]))
+    assert len(sizes) > 1
+    assert chromium.get_log("browser") == []
+
+
+def test_what_was_not_compared_is_named_with_its_reason(chromium, run, mixed, tmp_path):
+    options = ["--archives", "--text-field", "text", "--exclude", "4", "--min-tokens", "41"]
+    page = run("report", "d", "-q", *options).out
+    named = {why: [name for name, _ in rows] for why, rows in lists_of(known_of(page))["skipped"]}
+    assert named == {
+        "binary": ["d/binary"],
+        "fewer than 41 tokens": [f"d/{i}" for i in (0, 1, 2, 3)],
+        "hidden": ["d/.hidden"],
+        "no tokens": ["d/dots", "d/empty"],
+        "row whose text is null": ["d/rows.jsonl:3"],
+        "symbolic link": ["d/link"],
+    }
+    counts = {why: len(names) for why, names in named.items()}
+    assert dict(known_of(page)["skipped"]) == counts | {"excluded by --exclude": 1}
+    opened(chromium, tmp_path, page)
+    assert texts(chromium, "#n-skipped") == ["11"]
+    click(chromium, "#skipped .toggle")
+    assert texts(chromium, "#skipped .inside .name") == ["d/binary"]
+    again = lists_of(known_of(run("report", "-q").out))["skipped"]
+    assert dict(again).keys() == named.keys() - {"hidden", "symbolic link"}
+
+
+def test_the_rule_by_which_documents_are_kept_is_said(chromium, run, mixed, tmp_path):
+    page = run("report", "d", "--prefer", "near*", "--no-store").out
+    opened(chromium, tmp_path, page)
+    said = run("clusters", "d", "--prefer", "near*", "--no-store").err
+    rule = re.search("kept: (.*)", said).group(1)
+    assert texts(chromium, "#rule")[0].startswith(f"Of each group one document is kept: {rule}. ")
+
+
+def test_the_command_line_in_the_page_makes_its_groups(run, corpus):
+    """With the options that were typed, but for the threshold, and without a secret."""
+    typed = ["--tokens", "char", "-k", "7", "--keep-case", "--prefer", "udhr", "--prefer", "x y"]
+    more = ["--keep", "shortest", "--jobs", "1", "--hash-key", "hush-2026", "--exclude", "*.html"]
+    page = run("report", "sample_corpus", "-t", "0.5", *typed, *more, "--no-store").out
+    known = known_of(page)
+    assert "hush-2026" not in page.decode()
+    assert known["command"] == (
+        "lshdup clusters sample_corpus --exclude '*.html' --tokens char --shingle-size 7 "
+        "--keep-case --keep shortest --prefer udhr --prefer 'x y' --no-store --bands 42 --rows 3"
+    )
+    step = known["steps"]["threshold"].index(0.7)
+    _, *words = shlex.split(known["command"])
+    kept = {row[2] for row in run(*words, "-t", "0.7").rows if row[1] == "keep"}
+    names = full_names(known)
+    assert {names[first] for first in groups_of(known, step)} == kept
+    assert len(kept) == known["steps"]["groups"][step] > 5
+
+
+def test_the_page_says_what_is_the_same_as_clusters_does(run, tmp_path):
+    text = "one two three four five six seven eight nine ten one two three"
+    texts = [text, text, text.upper() + "!", "three four five six seven eight nine ten " + text]
+    (tmp_path / "d").mkdir()
+    for i, each in enumerate(texts):
+        (tmp_path / f"d/{'x' * (i + 1)}").write_text(each)
+    known = known_of(run("report", "d", "-t", "0.5", "--no-store").out)
+    words = dict(zip(full_names(known), known["documents"]["same"], strict=True))
+    assert words == {"d/x": 2, "d/xx": 2, "d/xxx": 1, "d/xxxx": 0}
+    rows = run("clusters", "d", "-t", "0.5", "--format", "jsonl").lines
+    same = {row["name"]: row["same"] for row in map(json.loads, rows) if row["role"] == "drop"}
+    assert same == {"d/xx": "bytes", "d/xxx": "text", "d/xxxx": None}
+
+
+def test_variants_of_a_group_stand_once_with_those_who_have_them(run, tmp_path):
+    words = [f"word{i}" for i in range(60)]
+    texts = {"a": [], "b.1": [20], "c.12": [20, 40], "d.123": [40]}
+    (tmp_path / "d").mkdir()
+    for name, edits in texts.items():
+        text = [f"new{i}" if i in edits else word for i, word in enumerate(words)]
+        (tmp_path / "d" / name).write_text(" ".join(text))
+    known = known_of(run("report", "d", "-t", "0.5", "--no-store").out)
+    (kept,) = map(int, known["variants"])
+    names = [full_names(known)[kind[0]] for kind in known["kinds"]]
+    assert names[kept] == "d/a"
+    found = [
+        (passage.strip(), text.strip(), sorted(names[kind] for kind in members))
+        for _, passage, _, text, members in known["variants"][str(kept)]
+    ]
+    assert found == [
+        ("word20", "new20", ["d/b.1", "d/c.12"]),
+        ("word40", "new40", ["d/c.12", "d/d.123"]),
+    ]
+    before, passage, after, text, _ = known["variants"][str(kept)][0]
+    assert (before, passage, after) == (
+        "word14 word15 word16 word17 word18 word19 ",
+        "word20 ",
+        "word21 word22 word23 word24 word25 word26 ",
+    )
+    assert text == "new20 "
+
+
+def test_passages_are_for_the_most_wanted_pairs_and_the_page_is_the_same_each_time(
+    run, corpus, tmp_path
+):
+    first = run(
+        "report", "sample_corpus", "-t", "0.6", "--differences", "5", "--most", "40", "--no-store"
+    ).out
+    assert (
+        first
+        == run(
+            "report",
+            "sample_corpus",
+            "-t",
+            "0.6",
+            "--differences",
+            "5",
+            "--most",
+            "40",
+            "--jobs",
+            "1",
+            "--no-store",
+        ).out
+    )
+    known = known_of(first)
+    assert len(known["passages"]) == 5
+    assert len(known["pairs"]["left"]) == 40
+    assert known_of(run("report", "sample_corpus", "--exact", "--no-store").out)["bands"] == 0
+
+
+def test_why_passages_are_not_in_the_page_is_said_and_what_takes_more(run, tmp_path):
+    """Too many, too long, gone: each with its number, on standard error and in the page."""
+    words = " ".join(f"word{i}" for i in range(200))
+    texts = {
+        "long1": f"{words} " * 800,
+        "long2": f"{words} " * 800 + "another end",
+        "a": words,
+        "b": f"{words} more",
+        "c": f"{words} or less",
+    }
+    (tmp_path / "d").mkdir()
+    for name, text in texts.items():
+        (tmp_path / "d" / name).write_text(text)
+    run("index", "d", "-t", "0.8")
+    pairs = len(run("pairs", "-t", "0.8").rows)
+    assert pairs == 10
+    done = run("report", "-t", "0.8")
+    assert (
+        "the differences of 3 of 10 pairs are in the page; 7 are without: a document has "
+        "more than 1 MiB of text" in done.err
+    )
+    assert "differences of 3 of 10" in known_of(done.out)["missing"]
+    done = run("report", "-t", "0.8", "--differences", "0")
+    assert (
+        "the differences of 0 of 10 pairs are in the page; "
+        "10 are without: more than --differences 0" in done.err
+    )
+    assert "with the differences of all 10 pairs" not in done.err
+    (tmp_path / "d/a").unlink()
+    done = run("report", "-t", "0.8", "--most", "4")
+    assert (
+        "the page counts all pairs and groups, and lists 0 of 5 documents in groups and 4 of 10 "
+        "pairs of different documents; --most 10 lists all" in done.err
+    )
+    assert known_of(done.out)["steps"]["pairs"][0] == 10
+    done = run("report", "-t", "0.8")
+    assert (
+        "the differences of 1 of 10 pairs are in the page; 4 are without: a document cannot "
+        "be read any more; 5 are without: " in done.err
+    )
+    why = list(known_of(done.out)["without"].values())
+    assert sum(each.startswith("a document cannot be read") for each in why) == 4
+
+
+def test_ids_and_folders_of_nothing_make_a_page_too(run, tmp_path):
+    (tmp_path / "ids").write_text("a 1 2 3 4 5 6\nb 1 2 3 4 5 7\n")
+    known = known_of(run("report", "ids", "--tokens", "ids", "-t", "0.5", "--no-store").out)
+    assert known["pairs"]["values"] == [5 / 7]
+    assert known["passages"] == {}
+    (tmp_path / "d").mkdir()
+    known = known_of(run("report", "d", "--no-store").out)
+    assert (known["documentCount"], known["skipped"]) == (0, [])
+    run("index", "ids", "--tokens", "ids")
+    assert known_of(run("report").out)["skipped"] == []
+
+
+def test_folders_are_those_of_the_command_and_open(chromium, run, tmp_path):
+    """Pairs as `lshdup folders` prints them, and what `show` says of each; names do nothing."""
+    one, two = tmp_path / "t/<b>one", tmp_path / "t/two/deep"
+    for number in range(12):
+        words = [f"{word}of{number}" for word in range(60)]
+        (one / f"in {number % 3}").mkdir(parents=True, exist_ok=True)
+        (one / f"in {number % 3}" / f"{number}.txt").write_text(" ".join(words))
+    shutil.copytree(one, two)
+    (one / "in 0/0.txt").unlink()
+    (two / "in 1/1.txt").write_text("all is new in this one")
+    (two / "in 1/4.txt").write_text((two / "in 1/4.txt").read_text() + " and more")
+    (two / "in 2/2.txt").rename(two / "<i>moved")
+    run("report", "t", "-t", "0.5", "-o", "report.html")
+    page = (tmp_path / "report.html").read_bytes()
+    (pair,) = known_of(page)["folders"]["pairs"]
+    ((a, b, *numbers),) = run("folders", "t", "-t", "0.5").rows
+    assert [pair["a"], pair["b"]] == [a, b]
+    assert numbers == [str(pair[key]) for key in ("similarity", "containment")] + list(
+        map(str, [*pair["documents"], pair["shared"], pair["bytes"]])
+    )
+    shown = [json.loads(line) for line in run("show", a, b, "-t", "0.5", "--format", "jsonl").lines]
+    kinds = [row["kind"] for row in shown]
+    assert {kind: n for kind, (n, _) in pair["lists"].items()} == {
+        kind: kinds.count(kind) for kind in kinds
+    }
+    opened(chromium, tmp_path, page)
+    click(chromium, "#folders > summary")
+    click(chromium, "#folders li summary")
+    listed = texts(chromium, "#folders li li .name")
+    assert len(listed) == sum(kind != "same" for kind in kinds)
+    assert texts(chromium, "#folders li summary .name") == [f"A {a}", f"B {b}"]
+    assert chromium.get_log("browser") == []

@@ -1,0 +1,282 @@
+"""`lshdup show` by lines: which texts are compared so, what is marked, and what a person sees."""
+
+import re
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lshdup.params import ShingleParams
+from lshdup.views.comparison import compare
+from lshdup.views.line_diff import find_line_changes, have_same_lines, mark_pieces, split_lines
+from lshdup.views.token_diff import ALIKE
+from tests import golden
+from tests.running import in_terminal
+
+CODE = '''import os
+import sys
+
+
+def compare(a, b):
+    """Compare two numbers."""
+    if (a < b): return -1
+    return 0
+
+
+def double(x):
+    return x * 2
+
+
+class Thing:
+    def __init__(self, name, size=3.5):
+        self.name = name
+        self.size = size
+
+    def show(self):
+        print(self.name, self.size)
+        for i in range(10):
+            print(i)
+        return None
+
+    def close(self):
+        os.remove(self.name)
+'''
+CHANGED = (
+    CODE.replace("(a < b): return -1", "(a > b): return +1")
+    .replace("def double(x):\n    return x * 2\n\n\n", "")
+    .replace("3.5", "3,5")
+    .replace(
+        "range(10)", "range(12)  # a remark that makes the line longer than a narrow screen has"
+    )
+    .replace(
+        "return None\n", "return None\n\n    def open(self):\n\treturn open(self.name)\x1b[31m\n"
+    )
+)
+TABLE = "name;price;stock\n" + "".join(f"thing {i};{i}.50;{i * 7}\n" for i in range(40))
+PRICES = TABLE.replace("7.50", "7,50").replace("thing 20;20.50;140\n", "")
+PROSE = " ".join(f"word{i} and the {i}th thing." for i in range(60))
+
+
+def wrapped(text, width):
+    return "\n".join(re.findall(rf".{{1,{width}}}(?:\s|$)", text)) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        (CODE, CHANGED, True),
+        (CODE, CODE.replace("<", ">"), True),
+        (TABLE, PRICES, True),
+        (TABLE, TABLE.replace("0;", "1;"), True),
+        (wrapped(PROSE, 70), wrapped(PROSE.replace("word7 ", "word "), 70), True),
+        (wrapped(PROSE, 70), wrapped(PROSE, 50), False),
+        (wrapped(PROSE, 70), PROSE, False),
+        (PROSE, PROSE.replace("word7", "word"), False),
+        (f"{PROSE}\n\n{PROSE}\n", f"{PROSE}\n\n{PROSE} more\n", False),
+        ("one\ntwo", "three\nfour", True),
+        ("one", "two", False),
+        ("", "", False),
+        ("", CODE, False),
+    ],
+)
+def test_texts_are_compared_by_lines_if_both_have_the_same(a, b, expected):
+    comparison = compare(a.encode(), b.encode(), ShingleParams())
+    assert have_same_lines(comparison.a, comparison.b, comparison.changes) is expected
+
+
+LINES = st.lists(st.text("ab .<>=\t漢é", max_size=8), max_size=8)
+
+
+@settings(deadline=None)
+@given(LINES, LINES)
+def test_what_is_not_marked_is_in_both(a, b):
+    marks = mark_pieces(a, b)
+    unmarked = []
+    for lines, spans in zip((a, b), marks, strict=True):
+        assert len(lines or [""]) == len(spans)
+        for line, each in zip(lines, spans, strict=False):
+            assert all(0 <= start < end <= len(line) for start, end in each)
+            assert all(x[1] < y[0] for x, y in pairwise(each))
+        unmarked.append(
+            {
+                "".join(c for i, c in enumerate(line) if not any(s <= i < e for s, e in each))
+                for line, each in zip(lines, spans, strict=False)
+                if each
+            }
+        )
+    whole = "".join(a), "".join(b)
+    for rests, other in zip(unmarked, whole[::-1], strict=True):
+        for rest in rests:  # one character after the other, in this order
+            there = iter(other)
+            assert all(c in there for c in rest)
+
+
+@settings(deadline=None)
+@given(LINES, LINES)
+def test_equal_lines_and_no_others_are_alike(a, b):
+    changes = find_line_changes(a, b)
+    assert [i for c in changes for i in range(c.a_start, c.a_end)] == list(range(len(a)))
+    assert [i for c in changes for i in range(c.b_start, c.b_end)] == list(range(len(b)))
+    for c in changes:
+        if c.kind == ALIKE:
+            assert a[c.a_start : c.a_end] == b[c.b_start : c.b_end]
+    if a == b:
+        assert all(c.kind == ALIKE for c in changes)
+
+
+def test_marks_of_a_changed_line():
+    assert mark_pieces(["if (a < b) return -1;"], ["if (a > b) return +1;"]) == (
+        [[(6, 7), (18, 19)]],
+        [[(6, 7), (18, 19)]],
+    )
+    assert mark_pieces(["nothing alike"], ["other words"]) == ([[]], [[]])  # all of it differs
+    assert mark_pieces(["  x = 1"], ["    x = 1"]) == ([[(0, 2)]], [[(0, 4)]])
+    assert mark_pieces(["漢字を読む"], ["漢字を書く"]) == ([[(3, 5)]], [[(3, 5)]])
+    assert split_lines(b"a\n\nb") == ["a", "", "b"]
+    assert split_lines(b"a\n") == split_lines(b"a\r\n") == ["a"]
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    """Program text and a table, before and after some changes."""
+    for name, text in {"a.py": CODE, "b.py": CHANGED, "a.csv": TABLE, "b.csv": PRICES}.items():
+        (tmp_path / name).write_text(text)
+    return {"code": ("a.py", "b.py"), "table": ("a.csv", "b.csv")}
+
+
+def test_lines_as_they_are_seen(run, pairs, tmp_path):
+    for kind, names in pairs.items():
+        for columns in (50, 80, 160):
+            for name, options in {
+                "": (),
+                "-plain": ("--no-color",),
+                "-beside": ("--side-by-side", "--context", "1"),
+            }.items():
+                code, out, err = in_terminal(["show", *names, *options], columns, tmp_path)
+                assert (code, err) == (0, "")
+                golden.check(f"show/{kind}-{columns}{name}.txt", out)
+                lines = re.sub(rb"\x1b\[[\d;]*m", b"", out).decode().splitlines()
+                if name != "-plain":
+                    assert all(len(line) <= columns for line in lines[lines.index("") :])
+                assert all(line.isprintable() for line in lines)
+        golden.check(f"show/{kind}-pipe.txt", run("show", *names).out)
+
+
+def test_a_difference_that_is_no_word_is_seen(run, tmp_path):
+    """Similarity 1 is not the same: what differs in punctuation only is shown by lines."""
+    (tmp_path / "f.c").write_text("int f(int a, int b) {\n  if (a < b) return -1;\n}\n")
+    (tmp_path / "g.c").write_text("int f(int a, int b) {\n  if (a > b) return +1;\n}\n")
+    lines = run("show", "f.c", "g.c").lines
+    assert "they differ in no word, only in case, punctuation or layout" in lines
+    assert "2   -   if (a [-<-] b) return [---]1;" in lines
+    assert "  2 +   if (a {+>+} b) return {+++}1;" in lines
+    words = run("show", "f.c", "g.c", "--words").lines
+    assert words[-2:] == ["they differ in no word, only in case, punctuation or layout", ""]
+    assert not any("return" in line for line in words)
+    symbols = run("show", "f.c", "g.c", "--tokens", "symbols").lines
+    assert "2   -   if (a [-<-] b) return [---]1;" in symbols
+
+
+def test_lines_and_words_are_a_choice(run, pairs, tmp_path):
+    by_words = run("show", *pairs["code"], "--words").lines
+    assert any("range([-10" in line for line in by_words)
+    assert not any(line.startswith(" 1  1 ") for line in by_words)
+    (tmp_path / "p").write_text(PROSE)
+    (tmp_path / "q").write_text(PROSE.replace("word7", "word"))
+    by_lines = run("show", "p", "q", "--lines", "--context", "0").lines
+    assert [line[:6] for line in by_lines if line[4:5] in ("-", "+")] == ["1   - ", "  1 + "]
+    assert not any(line[4:5] in ("-", "+") for line in run("show", "p", "q").lines)
+
+
+def test_long_lines_on_request(run, tmp_path):
+    (tmp_path / "p").write_text(f"{PROSE}\n{PROSE}\n")
+    (tmp_path / "q").write_text(f"{PROSE}\n{PROSE.replace('word7 ', 'word ')}\n")
+    lines = run("show", "p", "q", "--lines", "--context", "0").lines
+    assert "… 1 line alike …" in lines
+    assert [line[:4] for line in lines[6:8]] == ["2   ", "  2 "]
+    assert "[-word7-]" in lines[6]
+    assert "{+word+}" in lines[7]
+    refused = run("show", "p", "q", "--lines", "--shingles", code=2).err
+    assert "--lines cannot be combined with --shingles" in refused
+
+
+# --- a group --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def group(run, tmp_path):
+    """A text, a copy of it, two documents with the same other word, and one with more."""
+    words = [f"w{i}" for i in range(60)]
+    (tmp_path / "d").mkdir()
+    for name, changes in {
+        "a": {},
+        "a copy": {},
+        "one": {30: "other"},
+        "two": {30: "OTHER,"},
+        "three": {30: "third", 50: ""},
+        "alone": dict.fromkeys(range(60), "x"),
+    }.items():
+        text = "\n".join(changes.get(i, word) for i, word in enumerate(words))
+        (tmp_path / "d" / name).write_text(text)
+    run("index", "d", "-t", "0.5")
+    return tmp_path
+
+
+def test_the_group_of_a_document(run, group):
+    """Each variant once, with its count and those who have it."""
+    shown = run("show", "d/three", "-t", "0.5", "--keep", "path-order", "-q")
+    assert shown.lines[:2] == ["group 1: d/", "  keep           a"]
+    assert shown.lines[2:6] == [
+        "  1.0000  bytes  a copy",
+        "  0.9016         one",
+        "  0.9016         two",
+        "  0.8254         three",
+    ]
+    assert shown.lines[6:] == [
+        "",
+        "line 31: w24 w25 w26 w27 w28 w29 [-w30-] w31 w32 w33 w34 w35 w36",
+        "  {+other+}  2 of 4: one, two",
+        "  {+third+}  1 of 4: three",
+        "",
+        "line 51: w44 w45 w46 w47 w48 w49 [-w50-] w51 w52 w53 w54 w55 w56",
+        "  without it  1 of 4: three",
+        "",
+        "no difference in words: 1 of 4: a copy",
+        "",
+    ]
+    rows = run("show", "one", "-t", "0.5", "--keep", "path-order", "-q", "--format", "tsv").rows
+    assert rows == [
+        ["1", "31", "w30", "other", "d/one"],
+        ["1", "31", "w30", "other", "d/two"],
+        ["2", "31", "w30", "third", "d/three"],
+        ["3", "51", "w50", "", "d/three"],
+    ]
+    code, out, err = in_terminal(["show", "one", "-t", "0.5", "--keep", "path-order"], 60, group)
+    assert code == 0, err
+    golden.check("show/group-60.txt", out)
+
+
+def test_a_document_without_a_group(run, group):
+    alone = run("show", "alone", "-t", "0.5")
+    assert alone.out == b""
+    assert "d/alone is alone: no document is 0.5 similar or more to it" in alone.err
+    (group / "new").write_text("something else")
+    assert "new is not in the store" in run("show", "new", code=2).err
+    (group / "d/one").unlink()
+    gone = run("show", "two", "-t", "0.5", "--keep", "path-order", code=2)
+    assert "1 of" in gone.out.decode() or "one" in gone.err
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["a", "--lines"], "--lines cannot be combined with one document"),
+        (["a", "--shingles"], "--shingles cannot be combined with one document"),
+        (["a", "-k", "2"], "--shingle-size cannot be combined with one document"),
+        (["a", "one", "-t", "0.5"], "--threshold cannot be combined with two documents"),
+        (["a", "one", "--keep", "first"], "--keep cannot be combined with two documents"),
+    ],
+)
+def test_options_of_two_documents_and_of_a_group(run, group, options, expected):
+    assert expected in run("show", *options, code=2).err

@@ -1,0 +1,107 @@
+"""Variants of a group: each once, with those who have it."""
+
+import itertools
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lshdup.params import ShingleParams
+from lshdup.shingling.inspection import locate_tokens
+from lshdup.views.comparison import extract_passage
+from lshdup.views.passages import find_passages
+from lshdup.views.variants import find_variants
+
+WORDS = st.lists(st.sampled_from("a b c d e f g".split()), max_size=30)
+
+
+def variants_of(kept, *members, **options):
+    params = ShingleParams(**options)
+    located = locate_tokens(kept.encode(), params)
+    others = [locate_tokens(each.encode(), params) for each in members]
+    return located, find_variants(located, iter(others), params)
+
+
+def listed(kept, *members, **options):
+    located, variants = variants_of(kept, *members, **options)
+    return [
+        (extract_passage(located, v.start, v.end).strip(), v.text.strip(), v.members)
+        for v in variants
+    ]
+
+
+@settings(deadline=None)
+@given(WORDS, st.lists(WORDS, max_size=5))
+def test_the_variants_of_a_member_make_its_text_of_the_kept_one(kept, members):
+    located, variants = variants_of(" ".join(kept), *map(" ".join, members))
+    for number, member in enumerate(members):
+        made = list(kept)
+        for each in reversed([v for v in variants if number in v.members]):
+            made[each.start : each.end] = each.text.split()
+        assert made == member
+    keys = [(v.start, v.end, tuple(v.text.split())) for v in variants]
+    assert len(set(keys)) == len(keys)
+    assert all(v.start <= v.end <= len(located.tokens) for v in variants)
+
+
+def test_each_variant_is_listed_once_with_those_who_have_it():
+    text = "The price is 10 euro. Delivery takes three days, and returns are free for a month."
+    dear, late = text.replace("10", "12"), text.replace("three", "five")
+    both = dear.replace("three", "five")
+    assert listed(text, dear, text, late, both.upper(), dear, text + " Thank you.") == [
+        ("10", "12", (0, 3, 4)),
+        ("three", "five", (2, 3)),
+        ("", "Thank you.", (5,)),
+    ]
+    assert listed(text, text, text.upper()) == []
+    assert listed(text, text.upper(), keep_case=True) != []
+
+
+def test_a_repeated_word_is_added_or_removed_in_one_place():
+    """Whatever else is changed before and behind it."""
+    words = [f"w{i}" for i in range(40)]
+    words[20:20] = ["x"] * 3
+    kept = " ".join(words)
+    found = set()
+    for before, behind in itertools.product((None, 3, 17, 19), (None, 24, 30)):
+        made = list(words)
+        for place in (before, behind):
+            if place is not None:
+                made[place] = "other"
+        del made[22]
+        found |= {v[:2] for v in listed(kept, " ".join(made)) if "other" not in v[1]}
+        made[22:22] = ["x", "x"]
+        found |= {v[:2] for v in listed(kept, " ".join(made)) if "other" not in v[1]}
+    assert found == {("x", ""), ("", "x")}
+    located, variants = variants_of(kept, " ".join(words[:20] + words[21:]))
+    assert (variants[0].start, variants[0].end) == (22, 23)
+    assert np.diff(located.starts).min() > 0
+
+
+def test_terms_characters_and_nothing():
+    assert listed("", "new text", "") == [("", "new text", (0,))]
+    assert listed("old text", "") == [("old text", "", (0,))]
+    assert listed("abcdef", "abXdef", tokens="char", k=3) == [("c", "X", (0,))]
+
+
+def test_a_member_that_cannot_be_read_costs_no_other():
+    """The next ones are compared; so are those behind a kept document that cannot be read."""
+    texts = {0: "one two three four", 2: "one two three five", 3: "one two three six"}
+
+    def read(document):
+        if document not in texts:
+            return f"{document} is gone"
+        return locate_tokens(texts[document].encode(), ShingleParams())
+
+    groups = [(0, [1, 2, 3]), (4, [2, 3])]
+    found = find_passages(groups, [(2, 1), (2, 3)], read, ShingleParams(), 9, 10_000)
+    assert [*found.segments] == [(0, 2), (0, 3), (2, 3)]
+    assert found.without == {
+        None: "more than --differences 9",
+        (0, 1): "1 is gone",
+        (4, 2): "4 is gone",
+        (4, 3): "4 is gone",
+        (2, 1): "1 is gone",
+    }
+    few = find_passages(groups, [(2, 1), (2, 3)], read, ShingleParams(), 2, 10_000)
+    assert [*few.segments] == [(0, 2)]
