@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 
 from lshdup.base.messages import printable
+from lshdup.base.skipped import Reason
 from lshdup.collection import batches
 from lshdup.collection.collect import collect
 from lshdup.errors import InputError
@@ -29,7 +30,6 @@ from lshdup.shingling import normalization
 from lshdup.shingling.inspection import list_tokens
 from lshdup.shingling.normalization import normal_form
 from lshdup.shingling.shingler import Shingler
-from lshdup.skipped import Reason
 from lshdup.sources import files
 from lshdup.sources.finding import find_documents
 from lshdup.sources.reading import TextBatch, read_batch

@@ -15,7 +15,7 @@ from tests.conftest import ROOT
 LAYERS = """
 choices errors kernels version
 base
-params skipped
+params
 lsh sources text
 compare shingling
 collection spark views

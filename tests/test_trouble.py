@@ -15,10 +15,10 @@ import pytest
 from lshdup.base import mailbox, system
 from lshdup.base.ragged import StringTable
 from lshdup.base.scratch import NoRoomError
+from lshdup.base.skipped import Reason
 from lshdup.cli.main import lshdup
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import DocumentParams, FormatLimits
-from lshdup.skipped import Reason
 from lshdup.sources import finding
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.finding import find_documents

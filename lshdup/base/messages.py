@@ -1,6 +1,13 @@
-"""Parts of messages: counts with their nouns, names, numbers, and the word perhaps meant."""
+"""Parts of messages and of listings: counts with their nouns, names, numbers, the word perhaps
+meant, and cells as JSON.
+"""
 
-from collections.abc import Callable, Iterable
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+
+#: A value in a row of a listing.
+Cell = bytes | bool | float | int | str | None
 
 #: Most characters of a name in a list of names.
 _NAME_CHARACTERS = 60
@@ -143,3 +150,15 @@ def chance(p: float, below: float = 1.0) -> str:
     while p < below and float(f"{100 * p:.{places}g}") >= 100 * below and places < 17:
         places += 1
     return f"{100 * p:.{places}g} %" if p < 1 else "100 %"
+
+
+def json_cell(cell: Cell) -> object:
+    """Return a cell as JSON has it: a name as text, NaN as None."""
+    if isinstance(cell, float) and cell != cell:
+        return None
+    return os.fsdecode(cell) if isinstance(cell, bytes) else cell
+
+
+def json_line(columns: Sequence[str], row: Sequence[Cell]) -> bytes:
+    """Return a row as a line of JSON Lines, in ASCII, without its end."""
+    return json.dumps(dict(zip(columns, map(json_cell, row), strict=True))).encode("ascii")

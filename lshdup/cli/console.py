@@ -16,7 +16,7 @@ from lshdup.errors import LshdupError
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-    from lshdup.skipped import Reason, Skipped
+    from lshdup.base.skipped import Reason, Skipped
 
 OK = 0
 FOUND = 1  # only with --check

@@ -4,8 +4,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from lshdup.base.messages import chance, count_of, join_names, printable
+from lshdup.base.skipped import Reason
 from lshdup.cli.console import Console
-from lshdup.skipped import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from lshdup import choices, params
-from lshdup.base.memory import LEAST_LIMIT
+from lshdup.base.system import LEAST_LIMIT
 from lshdup.cli.columns import describe
 from lshdup.cli.help import F, plain_option
 from lshdup.cli.output.target import ANNOTATIONS, FORMATS

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup.base.json_cells import Cell
+from lshdup.base.messages import Cell
 from lshdup.base.system import is_stdout
 from lshdup.cli.conflicts import is_typed
 from lshdup.cli.console import Console

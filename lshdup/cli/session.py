@@ -87,8 +87,8 @@ def open_session(
         explicit, documents, files = read_parameters(ctx, options, console)
         outputs = Outputs.of(ctx)
 
-        from lshdup.base.memory import default_limit
         from lshdup.base.parallel import count_processors
+        from lshdup.base.system import default_limit
         from lshdup.kernels.jit import expect, notify_of_waits
         from lshdup.store.store import nearest_store, refuse_link
         from lshdup.workspace.workspace import Workspace

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from lshdup.base.arrays import Arrays
 from lshdup.base.ragged import RaggedSets
+from lshdup.base.skipped import Reason
 from lshdup.base.system import trim_memory
 from lshdup.collection.collection import WHOLE, Columns, set_columns
 from lshdup.lsh.signatures import Sketcher
 from lshdup.params import ShingleParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import ShingleBatch, Shingler
-from lshdup.skipped import Reason
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.files import LARGE, Buffer
 from lshdup.sources.reading import BATCH_BYTES, batches, read_batch

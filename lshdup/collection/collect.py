@@ -16,6 +16,7 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.parallel import Progress, no_progress
 from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.base.scratch import Spool
+from lshdup.base.skipped import Reason, Skipped, SkippedFile
 from lshdup.collection.batches import FinishedBatch, Workers, process_batches
 from lshdup.collection.collection import (
     COLUMNS,
@@ -33,7 +34,6 @@ from lshdup.lsh.signatures import Sketcher, make_signatures
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import NO_SETS, ShingleBatch
-from lshdup.skipped import Reason, Skipped, SkippedFile
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.expansion import expand_records
 from lshdup.sources.records import Kind

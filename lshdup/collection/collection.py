@@ -14,11 +14,11 @@ from lshdup.base.arrays import IN_MEMORY, Arrays, slices_of
 from lshdup.base.forms import Form
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import RaggedSets, StringTable
+from lshdup.base.skipped import Reason, Skipped, SkippedFile
 from lshdup.compare.sameness import Prints
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import fingerprint_sets
-from lshdup.skipped import Reason, Skipped, SkippedFile
 from lshdup.sources.document_list import DocumentList
 
 _NO_DOCUMENTS = np.zeros(0, np.int64)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from lshdup.base.arrays import IN_MEMORY, Arrays, rows_of
 from lshdup.base.parallel import Progress, no_progress
 from lshdup.base.ragged import RaggedSets, SetSource, offsets_of
+from lshdup.base.skipped import Reason, Skipped
 from lshdup.base.system import trim_memory
 from lshdup.collection.batches import Workers, process_batches
 from lshdup.collection.collection import Collection
@@ -16,7 +17,6 @@ from lshdup.errors import RERUN, ArtifactError
 from lshdup.params import LONGEST
 from lshdup.shingling.hashing import shingle_hash
 from lshdup.shingling.shingler import NO_SETS, ShingleBatch
-from lshdup.skipped import Reason, Skipped
 from lshdup.sources.reading import runs
 
 #: Bytes of sets that are read at a time, of those that are read once.

@@ -11,6 +11,7 @@ from lshdup.base.forms import Form
 from lshdup.base.frozen import dataclass
 from lshdup.base.mailbox import is_mailbox
 from lshdup.base.ragged import RaggedSets, ranges
+from lshdup.base.skipped import Reason
 from lshdup.errors import InputError
 from lshdup.kernels import shingles as kernels
 from lshdup.kernels import text as text_kernels
@@ -27,7 +28,6 @@ from lshdup.shingling.plain_texts import (
     inspect_texts,
 )
 from lshdup.shingling.scratch_arrays import ScratchArrays
-from lshdup.skipped import Reason
 from lshdup.sources.files import LARGE
 from lshdup.sources.reading import TextBatch
 

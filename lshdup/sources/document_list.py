@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from lshdup.base.arrays import IN_MEMORY, Arrays, slices_of
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import StringTable, distinct
+from lshdup.base.skipped import RecordLocation, SkippedFile
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
-from lshdup.skipped import RecordLocation, SkippedFile
 from lshdup.sources.locations import Locations, refuse_if
 from lshdup.sources.record_files import RecordFiles
 from lshdup.sources.records import ARCHIVES, Kind, RecordError, RecordFields, is_integer

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lshdup.base.arrays import IN_MEMORY, Arrays
 from lshdup.base.ragged import StringTable
 from lshdup.base.scratch import NoRoomError
-from lshdup.skipped import Reason, RecordLocation, Skipped, SkippedFile
+from lshdup.base.skipped import Reason, RecordLocation, Skipped, SkippedFile
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.files import Buffer
 from lshdup.sources.locations import Locations

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from lshdup.base.frozen import dataclass
 from lshdup.base.parallel import run_in_parts
 from lshdup.base.ragged import StringTable, offsets_of
+from lshdup.base.skipped import Reason
 from lshdup.base.system import READ, pread_into
 from lshdup.kernels import files as kernels
 from lshdup.kernels.helpers import PADDING
-from lshdup.skipped import Reason
 from lshdup.sources.records import RecordError
 
 #: The kernels know Linux's statx(2) and its record; elsewhere Python reads the same values.

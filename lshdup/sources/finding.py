@@ -17,8 +17,8 @@ from lshdup.base.forms import PAGE_ENDINGS
 from lshdup.base.mailbox import is_mailbox_file
 from lshdup.base.messages import count_of, join_names, printable
 from lshdup.base.ragged import StringTable
+from lshdup.base.skipped import Reason, Skipped, SkippedFile
 from lshdup.params import DocumentParams
-from lshdup.skipped import Reason, Skipped, SkippedFile
 from lshdup.sources.document_list import DocumentList, typed_name
 from lshdup.sources.expansion import KnownRecords, expand_records
 from lshdup.sources.files import stat_files

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from lshdup.base.ragged import StringTable
-from lshdup.skipped import Reason, Skipped
+from lshdup.base.skipped import Reason, Skipped
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.locations import Locations
 from lshdup.sources.records import Kind

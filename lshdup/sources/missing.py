@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from itertools import islice
 
 from lshdup.base.messages import did_you_mean, quoted
+from lshdup.base.skipped import Skipped
 from lshdup.errors import InputError
-from lshdup.skipped import Skipped
 from lshdup.sources.patterns import GLOB
 
 #: A name that is nearly the missing one is looked for among so many names of its folder.

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from lshdup.base.messages import did_you_mean
+from lshdup.base.skipped import Reason
 from lshdup.errors import ParameterError
-from lshdup.skipped import Reason
 from lshdup.sources.gitignore import STAR, join_parts
 
 #: The characters that make a word a pattern to a shell.

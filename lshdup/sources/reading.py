@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from lshdup.base.arrays import IN_MEMORY, Arrays, slices_of
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import StringTable
+from lshdup.base.skipped import Reason, describe_error, find_reason
 from lshdup.kernels.helpers import PADDING
 from lshdup.params import DEFAULT_MAX_BYTES
-from lshdup.skipped import Reason, describe_error, find_reason
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.files import Buffer, read_files
 from lshdup.sources.locations import refuse_if

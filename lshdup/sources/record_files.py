@@ -29,9 +29,9 @@ from lshdup.base.compression import (
 from lshdup.base.forms import declare_mail
 from lshdup.base.messages import quoted
 from lshdup.base.ragged import StringTable
+from lshdup.base.skipped import Reason
 from lshdup.base.system import pread
 from lshdup.errors import InputError
-from lshdup.skipped import Reason
 from lshdup.sources.files import Buffer, read_spans
 from lshdup.sources.readers.members import (
     Contents,

@@ -16,8 +16,8 @@ from lshdup.base.compression import bare_name
 from lshdup.base.frozen import dataclass
 from lshdup.base.messages import did_you_mean, join_names
 from lshdup.base.ragged import StringTable
+from lshdup.base.skipped import Reason
 from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
-from lshdup.skipped import Reason
 
 
 class Kind(enum.IntEnum):

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lshdup.base.json_cells import json_line
-from lshdup.base.messages import join_names
+from lshdup.base.messages import join_names, json_line
 from lshdup.base.parts import PART
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import LONGEST, DocumentParams

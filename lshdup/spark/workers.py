@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from lshdup.base.arrow import as_binary, batch_of, content
+from lshdup.base.skipped import Reason
 from lshdup.errors import InputError
 from lshdup.kernels.helpers import PADDING
 from lshdup.lsh.band_plan import BandPlan
@@ -22,7 +23,6 @@ from lshdup.lsh.band_table import band_keys
 from lshdup.lsh.signatures import Sketcher
 from lshdup.params import DEFAULT_MAX_BYTES, ShingleParams, SketchParams
 from lshdup.shingling.shingler import ShingleBatch, Shingler
-from lshdup.skipped import Reason
 from lshdup.sources.readers.jsonlines import parse_record
 from lshdup.sources.reading import BATCH_BYTES, BATCH_DOCUMENTS, TextBatch, runs
 from lshdup.sources.records import RecordError, RecordFields

@@ -14,6 +14,7 @@ from lshdup.base import compression
 from lshdup.base.forms import MAIL_ENDINGS, PAGE_ENDINGS, Form, looks_like_html, page_form
 from lshdup.base.frozen import dataclass
 from lshdup.base.parts import BLANK_LINE, PART
+from lshdup.base.skipped import Reason
 from lshdup.kernels import text as kernels
 from lshdup.params import (
     DEFAULT_FORMATS,
@@ -22,7 +23,6 @@ from lshdup.params import (
     FormatLimits,
     ShingleParams,
 )
-from lshdup.skipped import Reason
 from lshdup.text import encodings, file_types, html
 from lshdup.text.mail import MailRules
 from lshdup.text.recognition import HEADER_WINDOW, bare_mail_file, mail_form

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.arrays import Arrays, slices_of
 from lshdup.base.ragged import RaggedSets
+from lshdup.base.skipped import Reason, Skipped
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import expecting, set_source
 from lshdup.compare.centres import Comparisons
@@ -19,7 +20,6 @@ from lshdup.compare.clusters import Clusters, expand_clusters
 from lshdup.compare.results import ClustersFound
 from lshdup.params import ClusterParams, PairParams
 from lshdup.pipeline import find_clusters, find_clusters_exactly
-from lshdup.skipped import Reason, Skipped
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.preference import Preference, preference
 from lshdup.store import results_io

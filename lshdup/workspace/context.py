@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from lshdup.base.arrays import Arrays
 from lshdup.base.atomic import Folder
 from lshdup.base.compression import PIP, is_lacking
-from lshdup.base.memory import default_limit
 from lshdup.base.messages import count_of
 from lshdup.base.parallel import Progress, no_progress
+from lshdup.base.skipped import Reason, Skipped, SkippedFile
+from lshdup.base.system import default_limit
 from lshdup.base.temporary import MORE_ROOM
 from lshdup.collection.collect import OnSets
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.params import ShingleParams
-from lshdup.skipped import Reason, Skipped, SkippedFile
 from lshdup.sources.document_list import DocumentList, typed_name
 from lshdup.sources.records import by_number, is_archive
 from lshdup.store.store import Store

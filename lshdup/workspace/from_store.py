@@ -13,6 +13,7 @@ import numpy as np
 from lshdup.base.messages import count_of, printable
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.scratch import Spool
+from lshdup.base.skipped import Reason, Skipped
 from lshdup.collection.collect import collect, sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
@@ -20,7 +21,6 @@ from lshdup.collection.set_source import set_source
 from lshdup.errors import RERUN, ArtifactError, InputError
 from lshdup.params import DEFAULT_STORE, FilterParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
-from lshdup.skipped import Reason, Skipped
 from lshdup.store.store import Store
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.filter_request import read_filter_request

@@ -103,7 +103,7 @@ class NamedDocument:
         """Return the document as a batch of its own. Raise InputError if it cannot be read."""
         import numpy as np
 
-        from lshdup.skipped import Reason
+        from lshdup.base.skipped import Reason
         from lshdup.sources.reading import TextBatch, read_batch
 
         if self.raw is not None:

@@ -3,6 +3,7 @@
 import os
 
 from lshdup.base.messages import count_of
+from lshdup.base.skipped import Skipped
 from lshdup.collection.set_source import expecting, set_source
 from lshdup.compare.results import PairsFound
 from lshdup.compare.similarity import ResumedPairs
@@ -10,7 +11,6 @@ from lshdup.lsh.buckets import Buckets
 from lshdup.lsh.candidates import candidate_pairs
 from lshdup.params import PairParams
 from lshdup.pipeline import verify
-from lshdup.skipped import Skipped
 from lshdup.store import results_io
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.index import IndexedCollection

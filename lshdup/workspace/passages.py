@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.memory import default_limit
 from lshdup.base.messages import count_of
+from lshdup.base.system import default_limit
 from lshdup.collection.collect import Previous, collect, unchanged_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.sequence_keeper import SequenceKeeper

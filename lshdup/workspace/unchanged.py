@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from lshdup.base.arrays import IN_MEMORY, Arrays, rows_of, slices_of
 from lshdup.base.compression import is_lacking
 from lshdup.base.ragged import StringTable
+from lshdup.base.skipped import Reason, SkippedFile
 from lshdup.collection.collection import Collection
 from lshdup.params import DocumentParams
-from lshdup.skipped import Reason, SkippedFile
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.expansion import KnownRecords
 from lshdup.sources.readers.members import most_unpacked

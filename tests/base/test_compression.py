@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from lshdup.base import scratch
 from lshdup.base.compression import PackedError, TooLongError, unpack_to, unpacked
+from lshdup.base.skipped import Reason
 from lshdup.params import ShingleParams
-from lshdup.skipped import Reason
 from lshdup.text.decoding import decode
 from tests.conftest import ROOT, ZSTD, many, require
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from lshdup.base.memory import default_limit, machine_memory
+from lshdup.base.system import default_limit, machine_memory
 
 PHYSICAL = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from lshdup.base.skipped import Reason, Skipped
 from lshdup.cli.console import Console
 from lshdup.cli.main import main
 from lshdup.errors import LshdupError
-from lshdup.skipped import Reason, Skipped
 
 
 @pytest.fixture

@@ -16,13 +16,13 @@ import pytest
 from lshdup.base import atomic
 from lshdup.base.atomic import JOURNAL, describe_kept, note_kept, replace_file
 from lshdup.base.messages import chance, count_of
+from lshdup.base.skipped import Reason, Skipped
 from lshdup.cli import main, messages
 from lshdup.cli.commands import COMMANDS
 from lshdup.cli.console import Console, use_color
 from lshdup.cli.help import OPTION_GROUPS
 from lshdup.errors import InputError, LshdupError, ParameterError
 from lshdup.params import DocumentParams
-from lshdup.skipped import Reason, Skipped
 from lshdup.sources.finding import find_documents
 from lshdup.sources.records import field_names, no_field
 from lshdup.sources.rewriting.targets import check_target

@@ -5,7 +5,7 @@ and always the same; well-formed ones what the parser of the reference sees.
 import signal
 from contextlib import contextmanager
 
-from lshdup.skipped import Reason
+from lshdup.base.skipped import Reason
 from lshdup.text.decoding import decode
 from tests import reference
 from tests.conftest import ROOT

@@ -12,10 +12,10 @@ import unicodedata
 
 import numpy as np
 
+from lshdup.base.skipped import Reason
 from lshdup.kernels import text as kernels
 from lshdup.params import ShingleParams
 from lshdup.shingling.shingler import Shingler
-from lshdup.skipped import Reason
 from lshdup.sources.reading import TextBatch
 from lshdup.text.file_types import recognize_file_type
 from tests import reference

@@ -4,10 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.base.parts import PART, SEAL, split_parts, visible_text
+from lshdup.base.skipped import Reason
 from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import list_shingles, list_tokens, locate_tokens
 from lshdup.shingling.shingler import Shingler
-from lshdup.skipped import Reason
 from lshdup.sources.reading import TextBatch
 from tests import reference
 from tests.conftest import many

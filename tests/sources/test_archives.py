@@ -10,8 +10,8 @@ import zipfile
 import numpy as np
 import pytest
 
+from lshdup.base.skipped import Reason
 from lshdup.params import DocumentParams
-from lshdup.skipped import Reason
 from lshdup.sources.finding import find_documents
 from lshdup.sources.readers.members import distinct_names, inner_path
 from lshdup.sources.reading import batches, read_batch

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lshdup.skipped import Reason
+from lshdup.base.skipped import Reason
 from lshdup.sources.files import Buffer
 from lshdup.sources.readers import delimited, lines
 from lshdup.sources.records import RecordError, RecordFields, split_fields

@@ -9,10 +9,10 @@ import pytest
 
 from lshdup.base.compression import TooLongError, unpacked
 from lshdup.base.ragged import StringTable
+from lshdup.base.skipped import Reason
 from lshdup.errors import InputError
 from lshdup.params import DocumentParams, ShingleParams
 from lshdup.shingling.shingler import Shingler
-from lshdup.skipped import Reason
 from lshdup.sources import files
 from lshdup.sources.document_list import DocumentList, typed_name
 from lshdup.sources.finding import find_documents

@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from lshdup.skipped import Reason
+from lshdup.base.skipped import Reason
 from tests.sources.test_archives import listed, reasons
 
 PAGE = "<html><body><p>{}</body></html>"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lshdup.skipped import Reason
+from lshdup.base.skipped import Reason
 from lshdup.sources.files import Buffer
 from lshdup.sources.readers import jsonlines, lines
 from lshdup.sources.records import RecordError, RecordFields

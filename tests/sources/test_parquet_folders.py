@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 
 from lshdup.base.arrays import Arrays
+from lshdup.base.skipped import Reason
 from lshdup.collection.set_source import _SetReader, expecting, set_source
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import ClusterParams, DocumentParams, PairParams
-from lshdup.skipped import Reason
 from lshdup.sources import record_files
 from lshdup.sources.finding import find_documents
 from lshdup.sources.readers import parquet, parquet_columns

@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lshdup.base.skipped import Reason, RecordLocation, Skipped, SkippedFile
 from lshdup.params import DocumentParams, PairParams
 from lshdup.pipeline import expand_copies
-from lshdup.skipped import Reason, RecordLocation, Skipped, SkippedFile
 from lshdup.sources.finding import find_documents
 from lshdup.sources.readers import parquet
 from lshdup.sources.reading import batches, read_batch

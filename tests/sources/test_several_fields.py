@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from lshdup.base.parts import visible_text
+from lshdup.base.skipped import Reason
 from lshdup.params import DocumentParams, ShingleParams
 from lshdup.shingling.shingler import Shingler
-from lshdup.skipped import Reason
 from lshdup.sources.finding import find_documents
 from lshdup.sources.readers import jsonlines
 from lshdup.sources.reading import read_batch

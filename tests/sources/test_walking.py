@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
+from lshdup.base.skipped import Reason
 from lshdup.params import DocumentParams
-from lshdup.skipped import Reason
 from lshdup.sources import gitignore, patterns
 from lshdup.sources.finding import find_documents
 from lshdup.sources.gitignore import Rules

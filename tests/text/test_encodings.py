@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from webencodings.labels import LABELS
 
+from lshdup.base.skipped import Reason
 from lshdup.params import ShingleParams
-from lshdup.skipped import Reason
 from lshdup.text import encodings
 from lshdup.text.decoding import decode
 from tests.conftest import ROOT, many

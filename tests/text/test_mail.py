@@ -21,8 +21,8 @@ from lshdup.base import mailbox
 from lshdup.base.forms import Form
 from lshdup.base.mailbox import is_mailbox
 from lshdup.base.parts import split_parts, visible_text
+from lshdup.base.skipped import Reason
 from lshdup.params import FormatLimits, ShingleParams
-from lshdup.skipped import Reason
 from lshdup.text import html, mail
 from lshdup.text import office_processes as processes
 from lshdup.text.decoding import decode, decode_record

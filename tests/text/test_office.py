@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from lshdup.base.parts import visible_text
+from lshdup.base.skipped import Reason
 from lshdup.params import DocumentParams, FormatLimits, ShingleParams
-from lshdup.skipped import Reason
 from lshdup.text import office_cleanup, office_fallback, office_worker
 from lshdup.text import office_processes as office_text
 from lshdup.text.decoding import decode

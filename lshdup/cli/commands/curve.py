@@ -24,7 +24,7 @@ from lshdup.cli.printing import make_target
 from lshdup.params import BandParams, SketchParams
 
 if TYPE_CHECKING:
-    from lshdup.base.json_cells import Cell
+    from lshdup.base.messages import Cell
     from lshdup.lsh.band_plan import BandPlan
 
 #: Distances below the threshold at which `--all` shows the chance to become a candidate.

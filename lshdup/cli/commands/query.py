@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.base.json_cells import Cell
+    from lshdup.base.messages import Cell
     from lshdup.base.ragged import SetSource
     from lshdup.collection.collection import Collection
     from lshdup.compare.results import Neighbours

@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from lshdup.base.skipped import Skipped
     from lshdup.collection.collection import Collection
     from lshdup.lsh.band_plan import BandPlan
     from lshdup.shingling.inspection import LocatedText
-    from lshdup.skipped import Skipped
     from lshdup.views.passages import Passages
     from lshdup.views.selection import Selection
 

@@ -184,7 +184,7 @@ def settings_of(typed: tuple[str, ...]) -> dict[str, str]:
 
 def _say_documents(console: Console, comparison: "Comparison") -> None:
     """Say the numbers of documents, shingles and skipped documents; name the skipped ones."""
-    from lshdup.skipped import Reason, Skipped
+    from lshdup.base.skipped import Reason, Skipped
 
     summary, sketch = comparison.summary(), comparison.recipe.sketch
     for reason, n in sorted(summary.skipped.items()):

@@ -12,6 +12,7 @@ import click
 from lshdup.base.atomic import check_writable, replace_file
 from lshdup.base.frozen import dataclass
 from lshdup.base.messages import chance, count_of, printable
+from lshdup.base.skipped import Reason
 from lshdup.base.system import STDOUT, is_stdout
 from lshdup.cli.columns import REMOVED
 from lshdup.cli.conflicts import is_set, refuse
@@ -19,7 +20,6 @@ from lshdup.cli.console import Console
 from lshdup.cli.output.target import PIECE_ROWS, Target, format_of
 from lshdup.cli.printing import print_pieces
 from lshdup.errors import InputError, ParameterError
-from lshdup.skipped import Reason
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.base.json_cells import Cell
+    from lshdup.base.messages import Cell
+    from lshdup.base.skipped import Skipped, SkippedFile
     from lshdup.cli.output.target import Piece
     from lshdup.compare.clusters import Clusters
     from lshdup.compare.sameness import Prints
-    from lshdup.skipped import Skipped, SkippedFile
     from lshdup.sources.document_list import DocumentList
 
 #: Files that are named when they are written.

@@ -83,7 +83,7 @@ class Outputs:
         """
         from dataclasses import replace
 
-        from lshdup.skipped import Skipped, SkippedFile
+        from lshdup.base.skipped import Skipped, SkippedFile
         from lshdup.sources.finding import Finder
 
         there = [

@@ -18,8 +18,7 @@ from typing import Any, BinaryIO
 
 from lshdup.base.atomic import check_writable, replace_file
 from lshdup.base.frozen import dataclass
-from lshdup.base.json_cells import Cell, json_cell, json_line
-from lshdup.base.messages import decimal, printable
+from lshdup.base.messages import Cell, decimal, json_cell, json_line, printable
 from lshdup.cli.console import close_stdout, use_color
 from lshdup.errors import InputError, ParameterError
 

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from lshdup.base.messages import count_of
 from lshdup.base.parts import PART
+from lshdup.base.skipped import Reason
 from lshdup.base.system import pread
 from lshdup.params import LONGEST
-from lshdup.skipped import Reason
 from lshdup.sources.files import Buffer
 from lshdup.sources.readers.lines import (
     Parse,

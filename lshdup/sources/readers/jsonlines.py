@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.parts import PART
+from lshdup.base.skipped import Reason
 from lshdup.base.system import pread
-from lshdup.skipped import Reason
 from lshdup.sources.files import Buffer
 from lshdup.sources.readers.lines import SPACES, Parse, find_lines, list_parsed, read_parsed
 from lshdup.sources.readers.members import Contents

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from lshdup.base.mailbox import LOOKAHEAD, bare_mail, find_mails
 from lshdup.base.ragged import StringTable
+from lshdup.base.skipped import Reason
 from lshdup.base.system import pread
 from lshdup.kernels.helpers import PADDING
-from lshdup.skipped import Reason
 from lshdup.sources.files import Buffer, read_spans
 from lshdup.sources.records import MESSAGE_ID, RecordFields, RecordList, SkippedRecord
 

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.ragged import StringTable
+from lshdup.base.skipped import Reason
 from lshdup.kernels.helpers import PADDING
-from lshdup.skipped import Reason
 from lshdup.sources.files import Buffer, read_spans
 from lshdup.sources.records import RecordError, RecordList, SkippedRecord, is_archive
 

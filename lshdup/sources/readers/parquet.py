@@ -18,10 +18,10 @@ from lshdup.base.arrays import Arrays, rows_of
 from lshdup.base.arrow import Texts, take_texts, texts_of
 from lshdup.base.parts import PART
 from lshdup.base.ragged import StringTable, offsets_of
+from lshdup.base.skipped import Reason
 from lshdup.errors import InputError
 from lshdup.kernels import copying
 from lshdup.kernels.helpers import PADDING
-from lshdup.skipped import Reason
 from lshdup.sources.files import Buffer
 from lshdup.sources.readers.parquet_columns import column_chunks, find_column, find_columns
 from lshdup.sources.records import RecordError, RecordList, SkippedRecord, split_fields

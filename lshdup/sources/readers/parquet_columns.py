@@ -3,7 +3,7 @@
 from collections.abc import Set
 from typing import Any
 
-from lshdup.skipped import Reason
+from lshdup.base.skipped import Reason
 from lshdup.sources.records import RecordError, field_names, no_field
 
 

@@ -6,8 +6,8 @@ import re
 import numpy as np
 
 from lshdup.base.forms import looks_like_html
+from lshdup.base.skipped import Reason
 from lshdup.base.system import pread
-from lshdup.skipped import Reason
 from lshdup.sources.readers.lines import begins_of_lines
 from lshdup.sources.records import RecordFields, RecordList, SkippedRecord
 

@@ -8,7 +8,7 @@ import tarfile
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Self
 
-from lshdup.skipped import Reason
+from lshdup.base.skipped import Reason
 from lshdup.sources.readers.members import Members, inner_path, refused_name
 from lshdup.sources.records import RecordFields, RecordList
 

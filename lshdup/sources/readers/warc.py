@@ -9,8 +9,8 @@ import re
 import zlib
 
 from lshdup.base.forms import declare_page
+from lshdup.base.skipped import Reason
 from lshdup.base.system import pread
-from lshdup.skipped import Reason
 from lshdup.sources.readers.members import Members
 from lshdup.sources.records import RecordError, RecordFields, RecordList
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from xml.parsers import expat
 
 from lshdup.base.compression import CHUNK, PackedError, can_unpack, chunks
+from lshdup.base.skipped import Reason
 from lshdup.base.system import pread
-from lshdup.skipped import Reason
 from lshdup.sources.readers.members import LONGEST_NAME, Members
 from lshdup.sources.records import RecordError, RecordFields, RecordList
 

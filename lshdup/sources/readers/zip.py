@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import StringTable
+from lshdup.base.skipped import Reason
 from lshdup.base.system import pread
-from lshdup.skipped import Reason
 from lshdup.sources.files import Buffer, read_spans
 from lshdup.sources.readers.members import (
     Contents,

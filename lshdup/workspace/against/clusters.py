@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.messages import count_of
+from lshdup.base.skipped import Skipped
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import expecting, set_source
 from lshdup.compare.centres import Comparisons
@@ -19,7 +20,6 @@ from lshdup.lsh.buckets import NO_BUCKETS, Buckets
 from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.params import ClusterParams
 from lshdup.pipeline import build_index, find_clusters, find_clusters_exactly
-from lshdup.skipped import Skipped
 from lshdup.sources.preference import Preference
 from lshdup.workspace.against.loading import Against
 from lshdup.workspace.against.partners import Partners

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from lshdup.base.messages import count_of, quote_command
 from lshdup.base.parallel import Progress, no_progress
 from lshdup.base.ragged import RaggedSets, SetSource
+from lshdup.base.skipped import Reason, Skipped
 from lshdup.collection.collection import Collection
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.lsh.band_plan import BandPlan, plan_bands
 from lshdup.params import BandParams, DocumentParams, PairParams, SketchParams
 from lshdup.shingling.shingle_filter import are_same_filters
-from lshdup.skipped import Reason, Skipped
 from lshdup.sources.missing import check_named
 from lshdup.store.store import Store
 from lshdup.workspace.against.pairs import (

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.base.json_cells import Cell
+    from lshdup.base.messages import Cell
     from lshdup.cli.commands.pairs.gate import Gate
     from lshdup.cli.output.target import Target
     from lshdup.workspace.against.loading import Against

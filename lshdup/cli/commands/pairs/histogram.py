@@ -11,7 +11,7 @@ from lshdup.errors import ParameterError
 from lshdup.params import ClusterParams
 
 if TYPE_CHECKING:
-    from lshdup.base.json_cells import Cell
+    from lshdup.base.messages import Cell
     from lshdup.cli.find_pairs import PairsListed
     from lshdup.cli.output.target import Target
     from lshdup.evaluation.histogram import Step

@@ -9,6 +9,7 @@ import click
 
 from lshdup import choices
 from lshdup.base.messages import chance, count_of
+from lshdup.base.skipped import Reason
 from lshdup.cli.columns import REMOVED_PASSAGES, column_names
 from lshdup.cli.commands import writing
 from lshdup.cli.conflicts import refuse
@@ -33,7 +34,6 @@ from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import OutputPath
 from lshdup.errors import ParameterError
 from lshdup.params import ClusterParams, PassageParams
-from lshdup.skipped import Reason
 
 if TYPE_CHECKING:
     from lshdup.cli.commands.passages.listing import PassageListing

@@ -20,8 +20,8 @@ from lshdup.workspace.passages import PassagesFound
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from lshdup.base.skipped import SkippedFile
     from lshdup.cli.output.target import Piece
-    from lshdup.skipped import SkippedFile
 
 #: Places of a passage in the layout for people, and characters of its text where it is not whole.
 PLACES, _CHARACTERS = 5, 100

@@ -30,7 +30,7 @@ from lshdup.params import ClusterParams, ShingleParams, SketchParams
 from lshdup.workspace.lookup import DocumentRead, look_up, merge_shingle_params, of_documents
 
 if TYPE_CHECKING:
-    from lshdup.base.json_cells import Cell
+    from lshdup.base.messages import Cell
     from lshdup.cli.output.target import Target
     from lshdup.collection.collection import Collection
     from lshdup.shingling.shingle_filter import ShingleFilter

@@ -18,7 +18,7 @@ from lshdup.params import ClusterParams
 from lshdup.sources.document_list import typed_name
 
 if TYPE_CHECKING:
-    from lshdup.base.json_cells import Cell
+    from lshdup.base.messages import Cell
     from lshdup.collection.collection import Collection
     from lshdup.workspace.folders.comparing import Difference
     from lshdup.workspace.folders.finding import FolderContent

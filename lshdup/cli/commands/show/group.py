@@ -14,7 +14,7 @@ from lshdup.params import ClusterParams
 from lshdup.workspace.lookup import NamedDocument, look_up
 
 if TYPE_CHECKING:
-    from lshdup.base.json_cells import Cell
+    from lshdup.base.messages import Cell
     from lshdup.shingling.inspection import LocatedText
     from lshdup.views.variants import Variant
 
