@@ -6,6 +6,7 @@ and, in the order of first entries, changes from room to room and climbs to a hi
 Compiled kernels are entered by one function.
 """
 
+import itertools
 import os
 import sys
 import tempfile
@@ -36,10 +37,11 @@ def trace(arguments: list[str]) -> list[CodeType]:
     try:
         main(arguments)
     except SystemExit as end:
-        assert not end.code, f"exit code {end.code}"
+        if end.code:
+            raise
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
     return [code for code in entered if not code.co_name.startswith("<")]
 
 
@@ -55,7 +57,7 @@ def count_changes(rooms: list[str]) -> tuple[int, int]:
     >>> count_changes(["cli", "pipeline", "lsh", "lsh", "pipeline"])
     (3, 1)
     """
-    steps = [(a, b) for a, b in zip(rooms, rooms[1:], strict=False) if a != b]
+    steps = [(a, b) for a, b in itertools.pairwise(rooms) if a != b]
     climbs = [step for step in steps if LEVEL.get(step[1], 99) > LEVEL.get(step[0], 99)]
     return len(steps), len(climbs)
 
