@@ -2,7 +2,8 @@
 
 `python -m benchmarks.path [FOLDER]` runs `lshdup pairs FOLDER` into a new store, once to import all
 modules and once, elsewhere, to count: functions of lshdup that are entered, modules they are in,
-and, in the order of first entries, changes from room to room and climbs to a higher floor. Rooms are packages, and modules of the top folder, with the floors of `tests/test_layers.py`.
+and, in the order of first entries, changes from room to room and climbs to a higher floor. Rooms
+are packages, and modules of the top folder; `tests/test_layers.py` has their floors.
 Compiled kernels are entered by one function.
 """
 
