@@ -46,6 +46,9 @@ def test_a_command_without_docs_uses_the_store_of_a_folder_above(run, here):
     dropped = run("clusters", "--emit", "drop", "-0", cwd=sub).out.split(b"\0")[:-1]
     assert len(dropped) == 2
     assert all((sub / os.fsdecode(name)).is_file() for name in dropped)
+    (here / "c").write_text((here / "docs/own").read_text())
+    run("pairs", "docs", "c", "-q")
+    assert {row[0] for row in run("query", "c", cwd=sub).rows} == {"../a", "../b"}  # the nearer one
 
 
 def test_two_files_are_shown_beside_a_damaged_store(run, here):

@@ -229,6 +229,19 @@ def test_code_that_others_can_write_is_not_loaded(package, what):
         assert package.run() == "compiled"
 
 
+def test_code_is_kept_where_no_other_can_write(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    assert cache.write("kernel", "1", b"code")
+    (kept,) = (tmp_path / "lshdup").iterdir()
+    for path in (kept, kept.parent):
+        path.chmod(0o777)
+        assert cache.read("kernel", "1") is None
+        assert cache.write("kernel", "2", b"code") == (path == kept)
+        path.chmod(0o755)
+        assert cache.read("kernel", "1") == b"code"
+
+
 def test_no_link_in_the_cache_is_followed(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
