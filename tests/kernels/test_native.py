@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("numba", reason="no numba: pip install 'lshdup[kernels]'")
 
-from lshdup.kernels.native import cache, pack
+from lshdup.kernels.native import cache, compiled, pack
 from lshdup.kernels.native.llvm import object_code, target
 from lshdup.kernels.native.lowering import lower
 from lshdup.kernels.sketch import agreeing_rows
@@ -147,6 +147,16 @@ def test_what_is_expected_is_compiled_too(package):
     (package.folder / "path/lshdup").symlink_to(package.folder / "lshdup")
     assert package.run(before, **environment) == "compiled"
     assert len(package.files(package.folder / "path/__pycache__")) == 2
+
+
+def test_what_is_kept_is_not_compiled_again(own_pack, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setattr(pack, "packed_kernels", lambda: own_pack.kernels)
+    for _ in range(2):
+        compiled.store_together(own_pack.kernels, 1)
+        assert len(list((tmp_path / "lshdup").iterdir())) == 2
+        monkeypatch.setattr(compiled, "compile_ir", None)
 
 
 @pytest.mark.parametrize("damages", [2, pytest.param(5, marks=pytest.mark.long)])
