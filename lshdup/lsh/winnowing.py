@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.scratch import Spool, release_pages
-from lshdup.kernels.passages.anchors import keep_marked, mark_hashes, select_anchors
+from lshdup.kernels.winnowing import keep_marked, mark_hashes, select_anchors
 from lshdup.params import PassageParams
 
 #: With a gap, a run of so many tokens has an anchor: nine of ten words, if every tenth is changed.
@@ -58,7 +58,7 @@ def plan_anchors(params: PassageParams) -> tuple[int, int]:
     """Return tokens of a gram and grams of a window for these passages.
 
     Two places with the same tokens have an anchor at the same distance in both, if they have
-    `params.least` tokens, or with a gap SHORTEST_RUN (`kernels.passages.anchors`).
+    `params.least` tokens, or with a gap SHORTEST_RUN (`kernels.winnowing`).
     """
     return plan_grams(min(params.least, SHORTEST_RUN) if params.gap else params.least)
 

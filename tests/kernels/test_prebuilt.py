@@ -17,9 +17,7 @@ X86 = prebuilt.LEVELS["x86_64"]
 @pytest.fixture
 def linking():
     require("kernels", "llvmlite")
-    from lshdup.kernels.native import linking
-
-    return linking
+    return prebuilt
 
 
 @pytest.fixture
