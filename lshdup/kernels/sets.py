@@ -411,9 +411,18 @@ def overlap(a: U64, b: U64, least: int) -> int:
     while i + _8 <= n and j + _8 <= m:
         if common + np.int64(min(n - i, m - j)) < least:
             return common
-        differ = (a[i] ^ b[j]) | (a[i + _1] ^ b[j + _1]) | (a[i + _2] ^ b[j + _2])
-        differ |= (a[i + _3] ^ b[j + _3]) | (a[i + _4] ^ b[j + _4]) | (a[i + _5] ^ b[j + _5])
-        differ |= (a[i + _6] ^ b[j + _6]) | (a[i + _7] ^ b[j + _7])
+        differ = (
+            (a[i] ^ b[j])
+            | (a[i + _1] ^ b[j + _1])
+            | (a[i + _2] ^ b[j + _2])
+            | (a[i + _3] ^ b[j + _3])
+        )
+        differ |= (
+            (a[i + _4] ^ b[j + _4])
+            | (a[i + _5] ^ b[j + _5])
+            | (a[i + _6] ^ b[j + _6])
+            | (a[i + _7] ^ b[j + _7])
+        )
         if differ == _0:
             common += 8
             i += _8
