@@ -80,12 +80,12 @@ def chain_right(grouped: Grouped, p: int, q: int, most: int) -> int:
         return 0
     skip = 1
     while skip <= grouped.gap and n + skip < most:
-        run = _common_right(grouped.tokens, p + n + skip, q + n + skip, most - n - skip)
-        if run >= grouped.gram:
-            n += skip + run
+        same = _common_right(grouped.tokens, p + n + skip, q + n + skip, most - n - skip)
+        if same >= grouped.gram:
+            n += skip + same
             skip = 1
         else:
-            skip += run + 1
+            skip += same + 1
     return n
 
 
@@ -113,19 +113,19 @@ def _chain_left(grouped: Grouped, a: int, b: int, most: int) -> int:
                 if grouped.group_of[j] == group and grouped.is_rare[group]:
                     return -1
         skip = 1
-        run = 0
+        same = 0
         while skip <= grouped.gap and n + skip < most:
-            run = 0
+            same = 0
             while (
-                n + skip + run < most
-                and tokens[np.uint64(p - n - skip - run - 1)]
-                == tokens[np.uint64(q - n - skip - run - 1)]
+                n + skip + same < most
+                and tokens[np.uint64(p - n - skip - same - 1)]
+                == tokens[np.uint64(q - n - skip - same - 1)]
             ):
-                run += 1
-            if run >= grouped.gram:
+                same += 1
+            if same >= grouped.gram:
                 break
-            skip += run + 1
-        if run < grouped.gram or skip > grouped.gap or n + skip >= most:
+            skip += same + 1
+        if same < grouped.gram or skip > grouped.gap or n + skip >= most:
             return n
         n += skip
 
@@ -503,15 +503,15 @@ def list_places(
     """
     found = 0
     written = 0
-    for run in range(state[0], len(run_starts)):
-        if done[run]:
+    for number in range(state[0], len(run_starts)):
+        if done[number]:
             continue
-        first, length = run_starts[run], run_lengths[run]
-        chosen = _rarest_anchor(grouped, run_anchors[run], first, length)
+        first, length = run_starts[number], run_lengths[number]
+        chosen = _rarest_anchor(grouped, run_anchors[number], first, length)
         if only_rare and not grouped.is_rare[grouped.group_of[chosen]]:
             continue
         if written + len(candidates) > len(places) or found == len(lengths):
-            state[0] = run
+            state[0] = number
             return found
         free = np.int64(-1)
         count = 0

@@ -417,12 +417,12 @@ def count_repeats(values: U64, sizes: I64, step: np.uint64, spare: U64, counts: 
         start += n
         if n > 1:
             sort_values(listed, n, spare, counts)
-            run = listed[0]
+            last = listed[0]
             repeat = np.uint64(0)
             for i in range(1, n):
                 x = listed[i]
-                repeat = repeat + _1 if x == run else np.uint64(0)
-                run = x
+                repeat = repeat + _1 if x == last else np.uint64(0)
+                last = x
                 if repeat:
                     listed[i] = mix64(x + repeat * step)
             sort_values(listed, n, spare, counts)
@@ -517,17 +517,17 @@ def locate_runs(
         outcomes[d] = outcome
         if outcome != DONE:
             continue
-        for run in range(bounds[d], bounds[d + 1]):
-            after = first[run] + sizes[run]
+        for i in range(bounds[d], bounds[d + 1]):
+            after = first[i] + sizes[i]
             if after > tokens:
                 continue
-            begin = _start_of(edges, origins, first[run])
+            begin = _start_of(edges, origins, first[i])
             end = _end_of(edges, origins, after - 1)
             if alone:
-                if first[run] > 0:
-                    begin = max(begin, _end_of(edges, origins, first[run] - 1))
+                if first[i] > 0:
+                    begin = max(begin, _end_of(edges, origins, first[i] - 1))
                 if after < tokens:
                     end = min(end, _start_of(edges, origins, after))
                 end = max(begin, end)
-            begins[run] = begin
-            ends[run] = end
+            begins[i] = begin
+            ends[i] = end

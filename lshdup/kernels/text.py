@@ -326,12 +326,6 @@ def encode(point: np.uint32, out: U8, o: np.uint64) -> np.uint64:
 
 
 @inlined
-def _add_edge(edges: I32, n: np.uint64, o: np.uint64) -> np.uint64:
-    edges[n] = o
-    return n + _1
-
-
-@inlined
 def _keep_terms(folded: U8, edges: I32, tokens: int) -> int:
     """Drop tokens of fewer than three characters, and "the" (R1); return how many remain."""
     kept = 0
@@ -421,31 +415,38 @@ def tokens_by_table(
             if action == JOIN:
                 if opened != JOIN:
                     if opened == ALONE:
-                        n = _add_edge(edges, n, o)
-                    n = _add_edge(edges, n, o)
+                        edges[n] = o
+                        n += _1
+                    edges[n] = o
+                    n += _1
                     opened = JOIN
             elif action == SEPARATE:
                 if opened != SEPARATE:
-                    n = _add_edge(edges, n, o)
+                    edges[n] = o
+                    n += _1
                     opened = SEPARATE
                 continue
             elif action == ALONE:
                 if opened != SEPARATE:
-                    n = _add_edge(edges, n, o)
+                    edges[n] = o
+                    n += _1
                 if blank_pending:
                     blank_pending = False
-                    n = _add_edge(edges, n, o)
+                    edges[n] = o
                     folded[o] = 0x20
                     if locate:
                         origins[_2 * o] = blank_start
                         origins[_2 * o + _1] = blank_end
                     o += _1
-                    n = _add_edge(edges, n, o)
-                n = _add_edge(edges, n, o)
+                    edges[n + _1] = o
+                    n += _2
+                edges[n] = o
+                n += _1
                 opened = ALONE
             elif action == MARK:
                 if opened == SEPARATE:
-                    n = _add_edge(edges, n, o)
+                    edges[n] = o
+                    n += _1
                     opened = JOIN
             elif action == BLANK:
                 if locate and not blank_pending:
@@ -465,7 +466,8 @@ def tokens_by_table(
                     origins[_2 * byte + _1] = i
             o = end
     if opened != SEPARATE:
-        n = _add_edge(edges, n, o)
+        edges[n] = o
+        n += _1
     tokens = n >> _1
     if tokens > length:
         # Expansions made more than one token a byte, which a text in normal form never has.

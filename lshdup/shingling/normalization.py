@@ -377,9 +377,9 @@ def _flood_pattern(length: int) -> re.Pattern[str]:
     return re.compile(f"[{''.join(map(re.escape, _leaning_characters()[0]))}]{{{length},}}")
 
 
-def _sort_marks(run: re.Match[str]) -> str:
+def _sort_marks(found: re.Match[str]) -> str:
     """Return a run of marks in canonical order, by a stable sort by their classes."""
-    marks = run.group()
+    marks = found.group()
     marks = marks.translate({ord(c): unicodedata.normalize("NFKD", c) for c in set(marks)})
     points = np.frombuffer(marks.encode("utf-32-le"), "<u4")
     classes = np.zeros(int(points.max()) + 1, np.uint8)
