@@ -2,7 +2,6 @@
 
 import math
 import re
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.inspection import LocatedText, locate_tokens
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import Shingler
-from lshdup.views.token_diff import ALIKE, Change, find_changes
+from lshdup.views.changes import Change, find_changes
 
 #: Tokens in a passage that holds two texts together, and in a passage that is reported as moved.
 _PASSAGE = {"word": 3, "symbols": 5, "char": 9, "terms": 3, "ids": 1}
@@ -110,31 +109,6 @@ def compare(
 def find_text_changes(a: LocatedText, b: LocatedText, params: ShingleParams) -> list[Change]:
     """Return how to get the tokens of b from those of a, as `find_changes` does."""
     return find_changes(a.tokens, b.tokens, _PASSAGE[params.tokens], _MOVED[params.tokens])
-
-
-def split_hunks(changes: list[Change], context: int) -> Iterator[list[Change] | int]:
-    """Yield the hunks of changes with their context, and between them the folded number of tokens.
-
-    context : tokens that stay around a change.
-    """
-    hunk: list[Change] = []
-    for i, change in enumerate(changes):
-        before = 0 if i == 0 else context
-        after = 0 if i == len(changes) - 1 else context
-        size = change.tokens
-        # The line about folded words takes as much room as a few words.
-        if change.kind != ALIKE or size <= before + after + context:
-            hunk.append(change)
-            continue
-        a, a_end, b, b_end = change.a_start, change.a_end, change.b_start, change.b_end
-        if before:
-            hunk.append(Change(ALIKE, a, a + before, b, b + before))
-        if hunk:
-            yield hunk
-        yield size - before - after
-        hunk = [Change(ALIKE, a_end - after, a_end, b_end - after, b_end)] if after else []
-    if hunk:
-        yield hunk
 
 
 def extract_passage(located: LocatedText, start: int, end: int) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.shingling.inspection import LocatedText
-from lshdup.views.token_diff import ALIKE, Change, find_changes
+from lshdup.views.changes import ALIKE, Change, find_changes
 
 #: Lines in a passage that holds two texts together, and in a passage that is reported as moved.
 _PASSAGE, _MOVED = 3, 4

@@ -7,10 +7,9 @@ from rich.text import Text
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.messages import count_of, printable
-from lshdup.views.comparison import split_hunks
+from lshdup.views.changes import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, Change, split_hunks
 from lshdup.views.line_diff import Span, find_line_changes, mark_pieces, split_lines
 from lshdup.views.terminal import MARKS, STYLES, Layout, fold_line, to_ansi
-from lshdup.views.token_diff import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, Change
 
 #: Lines to show around a difference.
 LINES = 3

@@ -8,8 +8,8 @@ from lshdup.base.messages import printable
 from lshdup.base.parallel import Progress, no_progress
 from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import LocatedText
-from lshdup.views.comparison import extract_passage, find_text_changes, split_hunks
-from lshdup.views.token_diff import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, Change
+from lshdup.views.changes import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, Change, split_hunks
+from lshdup.views.comparison import extract_passage, find_text_changes
 from lshdup.views.variants import Variant, VariantCollector
 
 #: A stretch of two texts: a sign and the text. The signs are "=" for both texts, "-" and "+" for

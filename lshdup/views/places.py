@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from lshdup.base.frozen import dataclass
 from lshdup.base.parallel import Progress, no_progress
 from lshdup.base.ragged import distinct, offsets_of, ranges
-from lshdup.compare.passages import Passages
 from lshdup.params import ShingleParams
+from lshdup.passages.finding import Passages
 from lshdup.shingling.inspection import locate_tokens
 from lshdup.shingling.plain_texts import decode_batch
 from lshdup.shingling.run_locator import RunLocator

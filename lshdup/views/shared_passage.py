@@ -12,8 +12,8 @@ from lshdup.shingling.plain_texts import decode_batch
 from lshdup.sources.document_list import DocumentList, find_in_lists
 from lshdup.sources.reading import read_batch
 from lshdup.text.offsets import find_offsets
+from lshdup.views.changes import ALIKE
 from lshdup.views.comparison import find_text_changes
-from lshdup.views.token_diff import ALIKE
 
 #: Documents whose tokens are kept: one is often in several pairs in a row.
 _KEPT = 16

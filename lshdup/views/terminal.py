@@ -16,8 +16,8 @@ from rich.text import Text
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.messages import count_of, printable
-from lshdup.views.comparison import Comparison, extract_passage, split_hunks
-from lshdup.views.token_diff import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, Change
+from lshdup.views.changes import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, Change, split_hunks
+from lshdup.views.comparison import Comparison, extract_passage
 
 #: Terminals from this width on have room for two texts side by side.
 WIDE = 120

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from lshdup.base.frozen import dataclass
 from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import LocatedText
+from lshdup.views.changes import ALIKE, Change, count_common
 from lshdup.views.comparison import extract_passage, find_text_changes
-from lshdup.views.token_diff import ALIKE, Change, count_common
 
 #: Start and end of a passage of the kept document, and of what a member has instead, in tokens.
 _Edit = tuple[int, int, int, int]

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.params import ShingleParams
+from lshdup.views.changes import ALIKE
 from lshdup.views.comparison import compare
 from lshdup.views.line_diff import find_line_changes, have_same_lines, mark_pieces, split_lines
-from lshdup.views.token_diff import ALIKE
 from tests import golden
 from tests.running import in_terminal
 

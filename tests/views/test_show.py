@@ -14,9 +14,7 @@ from lshdup.kernels.differences import align, heaviest_chain
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.inspection import list_tokens, locate_tokens, number_repeats
 from lshdup.shingling.shingler import Shingler
-from lshdup.views.comparison import compare
-from lshdup.views.terminal import Layout, render
-from lshdup.views.token_diff import (
+from lshdup.views.changes import (
     ADDED,
     ALIKE,
     MOVED_AWAY,
@@ -25,6 +23,8 @@ from lshdup.views.token_diff import (
     find_changes,
     windows,
 )
+from lshdup.views.comparison import compare
+from lshdup.views.terminal import Layout, render
 from tests import golden, office
 from tests.conftest import ROOT, part
 from tests.reference import is_ignorable

@@ -219,13 +219,14 @@ def _find_recurring(session: Session) -> dict[str, Any]:
 
     request, store = session.request, session.workspace.store
     # What is said of the documents has been said.
-    run = RunContext(
+    context = RunContext(
         store.folder if store is not None else None,
         progress=session.console.progress,
         secret=request.given.get("secret", b""),
+        memory=request.memory,
     )
     params = PassageParams()
-    found = load_or_find_passages(run, request, params, (), request.memory)
+    found = load_or_find_passages(context, request, params)
     top = found.passages.take(np.arange(min(_RECURRING, len(found.passages))))
     listed: list[list[Any]] = []
     for piece in PassageListing(session, found, top).rows(whole=True, most=_PLACES):

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from lshdup.cli.commands.passages.listing import PassageListing
     from lshdup.cli.output.target import Layout, Target
     from lshdup.collection.collection import Collection
-    from lshdup.compare.passages import Passages
+    from lshdup.passages.finding import Passages
+    from lshdup.passages.repeats import TokenRuns
     from lshdup.sources.document_list import DocumentList
-    from lshdup.views.repeats import TokenRuns
     from lshdup.workspace.passages import PassagesFound
 
 _DEFAULT = PassageParams()
@@ -126,12 +126,12 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     wanted = PassageParams(options["least"], options["max_documents"], options["gap"])
     with open_session(ctx, options, partial(_check_write, options)) as session:
         from lshdup.cli.commands.passages.listing import PassageListing
+        from lshdup.passages.repeats import find_repeats
         from lshdup.sources.preference import preference
-        from lshdup.views.repeats import find_repeats
         from lshdup.workspace.passages import load_or_find_passages
 
         request, others = session.request, options["against"]
-        found = load_or_find_passages(session.workspace, request, wanted, others, request.memory)
+        found = load_or_find_passages(session.workspace, request, wanted, others)
         passages = _of_enough(found.passages, options["in_documents"])
         split = len(found.here.documents) if found.there is not None else None
         preferred = preference(found.here.documents, found.here.sizes, rule, request.documents)
@@ -165,11 +165,9 @@ def _of_enough(passages: "Passages", documents: int) -> "Passages":
     """Return the passages that are in at least so many documents."""
     import numpy as np
 
-    from lshdup.views.repeats import count_documents
-
     if documents == 1:
         return passages
-    return passages.take(np.flatnonzero(count_documents(passages) >= documents))
+    return passages.take(np.flatnonzero(passages.count_documents() >= documents))
 
 
 def _say(

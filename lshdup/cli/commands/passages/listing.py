@@ -11,10 +11,10 @@ from lshdup.base.ragged import ranges
 from lshdup.cli.output.target import PIECE_ROWS
 from lshdup.cli.printing import DocumentNames
 from lshdup.cli.session import Session
-from lshdup.compare.passages import Passages
+from lshdup.passages.finding import Passages
+from lshdup.passages.repeats import TokenRuns
 from lshdup.sources.reading import runs as cut_runs
 from lshdup.views.places import SCOPES, Places, locate_places, measure_closings
-from lshdup.views.repeats import TokenRuns, count_documents
 from lshdup.workspace.passages import PassagesFound
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class PassageListing:
         passages = self._passages
         shown = passages.places if most is None else np.minimum(passages.places, most)
         rows, numbers = ranges(passages.starts[:-1], shown), np.repeat(np.arange(len(shown)), shown)
-        documents = count_documents(passages)
+        documents = passages.count_documents()
         cuts = [0, *range(_FIRST, len(rows), _AT_ONCE), len(rows)]
         for start, end in pairwise(cuts):
             some, of = rows[start:end], numbers[start:end]

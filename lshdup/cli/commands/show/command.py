@@ -228,8 +228,8 @@ def _list_shingles(
 
 
 def _rows(comparison: "Comparison") -> "Iterator[tuple[Cell, ...]]":
+    from lshdup.views.changes import ALIKE
     from lshdup.views.comparison import extract_passage
-    from lshdup.views.token_diff import ALIKE
 
     for change in comparison.changes:
         alike = change.kind == ALIKE

@@ -112,9 +112,9 @@ def _picture(
     from rich.text import Text
 
     from lshdup.cli.output.tables import common_folder, fold_cell, groups
+    from lshdup.views.changes import ADDED, REMOVED
     from lshdup.views.comparison import extract_passage
     from lshdup.views.terminal import MARKS, STYLES, fold_line, to_ansi
-    from lshdup.views.token_diff import ADDED, REMOVED
 
     def mark(text: str, kind: str) -> Text:
         text = " ".join(text.split())

@@ -1,11 +1,11 @@
-"""What passages amount to: the documents of each, and the tokens that are repeats."""
+"""What is cut so that each passage stays once: the tokens that are repeats."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import ranges
-from lshdup.compare.passages import Passages
+from lshdup.passages.finding import Passages
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,6 @@ class TokenRuns:
         """Return some of the runs."""
         columns = (self.documents, self.first, self.sizes, self.passages)
         return TokenRuns(*(column[rows] for column in columns))
-
-
-def count_documents(passages: Passages) -> NDArray[np.int64]:
-    """Return the number of documents with each passage: int64 array of shape (p,)."""
-    changes = np.ones(len(passages.documents), np.int64)
-    changes[1:] = np.diff(passages.documents) != 0
-    changes[passages.starts[:-1]] = 1  # The places of a passage are in order, and it has one.
-    return np.add.reduceat(changes, passages.starts[:-1]) if len(passages) else changes
 
 
 def find_repeats(passages: Passages, preference: NDArray[np.int64], split: int | None) -> TokenRuns:
@@ -72,7 +64,7 @@ def find_repeats(passages: Passages, preference: NDArray[np.int64], split: int |
     reached = np.maximum.accumulate(last + rank)
     begins = np.flatnonzero(np.append(True, (first + rank)[1:] > reached[:-1]))
     ends = reached[np.append(begins[1:], len(rows)) - 1] - rank[begins]
-    run = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(rows)))
-    at_end = np.flatnonzero(last == ends[run])
-    longest = at_end[np.unique(run[at_end], return_index=True)[1]]
+    of = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(rows)))
+    at_end = np.flatnonzero(last == ends[of])
+    longest = at_end[np.unique(of[at_end], return_index=True)[1]]
     return TokenRuns(documents[begins], first[begins], ends - first[begins], number[longest])
