@@ -54,6 +54,28 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
+class TokenRuns:
+    """Runs of tokens of documents.
+
+    documents, first, sizes : int64 arrays of shape (n,), document, first token, and tokens.
+    passages : int64 array of shape (n,), the passage that each is a place of, or ends as.
+    """
+
+    documents: NDArray[np.int64]
+    first: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    passages: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    def take(self, rows: slice | NDArray[np.int64]) -> "TokenRuns":
+        """Return some of the runs."""
+        columns = (self.documents, self.first, self.sizes, self.passages)
+        return TokenRuns(*(column[rows] for column in columns))
+
+
+@dataclass(frozen=True)
 class Passages:
     """Passages and their places, the passages with the largest tokens × (places - 1) first.
 
@@ -78,6 +100,11 @@ class Passages:
     def places(self) -> NDArray[np.int64]:
         """The number of places of each passage: int64 array of shape (p,)."""
         return np.diff(self.starts)
+
+    def runs_at(self, places: NDArray[np.int64]) -> TokenRuns:
+        """Return places as runs of tokens. places : int64 array, positions in `documents`."""
+        of = np.searchsorted(self.starts, places, side="right") - 1
+        return TokenRuns(self.documents[places], self.first[places], self.tokens[of], of)
 
     def count_documents(self) -> NDArray[np.int64]:
         """Return the number of documents with each passage: int64 array of shape (p,)."""
@@ -307,3 +334,46 @@ def _in_order(
     documents = np.searchsorted(offsets, places, side="right") - 1
     first = places - offsets[documents]
     return Passages(lengths[order], offsets_of(counts[order]), documents, first)
+
+
+def find_repeats(passages: Passages, preference: NDArray[np.int64], split: int | None) -> TokenRuns:
+    """Return the tokens of all places but one of each passage.
+
+    The place that is none is in the most preferred document, the first there. Every token of a
+    repeat stands, as part of the same passage, in a place that comes before it in this order.
+
+    Returns runs, ascending, of which no two touch; each with the longest passage that ends there.
+
+    preference : int64 array, all documents, the most preferred first.
+    split : number of the first document of the other side, which nothing is cut from; all places
+        before it are repeats then. None: there is one side.
+
+    >>> passages = Passages(*map(np.array, ([9, 5], [0, 2, 5], [0, 1, 0, 1, 2], [4, 0, 8, 4, 7])))
+    >>> runs = find_repeats(passages, np.arange(3), None)
+    >>> runs.documents.tolist(), runs.first.tolist(), runs.sizes.tolist(), runs.passages.tolist()
+    ([1, 2], [0, 7], [9, 5], [0, 1])
+    """
+    rows = np.arange(len(passages.documents))
+    if split is None:
+        rank = np.empty(len(preference), np.int64)
+        rank[preference] = np.arange(len(preference))
+        number = np.repeat(np.arange(len(passages)), passages.places)
+        rows = np.lexsort((passages.first, rank[passages.documents], number))
+        rows = rows[ranges(passages.starts[:-1] + 1, passages.places - 1)]
+    else:
+        rows = rows[passages.documents < split]
+    rows = rows[np.lexsort((passages.first[rows], passages.documents[rows]))]
+    runs = passages.runs_at(rows)
+    if not len(runs):
+        return runs
+    first, last = runs.first, runs.first + runs.sizes
+    # On one line, with room between documents, overlapping runs are those that begin too early.
+    rank = np.cumsum(np.diff(runs.documents, prepend=0) != 0) * (int(last.max()) + 1)
+    reached = np.maximum.accumulate(last + rank)
+    begins = np.flatnonzero(np.append(True, (first + rank)[1:] > reached[:-1]))
+    ends = reached[np.append(begins[1:], len(rows)) - 1] - rank[begins]
+    of = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(rows)))
+    at_end = np.flatnonzero(last == ends[of])
+    longest = at_end[np.unique(of[at_end], return_index=True)[1]]
+    sizes, passage = ends - first[begins], runs.passages[longest]
+    return TokenRuns(runs.documents[begins], first[begins], sizes, passage)

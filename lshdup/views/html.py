@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from lshdup.base.frozen import dataclass
 from lshdup.base.messages import printable
 from lshdup.compare.clusters import choose_representatives
-from lshdup.views.passages import Passages
+from lshdup.views.differences import Differences
 from lshdup.views.selection import Selection
 
 
@@ -167,10 +167,10 @@ def add_lists(
     data["lists"] = base64.b64encode(zlib.compress(text.encode())).decode()
 
 
-def add_passages(
-    data: dict[str, Any], passages: Passages, selection: Selection, duplicate_of: NDArray[np.int64]
+def add_differences(
+    data: dict[str, Any], found: Differences, selection: Selection, duplicate_of: NDArray[np.int64]
 ) -> None:
-    """Add passages to the data of a page, with positions in `kinds` instead of documents.
+    """Add differences to the data of a page, with positions in `kinds` instead of documents.
 
     selection, duplicate_of : as in `collect_data`.
     """
@@ -179,22 +179,22 @@ def add_passages(
     def key(pair: tuple[int, int] | None) -> str:
         return f"{position[pair[0]]},{position[pair[1]]}" if pair else ""
 
-    data["passages"] = {key(pair): segments for pair, segments in passages.segments.items()}
+    data["passages"] = {key(pair): segments for pair, segments in found.segments.items()}
     data["variants"] = {
         int(position[kept]): [(*texts, position[members].tolist()) for *texts, members in each]
-        for kept, each in passages.variants.items()
+        for kept, each in found.variants.items()
     }
-    data["without"] = {key(pair): why for pair, why in passages.without.items()}
-    data["missing"] = describe_missing_passages(passages, selection.pair_count)
+    data["without"] = {key(pair): why for pair, why in found.without.items()}
+    data["missing"] = _describe_missing(found, selection.pair_count)
 
 
-def describe_missing_passages(passages: Passages, pairs: int) -> str:
-    """Return how many of so many pairs have no passages in the page, and why; "" if all have."""
-    have = len(passages.segments)
+def _describe_missing(found: Differences, pairs: int) -> str:
+    """Return how many of so many pairs have no differences in the page, and why; "" if all have."""
+    have = len(found.segments)
     if have == pairs:
         return ""
-    known = Counter(why for pair, why in passages.without.items() if pair is not None)
-    known[passages.without[None]] += pairs - have - known.total()
+    known = Counter(why for pair, why in found.without.items() if pair is not None)
+    known[found.without[None]] += pairs - have - known.total()
     reasons = "; ".join(
         f"{count:,} {'is' if count == 1 else 'are'} without: {why}"
         for why, count in sorted(known.items())

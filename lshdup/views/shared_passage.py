@@ -13,7 +13,7 @@ from lshdup.sources.document_list import DocumentList, find_in_lists
 from lshdup.sources.reading import read_batch
 from lshdup.text.offsets import find_offsets
 from lshdup.views.changes import ALIKE
-from lshdup.views.comparison import find_text_changes
+from lshdup.views.comparison import align_tokens
 
 #: Documents whose tokens are kept: one is often in several pairs in a row.
 _KEPT = 16
@@ -64,7 +64,7 @@ class PassageFinder:
         left, right = self._locate(a), self._locate(b)
         if left is None or right is None:
             return None
-        changes = find_text_changes(left[0], right[0], self._params)
+        changes = align_tokens(left[0], right[0], self._params).changes
         longest = max(
             (each for each in changes if each.kind == ALIKE),
             key=lambda change: change.tokens,

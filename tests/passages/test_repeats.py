@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup.passages.finding import Passages
-from lshdup.passages.repeats import find_repeats
+from lshdup.passages.finding import Passages, find_repeats
 
 PLACES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12)), min_size=2, unique=True)
 PASSAGES = st.lists(st.tuples(st.integers(1, 6), PLACES.map(sorted)), max_size=6)

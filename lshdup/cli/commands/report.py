@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup.base.messages import count_of, printable, quote_command, quoted
+from lshdup.base.run import Run
 from lshdup.base.system import is_stdout
-from lshdup.cli.commands.report_folders import collect_folders
 from lshdup.cli.conflicts import is_typed, refuse_with_exact
 from lshdup.cli.find_pairs import PairsListed, find_pairs
 from lshdup.cli.findings import describe_rule, warn_of_changes
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from lshdup.collection.collection import Collection
     from lshdup.lsh.band_plan import BandPlan
     from lshdup.shingling.inspection import LocatedText
-    from lshdup.views.passages import Passages
+    from lshdup.views.differences import Differences
     from lshdup.views.selection import Selection
 
 #: The distance of two thresholds of the slider.
@@ -126,6 +126,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         from lshdup.views.selection import select
 
         console = session.console
+        run = Run(session.workspace.arrays, session.request.jobs, console.progress)
         skipped: list[Skipped] = []
         console.on_skipped = skipped.append
         answer = find_pairs(session, options)
@@ -169,12 +170,12 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             facts,
             collection.prints.compare,
         )
-        data["folders"] = collect_folders(session, answer, order)
+        data["folders"] = _find_folders(run, session, answer, order)
         if options["passages_of_corpus"]:
             data["recurring"] = _find_recurring(session)
         room = _PAGE_BYTES - len(html.render_page(data))
-        passages = _find_passages(session, answer, selection, order, options["differences"], room)
-        html.add_passages(data, passages, selection, duplicate_of)
+        found = _find_differences(run, answer, selection, order, options["differences"], room)
+        html.add_differences(data, found, selection, duplicate_of)
         every = np.arange(len(documents))
         names = list(chain.from_iterable(names_to_keep(collection, every[:0])))
         for gone in (row for row in changed.tolist() if not os.path.lexists(documents.path(row))):
@@ -208,12 +209,32 @@ def _list_uncompared(
     return {why: names for why, names in listed.items() if names}
 
 
+def _find_folders(
+    run: Run, session: Session, answer: PairsListed, order: "NDArray[np.int64]"
+) -> dict[str, Any]:
+    """Return the pairs of folders in the groups at the lowest threshold, as the page has them.
+
+    order : documents in the order in which one of a group is kept.
+    """
+    from lshdup.compare.clusters import cluster_pairs, expand_clusters, rank_documents
+    from lshdup.lsh.candidates import documents_to_compare
+    from lshdup.workspace.folders.page import describe_folders
+
+    collection, duplicate_of = answer.collection, answer.duplicate_of
+    members = documents_to_compare(duplicate_of, collection.sizes)
+    ordered = rank_documents(members, duplicate_of, order)
+    groups = cluster_pairs(answer.distinct_pairs, ordered, len(duplicate_of), answer.threshold)
+    source = session.workspace.set_source(collection, run.jobs)
+    clusters = expand_clusters(groups, duplicate_of, order)
+    return describe_folders(run, collection, clusters, source)
+
+
 def _find_recurring(session: Session) -> dict[str, Any]:
     """Return the passages that recur in all documents, and places of each, as the page has them."""
     import numpy as np
 
     from lshdup.cli.commands.passages.listing import PassageListing
-    from lshdup.views.passages import escape, shorten
+    from lshdup.views.differences import escape, shorten
     from lshdup.workspace.context import RunContext
     from lshdup.workspace.passages import load_or_find_passages
 
@@ -354,28 +375,27 @@ def _clusters_command(ctx: click.Context, plan: "BandPlan | None") -> str:
     return quote_command(*words).strip("`")
 
 
-def _find_passages(
-    session: Session,
+def _find_differences(
+    run: Run,
     answer: PairsListed,
     selection: "Selection",
     order: "NDArray[np.int64]",
     most: int | None,
     room: int,
-) -> "Passages":
-    """Return the passages in which documents differ.
+) -> "Differences":
+    """Return where documents differ.
 
     order : documents in the order in which one of a group is kept.
-    most : pairs that have passages; None: some, as far as there is room.
+    most : pairs that are compared; None: some, as far as there is room.
     room : bytes of the page that are left.
     """
     from lshdup.compare.clusters import choose_representatives
     from lshdup.shingling.inspection import locate_tokens
-    from lshdup.views.passages import Passages, find_passages
+    from lshdup.views.differences import Differences, find_differences
 
-    collection = answer.collection
-    shingle = collection.shingle
+    collection, shingle = answer.collection, answer.collection.shingle
     if shingle.tokens == "ids":
-        return Passages(without={None: "ids are no text"})
+        return Differences(without={None: "ids are no text"})
 
     @lru_cache(16)
     def read(document: int) -> "LocatedText | str":
@@ -395,4 +415,4 @@ def _find_passages(
     pairs = selection.pairs
     rest = zip(pairs.left[::-1].tolist(), pairs.right[::-1].tolist(), strict=True)
     others = ((best[a], best[b]) for a, b in rest)
-    return find_passages(groups, others, read, shingle, number, room, session.console.progress)
+    return find_differences(run, groups, others, read, shingle, number, room)

@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from lshdup.cli.commands.passages.listing import PassageListing
     from lshdup.cli.output.target import Layout, Target
     from lshdup.collection.collection import Collection
-    from lshdup.passages.finding import Passages
-    from lshdup.passages.repeats import TokenRuns
+    from lshdup.passages.finding import Passages, TokenRuns
     from lshdup.sources.document_list import DocumentList
     from lshdup.workspace.passages import PassagesFound
 
@@ -126,7 +125,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     wanted = PassageParams(options["least"], options["max_documents"], options["gap"])
     with open_session(ctx, options, partial(_check_write, options)) as session:
         from lshdup.cli.commands.passages.listing import PassageListing
-        from lshdup.passages.repeats import find_repeats
+        from lshdup.passages.finding import find_repeats
         from lshdup.sources.preference import preference
         from lshdup.workspace.passages import load_or_find_passages
 

@@ -8,13 +8,13 @@ import numpy as np
 
 from lshdup.base.messages import count_of
 from lshdup.base.ragged import ranges
+from lshdup.base.run import Run
 from lshdup.cli.output.target import PIECE_ROWS
 from lshdup.cli.printing import DocumentNames
 from lshdup.cli.session import Session
-from lshdup.passages.finding import Passages
-from lshdup.passages.repeats import TokenRuns
+from lshdup.passages.finding import Passages, TokenRuns
 from lshdup.sources.reading import runs as cut_runs
-from lshdup.views.places import SCOPES, Places, locate_places, measure_closings
+from lshdup.views.places import Places, locate_places, measure_closings
 from lshdup.workspace.passages import PassagesFound
 
 if TYPE_CHECKING:
@@ -39,7 +39,11 @@ class PassageListing:
     def __init__(self, session: Session, found: PassagesFound, passages: Passages) -> None:
         sides = [found.here, *([found.there] if found.there is not None else [])]
         self._lists = [each.documents for each in sides]
-        self._session, self._shingle, self._passages = session, found.here.shingle, passages
+        self._run = Run(
+            session.workspace.arrays, session.request.jobs, session.console.progress,
+            warn=session.console.warn,
+        )  # fmt: skip
+        self._shingle, self._passages = found.here.shingle, passages
         self._names = DocumentNames(sum(map(len, self._lists)), self._typed_names)
         self._lost = 0
         self._closing = np.full(len(passages), -1, np.int64)  #: bytes; -1: not known yet
@@ -62,9 +66,9 @@ class PassageListing:
         """Return the bytes of what closes the passage at the end of each run: int64 array."""
         wanted = np.unique(runs.passages[self._closing[runs.passages] < 0])
         for part in cut_runs(self._passages.places[wanted], len(wanted), _AT_ONCE):
-            passages, session = self._passages.take(wanted[part]), self._session
+            passages = self._passages.take(wanted[part])
             self._closing[wanted[part]] = measure_closings(
-                self._lists, self._shingle, passages, session.request.jobs, session.console.progress
+                self._run, self._lists, self._shingle, passages
             )
         return self._closing[runs.passages]
 
@@ -77,18 +81,9 @@ class PassageListing:
         behind: "NDArray[np.int64] | None" = None,
     ) -> Places:
         """Locate runs of tokens; see `locate_places`. whole : their texts are not shortened."""
-        session = self._session
+        most = None if whole else 4 * _CHARACTERS + 4
         return locate_places(
-            self._lists,
-            self._shingle,
-            runs.documents,
-            runs.first,
-            runs.sizes,
-            texts,
-            None if whole else 4 * _CHARACTERS + 4,
-            session.request.jobs,
-            session.console.progress,
-            behind=behind,
+            self._run, self._lists, self._shingle, runs, texts, most, behind=behind
         )
 
     def note_lost(self, places: Places) -> Places:
@@ -102,47 +97,36 @@ class PassageListing:
         whole : whether texts are whole; else they are the first words.
         most : places of a passage that are listed; None: all.
         """
-        passages = self._passages
+        passages, documents = self._passages, self._passages.count_documents()
         shown = passages.places if most is None else np.minimum(passages.places, most)
-        rows, numbers = ranges(passages.starts[:-1], shown), np.repeat(np.arange(len(shown)), shown)
-        documents = passages.count_documents()
-        cuts = [0, *range(_FIRST, len(rows), _AT_ONCE), len(rows)]
-        for start, end in pairwise(cuts):
-            some, of = rows[start:end], numbers[start:end]
-            runs = TokenRuns(
-                passages.documents[some], passages.first[some], passages.tokens[of], of
-            )
-            leads = some == passages.starts[of]
-            places = self.note_lost(self._locate(runs, leads, whole=whole))
-            if not whole:
-                places.texts.update((at, _first_words(each)) for at, each in places.texts.items())
-            for first in range(0, len(some), PIECE_ROWS):
-                part = slice(first, first + PIECE_ROWS)
+        rows = ranges(passages.starts[:-1], shown)
+        for start, end in pairwise([0, *range(_FIRST, len(rows), _AT_ONCE), len(rows)]):
+            runs = passages.runs_at(rows[start:end])
+            leads = rows[start:end] == passages.starts[runs.passages]
+            located = self.note_lost(self._locate(runs, leads, whole=whole))
+            for some, places in _in_pieces(runs, located):
+                of, texts = some.passages, places.texts.tolist()
+                starts, ends, scopes = places.columns()
                 yield [
-                    (of[part] + 1).tolist(),
-                    runs.sizes[part].tolist(),
-                    passages.places[of[part]].tolist(),
-                    documents[of[part]].tolist(),
-                    [places.texts.get(at) for at in range(first, first + len(some[part]))],
-                    self._names.of(runs.documents[part]).tolist(),
-                    *_offsets(places, part),
-                    runs.first[part].tolist(),
-                    (runs.first + runs.sizes)[part].tolist(),
-                    [SCOPES[each] for each in places.scopes[part].tolist()],
+                    (of + 1).tolist(),
+                    some.sizes.tolist(),
+                    passages.places[of].tolist(),
+                    documents[of].tolist(),
+                    texts if whole else [text and _first_words(text) for text in texts],
+                    self._names.of(some.documents).tolist(),
+                    starts,
+                    ends,
+                    some.first.tolist(),
+                    (some.first + some.sizes).tolist(),
+                    scopes,
                 ]
 
     def spans(self, runs: TokenRuns) -> "Iterator[Piece]":
         """Yield the columns of `passages-spans`."""
         for start in range(0, len(runs), _AT_ONCE):
-            some = runs.take(slice(start, start + _AT_ONCE))
-            places = self.note_lost(self.locate_to_cut(some))
-            for first in range(0, len(some), PIECE_ROWS):
-                part = slice(first, first + PIECE_ROWS)
-                yield [
-                    self._names.of(some.documents[part]).tolist(),
-                    *_offsets(places, part),
-                    [SCOPES[each] for each in places.scopes[part].tolist()],
-                ]
+            part = runs.take(slice(start, start + _AT_ONCE))
+            for some, places in _in_pieces(part, self.note_lost(self.locate_to_cut(part))):
+                yield [self._names.of(some.documents).tolist(), *places.columns()]
 
     def removed(
         self, runs: TokenRuns, uncut: set[int], uncompared: "Sequence[SkippedFile]"
@@ -159,15 +143,17 @@ class PassageListing:
         for part in cut_runs(runs.sizes, PIECE_ROWS, _AT_ONCE):
             some = runs.take(part)
             places = self.locate_to_cut(some, texts=True)
-            cuts = zip(some.documents.tolist(), places.scopes, places.starts, strict=True)
+            begins, ends, scopes = places.columns()
+            cuts = zip(some.documents.tolist(), scopes, begins, strict=True)
             yield [
                 documents.ids(some.documents),
                 documents.typed_files_of(some.documents),
-                *_offsets(places, slice(None)),
-                [places.texts.get(at) for at in range(len(some))],
+                begins,
+                ends,
+                places.texts.tolist(),
                 [
-                    "the file changed or vanished" if start < 0
-                    else "the text is a page" if SCOPES[scope] != "field"
+                    "the file changed or vanished" if start is None
+                    else "the text is a page" if scope != "field"
                     else "the field is not where it can be cut" if document in uncut
                     else None
                     for document, scope, start in cuts
@@ -180,29 +166,26 @@ class PassageListing:
 
     def template(self) -> Iterator[bytes]:
         """Yield the text of each passage, with blank lines between."""
-        passages = self._passages
-        for start in range(0, len(passages), _FIRST):
-            part = slice(start, start + _FIRST)
-            some = passages.take(np.arange(len(passages))[part])
-            leads = some.starts[:-1]
-            runs = TokenRuns(some.documents[leads], some.first[leads], some.tokens, leads)
-            texts = self.note_lost(self._locate(runs, np.ones(len(leads), bool))).texts
-            for at in range(len(leads)):
-                if at in texts:
-                    yield f"{texts[at]}\n\n".encode()
+        leads = self._passages.starts[:-1]
+        for start in range(0, len(leads), _FIRST):
+            runs = self._passages.runs_at(leads[start : start + _FIRST])
+            places = self.note_lost(self._locate(runs, np.ones(len(runs), bool)))
+            yield from (f"{text}\n\n".encode() for text in places.texts if text is not None)
 
     def warn_of_lost(self) -> None:
         """Warn of places in documents that could not be read again."""
         if self._lost:
-            self._session.console.warn(
+            self._run.warn(
                 f"{count_of(self._lost, 'place')} could not be located: documents changed or "
                 "vanished since; run the command again with DOCS"
             )
 
 
-def _offsets(places: Places, part: slice) -> "Iterator[list[int | None]]":
-    for column in (places.starts, places.ends):
-        yield [each if each >= 0 else None for each in column[part].tolist()]
+def _in_pieces(runs: TokenRuns, places: Places) -> Iterator[tuple[TokenRuns, Places]]:
+    """Yield runs and their places, as many at a time as are printed together."""
+    for first in range(0, len(runs), PIECE_ROWS):
+        part = slice(first, first + PIECE_ROWS)
+        yield runs.take(part), places.take(part)
 
 
 def _first_words(text: str) -> str:
