@@ -1,30 +1,35 @@
-"""Rows of passages: where they stand, their text, and the spans that can be cut."""
+"""The listing of passages: where they stand, their text, and what is cut."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import Any
 
+import click
 import numpy as np
+from numpy.typing import NDArray
 
-from lshdup.base.messages import count_of
+from lshdup.base.messages import chance, count_of
 from lshdup.base.ragged import ranges
 from lshdup.base.run import Run
-from lshdup.cli.output.target import PIECE_ROWS
-from lshdup.cli.printing import DocumentNames
+from lshdup.base.skipped import Reason, SkippedFile
+from lshdup.cli.columns import REMOVED_PASSAGES, column_names
+from lshdup.cli.commands import writing
+from lshdup.cli.findings import warn_of_changes
+from lshdup.cli.messages import say_collection, say_skipped
+from lshdup.cli.output import tables
+from lshdup.cli.output.target import PIECE_ROWS, Piece, Target
+from lshdup.cli.printing import DocumentNames, print_pieces
 from lshdup.cli.session import Session
-from lshdup.passages.finding import Passages, TokenRuns
+from lshdup.params import ClusterParams, PassageParams
+from lshdup.passages.finding import Passages, TokenRuns, find_repeats
+from lshdup.sources.preference import preference
 from lshdup.sources.reading import runs as cut_runs
-from lshdup.views.places import Places, locate_places, measure_closings
-from lshdup.workspace.passages import PassagesFound
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from lshdup.base.skipped import SkippedFile
-    from lshdup.cli.output.target import Piece
+from lshdup.sources.rewriting.cutting import write_cut
+from lshdup.views.places import SCOPES, Places, locate_places, measure_closings
+from lshdup.workspace.passages import PassagesFound, load_or_find_passages
 
 #: Places of a passage in the layout for people, and characters of its text where it is not whole.
-PLACES, _CHARACTERS = 5, 100
+_PLACES, _CHARACTERS = 5, 100
 
 #: Places that are located together: first as many as a terminal shows, then by the memory.
 _FIRST, _AT_ONCE = 1 << 12, 1 << 22
@@ -48,7 +53,7 @@ class PassageListing:
         self._lost = 0
         self._closing = np.full(len(passages), -1, np.int64)  #: bytes; -1: not known yet
 
-    def _typed_names(self, documents: "NDArray[np.int64]") -> list[bytes]:
+    def _typed_names(self, documents: NDArray[np.int64]) -> list[bytes]:
         split = len(self._lists[0])
         here, there = documents[documents < split], documents[documents >= split] - split
         names = self._lists[0].typed_names(here)
@@ -62,7 +67,7 @@ class PassageListing:
         wanted = np.full(len(runs), texts)
         return self._locate(runs, wanted, behind=self._closing_sizes(runs))
 
-    def _closing_sizes(self, runs: TokenRuns) -> "NDArray[np.int64]":
+    def _closing_sizes(self, runs: TokenRuns) -> NDArray[np.int64]:
         """Return the bytes of what closes the passage at the end of each run: int64 array."""
         wanted = np.unique(runs.passages[self._closing[runs.passages] < 0])
         for part in cut_runs(self._passages.places[wanted], len(wanted), _AT_ONCE):
@@ -75,10 +80,10 @@ class PassageListing:
     def _locate(
         self,
         runs: TokenRuns,
-        texts: "NDArray[np.bool_]",
+        texts: NDArray[np.bool_],
         *,
         whole: bool = True,
-        behind: "NDArray[np.int64] | None" = None,
+        behind: NDArray[np.int64] | None = None,
     ) -> Places:
         """Locate runs of tokens; see `locate_places`. whole : their texts are not shortened."""
         most = None if whole else 4 * _CHARACTERS + 4
@@ -91,7 +96,7 @@ class PassageListing:
         self._lost += int((places.starts < 0).sum())
         return places
 
-    def rows(self, *, whole: bool, most: int | None = None) -> "Iterator[Piece]":
+    def rows(self, *, whole: bool, most: int | None = None) -> Iterator[Piece]:
         """Yield the columns of `passages`.
 
         whole : whether texts are whole; else they are the first words.
@@ -121,7 +126,7 @@ class PassageListing:
                     scopes,
                 ]
 
-    def spans(self, runs: TokenRuns) -> "Iterator[Piece]":
+    def spans(self, runs: TokenRuns) -> Iterator[Piece]:
         """Yield the columns of `passages-spans`."""
         for start in range(0, len(runs), _AT_ONCE):
             part = runs.take(slice(start, start + _AT_ONCE))
@@ -129,8 +134,8 @@ class PassageListing:
                 yield [self._names.of(some.documents).tolist(), *places.columns()]
 
     def removed(
-        self, runs: TokenRuns, uncut: set[int], uncompared: "Sequence[SkippedFile]"
-    ) -> "Iterator[Piece]":
+        self, runs: TokenRuns, uncut: set[int], uncompared: Sequence[SkippedFile]
+    ) -> Iterator[Piece]:
         """Yield the columns of REMOVED_PASSAGES, in the order of the files.
 
         runs : of rows. uncut : documents that were not cut. uncompared : rows that were not read.
@@ -179,6 +184,115 @@ class PassageListing:
                 f"{count_of(self._lost, 'place')} could not be located: documents changed or "
                 "vanished since; run the command again with DOCS"
             )
+
+
+def print_passages(
+    ctx: click.Context,
+    session: Session,
+    options: dict[str, Any],
+    target: Target,
+    wanted: PassageParams,
+    rule: ClusterParams,
+) -> int:
+    """Print passages, write rows without their repeats, and return the exit code.
+
+    rule : says which document of those with a passage keeps it.
+    """
+    console, request = session.console, session.request
+    found = load_or_find_passages(session.workspace, request, wanted, options["against"])
+    passages = found.passages
+    if options["in_documents"] > 1:
+        is_in_enough = passages.count_documents() >= options["in_documents"]
+        passages = passages.take(np.flatnonzero(is_in_enough))
+    split = len(found.here.documents) if found.there is not None else None
+    preferred = preference(found.here.documents, found.here.sizes, rule, request.documents)
+    for line in preferred.unused:
+        console.warn(line)
+    repeats = find_repeats(passages, preferred.order, split)
+    _say(session, found, passages, repeats, wanted.least)
+    listing = PassageListing(session, found, passages)
+    if options["write"] is not None:
+        _write(session, found, listing, repeats, options)
+    if writing.prints_listing(ctx, options):
+        if options["emit"] == "template":
+            target.write_raw(listing.template())
+        elif options["emit"] == "spans":
+            columns = column_names("passages-spans")
+            print_pieces(console, target, columns, listing.spans(repeats), len(repeats))
+        else:
+            layout = None if target.header else tables.passages
+            most = _PLACES if layout and target.style == "table" else None
+            total = int(np.minimum(passages.places, most or len(passages.documents)).sum())
+            rows = listing.rows(whole=target.style not in ("table", "tsv"), most=most)
+            print_pieces(console, target, column_names("passages"), rows, total, layout)
+    listing.warn_of_lost()
+    return console.exit_code_of(len(passages))
+
+
+def _say(
+    session: Session, found: PassagesFound, passages: Passages, repeats: TokenRuns, least: int
+) -> None:
+    """Say what was read, and how much of it is repeated."""
+    console = session.console
+    say_collection(session, found.here, 1, "" if found.there is None else " of DOCS", "token")
+    named = np.unique(passages.documents)
+    if found.there is not None:
+        console.say(f"against {count_of(len(found.there.documents), 'document')} of OTHER")
+        say_skipped(console, console.other_skipped_counts, " of OTHER")
+        named = named[named < len(found.here.documents)]
+        sizes = found.there.sizes
+        short = int(((sizes > 0) & (sizes < least)).sum())
+        if short:
+            console.warn(
+                f"{short:,} of {count_of(len(sizes), 'document')} of OTHER have fewer than "
+                f"{least:,} tokens (--least) and cannot be found; a smaller --least finds them"
+            )
+    warn_of_changes(session, found.here.documents, named)
+    total, repeated = int(found.here.sizes.sum()), int(repeats.sizes.sum())
+    line = f"{count_of(len(passages), 'passage')} of {least:,} tokens or more"
+    if len(passages):
+        places = count_of(len(passages.documents), "place")
+        what = "repeats" if found.there is None else "in OTHER too"
+        line += f", in {places}; {chance(repeated / total)} of all tokens are {what}"
+    duration = console.duration_of("passages") if console.is_verbose else ""
+    console.summarize(f"{line}{duration}; {console.seconds:.2f} s in all")
+
+
+def _write(
+    session: Session,
+    found: PassagesFound,
+    listing: PassageListing,
+    repeats: TokenRuns,
+    options: dict[str, Any],
+) -> None:
+    """Write the rows without repeats, and say how much was cut."""
+    console, here = session.console, found.here
+    skipped = here.list_skipped_records()
+    compared = int((here.sizes > 0).sum())
+    writing.refuse_nothing(console, compared, [each.skipped for each in skipped])
+    places = listing.note_lost(listing.locate_to_cut(repeats))
+    can = (places.scopes == SCOPES.index("field")) & (places.starts >= 0)
+    starts, ends = places.starts[can], places.ends[can]
+    cut = here.documents, repeats.documents[can], starts, ends
+    paths, uncut = write_cut(*cut, options["write"], writing.open_target)
+    writing.say_written(console, paths, options["write"])
+    is_cut = can & ~np.isin(repeats.documents, list(uncut))
+    rows = len(np.unique(repeats.documents[is_cut]))
+    again = [each for each in skipped if each.skipped.reason in (Reason.REPEATED, Reason.COPY)]
+    removed = listing.removed(repeats, uncut, again)
+    writing.list_removed(console, options, REMOVED_PASSAGES, removed, "repeat")
+    console.say(
+        f"cut: {count_of(int(repeats.sizes[is_cut].sum()), 'token')}, "
+        f"{int((places.ends - places.starts)[is_cut].sum()):,} bytes, from {count_of(rows, 'row')}"
+    )
+    left = len(np.unique(repeats.documents[~is_cut]))
+    if left:
+        one = "row with repeats is not cut: its text is a page"
+        more = "rows with repeats are not cut: their texts are pages"
+        console.warn(f"{count_of(left, one, more)}, or not where they can be cut")
+    if again:
+        one, more = "row with the id of another is", "rows with the ids of others are"
+        console.warn(f"{count_of(len(again), one, more)} not cut; leave --id-field out to cut all")
 
 
 def _in_pieces(runs: TokenRuns, places: Places) -> Iterator[tuple[TokenRuns, Places]]:
