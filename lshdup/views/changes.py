@@ -83,7 +83,8 @@ def find_changes(
     >>> [tuple(change) for change in find_changes(numbers, numbers[[0, 1, 3]], 3, 8)]
     [('alike', 0, 2, 0, 2), ('removed', 2, 3, 2, 2), ('alike', 3, 4, 2, 3)]
     """
-    blocks = _remove_crumbs(_join(_find_blocks(a, b, passage)), len(a), len(b), least or moved)
+    found = _find_blocks(a, b, _Gap(0, len(a), 0, len(b)), passage)
+    blocks = _remove_crumbs(_join(found), len(a), len(b), least or moved)
     around = pairwise([_Block(0, 0, 0), *blocks, _Block(len(a), len(b), 0)])
     gaps = [_Gap(x.a + x.size, y.a, x.b + x.size, y.b) for x, y in around]
     windows_a = _windows_within(a, [(gap.a, gap.a_end) for gap in gaps], moved)
@@ -128,59 +129,48 @@ def split_hunks(changes: list[Change], context: int) -> Iterator[list[Change] | 
         yield hunk
 
 
-def _find_blocks(a: U64, b: U64, passage: int) -> Iterator[_Block]:
-    """Yield the runs that are alike, in order."""
-    ready: list[_Block | _Gap] = [_Gap(0, len(a), 0, len(b))]
-    while ready:
-        gap = ready.pop()
-        if isinstance(gap, _Block):
-            yield gap
-            continue
-        left, right = a[gap.a : gap.a_end], b[gap.b : gap.b_end]
-        before = count_common(left, right)
-        after = count_common(left[before:][::-1], right[before:][::-1])
-        if before:
-            yield _Block(gap.a, gap.b, before)
-        if after:
-            ready.append(_Block(gap.a_end - after, gap.b_end - after, after))
-        rest = gap._replace(
-            a=gap.a + before, b=gap.b + before, a_end=gap.a_end - after, b_end=gap.b_end - after
-        )
-        if rest.a < rest.a_end and rest.b < rest.b_end:
-            ready += reversed(_split_gap(a, b, rest, passage))
-
-
-def _split_gap(a: U64, b: U64, gap: _Gap, passage: int) -> list[_Block | _Gap]:
-    """Return the blocks and smaller gaps of a gap that neither begins nor ends alike."""
+def _find_blocks(a: U64, b: U64, gap: _Gap, passage: int) -> Iterator[_Block]:
+    """Yield the runs of a gap that are alike, in order."""
     left, right = a[gap.a : gap.a_end], b[gap.b : gap.b_end]
-    steps = len(left) * len(right)
+    before = count_common(left, right)
+    after = count_common(left[before:][::-1], right[before:][::-1])
+    if before:
+        yield _Block(gap.a, gap.b, before)
+    rest = _Gap(gap.a + before, gap.a_end - after, gap.b + before, gap.b_end - after, gap.depth)
+    if rest.a < rest.a_end and rest.b < rest.b_end:
+        yield from _split_gap(a, b, rest, passage)
+    if after:
+        yield _Block(gap.a_end - after, gap.b_end - after, after)
+
+
+def _split_gap(a: U64, b: U64, gap: _Gap, passage: int) -> Iterator[_Block]:
+    """Yield the runs that are alike of a gap that neither begins nor ends alike."""
+    left, right = a[gap.a : gap.a_end], b[gap.b : gap.b_end]
+    steps, anchors = len(left) * len(right), list[_Block]()
     if steps > _SMALL and gap.depth < _DEPTH:
         anchors = _find_anchors(left, right, passage)
         if not anchors and steps > _LARGE:
             anchors = _find_anchors(left, right, 1)
-        if anchors:
-            return _interleave(anchors, gap)
-    if steps > _LARGE:
-        return []
-    matches = np.empty(2 * min(len(left), len(right)), np.int64)
-    left, right = np.ascontiguousarray(left), np.ascontiguousarray(right)
-    found = kernels.align(
-        left, right, np.empty(steps, np.uint8), np.empty(len(right) + 1, np.int32), matches
-    )
-    pairs = matches[: 2 * found].reshape(-1, 2).tolist()
-    return list(_join(_Block(gap.a + i, gap.b + j, 1) for i, j in pairs))
-
-
-def _interleave(anchors: list[_Block], gap: _Gap) -> list[_Block | _Gap]:
-    parts: list[_Block | _Gap] = []
-    at_a, at_b = gap.a, gap.b
-    for anchor in anchors:
-        a, b, size = gap.a + anchor.a, gap.b + anchor.b, anchor.size
-        overlap = max(at_a - a, at_b - b, 0)  # of a part: each stands once on both sides
-        block = _Block(a + overlap, b + overlap, size - overlap)
-        parts += [_Gap(at_a, block.a, at_b, block.b, gap.depth + 1), block]
-        at_a, at_b = block.a + block.size, block.b + block.size
-    return [*parts, _Gap(at_a, gap.a_end, at_b, gap.b_end, gap.depth + 1)]
+    if anchors:
+        at_a, at_b = gap.a, gap.b
+        for anchor in anchors:
+            start_a, start_b = gap.a + anchor.a, gap.b + anchor.b
+            overlap = max(at_a - start_a, at_b - start_b, 0)  # each stands once on both sides
+            block = _Block(start_a + overlap, start_b + overlap, anchor.size - overlap)
+            between = _Gap(at_a, block.a, at_b, block.b, gap.depth + 1)
+            yield from _find_blocks(a, b, between, passage)
+            yield block
+            at_a, at_b = block.a + block.size, block.b + block.size
+        last = _Gap(at_a, gap.a_end, at_b, gap.b_end, gap.depth + 1)
+        yield from _find_blocks(a, b, last, passage)
+    elif steps <= _LARGE:
+        matches = np.empty(2 * min(len(left), len(right)), np.int64)
+        left, right = np.ascontiguousarray(left), np.ascontiguousarray(right)
+        found = kernels.align(
+            left, right, np.empty(steps, np.uint8), np.empty(len(right) + 1, np.int32), matches
+        )
+        for i, j in matches[: 2 * found].reshape(-1, 2).tolist():
+            yield _Block(gap.a + i, gap.b + j, 1)
 
 
 def _find_anchors(a: U64, b: U64, size: int) -> list[_Block]:

@@ -29,7 +29,7 @@ class Facts:
     """Facts about the run that the page shows beside the results.
 
     what : the documents, in a few words.
-    documents : number of documents compared.
+    document_count : number of documents compared.
     bands, rows : shape of the band table; 0 for the exact join.
     kept : which document of a group is kept, in words.
     command : the beginning of a command line that lists the same groups.
@@ -40,7 +40,7 @@ class Facts:
     """
 
     what: str
-    documents: int
+    document_count: int
     bands: int = 0
     rows: int = 0
     kept: str = ""
@@ -89,17 +89,8 @@ def collect_data(
         "same": compare(named, first).tolist(),
     }
     steps, moves, pairs = selection.steps, selection.moves, selection.pairs
-    return {
-        "what": printable(facts.what),
-        "newest": facts.newest,
-        "changed": facts.changed,
-        "documentCount": facts.documents,
+    return asdict(facts) | {
         "skipped": sorted(facts.skipped.items()),
-        "parameters": [(name, printable(value)) for name, value in facts.parameters],
-        "bands": facts.bands,
-        "rows": facts.rows,
-        "kept": facts.kept,
-        "command": printable(facts.command),
         "steps": asdict(steps),
         "documents": _describe_names(names(named)) | columns,
         "kinds": members,

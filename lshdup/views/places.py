@@ -132,7 +132,8 @@ def locate_places(
     def work(task: tuple[int, I64]) -> int:
         side, indices = task
         if not hasattr(own, "placer"):
-            own.placer = _Placer(found, params, most, to_cut=behind is not None, closings=closings)
+            to_cut = behind is not None
+            own.placer = _Placer(found, RunLocator(params), params, most, to_cut, closings)
             own.buffer = Buffer()
         batch = read_batch(lists[side], indices, own.buffer)
         at = np.searchsorted(numbers, bases[side] + batch.indices)
@@ -152,24 +153,20 @@ def locate_places(
     return found
 
 
+@dataclass(frozen=True)
 class _Placer:
     """Locates the runs of batches of documents on one thread. Parameters : as of `locate_places`.
 
     found : where the places are noted.
+    to_cut : whether the runs are to be cut.
     """
 
-    def __init__(
-        self,
-        found: Places,
-        params: ShingleParams,
-        most: int | None,
-        *,
-        to_cut: bool,
-        closings: bool,
-    ) -> None:
-        self._found, self._params, self._most = found, params, most
-        self._to_cut, self._closings = to_cut, closings
-        self._locator = RunLocator(params)
+    found: Places
+    locator: RunLocator
+    params: ShingleParams
+    most: int | None
+    to_cut: bool
+    closings: bool
 
     def place(self, batch: TextBatch, runs: _Runs, bounds: I64, documents: DocumentList) -> None:
         """Locate the runs of a batch.
@@ -180,7 +177,7 @@ class _Placer:
         scope = SCOPES.index("field" if batch.is_text else "bytes")
         is_plain = self._place_plain(batch, runs, bounds, scope)
         others = np.flatnonzero(~is_plain).tolist()
-        for at, text in decode_batch(batch, others, self._params, documents.formats):
+        for at, text in decode_batch(batch, others, self.params, documents.formats):
             some = runs.take(slice(bounds[at], bounds[at + 1]))
             self._place_decoded(batch.content(at), text, some, scope)
 
@@ -189,12 +186,12 @@ class _Placer:
     ) -> NDArray[np.bool_]:
         """Locate the runs of documents that are plain text, and return which ones are."""
         columns = batch, bounds, runs.first, runs.sizes
-        starts, ends, is_plain = self._locator.locate(*columns, alone=self._to_cut)
+        starts, ends, is_plain = self.locator.locate(*columns, alone=self.to_cut)
         of = np.repeat(np.arange(len(batch.starts)), np.diff(bounds))
         nexts = np.full(len(starts), -1, np.int64)
-        if self._closings:
+        if self.closings:
             after = runs.first + runs.sizes
-            nexts = self._locator.locate(batch, bounds, after, np.ones_like(after), alone=False)[0]
+            nexts = self.locator.locate(batch, bounds, after, np.ones_like(after), alone=False)[0]
         nexts = np.where(nexts < 0, batch.lengths[of], nexts)
         there = np.flatnonzero(starts >= 0)
         bases, runs = batch.starts[of[there]], runs.take(there)
@@ -205,12 +202,12 @@ class _Placer:
 
     def _place_decoded(self, raw: bytes, text: Text, runs: _Runs, scope: int) -> None:
         """Locate the runs of one document. raw : its bytes, of which `scope` says what they are."""
-        located = locate_tokens(text.utf8, self._params)
+        located = locate_tokens(text.utf8, self.params)
         runs = runs.take(np.flatnonzero(runs.first + runs.sizes <= len(located.starts)))
         first, last = runs.first, runs.first + runs.sizes - 1
         starts, ends = located.starts[first], located.ends[last]
         nexts = np.append(located.starts, len(located.text))[last + 1]
-        if self._to_cut:
+        if self.to_cut:
             starts = np.maximum(starts, np.append(0, located.ends)[first])
             ends = np.maximum(starts, np.minimum(ends, nexts))
         shown = np.frombuffer(text.utf8, np.uint8)
@@ -228,24 +225,24 @@ class _Placer:
         bases, starts, ends, nexts : int64 arrays of shape (n,), where the document of each run, the
             run, what is behind it, and the next token begin in `text`.
         """
-        for at in range(len(ends)) if self._closings else ():
+        for at in range(len(ends)) if self.closings else ():
             closing = closing_characters(_decode(text[ends[at] : nexts[at]], "replace"))
             if closing:
-                self._found.closings[int(runs.numbers[at])] = closing
+                self.found.closings[int(runs.numbers[at])] = closing
         ends = ends.copy()
         for at in np.flatnonzero(runs.behind > 0).tolist():
             before = text[max(starts[at] - _MOST_BYTES, bases[at]) : starts[at]]
             if not _ends_in_word(_decode(before, "ignore")):
                 ends[at] += runs.behind[at]
         for at in np.flatnonzero(runs.texts).tolist():
-            end = ends[at] if self._most is None else min(ends[at], starts[at] + self._most)
+            end = ends[at] if self.most is None else min(ends[at], starts[at] + self.most)
             words = visible_text(text[starts[at] : end].tobytes())
-            self._found.texts[int(runs.numbers[at])] = words.decode("utf-8", "ignore")
+            self.found.texts[int(runs.numbers[at])] = words.decode("utf-8", "ignore")
         return ends
 
     def _keep(self, runs: _Runs, starts: I64, ends: I64, scope: int) -> None:
         """Keep the places of runs."""
-        found = self._found
+        found = self.found
         found.starts[runs.numbers], found.ends[runs.numbers] = starts, ends
         found.scopes[runs.numbers] = scope
 

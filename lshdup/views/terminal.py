@@ -272,25 +272,24 @@ def _mark_lines(
     texts: Alignment, changes: list[Change], layout: Layout
 ) -> tuple[list[_Line], list[_Line]]:
     """Return the lines of both texts in changes that are all alike, or none."""
-    sides = [
-        (texts.a, [(each.kind, at) for each in changes for at in range(each.a_start, each.a_end)]),
-        (texts.b, [(each.kind, at) for each in changes for at in range(each.b_start, each.b_end)]),
-    ]
-    one, other = (
-        [extract_line(text, at) for kind, at in side if kind in (REMOVED, ADDED)]
-        for text, side in sides
+    of_a = [(each.kind, at) for each in changes for at in range(each.a_start, each.a_end)]
+    of_b = [(each.kind, at) for each in changes for at in range(each.b_start, each.b_end)]
+    removed = [extract_line(texts.a, at) for kind, at in of_a if kind == REMOVED]
+    added = [extract_line(texts.b, at) for kind, at in of_b if kind == ADDED]
+    spans_a, spans_b = mark_pieces(removed, added) if removed and added else ([], [])
+    return (
+        list(_style_lines(texts.a, of_a, iter(spans_a), layout)),
+        list(_style_lines(texts.b, of_b, iter(spans_b), layout)),
     )
-    spans = mark_pieces(one, other) if one and other else ([], [])
 
-    def marked(
-        text: LocatedText, side: list[tuple[str, int]], spans: Iterator[list[Span]]
-    ) -> Iterator[_Line]:
-        for kind, at in side:
-            marks = next(spans, []) if kind in (REMOVED, ADDED) else []
-            yield _Line(at + 1, kind, _mark(extract_line(text, at), kind, marks, layout))
 
-    of_a, of_b = (list(marked(*side, iter(of))) for side, of in zip(sides, spans, strict=True))
-    return of_a, of_b
+def _style_lines(
+    text: LocatedText, lines: list[tuple[str, int]], spans: Iterator[list[Span]], layout: Layout
+) -> Iterator[_Line]:
+    """Yield lines. spans : the marks in each line that was removed or added."""
+    for kind, at in lines:
+        marks = next(spans, []) if kind in (REMOVED, ADDED) else []
+        yield _Line(at + 1, kind, _mark(extract_line(text, at), kind, marks, layout))
 
 
 def _mark(line: str, kind: str, spans: list[Span], layout: Layout) -> Text:

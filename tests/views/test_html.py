@@ -979,7 +979,7 @@ def test_ids_and_folders_of_nothing_make_a_page_too(run, tmp_path):
     assert known["passages"] == {}
     (tmp_path / "d").mkdir()
     known = known_of(run("report", "d", "--no-store").out)
-    assert (known["documentCount"], known["skipped"]) == (0, [])
+    assert (known["document_count"], known["skipped"]) == (0, [])
     run("index", "ids", "--tokens", "ids")
     assert known_of(run("report").out)["skipped"] == []
 

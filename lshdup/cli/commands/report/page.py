@@ -92,16 +92,16 @@ def write_page(
     )
     uncompared = _list_uncompared(session, collection, skipped)
     facts = html.Facts(
-        what=_describe_documents(session, options["store"]),
-        documents=len(documents),
+        what=printable(_describe_documents(session, options["store"])),
+        document_count=len(documents),
         bands=plan.bands if plan else 0,
         rows=plan.rows if plan else 0,
         kept=describe_rule(rule, documents),
-        command=_clusters_command(ctx, plan),
+        command=printable(_clusters_command(ctx, plan)),
         newest=_newest_day(collection),
         changed=len(changed),
         skipped=console.skipped_counts | {why: len(of) for why, of in uncompared.items()},
-        parameters=list(_parameters(answer)),
+        parameters=[(name, printable(value)) for name, value in _parameters(answer)],
     )
     data = html.collect_data(
         selection,
@@ -112,7 +112,15 @@ def write_page(
         facts,
         collection.prints.compare,
     )
-    data["folders"] = _find_folders(run, session, answer, order)
+    source = session.workspace.set_source(collection, run.jobs)
+    groups = cluster_pairs(
+        answer.distinct_pairs,
+        rank_documents(documents_to_compare(duplicate_of, collection.sizes), duplicate_of, order),
+        len(documents),
+        answer.threshold,
+    )
+    clusters = expand_clusters(groups, duplicate_of, order)
+    data["folders"] = describe_folders(run, collection, clusters, source)
     if options["passages_of_corpus"]:
         data["recurring"] = _find_recurring(session)
     room = _PAGE_BYTES - len(html.render_page(data))
@@ -149,22 +157,6 @@ def _list_uncompared(
     for why, which in find_empty(collection).items():
         listed[why] += [(printable(name), "") for name in documents.typed_names(which)]
     return {why: names for why, names in listed.items() if names}
-
-
-def _find_folders(
-    run: Run, session: Session, answer: PairsListed, order: NDArray[np.int64]
-) -> dict[str, Any]:
-    """Return the pairs of folders in the groups at the lowest threshold, as the page has them.
-
-    order : documents in the order in which one of a group is kept.
-    """
-    collection, duplicate_of = answer.collection, answer.duplicate_of
-    members = documents_to_compare(duplicate_of, collection.sizes)
-    ordered = rank_documents(members, duplicate_of, order)
-    groups = cluster_pairs(answer.distinct_pairs, ordered, len(duplicate_of), answer.threshold)
-    source = session.workspace.set_source(collection, run.jobs)
-    clusters = expand_clusters(groups, duplicate_of, order)
-    return describe_folders(run, collection, clusters, source)
 
 
 def _find_recurring(session: Session) -> dict[str, Any]:
@@ -211,11 +203,9 @@ def _newest_day(collection: Collection) -> str:
     The day of the run would make another page of the same documents.
     """
     mtimes = collection.documents.mtimes
-    return (
-        datetime.fromtimestamp(int(mtimes.max()) // 10**9, UTC).strftime("%-d %B %Y")
-        if len(mtimes)
-        else ""
-    )
+    if not len(mtimes):
+        return ""
+    return datetime.fromtimestamp(int(mtimes.max()) // 10**9, UTC).strftime("%-d %B %Y")
 
 
 def _parameters(answer: PairsListed) -> Iterator[tuple[str, str]]:
@@ -224,22 +214,17 @@ def _parameters(answer: PairsListed) -> Iterator[tuple[str, str]]:
     shingle, sketch = collection.shingle, collection.sketch
     yield "threshold", f"{answer.threshold:g}"
     yield "shingles", f"{shingle.k} {shingle.tokens}"
-    flags = {
-        "--bag": shingle.bag,
-        "--keep-case": shingle.keep_case,
-        "--no-normalize": not shingle.normalize,
-        "--hash-key": shingle.key,
-    }
-    for name in (name for name, is_set in flags.items() if is_set):
-        yield name, "yes"
-    if collection.shingle_filter is not None:
-        yield (
-            "removed from every set",
-            count_of(
-                len(collection.shingle_filter.template) + len(collection.shingle_filter.common),
-                "shingle",
-            ),
-        )
+    for name, is_set in (
+        ("--bag", shingle.bag),
+        ("--keep-case", shingle.keep_case),
+        ("--no-normalize", not shingle.normalize),
+        ("--hash-key", shingle.key),
+    ):
+        if is_set:
+            yield name, "yes"
+    if (removed := collection.shingle_filter) is not None:
+        count = len(removed.template) + len(removed.common)
+        yield "removed from every set", count_of(count, "shingle")
     if plan is None:
         yield "found by", "the exact join of all sets"
     elif sketch is not None:
@@ -271,11 +256,8 @@ def _clusters_command(ctx: click.Context, plan: BandPlan | None) -> str:
         flags = param.opts if value else param.secondary_opts
         for each in value if param.multiple else [value]:
             words.append(max(flags or param.opts, key=len))
-            words += (
-                []
-                if param.is_flag
-                else [os.fsdecode(each) if isinstance(each, bytes) else str(each)]
-            )
+            if not param.is_flag:
+                words.append(os.fsdecode(each) if isinstance(each, bytes) else str(each))
     if plan is not None:
         words += ["--bands", str(plan.bands), "--rows", str(plan.rows)]
     return quote_command(*words).strip("`")

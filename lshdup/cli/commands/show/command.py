@@ -1,5 +1,6 @@
 """`lshdup show`."""
 
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
@@ -29,6 +30,15 @@ _OF_TWO_DOCUMENTS = ("layout", "context", "by_lines", "shingles", "measure")
 _DEFINE = (*(field.name for field in fields(ShingleParams)), "templates", "ignore_common")
 
 
+def _document(name: str, metavar: str) -> Callable[[Any], Any]:
+    """Return an argument that names a document or a folder; in brackets, it may be left out."""
+    kind = click.Path(allow_dash=True, path_type=bytes)
+    required = not metavar.startswith("[")
+    return click.argument(
+        name, type=kind, metavar=metavar, required=required, shell_complete=complete_document
+    )
+
+
 @list_columns("show", "show-group", "show-folders", "show-shingles")
 @click.command(
     "show",
@@ -40,19 +50,8 @@ Examples:
   lshdup index sample_corpus && lshdup show MIT.txt
 """,
 )
-@click.argument(
-    "a",
-    type=click.Path(allow_dash=True, path_type=bytes),
-    metavar="A",
-    shell_complete=complete_document,
-)
-@click.argument(
-    "b",
-    type=click.Path(allow_dash=True, path_type=bytes),
-    metavar="[B]",
-    required=False,
-    shell_complete=complete_document,
-)
+@_document("a", "A")
+@_document("b", "[B]")
 @plain_option(
     "--inline",
     "layout",

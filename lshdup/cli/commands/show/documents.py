@@ -83,24 +83,18 @@ def _list_shingles(
     a: bytes, b: bytes, params: ShingleParams, shingle_filter: "ShingleFilter | None"
 ) -> Iterator[tuple[Cell, ...]]:
     """Yield the shingles of both and of A in the order of A, then those of B only."""
-    why = shingle_filter.explain if shingle_filter is not None else None
-
-    def row(where: str, element: int, number: str, text: bytes) -> tuple[Cell, ...]:
-        return (where, number, text) if why is None else (where, number, text, why(element))
-
-    of_b = {element for element, _, _ in list_shingles(b, params)}
-    of_a = set()
-    only_a = []
-    for each in list_shingles(a, params):
-        of_a.add(each[0])
-        if each[0] in of_b:
-            yield row("both", *each)
-        else:
-            only_a.append(row("a", *each))
-    yield from only_a
-    for each in list_shingles(b, params):
-        if each[0] not in of_a:
-            yield row("b", *each)
+    of_a, of_b = (
+        {element: (number, tokens) for element, number, tokens in list_shingles(text, params)}
+        for text in (a, b)
+    )
+    for where, listed, is_wanted in (
+        ("both", of_a, lambda element: element in of_b),
+        ("a", of_a, lambda element: element not in of_b),
+        ("b", of_b, lambda element: element not in of_a),
+    ):
+        for element in filter(is_wanted, listed):
+            why = () if shingle_filter is None else (shingle_filter.explain(element),)
+            yield (where, *listed[element], *why)
 
 
 def _rows(comparison: Comparison) -> Iterator[tuple[Cell, ...]]:
