@@ -42,7 +42,6 @@ _VARIANTS, _LONGEST_VARIANT = 200, 400
 #: Tokens around a difference, and around a variant.
 _CONTEXT = {"word": (12, 6), "symbols": (20, 10), "char": (60, 30), "terms": (12, 6)}
 
-
 #: Start and end of a passage of the kept document, and of what a member has instead, in tokens.
 _Edit = tuple[int, int, int, int]
 
@@ -82,15 +81,14 @@ class Differences:
 def find_differences(
     run: Run,
     groups: Iterable[tuple[int, list[int]]],
-    pairs: Iterable[tuple[int, int]],
     read: Callable[[int], LocatedText | str],
     params: ShingleParams,
     most: int,
     room: int,
 ) -> Differences:
-    """Compare the members of groups with the kept document, and then other pairs.
+    """Compare the members of groups with the kept document, each pair once.
 
-    groups : kept documents and members.
+    groups : kept documents and members; another pair is a group of one member.
     read : returns the text of a document, or why it cannot be compared.
     most : the most pairs that are compared.
     room : the most bytes of all texts, about.
@@ -98,7 +96,7 @@ def find_differences(
     found = Differences(without={None: f"more than --differences {most}"})
     context, around = _CONTEXT[params.tokens]
     seen: set[frozenset[int]] = set()
-    for kept, members in chain(groups, ((a, [b]) for a, b in pairs)):
+    for kept, members in groups:
         a, collector, compared = read(kept), VariantCollector(), 0
         new = [member for member in members if frozenset((kept, member)) not in seen]
         is_full = len(new) > most - len(seen)

@@ -95,9 +95,9 @@ def test_a_member_that_cannot_be_read_costs_no_other():
             return f"{document} is gone"
         return locate_tokens(texts[document].encode(), ShingleParams())
 
-    groups = [(0, [1, 2, 3]), (4, [2, 3])]
-    params, pairs = ShingleParams(), [(2, 1), (2, 3)]
-    found = find_differences(Run.quiet(), groups, pairs, read, params, 9, 10_000)
+    groups = [(0, [1, 2, 3]), (4, [2, 3]), (2, [1]), (2, [3])]
+    params = ShingleParams()
+    found = find_differences(Run.quiet(), groups, read, params, 9, 10_000)
     assert [*found.segments] == [(0, 2), (0, 3), (2, 3)]
     assert found.without == {
         None: "more than --differences 9",
@@ -106,5 +106,5 @@ def test_a_member_that_cannot_be_read_costs_no_other():
         (4, 3): "4 is gone",
         (2, 1): "1 is gone",
     }
-    few = find_differences(Run.quiet(), groups, pairs, read, params, 2, 10_000)
+    few = find_differences(Run.quiet(), groups, read, params, 2, 10_000)
     assert [*few.segments] == [(0, 2)]

@@ -41,13 +41,10 @@ class PassageListing:
     passages : the passages of `found` that are listed.
     """
 
-    def __init__(self, session: Session, found: PassagesFound, passages: Passages) -> None:
+    def __init__(self, run: Run, found: PassagesFound, passages: Passages) -> None:
         sides = [found.here, *([found.there] if found.there is not None else [])]
         self._lists = [each.documents for each in sides]
-        self._run = Run(
-            session.workspace.arrays, session.request.jobs, session.console.progress,
-            warn=session.console.warn,
-        )  # fmt: skip
+        self._run = run
         self._shingle, self._passages = found.here.shingle, passages
         self._names = DocumentNames(sum(map(len, self._lists)), self._typed_names)
         self._lost = 0
@@ -210,7 +207,8 @@ def print_passages(
         console.warn(line)
     repeats = find_repeats(passages, preferred.order, split)
     _say(session, found, passages, repeats, wanted.least)
-    listing = PassageListing(session, found, passages)
+    run = Run(session.workspace.arrays, request.jobs, console.progress, warn=console.warn)
+    listing = PassageListing(run, found, passages)
     if options["write"] is not None:
         _write(session, found, listing, repeats, options)
     if writing.prints_listing(ctx, options):

@@ -122,7 +122,7 @@ def write_page(
     clusters = expand_clusters(groups, duplicate_of, order)
     data["folders"] = describe_folders(run, collection, clusters, source)
     if options["passages_of_corpus"]:
-        data["recurring"] = _find_recurring(session)
+        data["recurring"] = _find_recurring(run, session)
     room = _PAGE_BYTES - len(html.render_page(data))
     found = _find_differences(run, answer, selection, order, options["differences"], room)
     html.add_differences(data, found, selection, duplicate_of)
@@ -159,13 +159,13 @@ def _list_uncompared(
     return {why: names for why, names in listed.items() if names}
 
 
-def _find_recurring(session: Session) -> dict[str, Any]:
+def _find_recurring(run: Run, session: Session) -> dict[str, Any]:
     """Return the passages that recur in all documents, and places of each, as the page has them."""
     request, store = session.request, session.workspace.store
     # What is said of the documents has been said.
     context = RunContext(
         store.folder if store is not None else None,
-        progress=session.console.progress,
+        progress=run.progress,
         secret=request.given.get("secret", b""),
         memory=request.memory,
     )
@@ -173,7 +173,7 @@ def _find_recurring(session: Session) -> dict[str, Any]:
     found = load_or_find_passages(context, request, params)
     top = found.passages.take(np.arange(min(_RECURRING, len(found.passages))))
     listed: list[list[Any]] = []
-    for piece in PassageListing(session, found, top).rows(whole=True, most=_PLACES):
+    for piece in PassageListing(run, found, top).rows(whole=True, most=_PLACES):
         for _, tokens, places, documents, text, name, *where, _, _, of in zip(*piece, strict=True):
             if text is not None:
                 listed.append([tokens, places, documents, escape(shorten(text, _LONGEST)), []])
@@ -292,11 +292,8 @@ def _find_differences(
 
     best = choose_representatives(answer.duplicate_of, order).tolist()
     number, room = (_PASSAGES, room) if most is None else (most, 1 << 62)
-    groups = (
-        (best[kept], [best[member] for member in members])
-        for kept, members in selection.list_groups(number)
-    )
     pairs = selection.pairs
     rest = zip(pairs.left[::-1].tolist(), pairs.right[::-1].tolist(), strict=True)
-    others = ((best[a], best[b]) for a, b in rest)
-    return find_differences(run, groups, others, read, shingle, number, room)
+    groups = chain(selection.list_groups(number), ((a, [b]) for a, b in rest))
+    shown = ((best[kept], [best[member] for member in members]) for kept, members in groups)
+    return find_differences(run, shown, read, shingle, number, room)

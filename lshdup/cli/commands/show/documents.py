@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Any
 from lshdup.base.messages import Cell, count_of, decimal, printable
 from lshdup.base.parts import visible_text
 from lshdup.cli.columns import COMPARISON, column_names
-from lshdup.cli.console import Console
 from lshdup.cli.messages import say_last_run
 from lshdup.cli.output.target import Target
 from lshdup.cli.printing import print_rows
 from lshdup.cli.session import Session
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.inspection import list_shingles
-from lshdup.shingling.shingler import Shingler, fingerprint_sets
 from lshdup.views.changes import ALIKE
 from lshdup.views.comparison import (
     Comparison,
@@ -53,7 +51,11 @@ def show_documents(
         print_rows(console, target, columns, rows)
         return console.exit_code
     for each in (a, b):
-        _warn_if_changed(console, each, params)
+        if each.has_changed(params):
+            console.warn(
+                f"{printable(each.named.name)} has changed since it was indexed; its present text"
+                " is shown"
+            )
     sketch = stored.sketch if stored is not None else None
     comparison = compare(a.text.utf8, b.text.utf8, params, sketch, shingle_filter)
     if target.format == "json":
@@ -63,20 +65,6 @@ def show_documents(
     else:
         target.write_lines(_picture(a, b, comparison, params, target, options, sketch))
     return console.exit_code
-
-
-def _warn_if_changed(console: Console, document: DocumentRead, params: ShingleParams) -> None:
-    collection = document.named.collection
-    if collection is None or params != collection.shingle:
-        return
-    sets = Shingler(params).shingle_texts([document.text.utf8])
-    if collection.shingle_filter is not None:
-        sets = collection.shingle_filter.apply(sets)
-    if fingerprint_sets(sets, params)[0] != collection.fingerprints[document.named.index]:
-        console.warn(
-            f"{printable(document.named.name)} has changed since it was indexed; its present text"
-            " is shown"
-        )
 
 
 def _list_shingles(
