@@ -58,11 +58,11 @@ class Alignment:
         """Return the number of tokens of a kind of change."""
         return sum(change.tokens for change in self.changes if change.kind == kind)
 
-    def extract(self, change: Change, *, of_b: bool = False) -> str:
-        """Return the text of a change in the text that has it: in a, if both have, or in b."""
+    def side(self, change: Change, *, of_b: bool = False) -> tuple[LocatedText, int, int]:
+        """Return the text that has a change, and its tokens there: a, if both have it, or b."""
         if of_b or change.kind in (ADDED, MOVED_HERE):
-            return extract_passage(self.b, change.b_start, change.b_end)
-        return extract_passage(self.a, change.a_start, change.a_end)
+            return self.b, change.b_start, change.b_end
+        return self.a, change.a_start, change.a_end
 
 
 @dataclass(frozen=True)

@@ -203,7 +203,7 @@ def _find_segments(texts: Alignment, context: int) -> Iterator[Segment]:
             yield "f", hunk
             continue
         for change in hunk:
-            text = shorten(texts.extract(change), _LONGEST_STRETCH)
+            text = shorten(extract_passage(*texts.side(change)), _LONGEST_STRETCH)
             yield _SEGMENTS[change.kind], escape(text)
             room -= len(text)
             if room < 0:

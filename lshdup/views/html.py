@@ -9,7 +9,7 @@ import base64
 import json
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, field
 from importlib import resources
 from typing import Any
@@ -196,20 +196,16 @@ def _describe_missing(found: Differences, pairs: int) -> str:
 
 def render_page(data: Mapping[str, Any]) -> bytes:
     """Return the page in UTF-8."""
-    return b"".join(_parts(data))
-
-
-def _parts(data: Mapping[str, Any]) -> Iterator[bytes]:
-    parts = resources.files("lshdup.views") / "page"
-    text = (parts / "page.html").read_text("utf-8")
+    files = resources.files("lshdup.views") / "page"
+    text = (files / "page.html").read_text("utf-8")
     # "<" can end the element or begin a comment in it, so JSON escapes it.
     values = {
-        "css": (parts / "page.css").read_text("utf-8"),
+        "css": (files / "page.css").read_text("utf-8"),
         "data": json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
-        "js": (parts / "page.js").read_text("utf-8"),
+        "js": (files / "page.js").read_text("utf-8"),
     }
+    parts = []
     for name, value in values.items():
         before, text = text.split(f"/*{name}*/", 1)
-        yield before.encode()
-        yield value.encode("utf-8", "backslashreplace")
-    yield text.encode()
+        parts += [before.encode(), value.encode("utf-8", "backslashreplace")]
+    return b"".join([*parts, text.encode()])

@@ -19,7 +19,7 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.messages import count_of, printable
 from lshdup.shingling.inspection import LocatedText
 from lshdup.views.changes import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, Change, split_hunks
-from lshdup.views.comparison import Alignment, Span, extract_line, mark_pieces
+from lshdup.views.comparison import Alignment, Span, extract_line, extract_passage, mark_pieces
 
 #: Terminals from this width on have room for two texts side by side.
 WIDE = 120
@@ -179,9 +179,8 @@ def _find_fragments(
 ) -> Iterator[Fragment]:
     """Yield the text of a change: words, _BLANK, and _BREAK for a blank line of the text."""
     kind = change.kind
-    text = texts.extract(change, of_b=of_b)
-    is_of_b = of_b or kind in (ADDED, MOVED_HERE)
-    end, located = (change.b_end, texts.b) if is_of_b else (change.a_end, texts.a)
+    located, start, end = texts.side(change, of_b=of_b)
+    text = extract_passage(located, start, end)
     if end == len(located.starts):
         text += "\n"  # The next change has the text of the other document.
     opening, closing = layout.marks(kind)
@@ -198,11 +197,9 @@ def _find_fragments(
             yield _BREAK if part.count("\n") > 1 else _BLANK
         elif part:
             word = printable(part if len(part) <= _LONGEST else _shorten(part))
-            start_mark, end_mark = (
-                opening if i == words[0] else "",
-                closing if i == words[-1] else "",
-            )
-            yield kind, f"{start_mark}{word}{end_mark}"
+            before = opening if i == words[0] else ""
+            behind = closing if i == words[-1] else ""
+            yield kind, f"{before}{word}{behind}"
 
 
 def _shorten(part: str) -> str:

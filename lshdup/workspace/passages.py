@@ -78,9 +78,9 @@ def load_or_find_passages(
             return PassagesFound(passages, collection)
         sides = [(request, documents)]
         if others:
-            there = _find_others(context, request, others, shingle)
             # Only DOCS are what the command may refuse.
             of_other = replace(request, accept=lambda other, _read: request.accept_other(other))
+            there = _find_others(context, of_other, others, shingle)
             sides = [(request, _leave_out_shared(context, documents, there)), (of_other, there)]
         found = _read_and_find(context, sides, shingle, params)
     if not others:
@@ -174,22 +174,17 @@ def _find_others(
     context: RunContext, request: Request, others: Sequence[bytes], shingle: ShingleParams
 ) -> DocumentList:
     """Return the documents that --against names: those of a store, or of folders and files."""
-    reader = RunContext(None, context.say, context.skipped, context.progress, apart=context.apart)
     store = Path(os.fsdecode(others[0]))
     if len(others) == 1 and Store(store).is_ours():
         held = load_last_collection(RunContext(store, context.say, read_only=True), verify=True)
         if held is None:
             message = f"the store {store} holds no documents"
             raise InputError(message, f"run `lshdup index OTHER --store {store}`")
-        request.accept_other(held.documents)
+        request.accept(held.documents, False)
         return held.documents
-    files = replace(request.files, include=(), exclude=())
-    wanted = replace(
-        request,
-        documents=tuple(others),
-        files=files,
-        accept=lambda documents, _read: request.accept_other(documents),
-    )
+    reader = RunContext(None, context.say, context.skipped, context.progress, apart=context.apart)
+    everything = replace(request.files, include=(), exclude=())
+    wanted = replace(request, documents=tuple(others), files=everything)
     return find_named(reader, wanted, shingle, replaces=False)
 
 
