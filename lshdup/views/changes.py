@@ -87,10 +87,7 @@ def find_changes(
     blocks = _remove_crumbs(_join(found), len(a), len(b), least or moved)
     around = pairwise([_Block(0, 0, 0), *blocks, _Block(len(a), len(b), 0)])
     gaps = [_Gap(x.a + x.size, y.a, x.b + x.size, y.b) for x, y in around]
-    windows_a = _windows_within(a, [(gap.a, gap.a_end) for gap in gaps], moved)
-    windows_b = _windows_within(b, [(gap.b, gap.b_end) for gap in gaps], moved)
-    away = _cover(len(a), windows_a, windows_b, moved)
-    here = _cover(len(b), windows_b, windows_a, moved)
+    away, here = _find_moved(a, b, gaps, moved)
     changes: list[Change] = []
     for gap, block in zip(gaps, [*blocks, _Block(len(a), len(b), 0)], strict=True):
         for start, end, has_moved in _stretches(away, gap.a, gap.a_end):
@@ -257,19 +254,34 @@ def _remove_crumbs(blocks: Iterator[_Block], n: int, m: int, most: int) -> list[
     return solid
 
 
+def _find_moved(
+    a: U64, b: U64, gaps: list[_Gap], size: int
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which tokens of a, and which of b, have moved.
+
+    They are in a window of `size` tokens that is removed in one place and added in another.
+    """
+    removed, added = [(gap.a, gap.a_end) for gap in gaps], [(gap.b, gap.b_end) for gap in gaps]
+    if any(max(end - start for start, end in side) < size for side in (removed, added)):
+        return np.zeros(len(a), bool), np.zeros(len(b), bool)
+    (at_a, of_a), (at_b, of_b) = (
+        _windows_within(tokens, side, size) for tokens, side in ((a, removed), (b, added))
+    )
+    away, here = at_a[np.isin(of_a, of_b)], at_b[np.isin(of_b, of_a)]
+    return _cover(len(a), away, size), _cover(len(b), here, size)
+
+
 def _windows_within(tokens: U64, stretches: list[tuple[int, int]], size: int) -> tuple[I64, U64]:
     """Return the windows of `size` tokens that lie in one stretch: their places and hashes."""
-    starts, ends = np.array(stretches, np.int64).reshape(-1, 2).T
+    starts, ends = np.array(stretches, np.int64).T
     sizes = ends - starts
     starts, sizes = starts[sizes >= size], sizes[sizes >= size]
-    hashes = windows(tokens[ranges(starts, sizes)], size)
-    counts = sizes - size + 1
+    hashes, counts = windows(tokens[ranges(starts, sizes)], size), sizes - size + 1
     return ranges(starts, counts), hashes[ranges(offsets_of(sizes)[:-1], counts)]
 
 
-def _cover(n: int, mine: tuple[I64, U64], others: tuple[I64, U64], size: int) -> NDArray[np.bool_]:
-    """Return which tokens have moved: those in a window that is among those of the other text."""
-    starts = mine[0][np.isin(mine[1], others[1])]
+def _cover(n: int, starts: I64, size: int) -> NDArray[np.bool_]:
+    """Return which of n tokens are in one of the windows that begin there."""
     begun, ended = (np.bincount(each, minlength=n + 1) for each in (starts, starts + size))
     return np.cumsum(begun - ended)[:n] > 0
 
