@@ -87,6 +87,12 @@ class Comparison:
     texts: Alignment
 
     @property
+    def sizes(self) -> tuple[int, int]:
+        """The numbers of elements of both unfiltered sets."""
+        of_a, of_b = self.only_a + self.removed_a, self.only_b + self.removed_b
+        return self.shared + of_a, self.shared + of_b
+
+    @property
     def containment(self) -> float:
         """The share of the smaller set that is in the other; 0 if a document has no tokens."""
         smaller = self.shared + min(self.only_a, self.only_b)

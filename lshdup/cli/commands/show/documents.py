@@ -1,7 +1,7 @@
 """`lshdup show A B`: why two documents match, and where they differ."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lshdup.base.messages import Cell, count_of, decimal, printable
 from lshdup.base.parts import visible_text
@@ -10,8 +10,10 @@ from lshdup.cli.messages import say_last_run
 from lshdup.cli.output.target import Target
 from lshdup.cli.printing import print_rows
 from lshdup.cli.session import Session
+from lshdup.collection.collection import Collection
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.inspection import list_shingles
+from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.views.changes import ALIKE
 from lshdup.views.comparison import (
     Comparison,
@@ -23,13 +25,9 @@ from lshdup.views.comparison import (
 from lshdup.views.terminal import CONTEXT, LINES, NOUNS, UNSEEN, WIDE, Layout, render, summarize
 from lshdup.workspace.lookup import DocumentRead, look_up, merge_shingle_params, of_documents
 
-if TYPE_CHECKING:
-    from lshdup.collection.collection import Collection
-    from lshdup.shingling.shingle_filter import ShingleFilter
-
 
 def show_documents(
-    session: Session, options: dict[str, Any], target: Target, last: "Collection | None"
+    session: Session, options: dict[str, Any], target: Target, last: Collection | None
 ) -> int:
     """Print the comparison of two documents, or their shingles, and return the exit code.
 
@@ -68,7 +66,7 @@ def show_documents(
 
 
 def _list_shingles(
-    a: bytes, b: bytes, params: ShingleParams, shingle_filter: "ShingleFilter | None"
+    a: bytes, b: bytes, params: ShingleParams, shingle_filter: ShingleFilter | None
 ) -> Iterator[tuple[Cell, ...]]:
     """Yield the shingles of both and of A in the order of A, then those of B only."""
     of_a, of_b = (
@@ -115,9 +113,7 @@ def _describe_document(document: DocumentRead, tokens: int, shingles: int) -> di
 def _object(
     a: DocumentRead, b: DocumentRead, comparison: Comparison, params: ShingleParams
 ) -> dict[str, Any]:
-    texts, shared = comparison.texts, comparison.shared
-    of_a = shared + comparison.only_a + comparison.removed_a
-    of_b = shared + comparison.only_b + comparison.removed_b
+    texts, (of_a, of_b) = comparison.texts, comparison.sizes
     rows = (dict(zip(column_names("show"), row, strict=True)) for row in _rows(comparison))
     return {
         "a": _describe_document(a, len(texts.a.tokens), of_a),
@@ -168,15 +164,13 @@ def _heads(
     a: DocumentRead, b: DocumentRead, comparison: Comparison, params: ShingleParams, target: Target
 ) -> Iterator[str]:
     """Yield the lines that say what the documents are: one for each, if there is room."""
-    heads = []
-    for letter, document, located, rest in (
-        ("A", a, comparison.texts.a, comparison.only_a + comparison.removed_a),
-        ("B", b, comparison.texts.b, comparison.only_b + comparison.removed_b),
-    ):
+    heads, texts = [], (comparison.texts.a, comparison.texts.b)
+    columns = zip("AB", (a, b), texts, comparison.sizes, strict=True)
+    for letter, document, located, size in columns:
         facts = [count_of(document.size, "byte")]
         facts += [_describe_format(document)] if params.tokens != "ids" else []
         facts += [count_of(len(located.tokens), NOUNS[params.tokens])]
-        facts += [count_of(comparison.shared + rest, "shingle")]
+        facts += [count_of(size, "shingle")]
         heads.append((f"{letter}  {printable(document.named.name)}:", ", ".join(facts)))
     fits = target.columns is None or all(
         len(name) + 1 + len(facts_line) <= target.columns for name, facts_line in heads

@@ -3,7 +3,8 @@
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from lshdup.cli.output.tables import fold_cell
 from lshdup.cli.output.target import Target
 from lshdup.cli.printing import print_rows
 from lshdup.cli.session import Session
+from lshdup.collection.collection import Collection
 from lshdup.errors import InputError
 from lshdup.params import ClusterParams
 from lshdup.sources.document_list import typed_name
@@ -31,9 +33,6 @@ from lshdup.workspace.folders.comparing import (
 from lshdup.workspace.folders.finding import FolderContent, group_documents
 from lshdup.workspace.workspace import Workspace
 
-if TYPE_CHECKING:
-    from lshdup.collection.collection import Collection
-
 #: Lines of a section on a terminal, unless --max-rows says otherwise.
 _MOST = 100
 
@@ -41,15 +40,19 @@ _MOST = 100
 _TITLES = {ONLY_A: "only in A", ONLY_B: "only in B", CHANGED: "changed", SAME: "the same"}
 
 
-def are_folders(last: "Collection | None", words: Sequence[bytes]) -> bool:
+def are_folders(last: Collection | None, words: Sequence[bytes]) -> bool:
     """Return whether both words are folders, here or of the last run.
 
     Raise InputError if one of them is a folder here and the other is none.
     """
     folders = [word for word in words if os.path.isdir(word)]
     others = [word for word in words if word not in folders]
-    if not others or (b"-" not in words and last is not None and _hold_some(last, words)):
+    if not others:
         return True
+    if b"-" not in words and last is not None:
+        below = [find_below(word, last.documents).documents for word in words]
+        if all(map(len, below)):
+            return True
     if folders:
         is_there = others[0] == b"-" or os.path.exists(others[0])  # noqa: PTH110 (bytes path)
         fate = "none" if is_there else "no folder here, nor one of the last run"
@@ -58,13 +61,8 @@ def are_folders(last: "Collection | None", words: Sequence[bytes]) -> bool:
     return False
 
 
-def _hold_some(last: "Collection", words: Sequence[bytes]) -> bool:
-    """Return whether the last run had documents below all these folders."""
-    return all(len(find_below(word, last.documents).documents) for word in words)
-
-
 def show_folders(
-    session: Session, options: dict[str, Any], target: Target, last: "Collection | None"
+    session: Session, options: dict[str, Any], target: Target, last: Collection | None
 ) -> int:
     """Print what two folders have in common and what not, and return the exit code."""
     console, words = session.console, (options["a"], options["b"])
@@ -97,27 +95,22 @@ def show_folders(
     weights = weigh(groups, np.maximum(collection.documents.spans, 0), a, b)
     most = options["max_rows"]
     limit = most if most is not None else _MOST if target.columns else 0
-    target.write_lines(
-        line
-        for part in (
-            _heads(collection, words, (a, b), weights, target),
-            *(_section(kind, found, a, b, limit, target) for kind in _TITLES),
-            _skipped(collection, words),
-        )
-        for line in part
-    )
+    sections = [_section(kind, found, a, b, limit, target) for kind in _TITLES]
+    heads = _heads(collection, words, (a, b), weights, target)
+    target.write_lines(chain(heads, *sections, _skipped(collection, words)))
     return console.exit_code
 
 
 def _without_store(session: Session) -> Workspace:
-    console = session.console
+    console, request = session.console, session.request
     return Workspace(
         None, console.say, console.report_skipped, console.progress,
-        session.request.given.get("secret", b""), warn=console.warn, detail=console.detail,
+        request.given.get("secret", b""), warn=console.warn, detail=console.detail,
+        memory=request.memory,
     )  # fmt: skip
 
 
-def _rows(collection: "Collection", found: list[Difference]) -> Iterator[tuple[Cell, ...]]:
+def _rows(collection: Collection, found: list[Difference]) -> Iterator[tuple[Cell, ...]]:
     used = sorted({each for row in found for each in (row.a, row.b) if each >= 0})
     typed = collection.documents.typed_names(np.array(used, np.int64))
     names: dict[int, bytes | None] = dict(zip(used, typed, strict=True))
@@ -129,14 +122,14 @@ def _rows(collection: "Collection", found: list[Difference]) -> Iterator[tuple[C
         )  # fmt: skip
 
 
-def _same(collection: "Collection", row: Difference) -> str | None:
+def _same(collection: Collection, row: Difference) -> str | None:
     """Return how much two documents are the same; those without tokens may have equal bytes."""
     word = collection.prints.words(np.array([row.a]), np.array([row.b]))[0]
     return word if word or row.kind != SAME else "bytes"
 
 
 def _heads(
-    collection: "Collection",
+    collection: Collection,
     words: Sequence[bytes],
     contents: Sequence[FolderContent],
     weights: tuple[int, int, int],
@@ -188,7 +181,7 @@ def _section(
         yield f"  … {len(listed) - len(shown):,} more; --max-rows 0 lists all"
 
 
-def _skipped(collection: "Collection", words: Sequence[bytes]) -> Iterator[str]:
+def _skipped(collection: Collection, words: Sequence[bytes]) -> Iterator[str]:
     """Yield the files below the folders that hold no text: they are in no section."""
     yield ""
     for letter, word in zip("AB", words, strict=True):
