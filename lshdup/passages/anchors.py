@@ -7,7 +7,7 @@ from lshdup.base.arrays import GrowingArray, slices_of
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
-from lshdup.kernels.passages.anchors import keep_marked, mark_hashes, select_anchors
+from lshdup.kernels.winnowing import keep_marked, mark_hashes, select_anchors
 from lshdup.params import PassageParams
 
 #: With a gap, a run of so many tokens has an anchor: nine of ten words, if every tenth is changed.
@@ -52,7 +52,7 @@ def plan_anchors(params: PassageParams) -> tuple[int, int]:
     """Return tokens of a gram and grams of a window for these passages.
 
     Two places with the same tokens have an anchor at the same distance in both, if they have
-    `params.least` tokens, or with a gap SHORTEST_RUN (`kernels.passages.anchors`).
+    `params.least` tokens, or with a gap SHORTEST_RUN (`kernels.winnowing`).
     """
     return plan_grams(min(params.least, SHORTEST_RUN) if params.gap else params.least)
 

@@ -36,9 +36,14 @@ from lshdup.base.parallel import run_parts
 from lshdup.base.ragged import RaggedSets, offsets_of, ranges
 from lshdup.base.run import Run
 from lshdup.base.scratch import release_pages
-from lshdup.kernels.ordering import order_by_key
-from lshdup.kernels.passages.places import list_places
-from lshdup.kernels.passages.runs import Grouped, compare_in_pairs, extend_together
+from lshdup.kernels.passages import (
+    ActivePlaces,
+    Grouped,
+    compare_in_pairs,
+    extend_together,
+    list_places,
+)
+from lshdup.kernels.sets import order_by_key
 from lshdup.params import PassageParams
 from lshdup.passages.anchors import Anchors
 
@@ -246,9 +251,9 @@ def _extend(grouped: Grouped, common: NDArray[np.int64], part: int, parts: int) 
     """Yield what every `parts`th common group is extended to."""
     groups = np.ascontiguousarray(common[part::parts])
     largest = int(grouped.sizes[groups].max(initial=0))
-    active, begins, ends = (np.empty(largest, np.int64) for _ in range(3))
+    active = ActivePlaces(*(np.empty(largest, np.int64) for _ in range(3)))
     starts, lengths, anchors = (np.empty(len(groups), np.int64) for _ in range(3))
-    found = extend_together(grouped, groups, active, begins, ends, starts, lengths, anchors)
+    found = extend_together(grouped, groups, active, starts, lengths, anchors)
     yield starts[:found], lengths[:found], anchors[:found]
 
 

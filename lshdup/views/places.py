@@ -16,9 +16,8 @@ from lshdup.base.ragged import distinct, offsets_of, ranges
 from lshdup.base.run import Run
 from lshdup.params import ShingleParams
 from lshdup.passages.finding import Passages, TokenRuns
-from lshdup.shingling.inspection import locate_tokens
-from lshdup.shingling.plain_texts import decode_batch
-from lshdup.shingling.run_locator import RunLocator
+from lshdup.shingling.inspection import RunLocator, locate_tokens
+from lshdup.shingling.shingler import decode_batch
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.files import Buffer
 from lshdup.sources.reading import TextBatch, batches, read_batch

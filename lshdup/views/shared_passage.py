@@ -8,7 +8,7 @@ import numpy as np
 from lshdup.base.frozen import dataclass
 from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import LocatedText, locate_tokens
-from lshdup.shingling.plain_texts import decode_batch
+from lshdup.shingling.shingler import decode_batch
 from lshdup.sources.document_list import DocumentList, find_in_lists
 from lshdup.sources.reading import read_batch
 from lshdup.text.offsets import find_offsets

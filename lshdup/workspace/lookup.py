@@ -59,7 +59,7 @@ class NamedDocument:
     def _decode(self, batch: "TextBatch", params: ShingleParams) -> "Text":
         """Decode the bytes of the document. Raise InputError if they are no text."""
         from lshdup.params import DEFAULT_FORMATS
-        from lshdup.shingling.plain_texts import decode_batch
+        from lshdup.shingling.shingler import decode_batch
 
         ((_, text),) = decode_batch(batch, [0], params, DEFAULT_FORMATS)
         if text.reason is not None:
