@@ -125,7 +125,8 @@ def no_field(field: str, known: tuple[str, ...], option: str, what: str = "field
     question = did_you_mean(field, known, f"{option} {{}}".format) or did_you_mean(
         field, last, lambda part: f"{option} {last[part]}"
     )
-    return f"no {what} {quoted(field)}, but {join_names(known)}; {question or f'{option} names another'}"
+    remedy = question or f"{option} names another"
+    return f"no {what} {quoted(field)}, but {join_names(known)}; {remedy}"
 
 
 @lru_cache(8)

@@ -438,6 +438,18 @@ def test_a_process_that_others_have_used_up_is_not_blamed_on_the_next(doubled):
     assert [text_of(b"%PDF-1.4", limits=LIMITS) for _ in range(10)] == [b"fine"] * 10
 
 
+@pytest.mark.timeout(60, method="thread")
+def test_a_process_that_does_not_read_is_killed(doubled):
+    """Else to write to it would never end."""
+    doubled("def extract_bytes_sync(data, mime, config): return Result('fine')\n")
+    limits = FormatLimits(1.0)
+    assert text_of(b"%PDF-1.4", limits=limits) == b"fine"
+    (worker,) = office_text._pool._waiting
+    os.kill(worker._process.pid, signal.SIGSTOP)
+    assert decode(b"%PDF-1.4" + bytes(1 << 20), b"", limits=limits).reason is Reason.SLOW
+    assert worker._process.poll() == -signal.SIGKILL
+
+
 @pytest.mark.long
 def test_a_process_that_waits_has_no_limit_of_time(doubled):
     """The limit is that of a file, and ends with it."""
