@@ -43,6 +43,7 @@ def part(cases, of):
 _OPTIONS = {
     "max_examples": many(100),
     "suppress_health_check": [HealthCheck.too_slow],  # A loaded machine is no fault of a test.
+    "deadline": None,  # Nor is it one of an example.
 }
 SEEDED = "--hypothesis-seed" in os.environ.get("PYTEST_ADDOPTS", "")
 settings.register_profile("ci", derandomize=not SEEDED, print_blob=True, **_OPTIONS)
