@@ -132,6 +132,12 @@ def test_links_lead_somewhere(page):
             assert anchor in anchors(str(target.relative_to(ROOT))), link
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+@pytest.mark.parametrize("task", ["two-backups", "who-copied"])
+def test_a_task_that_people_come_with_is_where_they_come(page, task):
+    assert f"how-to/{task}.md)" in PAGES[page]
+
+
 def test_the_tests_that_hold_guarantees_are_there():
     names = re.findall(r"`([\w/]+)(\.py)?`", PAGES["docs/explanation/guarantees.md"])
     tests = [path for path in (ROOT / "tests").rglob("*.py") if path.name.startswith("test_")]
