@@ -259,7 +259,7 @@ def _note_other_names(word: bytes, collection: "Collection | None") -> str:
         return ""
     names, name = collection.documents.names, typed_name(word)
     found = names.ending_with(b"/" + name)
-    if not found or name.startswith(b"/"):
+    if not found:
         return ""
     return (
         f"{printable(name)}: the file of that name, not {printable(names[found[0]])} of the"
