@@ -17,7 +17,7 @@ choices errors kernels version
 base
 params
 lsh sources text
-compare shingling
+compare passages shingling
 collection spark views
 pipeline store
 api evaluation workspace

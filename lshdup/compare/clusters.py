@@ -105,6 +105,16 @@ class Clusters:
             np.add.at(sums, own[some][is_known], added)
         return sums
 
+    def group_of(self, document: int) -> list[int]:
+        """Return the documents of a document's cluster, the representative first, then by
+        similarity; of one that was not compared, itself.
+        """
+        own = self.representative[document]
+        members = np.flatnonzero(self.representative == own) if own >= 0 else np.array([document])
+        order = np.lexsort((members, -self.similarity[members], members != own))
+        group: list[int] = members[order].tolist()
+        return group
+
     def count_groups(self, copies: NDArray[np.int64]) -> tuple[int, int]:
         """Return the number of clusters of two or more documents, and of the documents in them.
 

@@ -144,6 +144,21 @@ class DocumentRead:
     size: int
     text: "Text"
 
+    def has_changed(self, params: ShingleParams) -> bool:
+        """Return whether the document is of a collection that was made by these parameters, from
+        another text.
+        """
+        from lshdup.shingling.shingler import Shingler, fingerprint_sets
+
+        collection = self.named.collection
+        if collection is None or params != collection.shingle:
+            return False
+        sets = Shingler(params).shingle_texts([self.text.utf8])
+        if collection.shingle_filter is not None:
+            sets = collection.shingle_filter.apply(sets)
+        known = collection.fingerprints[self.named.index]
+        return bool(fingerprint_sets(sets, params)[0] != known)
+
 
 def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:
     """Return the document that a word means: standard input (-), a name of the store, a file, or a

@@ -1,6 +1,6 @@
 """Sequences -> all their places, every token compared.
 
-Reference: `obvious_passages` in tests/compare/test_passages.py.
+Reference: `obvious_passages` in tests/passages/test_finding.py.
 """
 
 import numpy as np
