@@ -330,6 +330,8 @@ def test_no_output_replaces_a_document(run, here, words):
         what = "would replace --show docs/a" if is_shown else "is one of the documents that are"
         assert f"-o {output} {what}" in refused.replace("-o docs/a ", f"-o {output} ")
         assert (here / "docs/a").read_text() == f"{TEXT} a"
+    (here / "docs/a").write_text("another text, of another size")
+    assert f"-o hard {what}" in run(*words.split(), "-o", "hard", code=2).err
 
 
 # --- what fails leaves nothing behind -------------------------------------------------------------

@@ -133,6 +133,8 @@ class _Source:
                     continue
                 for _, place, new in self._faults_at(default):
                     self._add("default", 0, *place, new)
+        if isinstance(node, ast.keyword) and node.arg == "strict":  # lengths that are equal
+            return
         for kind, place, new in self._faults_at(node):
             self._add(kind, function, *place, new)
         for child in _children(node):
