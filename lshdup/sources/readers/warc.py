@@ -60,8 +60,7 @@ def list_records(file: int, fields: RecordFields, longest: int) -> RecordList:
         name = found.get(b"warc-target-uri", b"").strip(b"<>")
         if at > size:
             members.damaged(number, "its last record is cut off")
-            break
-        if found.get(b"warc-type") in _DOCUMENTS:
+        elif found.get(b"warc-type") in _DOCUMENTS:
             members.add(number, start, at - start, name)
     return members.listed()
 
