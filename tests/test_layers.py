@@ -214,12 +214,12 @@ def test_packages_import_nothing(package):
 
 
 def test_no_package_holds_two_things(package):
-    """More than 16 modules (20 kernels) are two packages; more than 400 lines are two modules."""
+    """More than 16 modules (20 kernels) are two packages; more than 600 lines are two modules."""
     for folder in {path.parent for path in package.folder.rglob("*.py")}:
         modules = {path.name for path in folder.glob("*.py")} - {"__init__.py", "__main__.py"}
         assert len(modules) <= (20 if folder.name == "kernels" else 16), folder
     for path in package.folder.rglob("*.py"):
-        assert len(path.read_text("utf-8").splitlines()) <= 400, path
+        assert len(path.read_text("utf-8").splitlines()) <= 600, path
 
 
 def test_numba_is_imported_in_the_kernels_only(package):

@@ -8,8 +8,9 @@ import click
 
 from lshdup.base.messages import Cell
 from lshdup.base.system import is_stdout
-from lshdup.cli.conflicts import is_typed
 from lshdup.cli.console import Console
+from lshdup.cli.help import is_typed
+from lshdup.cli.options import OutputOptions
 from lshdup.cli.output.target import (
     ANNOTATIONS,
     PIECE_ROWS,
@@ -28,39 +29,31 @@ if TYPE_CHECKING:
     from lshdup.compare.sameness import Prints
 
 
-def make_target(options: dict[str, Any]) -> Target:
+def make_target(options: OutputOptions) -> Target:
     """Return the file or stream that the output options of a command name, and its format.
 
     Errors: ParameterError if the options exclude each other, InputError if the file cannot be
     written.
     """
-    output = options["output"]
+    output = options.output
     path = None if output is None or is_stdout(output) else Path(output)
-    target = Target(
-        _format(options, path),
-        options["nul"],
-        path,
-        options["color"],
-        options["header"],
-        options["max_rows"],
-    )
-    if target.style != "table" and is_typed(click.get_current_context(), "max_rows"):
-        message = f"--max-rows is for tables, and this listing is {target.style}"
-        raise ParameterError(message, "add --format table, or leave --max-rows out")
-    others = [f"--{name}" for name in ("histogram", "unmatched") if options.get(name)]
+    format_ = _format(options, path)
+    target = Target(format_, options.nul, path, options.color, options.header, options.max_rows)
+    given = click.get_current_context().params
+    others = [f"--{name}" for name in ("histogram", "unmatched") if given.get(name)]
     if target.style in ANNOTATIONS and others:
         message = f"--format {target.style} is of pairs, not of {others[0]}"
         raise ParameterError(message, "choose another format, or leave that out")
     return target
 
 
-def _format(options: dict[str, Any], path: Path | None) -> str:
+def _format(options: OutputOptions, path: Path | None) -> str:
     """Return the format: typed, else of the ending of the file, else of the variable."""
-    chosen: str = options["format_"] or ""
+    chosen = options.format_ or ""
     if path is None or (chosen and is_typed(click.get_current_context(), "format_")):
         return chosen
     by_name = "sarif" if path.suffix.lower() == ".sarif" and _writes_sarif() else format_of(path)
-    if options["nul"] and by_name not in ("", "tsv"):
+    if options.nul and by_name not in ("", "tsv"):
         message = f"-0 and -o {path} exclude each other, as the file is to be {by_name}"
         raise ParameterError(message, "leave -0 out, or say --format tsv")
     return by_name or chosen
@@ -98,7 +91,7 @@ def print_pieces(
 
 
 def group_layout(target: Target) -> Layout | None:
-    """Return the layout of `clusters` for people, unless --header asks for a table of columns."""
+    """Return the layout of `clusters` for people; None if LSHDUP_HEADER asks for columns."""
     from lshdup.cli.output.tables import groups
 
     return None if target.header else groups

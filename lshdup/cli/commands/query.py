@@ -6,26 +6,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lshdup.base.frozen import dataclass
 from lshdup.base.messages import count_of, printable
 from lshdup.cli.columns import column_names
-from lshdup.cli.completion import complete_document
-from lshdup.cli.conflicts import refuse_with_containment
 from lshdup.cli.console import Console
-from lshdup.cli.findings import say_contract, warn_of_changes
-from lshdup.cli.help import Command
-from lshdup.cli.messages import describe_rest, say_last_run
+from lshdup.cli.help import amend, define, option, stack
+from lshdup.cli.messages import describe_rest, say_contract, say_last_run, warn_of_changes
 from lshdup.cli.options import (
+    OutputOptions,
     band_options,
     check_files_option,
     list_columns,
     measure_option,
-    option,
+    of_the_index,
     output_options,
     same_option,
     store_options,
 )
 from lshdup.cli.printing import make_target, print_rows
 from lshdup.cli.session import Session, open_session
+from lshdup.cli.types import DocumentName
 from lshdup.errors import InputError
 from lshdup.workspace.lookup import NamedDocument, look_up
 
@@ -41,10 +41,21 @@ if TYPE_CHECKING:
     from lshdup.workspace.index import IndexedCollection
 
 
+@dataclass(frozen=True)
+class QueryOptions(OutputOptions):
+    """The options of `query`."""
+
+    docs: tuple[bytes, ...]
+    threshold: float
+    measure: str
+    same: str | None
+    top: int | None
+
+
 @list_columns("query", "query-containment")
-@click.command(
+@define(
     "query",
-    cls=Command,
+    QueryOptions,
     short_help="the near-duplicates of one document",
     epilog="""\b
 Examples:
@@ -52,30 +63,25 @@ Examples:
   lshdup query - --threshold 0.9 < sample_corpus/licences/MIT.txt
 """,
 )
-@click.argument("docs", nargs=-1, required=True, type=click.Path(readable=False, allow_dash=True,
-                                                                 path_type=bytes), metavar="DOC...",
-                shell_complete=complete_document)  # fmt: skip
-@band_options
-@measure_option
-@option(
-    "--top",
-    type=click.IntRange(1),
-    metavar="N",
-    show_default="all",
-    help="At most N documents for each DOC: the most similar ones; of equally similar ones, the "
-    "first names.",
-)
-@same_option
-@check_files_option
-@option(
-    "--check",
-    is_flag=True,
-    help="Exit with 1 if a DOC has a near-duplicate, with 2 if one could not be looked up.",
-)
-@store_options
-@output_options
-@click.pass_context
-def command(ctx: click.Context, /, **options: Any) -> int:
+@stack(
+    click.argument("docs", nargs=-1, required=True, type=DocumentName(), metavar="DOC..."),
+    of_the_index,
+    amend("recall", excludes=("--measure containment",)),
+    band_options,
+    amend("measure", excludes=()),
+    measure_option,
+    option("--top", type=click.IntRange(1), metavar="N", show_default="all", brief=True,
+           help="At most N documents for each DOC: the most similar ones; of equally similar "
+                "ones, the first names."),
+    same_option,
+    check_files_option,
+    option("--check", is_flag=True, brief=True,
+            help="Exit with 1 if a DOC has a near-duplicate, with 2 if one could not be looked "
+                 "up."),
+    store_options,
+    output_options,
+)  # fmt: skip
+def command(ctx: click.Context, options: QueryOptions) -> int:
     """Print the documents of the store that are near-duplicates of DOC: name, similarity, same (and
     DOC, if several are given).
 
@@ -88,11 +94,10 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     both, if they have as many shingles. The sets of all documents are looked at.
     """
     target = make_target(options)
-    refuse_with_containment(ctx)
-    words = options.pop("docs")
-    with open_session(ctx, options) as session:
+    words = options.docs
+    with open_session(ctx) as session:
         workspace, indexed = session.workspace, None
-        if options["measure"] == "containment":
+        if options.measure == "containment":
             collection = workspace.load_or_collect_signatures(session.request, 0)
         else:
             indexed = workspace.load_or_build_index(session.request, save=False, verify=False)
@@ -101,7 +106,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         if indexed is not None:
             say_contract(session.console, indexed.plan, indexed.params)
         several = len(words) > 1
-        wide = several or options["format_"] in ("json", "jsonl")
+        wide = several or options.format_ in ("json", "jsonl")
         columns = column_names("query" if indexed else "query-containment")
         documents = []
         for word in words:
@@ -125,7 +130,7 @@ def _rows(
     collection: "Collection",
     indexed: "IndexedCollection | None",
     documents: list[NamedDocument],
-    options: dict[str, Any],
+    options: QueryOptions,
 ) -> "Iterator[tuple[Cell, ...]]":
     """Yield the rows of all documents. indexed : None for containment."""
     import numpy as np
@@ -134,7 +139,7 @@ def _rows(
     from lshdup.compare.sameness import LEVELS
     from lshdup.pipeline import find_neighbours
 
-    console, same, threshold = session.console, options["same"], options["threshold"]
+    console, same, threshold = session.console, options.same, options.threshold
     source = session.workspace.set_source(collection, session.request.jobs)
     for done, each in enumerate(documents):
         console.progress("queries", done, len(documents))
@@ -171,7 +176,7 @@ def _rows(
         else:
             near = _find_containing(session, collection, source, shingles, threshold, each.index)
         levels = prints.compare_to(collection.prints, near.documents)
-        chosen = np.flatnonzero(levels >= LEVELS.index(same))[: options["top"]]
+        chosen = np.flatnonzero(levels >= LEVELS.index(same))[: options.top]
         near, levels = near.take(chosen), levels[chosen]
         if not len(near.documents):
             stored = count_of(len(collection.documents), "document")

@@ -15,17 +15,15 @@ import click
 from lshdup.base.messages import count_of, printable, quote_command, quoted
 from lshdup.base.system import is_stdout
 from lshdup.cli.commands.report_folders import collect_folders
-from lshdup.cli.conflicts import is_typed, refuse_with_exact
 from lshdup.cli.find_pairs import PairsListed, find_pairs
-from lshdup.cli.findings import describe_rule, warn_of_changes
-from lshdup.cli.help import Command, plain_option
-from lshdup.cli.messages import find_empty
+from lshdup.cli.help import Command, is_typed, option, plain_option
+from lshdup.cli.messages import describe_rule, find_empty, warn_of_changes
 from lshdup.cli.options import (
+    FindOptions,
     check_files_option,
     exact_option,
     keep_options,
     max_bucket_option,
-    option,
     run_options,
     table_options,
 )
@@ -112,11 +110,10 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     if target.columns is not None:
         message = "the page is not for a terminal"
         raise InputError(message, "name a file with -o, for instance -o report.html")
-    refuse_with_exact(ctx)
     if options["keep"] == "central":
         message = "the page makes groups at every threshold, for which --keep central is too slow"
         raise ParameterError(message, "use `lshdup clusters --keep central`, or another --keep")
-    with open_session(ctx, options) as session:
+    with open_session(ctx) as session:
         import numpy as np
 
         from lshdup.collection.name_lists import names_to_keep
@@ -128,7 +125,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         console = session.console
         skipped: list[Skipped] = []
         console.on_skipped = skipped.append
-        answer = find_pairs(session, options)
+        wanted = FindOptions(options["threshold"], options["exact"], options["max_bucket"])
+        answer = find_pairs(session, wanted)
         collection, duplicate_of, plan = answer.collection, answer.duplicate_of, answer.plan
         documents = collection.documents
         changed = warn_of_changes(session, documents, answer.pairs.documents())
@@ -149,7 +147,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         )
         uncompared = _list_uncompared(session, collection, skipped)
         facts = html.Facts(
-            what=_describe_documents(session, options["store"]),
+            what=_describe_documents(session),
             documents=len(documents),
             bands=plan.bands if plan else 0,
             rows=plan.rows if plan else 0,
@@ -260,13 +258,13 @@ def _refuse_page_as_document(names: tuple[bytes, ...], path: Path) -> None:
             )
 
 
-def _describe_documents(session: Session, store: Path) -> str:
+def _describe_documents(session: Session) -> str:
     """Return the names in DOCS, or the store of the last run."""
     names = session.request.documents
     first = ", ".join(_readable(name) for name in names[:3])
     if len(names) > 3:
         return f"{first} and {len(names) - 3} more"
-    return first or f"the last run in the store {store.resolve()}"
+    return first or f"the last run in the store {session.store and session.store.resolve()}"
 
 
 def _readable(argument: bytes) -> str:

@@ -1,6 +1,6 @@
 r"""The only writer of stdout: rows of a listing as table, tsv, csv, json or jsonl.
 
-tsv prints names byte for byte, without a header line unless --header is set; ``-0`` ends every
+tsv prints names byte for byte, without a header line unless LSHDUP_HEADER is set; ``-0`` ends every
 field with NUL, which is safe for any name. json and jsonl are ASCII; a byte of a name that is not
 UTF-8 is a lone surrogate escape (``\udcff``), as of `os.fsdecode`.
 """
@@ -41,7 +41,7 @@ _OTHERS = {
     ".pdf": "--plot draws a figure",
 }
 
-#: Screens that a table on a terminal fills at most, unless --max-rows says otherwise.
+#: Screens that a table on a terminal fills at most, unless LSHDUP_MAX_ROWS says otherwise.
 _SCREENS = 10
 
 #: Rows that are made and printed at a time: few enough that they stay in a processor's cache.
@@ -95,13 +95,6 @@ class Target:
         if self.nul and self.format not in ("", "tsv"):
             message = f"-0 and --format {self.format} exclude each other"
             raise ParameterError(message, "leave one of them out")
-        names = "where each row names its columns"
-        if self.header is not None and self.format in ("json", "jsonl", *ANNOTATIONS):
-            message = (
-                f"--{'' if self.header else 'no-'}header cannot be combined with --format "
-                f"{self.format}, {'which has none' if self.format in ANNOTATIONS else names}"
-            )
-            raise ParameterError(message, "leave it out")
         if self.path is None and sys.stdout is None:
             message = "standard output is closed"
             raise InputError(message, "name a file with -o")
@@ -237,7 +230,7 @@ class Target:
             )
         more = sum(1 for _ in rows) if total is None or not limit else total - len(first)
         if more:
-            yield f"… {more:,} more; use -o FILE, or --max-rows 0"
+            yield f"… {more:,} more; use -o FILE, or --format tsv"
 
 
 class _Stdout(io.RawIOBase):

@@ -6,11 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from lshdup.base.messages import count_of
 from lshdup.cli.commands.pairs.listing import Listing
-from lshdup.cli.conflicts import refuse
 from lshdup.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,32 +20,25 @@ if TYPE_CHECKING:
 class Gate:
     """What the options of a gate let through: all pairs, if none was typed.
 
-    Errors: ParameterError for options that cannot be combined, or a file that is no baseline;
-    InputError for a baseline that cannot be read, or not be written.
+    path : the baseline. since : of --changed-since. updates : whether the baseline is written.
+
+    Errors: ParameterError for a file that is no baseline; InputError for a baseline that cannot be
+    read, or not be written.
     """
 
-    def __init__(self, ctx: click.Context, options: dict[str, Any]) -> None:
-        self._path: Path | None = options["baseline"]
-        self._since: str | None = options["changed_since"]
+    def __init__(self, path: Path | None, since: str | None, *, updates: bool) -> None:
+        self._path, self._since, self.updates = path, since, updates
         self._changes: Changes | None = None
-        self.updates: bool = options["update_baseline"]
         self._known: Baseline | None = None
-        if self.updates:
-            refuse(ctx, ("changed_since",), "with --update-baseline, which writes all pairs")
-            options["check"] = True  # If nothing is compared, the baseline stays as it is.
-        for other in ("histogram", "unmatched"):
-            if options[other]:
-                refuse(ctx, ("baseline", "changed_since"), f"with --{other}, which lists no pairs")
-        if self._path is None:
-            refuse(ctx, ("update_baseline",), "without --baseline FILE")
+        if path is None:
             return
         from lshdup.base.atomic import check_writable
         from lshdup.workspace.gate.baseline import load_baseline
 
-        if self.updates:
-            check_writable(self._path)
-        if self._path.exists() or not self.updates:
-            self._known = load_baseline(self._path, repair=self.updates)
+        if updates:
+            check_writable(path)
+        if path.exists() or not updates:
+            self._known = load_baseline(path, repair=updates)
 
     def accept(self, documents: "DocumentList", _read: bool) -> tuple[()]:
         """Raise before the work if git cannot answer."""

@@ -12,19 +12,15 @@ from lshdup.base.messages import chance, count_of
 from lshdup.base.skipped import Reason
 from lshdup.cli.columns import REMOVED_PASSAGES, column_names
 from lshdup.cli.commands import writing
-from lshdup.cli.conflicts import refuse
-from lshdup.cli.findings import warn_of_changes
-from lshdup.cli.help import Command, plain_option
-from lshdup.cli.messages import say_collection, say_skipped
+from lshdup.cli.help import Command, amend, option, plain_option, refuse, take
+from lshdup.cli.messages import say_collection, say_skipped, warn_of_changes
 from lshdup.cli.options import (
     check_files_option,
     check_option,
     documents_options,
-    hiding,
     keep_one_by_one_options,
     list_columns,
     memory_option,
-    option,
     output_options,
     run_options,
     text_options,
@@ -61,7 +57,7 @@ Examples:
   lshdup passages sample_corpus/udhr --against sample_corpus/licences --least 5
 """,
 )
-@hiding("min_tokens")
+@amend("min_tokens", hidden=True)
 @documents_options
 @option("--least", type=click.IntRange(2), default=_DEFAULT.least, metavar="N",
         help="Tokens of the shortest passage.")  # fmt: skip
@@ -83,7 +79,7 @@ Examples:
               help="Write the JSON Lines or Parquet files with each passage in one place "
                    "only, all else as it is; below DIR they keep their names; - is standard "
                    "output. Prints passages only with --emit or -o.")  # fmt: skip
-@plain_option("--removed", type=OutputPath(Path), metavar="FILE",
+@plain_option("--removed", type=OutputPath(Path), metavar="FILE", requires=("--write",),
               help="List there what --write cuts, and the repeats that it cannot cut; - is "
                    "standard output.")  # fmt: skip
 @keep_one_by_one_options
@@ -120,11 +116,12 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     if options["emit"] != "spans" and options["write"] is None:
         refuse(ctx, ("keep", "prefer"), "without --emit spans or --write")
     refuse(ctx, ("min_tokens",), "where no passage is shorter than --least")
-    target = make_target(options)
-    writing.check_outputs(ctx, options)
+    lists = take(writing.WriteOptions, options)
+    target = make_target(lists)
+    writing.check_outputs(ctx, lists)
     rule = ClusterParams(keep=options["keep"] or "", prefer=options["prefer"])
     wanted = PassageParams(options["least"], options["max_documents"], options["gap"])
-    with open_session(ctx, options, partial(_check_write, options)) as session:
+    with open_session(ctx, partial(_check_write, lists)) as session:
         from lshdup.cli.commands.passages.listing import PassageListing
         from lshdup.sources.preference import preference
         from lshdup.views.repeats import find_repeats
@@ -141,21 +138,21 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         _say(session, found, passages, repeats, wanted)
         listing = PassageListing(session, found, passages)
         if options["write"] is not None:
-            _write(session, found, listing, repeats, options)
-        if writing.prints_listing(ctx, options):
+            _write(session, found, listing, repeats, lists)
+        if writing.prints_listing(ctx, lists):
             _print(session, target, listing, passages, repeats, options["emit"])
         listing.warn_of_lost()
         return session.console.exit_code_of(len(passages))
 
 
 def _check_write(
-    options: dict[str, Any], documents: "DocumentList", read: bool
+    options: writing.WriteOptions, documents: "DocumentList", read: bool
 ) -> Iterator[tuple[str, str]]:
     """Yield the files that --write writes. Raise before the work if it cannot be carried out, as
     far as is known then.
     """
     yield from writing.check_documents(options, documents, read)
-    if options["write"] is not None:
+    if options.write is not None:
         from lshdup.sources.rewriting.cutting import check_cutting
 
         check_cutting(documents)
@@ -216,7 +213,7 @@ def _write(
     found: "PassagesFound",
     listing: "PassageListing",
     repeats: "TokenRuns",
-    options: dict[str, Any],
+    options: writing.WriteOptions,
 ) -> None:
     """Write the rows without repeats, and say how much was cut."""
     import numpy as np
@@ -224,6 +221,7 @@ def _write(
     from lshdup.sources.rewriting.cutting import write_cut
     from lshdup.views.places import SCOPES
 
+    assert options.write is not None
     console, here = session.console, found.here
     skipped = here.list_skipped_records()
     compared = int((here.sizes > 0).sum())
@@ -232,8 +230,8 @@ def _write(
     can = (places.scopes == SCOPES.index("field")) & (places.starts >= 0)
     starts, ends = places.starts[can], places.ends[can]
     cut = here.documents, repeats.documents[can], starts, ends
-    paths, uncut = write_cut(*cut, options["write"], writing.open_target)
-    writing.say_written(console, paths, options["write"])
+    paths, uncut = write_cut(*cut, options.write, writing.open_target)
+    writing.say_written(console, paths, options.write)
     is_cut = can & ~np.isin(repeats.documents, list(uncut))
     rows = len(np.unique(repeats.documents[is_cut]))
     again = [each for each in skipped if each.skipped.reason in (Reason.REPEATED, Reason.COPY)]

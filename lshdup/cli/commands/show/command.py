@@ -9,12 +9,11 @@ import click
 from lshdup.base.messages import count_of, decimal, printable
 from lshdup.base.parts import visible_text
 from lshdup.cli.columns import COMPARISON, column_names
-from lshdup.cli.completion import complete_document
-from lshdup.cli.conflicts import refuse
 from lshdup.cli.console import Console
-from lshdup.cli.help import Command, plain_option
+from lshdup.cli.help import Command, plain_option, refuse, take
 from lshdup.cli.messages import say_last_run
 from lshdup.cli.options import (
+    OutputOptions,
     keep_options,
     list_columns,
     measure_option,
@@ -25,6 +24,7 @@ from lshdup.cli.options import (
 )
 from lshdup.cli.printing import make_target, print_rows
 from lshdup.cli.session import open_session
+from lshdup.cli.types import DocumentName
 from lshdup.errors import InputError
 from lshdup.params import ClusterParams, ShingleParams, SketchParams
 from lshdup.workspace.lookup import DocumentRead, look_up, merge_shingle_params, of_documents
@@ -52,19 +52,8 @@ Examples:
   lshdup index sample_corpus && lshdup show MIT.txt
 """,
 )
-@click.argument(
-    "a",
-    type=click.Path(allow_dash=True, path_type=bytes),
-    metavar="A",
-    shell_complete=complete_document,
-)
-@click.argument(
-    "b",
-    type=click.Path(allow_dash=True, path_type=bytes),
-    metavar="[B]",
-    required=False,
-    shell_complete=complete_document,
-)
+@click.argument("a", type=DocumentName(), metavar="A")
+@click.argument("b", type=DocumentName(), metavar="[B]", required=False)
 @plain_option(
     "--inline",
     "layout",
@@ -118,7 +107,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     With --format tsv, csv, json or jsonl: the differences as data (json: with all that is known of
     the two).
     """
-    target = make_target(options)
+    target = make_target(take(OutputOptions, options))
     if target.format in ("", "table") and not options["shingles"] and not options["nul"]:
         refuse(ctx, ("header",), "without --shingles, -0, or --format tsv or csv")
     if options["shingles"]:
@@ -128,7 +117,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         refuse(ctx, ("layout", "context", "by_lines", "shingles", "measure"), "with one document")
         refuse(ctx, _DEFINE, "with one document, whose group is that of the last run")
         ClusterParams(prefer=options["prefer"])  # is checked before anything is loaded
-        with open_session(ctx, options) as session:
+        with open_session(ctx) as session:
             from lshdup.cli.commands.show.group import show_group
 
             return show_group(session, options, target)
@@ -136,7 +125,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     if options["a"] == options["b"] == b"-":
         message = "A and B are both standard input"
         raise InputError(message, "name a file for one of them")
-    with open_session(ctx, options) as session:
+    with open_session(ctx) as session:
         from lshdup.cli.commands.show.folders import are_folders, refuse_one_folder, show_folders
 
         last = session.load_last_collection()

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lshdup.base.frozen import dataclass
 from lshdup.base.messages import count_of, decimal, printable
 from lshdup.cli.columns import column_names
-from lshdup.cli.findings import warn_of_changes
-from lshdup.cli.messages import say_collection, say_last_run
+from lshdup.cli.messages import say_collection, say_last_run, warn_of_changes
 from lshdup.cli.output.target import Target
 from lshdup.cli.printing import print_rows
 from lshdup.cli.session import Session
