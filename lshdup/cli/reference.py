@@ -145,13 +145,13 @@ def _settings(contexts: Iterable[click.Context]) -> Iterator[_Record]:
             takers.setdefault(_describe_setting(each), []).append(context.command_path[7:])
     most = max(map(len, takers.values()))
     for (variable, words), commands in takers.items():
-        which = "" if len(commands) == most else f" ({', '.join(commands)})"
+        which = "" if 2 * len(commands) > most else f" ({', '.join(commands)})"
         yield variable, f"{words}{which}"
 
 
 def _describe_setting(setting: Option) -> _Record:
     default = setting.show_default if isinstance(setting.show_default, str) else setting.default
-    has_default = default not in (None, False) and "[default" not in (setting.help or "")
+    has_default = not setting.is_flag and isinstance(default, str | int | float)
     value = "0|1" if setting.is_flag else setting.metavar or "N"
     if isinstance(setting.type, click.Choice):
         value = "|".join(setting.type.choices)

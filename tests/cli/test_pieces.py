@@ -107,12 +107,14 @@ for size, value in sizes.items():
         if getattr(module, name, None) is old:  # not only equal: it has taken it from there
             setattr(module, name, value)
 for line in sys.stdin:
-    sys.argv = ["lshdup", *json.loads(line)]
+    words, variables = json.loads(line)
+    sys.argv = ["lshdup", *words]
     said, out = os.pipe()
     child = os.fork()
     if not child:
         os.close(said)
         os.dup2(out, 1)
+        os.environ.update(variables)
         from lshdup.cli.main import program
         program()
     os.close(out)
@@ -176,7 +178,7 @@ class _Sized:
             self._process = subprocess.Popen(
                 command, cwd=cwd, env=environment, stdin=pipe, stdout=pipe
             )
-        self._process.stdin.write(json.dumps(line.split()).encode() + b"\n")
+        self._process.stdin.write(json.dumps(as_variables(line.split())).encode() + b"\n")
         self._process.stdin.flush()
         code, text = json.loads(self._process.stdout.readline())
         return subprocess.CompletedProcess(line, code, text.encode("latin-1"))

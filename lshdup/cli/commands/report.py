@@ -89,7 +89,7 @@ Examples:
 )
 @check_files_option
 @run_options
-@plain_option("-o", "--output", type=OutputPath(Path), metavar="FILE",
+@plain_option("-o", "--output", type=OutputPath(Path), metavar="FILE", group="Output",
               default=Path("-"),
               show_default="standard output",
               help="Write the page there, all or nothing.")  # fmt: skip
