@@ -202,7 +202,7 @@ def _explicit_parameters(ctx: click.Context) -> dict[str, Any]:
             explicit["normalize"] = not value
         elif name == "hash_key":
             if not value:
-                message = "--hash-key is empty"
+                message = "LSHDUP_HASH_KEY is empty"
                 raise ParameterError(
                     message, "give some random characters, sixteen or more, or leave it out"
                 )

@@ -636,7 +636,7 @@ def test_what_is_continued_is_said_and_what_would_be_replaced_is_refused(here):
     refused = (
         "lshdup: error: the store .lshdup holds another collection: {}\n"
         "  keep these documents in a store of their own with --store DIR, or keep nothing with"
-        " --no-store; --replace-store replaces what the store holds\n"
+        " --no-store; LSHDUP_REPLACE_STORE=1 replaces what the store holds\n"
     )
     rows = "rows.jsonl --text-field content"
     runs = {

@@ -9,7 +9,7 @@ import tarfile
 import pytest
 
 from tests.conftest import ROOT
-from tests.running import clean_environment, run_program
+from tests.running import as_variables, clean_environment, run_program
 
 #: What is large enough that no folder of the other tests fills it, and a size that these do fill.
 SIZES = {

@@ -16,7 +16,7 @@ from lshdup.base.messages import count_of, printable, quote_command, quoted
 from lshdup.base.system import is_stdout
 from lshdup.cli.commands.report_folders import collect_folders
 from lshdup.cli.find_pairs import PairsListed, find_pairs
-from lshdup.cli.help import Command, is_typed, option, plain_option
+from lshdup.cli.help import Command, Option, is_set, is_typed, option, plain_option
 from lshdup.cli.messages import describe_rule, find_empty, warn_of_changes
 from lshdup.cli.options import (
     FindOptions,
@@ -296,7 +296,7 @@ def _parameters(answer: PairsListed) -> Iterator[tuple[str, str]]:
         "--bag": shingle.bag,
         "--keep-case": shingle.keep_case,
         "--no-normalize": not shingle.normalize,
-        "--hash-key": shingle.key,
+        "LSHDUP_HASH_KEY": shingle.key,
     }
     for name in (name for name, is_set in flags.items() if is_set):
         yield name, "yes"
@@ -325,14 +325,22 @@ _NOT_REPEATED = set(
 def _clusters_command(ctx: click.Context, plan: "BandPlan | None") -> str:
     """Return the beginning of a command line that lists the groups of the page.
 
-    It has the options that were typed and that `clusters` has too, but for the threshold, and no
+    It has the settings of variables, and the options that were typed and that `clusters` has too, but for the threshold, and no
     secret. The bands are those of the page: bands that are planned for a higher threshold may miss
     pairs that the page has.
     """
     from lshdup.cli.commands.clusters import command as clusters
 
     known = {param.name for param in clusters.params} - _NOT_REPEATED
-    words = ["lshdup", "clusters", *map(os.fsdecode, ctx.params["docs"])]
+    variables = [
+        f"{param.envvar}={int(value) if isinstance(value, bool) else value}"
+        for param in ctx.command.params
+        if isinstance(param, Option) and param.variable and param.name in known
+        if is_set(ctx, param.name) and (value := ctx.params[param.name]) is not None
+    ]
+    if plan is not None:
+        variables += [f"LSHDUP_BANDS={plan.bands}", f"LSHDUP_ROWS={plan.rows}"]
+    words = [*variables, "lshdup", "clusters", *map(os.fsdecode, ctx.params["docs"])]
     for param in ctx.command.params:
         name = param.name or ""
         if not isinstance(param, click.Option) or name not in known or not is_typed(ctx, name):
@@ -346,8 +354,6 @@ def _clusters_command(ctx: click.Context, plan: "BandPlan | None") -> str:
                 if param.is_flag
                 else [os.fsdecode(each) if isinstance(each, bytes) else str(each)]
             )
-    if plan is not None:
-        words += ["--bands", str(plan.bands), "--rows", str(plan.rows)]
     return quote_command(*words).strip("`")
 
 
