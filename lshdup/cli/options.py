@@ -12,7 +12,7 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.system import LEAST_LIMIT
 from lshdup.cli.columns import describe
 from lshdup.cli.help import F, amend, option, plain_option, setting, stack
-from lshdup.cli.output.target import ANNOTATIONS, FORMATS
+from lshdup.cli.output import ANNOTATIONS, FORMATS
 from lshdup.cli.types import Level, Lines, Listed, OutputPath, Pattern, PlotPath, Share, Size
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
 
@@ -312,18 +312,6 @@ schemes_option = plain_option(
     excludes=("--measure containment",),
     help=f"Schemes, separated by commas: {', '.join(choices.SCHEMES)}.",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class OutputOptions:
-    """The options of a listing."""
-
-    format_: str | None
-    header: bool | None
-    max_rows: int | None
-    nul: bool
-    output: str | None
-    color: bool | None
 
 
 @dataclass(frozen=True)

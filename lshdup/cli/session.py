@@ -18,7 +18,7 @@ from lshdup.base.messages import printable
 from lshdup.base.system import is_waiting_pipe, with_slashes
 from lshdup.cli.console import Console
 from lshdup.cli.help import is_set
-from lshdup.cli.output.files import Outputs
+from lshdup.cli.outputs import Outputs
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import (
     DEFAULT_STORE,

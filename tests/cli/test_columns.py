@@ -20,7 +20,7 @@ from lshdup.base.messages import chance, decimal
 from lshdup.cli.columns import LISTINGS, column_names, describe
 from lshdup.cli.commands import COMMANDS
 from lshdup.cli.main import lshdup
-from lshdup.cli.output.tables import table
+from lshdup.cli.tables import table
 from tests import office
 from tests.conftest import ROOT, ZSTD, require
 from tests.running import run_many

@@ -1,5 +1,5 @@
-"""`LSHDUP_HASH_KEY`: what can be prepared against the public hash, and that nothing of it works against
-one with a key.
+"""`LSHDUP_HASH_KEY`: what can be prepared against the public hash, and that nothing of it works
+against one with a key.
 """
 
 import random

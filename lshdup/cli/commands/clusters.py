@@ -31,8 +31,14 @@ from lshdup.cli.options import (
     same_option,
     table_options,
 )
-from lshdup.cli.output.target import PIECE_ROWS, Target
-from lshdup.cli.printing import DocumentNames, group_layout, make_target, print_pieces
+from lshdup.cli.output import (
+    PIECE_ROWS,
+    DocumentNames,
+    Target,
+    group_layout,
+    make_target,
+    print_pieces,
+)
 from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import OutputPath
 from lshdup.params import ClusterParams, PairParams
@@ -41,7 +47,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.cli.output.target import Piece
+    from lshdup.cli.output import Piece
     from lshdup.collection.collection import Collection
     from lshdup.compare.clusters import ClusterListing
     from lshdup.compare.results import ClustersFound

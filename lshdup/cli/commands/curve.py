@@ -13,7 +13,6 @@ from lshdup.cli.console import Console
 from lshdup.cli.help import define, is_set, plain_option
 from lshdup.cli.messages import say_contract
 from lshdup.cli.options import (
-    OutputOptions,
     list_columns,
     output_options,
     perms_option,
@@ -21,8 +20,8 @@ from lshdup.cli.options import (
     shape_options,
     talk_options,
 )
-from lshdup.cli.output.files import Outputs
-from lshdup.cli.printing import make_target
+from lshdup.cli.output import OutputOptions, make_target
+from lshdup.cli.outputs import Outputs
 from lshdup.params import BandParams, SketchParams
 
 if TYPE_CHECKING:

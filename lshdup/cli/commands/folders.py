@@ -13,7 +13,6 @@ from lshdup.cli.help import define, option
 from lshdup.cli.messages import describe_likeness, say_if_nothing
 from lshdup.cli.options import (
     FindOptions,
-    OutputOptions,
     check_files_option,
     check_option,
     exact_option,
@@ -24,14 +23,13 @@ from lshdup.cli.options import (
     same_option,
     table_options,
 )
-from lshdup.cli.output.target import PIECE_ROWS
-from lshdup.cli.printing import make_target, print_pieces
+from lshdup.cli.output import PIECE_ROWS, OutputOptions, make_target, print_pieces
 from lshdup.cli.session import open_session
 from lshdup.cli.types import Share
 from lshdup.params import ClusterParams
 
 if TYPE_CHECKING:
-    from lshdup.cli.output.target import Piece
+    from lshdup.cli.output import Piece
     from lshdup.compare.folders.contents import FolderPairs
     from lshdup.sources.document_list import DocumentList
     from lshdup.workspace.folders.finding import Folders

@@ -13,7 +13,6 @@ from lshdup.cli.console import Console
 from lshdup.cli.help import amend, define, option, stack
 from lshdup.cli.messages import describe_rest, say_contract, say_last_run, warn_of_changes
 from lshdup.cli.options import (
-    OutputOptions,
     band_options,
     check_files_option,
     list_columns,
@@ -23,7 +22,7 @@ from lshdup.cli.options import (
     same_option,
     store_options,
 )
-from lshdup.cli.printing import make_target, print_rows
+from lshdup.cli.output import OutputOptions, make_target, print_rows
 from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import DocumentName
 from lshdup.errors import InputError

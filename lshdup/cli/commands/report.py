@@ -27,7 +27,7 @@ from lshdup.cli.options import (
     run_options,
     table_options,
 )
-from lshdup.cli.output.target import Target
+from lshdup.cli.output import Target
 from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import OutputPath
 from lshdup.errors import InputError, ParameterError
@@ -298,7 +298,7 @@ def _parameters(answer: PairsListed) -> Iterator[tuple[str, str]]:
         "--no-normalize": not shingle.normalize,
         "LSHDUP_HASH_KEY": shingle.key,
     }
-    for name in (name for name, is_set in flags.items() if is_set):
+    for name in (name for name, is_on in flags.items() if is_on):
         yield name, "yes"
     if collection.shingle_filter is not None:
         yield (
@@ -325,9 +325,9 @@ _NOT_REPEATED = set(
 def _clusters_command(ctx: click.Context, plan: "BandPlan | None") -> str:
     """Return the beginning of a command line that lists the groups of the page.
 
-    It has the settings of variables, and the options that were typed and that `clusters` has too, but for the threshold, and no
-    secret. The bands are those of the page: bands that are planned for a higher threshold may miss
-    pairs that the page has.
+    It has the settings of variables, and the options that were typed and that `clusters` has too,
+    but for the threshold, and no secret. The bands are those of the page: bands that are planned
+    for a higher threshold may miss pairs that the page has.
     """
     from lshdup.cli.commands.clusters import command as clusters
 

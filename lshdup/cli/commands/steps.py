@@ -11,7 +11,6 @@ from lshdup.cli.columns import column_names
 from lshdup.cli.help import amend, define, plain_option
 from lshdup.cli.messages import say_collection, say_index, say_largest, say_last_run
 from lshdup.cli.options import (
-    OutputOptions,
     documents_options,
     index_options,
     list_columns,
@@ -21,7 +20,7 @@ from lshdup.cli.options import (
     shingle_options,
     sketch_options,
 )
-from lshdup.cli.printing import make_target, print_rows
+from lshdup.cli.output import OutputOptions, make_target, print_rows
 from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import DocumentName
 from lshdup.errors import InputError

@@ -12,7 +12,6 @@ from lshdup.base.frozen import dataclass
 from lshdup.cli.help import define, plain_option, stack
 from lshdup.cli.messages import say_collection
 from lshdup.cli.options import (
-    OutputOptions,
     documents_options,
     list_columns,
     output_options,
@@ -21,7 +20,7 @@ from lshdup.cli.options import (
     schemes_option,
     shingle_options,
 )
-from lshdup.cli.printing import make_target
+from lshdup.cli.output import OutputOptions, make_target
 from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import Listed
 from lshdup.errors import InputError

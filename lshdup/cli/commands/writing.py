@@ -17,9 +17,7 @@ from lshdup.base.system import STDOUT, is_stdout
 from lshdup.cli.columns import REMOVED
 from lshdup.cli.console import Console
 from lshdup.cli.help import is_set
-from lshdup.cli.options import OutputOptions
-from lshdup.cli.output.target import PIECE_ROWS, Target, format_of
-from lshdup.cli.printing import print_pieces
+from lshdup.cli.output import PIECE_ROWS, OutputOptions, Target, format_of, print_pieces
 from lshdup.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 
     from lshdup.base.messages import Cell
     from lshdup.base.skipped import Skipped, SkippedFile
-    from lshdup.cli.output.target import Piece
+    from lshdup.cli.output import Piece
     from lshdup.compare.clusters import Clusters
     from lshdup.compare.sameness import Prints
     from lshdup.sources.document_list import DocumentList

@@ -20,7 +20,7 @@ from lshdup.cli.messages import (
     warn_of_changes,
 )
 from lshdup.cli.options import FindOptions
-from lshdup.cli.printing import containments, print_pieces, relations_of
+from lshdup.cli.output import containments, print_pieces, relations_of
 from lshdup.cli.session import Session
 from lshdup.params import PairParams
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lshdup.base.messages import Cell
-    from lshdup.cli.commands.pairs.gate import Gate
-    from lshdup.cli.output.target import Target
+    from lshdup.cli.commands.pairs.listing import Gate
+    from lshdup.cli.output import Target
     from lshdup.workspace.against.loading import Against
     from lshdup.workspace.against.pairs import CrossPairs
     from lshdup.workspace.against.partners import Partners

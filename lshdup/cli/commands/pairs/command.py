@@ -6,14 +6,12 @@ import click
 
 from lshdup import choices
 from lshdup.base.frozen import dataclass
-from lshdup.cli.commands.pairs.gate import Gate
-from lshdup.cli.commands.pairs.listing import Listing, print_listing
+from lshdup.cli.commands.pairs.listing import Gate, Listing, print_listing
 from lshdup.cli.find_pairs import find_pairs
 from lshdup.cli.help import define, option, plain_option, setting, stack
 from lshdup.cli.messages import warn_of_changes
 from lshdup.cli.options import (
     FindOptions,
-    OutputOptions,
     against_option,
     check_files_option,
     check_option,
@@ -29,7 +27,7 @@ from lshdup.cli.options import (
     same_option,
     table_options,
 )
-from lshdup.cli.printing import containments, make_target
+from lshdup.cli.output import OutputOptions, containments, make_target
 from lshdup.cli.session import open_session
 from lshdup.cli.types import OutputPath, Share
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from lshdup.cli.columns import column_names
 from lshdup.cli.messages import warn_of_changes
-from lshdup.cli.printing import print_rows
+from lshdup.cli.output import print_rows
 from lshdup.cli.session import Session
 from lshdup.errors import ParameterError
 from lshdup.params import ClusterParams
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from lshdup.base.messages import Cell
     from lshdup.cli.find_pairs import PairsListed
-    from lshdup.cli.output.target import Target
+    from lshdup.cli.output import Target
     from lshdup.evaluation.histogram import Step
     from lshdup.sources.document_list import DocumentList
 

@@ -25,7 +25,7 @@ from lshdup.cli.options import (
     run_options,
     text_options,
 )
-from lshdup.cli.printing import make_target, print_pieces
+from lshdup.cli.output import make_target, print_pieces
 from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import OutputPath
 from lshdup.errors import ParameterError
@@ -33,7 +33,7 @@ from lshdup.params import ClusterParams, PassageParams
 
 if TYPE_CHECKING:
     from lshdup.cli.commands.passages.listing import PassageListing
-    from lshdup.cli.output.target import Layout, Target
+    from lshdup.cli.output import Layout, Target
     from lshdup.collection.collection import Collection
     from lshdup.compare.passages import Passages
     from lshdup.sources.document_list import DocumentList
@@ -268,7 +268,7 @@ def _print(
         print_pieces(console, target, columns, listing.spans(repeats), len(repeats))
         return
     from lshdup.cli.commands.passages.listing import PLACES
-    from lshdup.cli.output.tables import passages as layout
+    from lshdup.cli.tables import passages as layout
 
     lines: Layout | None = None if target.header else layout
     most = PLACES if target.style == "table" and not target.header else None

@@ -8,8 +8,7 @@ import numpy as np
 
 from lshdup.base.messages import count_of
 from lshdup.base.ragged import ranges
-from lshdup.cli.output.target import PIECE_ROWS
-from lshdup.cli.printing import DocumentNames
+from lshdup.cli.output import PIECE_ROWS, DocumentNames
 from lshdup.cli.session import Session
 from lshdup.compare.passages import Passages
 from lshdup.sources.reading import runs as cut_runs
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lshdup.base.skipped import SkippedFile
-    from lshdup.cli.output.target import Piece
+    from lshdup.cli.output import Piece
 
 #: Places of a passage in the layout for people, and characters of its text where it is not whole.
 PLACES, _CHARACTERS = 5, 100

@@ -13,7 +13,6 @@ from lshdup.cli.console import Console
 from lshdup.cli.help import Command, plain_option, refuse, take
 from lshdup.cli.messages import say_last_run
 from lshdup.cli.options import (
-    OutputOptions,
     keep_options,
     list_columns,
     measure_option,
@@ -22,7 +21,7 @@ from lshdup.cli.options import (
     shingle_options,
     threshold_option,
 )
-from lshdup.cli.printing import make_target, print_rows
+from lshdup.cli.output import OutputOptions, make_target, print_rows
 from lshdup.cli.session import open_session
 from lshdup.cli.types import DocumentName
 from lshdup.errors import InputError
@@ -31,7 +30,7 @@ from lshdup.workspace.lookup import DocumentRead, look_up, merge_shingle_params,
 
 if TYPE_CHECKING:
     from lshdup.base.messages import Cell
-    from lshdup.cli.output.target import Target
+    from lshdup.cli.output import Target
     from lshdup.collection.collection import Collection
     from lshdup.shingling.shingle_filter import ShingleFilter
     from lshdup.views.comparison import Comparison

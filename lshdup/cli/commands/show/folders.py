@@ -9,8 +9,7 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.messages import count_of, decimal, printable
 from lshdup.cli.columns import column_names
 from lshdup.cli.messages import say_collection, say_last_run, warn_of_changes
-from lshdup.cli.output.target import Target
-from lshdup.cli.printing import print_rows
+from lshdup.cli.output import Target, print_rows
 from lshdup.cli.session import Session
 from lshdup.errors import InputError
 from lshdup.params import ClusterParams
@@ -145,7 +144,7 @@ class _View:
 
     def lines(self, limit: int, target: Target) -> Iterator[str]:
         """Yield all lines. limit : most lines of a section; 0: all."""
-        from lshdup.cli.output.tables import fold_cell
+        from lshdup.cli.tables import fold_cell
 
         def fold(line: str) -> list[str]:
             return fold_cell(line, target.columns) if target.columns else [line]

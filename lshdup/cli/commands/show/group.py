@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 from lshdup.base.messages import decimal, join_names, printable
 from lshdup.cli.columns import column_names
 from lshdup.cli.messages import say_last_run
-from lshdup.cli.output.target import Target
-from lshdup.cli.printing import print_rows
+from lshdup.cli.output import Target, print_rows
 from lshdup.cli.session import Session
 from lshdup.errors import InputError
 from lshdup.params import ClusterParams
@@ -111,7 +110,7 @@ def _picture(
     """Yield the lines for people: the members, then each passage with its variants."""
     from rich.text import Text
 
-    from lshdup.cli.output.tables import common_folder, fold_cell, groups
+    from lshdup.cli.tables import common_folder, fold_cell, groups
     from lshdup.views.comparison import extract_passage
     from lshdup.views.terminal import MARKS, STYLES, fold_line, to_ansi
     from lshdup.views.token_diff import ADDED, REMOVED
