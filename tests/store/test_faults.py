@@ -24,7 +24,6 @@ import lshdup.sources.reading
 import lshdup.store.journal
 import lshdup.store.npz
 import lshdup.workspace.from_documents
-from lshdup import pipeline
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import DocumentParams, PairParams
 from lshdup.store import npz
@@ -786,9 +785,8 @@ def test_a_document_that_is_not_in_its_own_bucket_is_noticed(here, monkeypatch):
 
 def queried(name=b"d/00000.txt", **given):
     """What `lshdup query` prints of a document of the store."""
-    from lshdup.cli.commands.query import shingle_and_sketch
-    from lshdup.cli.console import Console
     from lshdup.workspace.lookup import look_up
+    from lshdup.workspace.neighbours import find_by_bands, read_query
 
     workspace = Workspace(Path(".lshdup"))
     indexed = workspace.load_or_build_index(
@@ -799,12 +797,9 @@ def queried(name=b"d/00000.txt", **given):
     if asked.index < 0:
         message = "a file that is not in the store"
         raise InputError(message)
-    own, keys, *_ = shingle_and_sketch(Console(quiet=True), indexed, asked)
     missing = []
     source = lshdup.collection.set_source.set_source(collection, 1, missing.append)
-    near = pipeline.find_neighbours(
-        indexed.index, source, 0.5, keys=keys, shingles=own, itself=asked.index
-    )
+    near = find_by_bands(indexed, source, read_query(collection, asked), 0.5)
     assert not missing
     assert not len(collection.documents.changed(near.documents))
     return collection.documents.typed_names(near.documents), near.similarity.tolist()

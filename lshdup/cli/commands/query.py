@@ -29,15 +29,11 @@ from lshdup.errors import InputError
 from lshdup.workspace.lookup import NamedDocument, look_up
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from lshdup.base.messages import Cell
     from lshdup.base.ragged import SetSource
     from lshdup.collection.collection import Collection
-    from lshdup.compare.results import Neighbours
-    from lshdup.compare.sameness import Prints
     from lshdup.workspace.index import IndexedCollection
+    from lshdup.workspace.neighbours import Query
 
 
 @dataclass(frozen=True)
@@ -132,141 +128,78 @@ def _rows(
     options: QueryOptions,
 ) -> "Iterator[tuple[Cell, ...]]":
     """Yield the rows of all documents. indexed : None for containment."""
-    import numpy as np
+    from lshdup.workspace.neighbours import holds_another, read_query
 
-    from lshdup.compare.measures import relations
-    from lshdup.compare.sameness import LEVELS
-    from lshdup.pipeline import find_neighbours
-
-    console, same, threshold = session.console, options.same, options.threshold
+    console = session.console
     source = session.workspace.set_source(collection, session.request.jobs)
     for done, each in enumerate(documents):
         console.progress("queries", done, len(documents))
-        if indexed is not None:
-            shingles, keys, signature, prints = shingle_and_sketch(console, indexed, each)
-        else:
-            shingles, prints, _ = _shingle(console, collection, each)
-        shown = printable(each.name)
-        if not len(shingles):
-            least = collection.shingle.min_tokens
-            lack = f"has fewer than {count_of(least, 'token')}" if least else "has no tokens"
-            if collection.shingle_filter is not None:
-                fewest = collection.shingle_filter.params.least_shingles
-                lack += f", or {describe_rest(fewest)}"
-            if console.is_check:
-                message = f"{shown} was not checked: it {lack}"
-                console.error(InputError(message, "name a document that holds text"))
-            else:
-                console.say(f"{shown} {lack}: it has no near-duplicates")
+        query, shown = read_query(collection, each), printable(each.name)
+        if query.has_changed:
+            console.warn(f"{shown} has changed since it was indexed; its present text is looked up")
+        if not len(query.shingles):
+            _say_lack(console, collection, shown)
             continue
-        if console.is_check and not _holds_another(collection, each.index):
+        if console.is_check and not holds_another(collection, each.index):
             message = f"{shown} was not checked: the store holds no other document with tokens"
             console.error(InputError(message, "run `lshdup index DOCS` over more documents"))
-        if indexed is not None:
-            near = find_neighbours(
-                indexed.index,
-                source,
-                threshold,
-                keys=keys,
-                shingles=shingles,
-                itself=each.index,
-                is_candidate=indexed.is_candidate(signature),
-            )
-        else:
-            near = _find_containing(session, collection, source, shingles, threshold, each.index)
-        levels = prints.compare_to(collection.prints, near.documents)
-        chosen = np.flatnonzero(levels >= LEVELS.index(same))[: options.top]
-        near, levels = near.take(chosen), levels[chosen]
-        if not len(near.documents):
-            stored = count_of(len(collection.documents), "document")
-            likeness = f"is {threshold:g} similar or more to"
-            if indexed is None:
-                likeness = f"has containment {threshold:g} or more with"
-            likeness = f"has the same {same} as" if same else likeness
-            console.say(f"none of {stored} {likeness} {shown}")
-        warn_of_changes(session, collection.documents, near.documents)
-        names = collection.documents.typed_names(near.documents)
-        scores: list[list[Cell]] = [near.similarity.tolist()]
-        if indexed is None:
-            sizes = collection.sizes[near.documents]
-            relation: list[Any] = relations(np.full(len(sizes), len(shingles)), sizes)
-            shares = near.similarity.real.tolist(), near.similarity.imag.tolist()
-            scores = [*shares, sizes.tolist(), relation]
-        words = (LEVELS[level] for level in levels.tolist())
-        for row in zip(names, *scores, words, strict=True):
+        for row in _find(session, collection, indexed, source, query, shown, options):
             yield (*row, each.name)
 
 
-def _find_containing(
+def _say_lack(console: Console, collection: "Collection", shown: str) -> None:
+    """Say that a document has too few tokens to be near another."""
+    least = collection.shingle.min_tokens
+    lack = f"has fewer than {count_of(least, 'token')}" if least else "has no tokens"
+    if collection.shingle_filter is not None:
+        lack += f", or {describe_rest(collection.shingle_filter.params.least_shingles)}"
+    if console.is_check:
+        message = f"{shown} was not checked: it {lack}"
+        console.error(InputError(message, "name a document that holds text"))
+    else:
+        console.say(f"{shown} {lack}: it has no near-duplicates")
+
+
+def _find(
     session: Session,
     collection: "Collection",
+    indexed: "IndexedCollection | None",
     source: "SetSource",
-    shingles: "NDArray[np.uint64]",
-    threshold: float,
-    itself: int,
-) -> "Neighbours":
-    from lshdup.compare.measures import find_containing
-    from lshdup.lsh.candidates import find_exact_duplicates
-
-    return find_containing(
-        shingles,
-        find_exact_duplicates(collection.fingerprints),
-        collection.sizes,
-        source,
-        threshold,
-        itself=itself,
-        jobs=session.request.jobs,
-        on_progress=lambda done, n: session.console.progress("candidates", done, n),
-    )
-
-
-def _holds_another(collection: "Collection", index: int) -> bool:
-    """Return whether a collection has a document with shingles beside the one at `index`, or -1."""
-    return any(at != index for at in collection.sizes.nonzero()[0][:2].tolist())
-
-
-def shingle_and_sketch(
-    console: Console, indexed: "IndexedCollection", document: NamedDocument
-) -> "tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint32], Prints]":
-    """Return the shingle set of a document, its band keys, its signature and its fingerprints."""
+    query: "Query",
+    shown: str,
+    options: QueryOptions,
+) -> "Iterator[tuple[Cell, ...]]":
+    """Yield the rows of a document, without its name."""
     import numpy as np
 
-    from lshdup.base.ragged import RaggedSets
-    from lshdup.lsh import band_table
-    from lshdup.lsh.signatures import Sketcher
+    from lshdup.base.run import Run
+    from lshdup.compare.measures import relations
+    from lshdup.compare.sameness import LEVELS
+    from lshdup.workspace.neighbours import find_by_bands, find_by_containment
 
-    collection = indexed.collection
-    assert collection.sketch is not None
-    shingles, prints, is_stored = _shingle(console, collection, document)
-    if is_stored:
-        assert collection.signatures is not None
-        keys = indexed.index.table.keys_of(document.index)
-        return shingles, keys, collection.signatures[document.index], prints
-    sets = RaggedSets.from_sizes(shingles, np.array([len(shingles)], np.int64))
-    signature = Sketcher(collection.sketch).sketch(sets)
-    keys = np.ascontiguousarray(band_table.band_keys(signature, indexed.index.plan)[:, 0])
-    return shingles, keys, signature[0], prints
-
-
-def _shingle(
-    console: Console, collection: "Collection", document: NamedDocument
-) -> "tuple[NDArray[np.uint64], Prints, bool]":
-    """Return the shingle set of a document, its fingerprints, and whether its set is stored."""
-    from lshdup.compare.sameness import Prints
-    from lshdup.shingling.shingler import Shingler, fingerprint_bytes, fingerprint_sets
-    from lshdup.sources.reading import TextBatch
-
-    params, text = collection.shingle, document.utf8(collection.shingle)
-    sets, text_prints = Shingler(params).shingle_decoded([text])
-    raw = text if params.tokens == "ids" else document.content()
-    prints = Prints(fingerprint_bytes(TextBatch.of([0], [raw]), params), text_prints)
-    if collection.shingle_filter is not None:
-        sets = collection.shingle_filter.apply(sets)
-    if document.index >= 0:
-        if fingerprint_sets(sets, params)[0] == collection.fingerprints[document.index]:
-            return sets[0], prints, True
-        console.warn(
-            f"{printable(document.name)} has changed since it was indexed; "
-            "its present text is looked up"
-        )
-    return sets[0], prints, False
+    same, threshold = options.same, options.threshold
+    if indexed is not None:
+        near = find_by_bands(indexed, source, query, threshold)
+    else:
+        run = Run(session.workspace.arrays, session.request.jobs, session.console.progress)
+        near = find_by_containment(run, collection, source, query, threshold)
+    levels = query.prints.compare_to(collection.prints, near.documents)
+    chosen = np.flatnonzero(levels >= LEVELS.index(same))[: options.top]
+    near, levels = near.take(chosen), levels[chosen]
+    if not len(near.documents):
+        stored = count_of(len(collection.documents), "document")
+        likeness = f"is {threshold:g} similar or more to"
+        if indexed is None:
+            likeness = f"has containment {threshold:g} or more with"
+        likeness = f"has the same {same} as" if same else likeness
+        session.console.say(f"none of {stored} {likeness} {shown}")
+    warn_of_changes(session, collection.documents, near.documents)
+    names = collection.documents.typed_names(near.documents)
+    scores: list[list[Cell]] = [near.similarity.tolist()]
+    if indexed is None:
+        sizes = collection.sizes[near.documents]
+        relation: list[Any] = relations(np.full(len(sizes), len(query.shingles)), sizes)
+        shares = near.similarity.real.tolist(), near.similarity.imag.tolist()
+        scores = [*shares, sizes.tolist(), relation]
+    words = (LEVELS[level] for level in levels.tolist())
+    return zip(names, *scores, words, strict=True)
