@@ -12,7 +12,7 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.system import LEAST_LIMIT
 from lshdup.cli.columns import describe
 from lshdup.cli.help import F, amend, option, plain_option, setting, stack
-from lshdup.cli.output import ANNOTATIONS, FORMATS
+from lshdup.cli.output import ANNOTATIONS, FORMATS, OutputOptions, WriteOptions
 from lshdup.cli.types import Level, Lines, Listed, OutputPath, Pattern, PlotPath, Share, Size
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
 
@@ -326,6 +326,54 @@ class FindOptions:
     measure: str = _PAIRS.measure
     verify: str = _PAIRS.verify
     collapse_copies: bool = False
+
+
+@dataclass(frozen=True)
+class ReportOptions(FindOptions):
+    """The options of `report`."""
+
+    docs: tuple[bytes, ...] = ()
+    output: Path = Path("-")
+    color: bool | None = None
+    keep: str | None = None
+    prefer: tuple[str, ...] = ()
+    most: int | None = None
+    differences: int | None = None
+    passages_of_corpus: bool = False
+
+
+@dataclass(frozen=True)
+class ShowOptions(OutputOptions):
+    """The options of `show`."""
+
+    a: bytes
+    b: bytes | None
+    layout: str | None
+    by_lines: bool | None
+    context: int | None
+    shingles: bool
+    measure: str
+    keep: str | None
+    prefer: tuple[str, ...]
+
+    @property
+    def both(self) -> tuple[bytes, bytes]:
+        """The two documents or folders, where two were named."""
+        return self.a, self.b or b""
+
+
+@dataclass(frozen=True)
+class PassagesOptions(WriteOptions):
+    """The options of `passages`."""
+
+    least: int
+    gap: int
+    in_documents: int
+    max_documents: int
+    against: tuple[bytes, ...]
+    emit: str
+    keep: str | None
+    prefer: tuple[str, ...]
 
 
 def list_columns(*listings: str) -> Callable[[click.Command], click.Command]:

@@ -357,6 +357,14 @@ class OutputOptions:
     color: bool | None
 
 
+@dataclass(frozen=True)
+class WriteOptions(OutputOptions):
+    """The options of a command that writes files, and perhaps a list of what is left out."""
+
+    write: str | None
+    removed: Path | None
+
+
 def make_target(options: OutputOptions) -> Target:
     """Return the file or stream that the output options of a command name, and its format.
 

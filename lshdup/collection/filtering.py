@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from lshdup.base.arrays import IN_MEMORY, Arrays
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import RaggedSets
+from lshdup.base.run import Run
 from lshdup.collection.collection import WHOLE, Collection, Columns, Unfiltered, set_columns
 from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
 from lshdup.lsh.signatures import Sketcher
@@ -62,7 +63,7 @@ def build_filter(
     duplicate_of = find_exact_duplicates(collection.fingerprints, arrays)
     members = documents_to_compare(duplicate_of, collection.sizes, arrays)
     least = find_least_count(request.ignore_common, len(members))
-    common = find_common_shingles(collection.sets, members, least, jobs, arrays)
+    common = find_common_shingles(Run(arrays, jobs), collection.sets, members, least)
     return ShingleFilter(request.params, request.template, *common)
 
 

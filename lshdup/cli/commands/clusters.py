@@ -35,6 +35,7 @@ from lshdup.cli.output import (
     PIECE_ROWS,
     DocumentNames,
     Target,
+    WriteOptions,
     group_layout,
     make_target,
     print_pieces,
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ClustersOptions(FindOptions, writing.WriteOptions):
+class ClustersOptions(FindOptions, WriteOptions):
     """The options of `clusters`."""
 
     linkage: str = ClusterParams.linkage

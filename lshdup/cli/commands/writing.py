@@ -17,7 +17,7 @@ from lshdup.base.system import STDOUT, is_stdout
 from lshdup.cli.columns import REMOVED
 from lshdup.cli.console import Console
 from lshdup.cli.help import is_set
-from lshdup.cli.output import PIECE_ROWS, OutputOptions, Target, format_of, print_pieces
+from lshdup.cli.output import PIECE_ROWS, Target, WriteOptions, format_of, print_pieces
 from lshdup.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -32,14 +32,6 @@ if TYPE_CHECKING:
     from lshdup.compare.clusters import Clusters
     from lshdup.compare.sameness import Prints
     from lshdup.sources.document_list import DocumentList
-
-
-@dataclass(frozen=True)
-class WriteOptions(OutputOptions):
-    """The options of a command that writes files, and perhaps a list of what is left out."""
-
-    write: str | None
-    removed: Path | None
 
 
 #: Files that are named when they are written.
