@@ -201,11 +201,6 @@ def _explicit_parameters(ctx: click.Context) -> dict[str, Any]:
         if name == "no_normalize":
             explicit["normalize"] = not value
         elif name == "hash_key":
-            if not value:
-                message = "LSHDUP_HASH_KEY is empty"
-                raise ParameterError(
-                    message, "give some random characters, sixteen or more, or leave it out"
-                )
             explicit["secret"] = os.fsencode(value)
             explicit["key"] = params.key_name(explicit["secret"])
         elif name in names and not isinstance(value, tuple):
