@@ -15,7 +15,7 @@ from lshdup.base.arrays import IN_MEMORY, Arrays
 from lshdup.base.compression import bare_name
 from lshdup.base.forms import PAGE_ENDINGS
 from lshdup.base.mailbox import is_mailbox_file
-from lshdup.base.messages import count_of, join_names, printable
+from lshdup.base.messages import count_of, join_names, printable, quoted
 from lshdup.base.ragged import StringTable
 from lshdup.base.skipped import Reason, Skipped, SkippedFile
 from lshdup.params import DocumentParams
@@ -104,7 +104,7 @@ def find_documents(
     found = replace(found, skipped=tuple(skipped))
     place = found.locations
     if params.split and not (place is not None and (place.kinds == Kind.SPLIT).any()):
-        warn(f"--split {params.split!r} matches no line of any text file: none was cut")
+        warn(f"--split {quoted(params.split)} matches no line of any text file: none was cut")
     return found
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lshdup.base.arrays import IN_MEMORY, Arrays, rows_of, slices_of
 from lshdup.base.compression import bare_name
 from lshdup.base.frozen import dataclass
-from lshdup.base.messages import did_you_mean, join_names
+from lshdup.base.messages import did_you_mean, join_names, quoted
 from lshdup.base.ragged import StringTable
 from lshdup.base.skipped import Reason
 from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
@@ -125,7 +125,8 @@ def no_field(field: str, known: tuple[str, ...], option: str, what: str = "field
     question = did_you_mean(field, known, f"{option} {{}}".format) or did_you_mean(
         field, last, lambda part: f"{option} {last[part]}"
     )
-    return f"no {what} {field!r}, but {join_names(known)}; {question or f'{option} names another'}"
+    remedy = question or f"{option} names another"
+    return f"no {what} {quoted(field)}, but {join_names(known)}; {remedy}"
 
 
 @lru_cache(8)

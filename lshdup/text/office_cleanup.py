@@ -10,6 +10,8 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterator
 
+from lshdup.text.file_types import ZIP_ERRORS
+
 #: A package whose XML unpacks to more bytes is given to kreuzberg as it is.
 _MOST_XML = 1 << 30
 
@@ -114,7 +116,7 @@ def _correct_package(data: bytes, members: re.Pattern[str], rules: tuple[_Rule, 
                 if xml is not original:
                     changed[info.filename] = xml
             return _copy_package(archive, changed) if changed else data
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, LookupError):
+    except ZIP_ERRORS:
         return data  # kreuzberg will say what is wrong with it.
 
 

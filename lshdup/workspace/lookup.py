@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.messages import did_you_mean, printable
+from lshdup.base.skipped import Reason
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams
 from lshdup.workspace.request import merge_params
@@ -60,8 +61,13 @@ class NamedDocument:
         """Decode the bytes of the document. Raise InputError if they are no text."""
         from lshdup.params import DEFAULT_FORMATS
         from lshdup.shingling.shingler import decode_batch
+        from lshdup.sources.records import is_archive
 
         ((_, text),) = decode_batch(batch, [0], params, DEFAULT_FORMATS)
+        if text.reason in (Reason.BINARY, Reason.FORMAT) and is_archive(self.name):
+            message = f"{printable(self.name)} is an archive"
+            hint = "name a document in it, once `lshdup index DOCS --archives` has seen it"
+            raise InputError(message, hint)
         if text.reason is not None:
             message = (
                 f"{printable(self.name)} is no text:"
@@ -268,7 +274,7 @@ def _note_other_names(word: bytes, collection: "Collection | None") -> str:
         return ""
     names, name = collection.documents.names, typed_name(word)
     found = names.ending_with(b"/" + name)
-    if not found or name.startswith(b"/"):
+    if not found:
         return ""
     return (
         f"{printable(name)}: the file of that name, not {printable(names[found[0]])} of the"

@@ -1128,12 +1128,28 @@ def test_archives_that_are_not_opened_are_said_to_be(here):
         assert f"docs/{name}: {closed}" in err
     assert "unknown kind" not in err
     assert "binary" not in err
+    named = said(here, *(["show", f"docs/{name}", "docs/0.txt"] for name in ("a.zip", "b.tar")))
+    for name, err in zip(("a.zip", "b.tar"), named, strict=True):
+        assert err == error(
+            f"docs/{name} is an archive",
+            "name a document in it, once `lshdup index DOCS --archives` has seen it",
+        )
 
 
 def test_names_that_are_not_utf8_are_shown_as_bytes(here):
-    missing, command = said(here, ["pairs", b"docs/\xff"], [b"\xff"])
-    assert "'docs/\\xff': No such file or directory" in missing
-    assert "'\\xff' is no command" in command
+    expected = {
+        (b"pairs", b"docs/\xff"): "'docs/\\xff': No such file or directory",
+        (b"\xff",): "'\\xff' is no command",
+        (b"pairs", b"docs", b"--store", b"/dev/null/\xff"): "the store /dev/null/\\xff cannot be",
+        (b"pairs", b"docs", b"-t", b"\xff"): "--threshold is '\\xff', which is no number",
+        (b"pairs", b"docs", b"--tokens", b"\xff"): "'\\xff' is not one of 'word'",
+        (b"pairs", b"docs", b"--split", b"(\xff"): "'(\\xff' is no regular expression",
+        (b"pairs", b"docs", b"--encoding", b"\xff"): "--encoding is '\\xff', which Python",
+        (b"pairs", b"rows.jsonl", b"--text-field", b"\xff"): "no field '\\xff', but content",
+    }
+    for err, (words, what) in zip(said(here, *expected), expected.items(), strict=True):
+        assert what in err, (words, err)
+        assert "udcff" not in err
 
 
 def test_numbers_are_shown_as_they_are(here):

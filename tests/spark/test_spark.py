@@ -30,7 +30,10 @@ from lshdup.spark import tiles as spark_tiles
 from tests.conftest import ROOT, require
 from tests.running import clean_environment
 
-pytestmark = pytest.mark.spark
+#: Of PySpark 4.0: sockets that it leaves to the collector of garbage.
+_SOCKETS = "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings(_SOCKETS)]
 
 #: Most of a small run is the start of Java: no compiler for hot code, no verifier, one collector.
 _JAVA = (

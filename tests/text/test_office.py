@@ -2,11 +2,14 @@
 cluster whatever its format.
 """
 
+import io
 import os
 import signal
 import subprocess
 import sys
 import time
+import zipfile
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from unittest import mock
@@ -223,8 +226,41 @@ def test_hyphens_of_words_stay():
         assert office_cleanup.clean("", "pdf", [text]) == expected
 
 
-@pytest.mark.parametrize("data", [b"", b"PK", office.docx("some words")[:200]])
+def damaged_package(error):
+    """A package whose first member makes `zipfile` raise an error."""
+    out = io.BytesIO()
+    methods = {OSError: zipfile.ZIP_BZIP2, EOFError: zipfile.ZIP_STORED}
+    method = methods.get(error, zipfile.ZIP_DEFLATED)
+    with zipfile.ZipFile(out, "w", method) as package:
+        package.writestr("word/document.xml", "<w:vanish/>" * 9)
+    data = out.getvalue()
+    entry, body = data.index(b"PK\x01\x02"), len("word/document.xml") + 30
+    if error is RuntimeError:  # It is encrypted.
+        places = {6: b"\1", entry + 8: b"\1"}
+    elif error is NotImplementedError:  # It is compressed in an unknown way.
+        places = {8: b"\x61", entry + 10: b"\x61"}
+    elif error is zipfile.BadZipFile:  # Its checksum is another one.
+        places = {entry + 16: b"abcd"}
+    elif error is EOFError:  # It ends behind the file.
+        places = {entry + 20: b"\xff\xff", entry + 24: b"\xff\xff"}
+    else:
+        places = {body: b"\xff" * 5}
+    for at, new in places.items():
+        data = data[:at] + new + data[at + len(new) :]
+    with zipfile.ZipFile(io.BytesIO(data)) as package, pytest.raises(error):
+        package.read("word/document.xml")
+    return data
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(b"", b"PK", office.docx("some words")[:200]),
+        *(RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, OSError, EOFError),
+    ],
+)
 def test_a_package_that_cannot_be_opened_is_left_to_the_reader(data):
+    data = data if isinstance(data, bytes) else damaged_package(data)
     assert office_cleanup.prepare(data, "docx") == data
 
 
@@ -436,6 +472,18 @@ def test_a_process_that_others_have_used_up_is_not_blamed_on_the_next(doubled):
         "kept.append(bytearray(50 << 20)); return Result('fine')\n"
     )
     assert [text_of(b"%PDF-1.4", limits=LIMITS) for _ in range(10)] == [b"fine"] * 10
+
+
+@pytest.mark.timeout(60, method="thread")
+def test_a_process_that_does_not_read_is_killed(doubled):
+    """Else to write to it would never end."""
+    doubled("def extract_bytes_sync(data, mime, config): return Result('fine')\n")
+    limits = FormatLimits(1.0)
+    assert text_of(b"%PDF-1.4", limits=limits) == b"fine"
+    (worker,) = office_text._pool._waiting
+    os.kill(worker._process.pid, signal.SIGSTOP)
+    assert decode(b"%PDF-1.4" + bytes(1 << 20), b"", limits=limits).reason is Reason.SLOW
+    assert worker._process.poll() == -signal.SIGKILL
 
 
 @pytest.mark.long
