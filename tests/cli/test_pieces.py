@@ -19,7 +19,7 @@ SIZES = {
     "collection.set_keeper._SETS_AT_ONCE": 4,
     "collection.set_source._BYTES_AT_ONCE": 4096,
     "cli.output.PIECE_ROWS": 4,
-    "cli.printing._MOST_NAMES": 3,
+    "cli.output._MOST_NAMES": 3,
     "sources.copy_names._PIECE": 4,
     "sources.preference._PIECE": 4,
     "sources.reading.BATCH_BYTES": 3000,
