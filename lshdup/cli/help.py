@@ -72,7 +72,7 @@ class Option(click.Option):
         return super().make_metavar(ctx)
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        record = None if self.variable else super().get_help_record(ctx)
+        record = super().get_help_record(ctx)
         return record and (record[0], record[1].replace("env var: LSHDUP_", "LSHDUP_"))
 
     def get_error_hint(self, ctx: click.Context | None) -> str:
@@ -199,7 +199,7 @@ def plain_option(*names: str, **settings: Any) -> Callable[[F], F]:
 
 def setting(*names: str, **settings: Any) -> Callable[[F], F]:
     """Return a decorator for what only a variable sets."""
-    return option(*names, variable="alone", **settings)
+    return option(*names, variable="alone", hidden=True, **settings)
 
 
 def stack(*decorators: Callable[[F], F]) -> Callable[[F], F]:

@@ -167,7 +167,7 @@ keep_case no_normalize mail_headers mail_quotes bag hash scheme perms seed bands
 """.split()
 
 #: Those of an index, for commands that ask: what defines it in detail is set by variables alone.
-of_the_index = amend(*_OF_STEPS, variable="index")
+of_the_index = amend(*_OF_STEPS, variable="index", hidden=True)
 table_options = stack(of_the_index, index_options)
 
 exact_option = option(

@@ -1017,8 +1017,7 @@ def test_help_ends_with_examples_that_run(run, corpus, tmp_path, command):
     assert len(short.splitlines()) <= 40
     assert max(map(len, short.splitlines())) <= 80
     options = [each for each in lshdup.get_command(None, command).params if each.opts[0][0] == "-"]
-    settings = {id(each) for each in lshdup.get_command(None, command).settings()}
-    shown = sum(not each.hidden and id(each) not in settings for each in options) - 1  # without -h
+    shown = sum(not each.hidden for each in options) - 1  # without -h
     assert f"\nAll {shown} options: " in short
     found = examples(run(command, "--help").out.decode())
     assert len(found) >= 2
@@ -1039,9 +1038,7 @@ def test_every_option_shows_its_default_or_variable(run, command):
     context = click.Context(loaded, info_name=command)
     settings = loaded.settings()
     assert all(each.envvar in text for each in settings)
-    options = [
-        each for each in loaded.params if isinstance(each, click.Option) and each not in settings
-    ]
+    options = [each for each in loaded.params if isinstance(each, click.Option)]
     for option in [each for each in options if each.show_envvar and not each.hidden]:
         long = next(name for name in option.opts if name.startswith("--"))
         assert option.envvar == "LSHDUP_" + long[2:].replace("-", "_").upper()
