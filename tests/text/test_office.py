@@ -20,8 +20,8 @@ import pytest
 from lshdup.base.parts import visible_text
 from lshdup.base.skipped import Reason
 from lshdup.params import DocumentParams, FormatLimits, ShingleParams
-from lshdup.text import office_cleanup, office_fallback, office_worker
 from lshdup.text import office_processes as office_text
+from lshdup.text import office_worker
 from lshdup.text.decoding import decode
 from lshdup.text.file_types import ENCRYPTED, recognize_file_type
 from lshdup.workspace.request import Request
@@ -223,7 +223,7 @@ def test_hyphens_of_words_stay():
         ("Anglo\x02Saxon", "Anglo-Saxon"),
         ("1\x022", "1-2"),
     ]:
-        assert office_cleanup.clean("", "pdf", [text]) == expected
+        assert office_worker.clean("", "pdf", [text]) == expected
 
 
 def damaged_package(error):
@@ -261,12 +261,12 @@ def damaged_package(error):
 )
 def test_a_package_that_cannot_be_opened_is_left_to_the_reader(data):
     data = data if isinstance(data, bytes) else damaged_package(data)
-    assert office_cleanup.prepare(data, "docx") == data
+    assert office_worker.prepare(data, "docx") == data
 
 
 def test_running_lines_are_those_of_most_pages():
     pages = [f"Title\n{word} of one page\nPage {n} of 9" for n, word in enumerate("abcdefghi", 1)]
-    assert office_cleanup.clean("", "pdf", pages) == "\n".join(
+    assert office_worker.clean("", "pdf", pages) == "\n".join(
         f"{word} of one page" for word in "abcdefghi"
     )
     # Two pages show nothing; what differs is none; and a document that consists of the same page
@@ -277,7 +277,7 @@ def test_running_lines_are_those_of_most_pages():
         ["a\nb", "", "c\nd"],
         ["a\nb"] * 5,
     ):
-        assert office_cleanup.clean("", "pdf", pages) == "\n".join(pages)
+        assert office_worker.clean("", "pdf", pages) == "\n".join(pages)
 
 
 def test_one_text_in_every_format_and_encoding_is_one_cluster(run, tmp_path, kreuzberg):
@@ -799,8 +799,8 @@ def test_pages_are_in_reading_order():
     members = office.unzipped(office.epub("first\nsecond\nthird", chapters=3))
     pages = [name for name in members if name.endswith(".xhtml")]
     backwards = {name: members[name] for name in sorted(members, reverse=True)}
-    text = office_fallback.read_package(office.zipped(backwards), "epub")
+    text = office_worker.read_package(office.zipped(backwards), "epub")
     assert text.split() == [b"first", b"second", b"third"], pages
     for name in [each for each in backwards if each.endswith(".opf")]:
         del backwards[name]
-    assert len(office_fallback.read_package(office.zipped(backwards), "epub").split()) == 3
+    assert len(office_worker.read_package(office.zipped(backwards), "epub").split()) == 3
