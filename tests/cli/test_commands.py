@@ -173,13 +173,13 @@ def test_thousands_of_identical_files_are_linear(run, tmp_path):
 
 COUNTING = """
 import sys
-from lshdup.cli import printing
-name_pairs = printing.name_pairs
+from lshdup.cli import output
+name_pairs = output.name_pairs
 def counting(*arguments):
     for piece in name_pairs(*arguments):
         print("a piece", file=sys.stderr)
         yield piece
-printing.name_pairs = counting
+output.name_pairs = counting
 from lshdup.cli.main import program
 program()"""
 

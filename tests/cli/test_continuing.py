@@ -216,7 +216,9 @@ def test_a_store_of_another_collection_stays(run, here):
     for command in ("shingle", "signatures", "index", "pairs", "clusters", "report"):
         err = run(command, "other", code=2).err
         assert "the store .lshdup holds another collection: 4 documents in docs\n" in err
-        assert all(option in err for option in ("--store DIR", "--no-store", "--replace-store"))
+        assert all(
+            option in err for option in ("--store DIR", "--no-store", "LSHDUP_REPLACE_STORE")
+        )
     for command in ("accuracy", "timing"):  # they keep nothing
         run(command, "docs/a", "docs/b", "--perms", "16", "--runs", "1", "-q")
     run("pairs", "other", "--no-store", "-q")
