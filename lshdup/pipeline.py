@@ -17,6 +17,7 @@ from lshdup.base.arrays import IN_MEMORY, Arrays
 from lshdup.base.frozen import dataclass
 from lshdup.base.parallel import Progress, no_progress
 from lshdup.base.ragged import RaggedSets, SetSource, distinct
+from lshdup.base.run import Run
 from lshdup.collection.collect import collect
 from lshdup.collection.collection import Collection
 from lshdup.compare import similarity
@@ -103,7 +104,7 @@ def find_near_duplicates(
         collection = source
     else:
         id_lists = params.shingle.tokens == "ids"
-        documents = find_documents(source, params.documents, id_lists=id_lists, jobs=jobs)
+        documents = find_documents(Run.quiet(jobs), source, params.documents, id_lists=id_lists)
         collection = collect(
             documents, params.shingle, params.sketch, jobs=jobs, keep=EVERY_SET, progress=progress
         )

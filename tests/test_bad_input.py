@@ -15,12 +15,14 @@ import subprocess
 import sys
 import time
 import unicodedata
+from dataclasses import replace
 from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
 from lshdup.base.messages import printable
+from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.collection import batches
 from lshdup.collection.collect import collect
@@ -263,7 +265,9 @@ def test_folders_of_nothing(run, tmp_path, contents):
 def found(*arguments, **params):
     skipped = []
     documents = find_documents(
-        [os.fsencode(a) for a in arguments], DocumentParams(**params), on_skipped=skipped.append
+        replace(Run.quiet(), skipped=skipped.append),
+        [os.fsencode(a) for a in arguments],
+        DocumentParams(**params),
     )
     return documents, skipped
 
@@ -453,7 +457,7 @@ def test_files_that_change_between_listing_and_reading(here):
 
 def test_an_id_list_that_shrinks(here):
     (here / "ids").write_text("a 1 2 3\nb 1 2 3\n")
-    documents = find_documents([b"ids"], DocumentParams(), id_lists=True)
+    documents = find_documents(Run.quiet(), [b"ids"], DocumentParams(), id_lists=True)
     (here / "ids").write_text("a 1 2 3\nb 1")
     made = collect(documents, ShingleParams(tokens="ids"), keep=1 << 30)
     assert list(made.documents.names) == [b"a"]
@@ -473,7 +477,7 @@ def test_a_row_that_cannot_be_read(here, before, after, reason):
     """Why, if its file is what was listed; else that it has changed."""
     first = '{"text": "a b c"}\n'
     (here / "rows.jsonl").write_text(first + before)
-    documents = find_documents([b"rows.jsonl"], DocumentParams())
+    documents = find_documents(Run.quiet(), [b"rows.jsonl"], DocumentParams())
     if after != before:
         (here / "rows.jsonl").write_text(first + after)
     made = collect(documents, ShingleParams(), keep=1 << 30)
@@ -514,9 +518,9 @@ def test_large_documents_take_little_memory_however_many_threads(tmp_path):
     (tmp_path / "small").write_text("small")
     peaks = []
     for names in (["small"], list("abcd")):
-        options = ("-j", "4", "-q", "--replace-store")
+        options = ("-j", "4", "-q")
         command = [sys.executable, "-c", PEAK, "shingle", *names, *options]
-        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        env = {**os.environ, "PYTHONPATH": str(ROOT), "LSHDUP_REPLACE_STORE": "1"}
         process = subprocess.run(
             command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True
         )
@@ -611,7 +615,7 @@ def test_large_documents_wait_for_each_other(here, monkeypatch):
     for name, size in zip(names, sizes, strict=True):
         (here / name).write_text("x" * size)
     documents, _ = found(*names)
-    monkeypatch.setattr(batches, "batches", lambda _, todo, *rest: iter(todo.reshape(-1, 1)))
+    monkeypatch.setattr(batches, "batches", lambda _, __, todo: iter(todo.reshape(-1, 1)))
     under_way, most = [], []
 
     def read(documents, indices, buffer):
@@ -788,18 +792,14 @@ def test_no_name_does_anything_to_a_terminal(tmp_path, options):
     with open(os.fsencode(tmp_path) + b"/\x1b[5mutf-16", "wb") as file:
         file.write(b"\xff\xfex")
     master, slave = pty.openpty()
-    command = [
-        sys.executable,
-        "-m",
-        "lshdup",
-        "pairs",
-        ".",
-        "-v",
-        "--no-store",
-        "--no-color",
-        *options,
-    ]
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200", "TERM": "xterm"}
+    command = [sys.executable, "-m", "lshdup", "pairs", ".", "-v", "--no-store", *options]
+    env = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "COLUMNS": "200",
+        "TERM": "xterm",
+        "NO_COLOR": "1",
+    }
     with subprocess.Popen(command, cwd=tmp_path, env=env, stdout=slave, stderr=slave) as process:
         os.close(slave)
         shown_ = b""

@@ -16,6 +16,7 @@ from benchmarks.corpora import text_of
 from benchmarks.measure import LSHDUP, Run, interleaved, ratio, run, seconds, timed
 from benchmarks.sections.bench import Bench, installed
 from benchmarks.tables import Table
+from lshdup.base.run import Run as Quiet
 from lshdup.collection import collect
 
 #: Documents of one file.
@@ -100,7 +101,9 @@ def _map_side(bench: Bench) -> Table:
             mapped.write.format("noop").mode("overwrite").save()
 
         def by_local() -> None:
-            listed = finding.find_documents((os.fsencode(bench.home / folder),), files)
+            listed = finding.find_documents(
+                Quiet.quiet(), (os.fsencode(bench.home / folder),), files
+            )
             made = collect.collect(listed, recipe.shingle, recipe.sketch, jobs=2)
             assert made.signatures is not None
             assert band_table.band_keys(np.asarray(made.signatures), recipe.plan, 2).size

@@ -44,7 +44,7 @@ class Reason(enum.StrEnum):
     NOT_INCLUDED = "excluded by --include"
     NESTED = "archive in an archive"
     IGNORED = "excluded by .gitignore"
-    TOO_DEEP = "deeper than --max-depth"
+    TOO_DEEP = "deeper than LSHDUP_MAX_DEPTH"
     BROKEN_ROW = "broken row"
     PREAMBLE = "text before the first line of --split"
     HARD_LINK = "hard link in an archive"
@@ -191,6 +191,13 @@ class SkippedFile:
     size: int = -1
     mtime: int = -1
     record: RecordLocation | None = None
+
+    @property
+    def place(self) -> tuple[bytes, int]:
+        """The file, and the number of the record in it: documents and skipped files are in the
+        order of their places.
+        """
+        return (self.skipped.name, 0) if self.record is None else self.record[:2]
 
     @property
     def is_of_list(self) -> bool:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.arrays import Arrays
 from lshdup.base.ragged import RaggedSets
+from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.base.system import trim_memory
 from lshdup.collection.collection import WHOLE, Columns, set_columns
@@ -142,14 +143,14 @@ def process_batches(
             return FinishedBatch(ShingleBatch.empty(skipped), {})
 
     if len(todo) <= _FEW and int(documents.spans[todo].sum()) <= BATCH_BYTES:
-        yield from map(work, batches(documents, todo))
+        yield from map(work, batches(Run(arrays), documents, todo))
         return
     from concurrent.futures import wait
 
     room = max(BYTES_AT_ONCE, (2 * workers.jobs + 1) * BATCH_BYTES)
     under_way: deque[tuple[Future[FinishedBatch], int]] = deque()
     try:
-        for indices in batches(documents, todo, workers.jobs, arrays):
+        for indices in batches(Run(arrays, workers.jobs), documents, todo):
             size = int(documents.spans[indices].sum())
             while under_way and (len(under_way) > 2 * workers.jobs or size > room):
                 done, freed = under_way.popleft()

@@ -15,6 +15,7 @@ from lshdup.base.forms import Form
 from lshdup.base.frozen import dataclass
 from lshdup.base.parallel import Progress, no_progress
 from lshdup.base.ragged import RaggedSets, StringTable
+from lshdup.base.run import Run
 from lshdup.base.scratch import Spool
 from lshdup.base.skipped import Reason, Skipped, SkippedFile
 from lshdup.collection.batches import FinishedBatch, Workers, process_batches
@@ -137,16 +138,15 @@ def collect(
         return collected
     if isinstance(keep, Spool):
         keep.restart()
-    skipped: list[SkippedFile] = []
     names = (documents.names[index] for index in mailboxes)
     files = dict.fromkeys(names, Kind.MBOX)
-    expanded = expand_records(documents, files, skipped.append, arrays=arrays)
+    expanded, skipped = expand_records(Run(arrays, jobs), documents, files)
     whole = collect(
         expanded, shingle, sketch, shingle_filter=shingle_filter, jobs=jobs,
         previous=_all_of(collected, expanded, arrays), keep=keep, arrays=arrays, progress=progress,
         checkpoint=checkpoint, on_sets=on_sets,
     )  # fmt: skip
-    every = sorted([*whole.skipped, *skipped], key=lambda each: each.skipped.name)
+    every = sorted([*whole.skipped, *skipped], key=lambda each: each.place)
     read = (whole.read or 0) + len(todo) - len(mailboxes)
     return replace(whole, skipped=tuple(every), read=read)
 
@@ -160,8 +160,9 @@ def _all_of(collected: Collection, documents: DocumentList, arrays: Arrays) -> P
         for some in slices_of(len(known)):
             mine = np.flatnonzero(known[some] >= 0) + some.start
             known[mine[~are_same(mine, known[mine])]] = -1
-    indices = ((documents.names.find(each.skipped.name), each) for each in collected.skipped)
-    skipped = {index: each for index, each in indices if index is not None}
+    indices = documents.find_all([each.skipped.name for each in collected.skipped])
+    found = zip(indices, collected.skipped, strict=True)
+    skipped = {index: each for index, each in found if index >= 0}
     return Previous(collected, known, skipped)
 
 
@@ -195,7 +196,7 @@ def unchanged_collection(
         stays = arrays.full(len(documents), value=True, dtype=np.bool_)
         stays[list(previous.skipped)] = False
         present = arrays.find(stays)
-        documents, rows = documents.take(present, arrays), arrays.take(rows, present)
+        documents, rows = documents.take(Run(arrays), present), arrays.take(rows, present)
     if len(rows) != len(old.documents) or not is_counting(rows):
         return None
     skipped = tuple(previous.skipped[index] for index in sorted(previous.skipped))
@@ -298,7 +299,7 @@ class _Rows:
         signatures = self._signatures
         signatures = _moved_up(signatures, rows) if signatures is not None else None
         columns = {name: _moved_up(column, rows) for name, column in self._columns.items()}
-        skipped = tuple(sorted(self._skipped, key=lambda each: each.skipped.name))
+        skipped = tuple(sorted(self._skipped, key=lambda each: each.place))
         collection = replace(self._collection(rows, columns, signatures, skipped), read=read)
         return collection.with_unfiltered_sets(sets)
 
@@ -311,7 +312,7 @@ class _Rows:
     ) -> Collection:
         all_rows = len(rows) == len(self._documents)
         return Collection(
-            self._documents if all_rows else self._documents.take(rows, self._arrays),
+            self._documents if all_rows else self._documents.take(Run(self._arrays), rows),
             self._shingle,
             columns,
             skipped,

@@ -14,6 +14,7 @@ from lshdup.base.arrays import IN_MEMORY, Arrays, slices_of
 from lshdup.base.forms import Form
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import RaggedSets, StringTable
+from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped, SkippedFile
 from lshdup.compare.sameness import Prints
 from lshdup.params import ShingleParams, SketchParams
@@ -218,7 +219,7 @@ class Collection:
         known = np.isin(notes.guess_documents, rows)
         return replace(
             self,
-            documents=self.documents.take(rows, arrays),
+            documents=self.documents.take(Run(arrays), rows),
             columns={name: arrays.take(column, rows) for name, column in self.columns.items()},
             sets=self.sets.take(rows) if self.sets is not None else None,
             signatures=None if self.signatures is None else arrays.take(self.signatures, rows),

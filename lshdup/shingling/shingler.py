@@ -31,7 +31,7 @@ from lshdup.text.decoding import (
     find_mails,
     may_need_decoding,
 )
-from lshdup.text.recognition import bare_mail_file, mail_form
+from lshdup.text.mail import bare_mail_file, mail_form
 
 #: The kernel's rule for each kind of tokens.
 TOKEN_RULES = {
@@ -123,7 +123,7 @@ def shingle_hash(params: ShingleParams) -> ShingleHash:
         return ShingleHash(HASH_POLY31 if poly31 else HASH_MIX64)
     if not params.secret:
         message = (
-            "the store was made with a --hash-key, "
+            "the store was made with an LSHDUP_HASH_KEY, "
             "and it is not the one that was given, or none was"
         )
         raise ParameterError(message, "give the key in LSHDUP_HASH_KEY")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.arrays import Arrays, slices_of
 from lshdup.base.ragged import RaggedSets
+from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import expecting, set_source
@@ -151,7 +152,11 @@ def order_documents(
 ) -> Preference:
     """Return the order of documents; warn of unused --prefer."""
     order = preference(
-        collection.documents, collection.sizes, params, request.documents, run.arrays
+        Run(run.arrays, request.jobs),
+        collection.documents,
+        collection.sizes,
+        params,
+        request.documents,
     )
     for line in order.unused:
         run.warn(line)

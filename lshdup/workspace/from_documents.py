@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lshdup.base.messages import count_of
+from lshdup.base.run import Run
 from lshdup.base.scratch import Spool
 from lshdup.collection.collect import Previous, collect, sketch_collection
 from lshdup.collection.collection import Collection
@@ -20,8 +21,13 @@ from lshdup.errors import ArtifactError, InputError
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.pipeline import EVERY_SET
 from lshdup.shingling.shingle_filter import ShingleFilter, are_same_filters
-from lshdup.sources.arguments import describe_docs, list_outside, summarize_docs
-from lshdup.sources.document_list import DocumentList, typed_name
+from lshdup.sources.document_list import (
+    DocumentList,
+    describe_docs,
+    list_outside,
+    summarize_docs,
+    typed_name,
+)
 from lshdup.sources.expansion import KnownRecords
 from lshdup.sources.finding import find_documents
 from lshdup.workspace.context import RunContext
@@ -193,16 +199,12 @@ def find_named(
     """
     run.progress("documents", 0, 0)
     documents = find_documents(
+        Run(run.arrays, request.jobs, say=run.say, warn=run.warn, skipped=run.skipped),
         request.documents,
         request.files,
         id_lists=shingle.tokens == "ids",
-        jobs=request.jobs,
         store=os.fsencode(run.apart) if run.apart is not None else None,
-        on_skipped=run.skipped,
         known_records={} if request.check_content else _load_known_records(run, request),
-        say=run.say,
-        warn=run.warn,
-        arrays=run.arrays,
     )
     docs = summarize_docs(map(typed_name, request.documents))
     documents = replace(documents, docs=docs)
@@ -273,7 +275,7 @@ def _check_store(run: RunContext, request: Request, shingle: ShingleParams) -> N
         raise InputError(
             message,
             "keep these documents in a store of their own with --store DIR, or keep nothing with"
-            " --no-store; --replace-store replaces what the store holds",
+            " --no-store; LSHDUP_REPLACE_STORE=1 replaces what the store holds",
         )
     old = next(_load_held(run), None)
     if old is not None and old.shingle != shingle:

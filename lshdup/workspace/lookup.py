@@ -168,7 +168,7 @@ def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:
     ``docs/ba.txt``.
 
     Errors: InputError if the word means no document, or several.
-    Cost: a binary search for a name of the store; one pass over all names for a tail.
+    Cost: that of `DocumentList.find`; one pass over all names for a tail.
     """
     import numpy as np
 
@@ -184,7 +184,7 @@ def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:
             whole, real = os.path.abspath(word), os.path.realpath(word)  # noqa: PTH100 (bytes path)
             start = os.path.realpath(home or b".")
             spellings += [typed_name(os.path.relpath(real, start)), whole, real]
-        indices = map(documents.names.find, dict.fromkeys([*spellings, word]))
+        indices = map(documents.find, dict.fromkeys([*spellings, word]))
         index = next((index for index in indices if index is not None), None)
         if index is None:
             index = _find_file(word, documents)
@@ -244,9 +244,7 @@ def _find_file(word: bytes, documents: "DocumentList") -> int | None:
     """
     names, base = documents.names, os.path.basename(word)  # noqa: PTH119 (bytes path)
     is_likely = len(names.blob) <= _FEW_BYTES or any(
-        at < len(names) and names[at].startswith(start)
-        for start in (b"/", b"../")
-        for at in (names.bisect(start),)
+        documents.files.begins(start) for start in (b"/", b"../")
     )
     if not is_likely or not base or not os.path.isfile(word):  # noqa: PTH113 (bytes path)
         return None

@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import termios
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,16 +17,17 @@ import pytest
 from lshdup.base import atomic
 from lshdup.base.atomic import JOURNAL, describe_kept, note_kept, replace_file
 from lshdup.base.messages import chance, count_of
+from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
 from lshdup.cli import main, messages
 from lshdup.cli.commands import COMMANDS
 from lshdup.cli.console import Console, use_color
-from lshdup.cli.help import OPTION_GROUPS
+from lshdup.cli.help import GROUPS
 from lshdup.errors import InputError, LshdupError, ParameterError
 from lshdup.params import DocumentParams
 from lshdup.sources.finding import find_documents
 from lshdup.sources.records import field_names, no_field
-from lshdup.sources.rewriting.targets import check_target
+from lshdup.sources.rewriting import check_target
 from tests.conftest import ROOT, require
 from tests.running import in_terminal, run_many, run_program
 
@@ -168,9 +170,9 @@ def test_what_a_shell_was_to_expand(here):
 def test_many_names_that_are_not_there_take_no_time_to_guess_at(here):
     skipped = []
     find_documents(
+        replace(Run.quiet(), skipped=skipped.append),
         [b"docs", *(f"docs/{n}.tx".encode() for n in range(50))],
         DocumentParams(),
-        on_skipped=skipped.append,
     )
     assert len(skipped) == 50
     assert sum("did you mean" in each.detail for each in skipped) == 10
@@ -253,7 +255,7 @@ def test_shares(here):
         ),
         (
             ["--histogram", "--step", "5"],
-            ("--step is 5; it must be from 0.001 to 1", "if 5 % is meant, write 0.05"),
+            ("LSHDUP_STEP is 5; it must be from 0.001 to 1", "if 5 % is meant, write 0.05"),
         ),
     ]
     errors = said(here, *(["pairs", "docs", *options] for options, _ in cases))
@@ -317,7 +319,7 @@ def test_options_of_other_programs(here, words, meant):
 def test_what_does_the_work_of_options_of_other_programs(here):
     nothing = "lshdup deletes and moves nothing; `lshdup clusters --emit drop` lists what can go"
     sizes = "--max-bytes N leaves out larger files, --min-tokens N texts of fewer words"
-    most = "--max-rows N cuts a table, and `| head -n N` any listing"
+    most = "`| head -n N` cuts a listing"
     help_ = "run `lshdup pairs --help`"
     cases = {
         "--dry-run": "leave it out: lshdup never changes or deletes a document",
@@ -565,7 +567,7 @@ def test_what_turns_out_to_be_no_document_does_not_hinder_writing(here):
 
 def test_a_file_of_no_rows_can_still_be_written(here):
     Path("none.jsonl").write_text("")
-    documents = find_documents([b"none.jsonl"], DocumentParams())
+    documents = find_documents(Run.quiet(), [b"none.jsonl"], DocumentParams())
     assert [
         str(target) for target in check_target(documents, Path("out.jsonl"), read=False)[1]
     ] == ["out.jsonl"]
@@ -585,9 +587,7 @@ def test_help_is_grouped_and_fits(here):
         text = page.partition("Examples:")[0]
         assert max(map(len, text.splitlines())) <= 80, command
         titles = re.findall(r"^([A-Z][a-z ]+):$", text, re.M)
-        assert titles == [title for title in ("Options", *OPTION_GROUPS) if title in titles], (
-            command
-        )
+        assert titles == [title for title in GROUPS if title in titles], command
         assert {"Options", "Output", "Running"} <= {*titles} or command.split()[0] in (
             "index",
             "signatures",
@@ -638,7 +638,7 @@ def test_what_is_continued_is_said_and_what_would_be_replaced_is_refused(here):
     refused = (
         "lshdup: error: the store .lshdup holds another collection: {}\n"
         "  keep these documents in a store of their own with --store DIR, or keep nothing with"
-        " --no-store; --replace-store replaces what the store holds\n"
+        " --no-store; LSHDUP_REPLACE_STORE=1 replaces what the store holds\n"
     )
     rows = "rows.jsonl --text-field content"
     runs = {
@@ -723,7 +723,9 @@ def test_patterns_of_folders(here):
     def found(*arguments, **patterns):
         warnings = []
         documents = find_documents(
-            arguments or [b"t"], DocumentParams(**patterns), warn=warnings.append
+            replace(Run.quiet(), warn=warnings.append),
+            arguments or [b"t"],
+            DocumentParams(**patterns),
         )
         return [name.decode().removeprefix("t/") for name in documents.names], warnings
 
@@ -775,7 +777,7 @@ def test_a_file_that_is_named_itself_is_taken_whatever_the_patterns_say(here):
     for named in ([b"docs", b"docs/sub/9.txt"], [b"docs/sub/9.txt", b"docs"]):
         skipped = []
         params = DocumentParams(include=("docs/0.txt",), exclude=("sub",))
-        documents = find_documents(named, params, on_skipped=skipped.append)
+        documents = find_documents(replace(Run.quiet(), skipped=skipped.append), named, params)
         assert list(documents.names) == [b"docs/0.txt", b"docs/sub/9.txt"]
         assert b"docs/sub/9.txt" not in {each.name for each in skipped}
 
@@ -877,10 +879,11 @@ def test_a_variable_is_named_where_the_value_is_from_there(here):
         "LSHDUP_SEED": ("x", "invalid value for LSHDUP_SEED: 'x' is not a valid integer"),
     }
     for name, (value, expected) in by_variable.items():
-        (err,) = said(here, ["pairs", "docs"], env={name: value})
+        command = "pairs" if name == "LSHDUP_FORMAT" else "index"
+        (err,) = said(here, [command, "docs"], env={name: value})
         assert err.startswith(f"lshdup: error: {expected}")
         option = f"--{name.removeprefix('LSHDUP_').lower()}"
-        (err,) = said(here, ["pairs", "docs", option, value], env={name: value})
+        (err,) = said(here, [command, "docs", option, value], env={name: value})
         assert option in err
         assert name not in err
 
@@ -1170,7 +1173,7 @@ def test_a_field_has_no_effect_on_one_side(here):
 
 
 def test_a_library_that_is_missing_is_said_to_be(here, monkeypatch):
-    from lshdup.sources.readers import parquet
+    from lshdup.sources import parquet
 
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(InputError, match="need pyarrow"):
@@ -1307,8 +1310,8 @@ def test_what_is_refused_before_and_after_the_work(here):
     run_many([(["index", "docs", "--template", "one", "--store", "less", "-q"], None)], here)
     expected = {
         "pairs docs --split [": "'[' is no regular expression: unterminated character set",
-        "pairs docs --histogram --step 1.01": "--step is 1.01; it must be from 0.001 to 1",
-        "pairs docs --histogram --step 0.0001": "--step is 0.0001; it must be from 0.001 to 1",
+        "pairs docs --histogram --step 1.01": "LSHDUP_STEP is 1.01; it must be from 0.001 to 1",
+        "pairs docs --histogram --step 0.0001": "LSHDUP_STEP is 0.0001; it must be from 0.001 to 1",
         "timing one": "fewer than two documents with tokens: there is no pair to measure",
         "pairs docs --baseline one/b": "--baseline one/b cannot be read: Not a directory",
         "pairs docs --baseline gone/b --update-baseline": "gone/b cannot be written",

@@ -20,8 +20,8 @@ import pytest
 from lshdup.base.parts import visible_text
 from lshdup.base.skipped import Reason
 from lshdup.params import DocumentParams, FormatLimits, ShingleParams
-from lshdup.text import office_cleanup, office_fallback, office_worker
 from lshdup.text import office_processes as office_text
+from lshdup.text import office_worker
 from lshdup.text.decoding import decode
 from lshdup.text.file_types import ENCRYPTED, recognize_file_type
 from lshdup.workspace.request import Request
@@ -226,7 +226,7 @@ def test_hyphens_of_words_stay():
         ("Anglo\x02Saxon", "Anglo-Saxon"),
         ("1\x022", "1-2"),
     ]:
-        assert office_cleanup.clean("", "pdf", [text]) == expected
+        assert office_worker.clean("", "pdf", [text]) == expected
 
 
 def damaged_package(error):
@@ -264,12 +264,12 @@ def damaged_package(error):
 )
 def test_a_package_that_cannot_be_opened_is_left_to_the_reader(data):
     data = data if isinstance(data, bytes) else damaged_package(data)
-    assert office_cleanup.prepare(data, "docx") == data
+    assert office_worker.prepare(data, "docx") == data
 
 
 def test_running_lines_are_those_of_most_pages():
     pages = [f"Title\n{word} of one page\nPage {n} of 9" for n, word in enumerate("abcdefghi", 1)]
-    assert office_cleanup.clean("", "pdf", pages) == "\n".join(
+    assert office_worker.clean("", "pdf", pages) == "\n".join(
         f"{word} of one page" for word in "abcdefghi"
     )
     # Two pages show nothing; what differs is none; and a document that consists of the same page
@@ -280,7 +280,7 @@ def test_running_lines_are_those_of_most_pages():
         ["a\nb", "", "c\nd"],
         ["a\nb"] * 5,
     ):
-        assert office_cleanup.clean("", "pdf", pages) == "\n".join(pages)
+        assert office_worker.clean("", "pdf", pages) == "\n".join(pages)
 
 
 def test_one_text_in_every_format_and_encoding_is_one_cluster(run, tmp_path, kreuzberg):
@@ -614,6 +614,7 @@ def test_interrupted_while_a_document_hangs(doubled, tmp_path):
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([os.environ["PYTEST_DOUBLE"], str(ROOT)]),
+        "LSHDUP_FORMAT_SECONDS": "30",
     }
     # A program that an interactive shell starts has SIGINT at its default, whatever this test's
     # parent did.
@@ -621,7 +622,7 @@ def test_interrupted_while_a_document_hangs(doubled, tmp_path):
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\nfrom "
         "lshdup.cli.main import program\nprogram()"
     )
-    command = [sys.executable, "-c", script, "index", "d", "--format-seconds", "30"]
+    command = [sys.executable, "-c", script, "index", "d"]
     program = subprocess.Popen(
         command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, start_new_session=True
     )
@@ -760,7 +761,7 @@ def test_trouble_of_the_moment_is_not_remembered(folder, doubled, version):
 
 @pytest.mark.parametrize("given", ["0", "-1", "nan"])
 def test_limits_have_domains(run, given):
-    assert "--format-seconds" in run("pairs", ".", "--format-seconds", given, code=2).err
+    assert "LSHDUP_FORMAT_SECONDS" in run("pairs", ".", "--format-seconds", given, code=2).err
 
 
 @pytest.mark.parametrize(
@@ -769,7 +770,7 @@ def test_limits_have_domains(run, given):
 def test_memory_is_given_in_bytes_or_larger_units(run, tmp_path, given, code):
     (tmp_path / "a.txt").write_text("some words")
     result = run("pairs", "a.txt", "--format-memory", given, "--no-store", code=code)
-    assert code == 0 or "--format-memory" in result.err
+    assert code == 0 or "LSHDUP_FORMAT_MEMORY" in result.err
 
 
 # --- a reader that fails --------------------------------------------------------------------------
@@ -801,8 +802,8 @@ def test_pages_are_in_reading_order():
     members = office.unzipped(office.epub("first\nsecond\nthird", chapters=3))
     pages = [name for name in members if name.endswith(".xhtml")]
     backwards = {name: members[name] for name in sorted(members, reverse=True)}
-    text = office_fallback.read_package(office.zipped(backwards), "epub")
+    text = office_worker.read_package(office.zipped(backwards), "epub")
     assert text.split() == [b"first", b"second", b"third"], pages
     for name in [each for each in backwards if each.endswith(".opf")]:
         del backwards[name]
-    assert len(office_fallback.read_package(office.zipped(backwards), "epub").split()) == 3
+    assert len(office_worker.read_package(office.zipped(backwards), "epub").split()) == 3
