@@ -311,6 +311,9 @@ def test_an_index_whose_documents_are_partly_gone_or_changed(run, two_sides):
     partly = run("pairs", "new", *options)
     assert "gone" in partly.err
     assert "1 document of OTHER changed since" in partly.err
+    alone = run("pairs", "new", *options, "--unmatched").err
+    said = re.search(r"warning: (\d+) documents of OTHER in this answer changed or vanished", alone)
+    assert 1 < int(said[1]) <= len(lost)
     rows = printed(partly)
     assert {row for row in rows if row[1] not in lost} == {
         row for row in exact if row[1] not in lost
