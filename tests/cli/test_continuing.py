@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from string import ascii_lowercase
 
 import pytest
 
@@ -311,6 +312,18 @@ def test_sets_that_were_read_again_have_the_times_of_their_files(run, here):
     os.utime(here / "docs/b", ns=(1, 1))
     run("shingle", "docs", "-q")
     assert {row[2] for row in run("clusters", code=0).rows} == {"docs/a", "docs/b", "docs/sub/c"}
+
+
+def test_a_document_that_was_changed_behind_the_back_is_not_compared(run, here):
+    """Of the same size and time, and with as many shingles."""
+    run("index", "docs", "-q")
+    status = os.stat(here / "docs/b")
+    rotated = str.maketrans(ascii_lowercase, ascii_lowercase[13:] + ascii_lowercase[:13])
+    (here / "docs/b").write_text((here / "docs/b").read_text().translate(rotated))
+    os.utime(here / "docs/b", ns=(status.st_atime_ns, status.st_mtime_ns))
+    found = run("pairs", "--exact", "-t", "0.5", code=2)
+    assert "skipped: 1 changed while in use" in found.err
+    assert [row[:2] for row in found.rows] == [["docs/a", "docs/sub/c"]]
 
 
 # --- documents are never written ------------------------------------------------------------------
