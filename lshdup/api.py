@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lshdup import pipeline
 from lshdup.base.ragged import RaggedSets, distinct
+from lshdup.base.run import Run
 from lshdup.collection.collect import collect, sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
@@ -124,7 +125,7 @@ class MinHash:
         Raise KeyError for an unknown name.
         """
         pair = np.array([self.row(first)]), np.array([self.row(second)])
-        return float(jaccard(self.sets, *pair)[0])
+        return float(jaccard(Run.quiet(), self.sets, *pair)[0])
 
     def exact_containment(self, first: str | int, second: str | int) -> float:
         """Return |A ∩ B| / min(|A|, |B|) of two shingle sets; 0 if one is empty.
@@ -132,7 +133,7 @@ class MinHash:
         Raise KeyError for an unknown name.
         """
         pair = np.array([self.row(first)]), np.array([self.row(second)])
-        return float(containment(self.sets, *pair)[0].real)
+        return float(containment(Run.quiet(), self.sets, *pair)[0].real)
 
     def minhash_sig(self, doc: str | int) -> NDArray[np.uint32]:
         """Return a signature: uint32 array of shape (K,). Raise KeyError for an unknown name."""
@@ -148,7 +149,11 @@ class MinHash:
         left, right = self.row(first), self.row(second)
         if not self.collection.sizes[left] or not self.collection.sizes[right]:
             return 0.0
-        return float(estimate(self.signatures, np.array([left]), np.array([right])).similarity[0])
+        return float(
+            estimate(Run.quiet(), self.signatures, np.array([left]), np.array([right])).similarity[
+                0
+            ]
+        )
 
     def minhash_matrix(self) -> NDArray[np.uint32]:
         """Return all signatures as in R1: uint32 array of shape (K, n_docs), one a column."""
@@ -208,11 +213,11 @@ class NearDuplicates:
             self._find(documents, replace(params, bands=bands, pairs=pairs), options)
 
     def _find(self, documents: Documents, params: Params, options: Options) -> None:
-        self.threshold, self._jobs = params.bands.threshold, jobs_of(options)
+        self.threshold, self._run = params.bands.threshold, Run.quiet(jobs_of(options))
         self._named = [os.fsencode(documents)] if isinstance(documents, str | os.PathLike) else []
         in_one_pass = not is_filtered(options) and params.sketch.scheme != "linear"
         source = (in_one_pass and self._named) or _collect(documents, params, options)
-        self._answer = pipeline.find_near_duplicates(source, params, jobs=self._jobs)
+        self._answer = pipeline.find_near_duplicates(self._run, source, params)
         _refuse_nothing(documents, self._answer.collection, params)
         self.minhash = MinHash.of_collection(self._answer.collection)
 
@@ -228,18 +233,24 @@ class NearDuplicates:
             return []
         if index is None:
             near = find_containing(
+                self._run,
                 sets[row],
-                find_exact_duplicates(collection.fingerprints),
+                find_exact_duplicates(self._run, collection.fingerprints),
                 collection.sizes,
                 sets.take,
                 self.threshold,
                 itself=row,
-                jobs=self._jobs,
             )
         else:
             keys = np.ascontiguousarray(index.table.keys[:, row])
             near = pipeline.find_neighbours(
-                index, sets.take, self.threshold, keys=keys, shingles=sets[row], itself=row
+                self._run,
+                index,
+                sets.take,
+                self.threshold,
+                keys=keys,
+                shingles=sets[row],
+                itself=row,
             )
         names = self.minhash.all_docs()
         scores = near.similarity.real.tolist()
@@ -275,7 +286,13 @@ class NearDuplicates:
         params = ClusterParams(keep=keep)
         order = preference(collection.documents, collection.sizes, params, self._named)
         groups = pipeline.find_clusters(
-            collection, self._answer.index, self.minhash.sets.take, self.threshold, params, order
+            self._run,
+            collection,
+            self._answer.index,
+            self.minhash.sets.take,
+            self.threshold,
+            params,
+            order,
         ).clusters
         listed = list_clusters(groups)
         names = self.minhash.all_docs()

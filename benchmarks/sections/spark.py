@@ -16,6 +16,7 @@ from benchmarks.corpora import text_of
 from benchmarks.measure import LSHDUP, Run, interleaved, ratio, run, seconds, timed
 from benchmarks.sections.bench import Bench, installed
 from benchmarks.tables import Table
+from lshdup.base.run import Run as LibraryRun
 from lshdup.collection import collect
 
 #: Documents of one file.
@@ -103,7 +104,9 @@ def _map_side(bench: Bench) -> Table:
             listed = finding.find_documents((os.fsencode(bench.home / folder),), files)
             made = collect.collect(listed, recipe.shingle, recipe.sketch, jobs=2)
             assert made.signatures is not None
-            assert band_table.band_keys(np.asarray(made.signatures), recipe.plan, 2).size
+            assert band_table.band_keys(
+                LibraryRun.quiet(), np.asarray(made.signatures), recipe.plan
+            ).size
 
         by_spark()  # warms up
         by_local()

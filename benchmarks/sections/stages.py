@@ -18,6 +18,7 @@ from benchmarks.measure import Run, interleaved, seconds, timed
 from benchmarks.sections.bench import Bench, installed
 from benchmarks.tables import Table
 from lshdup.base.ragged import RaggedSets
+from lshdup.base.run import Run as LibraryRun
 from lshdup.compare import pairs, similarity
 from lshdup.lsh import band_plan, band_table, candidates
 from lshdup.lsh.signatures import Sketcher
@@ -87,16 +88,19 @@ def _one_pass(folder: Path) -> dict[str, Run]:
     signatures = np.concatenate([sketcher.sketch(each.sets) for each in made])
     lap("sketch")
     duplicate_of = candidates.find_exact_duplicates(
-        np.concatenate([each.set_prints for each in made])
+        LibraryRun.quiet(), np.concatenate([each.set_prints for each in made])
     )
     sizes = np.concatenate([each.sets.sizes for each in made])
     members = np.flatnonzero((duplicate_of == np.arange(len(duplicate_of))) & (sizes > 0))
     lap("find copies")
     table = band_table.build_band_table(
-        signatures, members, band_plan.plan_bands(signatures.shape[1], BandParams())
+        LibraryRun.quiet(),
+        signatures,
+        members,
+        band_plan.plan_bands(signatures.shape[1], BandParams()),
     )
     lap("band")
-    pieces = list(candidates.candidate_pairs(table)[1])
+    pieces = list(candidates.candidate_pairs(LibraryRun.quiet(), table).pieces)
     lap("candidates")
     sets = RaggedSets.concatenate(each.sets for each in made)
 
@@ -104,7 +108,10 @@ def _one_pass(folder: Path) -> dict[str, Run]:
         return sets.take(wanted).sort()
 
     last = time.perf_counter()  # A run keeps no sets: it makes those of candidates again.
-    pairs.gather_pairs(similarity.verify(pieces, sizes, take, BandParams().threshold))
+    pairs.gather_pairs(
+        LibraryRun.quiet(),
+        similarity.verify(LibraryRun.quiet(), pieces, sizes, take, BandParams().threshold),
+    )
     lap("verify")
     return took
 

@@ -57,12 +57,10 @@ def find_pairs(session: Session, options: dict[str, Any]) -> PairsListed:
         plan, threshold = None, options["threshold"]
         collection, sets = workspace.load_or_collect_sets(request)
         say_collection(session, collection)
-        duplicate_of = find_exact_duplicates(collection.fingerprints)
+        duplicate_of = find_exact_duplicates(session.run, collection.fingerprints)
         if measure == "containment":
             say_plan(console, plan_join(collection.sizes, BandParams(threshold), jobs=request.jobs))
-        found = find_pairs_exactly(
-            collection, sets, duplicate_of, threshold, request.jobs, console.progress, measure
-        )
+        found = find_pairs_exactly(session.run, collection, sets, duplicate_of, threshold, measure)
     elif measure == "containment":
         plan, threshold = None, options["threshold"]
         collection, sampled = workspace.collect_to_join(request)
@@ -74,7 +72,9 @@ def find_pairs(session: Session, options: dict[str, Any]) -> PairsListed:
         plan, threshold = None, 1.0
         collection = workspace.load_or_collect_signatures(request, 0)
         say_collection(session, collection)
-        duplicate_of = collection.prints.find_duplicates(options["same"], collection.sizes)
+        duplicate_of = collection.prints.find_duplicates(
+            session.run, options["same"], collection.sizes
+        )
         found = NO_PAIRS_FOUND
     else:
         params = PairParams(options.get("verify", PairParams().verify), options["max_bucket"] or 0)
@@ -87,9 +87,7 @@ def find_pairs(session: Session, options: dict[str, Any]) -> PairsListed:
         say_buckets(console, found.buckets, names, params.max_bucket, indexed.index.table)
     collapse = options.get("collapse_copies", False)
     sizes = collection.sizes if measure == "containment" else None
-    pairs = expand_copies(
-        found.pairs, duplicate_of, collapse=collapse, sizes=sizes, arrays=workspace.arrays
-    )
+    pairs = expand_copies(session.run, found.pairs, duplicate_of, collapse=collapse, sizes=sizes)
     candidates = found.candidates if found.candidates >= 0 else None
     same = options.get("same")
     say_pairs(console, len(pairs), threshold, candidates, len(found.pairs), same, measure)

@@ -33,6 +33,7 @@ from lshdup.params import (
 from lshdup.workspace.request import Request, merge_params
 
 if TYPE_CHECKING:
+    from lshdup.base.run import Run
     from lshdup.collection.collection import Collection
     from lshdup.sources.document_list import DocumentList
     from lshdup.store.store import Store
@@ -55,6 +56,11 @@ class Session:
     workspace: "Workspace"
     request: Request
     outputs: Outputs
+
+    @property
+    def run(self) -> "Run":
+        """Threads, memory, and what is told."""
+        return self.workspace.of(self.request.jobs)
 
     def load_last_collection(self) -> "Collection | None":
         """Load the collection of the last run, to look names up in; None without a usable one."""

@@ -15,6 +15,7 @@ from lshdup.base.forms import Form
 from lshdup.base.frozen import dataclass
 from lshdup.base.parallel import Progress, no_progress
 from lshdup.base.ragged import RaggedSets, StringTable
+from lshdup.base.run import Run
 from lshdup.base.scratch import Spool
 from lshdup.base.skipped import Reason, Skipped, SkippedFile
 from lshdup.collection.batches import FinishedBatch, Workers, process_batches
@@ -170,7 +171,7 @@ def sketch_collection(
 ) -> Collection:
     """Return the collection with signatures of the sets that it holds, by any scheme."""
     assert collection.sets is not None
-    signatures = make_signatures(collection.sets, sketch, jobs, arrays)
+    signatures = make_signatures(Run(arrays, jobs), collection.sets, sketch)
     return replace(collection, sketch=sketch, signatures=signatures)
 
 

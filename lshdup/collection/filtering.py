@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from lshdup.base.arrays import IN_MEMORY, Arrays
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import RaggedSets
+from lshdup.base.run import Run
 from lshdup.collection.collection import WHOLE, Collection, Columns, Unfiltered, set_columns
 from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
 from lshdup.lsh.signatures import Sketcher
@@ -59,8 +60,9 @@ def build_filter(
         return ShingleFilter(request.params, request.template, NO_SHINGLES)
     assert collection is not None
     assert collection.sets is not None
-    duplicate_of = find_exact_duplicates(collection.fingerprints, arrays)
-    members = documents_to_compare(duplicate_of, collection.sizes, arrays)
+    run = Run(arrays, jobs)
+    duplicate_of = find_exact_duplicates(run, collection.fingerprints)
+    members = documents_to_compare(run, duplicate_of, collection.sizes)
     least = find_least_count(request.ignore_common, len(members))
     common = find_common_shingles(collection.sets, members, least, jobs, arrays)
     return ShingleFilter(request.params, request.template, *common)

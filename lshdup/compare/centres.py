@@ -6,7 +6,7 @@ are made by the default order first, and only members that are t similar to all 
 central; the first representative always is.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import SetSource, offsets_of, ranges
+from lshdup.base.run import Run
 from lshdup.compare import similarity
 from lshdup.compare.clusters import Clusters
 from lshdup.lsh.candidates import PairArrays
@@ -30,7 +31,7 @@ _TIE = 1e-9
 
 @dataclass(frozen=True)
 class Comparisons:
-    """The work of `choose_centres`, counted before it begins.
+    """The work of `choose_centres`, counted before it begins (`count_comparisons`).
 
     pairs : similarities to compute.
     largest : distinct sets in the largest cluster.
@@ -42,7 +43,17 @@ class Comparisons:
     example: int
 
 
+def count_comparisons(clusters: Clusters, ordered: NDArray[np.int64]) -> Comparisons:
+    """Count the comparisons of `choose_centres`. clusters, ordered : as there."""
+    sizes = clusters.sizes[ordered]
+    at = int(sizes.argmax()) if len(sizes) else -1
+    if at < 0 or sizes[at] < 2:
+        return Comparisons(0, 0, -1)
+    return Comparisons(int((sizes * (sizes - 1) // 2).sum()), int(sizes[at]), int(ordered[at]))
+
+
 def choose_centres(
+    run: Run,
     clusters: Clusters,
     ordered: NDArray[np.int64],
     duplicate_of: NDArray[np.int64],
@@ -52,9 +63,6 @@ def choose_centres(
     *,
     level: NDArray[np.int64] | None = None,
     linkage: str = "representative",
-    jobs: int = 1,
-    on_work: Callable[[Comparisons], None] = lambda _: None,
-    progress: Callable[[int, int], None] = lambda _, __: None,
 ) -> Clusters:
     """Return the clusters with their central documents as representatives.
 
@@ -67,8 +75,6 @@ def choose_centres(
     sizes, source : as in `similarity.verify`.
     level : int64 array of shape (n,); only documents of the representative's level can be central.
     linkage : with "single", any member can be central, since members may be less similar than t.
-    on_work : notified before the work.
-    progress : notified of the similarities computed, and of all.
 
     Cost: m (m - 1) / 2 similarities for a cluster of m distinct sets. Memory: as
     `similarity.verify`, and 100 bytes for each document in a cluster.
@@ -81,10 +87,7 @@ def choose_centres(
     members = members[np.lexsort((rank[members], rank[own[members]]))]
     first = np.flatnonzero(np.diff(own[members], prepend=-1))
     counts = np.diff(first, append=len(members))
-    largest = int(counts.argmax()) if len(counts) else 0
     pairs = int((counts * (counts - 1) // 2).sum())
-    example = int(members[first[largest]]) if len(counts) else -1
-    on_work(Comparisons(pairs, int(counts.max(initial=0)), example))
     if not len(members):
         return clusters
     position = np.zeros(n, np.int64)
@@ -98,7 +101,7 @@ def choose_centres(
         for left, right in pairs_within(counts, sizes[members]):
             yield documents[left], documents[right]
 
-    for left, right, score in similarity.verify(pieces(), sizes, source, 0.0, jobs):
+    for left, right, score in similarity.verify(run, pieces(), sizes, source, 0.0):
         a, b = position[left], position[right]
         np.add.at(total, a, score * weight[b])
         np.add.at(total, b, score * weight[a])
@@ -106,7 +109,7 @@ def choose_centres(
             below = score < threshold
             can_lead[a[below]] = can_lead[b[below]] = False
         done += len(score)
-        progress(done, pairs)
+        run.progress("groups", done, pairs)
     can_lead[first] = True
     if level is not None:
         can_lead &= level[members] == np.repeat(level[members[first]], counts)
@@ -114,7 +117,7 @@ def choose_centres(
     best = np.repeat(np.maximum.reduceat(total, first), counts)
     winners = np.flatnonzero(total >= best * (1 - _TIE))
     centre = members[winners[np.searchsorted(winners, first)]]  # By preference within a cluster.
-    copy = clusters.arrays.copy
+    copy = run.arrays.copy
     result = replace(clusters, representative=copy(own), similarity=copy(clusters.similarity))
     result.assign(members, np.repeat(centre, counts), np.nan)
     return result.assign(centre, centre, 1.0)

@@ -10,13 +10,15 @@ cost does not depend on the larger set.
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.arrays import slices_of
 from lshdup.base.ragged import RaggedSets
+from lshdup.base.run import Run
 from lshdup.compare import prefix_index
 from lshdup.kernels.joins import containment_join
 from lshdup.kernels.joins.prefixes import Postings
@@ -32,12 +34,11 @@ Insides = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64], NDA
 
 
 def containment_pairs(
+    run: Run,
     sets: RaggedSets,
     members: NDArray[np.int64],
     threshold: float,
-    jobs: int,
     split: int | None = None,
-    on_progress: Callable[[int, int], None] = lambda done, n: None,
     least: NDArray[np.int64] | None = None,
 ) -> Iterator[Insides]:
     """Yield all pairs of the sets `members` with |A ∩ B| / |A| >= threshold, |A| <= |B|.
@@ -48,7 +49,6 @@ def containment_pairs(
     threshold : above 0, at most 1; a pair is in if the quotient as a double reaches it.
     split : if set, only pairs of two sides, one below `split` and one not; common elements within
         a side then cost nothing.
-    on_progress : called with the number of sets compared, and of all.
     least : int64 array over all sets, from 1: in place of the threshold, the number of elements of
         each that a larger set must have.
 
@@ -63,7 +63,7 @@ def containment_pairs(
         shared = prefix_index.least_sizes(sets.sizes[order], threshold)
     else:
         shared = least[order]
-    prefixes = prefix_index.choose_prefixes(sets, order, _loosened(shared), jobs)
+    prefixes = prefix_index.choose_prefixes(run, sets, order, _loosened(shared))
     outside = prefixes.sizes - prefixes.single - prefixes.kept
     turns = [
         (prefixes._replace(kept=prefixes.kept * indexed), np.flatnonzero(probing))
@@ -72,13 +72,14 @@ def containment_pairs(
     before = 0
     for indexed, holders in turns:
 
-        def report(done: int, _: int, before: int = before) -> None:
-            on_progress(before + done, len(order))
+        def report(stage: str, done: int, _: int, before: int = before) -> None:
+            run.progress(stage, before + done, len(order))
 
         before += len(holders)
-        postings = prefix_index.write_postings(indexed, 0.0, jobs)
+        postings = prefix_index.write_postings(run, indexed, 0.0)
+        part = replace(run, progress=report)
         for x, y, containment, similarity in _probe(
-            sets, order, holders, postings, outside, shared, jobs, report
+            part, sets, order, holders, postings, outside, shared
         ):
             yield order[x].astype(np.uint32), order[y].astype(np.uint32), containment, similarity
 
@@ -109,14 +110,13 @@ def _loosened(least: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _probe(
+    run: Run,
     sets: RaggedSets,
     order: NDArray[np.int64],
     holders: NDArray[np.int64],
     postings: Postings,
     outside: NDArray[np.int64],
     least: NDArray[np.int64],
-    jobs: int,
-    on_progress: Callable[[int, int], None],
 ) -> Iterator[Insides]:
     """Yield the sets inside each of `holders`: (rank, rank, containment, similarity)."""
     n, room = len(order), prefix_index.PIECE
@@ -141,4 +141,4 @@ def _probe(
         containment, similarity = local.shares[:, :written].copy()
         return x, y, containment, similarity
 
-    yield from prefix_index.run_probes(len(holders), jobs, probe, on_progress)
+    yield from prefix_index.run_probes(run, len(holders), probe)

@@ -11,9 +11,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays, rows_of
+from lshdup.base.arrays import rows_of
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import ranges
+from lshdup.base.run import Run
 from lshdup.compare.pairs import Columns, Pairs, Scores, contains, pack_pairs, unpack_pairs
 from lshdup.lsh.candidates import PairArrays
 
@@ -140,13 +141,13 @@ class ExpandedPairs:
 
 
 def expand_pairs(
+    run: Run,
     pairs: Pairs,
     duplicate_of: NDArray[np.int64],
     *,
     across: PairArrays | None = None,
     collapse: bool = False,
     sizes: NDArray[np.int64] | None = None,
-    arrays: Arrays = IN_MEMORY,
 ) -> ExpandedPairs:
     """Return the pairs of all documents from pairs of one document a shingle set.
 
@@ -157,8 +158,8 @@ def expand_pairs(
         the first of the other side, m + n - 1 pairs instead of m n.
     sizes : int64 array of shape (n,), shingles of each document; for pairs of containment, of which
         the smaller set is left. None: the lower number is left.
-    arrays : makes the arrays of pairs and of documents.
     """
+    arrays = run.arrays
     is_copy = arrays.compute(
         len(duplicate_of), np.bool_, lambda some: duplicate_of[some] != rows_of(some)
     )
@@ -171,25 +172,25 @@ def expand_pairs(
             beside = twin[duplicate_of]
             copies = copies[beside[copies] >= 0]
         low, high = np.minimum(copies, beside[copies]), np.maximum(copies, beside[copies])
-        pairs = _with_copies(pairs, pack_pairs(low, high), arrays)
+        pairs = _with_copies(run, pairs, pack_pairs(low, high))
         return ExpandedPairs(len(pairs), pairs, None)
-    classes, within = _Classes.of(duplicate_of, sizes, arrays), 0
+    classes, within = _Classes.of(run, duplicate_of, sizes), 0
     if across is None:
         several = arrays.where(len(duplicate_of), lambda some: classes.sizes[some] > 1)
         # The pair of a class with itself stands for the pairs within it.
-        pairs = _with_copies(pairs, pack_pairs(several, several), arrays)
+        pairs = _with_copies(run, pairs, pack_pairs(several, several))
         within = sum(n * (n - 1) // 2 - n * n for n in classes.sizes[several].tolist())
     return ExpandedPairs(classes.count_products(pairs) + within, pairs, classes)
 
 
-def _with_copies(pairs: Pairs, keys: NDArray[np.uint64], arrays: Arrays) -> Pairs:
+def _with_copies(run: Run, pairs: Pairs, keys: NDArray[np.uint64]) -> Pairs:
     """Return the pairs, and the pairs of `keys`, which have equal sets."""
     if not len(keys):
         return pairs
     one = 1.0 + 1.0j if np.iscomplexobj(pairs.values) else 1.0
     # Estimates of different sets may be 1, too.
     ones = int(pairs.offsets[1]) if len(pairs) and pairs.values[0] == one else 0
-    merged = arrays.empty(len(keys) + len(pairs), np.uint64)
+    merged = run.arrays.empty(len(keys) + len(pairs), np.uint64)
     merged[: len(keys)], merged[len(keys) :] = keys, pairs.keys
     merged[: len(keys) + ones].sort()
     values = pairs.values if ones else np.concatenate([[one], pairs.values])
@@ -206,22 +207,23 @@ class _Classes:
     sizes, starts : int64 arrays of shape (n,), documents of each class, and its start in `keys`.
     set_sizes : int64 array of shape (n,), shingles of each document if the smaller set of a pair is
         left; None if the lower number is.
-    arrays : makes further arrays of documents.
     """
 
+    run: Run
     duplicate_of: NDArray[np.int64]
     keys: NDArray[np.uint64]
     sizes: NDArray[np.int64]
     starts: NDArray[np.int64]
     set_sizes: NDArray[np.int64] | None
-    arrays: Arrays
 
     @classmethod
     def of(
-        cls, duplicate_of: NDArray[np.int64], set_sizes: NDArray[np.int64] | None, arrays: Arrays
+        cls, run: Run, duplicate_of: NDArray[np.int64], set_sizes: NDArray[np.int64] | None
     ) -> "_Classes":
         n = len(duplicate_of)
-        keys, sizes, starts = (arrays.empty(n, kind) for kind in (np.uint64, np.int64, np.int64))
+        keys, sizes, starts = (
+            run.arrays.empty(n, kind) for kind in (np.uint64, np.int64, np.int64)
+        )
         sizes[:] = 0
         for start in range(0, n, PIECE):
             part = slice(start, min(start + PIECE, n))
@@ -230,7 +232,7 @@ class _Classes:
         keys.sort()
         np.cumsum(sizes, out=starts)
         starts -= sizes
-        return cls(duplicate_of, keys, sizes, starts, set_sizes, arrays)
+        return cls(run, duplicate_of, keys, sizes, starts, set_sizes)
 
     def products(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Return the product of the sizes of two classes, for each of their pairs."""
@@ -280,7 +282,7 @@ class _Classes:
 
         Each piece has all pairs of some left documents.
         """
-        n, arrays = len(self.duplicate_of), self.arrays
+        n, arrays = len(self.duplicate_of), self.run.arrays
         # A document may come after documents of a class with a larger number: such pairs are found
         # from that class.
         left, right = unpack_pairs(keys)

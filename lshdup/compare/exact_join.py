@@ -9,12 +9,14 @@ meet there (Xiao, Wang, Lin, Yu, "Efficient similarity joins for near duplicate 
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.ragged import RaggedSets
+from lshdup.base.run import Run
 from lshdup.compare import prefix_index
 from lshdup.compare.pairs import Columns
 from lshdup.kernels.joins import prefix_join
@@ -25,12 +27,11 @@ _Piece = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
 
 
 def exact_pairs(
+    run: Run,
     sets: RaggedSets,
     members: NDArray[np.int64],
     threshold: float,
-    jobs: int = 1,
     split: int | None = None,
-    on_progress: Callable[[int, int], None] = lambda done, n: None,
 ) -> Iterator[Columns]:
     """Yield all pairs of the sets `members` with |A ∩ B| / |A ∪ B| >= threshold, in any order.
 
@@ -40,8 +41,6 @@ def exact_pairs(
     threshold : above 0, at most 1.
     split : if set, only pairs of two sides, left < split <= right; common elements within a side
         then cost nothing.
-    on_progress : called with the number of sets compared, and of all; with two sides, each set
-        counts twice.
 
     Yields pieces of (left, right, similarity), left < right.
 
@@ -53,31 +52,31 @@ def exact_pairs(
     """
     order = prefix_index.order_by_size(sets, members)
     least = prefix_index.least_sizes(sets.sizes[order], threshold)
-    prefixes = prefix_index.choose_prefixes(sets, order, least, jobs)
+    prefixes = prefix_index.choose_prefixes(run, sets, order, least)
     turns = list(prefix_index.sides(order, split))
     for turn, (indexed, probing) in enumerate(turns):
-
-        def report(done: int, n: int, before: int = turn) -> None:
-            on_progress(before * n + done, len(turns) * n)
+        # With two sides, each set counts twice.
+        def report(stage: str, done: int, n: int, before: int = turn) -> None:
+            run.progress(stage, before * n + done, len(turns) * n)
 
         # The prefixes of other sets are empty.
         postings = prefix_index.write_postings(
-            prefixes._replace(kept=prefixes.kept * indexed), threshold, jobs
+            run, prefixes._replace(kept=prefixes.kept * indexed), threshold
         )
         probed = prefixes._replace(kept=prefixes.kept * probing)
-        for x, y, similarity in _probe(sets, order, probed, postings, threshold, jobs, report):
+        part = replace(run, progress=report)
+        for x, y, similarity in _probe(part, sets, order, probed, postings, threshold):
             a, b = order[x], order[y]
             yield np.minimum(a, b).astype(np.uint32), np.maximum(a, b).astype(np.uint32), similarity
 
 
 def _probe(
+    run: Run,
     sets: RaggedSets,
     order: NDArray[np.int64],
     prefixes: Prefixes,
     postings: Postings,
     threshold: float,
-    jobs: int,
-    on_progress: Callable[[int, int], None],
 ) -> Iterator[_Piece]:
     """Yield the pairs of each set with sets of lower rank: (rank, rank, similarity)."""
     n = len(order)
@@ -98,4 +97,4 @@ def _probe(
         x, y, similarity = (column[:written].copy() for column in local.out)
         return x, y, similarity
 
-    yield from prefix_index.run_probes(n, jobs, probe, on_progress)
+    yield from prefix_index.run_probes(run, n, probe)

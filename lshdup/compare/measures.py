@@ -8,12 +8,13 @@ A score of containment is one complex number, containment + similarity·i. NumPy
 numbers by their real parts, then by their imaginary parts, which is the order of the listing.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.ragged import RaggedSets, SetSource
+from lshdup.base.run import Run
 from lshdup.compare import containment_join, exact_join
 from lshdup.compare.pairs import Columns, Pairs, Scores, gather_pairs
 from lshdup.compare.results import Neighbours
@@ -22,13 +23,12 @@ from lshdup.lsh.candidates import documents_to_compare
 
 
 def join_sets(
+    run: Run,
     sets: RaggedSets,
     members: NDArray[np.int64],
     threshold: float,
     measure: str,
-    jobs: int = 1,
     split: int | None = None,
-    on_progress: Callable[[int, int], None] = lambda done, n: None,
 ) -> Pairs:
     """Return all pairs of the sets `members` at or above the threshold, none missed.
 
@@ -37,10 +37,8 @@ def join_sets(
     split : if set, only pairs of two sides, left < split <= right, whichever is inside the other.
     """
     if measure == "jaccard":
-        return gather_pairs(
-            exact_join.exact_pairs(sets, members, threshold, jobs, split, on_progress)
-        )
-    pieces = containment_join.containment_pairs(sets, members, threshold, jobs, split, on_progress)
+        return gather_pairs(run, exact_join.exact_pairs(run, sets, members, threshold, split))
+    pieces = containment_join.containment_pairs(run, sets, members, threshold, split)
 
     def score() -> Iterator[Columns]:
         for inside, holder, containment, similarity in pieces:
@@ -49,13 +47,13 @@ def join_sets(
                 pair = np.minimum(inside, holder), np.maximum(inside, holder)
             yield *pair, containment + 1j * similarity
 
-    pairs = gather_pairs(score())
+    pairs = gather_pairs(run, score())
     # Without any pair, NumPy would take the scores for real ones.
     return Pairs(pairs.values.astype(np.complex128), pairs.offsets, pairs.keys)
 
 
 def containment(
-    sets: RaggedSets, left: NDArray[np.integer], right: NDArray[np.integer], jobs: int = 1
+    run: Run, sets: RaggedSets, left: NDArray[np.integer], right: NDArray[np.integer]
 ) -> Scores:
     """Return the scores of containment of the sets left[i] and right[i]; 0 if one is empty.
 
@@ -64,11 +62,11 @@ def containment(
     Returns a complex128 array of shape (n_pairs,).
 
     >>> sets = RaggedSets.from_sets([{1, 2, 3, 4}, {1, 2, 3}, {3, 5}])
-    >>> containment(sets, np.array([0, 0]), np.array([1, 2])).tolist()
+    >>> containment(Run.quiet(), sets, np.array([0, 0]), np.array([1, 2])).tolist()
     [(1+0.75j), (0.5+0.2j)]
     """
     a, b = sets.sizes[left], sets.sizes[right]
-    similarity = jaccard(sets, left, right, jobs)
+    similarity = jaccard(run, sets, left, right)
     # Sets have fewer than 2^31 elements: the rounding error of a double is far below one half.
     common = np.rint(similarity * (a + b) / (1.0 + similarity))
     scores: Scores = common / np.maximum(np.minimum(a, b), 1) + 1j * similarity
@@ -76,6 +74,7 @@ def containment(
 
 
 def find_containing(
+    run: Run,
     shingles: NDArray[np.uint64],
     duplicate_of: NDArray[np.int64],
     sizes: NDArray[np.int64],
@@ -83,8 +82,6 @@ def find_containing(
     threshold: float,
     *,
     itself: int,
-    jobs: int,
-    on_progress: Callable[[int, int], None] = lambda done, n: None,
 ) -> Neighbours:
     """Find the documents that one document is inside of, or holds, by scores of containment.
 
@@ -96,22 +93,20 @@ def find_containing(
     source : gives shingle sets.
     threshold : smallest containment.
     itself : number of the document if it is in the collection: it is not in the answer; else -1.
-    jobs : threads.
-    on_progress : called with the number of sets compared, and of all.
 
     Cost: one pass over the sets of all documents, a block in memory at a time.
 
     """
-    members = documents_to_compare(duplicate_of, sizes)
+    members = documents_to_compare(run, duplicate_of, sizes)
     one = RaggedSets.from_sizes(shingles, np.array([len(shingles)], np.int64))
     blocks = np.cumsum(8 * sizes[members]) // BLOCK_BYTES
     scores, done = np.zeros(len(members), np.complex128), 0
     for block in np.split(members, np.flatnonzero(np.diff(blocks)) + 1):
         pool = RaggedSets.concatenate([one, source(block)])
         rows = np.arange(1, len(pool))
-        scores[done : done + len(block)] = containment(pool, np.zeros_like(rows), rows, jobs)
+        scores[done : done + len(block)] = containment(run, pool, np.zeros_like(rows), rows)
         done += len(block)
-        on_progress(done, len(members))
+        run.progress("candidates", done, len(members))
     keep = scores.real >= threshold
     return Neighbours.of(members[keep], scores[keep], duplicate_of, itself)
 

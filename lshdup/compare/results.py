@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
-from lshdup.compare.pairs import Columns, Pairs, Scores, gather_pairs, pack_pairs
+from lshdup.compare.pairs import Columns, Pairs, Scores, pack_pairs
 from lshdup.kernels import banding
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import BandTable
@@ -50,7 +50,7 @@ class PairsFound:
 
 
 #: No pairs, of none that were compared.
-NO_PAIRS_FOUND = PairsFound(gather_pairs([]), -1)
+NO_PAIRS_FOUND = PairsFound(Pairs(np.zeros(0), np.zeros(1, np.int64), np.zeros(0, np.uint64)), -1)
 
 
 @dataclass(frozen=True)

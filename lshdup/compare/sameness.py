@@ -11,8 +11,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays
 from lshdup.base.frozen import dataclass
+from lshdup.base.run import Run
 from lshdup.lsh.candidates import find_exact_duplicates
 
 #: The words for how much two documents are the same, by level: not, in text, in bytes as well.
@@ -59,14 +59,11 @@ class Prints:
         """Return how much pairs of documents are the same, in words of LEVELS."""
         return [LEVELS[level] for level in self.compare(left, right).tolist()]
 
-    def keys(
-        self, same: str, sizes: NDArray[np.int64], arrays: Arrays = IN_MEMORY
-    ) -> NDArray[np.uint64]:
+    def keys(self, run: Run, same: str, sizes: NDArray[np.int64]) -> NDArray[np.uint64]:
         """Return a key of each document that documents share if, and only if, they are the same.
 
         same : "text" or "bytes".
         sizes : int64 array of shape (n,), shingles of each document; without any, the key is 0.
-        arrays : makes the result.
         """
 
         def keys_of(some: slice) -> NDArray[np.uint64]:
@@ -77,10 +74,8 @@ class Prints:
                 texts = np.maximum(keys, np.uint64(1))
             return np.where(is_compared, texts, np.uint64(0))
 
-        return arrays.compute(len(self.text_prints), np.uint64, keys_of)
+        return run.arrays.compute(len(self.text_prints), np.uint64, keys_of)
 
-    def find_duplicates(
-        self, same: str, sizes: NDArray[np.int64], arrays: Arrays = IN_MEMORY
-    ) -> NDArray[np.int64]:
+    def find_duplicates(self, run: Run, same: str, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return for each document the first one that is the same: int64 array of shape (n,)."""
-        return find_exact_duplicates(self.keys(same, sizes, arrays), arrays)
+        return find_exact_duplicates(run, self.keys(run, same, sizes))

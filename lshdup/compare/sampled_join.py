@@ -5,13 +5,14 @@ the smaller sample is in the other one, and candidates are verified over the who
 may be missed is in lsh/sample_plan.py.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays, rows_of, slices_of
+from lshdup.base.arrays import rows_of, slices_of
 from lshdup.base.ragged import RaggedSets, SetSource
+from lshdup.base.run import Run
 from lshdup.compare.containment_join import containment_pairs
 from lshdup.compare.measures import containment
 from lshdup.compare.pairs import Columns, pack_pairs, unpack_pairs
@@ -26,14 +27,12 @@ class TooManyError(Exception):
 
 
 def candidate_pairs(
+    run: Run,
     samples: RaggedSets,
     members: NDArray[np.int64],
     plan: SamplePlan,
-    jobs: int = 1,
-    on_progress: Callable[[int, int], None] = lambda done, n: None,
     most: int = 1 << 62,
     split: int | None = None,
-    arrays: Arrays = IN_MEMORY,
 ) -> Iterator[PairArrays]:
     """Yield the candidate pairs of documents, each once: (left, right), uint32, left < right.
 
@@ -43,19 +42,17 @@ def candidate_pairs(
     most : raises TooManyError, before the first pair, for more pairs.
     split : if set, only pairs of two sides: rows of `samples` below `split`, and others.
 
-    arrays : makes the arrays of pairs and of documents.
-
-    Memory: 32 bytes a pair and 4 a document, from `arrays`, and what the join of the samples that
+    Memory: 32 bytes a pair and 4 a document, of the run, and what the join of the samples that
     are not empty takes.
     """
 
     def sizes_of(some: slice) -> NDArray[np.int64]:
         return np.diff(samples.offsets[some.start : some.stop + 1])
 
-    n = len(samples)
+    arrays, n = run.arrays, len(samples)
     rows = arrays.where(n, lambda some: sizes_of(some) > 0)
     least = arrays.compute(n, np.int64, lambda some: plan.least_common(sizes_of(some)))
-    found = containment_pairs(samples, rows, plan.threshold, jobs, split, on_progress, least=least)
+    found = containment_pairs(run, samples, rows, plan.threshold, split, least=least)
     keys, total = [np.zeros(0, np.uint64)], 0
     for inside, holder, *_ in found:
         keys.append(arrays.copy(pack_pairs(holder, inside)))
@@ -77,11 +74,11 @@ def candidate_pairs(
 
 
 def verify_containment(
+    run: Run,
     pieces: Iterator[PairArrays],
     sizes: NDArray[np.int64],
     source: SetSource,
     threshold: float,
-    jobs: int,
 ) -> Iterator[Columns]:
     """Yield the candidate pairs whose exact containment is at least the threshold.
 
@@ -91,7 +88,7 @@ def verify_containment(
     def score(
         sets: RaggedSets, left: NDArray[np.uint32], right: NDArray[np.uint32]
     ) -> NDArray[np.complex128]:
-        return containment(sets, left, right, jobs)
+        return containment(run, sets, left, right)
 
     for left, right, scores in score_pairs(pieces, sizes, source, score):
         keep = scores.real >= threshold

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.parallel import run_in_parts
 from lshdup.base.ragged import RaggedSets, SetSource, offsets_of
+from lshdup.base.run import Run
 from lshdup.compare.checkpoint import StageCheckpoint
 from lshdup.compare.pairs import RUN, Columns, Scores, pack_pairs, unpack_pairs
 from lshdup.kernels import sets as kernels
@@ -30,10 +31,10 @@ PAIRS_AT_ONCE = 1 << 23
 
 
 def jaccard(
+    run: Run,
     sets: RaggedSets,
     left: NDArray[np.integer],
     right: NDArray[np.integer],
-    jobs: int = 1,
     threshold: float = 0.0,
 ) -> NDArray[np.float64]:
     """Return |A ∩ B| / |A ∪ B| of the sets left[i] and right[i]; 0 below the threshold.
@@ -46,7 +47,7 @@ def jaccard(
     are similar or cannot reach the threshold.
 
     >>> sets = RaggedSets.from_sets([{1, 2, 3}, {1, 3}, {3}])
-    >>> jaccard(sets, np.array([0, 0]), np.array([1, 2])).round(4).tolist()
+    >>> jaccard(Run.quiet(), sets, np.array([0, 0]), np.array([1, 2])).round(4).tolist()
     [0.6667, 0.3333]
     """
     out = np.empty(len(left), np.float64)
@@ -55,7 +56,7 @@ def jaccard(
     def work(part: slice) -> None:
         kernels.pair_jaccard(sets.values, sets.offsets, a[part], b[part], threshold, out[part])
 
-    run_in_parts(len(left), jobs, work, least=256)
+    run_in_parts(len(left), run.jobs, work, least=256)
     return out
 
 
@@ -68,11 +69,11 @@ def keep_possible(
 
 
 def verify(
-    pieces: Iterable[tuple[NDArray[np.uint32], NDArray[np.uint32]]],
+    run: Run,
+    pieces: Iterable[PairArrays],
     sizes: NDArray[np.int64],
     source: SetSource,
     threshold: float,
-    jobs: int = 1,
 ) -> Iterator[Columns]:
     """Yield the candidate pairs whose exact similarity is at least the threshold, in any order.
 
@@ -90,7 +91,7 @@ def verify(
     def score(
         sets: RaggedSets, left: NDArray[np.uint32], right: NDArray[np.uint32]
     ) -> NDArray[np.float64]:
-        return jaccard(sets, left, right, jobs, threshold)
+        return jaccard(run, sets, left, right, threshold)
 
     possible = (keep_possible(*piece, sizes, threshold) for piece in pieces)
     for left, right, similarity in score_pairs(possible, sizes, source, score):
@@ -213,7 +214,7 @@ def _tiled(
     return high << np.uint32(4) | (keys & np.uint64(15)).astype(np.uint32), right
 
 
-def all_pairs(sets: RaggedSets, jobs: int = 1) -> Iterator[tuple[int, NDArray[np.float64]]]:
+def all_pairs(run: Run, sets: RaggedSets) -> Iterator[tuple[int, NDArray[np.float64]]]:
     """Yield the similarity of every pair, in pieces of whole rows of the upper triangle.
 
     Yields (first row, float64 array); rows are in order, and pair (i, j), i < j, follows
@@ -252,6 +253,6 @@ def all_pairs(sets: RaggedSets, jobs: int = 1) -> Iterator[tuple[int, NDArray[np
                 out[at : int(row_ends[end - 1]) - before],
             )
 
-        run_in_parts(last - first, jobs, rows, least=16)
+        run_in_parts(last - first, run.jobs, rows, least=16)
         yield first, out
         first = last

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.parallel import Progress, no_progress
 from lshdup.base.ragged import RaggedSets, ranges
+from lshdup.base.run import Run
 from lshdup.lsh.signatures import make_signatures
 from lshdup.params import SketchParams
 
@@ -19,10 +19,9 @@ class Experiment:
     sets : of all documents.
     """
 
+    run: Run
     sets: RaggedSets
     sketches: Sequence[SketchParams]
-    jobs: int = 1
-    progress: Progress = no_progress
 
     @property
     def present(self) -> NDArray[np.int64]:
@@ -31,7 +30,7 @@ class Experiment:
 
     def sign(self, sets: RaggedSets, sketch: SketchParams) -> NDArray[np.uint32]:
         """Return the signatures of sets: uint32 array of shape (n_sets, K)."""
-        return make_signatures(sets, sketch, self.jobs)
+        return make_signatures(self.run, sets, sketch)
 
 
 def list_pairs(n: int, first: int, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.run import Run
 from lshdup.compare import clusters
 from lshdup.compare.copies import ExpandedPairs
 from lshdup.compare.pairs import Columns, Pairs
@@ -48,6 +49,7 @@ def list_thresholds(lowest: float, step: float) -> list[float]:
 
 
 def make_histogram(
+    run: Run,
     sizes: NDArray[np.int64],
     order: NDArray[np.int64],
     pairs: Pairs,
@@ -69,11 +71,12 @@ def make_histogram(
     """
     n = len(duplicate_of)
     documents = n - np.searchsorted(np.sort(expanded.best(n)), levels)
-    members = documents_to_compare(duplicate_of, sizes)
-    ranked = clusters.rank_documents(members, duplicate_of, order)
+    members = documents_to_compare(run, duplicate_of, sizes)
+    ranked = clusters.rank_documents(run, members, duplicate_of, order)
     copies = np.bincount(duplicate_of, minlength=n)
     groups = (
-        found.count_groups(copies)[0] for found in clusters.cluster_steps(pairs, ranked, n, levels)
+        found.count_groups(copies)[0]
+        for found in clusters.cluster_steps(run, pairs, ranked, n, levels)
     )
     counts = zip(levels, expanded.totals(np.array(levels)), documents.tolist(), groups, strict=True)
     return [

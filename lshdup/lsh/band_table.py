@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays
 from lshdup.base.parallel import run_in_parts
+from lshdup.base.run import Run
 from lshdup.kernels import banding as kernels
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.key_order import scratch_bytes, sort_by_key
@@ -89,34 +89,25 @@ class StoredBandTable(BandTable):
     A query needs the keys of few documents. All keys are made when they are requested together.
 
     signatures : uint32 array of shape (n_docs, K). plan : the bands. order : as of `BandTable`.
-    jobs : threads that make all keys. arrays : makes their array.
     """
 
     def __init__(
-        self,
-        signatures: NDArray[np.uint32],
-        plan: BandPlan,
-        order: NDArray[np.uint32],
-        jobs: int,
-        arrays: Arrays,
+        self, run: Run, signatures: NDArray[np.uint32], plan: BandPlan, order: NDArray[np.uint32]
     ) -> None:
-        self._signatures, self._plan, self.order, self._jobs = signatures, plan, order, jobs
-        self._arrays = arrays
+        self._run, self._signatures, self._plan, self.order = run, signatures, plan, order
         self.documents = len(signatures)
 
     @cached_property
     def keys(self) -> NDArray[np.uint64]:
         """The key of every document in every band: uint64 array of shape (bands, n_docs)."""
-        return band_keys(np.asarray(self._signatures), self._plan, self._jobs, self._arrays)
+        return band_keys(self._run, np.asarray(self._signatures), self._plan)
 
     def keys_of(self, document: int) -> NDArray[np.uint64]:
         """Return the keys of a document: uint64 array of shape (bands,)."""
-        return band_keys(self._signatures[document : document + 1], self._plan)[:, 0]
+        return band_keys(self._run, self._signatures[document : document + 1], self._plan)[:, 0]
 
 
-def band_keys(
-    signatures: NDArray[np.uint32], plan: BandPlan, jobs: int = 1, arrays: Arrays = IN_MEMORY
-) -> NDArray[np.uint64]:
+def band_keys(run: Run, signatures: NDArray[np.uint32], plan: BandPlan) -> NDArray[np.uint64]:
     """Return the key of every signature in every band.
 
     Equal rows in two bands make different keys (R3: a separate bucket array per band).
@@ -125,46 +116,39 @@ def band_keys(
 
     Returns a uint64 array of shape (bands, n).
     """
-    keys: NDArray[np.uint64] = arrays.empty((plan.bands, len(signatures)), np.uint64)
+    keys: NDArray[np.uint64] = run.arrays.empty((plan.bands, len(signatures)), np.uint64)
     buckets = np.uint64(plan.buckets)
     run_in_parts(
         len(signatures),
-        jobs,
+        run.jobs,
         lambda part: kernels.band_keys(signatures, part.start, part.stop, plan.rows, buckets, keys),
     )
     return keys
 
 
 def build_band_table(
-    signatures: NDArray[np.uint32],
-    members: NDArray[np.int64],
-    plan: BandPlan,
-    jobs: int = 1,
-    arrays: Arrays = IN_MEMORY,
+    run: Run, signatures: NDArray[np.uint32], members: NDArray[np.int64], plan: BandPlan
 ) -> BandTable:
     """Return the band table of signatures.
 
     signatures : uint32 array of shape (n, K).
     members : ascending int64 array of shape (m,), the documents in buckets; others have keys only.
-    arrays : makes the arrays of the table.
 
     Cost: one pass over the signatures, and one over the keys of each band. Memory: 8 n + 4 m bytes
-    a band, which `arrays` makes, and bounded scratch a thread.
+    a band, of the run, and bounded scratch a thread.
     """
-    return sort_keys(band_keys(signatures, plan, jobs, arrays), members, jobs, arrays)
+    return sort_keys(run, band_keys(run, signatures, plan), members)
 
 
-def sort_keys(
-    keys: NDArray[np.uint64], members: NDArray[np.int64], jobs: int = 1, arrays: Arrays = IN_MEMORY
-) -> BandTable:
+def sort_keys(run: Run, keys: NDArray[np.uint64], members: NDArray[np.int64]) -> BandTable:
     """Return the band table of keys, a uint64 array of shape (bands, n)."""
-    order: NDArray[np.uint32] = arrays.empty((len(keys), len(members)), np.uint32)
-    scratch = scratch_bytes(arrays.limit, jobs)
+    order: NDArray[np.uint32] = run.arrays.empty((len(keys), len(members)), np.uint32)
+    scratch = scratch_bytes(run, run.jobs)
 
     def sort(bands: slice) -> None:
         for band in range(bands.start, bands.stop):
             for _ in sort_by_key(keys[band], members, order[band], scratch):
                 pass
 
-    run_in_parts(len(keys), jobs, sort, least=1)
+    run_in_parts(len(keys), run.jobs, sort, least=1)
     return BandTable(keys, order)

@@ -4,13 +4,15 @@ Exact duplicates share every bucket, so only one document of each shingle set is
 m duplicates would make m (m - 1) / 2 pairs. compare/copies.py expands the answer to all.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays, rows_of, slices_of
+from lshdup.base.arrays import rows_of, slices_of
+from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import distinct
+from lshdup.base.run import Run
 from lshdup.errors import ArtifactError
 from lshdup.kernels import banding as kernels
 from lshdup.lsh.band_table import BandTable
@@ -27,6 +29,20 @@ PIECE = 1 << 20
 _BLOCK = 1 << 14
 
 
+@dataclass(frozen=True)
+class Candidates:
+    """Candidate pairs of a band table, before the first of them is made.
+
+    buckets : the buckets they come from.
+    documents : ascending int64 array, the documents that share a bucket.
+    pieces : yields the pairs, once.
+    """
+
+    buckets: Buckets
+    documents: NDArray[np.int64]
+    pieces: Iterator[PairArrays]
+
+
 class CandidateCounter:
     """A count of the candidate pairs that pass through `count`."""
 
@@ -39,24 +55,21 @@ class CandidateCounter:
             yield left, right
 
 
-def find_exact_duplicates(
-    fingerprints: NDArray[np.uint64], arrays: Arrays = IN_MEMORY
-) -> NDArray[np.int64]:
+def find_exact_duplicates(run: Run, fingerprints: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Return `duplicate_of`: for each document the first one with the same shingle set.
 
     That document represents its exact duplicates: duplicate_of[d] == d. So does every document
     with an empty set.
 
     fingerprints : uint64 array of shape (n,), one number for each shingle set; 0 for empty sets.
-    arrays : makes the result.
 
     Returns an int64 array of shape (n,).
     """
     fingerprints = np.asarray(fingerprints)  # A kernel takes no array that is verified lazily.
     n = len(fingerprints)
-    order: NDArray[np.uint32] = arrays.empty(n, np.uint32)
-    duplicate_of: NDArray[np.int64] = arrays.empty(n, np.int64)
-    for part, keys in sort_by_key(fingerprints, None, order, scratch_bytes(arrays.limit)):
+    order: NDArray[np.uint32] = run.arrays.empty(n, np.uint32)
+    duplicate_of: NDArray[np.int64] = run.arrays.empty(n, np.int64)
+    for part, keys in sort_by_key(fingerprints, None, order, scratch_bytes(run)):
         # Equal fingerprints are one run, with the smallest document first; empty sets are no run.
         begins = np.flatnonzero((np.diff(keys, prepend=~keys[:1]) != 0) | (keys == 0))
         firsts = order[part][begins]
@@ -65,13 +78,12 @@ def find_exact_duplicates(
 
 
 def documents_to_compare(
-    duplicate_of: NDArray[np.int64], sizes: NDArray[np.int64], arrays: Arrays = IN_MEMORY
+    run: Run, duplicate_of: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return the documents that are compared: one of all exact duplicates, if it has shingles.
 
     duplicate_of : int64 array of shape (n,), of `find_exact_duplicates`.
     sizes : int64 array of shape (n,), number of shingles of each document.
-    arrays : makes the result.
 
     Returns an ascending int64 array.
     """
@@ -80,45 +92,36 @@ def documents_to_compare(
         is_first: NDArray[np.bool_] = duplicate_of[some] == rows_of(some)
         return is_first & (np.asarray(sizes[some]) > 0)
 
-    return arrays.where(len(duplicate_of), is_compared)
+    return run.arrays.where(len(duplicate_of), is_compared)
 
 
 def candidate_pairs(
-    table: BandTable,
-    max_bucket: int = 0,
-    on_progress: Callable[[int, int], None] = lambda done, n: None,
-    split: int = kernels.NO_SPLIT,
-    jobs: int = 1,
-    on_documents: Callable[[NDArray[np.int64]], None] = lambda _: None,
-    arrays: Arrays = IN_MEMORY,
-) -> tuple[Buckets, Iterator[PairArrays]]:
-    """Return the buckets, and an iterator over all pairs that share a bucket, each once.
+    run: Run, table: BandTable, max_bucket: int = 0, split: int = kernels.NO_SPLIT
+) -> Candidates:
+    """Return all pairs that share a bucket, each once, and their buckets.
 
     Pairs come component by component, a component being the documents that buckets connect, and
     within one by left document. A stage that fetches data for each document thus finds documents
     that belong together close together.
 
     max_bucket : larger buckets are skipped; 0: none.
-    on_progress : called with each piece: documents looked up, of how many.
     split : if set, only pairs of two sides: left < split <= right. Buckets of one side are not
         counted, and pairs within a side cost nothing.
-    on_documents : called with the documents that share a bucket, ascending, before any pair.
-    arrays : makes the arrays of the documents that share a bucket.
 
-    Yields pieces of (left, right), uint32 arrays, left < right.
+    The pieces are (left, right), uint32 arrays, left < right.
 
     Cost: one step a pair and common band, two a document and band. Memory: one piece, 9 bytes a
     document of the collection, and 8 bytes a band for each document that shares a bucket.
     """
-    shared = SharedBuckets.of(table, max_bucket, split, jobs, arrays)
-    components = Components.of(shared, arrays=arrays)
-    on_documents(components.list_documents(arrays))
-    return shared.counts, _pieces(components, on_progress, split, arrays)
+    run.progress("candidates", 0, 0)
+    shared = SharedBuckets.of(run, table, max_bucket, split)
+    components = Components.of(run, shared)
+    documents = components.list_documents(run)
+    return Candidates(shared.counts, documents, _pieces(run, components, split))
 
 
-def _pieces(
-    components: Components, on_progress: Callable[[int, int], None], split: int, arrays: Arrays
-) -> Iterator[PairArrays]:
+def _pieces(run: Run, components: Components, split: int) -> Iterator[PairArrays]:
+    arrays, total = run.arrays, len(components.documents)
     heads = arrays.full(components.count, kernels.NO_BUCKET, np.uint32)
     left, right = np.empty(PIECE, np.uint32), np.empty(PIECE, np.uint32)
     n = 0
@@ -132,10 +135,10 @@ def _pieces(
                 documents, bucket, following, split, state, left[n:], right[n:]
             )
             if state[0] < len(documents):
-                on_progress(block.start + int(state[0]), len(components.documents))
+                run.progress("candidates", block.start + int(state[0]), total)
                 yield left[:n].copy(), right[:n].copy()
                 n = 0
-    on_progress(len(components.documents), len(components.documents))
+    run.progress("candidates", total, total)
     if n:
         yield left[:n].copy(), right[:n].copy()
 

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.run import Run
 from lshdup.kernels import ordering
 
 #: Bytes of scratch for one sort at most, and at least.
@@ -18,9 +19,9 @@ _BYTES = 24
 _AT_ONCE = 1 << 20
 
 
-def scratch_bytes(limit: int, jobs: int = 1) -> int:
-    """Return the bytes for one of `jobs` sorts at a time: a small share of the memory limit."""
-    return max(LEAST_SCRATCH, min(MOST_SCRATCH, limit // 16 // jobs))
+def scratch_bytes(run: Run, sorts: int = 1) -> int:
+    """Return the bytes for one of some sorts at a time: a small share of the memory of the run."""
+    return max(LEAST_SCRATCH, min(MOST_SCRATCH, run.memory // 16 // sorts))
 
 
 def sort_by_key(

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.messages import join_names
+from lshdup.base.run import Run
 from lshdup.errors import ParameterError
 from lshdup.lsh import band_plan, band_table, candidates
 
@@ -70,7 +71,7 @@ class LSH:
         signatures = np.ascontiguousarray(matrix.T)
         # A column of 2^32 - 1 is a document without tokens: it has no near-duplicates.
         members = np.flatnonzero((signatures != 0xFFFFFFFF).any(axis=1))
-        self._table = band_table.build_band_table(signatures, members, self.plan)
+        self._table = band_table.build_band_table(Run.quiet(), signatures, members, self.plan)
         self._members = members
 
     def near_duplicates_of(self, doc: str | int) -> list[str]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.messages import printable
+from lshdup.base.run import Run
 from lshdup.compare.clusters import choose_representatives
 from lshdup.views.passages import Passages
 from lshdup.views.selection import Selection
@@ -82,7 +83,7 @@ def collect_data(
     places = np.searchsorted(named, in_order).tolist()
     for kind, place in zip(position[duplicate_of[in_order]].tolist(), places, strict=True):
         members[kind].append(place)
-    first = choose_representatives(duplicate_of, preference)[duplicate_of[named]]
+    first = choose_representatives(Run.quiet(), duplicate_of, preference)[duplicate_of[named]]
     columns = {
         "line": named.tolist(),
         "shingles": set_sizes[named].tolist(),

@@ -2,20 +2,18 @@
 changed documents.
 """
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import Arrays, slices_of
+from lshdup.base.arrays import slices_of
 from lshdup.base.ragged import RaggedSets
+from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
 from lshdup.collection.collection import Collection
-from lshdup.collection.set_source import expecting, set_source
-from lshdup.compare.centres import Comparisons
+from lshdup.collection.set_source import set_source
 from lshdup.compare.clusters import Clusters, expand_clusters
 from lshdup.compare.results import ClustersFound
 from lshdup.params import ClusterParams, PairParams
@@ -25,11 +23,8 @@ from lshdup.sources.preference import Preference, preference
 from lshdup.store import results_io
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.index import IndexedCollection
-from lshdup.workspace.pairs import load_or_find_pairs, say_large_bucket
+from lshdup.workspace.pairs import load_or_find_pairs
 from lshdup.workspace.request import Request
-
-#: More similarities than this are announced: they take seconds.
-_MANY_COMPARISONS = 1 << 22
 
 
 def load_or_find_clusters(
@@ -41,11 +36,17 @@ def load_or_find_clusters(
     representative is one of them is alone, so that it is not dropped.
     """
     collection, index, bands = indexed.collection, indexed.index, indexed.params
-    order = order_documents(run, collection, params, request)
+    order = order_documents(run.of(1), collection, params, request)
     store, found, known = run.store, None, None
     if store is not None:
-        found = results_io.load_clusters(store, collection, index, bands, params, order.order)
-        earlier = results_io.load_pairs(store, collection) if found is None else None
+        found = results_io.load_clusters(
+            run.of(request.jobs), store, collection, index, bands, params, order.order
+        )
+        earlier = (
+            results_io.load_pairs(run.of(request.jobs), store, collection)
+            if found is None
+            else None
+        )
         pair_params = PairParams(max_bucket=params.max_bucket)
         if earlier is None:
             pass
@@ -70,6 +71,7 @@ def load_or_find_clusters(
 
         source = set_source(collection, request.jobs, skip, arrays=run.arrays)
         found = find_clusters(
+            run.of(request.jobs),
             collection,
             index,
             source,
@@ -77,12 +79,6 @@ def load_or_find_clusters(
             params,
             order,
             known=known,
-            jobs=request.jobs,
-            progress=run.progress,
-            on_buckets=lambda buckets: say_large_bucket(run, indexed, buckets, clustering=True),
-            on_central=partial(say_comparisons, run, collection.documents),
-            on_documents=expecting(source),
-            arrays=run.arrays,
             checkpoint=journal,
         )
         if journal is not None:
@@ -109,11 +105,8 @@ def cluster_exactly(
     request: Request,
 ) -> ClustersFound:
     """Cluster all documents by all pairs of their sets, none missed. Nothing is saved."""
-    order = order_documents(run, collection, params, request)
-    found = find_clusters_exactly(
-        collection, sets, threshold, params, order, request.jobs, run.progress,
-        on_central=partial(say_comparisons, run, collection.documents),
-    )  # fmt: skip
+    order = order_documents(run.of(1), collection, params, request)
+    found = find_clusters_exactly(run.of(request.jobs), collection, sets, threshold, params, order)
     return drop_changed(found, collection.documents, run.skipped, 0)
 
 
@@ -121,24 +114,23 @@ def cluster_same(
     run: RunContext, collection: Collection, same: str, params: ClusterParams, request: Request
 ) -> ClustersFound:
     """Group the documents that are the same in text, or in bytes as well. Nothing is saved."""
-    order = order_documents(run, collection, params, request)
-    found = find_same_clusters(collection, same, order.order, run.arrays)
+    order = order_documents(run.of(1), collection, params, request)
+    found = find_same_clusters(run.of(request.jobs), collection, same, order.order)
     return drop_changed(found, collection.documents, run.skipped, 0)
 
 
 def find_same_clusters(
-    collection: Collection, same: str, preference: NDArray[np.int64], arrays: Arrays
+    run: Run, collection: Collection, same: str, preference: NDArray[np.int64]
 ) -> ClustersFound:
     """Group all documents that are the same in text, or in bytes as well.
 
     same : "text" or "bytes".
     preference : int64 array of shape (n,), all documents, the most preferred one first.
-    arrays : makes the arrays of documents.
 
     Cost: a sort of the documents. No shingle set is needed.
     """
-    duplicate_of = collection.prints.find_duplicates(same, collection.sizes, arrays)
-    groups = Clusters.empty(len(duplicate_of), arrays)
+    duplicate_of = collection.prints.find_duplicates(run, same, collection.sizes)
+    groups = Clusters.empty(run, len(duplicate_of))
     for some in slices_of(len(duplicate_of)):
         compared = np.asarray(collection.sizes[some]) > 0
         groups.representative[some][compared] = duplicate_of[some][compared]
@@ -147,7 +139,7 @@ def find_same_clusters(
 
 
 def order_documents(
-    run: RunContext, collection: Collection, params: ClusterParams, request: Request
+    run: Run, collection: Collection, params: ClusterParams, request: Request
 ) -> Preference:
     """Return the order of documents; warn of unused --prefer."""
     order = preference(
@@ -156,16 +148,6 @@ def order_documents(
     for line in order.unused:
         run.warn(line)
     return order
-
-
-def say_comparisons(run: RunContext, documents: DocumentList, work: Comparisons) -> None:
-    """Say what `--keep central` costs, if it takes more than moments."""
-    if work.pairs > _MANY_COMPARISONS:
-        name = os.fsdecode(documents.names[work.example])
-        run.say(
-            f"--keep central compares all documents of a group: {work.pairs:,} similarities; the "
-            f"largest group has {work.largest:,} different documents, one is {name}"
-        )
 
 
 def drop_changed(
@@ -177,7 +159,11 @@ def drop_changed(
 
     documents : those that are looked at. first : the number of the first of them in the clusters.
     """
-    sizes, own, arrays = found.clusters.sizes, found.clusters.representative, found.clusters.arrays
+    sizes, own, arrays = (
+        found.clusters.sizes,
+        found.clusters.representative,
+        found.clusters.run.arrays,
+    )
     end = min(first + len(documents), len(own))
 
     def are_several(some: slice) -> NDArray[np.bool_]:

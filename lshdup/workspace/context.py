@@ -12,6 +12,7 @@ from lshdup.base.atomic import Folder
 from lshdup.base.compression import PIP, is_lacking
 from lshdup.base.messages import count_of
 from lshdup.base.parallel import Progress, no_progress
+from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped, SkippedFile
 from lshdup.base.system import default_limit
 from lshdup.base.temporary import MORE_ROOM
@@ -86,6 +87,10 @@ class RunContext:
         self.on_sets: OnSets | None = None  #: notified of the sets of documents that are read
         #: notified of the journal of these documents
         self.on_journal: Callable[[Journal, ShingleParams], None] = lambda _, __: None
+
+    def of(self, jobs: int) -> Run:
+        """Return what stages share."""
+        return Run(self.arrays, jobs, self.progress, self.say, self.warn, self.detail, self.skipped)
 
     def say_once(self, line: str) -> None:
         """Say a line that several steps would say."""

@@ -95,7 +95,7 @@ def load_or_build_index(
         plan = plan_bands(collection.sketch.perms, params)
         earlier = None
         if pairs is not None and run.store is not None:
-            earlier = results_io.load_pairs(run.store, collection)
+            earlier = results_io.load_pairs(run.of(request.jobs), run.store, collection)
             if earlier is not None and not earlier.covers(plan, params, pairs):
                 earlier = None
         stored = _load(run, collection, request, verify=verify, in_order=earlier is None)
@@ -110,7 +110,7 @@ def load_or_build_index(
                     f" {index.plan.threshold:g}; `lshdup index` with the same options keeps them"
                 )
             trim_memory()  # What reading kept.
-            index = build_index(collection, params, request.jobs, run.arrays)
+            index = build_index(run.of(request.jobs), collection, params)
             trim_memory()
         if save and run.store is not None and (stored is None or stored[1] != params):
             results_io.save_index(run.store, collection, index, params)

@@ -20,7 +20,7 @@ from lshdup.compare.results import ClustersFound, PairsFound
 from lshdup.errors import RERUN, ArtifactError, InputError
 from lshdup.lsh.buckets import Buckets
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams
-from lshdup.pipeline import EVERY_SET
+from lshdup.pipeline import EVERY_SET, say_large_bucket
 from lshdup.shingling.shingle_filter import ShingleFilter, find_first_sets
 from lshdup.workspace import from_documents, from_store, index, pairs
 from lshdup.workspace.context import RunContext
@@ -121,7 +121,9 @@ class Workspace(RunContext):
         """`lshdup pairs --measure containment` begins: the collection, and samples of its sets."""
         from lshdup.workspace.containment import joining  # Imported here to keep `query` fast.
 
-        sampled = joining.new_collector(merge_params(BandParams, request.given), request)
+        sampled = joining.new_collector(
+            self.of(request.jobs), merge_params(BandParams, request.given), request
+        )
         self.on_sets, self.on_journal = sampled.add, sampled.follow
         try:
             # Sets are in memory twice while they are gathered.
@@ -143,9 +145,7 @@ class Workspace(RunContext):
         from lshdup.workspace.containment import joining  # Imported here to keep `query` fast.
 
         params = merge_params(BandParams, request.given)
-        return joining.find_contained_pairs(
-            self, collection, sampled, params, request, on_plan, sample=False
-        )
+        return joining.find_contained_pairs(self, collection, sampled, params, request, on_plan)
 
     # --- inputs of the exact join, of --against and of the experiments ----------------------------
 
@@ -187,7 +187,7 @@ class Workspace(RunContext):
 
     def say_large_bucket(self, indexed: IndexedCollection, buckets: Buckets) -> None:
         """Say what the largest bucket means for time and memory, if it has many documents."""
-        pairs.say_large_bucket(self, indexed, buckets)
+        say_large_bucket(self.of(1), indexed.collection.documents, buckets)
 
     # --- what the last run left -------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """The central documents of clusters, against sums of fractions over all pairs of each group."""
 
 from collections import defaultdict
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +13,7 @@ from lshdup.base.ragged import RaggedSets
 from lshdup.compare import centres, clusters, leaders
 from lshdup.workspace import clustering
 from tests.compare.test_clusters import Made, collections, sample_sets  # noqa: F401
-from tests.conftest import ROOT, many
+from tests.conftest import ROOT, RUN, many
 from tests.reference import path_key
 
 
@@ -47,18 +48,19 @@ def groups_of(representatives):
 
 
 def check(made, threshold, linkage, level):
-    found, _, _ = leaders.cluster_buckets(
-        made.table, made.ordered, made.sizes, made.ragged.take, threshold, linkage=linkage,
-        max_bucket=made.max_bucket,
+    done = []
+    run = replace(RUN, progress=lambda _, *steps: done.append(steps))
+    found, _ = leaders.cluster_buckets(
+        RUN, made.components(), made.ordered, made.sizes, made.ragged.take, threshold,
+        linkage=linkage,
     )  # fmt: skip
-    best = clusters.choose_representatives(made.duplicate_of, made.order)
-    announced, done = [], []
-    central = centres.choose_centres(
+    best = clusters.choose_representatives(RUN, made.duplicate_of, made.order)
+    announced = [centres.count_comparisons(found, made.ordered)]
+    central = centres.choose_centres(run,
         found, made.ordered, made.duplicate_of, made.sizes, made.ragged.take, threshold,
-        level=level[best[made.duplicate_of]], linkage=linkage, on_work=announced.append,
-        progress=lambda *steps: done.append(steps),
+        level=level[best[made.duplicate_of]], linkage=linkage,
     )  # fmt: skip
-    central = clusters.complete_similarities(central, made.sizes, made.ragged.take)
+    central = clusters.complete_similarities(RUN, central, made.sizes, made.ragged.take)
     central = clusters.expand_clusters(central, made.duplicate_of, made.order)
     rank = np.argsort(made.order).tolist()
     before = {d: r for d, (r, _) in made.expected(linkage, threshold).items()}
@@ -149,16 +151,16 @@ def test_rounding_decides_no_tie():
 def test_a_lost_set_is_no_centre():
     """The set of the document that represents is lost after groups were made."""
     sets = RaggedSets.from_sets([{1, 2, 3}, {1, 2, 3, 4}, {1, 2, 3, 5}])
-    found = clusters.Clusters(np.zeros(3, np.int64), np.array([1.0, 0.75, 0.75]))
+    found = clusters.Clusters(RUN, np.zeros(3, np.int64), np.array([1.0, 0.75, 0.75]))
 
     def source(wanted):
         taken = [sets[d] if d else sets[d][:0] for d in wanted.tolist()]
         return RaggedSets.from_sizes(np.concatenate(taken), np.array([len(each) for each in taken]))
 
     order = np.arange(3)
-    central = centres.choose_centres(found, order, order, sets.sizes, source, 0.7)
+    central = centres.choose_centres(RUN, found, order, order, sets.sizes, source, 0.7)
     assert central.representative.tolist() == [0, 0, 0]
-    whole = centres.choose_centres(found, order, order, sets.sizes, sets.take, 0.7)
+    whole = centres.choose_centres(RUN, found, order, order, sets.sizes, sets.take, 0.7)
     assert whole.representative.tolist() == [0, 0, 0]
 
 

@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.base.ragged import RaggedSets
+from lshdup.base.run import Run
 from lshdup.compare import copies
 from lshdup.compare.copies import expand_pairs
 from lshdup.compare.measures import containment, find_containing, join_sets, relations
 from lshdup.lsh.candidates import find_exact_duplicates
-from tests.conftest import many
+from tests.conftest import RUN, many
 
 sets_of_numbers = st.lists(st.sets(st.integers(0, 12), max_size=10), max_size=14)
 thresholds = st.sampled_from([0.25, 1 / 3, 0.5, 2 / 3, 0.75, 0.8, 1.0])
@@ -43,7 +44,7 @@ def duplicates(sets):
     """`duplicate_of`, from one number for each different set."""
     kinds = {frozenset(each): number for number, each in enumerate(sets, 1)}
     prints = [kinds[frozenset(each)] if each else 0 for each in sets]
-    return find_exact_duplicates(np.array(prints, np.uint64))
+    return find_exact_duplicates(RUN, np.array(prints, np.uint64))
 
 
 @settings(max_examples=many(300), deadline=None)
@@ -51,11 +52,11 @@ def duplicates(sets):
 def test_pairs_of_all_documents_are_those_of_brute_force(sets, threshold, piece):
     ragged, duplicate_of = RaggedSets.from_sets(sets), duplicates(sets)
     members = np.flatnonzero(duplicate_of == np.arange(len(sets)))
-    pairs = join_sets(ragged, members, threshold, "containment")
+    pairs = join_sets(RUN, ragged, members, threshold, "containment")
     expected = brute_force(sets, threshold)
     before, copies.PIECE = copies.PIECE, piece
     try:
-        made = expand_pairs(pairs, duplicate_of, sizes=ragged.sizes)
+        made = expand_pairs(RUN, pairs, duplicate_of, sizes=ragged.sizes)
         assert [row for each in made.pieces() for row in rows(each)] == expected
     finally:
         copies.PIECE = before
@@ -66,7 +67,7 @@ def test_pairs_of_all_documents_are_those_of_brute_force(sets, threshold, piece)
     assert best == [
         max([row[2] for row in expected if i in row[:2]] + [0.0]) for i in range(len(sets))
     ]
-    above = join_sets(ragged, members, min(threshold, 0.5), "containment").at_least(threshold)
+    above = join_sets(RUN, ragged, members, min(threshold, 0.5), "containment").at_least(threshold)
     assert rows((above.left, above.right, above.similarity)) == rows(
         (pairs.left, pairs.right, pairs.similarity)
     )
@@ -78,7 +79,8 @@ def test_collapsed_copies_are_beside_the_first(sets, threshold):
     ragged, duplicate_of = RaggedSets.from_sets(sets), duplicates(sets)
     members = np.flatnonzero(duplicate_of == np.arange(len(sets)))
     made = expand_pairs(
-        join_sets(ragged, members, threshold, "containment"),
+        RUN,
+        join_sets(RUN, ragged, members, threshold, "containment"),
         duplicate_of,
         collapse=True,
         sizes=ragged.sizes,
@@ -94,7 +96,8 @@ def test_collapsed_copies_are_beside_the_first(sets, threshold):
 def test_only_exact_duplicates_have_scores_of_both_measures():
     """No pair of different sets says that the scores are of containment."""
     made = expand_pairs(
-        join_sets(RaggedSets.from_sets([{1}, {1}]), np.array([0]), 0.8, "containment"),
+        RUN,
+        join_sets(RUN, RaggedSets.from_sets([{1}, {1}]), np.array([0]), 0.8, "containment"),
         np.zeros(2, int),
     )
     assert [row for each in made.pieces() for row in rows(each)] == [(0, 1, 1.0, 1.0)]
@@ -105,7 +108,7 @@ def test_only_exact_duplicates_have_scores_of_both_measures():
 def test_pairs_of_two_sides(here, there, threshold):
     sets, split = here + there, len(here)
     ragged = RaggedSets.from_sets(sets)
-    found = join_sets(ragged, np.arange(len(sets)), threshold, "containment", split=split)
+    found = join_sets(RUN, ragged, np.arange(len(sets)), threshold, "containment", split=split)
     expected = [
         (min(a, b), max(a, b), *shares)
         for a, b, *shares in brute_force(sets, threshold)
@@ -125,7 +128,13 @@ def test_one_document_against_all(sets, threshold, jobs, block):
     try:
         for i in [i for i, each in enumerate(sets) if each][:3]:
             found = find_containing(
-                ragged[i], duplicate_of, ragged.sizes, ragged.take, threshold, itself=i, jobs=jobs
+                Run.quiet(jobs),
+                ragged[i],
+                duplicate_of,
+                ragged.sizes,
+                ragged.take,
+                threshold,
+                itself=i,
             )
             expected = sorted(
                 (-shares[0], -shares[1], j)
@@ -148,7 +157,7 @@ def test_containment_of_every_overlap_is_the_quotient(size):
     sets = RaggedSets.from_sets(
         [large, *(range(3 * size - k, 4 * size - k) for k in range(size + 1))]
     )
-    found = containment(sets, np.zeros(size + 1, int), np.arange(1, size + 2))
+    found = containment(RUN, sets, np.zeros(size + 1, int), np.arange(1, size + 2))
     assert found.real.tolist() == [k / size for k in range(size + 1)]
     assert found.imag.tolist() == [k / (4 * size - k) for k in range(size + 1)]
 

@@ -17,7 +17,7 @@ from lshdup.params import ClusterParams, DocumentParams, PairParams
 from lshdup.workspace import pairs as workspace_pairs
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
-from tests.conftest import many
+from tests.conftest import RUN, many
 
 similarities = st.sampled_from([1.0, 0.9, 2 / 3, 0.5, 1 / 3])
 
@@ -44,9 +44,8 @@ pair_sets = st.dictionaries(
 @given(pair_sets, st.integers(1, 9))
 def test_parts_in_any_order_make_one_order(pairs, size):
     pairs = [(a, b, s) for (a, b), s in pairs.items()]
-    made = gather_pairs(
-        columns_of(pairs[start : start + size]) for start in range(0, len(pairs), size)
-    )
+    parts = (columns_of(pairs[start : start + size]) for start in range(0, len(pairs), size))
+    made = gather_pairs(RUN, parts)
     assert len(made) == len(pairs)
     assert rows((made.left, made.right, made.similarity)) == ordered(pairs)
     assert rows(made.part(3, 7)) == ordered(pairs)[3:7]
@@ -55,7 +54,7 @@ def test_parts_in_any_order_make_one_order(pairs, size):
 
 
 def test_largest_numbers_of_documents():
-    pairs = Pairs.of(np.array([(1 << 32) - 2]), np.array([(1 << 32) - 1]), np.array([0.5]))
+    pairs = Pairs.of(RUN, np.array([(1 << 32) - 2]), np.array([(1 << 32) - 1]), np.array([0.5]))
     assert rows(pairs.part(0, 1)) == [((1 << 32) - 2, (1 << 32) - 1, 0.5)]
 
 
@@ -72,7 +71,7 @@ def collections(draw):
 
 def found_pairs(kinds, similar):
     """Return the pairs of one document a shingle set, and the exact duplicates."""
-    duplicate_of = find_exact_duplicates(np.array(kinds, np.uint64))
+    duplicate_of = find_exact_duplicates(RUN, np.array(kinds, np.uint64))
     first_of = {kind: kinds.index(kind) for kind in set(kinds)}
     assert duplicate_of.tolist() == [first_of[kind] if kind else i for i, kind in enumerate(kinds)]
     pairs = [
@@ -80,7 +79,7 @@ def found_pairs(kinds, similar):
         for (a, b), s in similar.items()
         if a in first_of and b in first_of
     ]
-    return gather_pairs([columns_of(pairs)]), duplicate_of
+    return gather_pairs(RUN, [columns_of(pairs)]), duplicate_of
 
 
 @settings(max_examples=many(300), deadline=None)
@@ -100,7 +99,7 @@ def test_pairs_of_copies_are_those_of_brute_force(collection, piece, collapse):
     before = copies.PIECE
     copies.PIECE = piece
     try:
-        made = expand_pairs(pairs, duplicate_of, collapse=collapse)
+        made = expand_pairs(RUN, pairs, duplicate_of, collapse=collapse)
         pieces = list(made.pieces())
     finally:
         copies.PIECE = before
@@ -114,12 +113,14 @@ def test_pairs_of_copies_are_those_of_brute_force(collection, piece, collapse):
 
 def test_pairs_of_copies_are_counted_but_not_made():
     n = 1_000_000
-    made = expand_pairs(gather_pairs([]), np.zeros(n, np.int64))
+    made = expand_pairs(RUN, gather_pairs(RUN, []), np.zeros(n, np.int64))
     assert len(made) == n * (n - 1) // 2
     left, right, similarity = next(made.pieces())
     assert (left[0], right[0], similarity[0]) == (0, 1, 1.0)
     assert len(left) <= n
-    assert len(expand_pairs(gather_pairs([]), np.zeros(n, np.int64), collapse=True)) == n - 1
+    assert (
+        len(expand_pairs(RUN, gather_pairs(RUN, []), np.zeros(n, np.int64), collapse=True)) == n - 1
+    )
 
 
 def test_two_large_kinds_and_one_document(monkeypatch):
@@ -134,7 +135,7 @@ def test_two_large_kinds_and_one_document(monkeypatch):
         for i, j in combinations(range(61), 2)
     ]
     assert [
-        row for each in expand_pairs(pairs, duplicate_of).pieces() for row in rows(each)
+        row for each in expand_pairs(RUN, pairs, duplicate_of).pieces() for row in rows(each)
     ] == ordered(expected)
 
 

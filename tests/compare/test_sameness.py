@@ -20,7 +20,7 @@ from lshdup.sources.finding import find_documents
 from lshdup.sources.reading import TextBatch
 from lshdup.store.npz import FORMAT_VERSION
 from tests import reference
-from tests.conftest import ROOT, many
+from tests.conftest import ROOT, RUN, many
 
 WORDS = st.lists(
     st.sampled_from(["a", "bee", "See", "3.5", "3,5", "<", ">", "ö", "\n"]), max_size=9
@@ -161,7 +161,7 @@ def test_keys_are_equal_where_documents_are_the_same():
     prints = Prints(*(rng.integers(0, 4, 200).astype(np.uint64) for _ in range(2)))
     sizes = rng.integers(0, 3, 200)
     for same, least in (("text", 1), ("bytes", 2)):
-        keys = prints.keys(same, sizes)
+        keys = prints.keys(RUN, same, sizes)
         for a, b in combinations(range(200), 2):
             level = int(prints.compare(np.array([a]), np.array([b]))[0])
             expected = level >= least and sizes[a] > 0 < sizes[b]

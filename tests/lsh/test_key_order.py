@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from lshdup.base.arrays import Arrays
+from lshdup.base.run import Run
 from lshdup.lsh import band_plan, key_order
 from lshdup.lsh.band_table import build_band_table
 from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
@@ -40,10 +41,10 @@ def test_tables_and_exact_duplicates_do_not_depend_on_memory(monkeypatch, tmp_pa
     plan = band_plan.BandPlan(3, 4, 0.8, 0.9, 0)
     answers = []
     for limit in (0, 1 << 62):
-        arrays = Arrays(limit, lambda: tmp_path)
-        duplicate_of = find_exact_duplicates(fingerprints, arrays)
-        members = documents_to_compare(duplicate_of, np.ones(2000, np.int64))
-        table = build_band_table(signatures, members, plan, 2, arrays)
+        run = Run(Arrays(limit, lambda: tmp_path), 2)
+        duplicate_of = find_exact_duplicates(run, fingerprints)
+        members = documents_to_compare(run, duplicate_of, np.ones(2000, np.int64))
+        table = build_band_table(run, signatures, members, plan)
         assert table.is_in_order()
         answers.append((duplicate_of.tolist(), table.order.tolist(), table.keys.tolist()))
     assert answers[0] == answers[1]

@@ -26,6 +26,7 @@ import lshdup.workspace.pairs
 from benchmarks.letters import letters
 from lshdup import MinHash, NearDuplicates
 from lshdup.base.ragged import RaggedSets
+from lshdup.base.run import Run
 from lshdup.cli.main import main
 from lshdup.collection.filtering import FilterRequest, build_filter
 from lshdup.errors import ArtifactError, ParameterError
@@ -43,7 +44,7 @@ from lshdup.shingling.shingle_filter import (
 from lshdup.shingling.shingler import Shingler
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
-from tests.conftest import killed_behind_a_journal
+from tests.conftest import RUN, killed_behind_a_journal
 
 # --- the arrays -----------------------------------------------------------------------------------
 
@@ -272,7 +273,7 @@ def pairs_of(store, asked, said=None, **given):
     indexed = steps.load_or_build_index(wanted, save=False)
     found = steps.find_pairs(indexed, PairParams(), wanted.jobs)
     return shown(
-        indexed.collection, expand_copies(found.pairs, indexed.index.duplicate_of)
+        indexed.collection, expand_copies(RUN, found.pairs, indexed.index.duplicate_of)
     ), indexed.collection
 
 
@@ -280,11 +281,11 @@ def exact_pairs_of(store, asked, documents=(b"d",), **given):
     wanted = request(asked, documents, **given)
     workspace = Workspace(Path(store) if store else None)
     collection, sets = workspace.load_or_collect_sets(wanted)
-    duplicate_of = find_exact_duplicates(collection.fingerprints)
+    duplicate_of = find_exact_duplicates(RUN, collection.fingerprints)
     found = find_pairs_exactly(
-        collection, sets, duplicate_of, wanted.given["threshold"], wanted.jobs
+        Run.quiet(wanted.jobs), collection, sets, duplicate_of, wanted.given["threshold"]
     )
-    return shown(collection, expand_copies(found.pairs, duplicate_of))
+    return shown(collection, expand_copies(RUN, found.pairs, duplicate_of))
 
 
 def expected_pairs(asked, threshold=0.4, **given):
@@ -556,7 +557,7 @@ def test_documents_that_change_before_they_are_verified(here, monkeypatch):
     with open("d/000", "a") as file:
         file.write(" and more")
     found = steps.find_pairs(indexed, PairParams(), 1)
-    pairs = shown(indexed.collection, expand_copies(found.pairs, indexed.index.duplicate_of))
+    pairs = shown(indexed.collection, expand_copies(RUN, found.pairs, indexed.index.duplicate_of))
     assert [pair[:2] for pair in pairs if pair[2] < 1] == [(b"d/001", b"d/near")]
     steps.set_source(indexed.collection, 1)(
         np.array([list(indexed.collection.documents.names).index(b"d/000")])

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from lshdup.base.arrays import Arrays
+from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.collection.set_source import _SetReader, expecting, set_source
 from lshdup.errors import ArtifactError, InputError
@@ -202,14 +203,14 @@ def test_no_room(here, small, decoded, monkeypatch):
 
 def keys_and_clusters(request):
     """The pairs of rows with those of another file, and the groups of `clusters --against`."""
-    both = load_sides(request, (b"old.parquet",), None, *[lambda *_: None] * 3)
-    assert both.sides.arrays.limit == request.memory // 2
-    found = both.find_pairs(PairParams(), 2, lambda *_: None).found.pairs
+    run = Run.quiet(2, memory=request.memory)
+    both = load_sides(run, request, (b"old.parquet",), None)
+    found = both.find_pairs(run, PairParams()).found.pairs
     pairs = found.keys.tolist(), found.similarity.tolist()
-    both = load_sides(request, (b"old.parquet",), None, *[lambda *_: None] * 3)
-    partners = both.find_partners(PairParams(), 2, lambda *_: None)
+    both = load_sides(run, request, (b"old.parquet",), None)
+    partners = both.find_partners(run, PairParams())
     groups = find_clusters_against(
-        Workspace(None), both, partners, np.zeros(0, np.int64), ClusterParams(), request,
+        run, both, partners, np.zeros(0, np.int64), ClusterParams(), request,
         same=None, exact=False,
     ).clusters  # fmt: skip
     return *pairs, groups.representative.tolist(), np.nan_to_num(groups.similarity).tolist()

@@ -31,7 +31,7 @@ from lshdup.store import npz
 from lshdup.store.store import Store
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
-from tests.conftest import killed_behind_a_journal
+from tests.conftest import RUN, killed_behind_a_journal
 from tests.running import clean_environment
 
 KINDS = ("signatures", "bands", "pairs")
@@ -803,7 +803,7 @@ def queried(name=b"d/00000.txt", **given):
     missing = []
     source = lshdup.collection.set_source.set_source(collection, 1, missing.append)
     near = pipeline.find_neighbours(
-        indexed.index, source, 0.5, keys=keys, shingles=own, itself=asked.index
+        RUN, indexed.index, source, 0.5, keys=keys, shingles=own, itself=asked.index
     )
     assert not missing
     assert not len(collection.documents.changed(near.documents))

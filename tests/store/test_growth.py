@@ -26,6 +26,7 @@ from lshdup.workspace.containment.joining import find_contained_pairs
 from lshdup.workspace.folders.finding import compare_folders
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
+from tests.conftest import RUN
 
 WORDS = ["a", "rose", "is", "a", "rose,", "Größe", "日本語", "e\u0301t\u00e9", "ＦＵＬＬ", "x" * 70]
 
@@ -67,7 +68,7 @@ def folders_of(store):
     request = Request((b"d",), DocumentParams(), {"threshold": 0.6}, 2)
     indexed = workspace.load_or_build_index(request, save=False)
     found = workspace.find_clusters(indexed, ClusterParams(), request)
-    folders, pairs = compare_folders(indexed.collection, found.clusters, 0.5)
+    folders, pairs = compare_folders(RUN, indexed.collection, found.clusters, 0.5)
     documents = indexed.collection.documents
     names = [folders.typed_names(documents, each) for each in (pairs.inside, pairs.holder)]
     columns = [getattr(pairs, name) for name in pairs.__dataclass_fields__ if name != "common"]

@@ -16,6 +16,7 @@ from lshdup.workspace.containment import joining, samples
 from lshdup.workspace.containment.joining import find_contained_pairs, plan_join
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
+from tests.conftest import RUN
 
 T = 0.8
 
@@ -96,10 +97,10 @@ def test_a_smaller_rate_serves_a_larger_one_and_not_the_reverse():
     contained("fine", recall=0.99999)
     shingle = ShingleParams()
     run, fine = Workspace(Path("store")), Workspace(Path("fine"))
-    rates = [load_samples(each.store, shingle).rate for each in (run, fine)]
+    rates = [load_samples(RUN, each.store, shingle).rate for each in (run, fine)]
     assert rates[0] > rates[1]
     assert contained("fine")[0] == contained()[0]
-    assert load_samples(fine.store, shingle).rate == rates[1]
+    assert load_samples(RUN, fine.store, shingle).rate == rates[1]
     contained(recall=0.99999)
     assert Path("fine/samples.npz").read_bytes() == Path("store/samples.npz").read_bytes()
     # What is new is sampled at the rate of what is stored, not at that of the run.
@@ -174,7 +175,7 @@ def test_damaged_and_forged_samples_are_made_anew(damage):
         kind = "bands" if damage == "kind" else "samples"
         npz.save(path, kind, {n: v for n, v in header.items() if n not in ("kind",)}, arrays)
     with pytest.raises(ArtifactError, match=r"samples\.npz"):
-        load_samples(Workspace(Path("store")).store, ShingleParams())
+        load_samples(RUN, Workspace(Path("store")).store, ShingleParams())
     said = []
     assert contained(said=said)[0] == before
     assert len(said) == 1

@@ -22,6 +22,7 @@ from lshdup.params import BandParams, DocumentParams, PairParams
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 from tests import reference
+from tests.conftest import RUN
 
 HIGHER = [0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95]
 USUAL = PairParams()
@@ -202,18 +203,20 @@ def test_an_estimate_exactly_at_the_threshold_is_found():
 
 
 def test_pairs_at_least():
-    made = Pairs.of(np.array([0, 1, 2]), np.array([1, 2, 3]), np.array([0.5, 1.0, 0.5]))
+    made = Pairs.of(RUN, np.array([0, 1, 2]), np.array([1, 2, 3]), np.array([0.5, 1.0, 0.5]))
     for t, n in ((0.4, 3), (0.5, 3), (0.50001, 1), (1.0, 1)):
         part = made.at_least(t)
         assert len(part) == n == int(part.offsets[-1])
         assert part.similarity.tolist() == [1.0, 0.5, 0.5][:n]
     assert len(made.at_least(1.1)) == 0
-    assert len(Pairs.of(np.zeros(0, int), np.zeros(0, int), np.zeros(0)).at_least(0.5)) == 0
+    assert len(Pairs.of(RUN, np.zeros(0, int), np.zeros(0, int), np.zeros(0)).at_least(0.5)) == 0
 
 
 def test_bands_that_are_chosen_say_nothing_of_the_threshold_of_saved_pairs():
     params = BandParams(0.9, bands=20, rows=5)
-    stored = StoredPairs(PairsFound(Pairs.of(*[np.zeros(0)] * 3), 0), params, PairParams(), 20, 5)
+    stored = StoredPairs(
+        PairsFound(Pairs.of(RUN, *[np.zeros(0)] * 3), 0), params, PairParams(), 20, 5
+    )
     for threshold, covered in ((0.9, True), (0.95, True), (0.89, False)):
         other = replace(params, threshold=threshold)
         assert stored.covers(plan_bands(100, other), other, PairParams()) == covered

@@ -227,9 +227,9 @@ def _measure_recall(
     planned = _plan_bands(options, _count_buckets(options["buckets"], experiment))
     for plan, params in chain.from_iterable(planned.values()):
         say_contract(console, plan, params, whole=True)
-    duplicate_of = find_exact_duplicates(collection.fingerprints)
+    duplicate_of = find_exact_duplicates(session.run, collection.fingerprints)
     pairs = find_pairs_exactly(
-        collection, experiment.sets, duplicate_of, threshold, experiment.jobs, console.progress
+        session.run, collection, experiment.sets, duplicate_of, threshold
     ).pairs
     console.say(
         f"{count_of(len(pairs), 'pair')} of similarity {threshold:g} or more, by the exact "
@@ -248,15 +248,15 @@ def _measure_samples(
     from lshdup.workspace.containment.joining import plan_join
 
     console, request, threshold = session.console, session.request, options["threshold"]
-    duplicate_of = find_exact_duplicates(collection.fingerprints)
-    sizes = collection.sizes[documents_to_compare(duplicate_of, collection.sizes)]
+    duplicate_of = find_exact_duplicates(session.run, collection.fingerprints)
+    sizes = collection.sizes[documents_to_compare(session.run, duplicate_of, collection.sizes)]
     params = BandParams(threshold, options["recall"])
     plan = plan_join(sizes, params, request.memory, request.jobs, sample=True)
     assert plan.samples is not None
     console.say(f"samples of 1 shingle in {plan.samples.rate}")
     say_promise(console, plan.samples, plan.count_small())
-    pairs = find_pairs_exactly(
-        collection, experiment.sets, duplicate_of, threshold, experiment.jobs, console.progress,
+    pairs = find_pairs_exactly(session.run,
+        collection, experiment.sets, duplicate_of, threshold,
         "containment",
     ).pairs  # fmt: skip
     console.say(

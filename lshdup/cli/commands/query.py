@@ -160,6 +160,7 @@ def _rows(
             console.error(InputError(message, "run `lshdup index DOCS` over more documents"))
         if indexed is not None:
             near = find_neighbours(
+                session.run,
                 indexed.index,
                 source,
                 threshold,
@@ -205,14 +206,13 @@ def _find_containing(
     from lshdup.lsh.candidates import find_exact_duplicates
 
     return find_containing(
+        session.run,
         shingles,
-        find_exact_duplicates(collection.fingerprints),
+        find_exact_duplicates(session.run, collection.fingerprints),
         collection.sizes,
         source,
         threshold,
         itself=itself,
-        jobs=session.request.jobs,
-        on_progress=lambda done, n: session.console.progress("candidates", done, n),
     )
 
 
@@ -228,6 +228,7 @@ def shingle_and_sketch(
     import numpy as np
 
     from lshdup.base.ragged import RaggedSets
+    from lshdup.base.run import Run
     from lshdup.lsh import band_table
     from lshdup.lsh.signatures import Sketcher
 
@@ -240,7 +241,9 @@ def shingle_and_sketch(
         return shingles, keys, collection.signatures[document.index], prints
     sets = RaggedSets.from_sizes(shingles, np.array([len(shingles)], np.int64))
     signature = Sketcher(collection.sketch).sketch(sets)
-    keys = np.ascontiguousarray(band_table.band_keys(signature, indexed.index.plan)[:, 0])
+    keys = np.ascontiguousarray(
+        band_table.band_keys(Run.quiet(), signature, indexed.index.plan)[:, 0]
+    )
     return shingles, keys, signature[0], prints
 
 

@@ -385,7 +385,7 @@ def _find_passages(
             return "a document cannot be read any more"
         return _TOO_LONG if len(text) > _MOST_BYTES else locate_tokens(text, shingle)
 
-    best = choose_representatives(answer.duplicate_of, order).tolist()
+    best = choose_representatives(session.run, answer.duplicate_of, order).tolist()
     number, room = (_PASSAGES, room) if most is None else (most, 1 << 62)
     groups = (
         (best[kept], [best[member] for member in members])

@@ -34,12 +34,14 @@ def collect_folders(
     from lshdup.workspace.folders.finding import compare_folders, group_documents
 
     collection, duplicate_of = answer.collection, answer.duplicate_of
-    members = documents_to_compare(duplicate_of, collection.sizes)
-    ordered = rank_documents(members, duplicate_of, order)
-    groups = cluster_pairs(answer.distinct_pairs, ordered, len(duplicate_of), answer.threshold)
+    members = documents_to_compare(session.run, duplicate_of, collection.sizes)
+    ordered = rank_documents(session.run, members, duplicate_of, order)
+    groups = cluster_pairs(
+        session.run, answer.distinct_pairs, ordered, len(duplicate_of), answer.threshold
+    )
     clusters = expand_clusters(groups, duplicate_of, order)
-    folders, pairs = compare_folders(collection, clusters, _LEAST)
-    kinds, jobs = group_documents(collection, clusters), session.request.jobs
+    folders, pairs = compare_folders(session.run, collection, clusters, _LEAST)
+    kinds, jobs = group_documents(session.run, collection, clusters), session.request.jobs
     source = session.workspace.set_source(collection, jobs)
     top = slice(0, _PAIRS)
     rows = []
@@ -60,7 +62,7 @@ def collect_folders(
         if at < _LISTED and sum(row["documents"]) <= _DOCUMENTS:
             a, b = (folders.content(collection.documents, each) for each in (inside, holder))
             lists: dict[str, Any] = {}
-            for each in compare_contents(collection, kinds, a, b, source, jobs):
+            for each in compare_contents(session.run, collection, kinds, a, b, source):
                 name, other = (
                     printable(content.paths[int(content.documents.searchsorted(document))])
                     if document >= 0

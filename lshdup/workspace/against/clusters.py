@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.messages import count_of
+from lshdup.base.run import Run
 from lshdup.base.skipped import Skipped
 from lshdup.collection.collection import Collection
-from lshdup.collection.set_source import expecting, set_source
-from lshdup.compare.centres import Comparisons
+from lshdup.collection.set_source import set_source
 from lshdup.compare.clusters import Clusters
 from lshdup.compare.results import ClustersFound
 from lshdup.lsh.buckets import NO_BUCKETS, Buckets
@@ -24,24 +24,16 @@ from lshdup.sources.preference import Preference
 from lshdup.workspace.against.loading import Against
 from lshdup.workspace.against.partners import Partners
 from lshdup.workspace.against.sides import Side
-from lshdup.workspace.clustering import (
-    drop_changed,
-    find_same_clusters,
-    order_documents,
-    say_comparisons,
-)
-from lshdup.workspace.context import RunContext
-from lshdup.workspace.index import IndexedCollection
-from lshdup.workspace.pairs import say_large_bucket
+from lshdup.workspace.clustering import drop_changed, find_same_clusters, order_documents
 from lshdup.workspace.request import Request
 
 
-def leave_out_changed(
-    both: Against, say: Callable[[str], None], skipped: Callable[[Skipped], None], jobs: int
-) -> Against:
+def leave_out_changed(run: Run, both: Against, skipped: Callable[[Skipped], None]) -> Against:
     """Return the sides without documents of a stored OTHER that are not what was indexed.
 
     Nothing may go in favour of a document that is gone.
+
+    skipped : notified of each document of OTHER that is not compared.
     """
     there = both.sides.there
     n = len(there.documents)
@@ -50,18 +42,17 @@ def leave_out_changed(
     changed = there.documents.changed(np.arange(n))
     if not len(changed):
         return both
-    say(
+    run.warn(
         f"skipped of OTHER: {count_of(len(changed), 'document')} deleted or changed since it was"
         " indexed; nothing is dropped for their sake"
     )
-    arrays = both.sides.arrays
-    kept = there.collection.take(np.setdiff1d(np.arange(n), changed), arrays)
-    side = Side(kept, set_source(kept, jobs, skipped, arrays=arrays))
+    kept = there.collection.take(np.setdiff1d(np.arange(n), changed), run.arrays)
+    side = Side(kept, set_source(kept, run.jobs, skipped, arrays=run.arrays))
     return replace(both, sides=replace(both.sides, there=side))
 
 
 def find_clusters_against(
-    run: RunContext,
+    run: Run,
     both: Against,
     partners: Partners,
     shared: NDArray[np.int64],
@@ -78,7 +69,6 @@ def find_clusters_against(
 
     Parameters
     ----------
-    run : notified of what is said.
     both : the sides.
     partners : a near document of OTHER for each document of DOCS that has one.
     shared : int64 array, documents of DOCS that are documents of OTHER too.
@@ -93,7 +83,7 @@ def find_clusters_against(
     is_shared[shared] = True
     # An estimate drops nothing.
     goes = np.flatnonzero((partners.there >= 0) & ~partners.estimated & ~is_shared)
-    found = Clusters.empty(n)
+    found = Clusters.empty(run, n)
     leaders = partners.there[goes] + sides.split
     found.assign(goes, leaders, partners.similarity[goes])
     found.assign(leaders, leaders, 1.0)
@@ -102,23 +92,16 @@ def find_clusters_against(
     rest = np.setdiff1d(np.flatnonzero((here.sizes > 0) & ~is_shared), goes)
     order = _take_order(order_documents(run, here, params, request), rest)
     groups = _cluster_rest(
-        run,
-        both,
-        here.take(rest, sides.arrays),
-        order,
-        params,
-        request.jobs,
-        same=same,
-        exact=exact,
+        run, both, here.take(rest, run.arrays), order, params, same=same, exact=exact
     )
     own = groups.clusters.representative
     grouped = np.flatnonzero(own >= 0)
     found.assign(rest[grouped], rest[own[grouped]], groups.clusters.similarity[grouped])
-    keys = sides.fingerprints if same is None else sides.prints.keys(same, sides.sizes)
+    keys = sides.fingerprints if same is None else sides.prints.keys(run, same, sides.sizes)
     answer = replace(
         groups,
         clusters=found,
-        duplicate_of=find_exact_duplicates(keys),
+        duplicate_of=find_exact_duplicates(run, keys),
         buckets=partners.buckets if partners.buckets.skipped else _renumber(groups.buckets, rest),
         lost=rest[groups.lost],
     )
@@ -141,34 +124,22 @@ def _renumber(buckets: Buckets, rest: NDArray[np.int64]) -> Buckets:
 
 
 def _cluster_rest(
-    run: RunContext,
+    run: Run,
     both: Against,
     rest: Collection,
     order: Preference,
     params: ClusterParams,
-    jobs: int,
     *,
     same: str | None,
     exact: bool,
 ) -> ClustersFound:
     """Cluster the documents of DOCS that are near none of OTHER."""
     if same is not None:
-        return find_same_clusters(rest, same, order.order, run.arrays)
-    arrays, threshold = both.sides.arrays, both.params.threshold
-    source = set_source(rest, jobs, run.skipped, arrays=arrays)
-
-    def on_central(work: Comparisons) -> None:
-        say_comparisons(run, rest.documents, work)
-
+        return find_same_clusters(run, rest, same, order.order)
+    threshold = both.params.threshold
+    source = set_source(rest, run.jobs, run.skipped, arrays=run.arrays)
     if exact:
         sets = source(np.arange(len(rest.documents)))
-        return find_clusters_exactly(
-            rest, sets, threshold, params, order, jobs, run.progress, on_central
-        )
-    index = build_index(rest, both.params, jobs, arrays)
-    indexed = IndexedCollection(rest, index, both.params, both.plan())
-    return find_clusters(
-        rest, index, source, threshold, params, order, jobs=jobs, progress=run.progress,
-        on_buckets=lambda buckets: say_large_bucket(run, indexed, buckets, clustering=True),
-        on_central=on_central, on_documents=expecting(source), arrays=arrays,
-    )  # fmt: skip
+        return find_clusters_exactly(run, rest, sets, threshold, params, order)
+    index = build_index(run, rest, both.params)
+    return find_clusters(run, rest, index, source, threshold, params, order)

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.messages import count_of, quote_command
-from lshdup.base.parallel import Progress, no_progress
 from lshdup.base.ragged import RaggedSets, SetSource
+from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
 from lshdup.collection.collection import Collection
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
@@ -82,34 +82,29 @@ class Against:
         assert self.here.sketch is not None
         return plan_bands(self.here.sketch.perms, self.params)
 
-    def find_pairs(self, params: PairParams, jobs: int, progress: Progress) -> CrossPairs:
+    def find_pairs(self, run: Run, params: PairParams) -> CrossPairs:
         """Find verified pairs across the sides."""
-        return find_cross_pairs(
-            self.sides, self.plan(), self.params.threshold, params, jobs=jobs, progress=progress
-        )
+        return find_cross_pairs(run, self.sides, self.plan(), self.params.threshold, params)
 
-    def find_pairs_exactly(self, jobs: int, progress: Progress = no_progress) -> CrossPairs:
+    def find_pairs_exactly(self, run: Run) -> CrossPairs:
         """Find all pairs, none missed. Raise InputError if a shingle set is unavailable."""
         sets = self._load_sets("jaccard", np.arange(len(self.sides.sizes)))
-        return find_cross_pairs_exactly(self.sides, sets, self.params.threshold, jobs, progress)
+        return find_cross_pairs_exactly(run, self.sides, sets, self.params.threshold)
 
     def find_contained_pairs(
-        self,
-        request: Request,
-        progress: Progress = no_progress,
-        on_plan: Callable[[JoinPlan], None] = lambda _: None,
+        self, run: Run, on_plan: Callable[[JoinPlan], None] = lambda _: None, memory: int = 0
     ) -> CrossPairs:
         """Find the pairs of containment, as `join_contained`.
 
+        memory : bytes that the join may plan for; 0: those of the run.
+
         Raise InputError if a shingle set that is compared is unavailable.
         """
-        sides, duplicate_of = self.sides, self.sides.find_exact_duplicates()
+        sides, duplicate_of = self.sides, self.sides.find_exact_duplicates(run)
         source = partial(self._load_sets, "containment")
         sample_of = partial(sides.sample, source)
-        given = JoinInput(
-            duplicate_of, sides.sizes, source, sample_of, sides.split, arrays=sides.arrays
-        )
-        found = join_contained(given, self.params, request, progress, on_plan, sample=False)
+        given = JoinInput(duplicate_of, sides.sizes, source, sample_of, sides.split)
+        found = join_contained(run, given, self.params, on_plan, memory=memory)
         return CrossPairs(found, duplicate_of, np.zeros(0, np.uint64))
 
     def _load_sets(self, measure: str, documents: NDArray[np.int64]) -> RaggedSets:
@@ -132,27 +127,25 @@ class Against:
             )
         return sets
 
-    def find_same(self, same: str) -> CrossPairs:
+    def find_same(self, run: Run, same: str) -> CrossPairs:
         """Find all pairs that are the same in text, or in bytes as well."""
-        return find_same_pairs(self.sides, same)
+        return find_same_pairs(run, self.sides, same)
 
-    def find_partners(self, params: PairParams, jobs: int, progress: Progress) -> Partners:
+    def find_partners(self, run: Run, params: PairParams) -> Partners:
         """Find a near document of OTHER for each document of DOCS that has one."""
-        return find_partners(
-            self.sides, self.plan(), self.params.threshold, params, jobs=jobs, progress=progress
-        )
+        return find_partners(run, self.sides, self.plan(), self.params.threshold, params)
 
-    def find_same_partners(self, same: str) -> Partners:
+    def find_same_partners(self, run: Run, same: str) -> Partners:
         """Find partners that are the same in text, or in bytes as well."""
-        return find_same_partners(self.sides, same)
+        return find_same_partners(run, self.sides, same)
 
-    def choose_partners(self, across: CrossPairs) -> Partners:
+    def choose_partners(self, run: Run, across: CrossPairs) -> Partners:
         """Return the nearest partner of each document of DOCS among pairs that were all found."""
-        return choose_partners(self.sides, across)
+        return choose_partners(run, self.sides, across)
 
-    def expand_copies(self, pairs: CrossPairs, *, collapse: bool) -> ExpandedCrossPairs:
+    def expand_copies(self, run: Run, pairs: CrossPairs, *, collapse: bool) -> ExpandedCrossPairs:
         """Expand to pairs of all documents."""
-        return ExpandedCrossPairs(self.sides, pairs, collapse=collapse)
+        return ExpandedCrossPairs(run, self.sides, pairs, collapse=collapse)
 
     def count_changed(self, documents: NDArray[np.int64]) -> int:
         """Return how many of these documents of a stored OTHER changed since."""
@@ -160,12 +153,10 @@ class Against:
 
 
 def load_sides(
+    run: Run,
     request: Request,
     others: tuple[bytes, ...],
     store: Path | None,
-    say: Callable[[str], None] = lambda _: None,
-    skipped: Callable[[Skipped], None] = lambda _: None,
-    progress: Progress = no_progress,
     skipped_there: Callable[[Skipped], None] = lambda _: None,
     *,
     bands: bool = True,
@@ -175,12 +166,10 @@ def load_sides(
 
     Parameters
     ----------
+    run : threads and memory of both sides, and what is told.
     request : names DOCS; without DOCS, the documents of the last run.
     others : one store; or folders and files, which are read.
     store : store of DOCS.
-    say : notified of a line for the user.
-    skipped : notified of each file of DOCS that is not compared.
-    progress : notified (stage, steps done, steps in all).
     skipped_there : notified of each file of OTHER that is not compared.
     bands : whether bands find the pairs: neither joins nor --same need them.
     samples : whether samples are joined if the sets exceed memory.
@@ -197,7 +186,7 @@ def load_sides(
         hint = "name a folder or a file, or the store of an earlier run"
         check_named(others, "--against ", hint, included=True)
     else:
-        there = _load_store(other, request, say, fates, samples=samples)
+        there = _load_store(run, other, request, fates, samples=samples)
         request.accept_other(there.documents)
         request = _adopt_params(request, other, there.collection)
     beside = store
@@ -208,12 +197,14 @@ def load_sides(
                 " hold against it"
             )
             raise InputError(message, "name DOCS, or another --store")
-        say(f"what is made of DOCS is not kept: {store} is OTHER's; --store DIR keeps it elsewhere")
+        run.say(
+            f"what is made of DOCS is not kept: {store} is OTHER's; --store DIR keeps it elsewhere"
+        )
         beside = None
     elif request.documents and not request.replace_store:
         held = describe_other_collection(RunContext(store), request.documents)
         if held:
-            say(
+            run.say(
                 f"what is made of DOCS is not kept: the store {store} holds {held};"
                 " --store DIR keeps it elsewhere"
             )
@@ -221,15 +212,19 @@ def load_sides(
     secret = request.given.get("secret", b"")
     # The memory is that of both sides.
     memory = request.memory // 2
-    workspace = Workspace(beside, say, skipped, progress, secret, apart=store, memory=memory)
+    workspace = Workspace(
+        beside, run.say, run.skipped, run.progress, secret, apart=store, memory=memory
+    )
     params = merge_params(BandParams, request.given)
     if request.documents and bands:  # A promise that cannot be kept is refused before the work.
         plan_bands(merge_params(SketchParams, request.given).perms, params)
     here = _load_side(workspace, request, samples=samples)
     collection = here.collection
     if there is None:
-        say(_advise_index(others))
-        reader = Workspace(None, say, skipped_there, progress, secret, apart=store, memory=memory)
+        run.say(_advise_index(others))
+        reader = Workspace(
+            None, run.say, skipped_there, run.progress, secret, apart=store, memory=memory
+        )
         there = _read_other(reader, request, others, collection, samples=samples)
     if not are_same_filters(collection.shingle_filter, there.collection.shingle_filter):
         message = (
@@ -240,7 +235,7 @@ def load_sides(
             message,
             "use the same --template for both, and no --ignore-common, which counts one side only",
         )
-    return Against(Sides(here, there, workspace.arrays), other, params, fates)
+    return Against(Sides(here, there), other, params, fates)
 
 
 def _select_store(others: tuple[bytes, ...]) -> Path | None:
@@ -271,18 +266,15 @@ def _load_side(workspace: Workspace, request: Request, *, samples: bool) -> Side
     collection, sampled = workspace.collect_to_join(replace(request, memory=request.memory // 2))
 
     def sample(members: NDArray[np.int64], rate: int, source: SetSource) -> RaggedSets:
-        return load_or_make_samples(workspace, collection, members, rate, sampled, source)
+        return load_or_make_samples(
+            workspace.of(request.jobs), workspace, collection, members, rate, sampled, source
+        )
 
     return Side(collection, workspace.set_source(collection, request.jobs), sample)
 
 
 def _load_store(
-    folder: Path,
-    request: Request,
-    say: Callable[[str], None],
-    fates: Counter[str],
-    *,
-    samples: bool,
+    run: Run, folder: Path, request: Request, fates: Counter[str], *, samples: bool
 ) -> Side:
     """Load what a store holds; it is only read."""
 
@@ -291,7 +283,7 @@ def _load_store(
 
     secret = request.given.get("secret", b"")
     workspace = Workspace(
-        folder, lambda text: say(f"{folder}: {text}"), count, secret=secret, read_only=True,
+        folder, lambda text: run.say(f"{folder}: {text}"), count, secret=secret, read_only=True,
         memory=request.memory // 2,
     )  # fmt: skip
     names = {each.name for each in fields(BandParams)}

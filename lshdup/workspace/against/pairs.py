@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.parallel import Progress
 from lshdup.base.ragged import RaggedSets
+from lshdup.base.run import Run
 from lshdup.compare.copies import ExpandedPairs, expand_pairs
 from lshdup.compare.measures import join_sets
 from lshdup.compare.pairs import Pairs, contains, gather_pairs, pack_pairs, unpack_pairs
 from lshdup.compare.results import PairsFound
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import sort_keys
-from lshdup.lsh.buckets import Buckets
 from lshdup.lsh.candidates import (
     CandidateCounter,
+    Candidates,
     PairArrays,
     candidate_pairs,
     documents_to_compare,
@@ -54,83 +54,63 @@ class CrossPairs:
 
 
 def find_cross_pairs(
-    sides: Sides,
-    plan: BandPlan,
-    threshold: float,
-    params: PairParams,
-    *,
-    jobs: int,
-    progress: Progress,
+    run: Run, sides: Sides, plan: BandPlan, threshold: float, params: PairParams
 ) -> CrossPairs:
     """Find pairs across the sides among the candidates of one band table over both.
 
     Similarities are exact as long as the sets of both documents are available. Where the set of a
     document there is not, signatures decide; equal fingerprints mean equal sets.
     """
-    duplicate_of = sides.find_exact_duplicates()
-    members = documents_to_compare(duplicate_of, sides.sizes)
-    buckets, pieces = find_candidates(sides, members, plan, params, jobs, progress)
-    verifier = Verifier(sides, duplicate_of, threshold, params.verify == "estimate", jobs)
+    duplicate_of = sides.find_exact_duplicates(run)
+    members = documents_to_compare(run, duplicate_of, sides.sizes)
+    met = find_candidates(run, sides, members, plan, params)
+    verifier = Verifier(run, sides, duplicate_of, threshold, params.verify == "estimate")
     counter = CandidateCounter()
-    pairs = gather_pairs(verifier.verify(counter.count(pieces)), sides.arrays)
+    pairs = gather_pairs(run, verifier.verify(counter.count(met.pieces)))
     estimated = np.sort(np.concatenate([np.zeros(0, np.uint64), *verifier.estimated]))
-    found = PairsFound(pairs, counter.pairs, buckets)
+    found = PairsFound(pairs, counter.pairs, met.buckets)
     return CrossPairs(found, duplicate_of, estimated, verifier.by_estimate)
 
 
 def find_candidates(
-    sides: Sides,
-    members: NDArray[np.int64],
-    plan: BandPlan,
-    params: PairParams,
-    jobs: int,
-    progress: Progress,
-) -> tuple[Buckets, Iterator[PairArrays]]:
-    """Return the buckets of one band table over both sides, and their candidate pairs across.
+    run: Run, sides: Sides, members: NDArray[np.int64], plan: BandPlan, params: PairParams
+) -> Candidates:
+    """Return the candidate pairs across both sides, of one band table over both.
 
     members : ascending int64 array, the documents in the table.
     """
-    progress("candidates", 0, 0)
-    table = sort_keys(sides.build_band_keys(plan, jobs), members, jobs, sides.arrays)
-    return candidate_pairs(
-        table, params.max_bucket, lambda done, n: progress("candidates", done, n), sides.split,
-        jobs, sides.expect, sides.arrays,
-    )  # fmt: skip
+    run.progress("candidates", 0, 0)
+    table = sort_keys(run, sides.build_band_keys(run, plan), members)
+    met = candidate_pairs(run, table, params.max_bucket, sides.split)
+    sides.expect(met.documents)
+    return met
 
 
 def find_cross_pairs_exactly(
-    sides: Sides, sets: RaggedSets, threshold: float, jobs: int, progress: Progress
+    run: Run, sides: Sides, sets: RaggedSets, threshold: float
 ) -> CrossPairs:
     """Find all pairs across the sides, none missed, by the prefix-filter join."""
-    progress("candidates", 0, 0)
-    duplicate_of = sides.find_exact_duplicates()
-    members = documents_to_compare(duplicate_of, sides.sizes)
-    pairs = join_sets(
-        sets,
-        members,
-        threshold,
-        "jaccard",
-        jobs,
-        sides.split,
-        lambda done, n: progress("candidates", done, n),
-    )
+    run.progress("candidates", 0, 0)
+    duplicate_of = sides.find_exact_duplicates(run)
+    members = documents_to_compare(run, duplicate_of, sides.sizes)
+    pairs = join_sets(run, sets, members, threshold, "jaccard", sides.split)
     return CrossPairs(PairsFound(pairs, -1), duplicate_of, np.zeros(0, np.uint64))
 
 
-def find_same_pairs(sides: Sides, same: str) -> CrossPairs:
+def find_same_pairs(run: Run, sides: Sides, same: str) -> CrossPairs:
     """Find all pairs across the sides that are the same in text, or in bytes as well."""
-    keys = sides.prints.keys(same, sides.sizes)
+    keys = sides.prints.keys(run, same, sides.sizes)
     here, there = keys[: sides.split], keys[sides.split :]
     duplicate_of = np.concatenate(
-        [find_exact_duplicates(here), find_exact_duplicates(there) + sides.split]
+        [find_exact_duplicates(run, here), find_exact_duplicates(run, there) + sides.split]
     )
-    firsts = documents_to_compare(duplicate_of, sides.sizes)
+    firsts = documents_to_compare(run, duplicate_of, sides.sizes)
     left, right = sides.separate(firsts)
     _, at_left, at_right = np.intersect1d(
         here[left], there[right], assume_unique=True, return_indices=True
     )
     a, b = left[at_left].astype(np.uint32), (right[at_right] + sides.split).astype(np.uint32)
-    pairs = gather_pairs([(a, b, np.ones(len(a)))])
+    pairs = gather_pairs(run, [(a, b, np.ones(len(a)))])
     return CrossPairs(PairsFound(pairs, -1), duplicate_of, np.zeros(0, np.uint64))
 
 
@@ -147,11 +127,13 @@ class ExpandedCrossPairs:
 
     """
 
-    def __init__(self, sides: Sides, pairs: CrossPairs, *, collapse: bool = False) -> None:
+    def __init__(
+        self, run: Run, sides: Sides, pairs: CrossPairs, *, collapse: bool = False
+    ) -> None:
         self._pairs = pairs
         same = _select_identical(pairs.found.pairs, sides.fingerprints)
         self._expanded: ExpandedPairs = expand_pairs(
-            pairs.found.pairs, pairs.duplicate_of, across=same, collapse=collapse
+            run, pairs.found.pairs, pairs.duplicate_of, across=same, collapse=collapse
         )
         self.documents = self._expanded.documents()
         left, right = sides.match_paths(*sides.separate(self.documents))

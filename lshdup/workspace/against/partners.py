@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.parallel import Progress, no_progress
+from lshdup.base.run import Run
 from lshdup.compare.pairs import contains, pack_pairs
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.buckets import NO_BUCKETS, Buckets
@@ -41,49 +41,43 @@ class Partners:
 
 
 def find_partners(
-    sides: Sides,
-    plan: BandPlan,
-    threshold: float,
-    params: PairParams,
-    *,
-    jobs: int = 1,
-    progress: Progress = no_progress,
+    run: Run, sides: Sides, plan: BandPlan, threshold: float, params: PairParams
 ) -> Partners:
     """Find a partner for each document of DOCS, by the candidates of `find_cross_pairs`.
 
     A document is compared until a partner is found, so that documents of one template cost a
     comparison each and no list of their pairs is made.
     """
-    duplicate_of = sides.find_exact_duplicates()
-    best = _Best(sides)
+    duplicate_of = sides.find_exact_duplicates(run)
+    best = _Best(run, sides)
     best.add_same(sides.fingerprints)
     is_open = np.append(best.right < 0, np.ones(len(duplicate_of) - sides.split, bool))
-    members = documents_to_compare(duplicate_of, sides.sizes)
+    members = documents_to_compare(run, duplicate_of, sides.sizes)
     members = members[is_open[members]]
-    buckets, pieces = find_candidates(sides, members, plan, params, jobs, progress)
-    verifier = Verifier(sides, duplicate_of, threshold, params.verify == "estimate", jobs)
-    for left, right, score in verifier.verify(best.pass_open(pieces)):
+    met = find_candidates(run, sides, members, plan, params)
+    verifier = Verifier(run, sides, duplicate_of, threshold, params.verify == "estimate")
+    for left, right, score in verifier.verify(best.pass_open(met.pieces)):
         best.add(left, right, score)
     keys = np.sort(np.concatenate([np.zeros(0, np.uint64), *verifier.estimated]))
     pairs = pack_pairs(np.arange(sides.split), np.maximum(best.right, 0))
     best.estimated = (best.right >= 0) & contains(keys, pairs)
     found = best.finish(duplicate_of)
-    return replace(found, by_estimate=verifier.by_estimate, buckets=buckets)
+    return replace(found, by_estimate=verifier.by_estimate, buckets=met.buckets)
 
 
-def choose_partners(sides: Sides, across: CrossPairs) -> Partners:
+def choose_partners(run: Run, sides: Sides, across: CrossPairs) -> Partners:
     """Return the nearest partner of each document of DOCS among all pairs across the sides."""
-    best = _Best(sides)
+    best = _Best(run, sides)
     best.add_same(sides.fingerprints)
     pairs = across.found.pairs
     best.add(pairs.left, pairs.right, pairs.similarity.real)
     return replace(best.finish(across.duplicate_of), is_exact=across.found.candidates < 0)
 
 
-def find_same_partners(sides: Sides, same: str) -> Partners:
+def find_same_partners(run: Run, sides: Sides, same: str) -> Partners:
     """Find a partner that is the same in text, or in bytes as well, for each document of DOCS."""
-    best = _Best(sides)
-    best.add_same(sides.prints.keys(same, sides.sizes))
+    best = _Best(run, sides)
+    best.add_same(sides.prints.keys(run, same, sides.sizes))
     return best.finish(np.arange(sides.split))
 
 
@@ -94,8 +88,8 @@ class _Best:
     estimated : bool array of shape (split,).
     """
 
-    def __init__(self, sides: Sides) -> None:
-        self._sides = sides
+    def __init__(self, run: Run, sides: Sides) -> None:
+        self._run, self._sides = run, sides
         self.right = np.full(sides.split, -1, np.int64)
         self.score = np.zeros(sides.split)
         self.estimated = np.zeros(sides.split, bool)
@@ -106,7 +100,11 @@ class _Best:
         keys : uint64 array of shape (n,); equal keys mean equal sets; 0: no partner.
         """
         sides, prints = self._sides, self._sides.prints
-        for each in (keys, prints.keys("text", sides.sizes), prints.keys("bytes", sides.sizes)):
+        for each in (
+            keys,
+            prints.keys(self._run, "text", sides.sizes),
+            prints.keys(self._run, "bytes", sides.sizes),
+        ):
             there, first = np.unique(each[sides.split :], return_index=True)
             at = np.minimum(np.searchsorted(there, each[: sides.split]), max(len(there) - 1, 0))
             if len(there):

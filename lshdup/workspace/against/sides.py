@@ -6,9 +6,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import RaggedSets, SetSource
+from lshdup.base.run import Run
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import expecting
 from lshdup.compare.sameness import Prints
@@ -52,14 +52,10 @@ class Side:
 
 @dataclass(frozen=True)
 class Sides:
-    """Two sides, here (DOCS) and there (OTHER). Each has exact duplicates of its own.
-
-    arrays : makes the arrays of the documents of both.
-    """
+    """Two sides, here (DOCS) and there (OTHER). Each has exact duplicates of its own."""
 
     here: Side
     there: Side
-    arrays: Arrays = IN_MEMORY
 
     @property
     def split(self) -> int:
@@ -83,12 +79,12 @@ class Sides:
         """The fingerprints of the bytes and of the token sequences of all documents."""
         return Prints.concatenate([self.here.collection.prints, self.there.collection.prints])
 
-    def find_exact_duplicates(self) -> NDArray[np.int64]:
+    def find_exact_duplicates(self, run: Run) -> NDArray[np.int64]:
         """Return for each document the first one of its side with the same set: int64 array."""
-        here = find_exact_duplicates(self.here.collection.fingerprints, self.arrays)
-        there = find_exact_duplicates(self.there.collection.fingerprints, self.arrays)
+        here = find_exact_duplicates(run, self.here.collection.fingerprints)
+        there = find_exact_duplicates(run, self.there.collection.fingerprints)
         there += self.split
-        return self.arrays.concatenate([here, there])
+        return run.arrays.concatenate([here, there])
 
     def is_one_document(self) -> bool:
         """Return whether either side has one document with shingles, the same on both."""
@@ -107,12 +103,12 @@ class Sides:
         """Return the documents of DOCS that are documents of OTHER as well: int64 array."""
         return find_shared(self.here.documents, self.there.documents)
 
-    def build_band_keys(self, plan: BandPlan, jobs: int) -> NDArray[np.uint64]:
+    def build_band_keys(self, run: Run, plan: BandPlan) -> NDArray[np.uint64]:
         """Return the keys of all documents in all bands: uint64 array of shape (bands, n)."""
         split, n = self.split, self.split + len(self.there.documents)
-        keys: NDArray[np.uint64] = self.arrays.empty((plan.bands, n), np.uint64)
-        keys[:, :split] = band_keys(self.here.signatures, plan, jobs, self.arrays)
-        keys[:, split:] = band_keys(self.there.signatures, plan, jobs, self.arrays)
+        keys: NDArray[np.uint64] = run.arrays.empty((plan.bands, n), np.uint64)
+        keys[:, :split] = band_keys(run, self.here.signatures, plan)
+        keys[:, split:] = band_keys(run, self.there.signatures, plan)
         return keys
 
     def separate(self, documents: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

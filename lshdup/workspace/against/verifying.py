@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.ragged import RaggedSets, distinct
+from lshdup.base.run import Run
 from lshdup.compare import similarity
 from lshdup.compare.pairs import Columns, pack_pairs
 from lshdup.lsh.candidates import PairArrays
@@ -21,13 +22,13 @@ class Verifier:
 
     def __init__(
         self,
+        run: Run,
         sides: Sides,
         duplicate_of: NDArray[np.int64],
         threshold: float,
         only_estimate: bool,
-        jobs: int,
     ) -> None:
-        self._sides, self._threshold, self._jobs = sides, threshold, jobs
+        self._run, self._sides, self._threshold = run, sides, threshold
         self._only_estimate = only_estimate
         self._sizes, self._prints = sides.sizes, sides.fingerprints
         self._is_gone = np.zeros(
@@ -52,7 +53,7 @@ class Verifier:
             rest = left[known_gone], right[known_gone]
             left, right = left[~known_gone], right[~known_gone]
             yield from similarity.verify(
-                [(left.copy(), right.copy())], self._sizes, self._sets, self._threshold, self._jobs
+                self._run, [(left.copy(), right.copy())], self._sizes, self._sets, self._threshold
             )
             found_gone = self._is_gone[right]
             yield self._estimate(
@@ -98,7 +99,7 @@ class Verifier:
             b = self._sides.there.signatures[right[part].astype(np.int64) - self._sides.split]
             rows = np.arange(len(a))
             share[part] = estimate(
-                np.concatenate([a, b]), rows, rows + len(a), self._jobs
+                self._run, np.concatenate([a, b]), rows, rows + len(a)
             ).similarity
         keep = share >= self._threshold
         self.by_estimate += len(left)

@@ -8,10 +8,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays
 from lshdup.base.frozen import dataclass
-from lshdup.base.parallel import Progress
 from lshdup.base.ragged import RaggedSets, SetSource
+from lshdup.base.run import Run
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import set_source
 from lshdup.compare import sampled_join
@@ -77,7 +76,6 @@ class JoinInput:
     sample : returns the samples of documents (ascending int64 array) at a rate.
     split : number of the first document of the second side; None for one collection.
     sets : all sets, if they are in memory.
-    arrays : makes the arrays of documents and of pairs.
     """
 
     duplicate_of: NDArray[np.int64]
@@ -86,7 +84,6 @@ class JoinInput:
     sample: Callable[[NDArray[np.int64], int], RaggedSets]
     split: int | None = None
     sets: RaggedSets | None = None
-    arrays: Arrays = IN_MEMORY
 
 
 def plan_join(
@@ -118,57 +115,57 @@ def plan_join(
     return JoinPlan(sizes, needed, memory, plan_samples(SMALL, threshold, recall, rate), jobs)
 
 
-def new_collector(params: BandParams, request: Request) -> SampleCollector:
+def new_collector(run: Run, params: BandParams, request: Request) -> SampleCollector:
     """Return the collector of samples while documents are read, at the rate of `plan_join`."""
     rate = plan_samples(SMALL, params.threshold, params.recall).rate
     seed = merge_params(SketchParams, request.given).seed
-    return SampleCollector(rate, seed, request.memory // 4)
+    return SampleCollector(run, rate, seed, run.memory // 4)
 
 
 def find_contained_pairs(
-    run: RunContext,
+    context: RunContext,
     collection: Collection,
     sampled: SampleCollector,
     params: BandParams,
     request: Request,
     on_plan: Callable[[JoinPlan], None] = lambda _: None,
     *,
-    sample: bool,
+    sample: bool = False,
 ) -> tuple[NDArray[np.int64], PairsFound]:
     """Return `duplicate_of`, and the pairs of containment of the documents that represent others.
 
     Parameters
     ----------
-    run : state of the run.
+    context : state of the run.
     collection : documents, and their sets if memory or the store holds them.
     sampled : samples of the documents that this run has read.
-    params, request, on_plan, sample : of `join_contained`.
+    params, on_plan, sample : of `join_contained`.
 
     """
     request.accept(collection.documents, True)
-    arrays = run.arrays
-    duplicate_of = find_exact_duplicates(collection.fingerprints, arrays)
-    source = set_source(collection, request.jobs, run.skipped, run.progress, arrays)
+    run = context.of(request.jobs)
+    duplicate_of = find_exact_duplicates(run, collection.fingerprints)
+    source = set_source(collection, request.jobs, run.skipped, run.progress, run.arrays)
 
     def sample_of(members: NDArray[np.int64], rate: int) -> RaggedSets:
-        return load_or_make_samples(run, collection, members, rate, sampled, source)
+        return load_or_make_samples(run, context, collection, members, rate, sampled, source)
 
     sets = collection.sets
     if sets is not None and is_lazy(sets.values):
         sets = None  # The source verifies what it copies; kernels take no lazily verified array.
-    given = JoinInput(duplicate_of, collection.sizes, source, sample_of, sets=sets, arrays=arrays)
-    found = join_contained(given, params, request, run.progress, on_plan, sample=sample)
+    given = JoinInput(duplicate_of, collection.sizes, source, sample_of, sets=sets)
+    found = join_contained(run, given, params, on_plan, sample=sample)
     return duplicate_of, found
 
 
 def join_contained(
+    run: Run,
     given: JoinInput,
     params: BandParams,
-    request: Request,
-    progress: Progress,
     on_plan: Callable[[JoinPlan], None],
     *,
-    sample: bool,
+    memory: int = 0,
+    sample: bool = False,
 ) -> PairsFound:
     """Return the pairs of containment of the documents that represent others.
 
@@ -178,40 +175,34 @@ def join_contained(
     ----------
     given : the documents.
     params : threshold and recall.
-    request : threads and memory.
-    progress : notified (stage, steps done, steps in all).
     on_plan : notified of the plan, before the work.
+    memory : bytes that the join may plan for; 0: those of the run.
     sample : take samples, even if the sets fit into memory.
 
     """
-    arrays = given.arrays
-    members = documents_to_compare(given.duplicate_of, given.sizes, arrays)
-    sizes = arrays.take(np.asarray(given.sizes), members)
-    plan = plan_join(sizes, params, request.memory, request.jobs, sample=sample)
+    members = documents_to_compare(run, given.duplicate_of, given.sizes)
+    sizes = run.arrays.take(np.asarray(given.sizes), members)
+    plan = plan_join(sizes, params, memory or run.memory, run.jobs, sample=sample)
     on_plan(plan)
     first_right = None if given.split is None else int(np.searchsorted(members, given.split))
-
-    def report(done: int, n: int) -> None:
-        progress("candidates", done, n)
 
     if plan.samples is None:
         sets, rows, split = given.sets, members, given.split
         if sets is None:
             sets, rows, split = given.source(members), np.arange(len(members)), first_right
-        pairs = join_sets(sets, rows, params.threshold, "containment", plan.jobs, split, report)
+        joining = replace(run, jobs=plan.jobs)
+        pairs = join_sets(joining, sets, rows, params.threshold, "containment", split)
         if given.sets is None:  # The order stays.
             pairs = replace(pairs, keys=pack_pairs(members[pairs.left], members[pairs.right]))
         return PairsFound(pairs, -1)
     samples = given.sample(members, plan.samples.rate)
-    progress("candidates", 0, 0)
+    run.progress("candidates", 0, 0)
     counter = CandidateCounter()
-    found = _find_candidates(
-        samples, members, plan, request.jobs, first_right, report, on_plan, arrays
-    )
+    found = _find_candidates(run, samples, members, plan, first_right, on_plan)
     verified = sampled_join.verify_containment(
-        counter.count(found), given.sizes, given.source, params.threshold, request.jobs
+        run, counter.count(found), given.sizes, given.source, params.threshold
     )
-    pairs = gather_pairs(verified if given.split is None else map(_in_order, verified), arrays)
+    pairs = gather_pairs(run, verified if given.split is None else map(_in_order, verified))
     # Without any pair, NumPy would take the scores for real ones.
     pairs = replace(pairs, values=pairs.values.astype(np.complex128))
     return PairsFound(pairs, counter.pairs)
@@ -224,14 +215,12 @@ def _in_order(pairs: Columns) -> Columns:
 
 
 def _find_candidates(
+    run: Run,
     samples: RaggedSets,
     members: NDArray[np.int64],
     plan: JoinPlan,
-    jobs: int,
     split: int | None,
-    on_progress: Callable[[int, int], None],
     on_plan: Callable[[JoinPlan], None],
-    arrays: Arrays,
 ) -> Iterator[PairArrays]:
     """Yield candidate pairs, with the smallest floor that keeps accidental ones few.
 
@@ -244,7 +233,7 @@ def _find_candidates(
             is_last = plan.samples.floor == LARGEST_FLOOR
             limit = 1 << 62 if is_last else most
             yield from sampled_join.candidate_pairs(
-                samples, members, plan.samples, jobs, on_progress, limit, split, arrays
+                run, samples, members, plan.samples, limit, split
             )
             return
         except sampled_join.TooManyError:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import SetSource, distinct
+from lshdup.base.run import Run
 from lshdup.collection.collection import Collection
 from lshdup.compare import similarity
 from lshdup.compare.pairs import pack_pairs
@@ -64,12 +65,12 @@ def find_below(word: bytes, documents: DocumentList) -> FolderContent:
 
 
 def compare_contents(
+    run: Run,
     collection: Collection,
     groups: _I64,
     a: FolderContent,
     b: FolderContent,
     source: SetSource,
-    jobs: int,
 ) -> list[Difference]:
     """Return what is only in one of two folders, what has changed, and what is the same.
 
@@ -79,11 +80,10 @@ def compare_contents(
 
     groups : int64 array of shape (n,), of `group_documents`.
     source : gives shingle sets.
-    jobs : threads.
 
     Returns each document of a folder once or more: if it is a partner of several, in several rows.
     """
-    pairs = _Partners(collection, groups, source, jobs)
+    pairs = _Partners(run, collection, groups, source)
     of_a, of_b = pairs.choose(a, b), pairs.choose(b, a)
     path_of_b = {path: at for at, path in enumerate(b.paths)}
     for at, path in enumerate(a.paths):
@@ -105,9 +105,9 @@ def _place(row: Difference) -> tuple[int, float, int, int]:
 class _Partners:
     """Which documents of two folders belong together, and how similar they are."""
 
-    def __init__(self, collection: Collection, groups: _I64, source: SetSource, jobs: int) -> None:
+    def __init__(self, run: Run, collection: Collection, groups: _I64, source: SetSource) -> None:
         self._collection, self._groups = collection, groups
-        self._source, self._jobs = source, jobs
+        self._run, self._source = run, source
         prints = collection.prints
         self._prints = [
             np.asarray(each)
@@ -161,7 +161,7 @@ class _Partners:
 
         scores = np.zeros(len(pairs))
         sizes = np.asarray(self._collection.sizes)
-        for a, b, score in similarity.verify(pieces(), sizes, self._source, 0.0, self._jobs):
+        for a, b, score in similarity.verify(self._run, pieces(), sizes, self._source, 0.0):
             keys = pack_pairs(np.minimum(a, b), np.maximum(a, b))
             scores[np.searchsorted(pairs, keys)] = score
         found: NDArray[np.float64] = scores[np.searchsorted(pairs, pack_pairs(low, high))]

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.run import Run
 from lshdup.collection.collection import Collection
 from lshdup.compare.clusters import Clusters
 from lshdup.compare.folders.contents import FolderPairs
@@ -141,7 +142,7 @@ def _steps(head: bytes, most_up: int) -> tuple[bytes, ...]:
     return (b".", *[_DOWN] * (most_up - up), *steps[:-1])
 
 
-def group_documents(collection: Collection, clusters: Clusters) -> NDArray[np.int64]:
+def group_documents(run: Run, collection: Collection, clusters: Clusters) -> NDArray[np.int64]:
     """Return a document that stands for the group of each document: int64 array of shape (n,).
 
     That is the representative of its cluster. Documents in no cluster, as those without tokens,
@@ -150,12 +151,12 @@ def group_documents(collection: Collection, clusters: Clusters) -> NDArray[np.in
     groups = clusters.representative.copy()
     rest = np.flatnonzero(groups < 0)
     prints = np.asarray(collection.prints.byte_prints)[rest]
-    groups[rest] = rest[find_exact_duplicates(prints)]
+    groups[rest] = rest[find_exact_duplicates(run, prints)]
     return groups
 
 
 def compare_folders(
-    collection: Collection, clusters: Clusters, threshold: float
+    run: Run, collection: Collection, clusters: Clusters, threshold: float
 ) -> tuple[Folders, FolderPairs]:
     """Return the folders above the documents, and the pairs that `lshdup folders` lists.
 
@@ -163,7 +164,7 @@ def compare_folders(
     threshold : smallest containment of two folders.
     """
     folders = find_folders(collection.documents)
-    groups = group_documents(collection, clusters)
+    groups = group_documents(run, collection, clusters)
     weights = np.maximum(collection.documents.spans, 0)
     return folders, find_folder_pairs(
         folders.tree, folders.of_documents, groups, weights, threshold

@@ -1,7 +1,6 @@
 """`lshdup pairs --against`: the pairs of DOCS with OTHER, or what of DOCS is in none."""
 
 import math
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -42,12 +41,10 @@ def open_sides(session: Session, options: dict[str, Any]) -> "Against":
     store = None if options["no_store"] else options["store"]
     is_exact = options["exact"] or options.get("measure") == "containment"
     both = load_sides(
+        session.run,
         session.request,
         options["against"],
         store,
-        console.say,
-        console.report_skipped,
-        console.progress,
         console.report_skipped_of_other,
         bands=not is_exact and options["same"] is None,
         samples=is_exact and not options["exact"],
@@ -75,13 +72,13 @@ def find_partners(
     session: Session, both: "Against", options: dict[str, Any], params: PairParams
 ) -> "Partners":
     """Find a near document of OTHER for each document of DOCS, and say how."""
-    console, jobs = session.console, session.request.jobs
+    console, run = session.console, session.run
     if options["same"] is not None:
-        return both.find_same_partners(options["same"])
+        return both.find_same_partners(run, options["same"])
     if options["exact"] or params.measure == "containment":
-        return both.choose_partners(_join(session, both, options, params.measure))
+        return both.choose_partners(run, _join(session, both, options, params.measure))
     say_contract(console, both.plan(), both.params)
-    partners = both.find_partners(params, jobs, console.progress)
+    partners = both.find_partners(run, params)
     say_buckets(console, partners.buckets, both.sides.names, params.max_bucket)
     return partners
 
@@ -121,18 +118,18 @@ def print_unmatched(
 def pairs_against(session: Session, options: dict[str, Any], target: "Target", gate: "Gate") -> int:
     """Print the pairs of DOCS with OTHER that a gate lets through, and return the exit code."""
     both = open_sides(session, options)
-    console, jobs = session.console, session.request.jobs
+    console, run = session.console, session.run
     params = PairParams(options["verify"], options["max_bucket"] or 0, options["measure"])
     same, measure = options["same"], params.measure
     if same is not None:
-        across = both.find_same(same)
+        across = both.find_same(run, same)
     elif options["exact"] or measure == "containment":
         across = _join(session, both, options, measure)
     else:
         say_contract(console, both.plan(), both.params)
-        across = both.find_pairs(params, jobs, console.progress)
+        across = both.find_pairs(run, params)
         say_buckets(console, across.found.buckets, both.sides.names, params.max_bucket)
-    pairs = both.expand_copies(across, collapse=options["collapse_copies"])
+    pairs = both.expand_copies(run, across, collapse=options["collapse_copies"])
     shown = f"{count_of(pairs.estimates, 'pair')} of {len(pairs):,}"
     _say_estimates(session, both, shown, across.by_estimate)
     candidates = across.found.candidates if across.found.candidates >= 0 else None
@@ -160,12 +157,10 @@ def _join(session: Session, both: "Against", options: dict[str, Any], measure: s
     """Find pairs by a join of all sets, or of samples of them; say before what it takes."""
     from lshdup.pipeline import EVERY_SET
 
-    console, request = session.console, session.request
     if measure != "containment":
-        return both.find_pairs_exactly(request.jobs, console.progress)
-    if options["exact"]:
-        request = replace(request, memory=EVERY_SET)
-    return both.find_contained_pairs(request, console.progress, partial(say_plan, console))
+        return both.find_pairs_exactly(session.run)
+    memory = EVERY_SET if options["exact"] else 0
+    return both.find_contained_pairs(session.run, partial(say_plan, session.console), memory)
 
 
 def _verified(_left: Any, _right: Any, similarity: Any, estimated: Any) -> "list[list[Cell]]":
