@@ -230,7 +230,7 @@ def test_central_of_files_with_copies(run, tmp_path, monkeypatch):
     assert "--keep central" in refused.err
     assert not (tmp_path / "page.html").exists()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(clustering, "_MANY_COMPARISONS", 2)
+    monkeypatch.setattr(pipeline, "_MANY_COMPARISONS", 2)
     from lshdup.params import ClusterParams, DocumentParams
     from lshdup.workspace.request import Request
     from lshdup.workspace.workspace import Workspace

@@ -171,7 +171,7 @@ def test_columns_print_as_rows(tmp_path: Path, kind, names):
 def test_a_bucket_of_very_many_is_said_before_it_is_compared(tmp_path, monkeypatch, stage, pairs):
     for i in range(4):
         (tmp_path / f"{i}").write_text(" ".join(map(str, range(100 + i))))
-    monkeypatch.setattr(workspace_pairs, "_MANY_PAIRS", 6)
+    monkeypatch.setattr(pipeline, "_MANY_PAIRS", 6)
     for limit, expected in ((0, True), (3, False)):
         said = []
         steps = Workspace(None, said.append)

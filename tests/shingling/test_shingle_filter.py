@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 import lshdup.collection.batches
 import lshdup.collection.filtering
 import lshdup.workspace.from_documents
-import lshdup.workspace.pairs
+import lshdup.pipeline
 from benchmarks.letters import letters
 from lshdup import MinHash, NearDuplicates
 from lshdup.base.ragged import RaggedSets
@@ -783,7 +783,7 @@ def test_templates_that_cannot_all_be_read(run, here):
 
 def test_hot_buckets_are_said_with_an_example_and_what_helps(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(lshdup.workspace.pairs, "_MANY_DOCUMENTS", 100)
+    monkeypatch.setattr(lshdup.pipeline, "_MANY_DOCUMENTS", 100)
     (tmp_path / "d").mkdir()
     form = " ".join(f"w{i}" for i in range(200))
     for i in range(120):

@@ -120,7 +120,7 @@ def test_an_interrupted_run_is_resumed(monkeypatch):
     def sample_three(*args):
         if len(parts) == 3:
             raise KeyboardInterrupt
-        parts.append(len(args[0]))
+        parts.append(len(args[1]))
         return original(*args)
 
     monkeypatch.setattr(samples, "sample_sets", sample_three)
