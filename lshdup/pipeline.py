@@ -7,6 +7,7 @@ store.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from lshdup.base.arrays import IN_MEMORY, Arrays
 from lshdup.base.frozen import dataclass
 from lshdup.base.parallel import Progress, no_progress
 from lshdup.base.ragged import RaggedSets, SetSource, distinct
+from lshdup.base.run import Run
 from lshdup.collection.collect import collect
 from lshdup.collection.collection import Collection
 from lshdup.compare import similarity
@@ -104,9 +106,8 @@ def find_near_duplicates(
     else:
         id_lists = params.shingle.tokens == "ids"
         documents = find_documents(source, params.documents, id_lists=id_lists, jobs=jobs)
-        collection = collect(
-            documents, params.shingle, params.sketch, jobs=jobs, keep=EVERY_SET, progress=progress
-        )
+        run = replace(Run.quiet(jobs), progress=progress)
+        collection = collect(run, documents, params.shingle, params.sketch, keep=EVERY_SET)
     assert collection.sets is not None
     if params.pairs.measure == "containment":
         copies, t = find_exact_duplicates(collection.fingerprints), params.bands.threshold

@@ -10,8 +10,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import Arrays, slices_of
+from lshdup.base.arrays import slices_of
 from lshdup.base.ragged import RaggedSets
+from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import expecting, set_source
@@ -52,7 +53,7 @@ def load_or_find_clusters(
         elif earlier.covers(index.plan, bands, pair_params):
             known = earlier.at_least(bands.threshold)
         elif not indexed.from_documents and earlier.has_verified_all(bands.threshold):
-            known = load_or_find_pairs(run, indexed, pair_params, request.jobs)
+            known = load_or_find_pairs(run, indexed, pair_params)
     if found is not None:
         run.end_stage("clusters")
     else:
@@ -68,7 +69,7 @@ def load_or_find_clusters(
             if journal is not None:
                 journal.stop()
 
-        source = set_source(collection, request.jobs, skip, arrays=run.arrays)
+        source = set_source(run.with_skipped(skip), collection)
         found = find_clusters(
             collection,
             index,
@@ -77,7 +78,7 @@ def load_or_find_clusters(
             params,
             order,
             known=known,
-            jobs=request.jobs,
+            jobs=run.jobs,
             progress=run.progress,
             on_buckets=lambda buckets: say_large_bucket(run, indexed, buckets, clustering=True),
             on_central=partial(say_comparisons, run, collection.documents),
@@ -111,7 +112,7 @@ def cluster_exactly(
     """Cluster all documents by all pairs of their sets, none missed. Nothing is saved."""
     order = order_documents(run, collection, params, request)
     found = find_clusters_exactly(
-        collection, sets, threshold, params, order, request.jobs, run.progress,
+        collection, sets, threshold, params, order, run.jobs, run.progress,
         on_central=partial(say_comparisons, run, collection.documents),
     )  # fmt: skip
     return drop_changed(found, collection.documents, run.skipped, 0)
@@ -122,23 +123,22 @@ def cluster_same(
 ) -> ClustersFound:
     """Group the documents that are the same in text, or in bytes as well. Nothing is saved."""
     order = order_documents(run, collection, params, request)
-    found = find_same_clusters(collection, same, order.order, run.arrays)
+    found = find_same_clusters(run, collection, same, order.order)
     return drop_changed(found, collection.documents, run.skipped, 0)
 
 
 def find_same_clusters(
-    collection: Collection, same: str, preference: NDArray[np.int64], arrays: Arrays
+    run: Run, collection: Collection, same: str, preference: NDArray[np.int64]
 ) -> ClustersFound:
     """Group all documents that are the same in text, or in bytes as well.
 
     same : "text" or "bytes".
     preference : int64 array of shape (n,), all documents, the most preferred one first.
-    arrays : makes the arrays of documents.
 
     Cost: a sort of the documents. No shingle set is needed.
     """
-    duplicate_of = collection.prints.find_duplicates(same, collection.sizes, arrays)
-    groups = Clusters.empty(len(duplicate_of), arrays)
+    duplicate_of = collection.prints.find_duplicates(same, collection.sizes, run.arrays)
+    groups = Clusters.empty(len(duplicate_of), run.arrays)
     for some in slices_of(len(duplicate_of)):
         compared = np.asarray(collection.sizes[some]) > 0
         groups.representative[some][compared] = duplicate_of[some][compared]

@@ -110,7 +110,7 @@ def load_or_build_index(
                     f" {index.plan.threshold:g}; `lshdup index` with the same options keeps them"
                 )
             trim_memory()  # What reading kept.
-            index = build_index(collection, params, request.jobs, run.arrays)
+            index = build_index(collection, params, run.jobs, run.arrays)
             trim_memory()
         if save and run.store is not None and (stored is None or stored[1] != params):
             results_io.save_index(run.store, collection, index, params)
@@ -124,10 +124,7 @@ def _load(
     if run.store is None:
         return None
     try:
-        return results_io.load_index(
-            run.store, collection, verify=verify, in_order=in_order, jobs=request.jobs,
-            arrays=run.arrays,
-        )  # fmt: skip
+        return results_io.load_index(run, run.store, collection, verify=verify, in_order=in_order)
     except ArtifactError as error:
         if not request.documents:
             raise

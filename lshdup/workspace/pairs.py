@@ -21,7 +21,7 @@ _MANY_DOCUMENTS, _MANY_PAIRS = 1000, 1 << 28
 
 
 def load_or_find_pairs(
-    run: RunContext, indexed: IndexedCollection, params: PairParams, jobs: int
+    run: RunContext, indexed: IndexedCollection, params: PairParams
 ) -> PairsFound:
     """Return the verified pairs of an index, from the last run if its pairs cover this run.
 
@@ -30,7 +30,6 @@ def load_or_find_pairs(
     run : state of the run.
     indexed : collection and index.
     params : how candidates are met and verified.
-    jobs : threads.
 
     """
     collection, index, bands = indexed.collection, indexed.index, indexed.params
@@ -69,12 +68,12 @@ def load_or_find_pairs(
         if journal is not None:
             journal.stop()
 
-    source = set_source(collection, jobs, skip, arrays=run.arrays)
+    source = set_source(run.with_skipped(skip), collection)
     buckets, pieces = candidate_pairs(
         index.table,
         params.max_bucket,
         lambda done, n: run.progress("candidates", done, n),
-        jobs=jobs,
+        jobs=run.jobs,
         on_documents=expecting(source) if is_new else lambda _: None,
         arrays=run.arrays,
     )
@@ -87,7 +86,7 @@ def load_or_find_pairs(
         method=params.verify,
         earlier=earlier,
         buckets=buckets,
-        jobs=jobs,
+        jobs=run.jobs,
         arrays=run.arrays,
         resumed=resumed,
     )

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.base.ragged import RaggedSets
+from lshdup.base.run import Run
 from lshdup.compare import similarity
 from lshdup.compare.copies import expand_pairs
 from lshdup.compare.exact_join import exact_pairs
@@ -94,9 +95,11 @@ def asked(
         tuple(docs),
         DocumentParams(),
         {"threshold": threshold, "recall": 0.99999, "perms": 256, **dict(given)},
-        jobs,
     )
-    both = load_sides(request, tuple(others), store and Path(store), said.append, skipped.append)
+    both = load_sides(
+        Run(Run.quiet().arrays, jobs, say=said.append, skipped=skipped.append),
+        request, tuple(others), store and Path(store),
+    )  # fmt: skip
     across = (
         both.find_pairs_exactly(jobs) if exact else both.find_pairs(params, jobs, lambda *_: None)
     )
@@ -572,8 +575,8 @@ def test_one_template_costs_a_comparison_a_document(two_sides, monkeypatch):
         Path(folder).mkdir()
         for i in range(300):
             Path(folder, f"{i}").write_text(" ".join([*words, f"{folder}{i}"]))
-    request = Request((b"a",), DocumentParams(), {"threshold": 0.8}, 2)
-    both = load_sides(request, (b"b",), None)
+    request = Request((b"a",), DocumentParams(), {"threshold": 0.8})
+    both = load_sides(Run.quiet(2), request, (b"b",), None)
     compared = []
     verify = similarity.verify
 

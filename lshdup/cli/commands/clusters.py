@@ -176,7 +176,7 @@ def _find_against(session: Session, options: dict[str, Any], rule: ClusterParams
     if len(shared):
         console.say(f"{count_of(len(shared), 'document')} of DOCS in OTHER too: always kept")
     skipped = console.report_skipped_of_other
-    both = leave_out_changed(both, console.warn, skipped, request.jobs)
+    both = leave_out_changed(session.run, both, skipped)
     params = PairParams(max_bucket=rule.max_bucket)
     partners = find_partners(session, both, options, params)
     result = find_clusters_against(

@@ -39,8 +39,8 @@ def collect_folders(
     groups = cluster_pairs(answer.distinct_pairs, ordered, len(duplicate_of), answer.threshold)
     clusters = expand_clusters(groups, duplicate_of, order)
     folders, pairs = compare_folders(collection, clusters, _LEAST)
-    kinds, jobs = group_documents(collection, clusters), session.request.jobs
-    source = session.workspace.set_source(collection, jobs)
+    kinds, jobs = group_documents(collection, clusters), session.run.jobs
+    source = session.workspace.set_source(collection)
     top = slice(0, _PAIRS)
     rows = []
     for at, (inside, holder) in enumerate(

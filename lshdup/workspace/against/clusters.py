@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.messages import count_of
+from lshdup.base.run import Run
 from lshdup.base.skipped import Skipped
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import expecting, set_source
@@ -36,9 +37,7 @@ from lshdup.workspace.pairs import say_large_bucket
 from lshdup.workspace.request import Request
 
 
-def leave_out_changed(
-    both: Against, say: Callable[[str], None], skipped: Callable[[Skipped], None], jobs: int
-) -> Against:
+def leave_out_changed(run: Run, both: Against, skipped: Callable[[Skipped], None]) -> Against:
     """Return the sides without documents of a stored OTHER that are not what was indexed.
 
     Nothing may go in favour of a document that is gone.
@@ -50,13 +49,12 @@ def leave_out_changed(
     changed = there.documents.changed(np.arange(n))
     if not len(changed):
         return both
-    say(
+    run.warn(
         f"skipped of OTHER: {count_of(len(changed), 'document')} deleted or changed since it was"
         " indexed; nothing is dropped for their sake"
     )
-    arrays = both.sides.arrays
-    kept = there.collection.take(np.setdiff1d(np.arange(n), changed), arrays)
-    side = Side(kept, set_source(kept, jobs, skipped, arrays=arrays))
+    kept = there.collection.take(run, np.setdiff1d(np.arange(n), changed))
+    side = Side(kept, set_source(run.with_skipped(skipped), kept))
     return replace(both, sides=replace(both.sides, there=side))
 
 
@@ -102,14 +100,7 @@ def find_clusters_against(
     rest = np.setdiff1d(np.flatnonzero((here.sizes > 0) & ~is_shared), goes)
     order = _take_order(order_documents(run, here, params, request), rest)
     groups = _cluster_rest(
-        run,
-        both,
-        here.take(rest, sides.arrays),
-        order,
-        params,
-        request.jobs,
-        same=same,
-        exact=exact,
+        run, both, here.take(run, rest), order, params, run.jobs, same=same, exact=exact
     )
     own = groups.clusters.representative
     grouped = np.flatnonzero(own >= 0)
@@ -153,9 +144,9 @@ def _cluster_rest(
 ) -> ClustersFound:
     """Cluster the documents of DOCS that are near none of OTHER."""
     if same is not None:
-        return find_same_clusters(rest, same, order.order, run.arrays)
+        return find_same_clusters(run, rest, same, order.order)
     arrays, threshold = both.sides.arrays, both.params.threshold
-    source = set_source(rest, jobs, run.skipped, arrays=arrays)
+    source = set_source(run, rest)
 
     def on_central(work: Comparisons) -> None:
         say_comparisons(run, rest.documents, work)

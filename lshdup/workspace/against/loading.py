@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.arrays import Arrays
 from lshdup.base.messages import count_of, quote_command
 from lshdup.base.parallel import Progress, no_progress
 from lshdup.base.ragged import RaggedSets, SetSource
+from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
 from lshdup.collection.collection import Collection
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
@@ -94,10 +96,7 @@ class Against:
         return find_cross_pairs_exactly(self.sides, sets, self.params.threshold, jobs, progress)
 
     def find_contained_pairs(
-        self,
-        request: Request,
-        progress: Progress = no_progress,
-        on_plan: Callable[[JoinPlan], None] = lambda _: None,
+        self, run: Run, on_plan: Callable[[JoinPlan], None] = lambda _: None
     ) -> CrossPairs:
         """Find the pairs of containment, as `join_contained`.
 
@@ -109,7 +108,7 @@ class Against:
         given = JoinInput(
             duplicate_of, sides.sizes, source, sample_of, sides.split, arrays=sides.arrays
         )
-        found = join_contained(given, self.params, request, progress, on_plan, sample=False)
+        found = join_contained(run, given, self.params, on_plan, sample=False)
         return CrossPairs(found, duplicate_of, np.zeros(0, np.uint64))
 
     def _load_sets(self, measure: str, documents: NDArray[np.int64]) -> RaggedSets:
@@ -160,12 +159,10 @@ class Against:
 
 
 def load_sides(
+    run: Run,
     request: Request,
     others: tuple[bytes, ...],
     store: Path | None,
-    say: Callable[[str], None] = lambda _: None,
-    skipped: Callable[[Skipped], None] = lambda _: None,
-    progress: Progress = no_progress,
     skipped_there: Callable[[Skipped], None] = lambda _: None,
     *,
     bands: bool = True,
@@ -175,12 +172,10 @@ def load_sides(
 
     Parameters
     ----------
+    run : threads and memory of both sides, and what is told.
     request : names DOCS; without DOCS, the documents of the last run.
     others : one store; or folders and files, which are read.
     store : store of DOCS.
-    say : notified of a line for the user.
-    skipped : notified of each file of DOCS that is not compared.
-    progress : notified (stage, steps done, steps in all).
     skipped_there : notified of each file of OTHER that is not compared.
     bands : whether bands find the pairs: neither joins nor --same need them.
     samples : whether samples are joined if the sets exceed memory.
@@ -197,7 +192,7 @@ def load_sides(
         hint = "name a folder or a file, or the store of an earlier run"
         check_named(others, "--against ", hint, included=True)
     else:
-        there = _load_store(other, request, say, fates, samples=samples)
+        there = _load_store(run, other, request, fates, samples=samples)
         request.accept_other(there.documents)
         request = _adopt_params(request, other, there.collection)
     beside = store
@@ -208,28 +203,29 @@ def load_sides(
                 " hold against it"
             )
             raise InputError(message, "name DOCS, or another --store")
-        say(f"what is made of DOCS is not kept: {store} is OTHER's; --store DIR keeps it elsewhere")
+        run.say(
+            f"what is made of DOCS is not kept: {store} is OTHER's; --store DIR keeps it elsewhere"
+        )
         beside = None
     elif request.documents and not request.replace_store:
-        held = describe_other_collection(RunContext(store), request.documents)
+        held = describe_other_collection(RunContext(run, store), request.documents)
         if held:
-            say(
+            run.say(
                 f"what is made of DOCS is not kept: the store {store} holds {held};"
                 " --store DIR keeps it elsewhere"
             )
             beside = None
     secret = request.given.get("secret", b"")
-    # The memory is that of both sides.
-    memory = request.memory // 2
-    workspace = Workspace(beside, say, skipped, progress, secret, apart=store, memory=memory)
+    run = run.with_memory(run.memory // 2)  # It is that of both sides.
+    workspace = Workspace(run, beside, secret, apart=store)
     params = merge_params(BandParams, request.given)
     if request.documents and bands:  # A promise that cannot be kept is refused before the work.
         plan_bands(merge_params(SketchParams, request.given).perms, params)
     here = _load_side(workspace, request, samples=samples)
     collection = here.collection
     if there is None:
-        say(_advise_index(others))
-        reader = Workspace(None, say, skipped_there, progress, secret, apart=store, memory=memory)
+        run.say(_advise_index(others))
+        reader = Workspace(run.with_skipped(skipped_there), None, secret, apart=store)
         there = _read_other(reader, request, others, collection, samples=samples)
     if not are_same_filters(collection.shingle_filter, there.collection.shingle_filter):
         message = (
@@ -266,23 +262,17 @@ def _load_side(workspace: Workspace, request: Request, *, samples: bool) -> Side
     """
     if not samples:
         collection = workspace.load_or_collect_signatures(request, 0)
-        return Side(collection, workspace.set_source(collection, request.jobs))
-    # The memory is that of both sides.
-    collection, sampled = workspace.collect_to_join(replace(request, memory=request.memory // 2))
+        return Side(collection, workspace.set_source(collection))
+    collection, sampled = workspace.collect_to_join(request)
 
     def sample(members: NDArray[np.int64], rate: int, source: SetSource) -> RaggedSets:
         return load_or_make_samples(workspace, collection, members, rate, sampled, source)
 
-    return Side(collection, workspace.set_source(collection, request.jobs), sample)
+    return Side(collection, workspace.set_source(collection), sample)
 
 
 def _load_store(
-    folder: Path,
-    request: Request,
-    say: Callable[[str], None],
-    fates: Counter[str],
-    *,
-    samples: bool,
+    run: Run, folder: Path, request: Request, fates: Counter[str], *, samples: bool
 ) -> Side:
     """Load what a store holds; it is only read."""
 
@@ -290,15 +280,14 @@ def _load_store(
         fates[_FATES.get(each.reason, str(each.reason))] += 1
 
     secret = request.given.get("secret", b"")
-    workspace = Workspace(
-        folder, lambda text: say(f"{folder}: {text}"), count, secret=secret, read_only=True,
-        memory=request.memory // 2,
+    of_other = Run(
+        Arrays(run.memory // 2), run.jobs, say=lambda text: run.say(f"{folder}: {text}"),
+        skipped=count,
     )  # fmt: skip
+    workspace = Workspace(of_other, folder, secret, read_only=True)
     names = {each.name for each in fields(BandParams)}
     given = {name: value for name, value in request.given.items() if name in names}
-    stored = Request(
-        (), DocumentParams(), given, request.jobs, is_other=True, memory=request.memory
-    )
+    stored = Request((), DocumentParams(), given, is_other=True)
     try:
         return _load_side(workspace, stored, samples=samples)
     except ArtifactError as error:

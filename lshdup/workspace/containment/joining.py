@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from lshdup.base.arrays import IN_MEMORY, Arrays
 from lshdup.base.frozen import dataclass
-from lshdup.base.parallel import Progress
 from lshdup.base.ragged import RaggedSets, SetSource
+from lshdup.base.run import Run
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import set_source
 from lshdup.compare import sampled_join
@@ -118,11 +118,11 @@ def plan_join(
     return JoinPlan(sizes, needed, memory, plan_samples(SMALL, threshold, recall, rate), jobs)
 
 
-def new_collector(params: BandParams, request: Request) -> SampleCollector:
+def new_collector(run: Run, params: BandParams, request: Request) -> SampleCollector:
     """Return the collector of samples while documents are read, at the rate of `plan_join`."""
     rate = plan_samples(SMALL, params.threshold, params.recall).rate
     seed = merge_params(SketchParams, request.given).seed
-    return SampleCollector(rate, seed, request.memory // 4)
+    return SampleCollector(rate, seed, run.memory // 4)
 
 
 def find_contained_pairs(
@@ -148,7 +148,7 @@ def find_contained_pairs(
     request.accept(collection.documents, True)
     arrays = run.arrays
     duplicate_of = find_exact_duplicates(collection.fingerprints, arrays)
-    source = set_source(collection, request.jobs, run.skipped, run.progress, arrays)
+    source = set_source(run, collection, stage="documents")
 
     def sample_of(members: NDArray[np.int64], rate: int) -> RaggedSets:
         return load_or_make_samples(run, collection, members, rate, sampled, source)
@@ -157,15 +157,14 @@ def find_contained_pairs(
     if sets is not None and is_lazy(sets.values):
         sets = None  # The source verifies what it copies; kernels take no lazily verified array.
     given = JoinInput(duplicate_of, collection.sizes, source, sample_of, sets=sets, arrays=arrays)
-    found = join_contained(given, params, request, run.progress, on_plan, sample=sample)
+    found = join_contained(run, given, params, on_plan, sample=sample)
     return duplicate_of, found
 
 
 def join_contained(
+    run: Run,
     given: JoinInput,
     params: BandParams,
-    request: Request,
-    progress: Progress,
     on_plan: Callable[[JoinPlan], None],
     *,
     sample: bool,
@@ -178,8 +177,6 @@ def join_contained(
     ----------
     given : the documents.
     params : threshold and recall.
-    request : threads and memory.
-    progress : notified (stage, steps done, steps in all).
     on_plan : notified of the plan, before the work.
     sample : take samples, even if the sets fit into memory.
 
@@ -187,12 +184,12 @@ def join_contained(
     arrays = given.arrays
     members = documents_to_compare(given.duplicate_of, given.sizes, arrays)
     sizes = arrays.take(np.asarray(given.sizes), members)
-    plan = plan_join(sizes, params, request.memory, request.jobs, sample=sample)
+    plan = plan_join(sizes, params, run.memory, run.jobs, sample=sample)
     on_plan(plan)
     first_right = None if given.split is None else int(np.searchsorted(members, given.split))
 
     def report(done: int, n: int) -> None:
-        progress("candidates", done, n)
+        run.progress("candidates", done, n)
 
     if plan.samples is None:
         sets, rows, split = given.sets, members, given.split
@@ -203,13 +200,11 @@ def join_contained(
             pairs = replace(pairs, keys=pack_pairs(members[pairs.left], members[pairs.right]))
         return PairsFound(pairs, -1)
     samples = given.sample(members, plan.samples.rate)
-    progress("candidates", 0, 0)
+    run.progress("candidates", 0, 0)
     counter = CandidateCounter()
-    found = _find_candidates(
-        samples, members, plan, request.jobs, first_right, report, on_plan, arrays
-    )
+    found = _find_candidates(samples, members, plan, run.jobs, first_right, report, on_plan, arrays)
     verified = sampled_join.verify_containment(
-        counter.count(found), given.sizes, given.source, params.threshold, request.jobs
+        counter.count(found), given.sizes, given.source, params.threshold, run.jobs
     )
     pairs = gather_pairs(verified if given.split is None else map(_in_order, verified), arrays)
     # Without any pair, NumPy would take the scores for real ones.

@@ -1,7 +1,6 @@
 """`lshdup pairs --against`: the pairs of DOCS with OTHER, or what of DOCS is in none."""
 
 import math
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -42,12 +41,10 @@ def open_sides(session: Session, options: dict[str, Any]) -> "Against":
     store = None if options["no_store"] else options["store"]
     is_exact = options["exact"] or options.get("measure") == "containment"
     both = load_sides(
+        session.run,
         session.request,
         options["against"],
         store,
-        console.say,
-        console.report_skipped,
-        console.progress,
         console.report_skipped_of_other,
         bands=not is_exact and options["same"] is None,
         samples=is_exact and not options["exact"],
@@ -75,7 +72,7 @@ def find_partners(
     session: Session, both: "Against", options: dict[str, Any], params: PairParams
 ) -> "Partners":
     """Find a near document of OTHER for each document of DOCS, and say how."""
-    console, jobs = session.console, session.request.jobs
+    console, jobs = session.console, session.run.jobs
     if options["same"] is not None:
         return both.find_same_partners(options["same"])
     if options["exact"] or params.measure == "containment":
@@ -121,7 +118,7 @@ def print_unmatched(
 def pairs_against(session: Session, options: dict[str, Any], target: "Target", gate: "Gate") -> int:
     """Print the pairs of DOCS with OTHER that a gate lets through, and return the exit code."""
     both = open_sides(session, options)
-    console, jobs = session.console, session.request.jobs
+    console, jobs = session.console, session.run.jobs
     params = PairParams(options["verify"], options["max_bucket"] or 0, options["measure"])
     same, measure = options["same"], params.measure
     if same is not None:
@@ -160,12 +157,12 @@ def _join(session: Session, both: "Against", options: dict[str, Any], measure: s
     """Find pairs by a join of all sets, or of samples of them; say before what it takes."""
     from lshdup.pipeline import EVERY_SET
 
-    console, request = session.console, session.request
+    console, run = session.console, session.run
     if measure != "containment":
-        return both.find_pairs_exactly(request.jobs, console.progress)
+        return both.find_pairs_exactly(run.jobs, console.progress)
     if options["exact"]:
-        request = replace(request, memory=EVERY_SET)
-    return both.find_contained_pairs(request, console.progress, partial(say_plan, console))
+        run = run.with_memory(EVERY_SET)
+    return both.find_contained_pairs(run, partial(say_plan, console))
 
 
 def _verified(_left: Any, _right: Any, similarity: Any, estimated: Any) -> "list[list[Cell]]":
