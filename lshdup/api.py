@@ -328,25 +328,25 @@ class NearDuplicates:
 
 def _collect(documents: Documents, params: Params, options: Options) -> Collection:
     """Return a collection with its filtered sets and their signatures."""
-    jobs = jobs_of(options)
-    collection = _collect_sets(documents, params, jobs)
+    run = Run.quiet(jobs_of(options))
+    collection = _collect_sets(run, documents, params)
     if not is_filtered(options):
-        return sketch_collection(collection, params.sketch, jobs)
+        return sketch_collection(run, collection, params.sketch)
     texts = list(map(str.encode, options.get("templates", ())))
     template = distinct(Shingler(params.shingle.of_any_size()).shingle_texts(texts).values)[0]
     least = params.shingle.count_shingles(options.get("min_tokens", FEW_TOKENS))
     request = FilterRequest(template, options.get("ignore_common", 0.0), least)
-    shingle_filter = build_filter(collection, request, jobs)
-    filtered = filter_collection(collection, shingle_filter, None, jobs, keep=True)
-    return sketch_collection(filtered, params.sketch, jobs)
+    shingle_filter = build_filter(run, collection, request)
+    filtered = filter_collection(run, collection, shingle_filter, keep=True)
+    return sketch_collection(run, filtered, params.sketch)
 
 
-def _collect_sets(documents: Documents, params: Params, jobs: int) -> Collection:
+def _collect_sets(run: Run, documents: Documents, params: Params) -> Collection:
     shingle = params.shingle
     if isinstance(documents, str | os.PathLike):
         ids = shingle.tokens == "ids"
         found = find_documents([os.fsencode(documents)], params.documents, id_lists=ids)
-        collection = collect(found, shingle, jobs=jobs, keep=pipeline.EVERY_SET)
+        collection = collect(run, found, shingle, keep=pipeline.EVERY_SET)
         _refuse_nothing(documents, collection, params)
         return collection
     if params.documents != DocumentParams():

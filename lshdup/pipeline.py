@@ -8,7 +8,6 @@ store.
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -107,10 +106,7 @@ def find_near_duplicates(
     else:
         id_lists = params.shingle.tokens == "ids"
         documents = find_documents(source, params.documents, id_lists=id_lists, jobs=run.jobs)
-        collection = collect(
-            documents, params.shingle, params.sketch, jobs=run.jobs, keep=EVERY_SET,
-            progress=run.progress,
-        )  # fmt: skip
+        collection = collect(run, documents, params.shingle, params.sketch, keep=EVERY_SET)
     assert collection.sets is not None
     measure = params.pairs.measure
     if measure == "containment":
@@ -350,7 +346,7 @@ def find_clusters_exactly(
     preference: Preference,
 ) -> ClustersFound:
     """Cluster documents by all pairs, none missed, from the prefix-filter join of the sets."""
-    joining = replace(run, progress=lambda _, done, n: run.progress("groups", done, n))
+    joining = run.with_progress(lambda _, done, n: run.progress("groups", done, n))
     duplicate_of = find_exact_duplicates(run, collection.fingerprints)
     found = find_pairs_exactly(joining, collection, sets, duplicate_of, threshold)
     return find_clusters(

@@ -82,6 +82,7 @@ def _map_side(bench: Bench) -> Table:
     """Time documents -> sets, signatures and keys, on two cores; all is started and compiled."""
     import numpy as np
 
+    from lshdup.base.run import Run as OneRun
     from lshdup.lsh import band_table
     from lshdup.params import DocumentParams
     from lshdup.sources import finding
@@ -102,7 +103,7 @@ def _map_side(bench: Bench) -> Table:
 
         def by_local() -> None:
             listed = finding.find_documents((os.fsencode(bench.home / folder),), files)
-            made = collect.collect(listed, recipe.shingle, recipe.sketch, jobs=2)
+            made = collect.collect(OneRun.quiet(2), listed, recipe.shingle, recipe.sketch)
             assert made.signatures is not None
             assert band_table.band_keys(
                 LibraryRun.quiet(), np.asarray(made.signatures), recipe.plan

@@ -32,7 +32,9 @@ def complete_document(
     try:
         if not typed:
             refuse_link(store)
-        collection = Workspace(store, lambda _: None, read_only=True).load_last_collection()
+        from lshdup.base.run import Run
+
+        collection = Workspace(Run.quiet(), store, read_only=True).load_last_collection()
         if collection is not None:
             names = find_names(collection.documents, os.fsencode(incomplete))
     except (LshdupError, OSError):

@@ -59,7 +59,8 @@ def find_pairs(session: Session, options: dict[str, Any]) -> PairsListed:
         say_collection(session, collection)
         duplicate_of = find_exact_duplicates(session.run, collection.fingerprints)
         if measure == "containment":
-            say_plan(console, plan_join(collection.sizes, BandParams(threshold), jobs=request.jobs))
+            join = plan_join(collection.sizes, BandParams(threshold), jobs=workspace.jobs)
+            say_plan(console, join)
         found = find_pairs_exactly(session.run, collection, sets, duplicate_of, threshold, measure)
     elif measure == "containment":
         plan, threshold = None, options["threshold"]
@@ -82,7 +83,7 @@ def find_pairs(session: Session, options: dict[str, Any]) -> PairsListed:
         collection, threshold = indexed.collection, indexed.params.threshold
         plan, duplicate_of = indexed.index.plan, indexed.index.duplicate_of
         say_index(session, indexed)
-        found = workspace.find_pairs(indexed, params, request.jobs)
+        found = workspace.find_pairs(indexed, params)
         names = collection.documents.names.strings_at
         say_buckets(console, found.buckets, names, params.max_bucket, indexed.index.table)
     collapse = options.get("collapse_copies", False)

@@ -50,17 +50,13 @@ _PARAMS: tuple[Any, ...] = (ShingleParams, FilterParams, SketchParams, BandParam
 
 @dataclass(frozen=True)
 class Session:
-    """A command's console, workspace, request, and the files that it is to write."""
+    """A command's console, run, workspace, request, and the files that it is to write."""
 
     console: Console
+    run: "Run"
     workspace: "Workspace"
     request: Request
     outputs: Outputs
-
-    @property
-    def run(self) -> "Run":
-        """Threads, memory, and what is told."""
-        return self.workspace.of(self.request.jobs)
 
     def load_last_collection(self) -> "Collection | None":
         """Load the collection of the last run, to look names up in; None without a usable one."""
@@ -93,7 +89,9 @@ def open_session(
         explicit, documents, files = read_parameters(ctx, options, console)
         outputs = Outputs.of(ctx)
 
+        from lshdup.base.arrays import Arrays
         from lshdup.base.parallel import count_processors
+        from lshdup.base.run import Run
         from lshdup.base.system import default_limit
         from lshdup.kernels.jit import expect, notify_of_waits
         from lshdup.store.store import nearest_store, refuse_link
@@ -116,16 +114,20 @@ def open_session(
             from lshdup.pipeline import KERNELS
 
             expect(KERNELS, jobs)
-        workspace = Workspace(
-            None if options.get("no_store") else options["store"],
-            console.say,
-            console.report_skipped,
+        run = Run(
+            Arrays(options.get("memory") or default_limit()),
+            jobs,
             console.progress,
+            console.say,
+            console.warn,
+            console.detail,
+            console.report_skipped,
+        )
+        workspace = Workspace(
+            run,
+            None if options.get("no_store") else options["store"],
             explicit.get("secret", b""),
-            warn=console.warn,
-            detail=console.detail,
             above=above,
-            memory=options.get("memory") or 0,
         )
         if above not in (None, Path(DEFAULT_STORE)) and not documents and workspace.store:
             console.say(f"the store is {above}")
@@ -133,16 +135,14 @@ def open_session(
             documents,
             files,
             explicit,
-            jobs,
             options.get("check_content", False),
             tuple(options.get("templates", ())),
             accept=partial(_accept, outputs, accept),
             accept_other=outputs.refuse_documents,
             check_files=options.get("check_files", False),
             replace_store=options.get("replace_store", False),
-            memory=options.get("memory") or default_limit(),
         )
-        yield Session(console, workspace, request, outputs)
+        yield Session(console, run, workspace, request, outputs)
         if documents and workspace.store is not None:
             _say_size(console, workspace.store)
 

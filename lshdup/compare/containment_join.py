@@ -11,7 +11,6 @@ cost does not depend on the larger set.
 
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +76,7 @@ def containment_pairs(
 
         before += len(holders)
         postings = prefix_index.write_postings(run, indexed, 0.0)
-        part = replace(run, progress=report)
+        part = run.with_progress(report)
         for x, y, containment, similarity in _probe(
             part, sets, order, holders, postings, outside, shared
         ):

@@ -10,7 +10,6 @@ meet there (Xiao, Wang, Lin, Yu, "Efficient similarity joins for near duplicate 
 
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +63,7 @@ def exact_pairs(
             run, prefixes._replace(kept=prefixes.kept * indexed), threshold
         )
         probed = prefixes._replace(kept=prefixes.kept * probing)
-        part = replace(run, progress=report)
+        part = run.with_progress(report)
         for x, y, similarity in _probe(part, sets, order, probed, postings, threshold):
             a, b = order[x], order[y]
             yield np.minimum(a, b).astype(np.uint32), np.maximum(a, b).astype(np.uint32), similarity

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import Arrays
 from lshdup.base.run import Run
 from lshdup.collection.collection import Collection
 from lshdup.compare.pairs import Pairs
@@ -61,14 +60,12 @@ def save_index(store: Store, collection: Collection, index: Index, params: BandP
 
 
 def load_index(
-    store: Store, collection: Collection, *, verify: bool, in_order: bool, jobs: int, arrays: Arrays
+    run: Run, store: Store, collection: Collection, *, verify: bool, in_order: bool
 ) -> tuple[Index, BandParams] | None:
     """Load bands.npz. Return None if it is missing or was made from another collection.
 
     verify : whether every byte is verified. Raises ArtifactError if the artifact is damaged.
-    in_order : whether all keys are made then, on `jobs` threads, to see that the buckets are in
-        order.
-    arrays : makes the array of the keys.
+    in_order : whether all keys are made then, to see that the buckets are in order.
     """
     path = store.path("bands")
     # A query reads all of `firsts`.
@@ -93,7 +90,7 @@ def load_index(
             fits = fits and all(is_compared[band].all() for band in order)
             refuse_if(not fits, "its buckets are of other documents")
         assert collection.signatures is not None
-        table = StoredBandTable(Run(arrays, jobs), collection.signatures, plan, order)
+        table = StoredBandTable(run, collection.signatures, plan, order)
         refuse_if(verify and in_order and not table.is_in_order(), "its buckets are not in order")
         return Index(plan, table, duplicate_of), params
 

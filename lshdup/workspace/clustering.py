@@ -36,24 +36,18 @@ def load_or_find_clusters(
     representative is one of them is alone, so that it is not dropped.
     """
     collection, index, bands = indexed.collection, indexed.index, indexed.params
-    order = order_documents(run.of(1), collection, params, request)
+    order = order_documents(run, collection, params, request)
     store, found, known = run.store, None, None
     if store is not None:
-        found = results_io.load_clusters(
-            run.of(request.jobs), store, collection, index, bands, params, order.order
-        )
-        earlier = (
-            results_io.load_pairs(run.of(request.jobs), store, collection)
-            if found is None
-            else None
-        )
+        found = results_io.load_clusters(run, store, collection, index, bands, params, order.order)
+        earlier = results_io.load_pairs(run, store, collection) if found is None else None
         pair_params = PairParams(max_bucket=params.max_bucket)
         if earlier is None:
             pass
         elif earlier.covers(index.plan, bands, pair_params):
             known = earlier.at_least(bands.threshold)
         elif not indexed.from_documents and earlier.has_verified_all(bands.threshold):
-            known = load_or_find_pairs(run, indexed, pair_params, request.jobs)
+            known = load_or_find_pairs(run, indexed, pair_params)
     if found is not None:
         run.end_stage("clusters")
     else:
@@ -69,9 +63,9 @@ def load_or_find_clusters(
             if journal is not None:
                 journal.stop()
 
-        source = set_source(collection, request.jobs, skip, arrays=run.arrays)
+        source = set_source(run.with_skipped(skip), collection)
         found = find_clusters(
-            run.of(request.jobs),
+            run,
             collection,
             index,
             source,
@@ -105,8 +99,8 @@ def cluster_exactly(
     request: Request,
 ) -> ClustersFound:
     """Cluster all documents by all pairs of their sets, none missed. Nothing is saved."""
-    order = order_documents(run.of(1), collection, params, request)
-    found = find_clusters_exactly(run.of(request.jobs), collection, sets, threshold, params, order)
+    order = order_documents(run, collection, params, request)
+    found = find_clusters_exactly(run, collection, sets, threshold, params, order)
     return drop_changed(found, collection.documents, run.skipped, 0)
 
 
@@ -114,8 +108,8 @@ def cluster_same(
     run: RunContext, collection: Collection, same: str, params: ClusterParams, request: Request
 ) -> ClustersFound:
     """Group the documents that are the same in text, or in bytes as well. Nothing is saved."""
-    order = order_documents(run.of(1), collection, params, request)
-    found = find_same_clusters(run.of(request.jobs), collection, same, order.order)
+    order = order_documents(run, collection, params, request)
+    found = find_same_clusters(run, collection, same, order.order)
     return drop_changed(found, collection.documents, run.skipped, 0)
 
 

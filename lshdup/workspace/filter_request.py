@@ -59,13 +59,13 @@ def _read_template(run: RunContext, request: Request, shingle: ShingleParams) ->
             request.templates,
             DocumentParams(max_bytes=request.files.max_bytes),
             id_lists=shingle.tokens == "ids",
-            jobs=request.jobs,
+            jobs=run.jobs,
             on_skipped=run.skipped,
         )
     except InputError as error:
         message = f"--template {error.message}"
         raise InputError(message, hint) from None
-    texts = collect(documents, shingle.of_any_size(), jobs=request.jobs, keep=EVERY_SET)
+    texts = collect(run, documents, shingle.of_any_size(), keep=EVERY_SET)
     for each in texts.skipped:
         run.skipped(each.skipped)
     assert texts.sets is not None

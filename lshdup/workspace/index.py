@@ -95,7 +95,7 @@ def load_or_build_index(
         plan = plan_bands(collection.sketch.perms, params)
         earlier = None
         if pairs is not None and run.store is not None:
-            earlier = results_io.load_pairs(run.of(request.jobs), run.store, collection)
+            earlier = results_io.load_pairs(run, run.store, collection)
             if earlier is not None and not earlier.covers(plan, params, pairs):
                 earlier = None
         stored = _load(run, collection, request, verify=verify, in_order=earlier is None)
@@ -110,7 +110,7 @@ def load_or_build_index(
                     f" {index.plan.threshold:g}; `lshdup index` with the same options keeps them"
                 )
             trim_memory()  # What reading kept.
-            index = build_index(run.of(request.jobs), collection, params)
+            index = build_index(run, collection, params)
             trim_memory()
         if save and run.store is not None and (stored is None or stored[1] != params):
             results_io.save_index(run.store, collection, index, params)
@@ -124,10 +124,7 @@ def _load(
     if run.store is None:
         return None
     try:
-        return results_io.load_index(
-            run.store, collection, verify=verify, in_order=in_order, jobs=request.jobs,
-            arrays=run.arrays,
-        )  # fmt: skip
+        return results_io.load_index(run, run.store, collection, verify=verify, in_order=in_order)
     except ArtifactError as error:
         if not request.documents:
             raise

@@ -14,7 +14,7 @@ from lshdup.workspace.index import IndexedCollection
 
 
 def load_or_find_pairs(
-    run: RunContext, indexed: IndexedCollection, params: PairParams, jobs: int
+    run: RunContext, indexed: IndexedCollection, params: PairParams
 ) -> PairsFound:
     """Return the verified pairs of an index, from the last run if its pairs cover this run.
 
@@ -23,17 +23,16 @@ def load_or_find_pairs(
     run : state of the run.
     indexed : collection and index.
     params : how candidates are met and verified.
-    jobs : threads.
 
     """
     collection, index, bands = indexed.collection, indexed.index, indexed.params
     earlier = indexed.pairs
     if earlier is None and run.store is not None:
-        earlier = results_io.load_pairs(run.of(jobs), run.store, collection)
+        earlier = results_io.load_pairs(run, run.store, collection)
     if earlier is not None and earlier.covers(index.plan, bands, params):
         run.end_stage("pairs")
         found = earlier.at_least(bands.threshold)
-        say_large_bucket(run.of(jobs), collection.documents, found.buckets)
+        say_large_bucket(run, collection.documents, found.buckets)
         found_at = earlier.band_params.threshold
         if found_at < bands.threshold:
             run.say(f"the pairs that were found at {found_at:g} answer this: no document is read")
@@ -61,13 +60,13 @@ def load_or_find_pairs(
         if journal is not None:
             journal.stop()
 
-    source = set_source(collection, jobs, skip, arrays=run.arrays)
-    met = candidate_pairs(run.of(jobs), index.table, params.max_bucket)
+    source = set_source(run.with_skipped(skip), collection)
+    met = candidate_pairs(run, index.table, params.max_bucket)
     if is_new:
         expecting(source)(met.documents)
-    say_large_bucket(run.of(jobs), collection.documents, met.buckets)
+    say_large_bucket(run, collection.documents, met.buckets)
     found = verify(
-        run.of(jobs),
+        run,
         met,
         collection,
         source,

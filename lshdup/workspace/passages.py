@@ -11,7 +11,6 @@ import numpy as np
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.messages import count_of
-from lshdup.base.system import default_limit
 from lshdup.collection.collect import Previous, collect, unchanged_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.sequence_keeper import SequenceKeeper
@@ -87,7 +86,7 @@ def load_or_find_passages(
         if there is not None:
             documents = _leave_out_shared(run, documents, there)
         found = _read_and_find(
-            run, request, params, documents, there, shingle, memory or default_limit()
+            run, request, params, documents, there, shingle, memory or run.memory
         )
     if there is None:
         run.keep(
@@ -118,7 +117,7 @@ def _read_and_find(
         passages = find_passages(
             sequences, anchors, params, folder,
             documents=numbers, split=keeper.first_of(1) if there else None,
-            jobs=request.jobs, memory=memory, progress=run.progress,
+            jobs=run.jobs, memory=memory, progress=run.progress,
         )  # fmt: skip
     return PassagesFound(passages, here, *there)
 
@@ -170,9 +169,9 @@ def _load_stored(
     old, params, passages = stored
     if old.without_other_readers() is not old:
         return None
-    rows = find_unchanged(old.documents, documents, run.arrays)
+    rows = find_unchanged(run, old.documents, documents)
     previous = Previous(old, rows, find_still_skipped(old, documents))
-    collection = unchanged_collection(documents, None, previous, 0)
+    collection = unchanged_collection(run, documents, None, previous, 0)
     return None if collection is None else (collection, params, passages)
 
 
@@ -180,10 +179,10 @@ def _find_others(
     run: RunContext, request: Request, others: Sequence[bytes], shingle: ShingleParams
 ) -> DocumentList:
     """Return the documents that --against names: those of a store, or of folders and files."""
-    reader = RunContext(None, run.say, run.skipped, run.progress, apart=run.apart)
+    reader = RunContext(run, None, apart=run.apart)
     store = Path(os.fsdecode(others[0]))
     if len(others) == 1 and Store(store).is_ours():
-        held = load_last_collection(RunContext(store, run.say, read_only=True), verify=True)
+        held = load_last_collection(RunContext(run, store, read_only=True), verify=True)
         if held is None:
             message = f"the store {store} holds no documents"
             raise InputError(message, f"run `lshdup index OTHER --store {store}`")
@@ -250,10 +249,7 @@ def _collect(
     keeper: SequenceKeeper,
 ) -> Collection:
     """Read documents; the sizes of the collection are in tokens."""
-    jobs, progress = request.jobs, run.progress
-    collection = collect(
-        documents, shingle, jobs=jobs, keep=keeper, arrays=run.arrays, progress=progress
-    )
+    collection = collect(run, documents, shingle, keep=keeper)
     run.report_skipped(collection.skipped, request.documents)
     request.accept(collection.documents, True)
     return collection

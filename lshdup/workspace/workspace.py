@@ -51,8 +51,8 @@ class Workspace(RunContext):
                 collection = from_documents.collect_sets(self, request, documents, shingle, spool)
                 store.save_collection("shingles", collection)
             if wanted is not None:
-                shingle_filter = build_filter(collection, wanted, request.jobs)
-                collection = filter_collection(collection, shingle_filter, jobs=request.jobs)
+                shingle_filter = build_filter(self, collection, wanted)
+                collection = filter_collection(self, collection, shingle_filter)
             return collection.with_unfiltered_sets(None)  # The spool ends here.
 
     def make_signatures(self, request: Request) -> Collection:
@@ -88,9 +88,9 @@ class Workspace(RunContext):
         request.accept(indexed.collection.documents, True)
         return indexed
 
-    def find_pairs(self, indexed: IndexedCollection, params: PairParams, jobs: int) -> PairsFound:
+    def find_pairs(self, indexed: IndexedCollection, params: PairParams) -> PairsFound:
         """`lshdup pairs`: the verified pairs, from the store if the last run found them."""
-        return pairs.load_or_find_pairs(self, indexed, params, jobs)
+        return pairs.load_or_find_pairs(self, indexed, params)
 
     def find_clusters(
         self, indexed: IndexedCollection, params: ClusterParams, request: Request
@@ -121,13 +121,11 @@ class Workspace(RunContext):
         """`lshdup pairs --measure containment` begins: the collection, and samples of its sets."""
         from lshdup.workspace.containment import joining  # Imported here to keep `query` fast.
 
-        sampled = joining.new_collector(
-            self.of(request.jobs), merge_params(BandParams, request.given), request
-        )
+        sampled = joining.new_collector(self, merge_params(BandParams, request.given), request)
         self.on_sets, self.on_journal = sampled.add, sampled.follow
         try:
             # Sets are in memory twice while they are gathered.
-            collection = self.load_or_collect_signatures(request, request.memory // 2)
+            collection = self.load_or_collect_signatures(request, self.memory // 2)
             assert collection.sketch is not None
             sampled.seed = collection.sketch.seed  # That of the store, if nothing was read.
             return collection, sampled
@@ -161,8 +159,8 @@ class Workspace(RunContext):
             wanted = read_filter_request(self, request, collection.shingle, last)
         request.accept(collection.documents, True)
         if wanted is not None:
-            shingle_filter = build_filter(collection, wanted, request.jobs)
-            collection = filter_collection(collection, shingle_filter, jobs=request.jobs, keep=True)
+            shingle_filter = build_filter(self, collection, wanted)
+            collection = filter_collection(self, collection, shingle_filter, keep=True)
         collection = from_store.leave_out_changed(self, collection, request)
         assert collection.sets is not None
         return collection, collection.sets
@@ -181,13 +179,13 @@ class Workspace(RunContext):
             )
         return from_store.leave_out_changed(self, from_store.attach_sets(self, collection), request)
 
-    def set_source(self, collection: Collection, jobs: int) -> SetSource:
+    def set_source(self, collection: Collection) -> SetSource:
         """Return the function that gives the sets of a collection."""
-        return set_source(collection, jobs, self.skipped, arrays=self.arrays)
+        return set_source(self, collection)
 
     def say_large_bucket(self, indexed: IndexedCollection, buckets: Buckets) -> None:
         """Say what the largest bucket means for time and memory, if it has many documents."""
-        say_large_bucket(self.of(1), indexed.collection.documents, buckets)
+        say_large_bucket(self, indexed.collection.documents, buckets)
 
     # --- what the last run left -------------------------------------------------------------------
 
@@ -216,12 +214,12 @@ class Workspace(RunContext):
         if made is not None and made.params == wanted.params:
             return made
         if not wanted.ignore_common:
-            return build_filter(None, wanted)
+            return build_filter(self, None, wanted)
         shingles, _ = from_store.load_or_read_sets(self, request)
         if shingles.shingle != shingle:
             message = "the store was made with other options than are shown"
             raise ArtifactError(message, RERUN)
-        return build_filter(shingles, wanted, request.jobs)
+        return build_filter(self, shingles, wanted)
 
     def most_common_shingles(self, collection: Collection, most: int) -> list[tuple[int, int, int]]:
         """Return the most common filtered shingles: (shingle, documents with it, one of them).

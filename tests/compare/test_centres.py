@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lshdup import pipeline
 from lshdup.base.ragged import RaggedSets
 from lshdup.compare import centres, clusters, leaders
-from lshdup.workspace import clustering
 from tests.compare.test_clusters import Made, collections, sample_sets  # noqa: F401
-from tests.conftest import ROOT, RUN, many
+from tests.conftest import ROOT, RUN, many, open_workspace
 from tests.reference import path_key
 
 
@@ -233,10 +233,9 @@ def test_central_of_files_with_copies(run, tmp_path, monkeypatch):
     monkeypatch.setattr(pipeline, "_MANY_COMPARISONS", 2)
     from lshdup.params import ClusterParams, DocumentParams
     from lshdup.workspace.request import Request
-    from lshdup.workspace.workspace import Workspace
 
     said = []
-    steps = Workspace(None, said.append)
-    request = Request(tuple(map(str.encode, texts)), DocumentParams(), {"threshold": 0.7}, 1)
+    steps = open_workspace(None, said.append)
+    request = Request(tuple(map(str.encode, texts)), DocumentParams(), {"threshold": 0.7})
     steps.find_clusters(steps.load_or_build_index(request), ClusterParams(keep="central"), request)
     assert "--keep central compares all documents of a group: 3 similarities" in " ".join(said)

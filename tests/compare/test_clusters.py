@@ -43,9 +43,8 @@ from lshdup.store import results_io
 from lshdup.store.store import Store
 from lshdup.workspace import clustering
 from lshdup.workspace.request import Request
-from lshdup.workspace.workspace import Workspace
 from tests import reference
-from tests.conftest import ROOT, RUN, many
+from tests.conftest import ROOT, RUN, many, open_workspace
 from tests.reference import path_key
 
 # --- the stage against the obvious loop -----------------------------------------------------------
@@ -927,8 +926,10 @@ def grouped(
 ):
     """The command's steps, in this process."""
     out = [] if skipped is None else skipped
-    steps = Workspace(tmp_path / ".lshdup", (said if said is not None else []).append, out.append)
-    request = Request(tuple(documents), DocumentParams(), given or {}, 1)
+    steps = open_workspace(
+        tmp_path / ".lshdup", (said if said is not None else []).append, out.append
+    )
+    request = Request(tuple(documents), DocumentParams(), given or {})
     indexed = steps.load_or_build_index(request, save=False)
     return indexed.collection.documents, steps.find_clusters(
         indexed, ClusterParams(linkage, keep), request
@@ -1092,8 +1093,8 @@ def test_a_table_with_documents_that_are_not_compared(tmp_path):
 
 def test_one_of_all_exact_duplicates_is_compared(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    steps = Workspace(None)
-    request = Request((b"d",), DocumentParams(), {}, 1)
+    steps = open_workspace(None)
+    request = Request((b"d",), DocumentParams(), {})
     indexed = steps.load_or_build_index(request)
     found = steps.find_clusters(indexed, ClusterParams(), request)
     own = found.clusters.representative

@@ -8,16 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lshdup import pipeline
 from lshdup.cli.output.target import FORMATS, Target
 from lshdup.compare import copies
 from lshdup.compare.copies import expand_pairs
 from lshdup.compare.pairs import Pairs, gather_pairs
 from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.params import ClusterParams, DocumentParams, PairParams
-from lshdup.workspace import pairs as workspace_pairs
 from lshdup.workspace.request import Request
-from lshdup.workspace.workspace import Workspace
-from tests.conftest import RUN, many
+from tests.conftest import RUN, many, open_workspace
 
 similarities = st.sampled_from([1.0, 0.9, 2 / 3, 0.5, 1 / 3])
 
@@ -174,11 +173,11 @@ def test_a_bucket_of_very_many_is_said_before_it_is_compared(tmp_path, monkeypat
     monkeypatch.setattr(pipeline, "_MANY_PAIRS", 6)
     for limit, expected in ((0, True), (3, False)):
         said = []
-        steps = Workspace(None, said.append)
-        request = Request((bytes(tmp_path),), DocumentParams(), {"bands": 128, "rows": 1}, 1)
+        steps = open_workspace(None, said.append)
+        request = Request((bytes(tmp_path),), DocumentParams(), {"bands": 128, "rows": 1})
         indexed = steps.load_or_build_index(request)
         if stage == "pairs":
-            found = steps.find_pairs(indexed, PairParams(max_bucket=limit), 1)
+            found = steps.find_pairs(indexed, PairParams(max_bucket=limit))
         else:
             found = steps.find_clusters(indexed, ClusterParams(max_bucket=limit), request)
         assert found.buckets.largest == 4

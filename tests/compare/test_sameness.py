@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lshdup.base.run import Run
 from lshdup.collection.collect import collect
 from lshdup.compare.sameness import LEVELS, Prints
 from lshdup.params import DocumentParams, ShingleParams
@@ -439,14 +440,14 @@ def test_groups_of_the_sample_corpus_are_equal_files(run, corpus):
         assert sorted(dropped) == sorted(name for _, role, name, *_ in rows if role == "drop")
 
 
-def collect_of(paths, cwd=None, **options):
+def collect_of(paths, cwd=None, jobs=1, **options):
     import os
 
     before = os.getcwd()
     os.chdir(cwd or before)
     try:
         documents = find_documents([os.fsencode(path) for path in paths], DocumentParams())
-        return collect(documents, ShingleParams(), **options)
+        return collect(Run.quiet(jobs), documents, ShingleParams(), **options)
     finally:
         os.chdir(before)
 

@@ -104,7 +104,9 @@ def test_accuracy_counts_what_a_loop_counts(scheme):
     compared = collection_of([sets[i] for i in present])[1]
     errors = []
     for run in range(3):
-        signatures = sketch_collection(compared, SketchParams(scheme, 60, 5 + run)).signatures
+        signatures = sketch_collection(
+            Run.quiet(), compared, SketchParams(scheme, 60, 5 + run)
+        ).signatures
         for i in range(len(present)):
             exact = [
                 reference.jaccard(sets[present[i]], sets[present[j]])
@@ -173,7 +175,7 @@ def test_band_accuracy_counts_what_loops_count(buckets):
     (result,) = accuracy.band_accuracy(
         Experiment(RUN, ragged, [sketch]), [12], 0.6, sample=30, buckets=buckets
     )
-    signatures = sketch_collection(collection, sketch).signatures
+    signatures = sketch_collection(RUN, collection, sketch).signatures
     keys = band_table.band_keys(RUN, signatures, band_plan.BandPlan(12, 5, 0.6, 0.0, buckets))
     counts = {"found": 0, "fp": 0, "fn": 0, "apart": 0}
     for i in range(30):
@@ -235,7 +237,7 @@ def test_band_recall_counts_what_loops_count(threshold, buckets):
     results = list(
         accuracy.band_recall(Experiment(Run.quiet(2), ragged, [sketch]), pairs, {30: plans})
     )
-    signatures = sketch_collection(collection, sketch).signatures
+    signatures = sketch_collection(RUN, collection, sketch).signatures
     edges = accuracy.make_bins(threshold)
     bins = list(itertools.pairwise(edges)) + ([(threshold, 1.0)] if len(edges) > 2 else [])
     assert [(r.bands, r.similarity_from, r.similarity_to) for r in results] == [

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 import lshdup.collection.batches
 import lshdup.collection.filtering
-import lshdup.workspace.from_documents
 import lshdup.pipeline
+import lshdup.workspace.from_documents
 from benchmarks.letters import letters
 from lshdup import MinHash, NearDuplicates
 from lshdup.base.ragged import RaggedSets
@@ -43,8 +43,7 @@ from lshdup.shingling.shingle_filter import (
 )
 from lshdup.shingling.shingler import Shingler
 from lshdup.workspace.request import Request
-from lshdup.workspace.workspace import Workspace
-from tests.conftest import RUN, killed_behind_a_journal
+from tests.conftest import RUN, killed_behind_a_journal, open_workspace
 
 # --- the arrays -----------------------------------------------------------------------------------
 
@@ -243,7 +242,7 @@ ASKED = {
 }
 
 
-def request(asked, documents=(b"d",), jobs=2, **given):
+def request(asked, documents=(b"d",), **given):
     given = {
         "threshold": 0.4,
         "min_tokens": 1,
@@ -252,7 +251,7 @@ def request(asked, documents=(b"d",), jobs=2, **given):
     }
     if given["min_tokens"] is None:
         del given["min_tokens"]
-    return Request(documents, DocumentParams(), given, jobs, False, asked.get("templates", ()))
+    return Request(documents, DocumentParams(), given, False, asked.get("templates", ()))
 
 
 def shown(collection, listing):
@@ -266,12 +265,10 @@ def shown(collection, listing):
 
 def pairs_of(store, asked, said=None, **given):
     """The pairs of `lshdup pairs d`, and its collection."""
-    steps = Workspace(
-        Path(store) if store else None, said.append if said is not None else lambda _: None
-    )
+    steps = open_workspace(store, said.append if said is not None else lambda _: None)
     wanted = request(asked, **given)
     indexed = steps.load_or_build_index(wanted, save=False)
-    found = steps.find_pairs(indexed, PairParams(), wanted.jobs)
+    found = steps.find_pairs(indexed, PairParams())
     return shown(
         indexed.collection, expand_copies(RUN, found.pairs, indexed.index.duplicate_of)
     ), indexed.collection
@@ -279,11 +276,11 @@ def pairs_of(store, asked, said=None, **given):
 
 def exact_pairs_of(store, asked, documents=(b"d",), **given):
     wanted = request(asked, documents, **given)
-    workspace = Workspace(Path(store) if store else None)
+    workspace = open_workspace(store)
     collection, sets = workspace.load_or_collect_sets(wanted)
     duplicate_of = find_exact_duplicates(RUN, collection.fingerprints)
     found = find_pairs_exactly(
-        Run.quiet(wanted.jobs), collection, sets, duplicate_of, wanted.given["threshold"]
+        Run.quiet(2), collection, sets, duplicate_of, wanted.given["threshold"]
     )
     return shown(collection, expand_copies(RUN, found.pairs, duplicate_of))
 
@@ -552,14 +549,14 @@ def test_documents_that_change_before_they_are_verified(here, monkeypatch):
     """
     monkeypatch.setattr(lshdup.workspace.from_documents, "SET_BYTES", 0)
     skipped = []
-    steps = Workspace(None, skipped=skipped.append)
+    steps = open_workspace(None, skipped=skipped.append)
     indexed = steps.load_or_build_index(request(ASKED["template"]))
     with open("d/000", "a") as file:
         file.write(" and more")
-    found = steps.find_pairs(indexed, PairParams(), 1)
+    found = steps.find_pairs(indexed, PairParams())
     pairs = shown(indexed.collection, expand_copies(RUN, found.pairs, indexed.index.duplicate_of))
     assert [pair[:2] for pair in pairs if pair[2] < 1] == [(b"d/001", b"d/near")]
-    steps.set_source(indexed.collection, 1)(
+    steps.set_source(indexed.collection)(
         np.array([list(indexed.collection.documents.names).index(b"d/000")])
     )
     assert [each.name for each in skipped] == [b"d/000"]
@@ -606,7 +603,9 @@ def test_a_filter_of_nothing_common():
     shingler = Shingler(ShingleParams())
     sets = shingler.shingle_texts([b"one two three", b"four five six"])
     collection = MinHash(["one two three", "four five six"]).collection
-    assert build_filter(collection, FilterRequest(NO_SHINGLES, 0.1)).common.tolist() == []
+    assert (
+        build_filter(Run.quiet(), collection, FilterRequest(NO_SHINGLES, 0.1)).common.tolist() == []
+    )
     assert as_sets(collection.sets) == as_sets(sets)
 
 
@@ -663,7 +662,7 @@ def test_forged_lists_of_what_was_removed(here, monkeypatch):
     ):
         npz.save(Path("store/signatures.npz"), "signatures", header, arrays | change)
         with pytest.raises(ArtifactError, match="damaged"):
-            Workspace(Path("store")).load_or_build_index(request({}, documents=()), save=False)
+            open_workspace("store").load_or_build_index(request({}, documents=()), save=False)
     expected = pairs_of("other", ASKED["both"])[0]
     assert pairs_of("store", ASKED["both"])[0] == expected  # rebuilt
     assert artifacts_in("store") == artifacts_in("other")

@@ -25,8 +25,7 @@ from lshdup.params import BandParams, ClusterParams, DocumentParams, PairParams
 from lshdup.workspace.containment.joining import find_contained_pairs
 from lshdup.workspace.folders.finding import compare_folders
 from lshdup.workspace.request import Request
-from lshdup.workspace.workspace import Workspace
-from tests.conftest import RUN
+from tests.conftest import RUN, open_workspace
 
 WORDS = ["a", "rose", "is", "a", "rose,", "Größe", "日本語", "e\u0301t\u00e9", "ＦＵＬＬ", "x" * 70]
 
@@ -51,11 +50,11 @@ texts = st.one_of(
 def pairs_of(store, check_content=False):
     """`lshdup pairs d --store STORE`: all pairs, and what was skipped."""
     skipped = []
-    workspace = Workspace(Path(store), skipped=skipped.append)
+    workspace = open_workspace(store, skipped=skipped.append)
     indexed = workspace.load_or_build_index(
-        Request((b"d",), DocumentParams(), {"threshold": 0.6}, 2, check_content), save=False
+        Request((b"d",), DocumentParams(), {"threshold": 0.6}, check_content), save=False
     )
-    found = workspace.find_pairs(indexed, PairParams(), 2).pairs
+    found = workspace.find_pairs(indexed, PairParams()).pairs
     columns = [*found.part(0, len(found)), indexed.index.duplicate_of]
     return [column.tolist() for column in columns], sorted(
         skipped, key=lambda each: (each.name, each.reason)
@@ -64,8 +63,8 @@ def pairs_of(store, check_content=False):
 
 def folders_of(store):
     """`lshdup folders d --containment 0.5 --store STORE`: folders and pairs of them."""
-    workspace = Workspace(Path(store))
-    request = Request((b"d",), DocumentParams(), {"threshold": 0.6}, 2)
+    workspace = open_workspace(store)
+    request = Request((b"d",), DocumentParams(), {"threshold": 0.6})
     indexed = workspace.load_or_build_index(request, save=False)
     found = workspace.find_clusters(indexed, ClusterParams(), request)
     folders, pairs = compare_folders(RUN, indexed.collection, found.clusters, 0.5)
@@ -77,8 +76,8 @@ def folders_of(store):
 
 def contained_of(store):
     """`lshdup pairs d --measure containment --store STORE`, by samples."""
-    request = Request((b"d",), DocumentParams(), {"threshold": 0.6}, 2)
-    workspace = Workspace(Path(store))
+    request = Request((b"d",), DocumentParams(), {"threshold": 0.6})
+    workspace = open_workspace(store)
     collection, sampled = workspace.collect_to_join(request)
     _, found = find_contained_pairs(
         workspace, collection, sampled, BandParams(0.6), request, sample=True
@@ -188,8 +187,8 @@ class Growth(RuleBasedStateMachine):
         self.occurred["inside another"] += len(contained[0]) > len(left)
         self.occurred["skipped"] += bool(skipped)
         for store in ("store", "fresh"):
-            request = Request((b"d",), DocumentParams(), {}, 2)
-            Workspace(Path(store)).make_shingles(request)
+            request = Request((b"d",), DocumentParams(), {})
+            open_workspace(store).make_shingles(request)
         kinds = ["shingles", "signatures", "bands", "pairs"]
         if Path("fresh/samples.npz").exists():  # There was a document to sample.
             kinds.append("samples")

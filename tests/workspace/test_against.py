@@ -96,7 +96,6 @@ def asked(
         tuple(docs),
         DocumentParams(),
         {"threshold": threshold, "recall": 0.99999, "perms": 256, **dict(given)},
-        jobs,
     )
     run = replace(Run.quiet(jobs), say=said.append, skipped=skipped.append)
     both = load_sides(run, request, tuple(others), store and Path(store))
@@ -575,7 +574,7 @@ def test_one_template_costs_a_comparison_a_document(two_sides, monkeypatch):
         Path(folder).mkdir()
         for i in range(300):
             Path(folder, f"{i}").write_text(" ".join([*words, f"{folder}{i}"]))
-    request = Request((b"a",), DocumentParams(), {"threshold": 0.8}, 2)
+    request = Request((b"a",), DocumentParams(), {"threshold": 0.8})
     both = load_sides(Run.quiet(2), request, (b"b",), None)
     compared = []
     verify = similarity.verify

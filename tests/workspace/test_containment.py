@@ -15,8 +15,7 @@ from lshdup.workspace import from_documents
 from lshdup.workspace.containment import joining, samples
 from lshdup.workspace.containment.joining import find_contained_pairs, plan_join
 from lshdup.workspace.request import Request
-from lshdup.workspace.workspace import Workspace
-from tests.conftest import RUN
+from tests.conftest import RUN, open_workspace
 
 T = 0.8
 
@@ -43,10 +42,10 @@ def contained(
 ):
     """(inside, holder, scores) of the documents of d, and the plan."""
     plans, said = [], said if said is not None else []
-    run = Workspace(
-        Path(store) if store else None, said.append, (skipped if skipped is not None else []).append
+    run = open_workspace(
+        store, said.append, (skipped if skipped is not None else []).append, jobs=jobs
     )
-    request = Request((b"d",), DocumentParams(), {"threshold": T, "recall": recall}, jobs)
+    request = Request((b"d",), DocumentParams(), {"threshold": T, "recall": recall})
     collection, sampled = run.collect_to_join(request)
     if again:  # as if the documents had not been read in this run
         sampled.parts.clear()
@@ -96,7 +95,7 @@ def test_a_smaller_rate_serves_a_larger_one_and_not_the_reverse():
     contained()
     contained("fine", recall=0.99999)
     shingle = ShingleParams()
-    run, fine = Workspace(Path("store")), Workspace(Path("fine"))
+    run, fine = open_workspace("store"), open_workspace("fine")
     rates = [load_samples(RUN, each.store, shingle).rate for each in (run, fine)]
     assert rates[0] > rates[1]
     assert contained("fine")[0] == contained()[0]
@@ -175,7 +174,7 @@ def test_damaged_and_forged_samples_are_made_anew(damage):
         kind = "bands" if damage == "kind" else "samples"
         npz.save(path, kind, {n: v for n, v in header.items() if n not in ("kind",)}, arrays)
     with pytest.raises(ArtifactError, match=r"samples\.npz"):
-        load_samples(RUN, Workspace(Path("store")).store, ShingleParams())
+        load_samples(RUN, open_workspace("store").store, ShingleParams())
     said = []
     assert contained(said=said)[0] == before
     assert len(said) == 1
@@ -233,8 +232,8 @@ def test_accidental_candidates_are_ruled_out_by_more_common_elements(monkeypatch
     monkeypatch.setattr(joining, "FEW_CANDIDATES", 9)
     monkeypatch.setattr(joining, "CANDIDATES_EACH", 0)
     monkeypatch.setattr(joining, "LARGEST_FLOOR", 3)
-    request = Request((b"d",), DocumentParams(), {"threshold": T}, 2)
-    run = Workspace(None)
+    request = Request((b"d",), DocumentParams(), {"threshold": T})
+    run = open_workspace(None)
     collection, sampled = run.collect_to_join(request)
     _, again = find_contained_pairs(
         run, collection, sampled, BandParams(T), request, plans.append, sample=True

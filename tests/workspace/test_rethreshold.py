@@ -20,9 +20,8 @@ from lshdup.kernels.banding import agree_in_a_band
 from lshdup.lsh.band_plan import plan_bands
 from lshdup.params import BandParams, DocumentParams, PairParams
 from lshdup.workspace.request import Request
-from lshdup.workspace.workspace import Workspace
 from tests import reference
-from tests.conftest import RUN
+from tests.conftest import RUN, open_workspace
 
 HIGHER = [0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95]
 USUAL = PairParams()
@@ -49,19 +48,17 @@ def steps(store, skipped=None, said=None):
         assert skipped is not None, each
         skipped.append(each)
 
-    return Workspace(
-        Path(store) if store else None, (said if said is not None else []).append, on_skipped
-    )
+    return open_workspace(store, (said if said is not None else []).append, on_skipped)
 
 
 def pairs(store, documents, threshold, said=None, given=(), asked=USUAL):
     """(name, name, similarity) of `lshdup pairs [documents] -t threshold`."""
     run = steps(store, said=said)
     request = Request(
-        tuple(documents), DocumentParams(hidden=False), {"threshold": threshold, **dict(given)}, 2
+        tuple(documents), DocumentParams(hidden=False), {"threshold": threshold, **dict(given)}
     )
     indexed = run.load_or_build_index(request, save=False)
-    found = run.find_pairs(indexed, asked, 2).pairs
+    found = run.find_pairs(indexed, asked).pairs
     names = list(indexed.collection.documents.names)
     return [
         (names[a], names[b], s)

@@ -247,11 +247,11 @@ def _measure_samples(
     from lshdup.pipeline import find_pairs_exactly
     from lshdup.workspace.containment.joining import plan_join
 
-    console, request, threshold = session.console, session.request, options["threshold"]
-    duplicate_of = find_exact_duplicates(session.run, collection.fingerprints)
-    sizes = collection.sizes[documents_to_compare(session.run, duplicate_of, collection.sizes)]
+    console, run, threshold = session.console, session.run, options["threshold"]
+    duplicate_of = find_exact_duplicates(run, collection.fingerprints)
+    sizes = collection.sizes[documents_to_compare(run, duplicate_of, collection.sizes)]
     params = BandParams(threshold, options["recall"])
-    plan = plan_join(sizes, params, request.memory, request.jobs, sample=True)
+    plan = plan_join(sizes, params, session.run.memory, session.run.jobs, sample=True)
     assert plan.samples is not None
     console.say(f"samples of 1 shingle in {plan.samples.rate}")
     say_promise(console, plan.samples, plan.count_small())

@@ -135,7 +135,7 @@ def _rows(
     from lshdup.pipeline import find_neighbours
 
     console, same, threshold = session.console, options["same"], options["threshold"]
-    source = session.workspace.set_source(collection, session.request.jobs)
+    source = session.workspace.set_source(collection)
     for done, each in enumerate(documents):
         console.progress("queries", done, len(documents))
         if indexed is not None:

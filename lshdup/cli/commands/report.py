@@ -212,6 +212,7 @@ def _find_recurring(session: Session) -> dict[str, Any]:
     """Return the passages that recur in all documents, and places of each, as the page has them."""
     import numpy as np
 
+    from lshdup.base.run import Run
     from lshdup.cli.commands.passages.listing import PassageListing
     from lshdup.views.passages import escape, shorten
     from lshdup.workspace.context import RunContext
@@ -219,13 +220,12 @@ def _find_recurring(session: Session) -> dict[str, Any]:
 
     request, store = session.request, session.workspace.store
     # What is said of the documents has been said.
+    quiet = Run(session.run.arrays, session.run.jobs, session.console.progress)
     run = RunContext(
-        store.folder if store is not None else None,
-        progress=session.console.progress,
-        secret=request.given.get("secret", b""),
+        quiet, store.folder if store is not None else None, request.given.get("secret", b"")
     )
     params = PassageParams()
-    found = load_or_find_passages(run, request, params, (), request.memory)
+    found = load_or_find_passages(run, request, params, (), run.memory)
     top = found.passages.take(np.arange(min(_RECURRING, len(found.passages))))
     listed: list[list[Any]] = []
     for piece in PassageListing(session, found, top).rows(whole=True, most=_PLACES):

@@ -41,8 +41,8 @@ def collect_folders(
     )
     clusters = expand_clusters(groups, duplicate_of, order)
     folders, pairs = compare_folders(session.run, collection, clusters, _LEAST)
-    kinds, jobs = group_documents(session.run, collection, clusters), session.request.jobs
-    source = session.workspace.set_source(collection, jobs)
+    kinds = group_documents(session.run, collection, clusters)
+    source = session.workspace.set_source(collection)
     top = slice(0, _PAIRS)
     rows = []
     for at, (inside, holder) in enumerate(

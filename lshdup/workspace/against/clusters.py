@@ -46,8 +46,8 @@ def leave_out_changed(run: Run, both: Against, skipped: Callable[[Skipped], None
         f"skipped of OTHER: {count_of(len(changed), 'document')} deleted or changed since it was"
         " indexed; nothing is dropped for their sake"
     )
-    kept = there.collection.take(np.setdiff1d(np.arange(n), changed), run.arrays)
-    side = Side(kept, set_source(kept, run.jobs, skipped, arrays=run.arrays))
+    kept = there.collection.take(run, np.setdiff1d(np.arange(n), changed))
+    side = Side(kept, set_source(run.with_skipped(skipped), kept))
     return replace(both, sides=replace(both.sides, there=side))
 
 
@@ -91,9 +91,7 @@ def find_clusters_against(
     found.assign(stays, stays, 1.0)
     rest = np.setdiff1d(np.flatnonzero((here.sizes > 0) & ~is_shared), goes)
     order = _take_order(order_documents(run, here, params, request), rest)
-    groups = _cluster_rest(
-        run, both, here.take(rest, run.arrays), order, params, same=same, exact=exact
-    )
+    groups = _cluster_rest(run, both, here.take(run, rest), order, params, same=same, exact=exact)
     own = groups.clusters.representative
     grouped = np.flatnonzero(own >= 0)
     found.assign(rest[grouped], rest[own[grouped]], groups.clusters.similarity[grouped])
@@ -137,7 +135,7 @@ def _cluster_rest(
     if same is not None:
         return find_same_clusters(run, rest, same, order.order)
     threshold = both.params.threshold
-    source = set_source(rest, run.jobs, run.skipped, arrays=run.arrays)
+    source = set_source(run, rest)
     if exact:
         sets = source(np.arange(len(rest.documents)))
         return find_clusters_exactly(run, rest, sets, threshold, params, order)

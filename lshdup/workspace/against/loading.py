@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.arrays import Arrays
 from lshdup.base.messages import count_of, quote_command
 from lshdup.base.ragged import RaggedSets, SetSource
 from lshdup.base.run import Run
@@ -202,7 +203,7 @@ def load_sides(
         )
         beside = None
     elif request.documents and not request.replace_store:
-        held = describe_other_collection(RunContext(store), request.documents)
+        held = describe_other_collection(RunContext(run, store), request.documents)
         if held:
             run.say(
                 f"what is made of DOCS is not kept: the store {store} holds {held};"
@@ -210,11 +211,8 @@ def load_sides(
             )
             beside = None
     secret = request.given.get("secret", b"")
-    # The memory is that of both sides.
-    memory = request.memory // 2
-    workspace = Workspace(
-        beside, run.say, run.skipped, run.progress, secret, apart=store, memory=memory
-    )
+    run = run.with_memory(run.memory // 2)  # It is that of both sides.
+    workspace = Workspace(run, beside, secret, apart=store)
     params = merge_params(BandParams, request.given)
     if request.documents and bands:  # A promise that cannot be kept is refused before the work.
         plan_bands(merge_params(SketchParams, request.given).perms, params)
@@ -222,9 +220,7 @@ def load_sides(
     collection = here.collection
     if there is None:
         run.say(_advise_index(others))
-        reader = Workspace(
-            None, run.say, skipped_there, run.progress, secret, apart=store, memory=memory
-        )
+        reader = Workspace(run.with_skipped(skipped_there), None, secret, apart=store)
         there = _read_other(reader, request, others, collection, samples=samples)
     if not are_same_filters(collection.shingle_filter, there.collection.shingle_filter):
         message = (
@@ -261,16 +257,13 @@ def _load_side(workspace: Workspace, request: Request, *, samples: bool) -> Side
     """
     if not samples:
         collection = workspace.load_or_collect_signatures(request, 0)
-        return Side(collection, workspace.set_source(collection, request.jobs))
-    # The memory is that of both sides.
-    collection, sampled = workspace.collect_to_join(replace(request, memory=request.memory // 2))
+        return Side(collection, workspace.set_source(collection))
+    collection, sampled = workspace.collect_to_join(request)
 
     def sample(members: NDArray[np.int64], rate: int, source: SetSource) -> RaggedSets:
-        return load_or_make_samples(
-            workspace.of(request.jobs), workspace, collection, members, rate, sampled, source
-        )
+        return load_or_make_samples(workspace, collection, members, rate, sampled, source)
 
-    return Side(collection, workspace.set_source(collection, request.jobs), sample)
+    return Side(collection, workspace.set_source(collection), sample)
 
 
 def _load_store(
@@ -282,15 +275,14 @@ def _load_store(
         fates[_FATES.get(each.reason, str(each.reason))] += 1
 
     secret = request.given.get("secret", b"")
-    workspace = Workspace(
-        folder, lambda text: run.say(f"{folder}: {text}"), count, secret=secret, read_only=True,
-        memory=request.memory // 2,
+    of_other = Run(
+        Arrays(run.memory // 2), run.jobs, say=lambda text: run.say(f"{folder}: {text}"),
+        skipped=count,
     )  # fmt: skip
+    workspace = Workspace(of_other, folder, secret, read_only=True)
     names = {each.name for each in fields(BandParams)}
     given = {name: value for name, value in request.given.items() if name in names}
-    stored = Request(
-        (), DocumentParams(), given, request.jobs, is_other=True, memory=request.memory
-    )
+    stored = Request((), DocumentParams(), given, is_other=True)
     try:
         return _load_side(workspace, stored, samples=samples)
     except ArtifactError as error:

@@ -123,7 +123,7 @@ def new_collector(run: Run, params: BandParams, request: Request) -> SampleColle
 
 
 def find_contained_pairs(
-    context: RunContext,
+    run: RunContext,
     collection: Collection,
     sampled: SampleCollector,
     params: BandParams,
@@ -136,19 +136,18 @@ def find_contained_pairs(
 
     Parameters
     ----------
-    context : state of the run.
+    run : state of the run.
     collection : documents, and their sets if memory or the store holds them.
     sampled : samples of the documents that this run has read.
     params, on_plan, sample : of `join_contained`.
 
     """
     request.accept(collection.documents, True)
-    run = context.of(request.jobs)
     duplicate_of = find_exact_duplicates(run, collection.fingerprints)
-    source = set_source(collection, request.jobs, run.skipped, run.progress, run.arrays)
+    source = set_source(run, collection, stage="documents")
 
     def sample_of(members: NDArray[np.int64], rate: int) -> RaggedSets:
-        return load_or_make_samples(run, context, collection, members, rate, sampled, source)
+        return load_or_make_samples(run, collection, members, rate, sampled, source)
 
     sets = collection.sets
     if sets is not None and is_lazy(sets.values):
@@ -190,7 +189,7 @@ def join_contained(
         sets, rows, split = given.sets, members, given.split
         if sets is None:
             sets, rows, split = given.source(members), np.arange(len(members)), first_right
-        joining = replace(run, jobs=plan.jobs)
+        joining = run.with_jobs(plan.jobs)
         pairs = join_sets(joining, sets, rows, params.threshold, "containment", split)
         if given.sets is None:  # The order stays.
             pairs = replace(pairs, keys=pack_pairs(members[pairs.left], members[pairs.right]))

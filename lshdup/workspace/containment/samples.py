@@ -87,8 +87,7 @@ class SampleCollector:
 
 
 def load_or_make_samples(
-    run: Run,
-    context: RunContext,
+    run: RunContext,
     collection: Collection,
     members: NDArray[np.int64],
     rate: int,
@@ -110,9 +109,7 @@ def load_or_make_samples(
     in_order = arrays.copy(prints)
     in_order.sort()
     # Samples that were too many to be collected are made at the rate that fits into memory.
-    stored = _load(
-        run, context, collection, min(rate, collected.rate) if collected.parts else rate, seed
-    )
+    stored = _load(run, collection, min(rate, collected.rate) if collected.parts else rate, seed)
     wanted = _find(run, stored.prints, in_order)
     if len(wanted):
         run.say(f"{count_of(len(wanted), 'sample is', 'samples are')} taken from samples.npz")
@@ -135,11 +132,11 @@ def load_or_make_samples(
         if time.monotonic() - started > patience:
             made = _gather(run, parts, made.rate, seed)
             parts = [made.part]
-            _save(context, collection, made)
+            _save(run, collection, made)
             patience, started = 2 * patience, time.monotonic()
     made = _gather(run, parts, made.rate, seed) if len(parts) > 1 else made
     if is_changed:
-        _save(context, collection, made)
+        _save(run, collection, made)
     # The sample after the last one is empty.
     samples = RaggedSets.concatenate([made.samples, RaggedSets.from_sets([[]])], arrays)
 
@@ -166,12 +163,10 @@ def _take(run: Run, stored: StoredSamples, rows: NDArray[np.int64]) -> StoredSam
     return replace(stored, prints=run.arrays.take(stored.prints, rows), samples=samples)
 
 
-def _load(
-    run: Run, context: RunContext, collection: Collection, rate: int, seed: int
-) -> StoredSamples:
+def _load(run: RunContext, collection: Collection, rate: int, seed: int) -> StoredSamples:
     """Return the stored samples, if they serve; else none, at the rate."""
     try:
-        store = context.store
+        store = run.store
         stored = load_samples(run, store, collection.shingle) if store is not None else None
         if stored is not None and stored.rate <= rate and stored.seed == seed:
             return stored
@@ -180,8 +175,8 @@ def _load(
     return StoredSamples(np.zeros(0, np.uint64), RaggedSets.concatenate([]), rate, seed)
 
 
-def _save(context: RunContext, collection: Collection, stored: StoredSamples) -> None:
-    context.keep("samples.npz", lambda store: save_samples(store, collection.shingle, stored))
+def _save(run: RunContext, collection: Collection, stored: StoredSamples) -> None:
+    run.keep("samples.npz", lambda store: save_samples(store, collection.shingle, stored))
 
 
 def _gather(run: Run, parts: list[Part], rate: int, seed: int) -> StoredSamples:

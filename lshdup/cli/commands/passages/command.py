@@ -131,7 +131,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         from lshdup.workspace.passages import load_or_find_passages
 
         request, others = session.request, options["against"]
-        found = load_or_find_passages(session.workspace, request, wanted, others, request.memory)
+        found = load_or_find_passages(
+            session.workspace, request, wanted, others, session.run.memory
+        )
         passages = _of_enough(found.passages, options["in_documents"])
         split = len(found.here.documents) if found.there is not None else None
         preferred = preference(found.here.documents, found.here.sizes, rule, request.documents)

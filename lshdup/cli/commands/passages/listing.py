@@ -64,7 +64,7 @@ class PassageListing:
         for part in cut_runs(self._passages.places[wanted], len(wanted), _AT_ONCE):
             passages, session = self._passages.take(wanted[part]), self._session
             self._closing[wanted[part]] = measure_closings(
-                self._lists, self._shingle, passages, session.request.jobs, session.console.progress
+                self._lists, self._shingle, passages, session.run.jobs, session.console.progress
             )
         return self._closing[runs.passages]
 
@@ -86,7 +86,7 @@ class PassageListing:
             runs.sizes,
             texts,
             None if whole else 4 * _CHARACTERS + 4,
-            session.request.jobs,
+            session.run.jobs,
             session.console.progress,
             behind=behind,
         )

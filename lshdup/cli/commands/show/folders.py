@@ -84,7 +84,7 @@ def show_folders(
         raise InputError(message, "name two folders beside each other")
     clusters = workspace.find_clusters(indexed, ClusterParams(), request).clusters
     groups = group_documents(session.run, collection, clusters)
-    source = workspace.set_source(collection, request.jobs)
+    source = workspace.set_source(collection)
     found = compare_contents(session.run, collection, groups, a, b, source)
     warn_of_changes(session, collection.documents, np.concatenate([a.documents, b.documents]))
     if target.style == "table" or (not target.format and not target.nul):
@@ -101,11 +101,7 @@ def show_folders(
 def _without_store(session: Session) -> "Workspace":
     from lshdup.workspace.workspace import Workspace
 
-    console = session.console
-    return Workspace(
-        None, console.say, console.report_skipped, console.progress,
-        session.request.given.get("secret", b""), warn=console.warn, detail=console.detail,
-    )  # fmt: skip
+    return Workspace(session.run, None, session.request.given.get("secret", b""))
 
 
 def _rows(collection: "Collection", found: "list[Difference]") -> "Iterator[tuple[Cell, ...]]":
