@@ -21,11 +21,12 @@ from lshdup.collection.filtering import FilterRequest, build_filter, filter_coll
 from lshdup.collection.from_texts import collect_texts
 from lshdup.collection.keywords import Options, in_keywords, is_filtered, jobs_of, params_of
 from lshdup.compare.clusters import list_clusters
-from lshdup.compare.measures import containment, find_containing
-from lshdup.compare.similarity import jaccard
+from lshdup.compare.comparing import find_neighbours
+from lshdup.compare.sides import Sides
+from lshdup.compare.verification import containment, jaccard
 from lshdup.errors import InputError, ParameterError
 from lshdup.lsh import band_plan
-from lshdup.lsh.candidates import find_exact_duplicates
+from lshdup.lsh.candidates import candidates_of, documents_to_compare
 from lshdup.lsh.signatures import estimate
 from lshdup.lsh.tables import LSH as LSH
 from lshdup.lsh.tables import row_of
@@ -231,27 +232,14 @@ class NearDuplicates:
         collection, sets = self.minhash.collection, self.minhash.sets
         if not len(sets[row]):
             return []
+        side = pipeline.side_of(collection, sets.take)
+        run, measure = self._run, "containment" if index is None else "jaccard"
+        sides = Sides.of(run, side, duplicate_of=None if index is None else index.duplicate_of)
         if index is None:
-            near = find_containing(
-                self._run,
-                sets[row],
-                find_exact_duplicates(self._run, collection.fingerprints),
-                collection.sizes,
-                sets.take,
-                self.threshold,
-                itself=row,
-            )
+            met = documents_to_compare(run, sides.duplicate_of, sides.sizes)
         else:
-            keys = np.ascontiguousarray(index.table.keys[:, row])
-            near = pipeline.find_neighbours(
-                self._run,
-                index,
-                sets.take,
-                self.threshold,
-                keys=keys,
-                shingles=sets[row],
-                itself=row,
-            )
+            met = candidates_of(index.table, np.ascontiguousarray(index.table.keys[:, row]))
+        near = find_neighbours(run, sets[row], met, sides, self.threshold, measure, itself=row)
         names = self.minhash.all_docs()
         scores = near.similarity.real.tolist()
         return [

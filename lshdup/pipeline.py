@@ -7,8 +7,7 @@ store.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,26 +19,20 @@ from lshdup.base.run import Run
 from lshdup.collection.collect import collect
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import expecting
-from lshdup.compare import similarity
-from lshdup.compare.copies import ExpandedPairs, expand_pairs
-from lshdup.compare.pairs import Columns, Pairs, gather_pairs
-from lshdup.compare.results import ClustersFound, Index, Neighbours, PairsFound, StoredPairs
-from lshdup.lsh import band_plan, band_table, candidates
+from lshdup.compare.comparing import Method, compare, verify
+from lshdup.compare.expand_duplicates import ExpandedPairs, expand_copies
+from lshdup.compare.results import ClustersFound, Index, PairsFound
+from lshdup.compare.sides import Side, Sides
+from lshdup.lsh import band_plan, band_table
 from lshdup.lsh.buckets import Buckets, Components, SharedBuckets
-from lshdup.lsh.candidates import (
-    PairArrays,
-    candidate_pairs,
-    documents_to_compare,
-    find_exact_duplicates,
-)
-from lshdup.lsh.signatures import estimate
-from lshdup.params import BandParams, ClusterParams, PairParams, Params
+from lshdup.lsh.candidates import candidate_pairs, documents_to_compare, find_exact_duplicates
+from lshdup.params import BandParams, ClusterParams, Params
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.finding import find_documents
 from lshdup.sources.preference import Preference
 
 if TYPE_CHECKING:
-    from lshdup.compare.checkpoint import StageCheckpoint
+    from lshdup.compare.verification import StageCheckpoint
 
 #: Bytes of shingle sets that may be kept in memory: all of them.
 EVERY_SET = 1 << 62
@@ -108,18 +101,19 @@ def find_near_duplicates(
         documents = find_documents(source, params.documents, id_lists=id_lists, jobs=run.jobs)
         collection = collect(run, documents, params.shingle, params.sketch, keep=EVERY_SET)
     assert collection.sets is not None
-    measure = params.pairs.measure
-    if measure == "containment":
-        copies, t = find_exact_duplicates(run, collection.fingerprints), params.bands.threshold
-        found = find_pairs_exactly(run, collection, collection.sets, copies, t, measure)
-        pairs = expand_copies(run, found.pairs, copies, sizes=collection.sizes)
+    side, threshold = (
+        side_of(collection, collection.sets.take, collection.sets),
+        params.bands.threshold,
+    )
+    if params.pairs.measure == "containment":
+        sides = Sides.of(run, side)
+        found = compare(run, sides, params.bands, Method(params.pairs, exact=True))
+        pairs = expand_copies(run, found.pairs, sides.duplicate_of, sizes=sides.sizes)
         return DuplicatesFound(collection, None, found, pairs)
     index = build_index(run, collection, params.bands)
     met = candidate_pairs(run, index.table, params.pairs.max_bucket)
-    found = verify(
-        run, met, collection, collection.sets.take, params.bands.threshold,
-        method=params.pairs.verify,
-    )  # fmt: skip
+    sides = Sides.of(run, side, duplicate_of=index.duplicate_of)
+    found = verify(run, met, sides, threshold, params.pairs.verify)
     pairs = expand_copies(run, found.pairs, index.duplicate_of)
     return DuplicatesFound(collection, index, found, pairs)
 
@@ -137,105 +131,23 @@ def build_index(run: Run, collection: Collection, params: BandParams) -> Index:
     return Index(plan, table, duplicate_of)
 
 
-def verify(
-    run: Run,
-    met: candidates.Candidates,
+# --- variations: clusters, one document against the index ----------------------------------------
+
+
+def side_of(
     collection: Collection,
     source: SetSource,
-    threshold: float,
-    *,
-    method: str = "exact",
-    earlier: StoredPairs | None = None,
-    resumed: similarity.ResumedPairs | None = None,
-) -> PairsFound:
-    """Verify candidate pairs: return the pairs whose similarity is at least the threshold.
+    sets: RaggedSets | None = None,
+    sample: Callable[[NDArray[np.int64], int, SetSource], RaggedSets] | None = None,
+) -> Side:
+    """Return a collection as a side of a comparison.
 
-    Parameters
-    ----------
-    met : candidate pairs; they are overwritten.
-    collection : collection of the candidates.
-    source : gives their shingle sets.
-    threshold : smallest similarity.
-    method : "exact" compares sets; "estimate" takes the share of agreeing rows of the signatures.
-    earlier : pairs of an earlier run over the same documents, which are not verified again. They
-        change the cost, never the answer.
-    resumed : pairs that an interrupted run has verified.
-
+    source, sample : as of `Side`. sets : all sets, if kernels may read them where they are.
     """
-    counter = candidates.CandidateCounter()
-    pieces = counter.count(met.pieces)
-    verified: Iterable[Columns]
-    if method == "estimate":
-        verified = _verify_by_estimate(run, collection, pieces, threshold)
-    elif earlier is not None and earlier.has_verified_all(threshold):
-        known: list[Columns] = []
-        assert collection.signatures is not None
-        pieces = earlier.split_off_known(collection.signatures, pieces, known)
-        compared = similarity.verify(run, pieces, collection.sizes, source, threshold)
-        verified = chain(compared, known)
-    elif resumed is not None:
-        pieces = resumed.candidates(pieces)
-        verified = similarity.verify(run, pieces, collection.sizes, source, threshold)
-        verified = resumed.verified(verified)
-    else:
-        verified = similarity.verify(run, pieces, collection.sizes, source, threshold)
-    pairs = gather_pairs(run, verified).at_least(threshold)
-    return PairsFound(pairs, counter.pairs, met.buckets)
-
-
-def _verify_by_estimate(
-    run: Run, collection: Collection, pieces: Iterable[PairArrays], threshold: float
-) -> Iterator[Columns]:
-    assert collection.signatures is not None
-    for left, right in pieces:
-        found = estimate(
-            run, collection.signatures, left.astype(np.int64), right.astype(np.int64)
-        ).similarity
-        keep = found >= threshold
-        yield left[keep], right[keep], found[keep]
-
-
-def expand_copies(
-    run: Run,
-    pairs: Pairs,
-    duplicate_of: NDArray[np.int64],
-    *,
-    collapse: bool = False,
-    sizes: NDArray[np.int64] | None = None,
-) -> ExpandedPairs:
-    """Expand pairs of indexed documents to pairs of all documents, in output order.
-
-    Parameters
-    ----------
-    pairs : pairs of documents of which each stands for all its exact duplicates.
-    duplicate_of : int64 array of shape (n,), the document that stands for each document.
-    collapse : list each further exact duplicate once, beside the document that stands for it.
-    sizes : of pairs of containment, shingles of each document: int64 array of shape (n,).
-
-    """
-    return expand_pairs(run, pairs, duplicate_of, collapse=collapse, sizes=sizes)
-
-
-# --- variations: the exact join, clusters, one document against the index -------------------------
-
-
-def find_pairs_exactly(
-    run: Run,
-    collection: Collection,
-    sets: RaggedSets,
-    duplicate_of: NDArray[np.int64],
-    threshold: float,
-    measure: str = PairParams().measure,
-) -> PairsFound:
-    """Find all pairs at or above the threshold, none missed, by the prefix-filter join.
-
-    measure : one of MEASURES. Pairs of containment are ordered, with scores of both measures.
-    """
-    from lshdup.compare.measures import join_sets  # Imported here to keep `query` fast.
-
-    run.progress("candidates", 0, 0)
-    members = documents_to_compare(run, duplicate_of, collection.sizes)
-    return PairsFound(join_sets(run, sets, members, threshold, measure), -1)
+    return Side(
+        collection.sizes, collection.fingerprints, collection.prints, source,
+        collection.signatures, sets, sample, expecting(source),
+    )  # fmt: skip
 
 
 def find_clusters(
@@ -257,7 +169,7 @@ def find_clusters(
     Parameters
     ----------
     collection : documents and the sizes of their sets.
-    index : band table of the collection; None: all pairs are known.
+    index : band table of the collection; None: all pairs are known, or none may be missed.
     source : gives shingle sets.
     threshold : smallest similarity to the representative of a cluster.
     params : linkage, and the limit of buckets.
@@ -266,7 +178,7 @@ def find_clusters(
     checkpoint : keeps the groups that are found, and has those of an interrupted run.
 
     """
-    from lshdup.compare import centres, clusters, leaders  # Imported here to keep `query` fast.
+    from lshdup.compare import clusters, leaders, medoids  # Imported here to keep `query` fast.
 
     run.progress("groups", 0, 0)
     sizes, order = collection.sizes, preference.order
@@ -282,6 +194,11 @@ def find_clusters(
         return sets
 
     compared, linkage = -1, params.linkage
+    if index is None and known is None:
+        joining = run.with_progress(lambda _, done, n: run.progress("groups", done, n))
+        side = side_of(collection, source, collection.sets)
+        sides = Sides.of(run, side, duplicate_of=duplicate_of)
+        known = compare(joining, sides, BandParams(threshold), Method(exact=True))
     if known is not None:
         buckets = known.buckets
         groups = clusters.cluster_pairs(run, known.pairs, ordered, len(sizes), threshold, linkage)
@@ -297,7 +214,7 @@ def find_clusters(
             checkpoint=checkpoint,
         )  # fmt: skip
     if preference.keep == "central":
-        work = centres.count_comparisons(groups, ordered)
+        work = medoids.count_comparisons(groups, ordered)
         if work.pairs > _MANY_COMPARISONS:
             run.say(
                 f"--keep central compares all documents of a group: {work.pairs:,} similarities; "
@@ -305,7 +222,7 @@ def find_clusters(
                 f"{os.fsdecode(collection.documents.names[work.example])}"
             )
         best = clusters.choose_representatives(run, duplicate_of, order)
-        groups = centres.choose_centres(
+        groups = medoids.choose_medoids(
             run, groups, ordered, duplicate_of, sizes, watch, threshold,
             level=preference.level[best[duplicate_of]], linkage=linkage,
         )  # fmt: skip
@@ -335,60 +252,3 @@ def say_large_bucket(
         f" {os.fsdecode(documents.names[buckets.example])}; --ignore-common X or --template FILE"
         " compares without what they share, --max-bucket N leaves such buckets out"
     )
-
-
-def find_clusters_exactly(
-    run: Run,
-    collection: Collection,
-    sets: RaggedSets,
-    threshold: float,
-    params: ClusterParams,
-    preference: Preference,
-) -> ClustersFound:
-    """Cluster documents by all pairs, none missed, from the prefix-filter join of the sets."""
-    joining = run.with_progress(lambda _, done, n: run.progress("groups", done, n))
-    duplicate_of = find_exact_duplicates(run, collection.fingerprints)
-    found = find_pairs_exactly(joining, collection, sets, duplicate_of, threshold)
-    return find_clusters(
-        run, collection, None, sets.take, threshold, params, preference, known=found
-    )
-
-
-def find_neighbours(
-    run: Run,
-    index: Index,
-    source: SetSource,
-    threshold: float,
-    *,
-    keys: NDArray[np.uint64],
-    shingles: NDArray[np.uint64],
-    itself: int,
-    is_candidate: Callable[[NDArray[np.int64]], NDArray[np.bool_]] | None = None,
-) -> Neighbours:
-    """Find the documents that are at least `threshold` similar to one document.
-
-    Parameters
-    ----------
-    index : band table of the collection.
-    source : gives shingle sets.
-    threshold : smallest similarity.
-    keys : uint64 array of shape (bands,), band keys of the document.
-    shingles : uint64 array, shingle set of the document.
-    itself : number of the document if it is in the collection: it is not in the answer; else -1.
-    is_candidate : returns which documents are candidates, where a table with more serves.
-
-    """
-    is_indexed = itself >= 0 and np.array_equal(keys, index.table.keys_of(itself))
-    near = candidates.candidates_of(
-        index.table, keys, int(index.duplicate_of[itself]) if is_indexed else -1
-    )
-    if is_candidate is not None:
-        near = near[is_candidate(near)]
-    pool = RaggedSets.concatenate(
-        [RaggedSets.from_sizes(shingles, np.array([len(shingles)], np.int64)), source(near)]
-    )
-    score = similarity.jaccard(
-        run, pool, np.zeros(len(near), np.int64), np.arange(1, len(near) + 1)
-    )
-    keep = score >= threshold
-    return Neighbours.of(near[keep], score[keep], index.duplicate_of, itself)

@@ -19,7 +19,7 @@ from benchmarks.sections.bench import Bench, installed
 from benchmarks.tables import Table
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run as LibraryRun
-from lshdup.compare import pairs, similarity
+from lshdup.compare import scored_pairs, verification
 from lshdup.lsh import band_plan, band_table, candidates
 from lshdup.lsh.signatures import Sketcher
 from lshdup.params import BandParams, DocumentParams, ShingleParams, SketchParams
@@ -108,9 +108,11 @@ def _one_pass(folder: Path) -> dict[str, Run]:
         return sets.take(wanted).sort()
 
     last = time.perf_counter()  # A run keeps no sets: it makes those of candidates again.
-    pairs.gather_pairs(
+    scored_pairs.gather_pairs(
         LibraryRun.quiet(),
-        similarity.verify(LibraryRun.quiet(), pieces, sizes, take, BandParams().threshold),
+        verification.verify_jaccard(
+            LibraryRun.quiet(), pieces, sizes, take, BandParams().threshold
+        ),
     )
     lap("verify")
     return took

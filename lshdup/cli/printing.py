@@ -163,7 +163,7 @@ def containments(sizes: "NDArray[np.int64]") -> Cells:
 
 def relations_of(sizes: "NDArray[np.int64]") -> Cells:
     """Return the function that makes the column of which document of a pair is inside the other."""
-    from lshdup.compare.measures import relations
+    from lshdup.compare.verification import relations
 
     return lambda left, right, *_: [list(relations(sizes[left], sizes[right]))]
 

@@ -19,8 +19,8 @@ from lshdup.base.arrays import rows_of, slices_of
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import SetSource
 from lshdup.base.run import Run
-from lshdup.compare import similarity
-from lshdup.compare.pairs import Columns, Pairs
+from lshdup.compare import verification
+from lshdup.compare.scored_pairs import Columns, Pairs
 from lshdup.kernels import grouping as kernels
 from lshdup.kernels import union_find
 from lshdup.lsh.candidates import PairArrays
@@ -319,7 +319,7 @@ def complete_similarities(
 ) -> Clusters:
     """Return the clusters with unknown similarities computed; 0 where a set is lost.
 
-    sizes, source : as in `similarity.verify`.
+    sizes, source : as in `verification.verify_jaccard`.
     """
     unknown = np.flatnonzero((clusters.representative >= 0) & np.isnan(clusters.similarity))
     if not len(unknown):
@@ -333,6 +333,6 @@ def complete_similarities(
             part = unknown[start : start + _PIECE]
             yield clusters.representative[part].astype(np.uint32), part.astype(np.uint32)
 
-    for _, right, score in similarity.verify(run, pieces(), sizes, source, 0.0):
+    for _, right, score in verification.verify_jaccard(run, pieces(), sizes, source, 0.0):
         completed[right] = score
     return replace(clusters, similarity=completed)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.compare import prefix_index
-from lshdup.compare.pairs import Columns
+from lshdup.compare.scored_pairs import Columns
 from lshdup.kernels.joins import prefix_join
 from lshdup.kernels.joins.prefixes import Postings, Prefixes
 

@@ -17,10 +17,9 @@ from lshdup.base.arrays import slices_of
 from lshdup.base.parallel import run_in_parts
 from lshdup.base.ragged import SetSource, offsets_of
 from lshdup.base.run import Run
-from lshdup.compare import similarity
-from lshdup.compare.checkpoint import StageCheckpoint
+from lshdup.compare import verification
 from lshdup.compare.clusters import Clusters
-from lshdup.compare.similarity import BLOCK_BYTES
+from lshdup.compare.verification import BLOCK_BYTES, StageCheckpoint
 from lshdup.kernels import grouping as kernels
 from lshdup.kernels import union_find
 from lshdup.lsh.buckets import Components
@@ -295,7 +294,7 @@ def _connect_clusters(
             yield documents[left], documents[right]
 
     # Both iterators are lazy: the joins of a piece are done before the next piece is made.
-    for left, right, _ in similarity.verify(run, pieces(), sizes, source, threshold):
+    for left, right, _ in verification.verify_jaccard(run, pieces(), sizes, source, threshold):
         union_find.join_pairs(position[left], position[right], parent)
     union_find.find_roots(parent)
     return compared

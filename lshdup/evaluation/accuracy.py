@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.messages import significant
-from lshdup.compare.pairs import Pairs
-from lshdup.compare.similarity import all_pairs, jaccard
+from lshdup.compare.scored_pairs import Pairs
+from lshdup.compare.verification import all_pairs, jaccard
 from lshdup.evaluation.experiment import Experiment, list_pairs
 from lshdup.lsh.band_plan import BandPlan, collision_probabilities, half_point_estimate
 from lshdup.lsh.band_table import band_keys

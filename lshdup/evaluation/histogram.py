@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from lshdup.base.run import Run
 from lshdup.compare import clusters
-from lshdup.compare.copies import ExpandedPairs
-from lshdup.compare.pairs import Columns, Pairs
+from lshdup.compare.expand_duplicates import ExpandedPairs
+from lshdup.compare.scored_pairs import Columns, Pairs
 from lshdup.lsh.candidates import documents_to_compare
 
 

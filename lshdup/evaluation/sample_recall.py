@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.compare.measures import containment
-from lshdup.compare.pairs import Pairs
+from lshdup.compare.scored_pairs import Pairs
+from lshdup.compare.verification import containment
 from lshdup.evaluation.accuracy import recall_in_bins
 from lshdup.evaluation.experiment import Experiment
 from lshdup.lsh.sample_plan import SamplePlan

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from lshdup.compare.similarity import all_pairs
+from lshdup.compare.verification import all_pairs
 from lshdup.evaluation.experiment import Experiment, list_pairs
 from lshdup.lsh.signatures import estimate
 from lshdup.params import SketchParams

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lshdup.base.arrow import batch_of, ragged
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
-from lshdup.compare import similarity
+from lshdup.compare.verification import jaccard
 from lshdup.errors import InputError
 from lshdup.kernels import tiles
 from lshdup.spark.workers import ARROW_BYTES, Batches, Recipe, shown_id
@@ -74,9 +74,7 @@ def verified_rows(recipe: Recipe, rows: Batches) -> Batches:
         state = np.array([0, -1, 0])
         while state[0] < len(splits):
             n = tiles.tile_pairs(before, offsets, starts, splits, state, left, right)
-            found = similarity.jaccard(
-                Run.quiet(), sets, left[:n], right[:n], threshold=recipe.threshold
-            )
+            found = jaccard(Run.quiet(), sets, left[:n], right[:n], threshold=recipe.threshold)
             keep = np.flatnonzero(found >= recipe.threshold)
             swapped = order[left[keep]] > order[right[keep]]
             a = np.where(swapped, right[keep], left[keep])

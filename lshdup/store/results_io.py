@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from lshdup.base.run import Run
 from lshdup.collection.collection import Collection
-from lshdup.compare.pairs import Pairs
 from lshdup.compare.results import ClustersFound, Index, PairsFound, StoredPairs
+from lshdup.compare.scored_pairs import Pairs
 from lshdup.errors import ArtifactError
 from lshdup.lsh import band_plan
 from lshdup.lsh.band_table import StoredBandTable

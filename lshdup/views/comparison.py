@@ -9,7 +9,7 @@ import numpy as np
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
-from lshdup.compare.similarity import jaccard
+from lshdup.compare.verification import jaccard
 from lshdup.lsh.signatures import Sketcher, estimate
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.inspection import LocatedText, locate_tokens

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from lshdup.base.frozen import dataclass
 from lshdup.base.run import Run
 from lshdup.compare import clusters
-from lshdup.compare.copies import ExpandedPairs
-from lshdup.compare.pairs import Pairs
+from lshdup.compare.expand_duplicates import ExpandedPairs
+from lshdup.compare.scored_pairs import Pairs
 
 #: What a page lists if no number is requested: so many documents and pairs, and bytes of each list.
 _MOST, _GROUP_BYTES, _PAIR_BYTES = 100_000, 4_500_000, 2_000_000

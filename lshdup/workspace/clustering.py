@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.arrays import slices_of
-from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
 from lshdup.collection.collection import Collection
@@ -17,7 +16,7 @@ from lshdup.collection.set_source import set_source
 from lshdup.compare.clusters import Clusters, expand_clusters
 from lshdup.compare.results import ClustersFound
 from lshdup.params import ClusterParams, PairParams
-from lshdup.pipeline import find_clusters, find_clusters_exactly
+from lshdup.pipeline import find_clusters
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.preference import Preference, preference
 from lshdup.store import results_io
@@ -93,14 +92,15 @@ def load_or_find_clusters(
 def cluster_exactly(
     run: RunContext,
     collection: Collection,
-    sets: RaggedSets,
     threshold: float,
     params: ClusterParams,
     request: Request,
 ) -> ClustersFound:
     """Cluster all documents by all pairs of their sets, none missed. Nothing is saved."""
     order = order_documents(run, collection, params, request)
-    found = find_clusters_exactly(run, collection, sets, threshold, params, order)
+    assert collection.sets is not None
+    source = collection.sets.take
+    found = find_clusters(run, collection, None, source, threshold, params, order)
     return drop_changed(found, collection.documents, run.skipped, 0)
 
 

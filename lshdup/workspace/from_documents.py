@@ -15,7 +15,7 @@ from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
 from lshdup.collection.joining import join_collections
 from lshdup.collection.set_keeper import expects_office_documents
-from lshdup.compare.similarity import SET_BYTES
+from lshdup.compare.verification import SET_BYTES
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.pipeline import EVERY_SET

@@ -12,6 +12,7 @@ from lshdup.collection.collection import Collection
 from lshdup.compare.results import Index, StoredPairs
 from lshdup.errors import ArtifactError
 from lshdup.lsh.band_plan import BandPlan, plan_bands
+from lshdup.lsh.candidates import candidates_of
 from lshdup.params import BandParams, PairParams, SketchParams
 from lshdup.pipeline import build_index
 from lshdup.store import results_io
@@ -41,6 +42,23 @@ class IndexedCollection:
     plan: BandPlan
     from_documents: bool = True
     pairs: StoredPairs | None = None
+
+    def candidates_of(
+        self, document: int, keys: NDArray[np.uint64], signature: NDArray[np.uint32]
+    ) -> NDArray[np.int64]:
+        """Return the documents that share a band of the plan with one document, ascending.
+
+        document : its number if it is in the collection; else -1.
+        keys : uint64 array of shape (bands,), its band keys.
+        signature : uint32 array of shape (K,).
+
+        Raises ArtifactError if the table is damaged.
+        """
+        table = self.index.table
+        is_indexed = document >= 0 and np.array_equal(keys, table.keys_of(document))
+        member = int(self.index.duplicate_of[document]) if is_indexed else -1
+        near, is_candidate = candidates_of(table, keys, member), self.is_candidate(signature)
+        return near if is_candidate is None else near[is_candidate(near)]
 
     def is_candidate(
         self, signature: NDArray[np.uint32]

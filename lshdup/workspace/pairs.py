@@ -3,11 +3,13 @@
 from lshdup.base.messages import count_of
 from lshdup.base.skipped import Skipped
 from lshdup.collection.set_source import expecting, set_source
+from lshdup.compare.comparing import verify
 from lshdup.compare.results import PairsFound
-from lshdup.compare.similarity import ResumedPairs
+from lshdup.compare.sides import Sides
+from lshdup.compare.verification import ResumedPairs
 from lshdup.lsh.candidates import candidate_pairs
 from lshdup.params import PairParams
-from lshdup.pipeline import say_large_bucket, verify
+from lshdup.pipeline import say_large_bucket, side_of
 from lshdup.store import results_io
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.index import IndexedCollection
@@ -65,15 +67,9 @@ def load_or_find_pairs(
     if is_new:
         expecting(source)(met.documents)
     say_large_bucket(run, collection.documents, met.buckets)
+    sides = Sides.of(run, side_of(collection, source), duplicate_of=index.duplicate_of)
     found = verify(
-        run,
-        met,
-        collection,
-        source,
-        bands.threshold,
-        method=params.verify,
-        earlier=earlier,
-        resumed=resumed,
+        run, met, sides, bands.threshold, params.verify, earlier=earlier, resumed=resumed
     )
     if journal is not None:
         journal.close()

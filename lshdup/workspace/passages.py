@@ -22,11 +22,11 @@ from lshdup.sources.document_list import DocumentList
 from lshdup.sources.missing import check_named
 from lshdup.store.passages_io import load_passages, save_passages
 from lshdup.store.store import Store
-from lshdup.workspace.against.shared import find_shared
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.from_documents import find_named
 from lshdup.workspace.from_store import leave_out_changed, load_last_collection
 from lshdup.workspace.request import Request, check_conflict, merge_params
+from lshdup.workspace.shared_documents import find_shared
 from lshdup.workspace.unchanged import find_still_skipped, find_unchanged
 
 #: Bytes of text that a token takes, about, and its separator.

@@ -19,7 +19,7 @@ from lshdup import pipeline
 from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.base.run import Run
 from lshdup.choices import KEEP
-from lshdup.compare import clusters, leaders, similarity
+from lshdup.compare import clusters, leaders, verification
 from lshdup.compare.clusters import (
     Clusters,
     cluster_pairs,
@@ -27,7 +27,7 @@ from lshdup.compare.clusters import (
     list_clusters,
     rank_documents,
 )
-from lshdup.compare.pairs import Pairs
+from lshdup.compare.scored_pairs import Pairs
 from lshdup.errors import ParameterError
 from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.buckets import Components, SharedBuckets
@@ -1052,7 +1052,7 @@ def test_what_vanishes_meanwhile_is_never_dropped_nor_a_reason_to_drop(
 ):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
-        similarity, "SET_BYTES", 0
+        verification, "SET_BYTES", 0
     )  # so that sets are not kept, and documents are read again
     monkeypatch.setattr("lshdup.workspace.from_documents.SET_BYTES", 0)
     skipped = []

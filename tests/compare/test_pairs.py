@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from lshdup import pipeline
 from lshdup.cli.output.target import FORMATS, Target
-from lshdup.compare import copies
-from lshdup.compare.copies import expand_pairs
-from lshdup.compare.pairs import Pairs, gather_pairs
+from lshdup.compare import expand_duplicates
+from lshdup.compare.expand_duplicates import expand_copies
+from lshdup.compare.scored_pairs import Pairs, gather_pairs
 from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.params import ClusterParams, DocumentParams, PairParams
 from lshdup.workspace.request import Request
@@ -95,13 +95,13 @@ def test_pairs_of_copies_are_those_of_brute_force(collection, piece, collapse):
             not collapse or (duplicate_of[i] == i and duplicate_of[j] == j)
         ):
             expected.append((i, j, similar[low, high]))
-    before = copies.PIECE
-    copies.PIECE = piece
+    before = expand_duplicates.PIECE
+    expand_duplicates.PIECE = piece
     try:
-        made = expand_pairs(RUN, pairs, duplicate_of, collapse=collapse)
+        made = expand_copies(RUN, pairs, duplicate_of, collapse=collapse)
         pieces = list(made.pieces())
     finally:
-        copies.PIECE = before
+        expand_duplicates.PIECE = before
     assert [row for each in pieces for row in rows(each)] == ordered(expected)
     assert len(made) == len(expected)
     assert made.documents().tolist() == sorted(
@@ -112,19 +112,20 @@ def test_pairs_of_copies_are_those_of_brute_force(collection, piece, collapse):
 
 def test_pairs_of_copies_are_counted_but_not_made():
     n = 1_000_000
-    made = expand_pairs(RUN, gather_pairs(RUN, []), np.zeros(n, np.int64))
+    made = expand_copies(RUN, gather_pairs(RUN, []), np.zeros(n, np.int64))
     assert len(made) == n * (n - 1) // 2
     left, right, similarity = next(made.pieces())
     assert (left[0], right[0], similarity[0]) == (0, 1, 1.0)
     assert len(left) <= n
     assert (
-        len(expand_pairs(RUN, gather_pairs(RUN, []), np.zeros(n, np.int64), collapse=True)) == n - 1
+        len(expand_copies(RUN, gather_pairs(RUN, []), np.zeros(n, np.int64), collapse=True))
+        == n - 1
     )
 
 
 def test_two_large_kinds_and_one_document(monkeypatch):
     """Duplicates of two sets are mixed, and pieces end anywhere."""
-    monkeypatch.setattr(copies, "PIECE", 100)
+    monkeypatch.setattr(expand_duplicates, "PIECE", 100)
     rng = np.random.default_rng(3)
     kinds = [*rng.integers(1, 3, 60).tolist(), 3]
     pairs, duplicate_of = found_pairs(kinds, {(1, 2): 0.5, (1, 3): 0.5, (2, 3): 0.9})
@@ -134,7 +135,7 @@ def test_two_large_kinds_and_one_document(monkeypatch):
         for i, j in combinations(range(61), 2)
     ]
     assert [
-        row for each in expand_pairs(RUN, pairs, duplicate_of).pieces() for row in rows(each)
+        row for each in expand_copies(RUN, pairs, duplicate_of).pieces() for row in rows(each)
     ] == ordered(expected)
 
 

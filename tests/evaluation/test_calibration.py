@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.base.ragged import RaggedSets
-from lshdup.compare import copies
-from lshdup.compare.copies import expand_pairs
-from lshdup.compare.measures import containment
-from lshdup.compare.pairs import gather_pairs
+from lshdup.compare import expand_duplicates
+from lshdup.compare.expand_duplicates import expand_copies
 from lshdup.compare.sampled_join import candidate_pairs
+from lshdup.compare.scored_pairs import gather_pairs
+from lshdup.compare.verification import containment
 from lshdup.evaluation import histogram
 from lshdup.evaluation.experiment import Experiment
 from lshdup.evaluation.sample_recall import sample_recall
@@ -31,13 +31,13 @@ LEVELS = [0.3, 1 / 3, 0.4, 0.5, 0.6, 0.9, 0.95, 1.0]
 def test_counts_are_those_of_all_pairs_made(collection, piece, collapse):
     kinds, similar = collection
     pairs, duplicate_of = found_pairs(kinds, similar)
-    before, copies.PIECE = copies.PIECE, piece
+    before, expand_duplicates.PIECE = expand_duplicates.PIECE, piece
     try:
-        made = expand_pairs(RUN, pairs, duplicate_of, collapse=collapse)
+        made = expand_copies(RUN, pairs, duplicate_of, collapse=collapse)
         every = [row for part in made.pieces() for row in rows(part)]
         totals, best = made.totals(np.array(LEVELS)), made.best(len(kinds))
     finally:
-        copies.PIECE = before
+        expand_duplicates.PIECE = before
     assert totals == [sum(s >= t for _, _, s in every) for t in LEVELS]
     assert best.tolist() == [
         max([s for a, b, s in every if d in (a, b)], default=0.0) for d in range(len(kinds))
@@ -54,7 +54,7 @@ def test_counts_are_those_of_all_pairs_made(collection, piece, collapse):
 
 
 def test_no_pair_of_copies_is_made():
-    made = expand_pairs(RUN, gather_pairs(RUN, []), np.zeros(1_000_000, np.int64))
+    made = expand_copies(RUN, gather_pairs(RUN, []), np.zeros(1_000_000, np.int64))
     assert made.totals(np.array([0.5, 1.0])) == [1_000_000 * 999_999 // 2] * 2
     assert rows(made.examples(1.0, np.inf, 5)) == [(0, 1, 1.0)]
     assert (made.best(1_000_000) == 1.0).all()

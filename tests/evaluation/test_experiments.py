@@ -18,7 +18,7 @@ from lshdup.base.run import Run
 from lshdup.collection.collect import sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.compare import exact_join
-from lshdup.compare.pairs import gather_pairs
+from lshdup.compare.scored_pairs import gather_pairs
 from lshdup.evaluation import accuracy, timing
 from lshdup.evaluation.experiment import Experiment, list_pairs
 from lshdup.kernels import statistics
@@ -150,7 +150,7 @@ def test_pieces_of_all_pairs_change_nothing(monkeypatch):
     ragged, _ = collection_of(some_sets(40))
     experiment = Experiment(RUN, ragged, [SketchParams("fast", 50, 1)])
     whole = list(accuracy.accuracy(experiment, [0.05], 2))
-    monkeypatch.setattr("lshdup.compare.similarity.PAIRS_AT_ONCE", 100)
+    monkeypatch.setattr("lshdup.compare.verification.PAIRS_AT_ONCE", 100)
     assert [(r.off, r.largest) for r in accuracy.accuracy(experiment, [0.05], 2)] == [
         (r.off, r.largest) for r in whole
     ]

@@ -29,10 +29,10 @@ from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.cli.main import main
 from lshdup.collection.filtering import FilterRequest, build_filter
+from lshdup.compare.comparing import Method
 from lshdup.errors import ArtifactError, ParameterError
-from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.params import DocumentParams, FilterParams, PairParams, ShingleParams
-from lshdup.pipeline import expand_copies, find_pairs_exactly
+from lshdup.pipeline import expand_copies
 from lshdup.shingling import shingle_filter as filter_module
 from lshdup.shingling.shingle_filter import (
     NO_SHINGLES,
@@ -42,6 +42,7 @@ from lshdup.shingling.shingle_filter import (
     find_least_count,
 )
 from lshdup.shingling.shingler import Shingler
+from lshdup.workspace.comparing import open_comparison
 from lshdup.workspace.request import Request
 from tests.conftest import RUN, killed_behind_a_journal, open_workspace
 
@@ -277,12 +278,8 @@ def pairs_of(store, asked, said=None, **given):
 def exact_pairs_of(store, asked, documents=(b"d",), **given):
     wanted = request(asked, documents, **given)
     workspace = open_workspace(store)
-    collection, sets = workspace.load_or_collect_sets(wanted)
-    duplicate_of = find_exact_duplicates(RUN, collection.fingerprints)
-    found = find_pairs_exactly(
-        Run.quiet(2), collection, sets, duplicate_of, wanted.given["threshold"]
-    )
-    return shown(collection, expand_copies(RUN, found.pairs, duplicate_of))
+    opened = open_comparison(workspace, wanted, Method(exact=True))
+    return shown(opened.collection, opened.expand_copies(opened.find_pairs()))
 
 
 def expected_pairs(asked, threshold=0.4, **given):

@@ -24,10 +24,12 @@ import lshdup.sources.reading
 import lshdup.store.journal
 import lshdup.store.npz
 import lshdup.workspace.from_documents
-from lshdup import pipeline
 from lshdup.base.run import Run
+from lshdup.compare.comparing import find_neighbours
+from lshdup.compare.sides import Sides
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import DocumentParams, PairParams
+from lshdup.pipeline import side_of
 from lshdup.store import npz
 from lshdup.store.store import Store
 from lshdup.workspace.request import Request
@@ -799,14 +801,14 @@ def queried(name=b"d/00000.txt", **given):
     if asked.index < 0:
         message = "a file that is not in the store"
         raise InputError(message)
-    own, keys, *_ = shingle_and_sketch(Console(quiet=True), indexed, asked)
+    own, keys, signature, _ = shingle_and_sketch(Console(quiet=True), indexed, asked)
     missing = []
     source = lshdup.collection.set_source.set_source(
         Run.quiet().with_skipped(missing.append), collection
     )
-    near = pipeline.find_neighbours(
-        RUN, indexed.index, source, 0.5, keys=keys, shingles=own, itself=asked.index
-    )
+    sides = Sides.of(RUN, side_of(collection, source), duplicate_of=indexed.index.duplicate_of)
+    met = indexed.candidates_of(asked.index, keys, signature)
+    near = find_neighbours(RUN, own, met, sides, 0.5, itself=asked.index)
     assert not missing
     assert not len(collection.documents.changed(near.documents))
     return collection.documents.typed_names(near.documents), near.similarity.tolist()

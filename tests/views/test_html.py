@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 
 from lshdup.base.messages import chance, decimal
 from lshdup.compare import clusters
-from lshdup.compare.copies import expand_pairs
-from lshdup.compare.pairs import Pairs
+from lshdup.compare.expand_duplicates import expand_copies
+from lshdup.compare.scored_pairs import Pairs
 from lshdup.evaluation.histogram import list_thresholds
 from lshdup.views import html
 from lshdup.views.passages import Passages, escape
@@ -71,7 +71,7 @@ def page_of(
     order = np.arange(n) if preference is None else np.array(preference)
     selection = select(
         pairs,
-        expand_pairs(RUN, pairs, duplicate_of),
+        expand_copies(RUN, pairs, duplicate_of),
         duplicate_of,
         order,
         np.array([len(name) for name in names]),
@@ -205,7 +205,7 @@ def test_all_is_counted_and_the_groups_that_are_listed_are_whole(collection, thr
             truth[leader].add(document)
         truth = {leader: group for leader, group in truth.items() if len(group) > 1}
         every = [
-            row for part in expand_pairs(RUN, pairs, duplicate_of).pieces() for row in rows(part)
+            row for part in expand_copies(RUN, pairs, duplicate_of).pieces() for row in rows(part)
         ]
         assert steps["pairs"][step] == sum(s >= level for _, _, s in every)
         assert steps["groups"][step] == len(truth)

@@ -11,7 +11,6 @@ import click
 from lshdup.base.messages import count_of
 from lshdup.cli.commands.timing import list_sketches, run_experiment
 from lshdup.cli.conflicts import is_set, refuse
-from lshdup.cli.find_pairs import say_promise
 from lshdup.cli.findings import say_contract
 from lshdup.cli.help import Command, plain_option
 from lshdup.cli.options import (
@@ -220,17 +219,12 @@ def _measure_recall(
     session: Session, collection: "Collection", experiment: "Experiment", options: dict[str, Any]
 ) -> "Iterable[BandRecall]":
     from lshdup.evaluation.accuracy import band_recall
-    from lshdup.lsh.candidates import find_exact_duplicates
-    from lshdup.pipeline import find_pairs_exactly
 
     console, threshold = session.console, options["threshold"]
     planned = _plan_bands(options, _count_buckets(options["buckets"], experiment))
     for plan, params in chain.from_iterable(planned.values()):
         say_contract(console, plan, params, whole=True)
-    duplicate_of = find_exact_duplicates(session.run, collection.fingerprints)
-    pairs = find_pairs_exactly(
-        session.run, collection, experiment.sets, duplicate_of, threshold
-    ).pairs
+    pairs = experiment.find_true_pairs(collection.fingerprints, threshold)
     console.say(
         f"{count_of(len(pairs), 'pair')} of similarity {threshold:g} or more, by the exact "
         f"join{console.duration_of('candidates')}"
@@ -242,23 +236,19 @@ def _measure_recall(
 def _measure_samples(
     session: Session, collection: "Collection", experiment: "Experiment", options: dict[str, Any]
 ) -> "Iterable[SampleRecall]":
+    from lshdup.compare.sampled_join import plan_join
     from lshdup.evaluation.sample_recall import sample_recall
     from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
-    from lshdup.pipeline import find_pairs_exactly
-    from lshdup.workspace.containment.joining import plan_join
 
-    console, run, threshold = session.console, session.run, options["threshold"]
+    console, run, threshold = session.console, session.workspace, options["threshold"]
     duplicate_of = find_exact_duplicates(run, collection.fingerprints)
     sizes = collection.sizes[documents_to_compare(run, duplicate_of, collection.sizes)]
     params = BandParams(threshold, options["recall"])
-    plan = plan_join(sizes, params, session.run.memory, session.run.jobs, sample=True)
+    plan = plan_join(sizes, params, run.memory, run.jobs, sample=True)
     assert plan.samples is not None
     console.say(f"samples of 1 shingle in {plan.samples.rate}")
-    say_promise(console, plan.samples, plan.count_small())
-    pairs = find_pairs_exactly(session.run,
-        collection, experiment.sets, duplicate_of, threshold,
-        "containment",
-    ).pairs  # fmt: skip
+    console.say(plan.describe_misses())
+    pairs = experiment.find_true_pairs(collection.fingerprints, threshold, "containment")
     console.say(
         f"{count_of(len(pairs), 'pair')} of containment {threshold:g} or more, by the exact "
         f"join{console.duration_of('candidates')}"

@@ -12,9 +12,9 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.messages import count_of, printable
 from lshdup.cli.columns import column_names
 from lshdup.cli.commands import writing
-from lshdup.cli.commands.find_groups import find_groups
 from lshdup.cli.conflicts import refuse_with_exact, refuse_with_same
 from lshdup.cli.console import Console
+from lshdup.cli.find_pairs import find_groups
 from lshdup.cli.findings import describe_likeness, describe_rule, say_uncompared
 from lshdup.cli.help import Command, plain_option
 from lshdup.cli.options import (
@@ -37,7 +37,7 @@ from lshdup.cli.printing import DocumentNames, group_layout, make_target, print_
 from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import OutputPath
 from lshdup.errors import ParameterError
-from lshdup.params import ClusterParams, PairParams
+from lshdup.params import ClusterParams
 
 if TYPE_CHECKING:
     import numpy as np
@@ -166,25 +166,21 @@ def _find(session: Session, options: dict[str, Any], rule: ClusterParams) -> _An
 
 def _find_against(session: Session, options: dict[str, Any], rule: ClusterParams) -> _Answer:
     """Find groups of DOCS in which what is near a document of OTHER goes, and say how."""
-    from lshdup.cli.commands.pairs.against import find_partners, open_sides
-    from lshdup.workspace.against.clusters import find_clusters_against, leave_out_changed
+    from lshdup.cli.commands.pairs.against import find_matches, open_sides
+    from lshdup.workspace.clusters_against import find_clusters_against, leave_out_changed
+    from lshdup.workspace.shared_documents import find_shared
 
     console, request = session.console, session.request
     both = open_sides(session, options)
     session.outputs.refuse_documents(both.there.documents)
-    shared = both.sides.find_shared()
+    shared = find_shared(both.here.documents, both.there.documents)
     if len(shared):
         console.say(f"{count_of(len(shared), 'document')} of DOCS in OTHER too: always kept")
-    skipped = console.report_skipped_of_other
-    both = leave_out_changed(session.run, both, skipped)
-    params = PairParams(max_bucket=rule.max_bucket)
-    partners = find_partners(session, both, options, params)
-    result = find_clusters_against(
-        session.run, both, partners, shared, rule, request,
-        same=options["same"], exact=options["exact"],
-    )  # fmt: skip
-    sides, documents = both.sides, (both.here.documents, both.there.documents)
-    return _Answer(result, both.here, documents, sides.prints, sides.names)
+    both = leave_out_changed(session.workspace, both, console.report_skipped_of_other)
+    matches = find_matches(session, both)
+    result = find_clusters_against(session.workspace, both, matches, shared, rule, request)
+    documents = (both.here.documents, both.there.documents)
+    return _Answer(result, both.here, documents, both.sides.prints, both.names)
 
 
 def _print(console: Console, target: Target, answer: _Answer, what: str) -> None:

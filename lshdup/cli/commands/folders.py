@@ -7,8 +7,8 @@ import click
 
 from lshdup.base.messages import count_of
 from lshdup.cli.columns import column_names
-from lshdup.cli.commands.find_groups import find_groups
 from lshdup.cli.conflicts import refuse_with_exact, refuse_with_same
+from lshdup.cli.find_pairs import find_groups
 from lshdup.cli.findings import describe_likeness
 from lshdup.cli.help import Command
 from lshdup.cli.messages import say_if_nothing
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from lshdup.cli.output.target import Piece
     from lshdup.compare.folders.contents import FolderPairs
     from lshdup.sources.document_list import DocumentList
-    from lshdup.workspace.folders.finding import Folders
+    from lshdup.workspace.folders import Folders
 
 
 @list_columns("folders")
@@ -85,7 +85,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         console = session.console
         collection, found = find_groups(session, options, rule, least=0)
         from lshdup.compare.folders.contents import COMMON
-        from lshdup.workspace.folders.finding import compare_folders
+        from lshdup.workspace.folders import compare_folders
 
         least, documents = options["containment"], collection.documents
         folders, pairs = compare_folders(session.run, collection, found.clusters, least)

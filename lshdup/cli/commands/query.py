@@ -34,9 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lshdup.base.messages import Cell
-    from lshdup.base.ragged import SetSource
     from lshdup.collection.collection import Collection
-    from lshdup.compare.results import Neighbours
     from lshdup.compare.sameness import Prints
     from lshdup.workspace.index import IndexedCollection
 
@@ -130,12 +128,20 @@ def _rows(
     """Yield the rows of all documents. indexed : None for containment."""
     import numpy as np
 
-    from lshdup.compare.measures import relations
+    from lshdup.compare.comparing import find_neighbours
     from lshdup.compare.sameness import LEVELS
-    from lshdup.pipeline import find_neighbours
+    from lshdup.compare.sides import Sides
+    from lshdup.compare.verification import relations
+    from lshdup.lsh.candidates import documents_to_compare
+    from lshdup.pipeline import side_of
 
     console, same, threshold = session.console, options["same"], options["threshold"]
-    source = session.workspace.set_source(collection)
+    run, measure = session.workspace, "jaccard" if indexed is not None else "containment"
+    duplicate_of = indexed.index.duplicate_of if indexed is not None else None
+    side = side_of(collection, run.set_source(collection))
+    sides = Sides.of(run, side, duplicate_of=duplicate_of)
+    if indexed is None:
+        every = documents_to_compare(run, sides.duplicate_of, sides.sizes)
     for done, each in enumerate(documents):
         console.progress("queries", done, len(documents))
         if indexed is not None:
@@ -158,19 +164,10 @@ def _rows(
         if console.is_check and not _holds_another(collection, each.index):
             message = f"{shown} was not checked: the store holds no other document with tokens"
             console.error(InputError(message, "run `lshdup index DOCS` over more documents"))
-        if indexed is not None:
-            near = find_neighbours(
-                session.run,
-                indexed.index,
-                source,
-                threshold,
-                keys=keys,
-                shingles=shingles,
-                itself=each.index,
-                is_candidate=indexed.is_candidate(signature),
-            )
-        else:
-            near = _find_containing(session, collection, source, shingles, threshold, each.index)
+        met = every if indexed is None else indexed.candidates_of(each.index, keys, signature)
+        near = find_neighbours(
+            session.workspace, shingles, met, sides, threshold, measure, itself=each.index
+        )
         levels = prints.compare_to(collection.prints, near.documents)
         chosen = np.flatnonzero(levels >= LEVELS.index(same))[: options["top"]]
         near, levels = near.take(chosen), levels[chosen]
@@ -192,28 +189,6 @@ def _rows(
         words = (LEVELS[level] for level in levels.tolist())
         for row in zip(names, *scores, words, strict=True):
             yield (*row, each.name)
-
-
-def _find_containing(
-    session: Session,
-    collection: "Collection",
-    source: "SetSource",
-    shingles: "NDArray[np.uint64]",
-    threshold: float,
-    itself: int,
-) -> "Neighbours":
-    from lshdup.compare.measures import find_containing
-    from lshdup.lsh.candidates import find_exact_duplicates
-
-    return find_containing(
-        session.run,
-        shingles,
-        find_exact_duplicates(session.run, collection.fingerprints),
-        collection.sizes,
-        source,
-        threshold,
-        itself=itself,
-    )
 
 
 def _holds_another(collection: "Collection", index: int) -> bool:

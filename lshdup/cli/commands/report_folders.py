@@ -30,8 +30,7 @@ def collect_folders(
 
     from lshdup.compare.clusters import cluster_pairs, expand_clusters, rank_documents
     from lshdup.lsh.candidates import documents_to_compare
-    from lshdup.workspace.folders.comparing import compare_contents
-    from lshdup.workspace.folders.finding import compare_folders, group_documents
+    from lshdup.workspace.folders import compare_contents, compare_folders, group_documents
 
     collection, duplicate_of = answer.collection, answer.duplicate_of
     members = documents_to_compare(session.run, duplicate_of, collection.sizes)

@@ -20,8 +20,7 @@ from lshdup.sources.document_list import typed_name
 if TYPE_CHECKING:
     from lshdup.base.messages import Cell
     from lshdup.collection.collection import Collection
-    from lshdup.workspace.folders.comparing import Difference
-    from lshdup.workspace.folders.finding import FolderContent
+    from lshdup.workspace.folders import Difference, FolderContent
     from lshdup.workspace.workspace import Workspace
 
 #: Lines of a section on a terminal, unless --max-rows says otherwise.
@@ -46,7 +45,7 @@ def refuse_one_folder(words: Sequence[bytes]) -> None:
 
 def _holds(last: "Collection | None", words: Sequence[bytes]) -> bool:
     """Return whether the last run had documents below all these folders."""
-    from lshdup.workspace.folders.comparing import find_below
+    from lshdup.workspace.folders import find_below
 
     return last is not None and all(
         len(find_below(word, last.documents).documents) for word in words
@@ -59,8 +58,7 @@ def show_folders(
     """Print what two folders have in common and what not, and return the exit code."""
     import numpy as np
 
-    from lshdup.workspace.folders.comparing import compare_contents, find_below, weigh
-    from lshdup.workspace.folders.finding import group_documents
+    from lshdup.workspace.folders import compare_contents, find_below, group_documents, weigh
 
     console, words = session.console, (options["a"], options["b"])
     workspace, request = session.workspace, session.request

@@ -8,7 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,132 +21,95 @@ from lshdup.base.ragged import RaggedSets, SetSource
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
 from lshdup.collection.collection import Collection
+from lshdup.compare.best_matches import BestMatches, find_best_matches
+from lshdup.compare.comparing import Method, compare
+from lshdup.compare.expand_duplicates import ExpandedPairs, expand_copies
+from lshdup.compare.results import PairsFound
+from lshdup.compare.sides import Side, Sides
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.lsh.band_plan import BandPlan, plan_bands
-from lshdup.params import BandParams, DocumentParams, PairParams, SketchParams
+from lshdup.params import BandParams, DocumentParams, SketchParams
+from lshdup.pipeline import side_of
 from lshdup.shingling.shingle_filter import are_same_filters
 from lshdup.sources.missing import check_named
 from lshdup.store.store import Store
-from lshdup.workspace.against.pairs import (
-    CrossPairs,
-    ExpandedCrossPairs,
-    find_cross_pairs,
-    find_cross_pairs_exactly,
-    find_same_pairs,
-)
-from lshdup.workspace.against.partners import (
-    Partners,
-    choose_partners,
-    find_partners,
-    find_same_partners,
-)
-from lshdup.workspace.against.sides import Side, Sides
-from lshdup.workspace.containment.joining import JoinInput, JoinPlan, join_contained
-from lshdup.workspace.containment.samples import load_or_make_samples
+from lshdup.workspace.comparing import sample_with
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.from_documents import describe_other_collection
 from lshdup.workspace.request import Request, check_conflict, merge_params
+from lshdup.workspace.shared_documents import match_paths, resolve_paths
 from lshdup.workspace.workspace import Workspace
+
+_BY_BANDS = Method()
 
 #: Words for documents of OTHER whose sets are unavailable.
 _FATES = {Reason.VANISHED: "gone", Reason.CHANGED: "changed since"}
 
 
-@dataclass
+@dataclass(frozen=True)
 class Against:
-    """Two sides that can be compared.
+    """Two collections that can be compared: documents of OTHER are numbered behind those of DOCS.
 
-    sides : DOCS (here) and OTHER (there).
+    run : threads and memory, and what is told.
+    here, there : the collections of DOCS and OTHER.
+    sides : what is compared of them.
+    method : how.
     store : store that OTHER is; None for a collection that was read now.
     params : parameters of the bands.
     fates : number of documents of a stored OTHER that were needed and could not be read, by what
         became of them.
     """
 
+    run: Run
+    here: Collection
+    there: Collection
     sides: Sides
+    method: Method
     store: Path | None
     params: BandParams
     fates: Counter[str] = field(default_factory=Counter)
 
-    @property
-    def here(self) -> Collection:
-        """The collection of DOCS."""
-        return self.sides.here.collection
+    @cached_property
+    def plan(self) -> BandPlan | None:
+        """The bands for both sides, if bands find the pairs.
 
-    @property
-    def there(self) -> Collection:
-        """The collection of OTHER."""
-        return self.sides.there.collection
-
-    def plan(self) -> BandPlan:
-        """Plan the bands for both sides. Raise ParameterError if the recall is out of reach."""
+        Raises ParameterError if the recall is out of reach.
+        """
+        if not self.method.by_bands:
+            return None
         assert self.here.sketch is not None
         return plan_bands(self.here.sketch.perms, self.params)
 
-    def find_pairs(self, run: Run, params: PairParams) -> CrossPairs:
-        """Find verified pairs across the sides."""
-        return find_cross_pairs(run, self.sides, self.plan(), self.params.threshold, params)
+    def find_pairs(self) -> PairsFound:
+        """Find the pairs across the sides. Raise InputError if a set that is joined is lost."""
+        return compare(self.run, self.sides, self.params, self.method, self.plan)
 
-    def find_pairs_exactly(self, run: Run) -> CrossPairs:
-        """Find all pairs, none missed. Raise InputError if a shingle set is unavailable."""
-        sets = self._load_sets("jaccard", np.arange(len(self.sides.sizes)))
-        return find_cross_pairs_exactly(run, self.sides, sets, self.params.threshold)
-
-    def find_contained_pairs(
-        self, run: Run, on_plan: Callable[[JoinPlan], None] = lambda _: None, memory: int = 0
-    ) -> CrossPairs:
-        """Find the pairs of containment, as `join_contained`.
-
-        memory : bytes that the join may plan for; 0: those of the run.
-
-        Raise InputError if a shingle set that is compared is unavailable.
-        """
-        sides, duplicate_of = self.sides, self.sides.find_exact_duplicates(run)
-        source = partial(self._load_sets, "containment")
-        sample_of = partial(sides.sample, source)
-        given = JoinInput(duplicate_of, sides.sizes, source, sample_of, sides.split)
-        found = join_contained(run, given, self.params, on_plan, memory=memory)
-        return CrossPairs(found, duplicate_of, np.zeros(0, np.uint64))
-
-    def _load_sets(self, measure: str, documents: NDArray[np.int64]) -> RaggedSets:
-        """Load the sets of documents (ascending). Raise InputError if one is unavailable."""
-        sets = self.sides.sets(documents)
-        lost = documents[sets.sizes != self.sides.sizes[documents]]
-        if len(lost):
-            name = os.fsdecode(self.sides.names(lost[:1])[0])
-            gone = count_of(len(lost), "document is", "documents are")
-            is_jaccard = measure == "jaccard"
-            message = (
-                f"{'--exact' if is_jaccard else f'--measure {measure}'} needs the shingle sets of "
-                f"all documents, and {gone} not to be had any more, as {name}"
-            )
-            raise InputError(
-                message,
-                "leave --exact out: signatures decide where documents are gone"
-                if is_jaccard
-                else "run `lshdup index OTHER` again over what is there, or name its folders",
-            )
-        return sets
-
-    def find_same(self, run: Run, same: str) -> CrossPairs:
-        """Find all pairs that are the same in text, or in bytes as well."""
-        return find_same_pairs(run, self.sides, same)
-
-    def find_partners(self, run: Run, params: PairParams) -> Partners:
+    def find_best_matches(self) -> BestMatches:
         """Find a near document of OTHER for each document of DOCS that has one."""
-        return find_partners(run, self.sides, self.plan(), self.params.threshold, params)
+        return find_best_matches(self.run, self.sides, self.params, self.method, self.plan)
 
-    def find_same_partners(self, run: Run, same: str) -> Partners:
-        """Find partners that are the same in text, or in bytes as well."""
-        return find_same_partners(run, self.sides, same)
+    def expand_copies(self, found: PairsFound, *, collapse: bool) -> ExpandedPairs:
+        """Expand to pairs of all documents. No file is paired with itself."""
+        sides = self.sides
+        pairs = expand_copies(
+            self.run, found.pairs, sides.duplicate_of, across=sides.identical(found.pairs),
+            collapse=collapse, estimated=found.estimated,
+        )  # fmt: skip
+        documents = sides.separate(pairs.documents())
+        left, right = match_paths(self.here.documents, self.there.documents, *documents)
+        return pairs.without(left, right + len(self.here.documents))
 
-    def choose_partners(self, run: Run, across: CrossPairs) -> Partners:
-        """Return the nearest partner of each document of DOCS among pairs that were all found."""
-        return choose_partners(run, self.sides, across)
+    def names(self, documents: NDArray[np.int64]) -> list[bytes]:
+        """Return the names of documents (ascending int64 array) as typed from here."""
+        here, there = self.sides.separate(documents)
+        return self.here.documents.typed_names(here) + self.there.documents.typed_names(there)
 
-    def expand_copies(self, run: Run, pairs: CrossPairs, *, collapse: bool) -> ExpandedCrossPairs:
-        """Expand to pairs of all documents."""
-        return ExpandedCrossPairs(run, self.sides, pairs, collapse=collapse)
+    def is_one_document(self) -> bool:
+        """Return whether either side has one document with shingles, the same on both."""
+        here, there = (np.flatnonzero(each.sizes) for each in (self.here, self.there))
+        return (len(here), len(there)) == (1, 1) and resolve_paths(
+            self.here.documents, here
+        ) == resolve_paths(self.there.documents, there)
 
     def count_changed(self, documents: NDArray[np.int64]) -> int:
         """Return how many of these documents of a stored OTHER changed since."""
@@ -158,10 +121,8 @@ def load_sides(
     request: Request,
     others: tuple[bytes, ...],
     store: Path | None,
+    method: Method = _BY_BANDS,
     skipped_there: Callable[[Skipped], None] = lambda _: None,
-    *,
-    bands: bool = True,
-    samples: bool = False,
 ) -> Against:
     """Read or load both sides.
 
@@ -171,9 +132,8 @@ def load_sides(
     request : names DOCS; without DOCS, the documents of the last run.
     others : one store; or folders and files, which are read.
     store : store of DOCS.
+    method : how documents are compared.
     skipped_there : notified of each file of OTHER that is not compared.
-    bands : whether bands find the pairs: neither joins nor --same need them.
-    samples : whether samples are joined if the sets exceed memory.
 
     Errors: ParameterError or ArtifactError, which name the difference, if the sides cannot be
     compared.
@@ -181,15 +141,15 @@ def load_sides(
     """
     other = _select_store(others)
     fates: Counter[str] = Counter()
-    there: Side | None = None
+    there: tuple[Collection, Side] | None = None
     if other is None:
         # Names are checked before the work.
         hint = "name a folder or a file, or the store of an earlier run"
         check_named(others, "--against ", hint, included=True)
     else:
-        there = _load_store(run, other, request, fates, samples=samples)
-        request.accept_other(there.documents)
-        request = _adopt_params(request, other, there.collection)
+        there = _load_store(run, other, request, fates, method)
+        request.accept_other(there[0].documents)
+        request = _adopt_params(request, other, there[0])
     beside = store
     if store is not None and other is not None and store.resolve() == other.resolve():
         if not request.documents:
@@ -214,15 +174,16 @@ def load_sides(
     run = run.with_memory(run.memory // 2)  # It is that of both sides.
     workspace = Workspace(run, beside, secret, apart=store)
     params = merge_params(BandParams, request.given)
-    if request.documents and bands:  # A promise that cannot be kept is refused before the work.
+    if (
+        request.documents and method.by_bands
+    ):  # A promise that cannot be kept is refused before the work.
         plan_bands(merge_params(SketchParams, request.given).perms, params)
-    here = _load_side(workspace, request, samples=samples)
-    collection = here.collection
+    here = _load_side(workspace, request, method)
     if there is None:
         run.say(_advise_index(others))
         reader = Workspace(run.with_skipped(skipped_there), None, secret, apart=store)
-        there = _read_other(reader, request, others, collection, samples=samples)
-    if not are_same_filters(collection.shingle_filter, there.collection.shingle_filter):
+        there = _read_other(reader, request, others, here[0], method)
+    if not are_same_filters(here[0].shingle_filter, there[0].shingle_filter):
         message = (
             f"from the sets of DOCS and of {other or _listed(others)} not the same shingles were"
             " removed: they cannot be compared"
@@ -231,7 +192,8 @@ def load_sides(
             message,
             "use the same --template for both, and no --ignore-common, which counts one side only",
         )
-    return Against(Sides(here, there), other, params, fates)
+    sides = Sides.of(workspace, here[1], there[1], method.same)
+    return Against(workspace, here[0], there[0], sides, method, other, params, fates)
 
 
 def _select_store(others: tuple[bytes, ...]) -> Path | None:
@@ -250,25 +212,63 @@ def _select_store(others: tuple[bytes, ...]) -> Path | None:
     return Path(os.fsdecode(stores[0]))
 
 
-def _load_side(workspace: Workspace, request: Request, *, samples: bool) -> Side:
+def _load_side(workspace: Workspace, request: Request, method: Method) -> tuple[Collection, Side]:
     """Load or collect a side, with samples of the documents that are read if these may be joined.
 
-    samples : as of `load_sides`.
+    method : as of `load_sides`.
     """
-    if not samples:
+    sample = None
+    if method.by_samples:
+        collection, sampled = workspace.collect_to_join(request)
+        sample = sample_with(workspace, collection, sampled)
+    else:
         collection = workspace.load_or_collect_signatures(request, 0)
-        return Side(collection, workspace.set_source(collection))
-    collection, sampled = workspace.collect_to_join(request)
+    side = make_side(collection, workspace.set_source(collection))
+    if method.is_join:
+        side = replace(side, source=_require_sets(collection, side.source, method), sample=sample)
+    return collection, side
 
-    def sample(members: NDArray[np.int64], rate: int, source: SetSource) -> RaggedSets:
-        return load_or_make_samples(workspace, collection, members, rate, sampled, source)
 
-    return Side(collection, workspace.set_source(collection), sample)
+def make_side(collection: Collection, source: SetSource) -> Side:
+    """Return a side of which some documents may be gone."""
+
+    def find_existing(documents: NDArray[np.int64]) -> int:
+        for row in documents.tolist():
+            if os.path.exists(collection.documents.path(row)):  # noqa: PTH110 (bytes path)
+                return int(row)
+        return -1
+
+    return replace(side_of(collection, source), find_existing=find_existing)
+
+
+def _require_sets(collection: Collection, source: SetSource, method: Method) -> SetSource:
+    """Return a source that raises InputError if a set is unavailable."""
+
+    def load(documents: NDArray[np.int64]) -> RaggedSets:
+        sets = source(documents)
+        lost = documents[sets.sizes != np.asarray(collection.sizes[documents])]
+        if len(lost):
+            name = os.fsdecode(collection.documents.typed_names(lost[:1])[0])
+            gone = count_of(len(lost), "document is", "documents are")
+            is_jaccard = method.pairs.measure == "jaccard"
+            message = (
+                f"{'--exact' if is_jaccard else f'--measure {method.pairs.measure}'} needs the"
+                f" shingle sets of all documents, and {gone} not to be had any more, as {name}"
+            )
+            raise InputError(
+                message,
+                "leave --exact out: signatures decide where documents are gone"
+                if is_jaccard
+                else "run `lshdup index OTHER` again over what is there, or name its folders",
+            )
+        return sets
+
+    return load
 
 
 def _load_store(
-    run: Run, folder: Path, request: Request, fates: Counter[str], *, samples: bool
-) -> Side:
+    run: Run, folder: Path, request: Request, fates: Counter[str], method: Method
+) -> tuple[Collection, Side]:
     """Load what a store holds; it is only read."""
 
     def count(each: Skipped) -> None:
@@ -284,7 +284,7 @@ def _load_store(
     given = {name: value for name, value in request.given.items() if name in names}
     stored = Request((), DocumentParams(), given, is_other=True)
     try:
-        return _load_side(workspace, stored, samples=samples)
+        return _load_side(workspace, stored, method)
     except ArtifactError as error:
         error.hint = error.hint.replace(RERUN, f"run `lshdup index OTHER --store {folder}`")
         raise
@@ -310,13 +310,8 @@ def _definition(side: Collection) -> dict[str, Any]:
 
 
 def _read_other(
-    reader: Workspace,
-    request: Request,
-    others: tuple[bytes, ...],
-    here: Collection,
-    *,
-    samples: bool,
-) -> Side:
+    reader: Workspace, request: Request, others: tuple[bytes, ...], here: Collection, method: Method
+) -> tuple[Collection, Side]:
     """Read OTHER with the parameters of DOCS, but without their patterns."""
     given = {**request.given, **_definition(here)}
     files = replace(request.files, include=(), exclude=())
@@ -327,7 +322,7 @@ def _read_other(
         given=given,
         accept=lambda documents, _read: request.accept_other(documents),
     )
-    return _load_side(reader, wanted, samples=samples)
+    return _load_side(reader, wanted, method)
 
 
 def _advise_index(others: tuple[bytes, ...]) -> str:

@@ -109,10 +109,13 @@ def contains(keys: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.bool_]:
     return is_there
 
 
-def gather_pairs(run: Run, parts: Iterable[Columns]) -> Pairs:
+def gather_pairs(
+    run: Run, parts: Iterable[Columns], scores: type[np.number[Any]] = np.float64
+) -> Pairs:
     """Return all pairs of all parts.
 
     parts : columns in any order; no pair is in two of them.
+    scores : type of the scores, which no pair might tell.
 
     Memory: 8 bytes a pair while the parts come, 16 while they are merged, of the run; and 32
     bytes for each of RUN pairs. A value that many pairs have is sorted where it is.
@@ -131,7 +134,7 @@ def gather_pairs(run: Run, parts: Iterable[Columns]) -> Pairs:
     whole = _merge(run, merged)
     for i in np.flatnonzero(np.diff(whole.offsets) > 1).tolist():
         whole.keys[whole.offsets[i] : whole.offsets[i + 1]].sort()
-    return whole
+    return whole if len(whole) else Pairs(whole.values.astype(scores), whole.offsets, whole.keys)
 
 
 def _merge(run: Run, parts: list[Pairs]) -> Pairs:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lshdup import pipeline
 from lshdup.base.ragged import RaggedSets
-from lshdup.compare import centres, clusters, leaders
+from lshdup.compare import clusters, leaders, medoids
 from tests.compare.test_clusters import Made, collections, sample_sets  # noqa: F401
 from tests.conftest import ROOT, RUN, many, open_workspace
 from tests.reference import path_key
@@ -55,8 +55,8 @@ def check(made, threshold, linkage, level):
         linkage=linkage,
     )  # fmt: skip
     best = clusters.choose_representatives(RUN, made.duplicate_of, made.order)
-    announced = [centres.count_comparisons(found, made.ordered)]
-    central = centres.choose_centres(run,
+    announced = [medoids.count_comparisons(found, made.ordered)]
+    central = medoids.choose_medoids(run,
         found, made.ordered, made.duplicate_of, made.sizes, made.ragged.take, threshold,
         level=level[best[made.duplicate_of]], linkage=linkage,
     )  # fmt: skip
@@ -97,8 +97,8 @@ def test_the_centre_has_the_largest_sum(made, threshold, linkage, data):
 @pytest.mark.parametrize("piece", [1, 7, 1 << 20])
 @pytest.mark.parametrize("block", [3, 40, 1 << 20])
 def test_large_groups_are_compared_in_pieces(monkeypatch, piece, block):
-    monkeypatch.setattr(centres, "PIECE", piece)
-    monkeypatch.setattr(centres, "BLOCK", block)
+    monkeypatch.setattr(medoids, "PIECE", piece)
+    monkeypatch.setattr(medoids, "BLOCK", block)
     rng = np.random.default_rng(7)
     base = set(range(20))
     sets = [base - set(rng.integers(0, 20, 3).tolist()) | {50 + i % 4} for i in range(40)]
@@ -112,12 +112,12 @@ def test_large_groups_are_compared_in_pieces(monkeypatch, piece, block):
 
 @pytest.mark.parametrize("block", [1, 5, 100])
 def test_each_pair_comes_once(monkeypatch, block):
-    monkeypatch.setattr(centres, "PIECE", 4)
-    monkeypatch.setattr(centres, "BLOCK", block)
+    monkeypatch.setattr(medoids, "PIECE", 4)
+    monkeypatch.setattr(medoids, "BLOCK", block)
     counts, sizes = np.array([3, 1, 6, 2]), np.array([1, 2, 9, 4, 1, 1, 1, 7, 1, 0, 3, 3])
     found = [
         pair
-        for left, right in centres.pairs_within(counts, sizes)
+        for left, right in medoids.pairs_within(counts, sizes)
         for pair in zip(left.tolist(), right.tolist(), strict=True)
     ]
     group = np.repeat(np.arange(4), counts)
@@ -158,9 +158,9 @@ def test_a_lost_set_is_no_centre():
         return RaggedSets.from_sizes(np.concatenate(taken), np.array([len(each) for each in taken]))
 
     order = np.arange(3)
-    central = centres.choose_centres(RUN, found, order, order, sets.sizes, source, 0.7)
+    central = medoids.choose_medoids(RUN, found, order, order, sets.sizes, source, 0.7)
     assert central.representative.tolist() == [0, 0, 0]
-    whole = centres.choose_centres(RUN, found, order, order, sets.sizes, sets.take, 0.7)
+    whole = medoids.choose_medoids(RUN, found, order, order, sets.sizes, sets.take, 0.7)
     assert whole.representative.tolist() == [0, 0, 0]
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import SetSource, offsets_of, ranges
 from lshdup.base.run import Run
-from lshdup.compare import similarity
+from lshdup.compare import verification
 from lshdup.compare.clusters import Clusters
 from lshdup.lsh.candidates import PairArrays
 
@@ -23,7 +23,7 @@ from lshdup.lsh.candidates import PairArrays
 PIECE = 1 << 20
 
 #: Elements of the sets of a block: two blocks are compared with each other in memory.
-BLOCK = similarity.SET_BYTES // 64
+BLOCK = verification.SET_BYTES // 64
 
 #: Sums that differ by a smaller share are equal: floating-point sums depend on their order.
 _TIE = 1e-9
@@ -31,7 +31,7 @@ _TIE = 1e-9
 
 @dataclass(frozen=True)
 class Comparisons:
-    """The work of `choose_centres`, counted before it begins (`count_comparisons`).
+    """The work of `choose_medoids`, counted before it begins (`count_comparisons`).
 
     pairs : similarities to compute.
     largest : distinct sets in the largest cluster.
@@ -44,7 +44,7 @@ class Comparisons:
 
 
 def count_comparisons(clusters: Clusters, ordered: NDArray[np.int64]) -> Comparisons:
-    """Count the comparisons of `choose_centres`. clusters, ordered : as there."""
+    """Count the comparisons of `choose_medoids`. clusters, ordered : as there."""
     sizes = clusters.sizes[ordered]
     at = int(sizes.argmax()) if len(sizes) else -1
     if at < 0 or sizes[at] < 2:
@@ -52,7 +52,7 @@ def count_comparisons(clusters: Clusters, ordered: NDArray[np.int64]) -> Compari
     return Comparisons(int((sizes * (sizes - 1) // 2).sum()), int(sizes[at]), int(ordered[at]))
 
 
-def choose_centres(
+def choose_medoids(
     run: Run,
     clusters: Clusters,
     ordered: NDArray[np.int64],
@@ -72,12 +72,12 @@ def choose_centres(
     clusters : of one document a shingle set. Exact duplicates count as often as they are there.
     ordered : int64 array, these documents by preference; the first of equal sums is central.
     duplicate_of : int64 array of shape (n,), of `find_exact_duplicates`.
-    sizes, source : as in `similarity.verify`.
+    sizes, source : as in `verification.verify_jaccard`.
     level : int64 array of shape (n,); only documents of the representative's level can be central.
     linkage : with "single", any member can be central, since members may be less similar than t.
 
     Cost: m (m - 1) / 2 similarities for a cluster of m distinct sets. Memory: as
-    `similarity.verify`, and 100 bytes for each document in a cluster.
+    `verification.verify_jaccard`, and 100 bytes for each document in a cluster.
     """
     n = len(duplicate_of)
     rank = np.zeros(n, np.int64)
@@ -101,7 +101,7 @@ def choose_centres(
         for left, right in pairs_within(counts, sizes[members]):
             yield documents[left], documents[right]
 
-    for left, right, score in similarity.verify(run, pieces(), sizes, source, 0.0):
+    for left, right, score in verification.verify_jaccard(run, pieces(), sizes, source, 0.0):
         a, b = position[left], position[right]
         np.add.at(total, a, score * weight[b])
         np.add.at(total, b, score * weight[a])

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.base.run import Run
-from lshdup.compare import similarity
+from lshdup.compare import verification
 from lshdup.compare.exact_join import exact_pairs
-from lshdup.compare.pairs import gather_pairs
+from lshdup.compare.scored_pairs import gather_pairs
 from lshdup.lsh import band_plan, band_table, candidates
 from tests import reference
 from tests.conftest import RUN, many
@@ -125,7 +125,9 @@ def test_a_pair_exactly_at_the_threshold_is_found_by_every_way():
             ragged = RaggedSets.from_sets(sets)
             joined = exact_pairs(RUN, ragged, np.arange(2), threshold)
             pairs = (np.array([0], np.uint32), np.array([1], np.uint32))
-            verified = similarity.verify(RUN, [pairs], ragged.sizes, ragged.take, threshold)
+            verified = verification.verify_jaccard(
+                RUN, [pairs], ragged.sizes, ragged.take, threshold
+            )
             for found in (joined, verified):
                 rows = [
                     tuple(column.tolist()[0] for column in each) for each in found if len(each[0])
@@ -151,9 +153,9 @@ def test_all_pairs_and_given_pairs(sets):
     ragged = RaggedSets.from_sets(sets)
     left, right = np.triu_indices(len(sets), 1)
     expected = [reference.jaccard(sets[i], sets[j]) for i, j in zip(left, right, strict=True)]
-    assert similarity.jaccard(RUN, ragged, left, right).tolist() == expected
+    assert verification.jaccard(RUN, ragged, left, right).tolist() == expected
     for jobs in (1, 3):
-        pieces = list(similarity.all_pairs(Run.quiet(jobs), ragged))
+        pieces = list(verification.all_pairs(Run.quiet(jobs), ragged))
         assert np.concatenate([piece for _, piece in pieces]).tolist() == expected
 
 
@@ -162,8 +164,8 @@ def test_many_pairs_on_several_threads():
     sets = [set(rng.integers(0, 60, 20).tolist()) for _ in range(80)]
     ragged = RaggedSets.from_sets(sets)
     left, right = np.triu_indices(80, 1)
-    alone = similarity.jaccard(Run.quiet(1), ragged, left, right)
-    assert similarity.jaccard(Run.quiet(4), ragged, left, right).tolist() == alone.tolist()
+    alone = verification.jaccard(Run.quiet(1), ragged, left, right)
+    assert verification.jaccard(Run.quiet(4), ragged, left, right).tolist() == alone.tolist()
     assert alone.tolist() == [
         reference.jaccard(sets[i], sets[j]) for i, j in zip(left, right, strict=True)
     ]
@@ -174,9 +176,9 @@ def test_many_pairs_on_several_threads():
 def test_similarities_below_the_threshold_are_given_up(sets, threshold):
     ragged = RaggedSets.from_sets(sets)
     left, right = np.triu_indices(len(sets), 1)
-    exact = similarity.jaccard(RUN, ragged, left, right)
+    exact = verification.jaccard(RUN, ragged, left, right)
     assert (
-        similarity.jaccard(Run.quiet(1), ragged, left, right, threshold).tolist()
+        verification.jaccard(Run.quiet(1), ragged, left, right, threshold).tolist()
         == np.where(exact >= threshold, exact, 0).tolist()
     )
 
@@ -191,7 +193,7 @@ def test_long_runs_of_common_elements(seed, only_a, only_b, common, threshold):
     pool = rng.choice(1000, only_a + only_b + common, replace=False).tolist()
     a, b = set(pool[: only_a + common]), set(pool[only_a:])
     exact = reference.jaccard(a, b)
-    found = similarity.jaccard(
+    found = verification.jaccard(
         Run.quiet(1), RaggedSets.from_sets([a, b]), np.array([0]), np.array([1]), threshold
     )
     assert found[0] == (exact if exact >= threshold else 0)
@@ -219,11 +221,11 @@ def test_verification_in_blocks_of_any_size(monkeypatch, room, piece, cache, job
         asked.append(wanted)
         return ragged.take(wanted)
 
-    monkeypatch.setattr(similarity, "SET_BYTES", room)
-    monkeypatch.setattr(similarity, "CACHE_BYTES", cache)
+    monkeypatch.setattr(verification, "SET_BYTES", room)
+    monkeypatch.setattr(verification, "CACHE_BYTES", cache)
     found = gather_pairs(
         RUN,
-        similarity.verify(
+        verification.verify_jaccard(
             Run.quiet(jobs), cut(*np.triu_indices(80, 1), piece), ragged.sizes, source, 0.3
         ),
     )
@@ -239,8 +241,8 @@ def test_verification_in_blocks_of_any_size(monkeypatch, room, piece, cache, job
 def test_memory_of_sets_is_bounded(monkeypatch):
     """One cluster of sets that exceed the limit: half of it is for the sets of a block."""
     ragged = RaggedSets.from_sets([set(range(d, d + 100)) for d in range(400)])
-    monkeypatch.setattr(similarity, "SET_BYTES", 8 * 100 * 80)  # eighty sets
-    monkeypatch.setattr(similarity, "BLOCK_BYTES", 8 * 100 * 400)
+    monkeypatch.setattr(verification, "SET_BYTES", 8 * 100 * 80)  # eighty sets
+    monkeypatch.setattr(verification, "BLOCK_BYTES", 8 * 100 * 400)
     most = 0
 
     def source(wanted):
@@ -250,7 +252,8 @@ def test_memory_of_sets_is_bounded(monkeypatch):
 
     left, right = (each.astype(np.uint32) for each in np.triu_indices(400, 1))
     found = sum(
-        len(each[0]) for each in similarity.verify(RUN, [(left, right)], ragged.sizes, source, 0.5)
+        len(each[0])
+        for each in verification.verify_jaccard(RUN, [(left, right)], ragged.sizes, source, 0.5)
     )
     assert found == sum(400 - step for step in range(1, 34))
     assert most <= 40
@@ -275,11 +278,11 @@ def test_sets_of_a_cluster_are_fetched_once(monkeypatch):
         asked.extend(wanted.tolist())
         return sets.take(wanted)
 
-    monkeypatch.setattr(similarity, "SET_BYTES", 16 * 20 * 30)  # thirty sets
+    monkeypatch.setattr(verification, "SET_BYTES", 16 * 20 * 30)  # thirty sets
     monkeypatch.setattr(candidates, "PIECE", 64)
     found = gather_pairs(
         RUN,
-        similarity.verify(
+        verification.verify_jaccard(
             RUN, candidates.candidate_pairs(RUN, table).pieces, sets.sizes, source, 0.5
         ),
     )

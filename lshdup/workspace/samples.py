@@ -12,10 +12,11 @@ from lshdup.base.messages import count_of
 from lshdup.base.ragged import RaggedSets, SetSource
 from lshdup.base.run import Run
 from lshdup.collection.collection import Collection
-from lshdup.compare.pairs import contains
+from lshdup.compare.scored_pairs import contains
 from lshdup.errors import ArtifactError
+from lshdup.lsh.sample_plan import SMALL, plan_samples
 from lshdup.lsh.samples import sample_sets
-from lshdup.params import ShingleParams
+from lshdup.params import BandParams, ShingleParams, SketchParams
 from lshdup.sources.reading import runs
 from lshdup.store.journal import Journal
 from lshdup.store.members import DAMAGED
@@ -27,6 +28,7 @@ from lshdup.store.samples_io import (
     save_samples,
 )
 from lshdup.workspace.context import RunContext
+from lshdup.workspace.request import Request, merge_params
 
 #: Bytes of sets that are read at a time.
 _BYTES_AT_ONCE = 24 << 20
@@ -84,6 +86,13 @@ class SampleCollector:
             self.parts.clear()
         else:
             self.parts.append(part)
+
+
+def new_collector(run: Run, params: BandParams, request: Request) -> SampleCollector:
+    """Return the collector of samples while documents are read, at the rate of `plan_join`."""
+    rate = plan_samples(SMALL, params.threshold, params.recall).rate
+    seed = merge_params(SketchParams, request.given).seed
+    return SampleCollector(run, rate, seed, run.memory // 4)
 
 
 def load_or_make_samples(
