@@ -11,6 +11,7 @@ Of exact duplicates one document is clustered; `expand_clusters` adds the others
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import SetSource
 from lshdup.base.run import Run
 from lshdup.compare import verification
-from lshdup.compare.scored_pairs import Columns, Pairs
+from lshdup.compare.scored_pairs import Columns, Pairs, Scores
 from lshdup.kernels import grouping as kernels
 from lshdup.kernels import union_find
 from lshdup.lsh.candidates import PairArrays
@@ -282,9 +283,8 @@ def cluster_steps(
     low, high, score = (arrays.take(each, order) for each in (low, high, score))
     m = len(ordered)
     for threshold in thresholds:
-        if (score < threshold).any():
-            enough = score >= threshold
-            low, high, score = low[enough], high[enough], score[enough]
+        is_enough = partial(_is_at_least, score, threshold)
+        low, high, score = _select(run, (low, high, score), is_enough)
         counts: NDArray[np.int64] = arrays.zeros(m + 1, np.int64)
         np.add.at(counts[1:], low, 1)
         offsets = np.cumsum(counts, out=counts)
@@ -308,9 +308,21 @@ def _by_position(run: Run, pairs: Pairs, ordered: NDArray[np.int64], n: int) -> 
         left, right, score[some] = pairs.part(some.start, some.stop)
         a, b = position[left], position[right]
         low[some], high[some] = np.minimum(a, b), np.maximum(a, b)
-    if (high == kernels.NONE).any():  # A forged artifact may hold pairs of other documents.
-        is_known = high != kernels.NONE
-        low, high, score = low[is_known], high[is_known], score[is_known]
+    # A forged artifact may hold pairs of other documents.
+    return _select(run, (low, high, score), lambda some: high[some] != kernels.NONE)
+
+
+def _is_at_least(score: Scores, threshold: float, some: slice) -> NDArray[np.bool_]:
+    enough: NDArray[np.bool_] = score[some] >= threshold
+    return enough
+
+
+def _select(run: Run, columns: Columns, condition: Callable[[slice], NDArray[np.bool_]]) -> Columns:
+    """Return the pairs for which a condition holds of the rows of a slice."""
+    rows = run.arrays.where(len(columns[0]), condition)
+    if len(rows) == len(columns[0]):
+        return columns
+    low, high, score = (run.arrays.take(column, rows) for column in columns)
     return low, high, score
 
 

@@ -1,7 +1,8 @@
 """The histogram: numbers of pairs, documents and groups at each threshold, and example pairs.
 
 It is made of the pairs of one run at the lowest threshold: no document is read, and pairs of exact
-duplicates are counted without being made.
+duplicates are counted without being made. Groups are those of `clusters`, for which a pair takes
+its place in the arrays of the run: beyond its memory, in scratch files.
 """
 
 from collections.abc import Sequence

@@ -88,7 +88,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         from lshdup.workspace.folders import compare_folders
 
         least, documents = options["containment"], collection.documents
-        folders, pairs = compare_folders(session.run, collection, found.clusters, least)
+        folders, pairs = compare_folders(session.workspace, collection, found.clusters, least)
         if not len(documents):
             say_if_nothing(session, collection, 2)
         elif not folders.tree.has_branches():

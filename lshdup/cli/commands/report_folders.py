@@ -33,14 +33,14 @@ def collect_folders(
     from lshdup.workspace.folders import compare_contents, compare_folders, group_documents
 
     collection, duplicate_of = answer.collection, answer.duplicate_of
-    members = documents_to_compare(session.run, duplicate_of, collection.sizes)
-    ordered = rank_documents(session.run, members, duplicate_of, order)
+    members = documents_to_compare(session.workspace, duplicate_of, collection.sizes)
+    ordered = rank_documents(session.workspace, members, duplicate_of, order)
     groups = cluster_pairs(
-        session.run, answer.distinct_pairs, ordered, len(duplicate_of), answer.threshold
+        session.workspace, answer.distinct_pairs, ordered, len(duplicate_of), answer.threshold
     )
     clusters = expand_clusters(groups, duplicate_of, order)
-    folders, pairs = compare_folders(session.run, collection, clusters, _LEAST)
-    kinds = group_documents(session.run, collection, clusters)
+    folders, pairs = compare_folders(session.workspace, collection, clusters, _LEAST)
+    kinds = group_documents(session.workspace, collection, clusters)
     source = session.workspace.set_source(collection)
     top = slice(0, _PAIRS)
     rows = []
@@ -61,7 +61,7 @@ def collect_folders(
         if at < _LISTED and sum(row["documents"]) <= _DOCUMENTS:
             a, b = (folders.content(collection.documents, each) for each in (inside, holder))
             lists: dict[str, Any] = {}
-            for each in compare_contents(session.run, collection, kinds, a, b, source):
+            for each in compare_contents(session.workspace, collection, kinds, a, b, source):
                 name, other = (
                     printable(content.paths[int(content.documents.searchsorted(document))])
                     if document >= 0

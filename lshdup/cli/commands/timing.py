@@ -111,7 +111,7 @@ def run_experiment(
         console, request = session.console, session.request
         collection, sets = session.workspace.load_or_collect_sets(request)
         say_collection(session, collection, 0, whole=True)
-        experiment = Experiment(session.run, sets, sketches)
+        experiment = Experiment(session.workspace, sets, sketches)
         if len(experiment.present) < 2:
             message = "fewer than two documents with tokens: there is no pair to measure"
             raise InputError(message, "name more documents")

@@ -35,7 +35,7 @@ def print_histogram(
     except ParameterError:  # The store has not kept the order of many DOCS.
         order = np.arange(len(documents))
     steps = make_histogram(
-        session.run,
+        session.workspace,
         sizes,
         order,
         answer.distinct_pairs,

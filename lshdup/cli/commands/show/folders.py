@@ -81,9 +81,9 @@ def show_folders(
         message = f"one of {printable(words[0])} and {printable(words[1])} is below the other"
         raise InputError(message, "name two folders beside each other")
     clusters = workspace.find_clusters(indexed, ClusterParams(), request).clusters
-    groups = group_documents(session.run, collection, clusters)
+    groups = group_documents(session.workspace, collection, clusters)
     source = workspace.set_source(collection)
-    found = compare_contents(session.run, collection, groups, a, b, source)
+    found = compare_contents(session.workspace, collection, groups, a, b, source)
     warn_of_changes(session, collection.documents, np.concatenate([a.documents, b.documents]))
     if target.style == "table" or (not target.format and not target.nul):
         weights = np.maximum(collection.documents.spans, 0)
