@@ -26,10 +26,9 @@ from lshdup.compare.sides import Sides
 from lshdup.compare.verification import containment, jaccard
 from lshdup.errors import InputError, ParameterError
 from lshdup.lsh import band_plan
-from lshdup.lsh.candidates import candidates_of, documents_to_compare
+from lshdup.lsh.candidates import LSH as LSH
+from lshdup.lsh.candidates import candidates_of, documents_to_compare, row_of
 from lshdup.lsh.signatures import estimate
-from lshdup.lsh.tables import LSH as LSH
-from lshdup.lsh.tables import row_of
 from lshdup.params import FEW_TOKENS, BandParams, ClusterParams, DocumentParams, PairParams, Params
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources.finding import find_documents

@@ -2,7 +2,7 @@
 
 The samples are joined as sets are (containment_join.py). Two documents are candidates if enough of
 the smaller sample is in the other one, and candidates are verified over the whole sets. Which pairs
-may be missed is in lsh/sample_plan.py. At rate 1 the samples are the sets, and the join is exact.
+may be missed is in lsh/samples.py. At rate 1 the samples are the sets, and the join is exact.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from lshdup.compare.sides import Sides, renumber
 from lshdup.compare.verification import verify_containment
 from lshdup.kernels import union_find
 from lshdup.lsh.candidates import PIECE, CandidateCounter, PairArrays, documents_to_compare
-from lshdup.lsh.sample_plan import (
+from lshdup.lsh.samples import (
     CANDIDATES_EACH,
     FEW_CANDIDATES,
     LARGEST_FLOOR,

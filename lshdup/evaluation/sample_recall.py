@@ -10,8 +10,7 @@ from lshdup.compare.scored_pairs import Pairs
 from lshdup.compare.verification import containment
 from lshdup.evaluation.accuracy import recall_in_bins
 from lshdup.evaluation.experiment import Experiment
-from lshdup.lsh.sample_plan import SamplePlan
-from lshdup.lsh.samples import sample_sets
+from lshdup.lsh.samples import SamplePlan, sample_sets
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ from lshdup.base.run import Run
 from lshdup.collection.collection import Collection
 from lshdup.compare.scored_pairs import contains
 from lshdup.errors import ArtifactError
-from lshdup.lsh.sample_plan import SMALL, plan_samples
-from lshdup.lsh.samples import sample_sets
+from lshdup.lsh.samples import SMALL, plan_samples, sample_sets
 from lshdup.params import BandParams, ShingleParams, SketchParams
 from lshdup.sources.reading import runs
 from lshdup.store.journal import Journal

@@ -33,7 +33,7 @@ SIZES = {
     "evaluation.timing._PIECE": 4,
     "lsh.candidates.PIECE": 8,
     "lsh.candidates._BLOCK": 4,
-    "lsh.key_order._AT_ONCE": 64,
+    "lsh.band_table._AT_ONCE": 64,
     "lsh.signatures._PIECE": 4,
     "lsh.winnowing._AT_ONCE": 64,
     "compare.medoids.PIECE": 4,

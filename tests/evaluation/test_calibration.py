@@ -18,8 +18,7 @@ from lshdup.compare.verification import containment
 from lshdup.evaluation import histogram
 from lshdup.evaluation.experiment import Experiment
 from lshdup.evaluation.sample_recall import sample_recall
-from lshdup.lsh.sample_plan import SamplePlan
-from lshdup.lsh.samples import sample_sets
+from lshdup.lsh.samples import SamplePlan, sample_sets
 from tests.compare.test_pairs import collections, found_pairs, rows
 from tests.conftest import RUN, many, require
 

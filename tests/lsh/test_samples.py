@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from lshdup.base.ragged import RaggedSets
 from lshdup.kernels import samples as kernels
-from lshdup.lsh.sample_plan import SamplePlan, plan_samples
-from lshdup.lsh.samples import sample_sets
+from lshdup.lsh.samples import SamplePlan, plan_samples, sample_sets
 from tests import reference
 from tests.conftest import RUN, many
 
