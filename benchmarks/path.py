@@ -2,10 +2,12 @@
 
 `python -m benchmarks.path [FOLDER]` runs `lshdup pairs FOLDER` into a new store, once to import all
 modules and once, elsewhere, to count: functions of lshdup that are entered, modules they are in,
-and, in the order of first entries, changes from room to room and climbs to a higher floor. Rooms are packages, and modules of the top folder, with the floors of `tests/test_layers.py`.
+and, in the order of first entries, changes from room to room and climbs to a higher floor. Rooms
+are packages, and modules of the top folder; `tests/test_layers.py` has their floors.
 Compiled kernels are entered by one function.
 """
 
+import itertools
 import os
 import sys
 import tempfile
@@ -36,10 +38,11 @@ def trace(arguments: list[str]) -> list[CodeType]:
     try:
         main(arguments)
     except SystemExit as end:
-        assert not end.code, f"exit code {end.code}"
+        if end.code:
+            raise
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
     return [code for code in entered if not code.co_name.startswith("<")]
 
 
@@ -55,7 +58,7 @@ def count_changes(rooms: list[str]) -> tuple[int, int]:
     >>> count_changes(["cli", "pipeline", "lsh", "lsh", "pipeline"])
     (3, 1)
     """
-    steps = [(a, b) for a, b in zip(rooms, rooms[1:], strict=False) if a != b]
+    steps = [(a, b) for a, b in itertools.pairwise(rooms) if a != b]
     climbs = [step for step in steps if LEVEL.get(step[1], 99) > LEVEL.get(step[0], 99)]
     return len(steps), len(climbs)
 

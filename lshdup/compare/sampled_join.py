@@ -21,7 +21,7 @@ from lshdup.compare.results import PairsFound
 from lshdup.compare.scored_pairs import Columns, gather_pairs, pack_pairs, unpack_pairs
 from lshdup.compare.sides import Sides, renumber
 from lshdup.compare.verification import verify_containment
-from lshdup.kernels import union_find
+from lshdup.kernels import clusters as kernels
 from lshdup.lsh.candidates import PIECE, CandidateCounter, PairArrays, documents_to_compare
 from lshdup.lsh.samples import (
     CANDIDATES_EACH,
@@ -246,8 +246,8 @@ def candidate_pairs(
     every.sort()
     root: NDArray[np.uint32] = arrays.compute(len(members), np.uint32, rows_of)
     for some in slices_of(len(every)):
-        union_find.join_pairs(*unpack_pairs(every[some]), root)
-    union_find.find_roots(root)
+        kernels.join_pairs(*unpack_pairs(every[some]), root)
+    kernels.find_roots(root)
     order = arrays.order(len(every), [lambda at: root[unpack_pairs(every[at])[0]]])
     for start in range(0, len(order), PIECE):
         holder, inside = unpack_pairs(every[order[start : start + PIECE]])

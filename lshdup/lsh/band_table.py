@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from lshdup.base.parallel import run_in_parts
 from lshdup.base.run import Run
-from lshdup.kernels import banding as kernels
-from lshdup.kernels import ordering
+from lshdup.kernels import bands as kernels
+from lshdup.kernels.sets import order_by_key
 from lshdup.lsh.band_plan import BandPlan
 
 
@@ -229,5 +229,5 @@ def _sort(
     """Fill `order` with the sorted members; return their keys."""
     sorted_keys = np.empty(len(members), np.uint64)
     counts = np.empty(2 * len(members) + 2, np.uint32)
-    ordering.order_by_key(keys, members, counts, sorted_keys, order)
+    order_by_key(keys, members, counts, sorted_keys, order)
     return sorted_keys

@@ -15,7 +15,7 @@ from lshdup.base.messages import join_names
 from lshdup.base.ragged import distinct
 from lshdup.base.run import Run
 from lshdup.errors import ArtifactError, ParameterError
-from lshdup.kernels import banding as kernels
+from lshdup.kernels import bands as kernels
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import BandTable, build_band_table, scratch_bytes, sort_by_key
 from lshdup.lsh.buckets import Buckets, Components, SharedBuckets

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import RaggedSets, offsets_of
 from lshdup.base.run import Run
-from lshdup.kernels import samples as kernels
+from lshdup.kernels import sets as kernels
 
 #: The law is evaluated up to samples of this size. The quantile of a larger one is at least in
 #: proportion.

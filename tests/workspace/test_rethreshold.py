@@ -16,7 +16,7 @@ from lshdup.compare.comparing import verify
 from lshdup.compare.results import PairsFound, StoredPairs
 from lshdup.compare.scored_pairs import Pairs
 from lshdup.compare.sides import Side, Sides
-from lshdup.kernels.banding import agree_in_a_band
+from lshdup.kernels.bands import agree_in_a_band
 from lshdup.lsh.band_plan import plan_bands
 from lshdup.lsh.buckets import NO_BUCKETS
 from lshdup.lsh.candidates import Candidates
