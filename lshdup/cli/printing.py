@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.compare.sameness import Prints
+    from lshdup.compare.fingerprints import Fingerprints
 
 
 def make_target(options: dict[str, Any]) -> Target:
@@ -171,7 +171,7 @@ def relations_of(sizes: "NDArray[np.int64]") -> Cells:
 def name_pairs(
     pieces: "Iterable[tuple[Any, ...]]",
     names: DocumentNames,
-    prints: "Prints",
+    prints: "Fingerprints",
     cells: Cells,
     last: Cells,
 ) -> "Iterator[Piece]":

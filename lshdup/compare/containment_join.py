@@ -39,7 +39,7 @@ def containment_pairs(
     members: NDArray[np.int64],
     threshold: float,
     split: int | None = None,
-    least: NDArray[np.int64] | None = None,
+    min_shared: NDArray[np.int64] | None = None,
 ) -> Iterator[Insides]:
     """Yield all pairs of the sets `members` with |A ∩ B| / |A| >= threshold, |A| <= |B|.
 
@@ -49,8 +49,8 @@ def containment_pairs(
     threshold : above 0, at most 1; a pair is in if the quotient as a double reaches it.
     split : if set, only pairs of two sides, one below `split` and one not; common elements within
         a side then cost nothing.
-    least : int64 array over all sets, from 1: in place of the threshold, the number of elements of
-        each that a larger set must have.
+    min_shared : int64 array over all sets, from 1: in place of the threshold, the number of
+        elements of each that a larger set must have.
 
     Yields pieces of (inside, holder, containment, similarity), in any order; at most
     `prefix_index.PIECE` pairs each.
@@ -59,10 +59,10 @@ def containment_pairs(
     step for each rare element of a set that a larger one has. Memory: `planned_memory`.
     """
     order = prefix_index.order_by_size(sets, members)
-    if least is None:
-        shared = prefix_index.least_sizes(sets.sizes[order], threshold)
+    if min_shared is None:
+        shared = prefix_index.min_shared_sizes(sets.sizes[order], threshold)
     else:
-        shared = least[order]
+        shared = min_shared[order]
     prefixes = prefix_index.choose_prefixes(run, sets, order, _loosened(shared))
     outside = prefixes.sizes - prefixes.single - prefixes.kept
     turns = [
@@ -95,7 +95,7 @@ def planned_memory(sizes: NDArray[np.int64], threshold: float, jobs: int = 1) ->
     n, total, largest = len(sizes), int(sizes.sum()), int(sizes.max(initial=0))
     prefixes = 0
     for some in slices_of(n):
-        shared = _loosened(prefix_index.least_sizes(sizes[some], threshold))
+        shared = _loosened(prefix_index.min_shared_sizes(sizes[some], threshold))
         prefixes += int((sizes[some] - shared + 1).sum())
     columns = 24 * prefix_index.PIECE
     counting = 2 * total + jobs * 4 * largest
@@ -104,9 +104,9 @@ def planned_memory(sizes: NDArray[np.int64], threshold: float, jobs: int = 1) ->
     return 8 * total + 48 * n + 8 * prefixes + max(counting, probing)
 
 
-def _loosened(least: NDArray[np.int64]) -> NDArray[np.int64]:
+def _loosened(min_shared: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return lower numbers of common elements, from 1, whose prefixes are longer."""
-    return np.maximum(least - np.minimum(least // _SLACK, least // 2), 1)
+    return np.maximum(min_shared - np.minimum(min_shared // _SLACK, min_shared // 2), 1)
 
 
 def _probe(
@@ -116,7 +116,7 @@ def _probe(
     holders: NDArray[np.int64],
     postings: Postings,
     outside: NDArray[np.int64],
-    least: NDArray[np.int64],
+    min_shared: NDArray[np.int64],
 ) -> Iterator[Insides]:
     """Yield the sets inside each of `holders`: (rank, rank, containment, similarity)."""
     n, room = len(order), prefix_index.PIECE
@@ -134,7 +134,7 @@ def _probe(
             local.ranks = np.empty((2, room), np.uint32)
             local.shares = np.empty((2, room), np.float64)
         written = kernels.containment_join(
-            sets.values, sets.offsets, order, least, postings, marks, holders, state, last,
+            sets.values, sets.offsets, order, min_shared, postings, marks, holders, state, last,
             outside, local.hits, local.met, local.own, local.table, *local.ranks, *local.shares,
         )  # fmt: skip
         x, y = local.ranks[:, :written].copy()

@@ -50,8 +50,8 @@ def exact_pairs(
     t = 0.8, 4 times near 0. And 12 bytes a set, and three pieces, for each thread.
     """
     order = prefix_index.order_by_size(sets, members)
-    least = prefix_index.least_sizes(sets.sizes[order], threshold)
-    prefixes = prefix_index.choose_prefixes(run, sets, order, least)
+    min_shared = prefix_index.min_shared_sizes(sets.sizes[order], threshold)
+    prefixes = prefix_index.choose_prefixes(run, sets, order, min_shared)
     turns = list(prefix_index.sides(order, split))
     for turn, (indexed, probing) in enumerate(turns):
         # With two sides, each set counts twice.

@@ -44,12 +44,12 @@ def order_by_size(sets: RaggedSets, members: NDArray[np.int64]) -> NDArray[np.in
 
 
 def choose_prefixes(
-    run: Run, sets: RaggedSets, order: NDArray[np.int64], least: NDArray[np.int64]
+    run: Run, sets: RaggedSets, order: NDArray[np.int64], min_shared: NDArray[np.int64]
 ) -> Prefixes:
     """Return the prefix of each set: as many elements as a similar set must share one of.
 
-    least : int64 array of shape (m,), by rank, the least number of elements that a similar set must
-        share, from 1.
+    min_shared : int64 array of shape (m,), by rank, the least number of elements that a similar set
+        must share, from 1.
     """
     sizes = sets.sizes[order]
     largest = int(sizes.max(initial=0))
@@ -63,7 +63,7 @@ def choose_prefixes(
         )
 
     run_parts(run.jobs, count)
-    starts = offsets_of(sizes - least + 1)
+    starts = offsets_of(sizes - min_shared + 1)
     prefixes = Prefixes(
         sizes,
         starts[:-1],
@@ -75,7 +75,7 @@ def choose_prefixes(
     def choose(part: slice) -> None:
         rarity, tally = np.empty(largest, np.uint8), np.empty(257, np.int64)
         kernels.rarest_elements(
-            sets.values, sets.offsets, order, least, counters, rarity, tally, part.start,
+            sets.values, sets.offsets, order, min_shared, counters, rarity, tally, part.start,
             part.stop, prefixes,
         )  # fmt: skip
 
@@ -83,12 +83,12 @@ def choose_prefixes(
     return prefixes
 
 
-def least_sizes(sizes: NDArray[np.int64], threshold: float) -> NDArray[np.int64]:
+def min_shared_sizes(sizes: NDArray[np.int64], threshold: float) -> NDArray[np.int64]:
     """Return the least share of sets of these sizes, in elements, that reaches the threshold.
 
     The loop makes the result exact for the rounded division of doubles.
 
-    >>> least_sizes(np.array([1, 5, 9, 100]), 0.8).tolist()
+    >>> min_shared_sizes(np.array([1, 5, 9, 100]), 0.8).tolist()
     [1, 4, 8, 80]
     """
     least: NDArray[np.int64] = np.maximum(np.floor(threshold * sizes).astype(np.int64) - 1, 0)

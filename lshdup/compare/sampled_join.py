@@ -233,8 +233,8 @@ def candidate_pairs(
 
     arrays, n = run.arrays, len(samples)
     rows = arrays.where(n, lambda some: sizes_of(some) > 0)
-    least = arrays.compute(n, np.int64, lambda some: plan.least_common(sizes_of(some)))
-    found = containment_pairs(run, samples, rows, plan.threshold, split, least=least)
+    min_shared = arrays.compute(n, np.int64, lambda some: plan.least_common(sizes_of(some)))
+    found = containment_pairs(run, samples, rows, plan.threshold, split, min_shared)
     keys, total = [np.zeros(0, np.uint64)], 0
     for inside, holder, *_ in found:
         keys.append(arrays.copy(pack_pairs(holder, inside)))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import RaggedSets, SetSource
 from lshdup.base.run import Run
-from lshdup.compare.sameness import Prints
+from lshdup.compare.fingerprints import Fingerprints
 from lshdup.compare.scored_pairs import Pairs, pack_pairs
 from lshdup.lsh.candidates import PairArrays, find_exact_duplicates
 
@@ -44,7 +44,7 @@ class Side:
 
     sizes: _I64
     fingerprints: NDArray[np.uint64]
-    prints: Prints
+    prints: Fingerprints
     source: SetSource
     signatures: NDArray[np.uint32] | None = None
     sets: RaggedSets | None = None
@@ -105,11 +105,11 @@ class Sides:
         return None if self.right is None else len(self.left.sizes)
 
     @cached_property
-    def prints(self) -> Prints:
+    def prints(self) -> Fingerprints:
         """The fingerprints of the bytes and texts of all documents."""
         if self.right is None:
             return self.left.prints
-        return Prints.concatenate([self.left.prints, self.right.prints])
+        return Fingerprints.concatenate([self.left.prints, self.right.prints])
 
     def separate(self, documents: _I64) -> tuple[_I64, _I64]:
         """Separate ascending numbers into documents of the left side, and of the right side by

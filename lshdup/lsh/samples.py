@@ -52,14 +52,14 @@ class SamplePlan:
     floor: int = 1
 
     @cached_property
-    def least(self) -> NDArray[np.int64]:
+    def min_shared(self) -> NDArray[np.int64]:
         """The least number of common elements that make candidates of samples of n elements.
 
         int64 array over n, the size of the smaller sample; at least 1, and n + 1 if none is enough.
 
-        >>> SamplePlan(16, 0.8, 0.99).least[:13].tolist()
+        >>> SamplePlan(16, 0.8, 0.99).min_shared[:13].tolist()
         [1, 1, 1, 1, 1, 1, 2, 3, 3, 4, 4, 5, 6]
-        >>> SamplePlan(16, 0.8, 0.99, floor=3).least[:13].tolist()
+        >>> SamplePlan(16, 0.8, 0.99, floor=3).min_shared[:13].tolist()
         [1, 2, 3, 4, 5, 6, 7, 3, 3, 4, 4, 5, 6]
         """
         return self._law[0]
@@ -96,9 +96,9 @@ class SamplePlan:
         return np.where(is_unmet, np.arange(len(least)) + 1, least), np.where(is_unmet, 1.0, fewer)
 
     def least_common(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return `least` for samples of any size: int64 array."""
+        """Return `min_shared` for samples of any size: int64 array."""
         within = np.minimum(sizes, _LARGEST)
-        least: NDArray[np.int64] = self.least[within] * sizes // np.maximum(within, 1)
+        least: NDArray[np.int64] = self.min_shared[within] * sizes // np.maximum(within, 1)
         return np.maximum(least, 1)
 
     def miss(self, size: int) -> float:

@@ -67,7 +67,7 @@ def collect_data(
     set_sizes : int64 array of shape (n,), number of shingles.
     preference : int64 array of shape (n,), all documents, the most preferred first.
     names : returns the names of documents.
-    compare : returns how much pairs of documents are the same, as `Prints.compare`.
+    compare : returns how much pairs of documents are the same, as `Fingerprints.compare`.
 
     In the result, `documents` has the columns of the named documents, in byte order of their names:
     `line` is the place of a name in the lists of `add_lists`, `same` how much a document is the

@@ -12,7 +12,7 @@ from lshdup.base.run import Run
 from lshdup.compare.best_matches import find_best_matches
 from lshdup.compare.comparing import Method, compare
 from lshdup.compare.expand_duplicates import expand_copies
-from lshdup.compare.sameness import Prints
+from lshdup.compare.fingerprints import Fingerprints
 from lshdup.compare.sampled_join import join_contained
 from lshdup.compare.sides import Side, Sides
 from lshdup.lsh.band_plan import BandPlan
@@ -43,7 +43,7 @@ def side_of(sets, keys):
     signatures = make_signatures(RUN, ragged, SketchParams(perms=256))
 
     return Side(
-        ragged.sizes, prints, Prints(prints, prints), ragged.take, signatures,
+        ragged.sizes, prints, Fingerprints(prints, prints), ragged.take, signatures,
         sample=lambda documents, _, source: source(documents),
     )  # fmt: skip
 

@@ -57,7 +57,7 @@ def test_enough_common_elements_are_the_quantile_of_the_binomial_law(containment
     plan, allowed = SamplePlan(4, float(containment), recall), (1 - recall) / 2
     for n in (1, 2, 3, 7, 20, 33):
         law = [comb(n, k) * containment**k * (1 - containment) ** (n - k) for k in range(n + 1)]
-        least = int(plan.least[n])
+        least = int(plan.min_shared[n])
         assert float(sum(law[:least], Fraction(0))) <= allowed + 1e-9 or least == 1
         assert least == n or float(sum(law[: least + 1], Fraction(0))) > allowed - 1e-9
 

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from lshdup.cli.output.target import Piece
     from lshdup.collection.collection import Collection
     from lshdup.compare.clusters import ClusterListing
+    from lshdup.compare.fingerprints import Fingerprints
     from lshdup.compare.results import ClustersFound
-    from lshdup.compare.sameness import Prints
     from lshdup.sources.document_list import DocumentList
 
 _DEFAULT = ClusterParams()
@@ -142,7 +142,7 @@ class _Answer:
     result: "ClustersFound"
     collection: "Collection"
     sides: "tuple[DocumentList, ...]"
-    prints: "Prints"
+    prints: "Fingerprints"
     typed: "Callable[[NDArray[np.int64]], list[bytes]]"
 
     @property

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from lshdup.base.messages import Cell
     from lshdup.collection.collection import Collection
-    from lshdup.compare.sameness import Prints
+    from lshdup.compare.fingerprints import Fingerprints
     from lshdup.workspace.index import IndexedCollection
 
 
@@ -129,7 +129,7 @@ def _rows(
     import numpy as np
 
     from lshdup.compare.comparing import find_neighbours
-    from lshdup.compare.sameness import LEVELS
+    from lshdup.compare.fingerprints import LEVELS
     from lshdup.compare.sides import Sides
     from lshdup.compare.verification import relations
     from lshdup.lsh.candidates import documents_to_compare
@@ -198,7 +198,7 @@ def _holds_another(collection: "Collection", index: int) -> bool:
 
 def shingle_and_sketch(
     console: Console, indexed: "IndexedCollection", document: NamedDocument
-) -> "tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint32], Prints]":
+) -> "tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint32], Fingerprints]":
     """Return the shingle set of a document, its band keys, its signature and its fingerprints."""
     import numpy as np
 
@@ -224,16 +224,16 @@ def shingle_and_sketch(
 
 def _shingle(
     console: Console, collection: "Collection", document: NamedDocument
-) -> "tuple[NDArray[np.uint64], Prints, bool]":
+) -> "tuple[NDArray[np.uint64], Fingerprints, bool]":
     """Return the shingle set of a document, its fingerprints, and whether its set is stored."""
-    from lshdup.compare.sameness import Prints
+    from lshdup.compare.fingerprints import Fingerprints
     from lshdup.shingling.shingler import Shingler, fingerprint_bytes, fingerprint_sets
     from lshdup.sources.reading import TextBatch
 
     params, text = collection.shingle, document.utf8(collection.shingle)
     sets, text_prints = Shingler(params).shingle_decoded([text])
     raw = text if params.tokens == "ids" else document.content()
-    prints = Prints(fingerprint_bytes(TextBatch.of([0], [raw]), params), text_prints)
+    prints = Fingerprints(fingerprint_bytes(TextBatch.of([0], [raw]), params), text_prints)
     if collection.shingle_filter is not None:
         sets = collection.shingle_filter.apply(sets)
     if document.index >= 0:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lshdup.cli.output.annotations import Annotation
     from lshdup.cli.output.target import Piece, Target
     from lshdup.cli.session import Session
-    from lshdup.compare.sameness import Prints
+    from lshdup.compare.fingerprints import Fingerprints
     from lshdup.params import ShingleParams
     from lshdup.sources.document_list import DocumentList
 
@@ -42,7 +42,7 @@ class Listing:
     pieces: "Callable[[], Iterator[tuple[Any, ...]]]"
     lists: "Sequence[DocumentList]"
     names: "Callable[[NDArray[np.int64]], list[bytes]]"
-    prints: "Prints"
+    prints: "Fingerprints"
     shingle: "ShingleParams"
     times: "Callable[[], NDArray[np.int64]] | None" = None
 

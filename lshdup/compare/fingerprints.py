@@ -22,7 +22,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
-class Prints:
+class Fingerprints:
     """Fingerprints of n documents, of their bytes and of their sequences of tokens.
 
     byte_prints, text_prints : uint64 arrays of shape (n,); the latter 0 without tokens.
@@ -32,7 +32,7 @@ class Prints:
     text_prints: NDArray[np.uint64]
 
     @classmethod
-    def concatenate(cls, parts: Iterable["Prints"]) -> "Prints":
+    def concatenate(cls, parts: Iterable["Fingerprints"]) -> "Fingerprints":
         """Return the fingerprints of all parts, in order."""
         each = [(part.byte_prints, part.text_prints) for part in parts]
         return cls(*(np.concatenate(columns) for columns in zip(*each, strict=True)))
@@ -48,10 +48,12 @@ class Prints:
         levels: NDArray[np.int64] = same_text * (1 + same_bytes.astype(np.int64))
         return levels
 
-    def compare_to(self, others: "Prints", documents: NDArray[np.integer]) -> NDArray[np.int64]:
+    def compare_to(
+        self, others: "Fingerprints", documents: NDArray[np.integer]
+    ) -> NDArray[np.int64]:
         """Return how much the first document is the same as some of the others."""
-        both = Prints.concatenate(
-            [self, Prints(others.byte_prints[documents], others.text_prints[documents])]
+        both = Fingerprints.concatenate(
+            [self, Fingerprints(others.byte_prints[documents], others.text_prints[documents])]
         )
         return both.compare(np.zeros(len(documents), np.int64), np.arange(1, len(documents) + 1))
 
