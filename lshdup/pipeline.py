@@ -144,8 +144,10 @@ def side_of(
 
     source, sample : as of `Side`. sets : all sets, if kernels may read them where they are.
     """
+    # Texts that are filtered without a store have none.
+    prints = collection.prints if "byte_prints" in collection.columns else None
     return Side(
-        collection.sizes, collection.fingerprints, collection.prints, source,
+        collection.sizes, collection.fingerprints, prints, source,
         collection.signatures, sets, sample, expecting(source),
     )  # fmt: skip
 

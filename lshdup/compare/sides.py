@@ -31,7 +31,7 @@ class Side:
 
     sizes : int64 array of shape (n,), shingles of each document.
     fingerprints : uint64 array of shape (n,), of the shingle sets; 0 for empty sets.
-    prints : fingerprints of bytes and of texts.
+    prints : fingerprints of bytes and of texts; None if they are not known.
     source : gives shingle sets of documents, an ascending int64 array. The set of a document that
         cannot be read any more is empty.
     signatures : uint32 array of shape (n, K); None if no method needs them.
@@ -44,13 +44,20 @@ class Side:
 
     sizes: _I64
     fingerprints: NDArray[np.uint64]
-    prints: Fingerprints
+    prints: Fingerprints | None
     source: SetSource
     signatures: NDArray[np.uint32] | None = None
     sets: RaggedSets | None = None
     sample: Callable[[_I64, int, SetSource], RaggedSets] | None = None
     expect: Callable[[_I64], None] = expect_nothing
     find_existing: Callable[[_I64], int] = lambda _: -1
+
+    def keys(self, run: Run, same: str | None) -> NDArray[np.uint64]:
+        """Return the keys of exact duplicates, of `Sides`."""
+        if same is None:
+            return self.fingerprints
+        assert self.prints is not None
+        return self.prints.keys(run, same, self.sizes)
 
 
 @dataclass(frozen=True)
@@ -84,10 +91,7 @@ class Sides:
         duplicate_of : if it is known already.
         """
         each = [side for side in (left, right) if side is not None]
-        keys = [
-            side.fingerprints if same is None else side.prints.keys(run, same, side.sizes)
-            for side in each
-        ]
+        keys = [side.keys(run, same) for side in each]
         if duplicate_of is None:
             firsts = [find_exact_duplicates(run, own) for own in keys]
             if right is not None:
@@ -107,9 +111,8 @@ class Sides:
     @cached_property
     def prints(self) -> Fingerprints:
         """The fingerprints of the bytes and texts of all documents."""
-        if self.right is None:
-            return self.left.prints
-        return Fingerprints.concatenate([self.left.prints, self.right.prints])
+        each = [side.prints for side in (self.left, self.right) if side is not None]
+        return Fingerprints.concatenate(prints for prints in each if prints is not None)
 
     def separate(self, documents: _I64) -> tuple[_I64, _I64]:
         """Separate ascending numbers into documents of the left side, and of the right side by

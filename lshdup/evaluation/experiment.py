@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from lshdup.base.ragged import RaggedSets, ranges
 from lshdup.base.run import Run
 from lshdup.compare.comparing import Method, compare
-from lshdup.compare.fingerprints import Fingerprints
 from lshdup.compare.scored_pairs import Pairs
 from lshdup.compare.sides import Side, Sides
 from lshdup.lsh.signatures import make_signatures
@@ -41,9 +40,8 @@ class Experiment:
         """
         # What a join takes is said of no experiment.
         run = Run(self.run.arrays, self.run.jobs, self.run.progress)
-        none = np.zeros(0, np.uint64)
         source, sets = self.sets.take, self.sets
-        side = Side(sets.sizes, fingerprints, Fingerprints(none, none), source, sets=sets)
+        side = Side(sets.sizes, fingerprints, None, source, sets=sets)
         method = Method(PairParams(measure=measure), exact=True)
         return compare(run, Sides.of(run, side), BandParams(threshold), method).pairs
 

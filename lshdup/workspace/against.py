@@ -21,23 +21,29 @@ from lshdup.base.ragged import RaggedSets, SetSource
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
 from lshdup.collection.collection import Collection
+from lshdup.collection.set_source import set_source
+from lshdup.collection.shared_documents import match_paths, resolve_paths
 from lshdup.compare.best_matches import BestMatches, find_best_matches
+from lshdup.compare.clusters import Clusters
 from lshdup.compare.comparing import Method, compare
 from lshdup.compare.expand_duplicates import ExpandedPairs, expand_copies
-from lshdup.compare.results import PairsFound
+from lshdup.compare.results import ClustersFound, PairsFound
 from lshdup.compare.sides import Side, Sides
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.lsh.band_plan import BandPlan, plan_bands
-from lshdup.params import BandParams, DocumentParams, SketchParams
-from lshdup.pipeline import side_of
+from lshdup.lsh.buckets import NO_BUCKETS, Buckets
+from lshdup.lsh.candidates import find_exact_duplicates
+from lshdup.params import BandParams, ClusterParams, DocumentParams, SketchParams
+from lshdup.pipeline import build_index, find_clusters, side_of
 from lshdup.shingling.shingle_filter import are_same_filters
 from lshdup.sources.missing import check_named
+from lshdup.sources.preference import Preference
 from lshdup.store.store import Store
+from lshdup.workspace.clustering import drop_changed, find_same_clusters, order_documents
 from lshdup.workspace.comparing import sample_with
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.from_documents import describe_other_collection
 from lshdup.workspace.request import Request, check_conflict, merge_params
-from lshdup.workspace.shared_documents import match_paths, resolve_paths
 from lshdup.workspace.workspace import Workspace
 
 _BY_BANDS = Method()
@@ -171,7 +177,8 @@ def load_sides(
             )
             beside = None
     secret = request.given.get("secret", b"")
-    run = run.with_memory(run.memory // 2)  # It is that of both sides.
+    # The memory is that of both sides.
+    whole, run = run, run.with_memory(run.memory // 2)
     workspace = Workspace(run, beside, secret, apart=store)
     params = merge_params(BandParams, request.given)
     if (
@@ -192,8 +199,8 @@ def load_sides(
             message,
             "use the same --template for both, and no --ignore-common, which counts one side only",
         )
-    sides = Sides.of(workspace, here[1], there[1], method.same)
-    return Against(workspace, here[0], there[0], sides, method, other, params, fates)
+    sides = Sides.of(whole, here[1], there[1], method.same)
+    return Against(whole, here[0], there[0], sides, method, other, params, fates)
 
 
 def _select_store(others: tuple[bytes, ...]) -> Path | None:
@@ -341,3 +348,104 @@ def _listed(names: tuple[bytes, ...]) -> str:
     ('a, b, c', 'a, b, c, …')
     """
     return ", ".join(os.fsdecode(name) for name in names[:3]) + (", …" if len(names) > 3 else "")
+
+
+# --- groups of DOCS, in which what is near a document of OTHER may go ---
+
+
+def leave_out_changed(run: Run, both: Against, skipped: Callable[[Skipped], None]) -> Against:
+    """Return the sides without documents of a stored OTHER that are not what was indexed.
+
+    Nothing may go in favour of a document that is gone.
+
+    skipped : notified of each document of OTHER that is not compared.
+    """
+    there, n = both.there, len(both.there.documents)
+    if both.store is None:
+        return both
+    changed = there.documents.changed(np.arange(n))
+    if not len(changed):
+        return both
+    run.warn(
+        f"skipped of OTHER: {count_of(len(changed), 'document')} deleted or changed since it was"
+        " indexed; nothing is dropped for their sake"
+    )
+    kept = there.take(run, np.setdiff1d(np.arange(n), changed))
+    side = make_side(kept, set_source(run.with_skipped(skipped), kept))
+    sides = Sides.of(run, both.sides.left, side, both.method.same)
+    return replace(both, there=kept, sides=sides)
+
+
+def find_clusters_against(
+    run: Run,
+    both: Against,
+    matches: BestMatches,
+    shared: NDArray[np.int64],
+    params: ClusterParams,
+    request: Request,
+) -> ClustersFound:
+    """Group the documents of both sides; those of OTHER are numbered behind those of DOCS.
+
+    A document of DOCS near one of OTHER is in its group. Documents of DOCS that have no match make
+    groups as those of a collection of their own. All others of OTHER are in no group.
+
+    Parameters
+    ----------
+    both : the sides.
+    matches : a near document of OTHER for each document of DOCS that has one.
+    shared : int64 array, documents of DOCS that are documents of OTHER too.
+    params, request : how groups are made.
+
+    """
+    sides, here = both.sides, both.here
+    split = len(here.documents)
+    is_shared = np.zeros(split, bool)
+    is_shared[shared] = True
+    # An estimate drops nothing.
+    goes = np.flatnonzero((matches.right >= 0) & ~matches.estimated & ~is_shared)
+    found = Clusters.empty(run, len(sides.sizes))
+    leaders = matches.right[goes] + split
+    found.assign(goes, leaders, matches.similarity[goes])
+    found.assign(leaders, leaders, 1.0)
+    stays = np.flatnonzero(is_shared & (here.sizes > 0))
+    found.assign(stays, stays, 1.0)
+    rest = np.setdiff1d(np.flatnonzero((here.sizes > 0) & ~is_shared), goes)
+    order = _take_order(order_documents(run, here, params, request), rest)
+    groups = _cluster_rest(run, both, here.take(run, rest), order, params)
+    own = groups.clusters.representative
+    grouped = np.flatnonzero(own >= 0)
+    found.assign(rest[grouped], rest[own[grouped]], groups.clusters.similarity[grouped])
+    answer = replace(
+        groups,
+        clusters=found,
+        duplicate_of=find_exact_duplicates(run, sides.keys),
+        buckets=matches.buckets if matches.buckets.skipped else _renumber(groups.buckets, rest),
+        lost=rest[groups.lost],
+    )
+    answer = drop_changed(answer, here.documents, run.skipped, 0)
+    return drop_changed(answer, both.there.documents, run.skipped, split)
+
+
+def _take_order(order: Preference, rest: NDArray[np.int64]) -> Preference:
+    """Return the order of some documents, by their place in `rest`, an ascending int64 array."""
+    is_in = np.zeros(len(order.order), bool)
+    is_in[rest] = True
+    places = np.searchsorted(rest, order.order[is_in[order.order]])
+    level = order.level[rest] if len(order.level) else order.level
+    return Preference(places, level, order.keep, [])
+
+
+def _renumber(buckets: Buckets, rest: NDArray[np.int64]) -> Buckets:
+    """Return buckets whose example is a document of DOCS."""
+    return replace(buckets, example=int(rest[buckets.example])) if len(rest) else NO_BUCKETS
+
+
+def _cluster_rest(
+    run: Run, both: Against, rest: Collection, order: Preference, params: ClusterParams
+) -> ClustersFound:
+    """Cluster the documents of DOCS that are near none of OTHER."""
+    if both.method.same is not None:
+        return find_same_clusters(run, rest, both.method.same, order.order)
+    threshold, source = both.params.threshold, set_source(run, rest)
+    index = None if both.method.exact else build_index(run, rest, both.params)
+    return find_clusters(run, rest, index, source, threshold, params, order)

@@ -15,6 +15,7 @@ from lshdup.base.run import Run
 from lshdup.collection.collect import Previous, collect, unchanged_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.sequence_keeper import SequenceKeeper
+from lshdup.collection.shared_documents import find_shared
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.params import PassageParams, ShingleParams
 from lshdup.passages.anchors import plan_anchors
@@ -27,7 +28,6 @@ from lshdup.workspace.context import RunContext
 from lshdup.workspace.from_documents import find_named
 from lshdup.workspace.from_store import leave_out_changed, load_last_collection
 from lshdup.workspace.request import Request, check_conflict, merge_params
-from lshdup.workspace.shared_documents import find_shared
 from lshdup.workspace.unchanged import find_still_skipped, find_unchanged
 
 #: Bytes of text that a token takes, about, and its separator.

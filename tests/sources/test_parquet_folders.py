@@ -28,8 +28,7 @@ from lshdup.sources.finding import find_documents
 from lshdup.sources.readers import parquet, parquet_columns
 from lshdup.sources.reading import batches, read_batch
 from lshdup.sources.records import RecordError
-from lshdup.workspace.against import load_sides
-from lshdup.workspace.clusters_against import find_clusters_against
+from lshdup.workspace.against import find_clusters_against, load_sides
 from lshdup.workspace.request import Request
 from tests.conftest import open_workspace
 from tests.sources.test_records import answer, pa, texts_of, write

@@ -47,9 +47,12 @@ def contained(
 ):
     """(inside, holder, scores) of the documents of d, and the plan."""
     said = said if said is not None else []
-    run = open_workspace(
-        store, said.append, (skipped if skipped is not None else []).append, jobs=jobs
-    )
+
+    def say(line):
+        if "containment" not in line and " joined" not in line:
+            said.append(line)
+
+    run = open_workspace(store, say, (skipped if skipped is not None else []).append, jobs=jobs)
     request = Request((b"d",), DocumentParams(), {"threshold": T, "recall": recall})
     collection, sampled = run.collect_to_join(request)
     if again:  # as if the documents had not been read in this run
@@ -92,7 +95,7 @@ def test_they_are_kept_and_grow_to_what_a_run_from_nothing_makes(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(samples, "sample_sets", None)  # nothing is sampled a second time
         assert contained(said=said)[0] == before
-    assert said[:1] == ["20 samples are taken from samples.npz"]
+    assert said == ["20 samples are taken from samples.npz"]
     write_insides("d", 5, seed=2)
     Path("d/1-003-a.txt").unlink()
     Path("d/1-004-a.txt").rename("d/0.txt")
@@ -140,7 +143,7 @@ def test_an_interrupted_run_is_resumed(monkeypatch):
     monkeypatch.setattr(samples, "sample_sets", original)
     said = []  # The first part was made while documents were read.
     assert contained(said=said)[0] == every
-    assert said[:1] == [f"{sum(parts[1:])} samples are taken from samples.npz"]
+    assert said == [f"{sum(parts[1:])} samples are taken from samples.npz"]
 
 
 def test_a_first_pass_that_was_interrupted_is_not_sampled_again(monkeypatch):
@@ -157,7 +160,7 @@ def test_a_first_pass_that_was_interrupted_is_not_sampled_again(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(samples, "sample_sets", None)
         assert contained(said=said)[0] == every
-    assert said[:1] == ["resumed: 40 documents of an interrupted run are not read again"]
+    assert said == ["resumed: 40 documents of an interrupted run are not read again"]
     assert not Path("store/.journal").exists()
     assert Path("store/samples.npz").read_bytes() == Path("other/samples.npz").read_bytes()
 

@@ -167,8 +167,8 @@ def _find(session: Session, options: dict[str, Any], rule: ClusterParams) -> _An
 def _find_against(session: Session, options: dict[str, Any], rule: ClusterParams) -> _Answer:
     """Find groups of DOCS in which what is near a document of OTHER goes, and say how."""
     from lshdup.cli.commands.pairs.against import find_matches, open_sides
-    from lshdup.workspace.clusters_against import find_clusters_against, leave_out_changed
-    from lshdup.workspace.shared_documents import find_shared
+    from lshdup.collection.shared_documents import find_shared
+    from lshdup.workspace.against import find_clusters_against, leave_out_changed
 
     console, request = session.console, session.request
     both = open_sides(session, options)

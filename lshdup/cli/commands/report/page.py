@@ -45,7 +45,7 @@ from lshdup.views import html
 from lshdup.views.differences import Differences, escape, find_differences, shorten
 from lshdup.views.selection import Selection, select
 from lshdup.workspace.context import RunContext
-from lshdup.workspace.folder_page import describe_folders
+from lshdup.workspace.folders import describe_folders
 from lshdup.workspace.lookup import NamedDocument
 from lshdup.workspace.passages import load_or_find_passages
 
