@@ -18,7 +18,7 @@ from benchmarks.measure import Run, interleaved, seconds, timed
 from benchmarks.sections.bench import Bench, installed
 from benchmarks.tables import Table
 from lshdup.base.ragged import RaggedSets
-from lshdup.base.run import Run as LibraryRun
+from lshdup.base.run import Run as Quiet
 from lshdup.compare import scored_pairs, verification
 from lshdup.lsh import band_plan, band_table, candidates
 from lshdup.lsh.signatures import Sketcher
@@ -72,10 +72,11 @@ def _one_pass(folder: Path) -> dict[str, Run]:
         took[stage] = Run(now - last)
         last = time.perf_counter()
 
-    documents = find_documents([os.fsencode(folder)], DocumentParams())
+    documents = find_documents(Quiet.quiet(), [os.fsencode(folder)], DocumentParams())
     lap("find")
     texts = [
-        read_batch(documents, indices) for indices in batches(documents, np.arange(len(documents)))
+        read_batch(documents, indices)
+        for indices in batches(Quiet.quiet(), documents, np.arange(len(documents)))
     ]
     lap("read")
     shingler = Shingler(ShingleParams())
@@ -88,19 +89,16 @@ def _one_pass(folder: Path) -> dict[str, Run]:
     signatures = np.concatenate([sketcher.sketch(each.sets) for each in made])
     lap("sketch")
     duplicate_of = candidates.find_exact_duplicates(
-        LibraryRun.quiet(), np.concatenate([each.set_prints for each in made])
+        Quiet.quiet(), np.concatenate([each.set_prints for each in made])
     )
     sizes = np.concatenate([each.sets.sizes for each in made])
     members = np.flatnonzero((duplicate_of == np.arange(len(duplicate_of))) & (sizes > 0))
     lap("find copies")
     table = band_table.build_band_table(
-        LibraryRun.quiet(),
-        signatures,
-        members,
-        band_plan.plan_bands(signatures.shape[1], BandParams()),
+        Quiet.quiet(), signatures, members, band_plan.plan_bands(signatures.shape[1], BandParams())
     )
     lap("band")
-    pieces = list(candidates.candidate_pairs(LibraryRun.quiet(), table).pieces)
+    pieces = list(candidates.candidate_pairs(Quiet.quiet(), table).pieces)
     lap("candidates")
     sets = RaggedSets.concatenate(each.sets for each in made)
 
@@ -109,10 +107,8 @@ def _one_pass(folder: Path) -> dict[str, Run]:
 
     last = time.perf_counter()  # A run keeps no sets: it makes those of candidates again.
     scored_pairs.gather_pairs(
-        LibraryRun.quiet(),
-        verification.verify_jaccard(
-            LibraryRun.quiet(), pieces, sizes, take, BandParams().threshold
-        ),
+        Quiet.quiet(),
+        verification.verify_jaccard(Quiet.quiet(), pieces, sizes, take, BandParams().threshold),
     )
     lap("verify")
     return took

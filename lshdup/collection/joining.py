@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from lshdup.base.arrays import Arrays
 from lshdup.base.ragged import RaggedSets, StringTable
+from lshdup.base.run import Run
 from lshdup.collection.collection import Collection, ReadingNotes, Unfiltered
-from lshdup.sources.locations import Locations
+from lshdup.sources.document_list import Locations
 
 
 def join_collections(parts: list[Collection], arrays: Arrays) -> Collection:
@@ -32,7 +33,9 @@ def join_collections(parts: list[Collection], arrays: Arrays) -> Collection:
         names=StringTable.concatenate((each.names for each in lists), arrays),
         sizes=arrays.concatenate([each.sizes for each in lists]),
         mtimes=arrays.concatenate([each.mtimes for each in lists]),
-        locations=Locations.joined(locations, arrays) if len(locations) == len(parts) else None,
+        locations=Locations.joined(Run(arrays), locations)
+        if len(locations) == len(parts)
+        else None,
     )
     sets = [part.unfiltered_sets for part in parts if part.unfiltered_sets is not None]
     signatures = [

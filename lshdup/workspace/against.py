@@ -36,7 +36,7 @@ from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.params import BandParams, ClusterParams, DocumentParams, SketchParams
 from lshdup.pipeline import build_index, find_clusters, side_of
 from lshdup.shingling.shingle_filter import are_same_filters
-from lshdup.sources.missing import check_named
+from lshdup.sources.finding import check_named
 from lshdup.sources.preference import Preference
 from lshdup.store.store import Store
 from lshdup.workspace.clustering import drop_changed, find_same_clusters, order_documents

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lshdup.base.messages import count_of
+from lshdup.base.parallel import no_progress
 from lshdup.base.scratch import Spool
 from lshdup.collection.collect import Previous, collect, sketch_collection
 from lshdup.collection.collection import Collection
@@ -20,8 +21,13 @@ from lshdup.errors import ArtifactError, InputError
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.pipeline import EVERY_SET
 from lshdup.shingling.shingle_filter import ShingleFilter, are_same_filters
-from lshdup.sources.arguments import describe_docs, list_outside, summarize_docs
-from lshdup.sources.document_list import DocumentList, typed_name
+from lshdup.sources.document_list import (
+    DocumentList,
+    describe_docs,
+    list_outside,
+    summarize_docs,
+    typed_name,
+)
 from lshdup.sources.expansion import KnownRecords
 from lshdup.sources.finding import find_documents
 from lshdup.workspace.context import RunContext
@@ -191,16 +197,12 @@ def find_named(
     """
     run.progress("documents", 0, 0)
     documents = find_documents(
+        run.with_progress(no_progress),
         request.documents,
         request.files,
         id_lists=shingle.tokens == "ids",
-        jobs=run.jobs,
         store=os.fsencode(run.apart) if run.apart is not None else None,
-        on_skipped=run.skipped,
         known_records={} if request.check_content else _load_known_records(run, request),
-        say=run.say,
-        warn=run.warn,
-        arrays=run.arrays,
     )
     docs = summarize_docs(map(typed_name, request.documents))
     documents = replace(documents, docs=docs)

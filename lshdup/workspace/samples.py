@@ -16,7 +16,7 @@ from lshdup.compare.scored_pairs import contains
 from lshdup.errors import ArtifactError
 from lshdup.lsh.samples import SMALL, plan_samples, sample_sets
 from lshdup.params import BandParams, ShingleParams, SketchParams
-from lshdup.sources.reading import runs
+from lshdup.sources.reading import cut_by_size
 from lshdup.store.journal import Journal
 from lshdup.store.members import DAMAGED
 from lshdup.store.samples_io import (
@@ -207,8 +207,8 @@ def _in_reading_order(
     """Yield ascending runs of rows of `members`: files front to back, sets of limited size."""
     arrays = run.arrays
     locations, wanted = collection.documents.locations, arrays.take(members, rows)
-    orders = [wanted] if locations is None else locations.reading_order(wanted, arrays)
+    orders = [wanted] if locations is None else locations.reading_order(run, wanted)
     for order in orders:
         sizes = arrays.take(np.asarray(collection.sizes), order)
-        for some in runs(sizes, len(order), _BYTES_AT_ONCE // 8):
+        for some in cut_by_size(sizes, len(order), _BYTES_AT_ONCE // 8):
             yield np.searchsorted(members, np.sort(order[some]))
