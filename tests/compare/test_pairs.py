@@ -2,6 +2,7 @@
 
 from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup import pipeline
+from lshdup.cli.commands.pairs.listing import Listing, describe_size
 from lshdup.cli.output.target import FORMATS, Target
 from lshdup.compare import expand_duplicates
 from lshdup.compare.expand_duplicates import expand_copies
@@ -184,3 +186,20 @@ def test_a_bucket_of_very_many_is_said_before_it_is_compared(tmp_path, monkeypat
         assert found.buckets.largest == 4
         lines = [line for line in said if f"a bucket has 4 documents{pairs}" in line]
         assert any("--max-bucket" in line for line in lines) == expected
+
+
+class DocumentsOfTwelveBytes:
+    """Two documents, as far as the size of a listing needs them."""
+
+    names = SimpleNamespace(blob=np.zeros(12, np.uint8))
+
+    def __len__(self):
+        return 2
+
+
+def test_a_listing_of_very_many_pairs_says_how_large_it_is():
+    documents = DocumentsOfTwelveBytes()
+    listing = Listing(50_000_000, None, None, [documents], None, None, None)
+    said = describe_size(listing)
+    assert said.startswith("50,000,000 pairs are listed, about 1.2 GB: ")
+    assert all(way in said for way in ("--max-bucket", "--collapse-copies", "lshdup clusters"))
