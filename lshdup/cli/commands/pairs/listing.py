@@ -88,9 +88,9 @@ def describe_size(listing: Listing) -> str:
     names = sum(each.names.blob.nbytes for each in listing.lists)
     row = 2 * names / max(sum(map(len, listing.lists)), 1) + _ROW_BYTES
     return (
-        f"{listing.total:,} pairs are listed, about {listing.total * row / 1e9:.1f} GB: --max-bucket N"
-        " skips what thousands share, --collapse-copies lists exact copies once, `lshdup clusters`"
-        " lists groups"
+        f"{listing.total:,} pairs are listed, about {listing.total * row / 1e9:.1f} GB:"
+        " --max-bucket N skips what thousands share, --collapse-copies lists exact copies once,"
+        " `lshdup clusters` lists groups"
     )
 
 
