@@ -116,11 +116,11 @@ def choose_medoids(
     total[~can_lead] = -np.inf
     best = np.repeat(np.maximum.reduceat(total, first), counts)
     winners = np.flatnonzero(total >= best * (1 - _TIE))
-    centre = members[winners[np.searchsorted(winners, first)]]  # By preference within a cluster.
+    medoid = members[winners[np.searchsorted(winners, first)]]  # By preference within a cluster.
     copy = run.arrays.copy
     result = replace(clusters, representative=copy(own), similarity=copy(clusters.similarity))
-    result.assign(members, np.repeat(centre, counts), np.nan)
-    return result.assign(centre, centre, 1.0)
+    result.assign(members, np.repeat(medoid, counts), np.nan)
+    return result.assign(medoid, medoid, 1.0)
 
 
 def pairs_within(

@@ -1,7 +1,7 @@
 """Band table -> candidate pairs, each once; or the candidates of one signature.
 
 Exact duplicates share every bucket, so only one document of each shingle set is in the table:
-m duplicates would make m (m - 1) / 2 pairs. compare/copies.py expands the answer to all.
+m duplicates would make m (m - 1) / 2 pairs. compare/expand_duplicates.py expands the answer to all.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
