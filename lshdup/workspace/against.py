@@ -230,14 +230,12 @@ def _load_side(workspace: Workspace, request: Request, method: Method) -> tuple[
         sample = sample_with(workspace, collection, sampled)
     else:
         collection = workspace.load_or_collect_signatures(request, 0)
-    side = make_side(collection, workspace.set_source(collection))
-    if method.is_join:
-        side = replace(side, source=_require_sets(collection, side.source, method), sample=sample)
-    return collection, side
+    side = _make_side(collection, workspace.set_source(collection), method)
+    return collection, replace(side, sample=sample)
 
 
-def make_side(collection: Collection, source: SetSource) -> Side:
-    """Return a side of which some documents may be gone."""
+def _make_side(collection: Collection, source: SetSource, method: Method) -> Side:
+    """Return a side of which some documents may be gone: a join of their sets is then refused."""
 
     def find_existing(documents: NDArray[np.int64]) -> int:
         for row in documents.tolist():
@@ -245,6 +243,8 @@ def make_side(collection: Collection, source: SetSource) -> Side:
                 return int(row)
         return -1
 
+    if method.is_join:
+        source = _require_sets(collection, source, method)
     return replace(side_of(collection, source), find_existing=find_existing)
 
 
@@ -371,7 +371,7 @@ def leave_out_changed(run: Run, both: Against, skipped: Callable[[Skipped], None
         " indexed; nothing is dropped for their sake"
     )
     kept = there.take(run, np.setdiff1d(np.arange(n), changed))
-    side = make_side(kept, set_source(run.with_skipped(skipped), kept))
+    side = _make_side(kept, set_source(run.with_skipped(skipped), kept), both.method)
     sides = Sides.of(run, both.sides.left, side, both.method.same)
     return replace(both, there=kept, sides=sides)
 
