@@ -2,13 +2,13 @@
 them.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.messages import count_of
 from lshdup.cli.console import Console
-from lshdup.cli.findings import say_buckets, say_index, say_pairs
-from lshdup.cli.messages import say_collection
+from lshdup.cli.messages import say_buckets, say_collection, say_index, say_pairs
+from lshdup.cli.options import FindOptions
 from lshdup.cli.session import Session
 from lshdup.params import FEW_TOKENS, ClusterParams, PairParams
 
@@ -48,20 +48,15 @@ class PairsListed:
     measure: str = PairParams().measure
 
 
-def method_of(options: dict[str, Any]) -> "Method":
+def method_of(options: FindOptions) -> "Method":
     """Return how the options of a command say that documents are compared."""
     from lshdup.compare.comparing import Method
 
-    default = PairParams()
-    params = PairParams(
-        options.get("verify", default.verify),
-        options["max_bucket"] or 0,
-        options.get("measure", default.measure),
-    )
-    return Method(params, options["exact"], options.get("same"))
+    params = PairParams(options.verify, options.max_bucket or 0, options.measure)
+    return Method(params, options.exact, options.same)
 
 
-def find_pairs(session: Session, options: dict[str, Any]) -> PairsListed:
+def find_pairs(session: Session, options: FindOptions) -> PairsListed:
     """Find the pairs that the options of `pairs` request, and say on stderr what was done."""
     from lshdup.workspace.comparing import open_comparison
 
@@ -70,7 +65,7 @@ def find_pairs(session: Session, options: dict[str, Any]) -> PairsListed:
     say_opened(session, opened)
     collection, found = opened.collection, opened.find_pairs()
     say_skipped_buckets(session, opened, found.buckets)
-    pairs = opened.expand_copies(found, collapse=options.get("collapse_copies", False))
+    pairs = opened.expand_copies(found, collapse=options.collapse_copies)
     threshold = 1.0 if method.same is not None else opened.params.threshold
     candidates = found.candidates if found.candidates >= 0 else None
     measure = method.pairs.measure
@@ -84,7 +79,7 @@ def find_pairs(session: Session, options: dict[str, Any]) -> PairsListed:
 
 
 def find_groups(
-    session: Session, options: dict[str, Any], rule: ClusterParams, least: int = 2
+    session: Session, options: FindOptions, rule: ClusterParams, least: int = 2
 ) -> "tuple[Collection, ClustersFound]":
     """Find the groups that the options request, and say on stderr what was done.
 

@@ -273,7 +273,7 @@ def _check_store(run: RunContext, request: Request, shingle: ShingleParams) -> N
         raise InputError(
             message,
             "keep these documents in a store of their own with --store DIR, or keep nothing with"
-            " --no-store; --replace-store replaces what the store holds",
+            " --no-store; LSHDUP_REPLACE_STORE=1 replaces what the store holds",
         )
     old = next(_load_held(run), None)
     if old is not None and old.shingle != shingle:

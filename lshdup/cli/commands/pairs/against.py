@@ -8,15 +8,17 @@ from lshdup.cli.columns import column_names
 from lshdup.cli.commands.pairs.listing import Listing, print_listing
 from lshdup.cli.console import Console
 from lshdup.cli.find_pairs import method_of
-from lshdup.cli.findings import (
+from lshdup.cli.messages import (
     describe_likeness,
     say_buckets,
+    say_collection,
     say_contract,
     say_pairs,
+    say_skipped,
     warn_of_changes,
 )
-from lshdup.cli.messages import say_collection, say_skipped
-from lshdup.cli.printing import Cells, containments, print_pieces, relations_of
+from lshdup.cli.options import FindOptions
+from lshdup.cli.output import Cells, containments, print_pieces, relations_of
 from lshdup.cli.session import Session
 
 if TYPE_CHECKING:
@@ -24,15 +26,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lshdup.base.messages import Cell
-    from lshdup.cli.commands.pairs.gate import Gate
-    from lshdup.cli.output.target import Target
+    from lshdup.cli.commands.pairs.listing import Gate
+    from lshdup.cli.output import Target
     from lshdup.compare.best_matches import BestMatches
     from lshdup.compare.expand_duplicates import ExpandedPairs
     from lshdup.lsh.buckets import Buckets
     from lshdup.workspace.against import Against
 
 
-def open_sides(session: Session, options: dict[str, Any]) -> "Against":
+def open_sides(session: Session, options: FindOptions) -> "Against":
     """Load DOCS and OTHER, and say what is compared."""
     from lshdup.workspace.against import load_sides
 
@@ -40,8 +42,8 @@ def open_sides(session: Session, options: dict[str, Any]) -> "Against":
     both = load_sides(
         session.workspace,
         session.request,
-        options["against"],
-        None if options["no_store"] else options["store"],
+        options.against,
+        session.store,
         method_of(options),
         console.report_skipped_of_other,
     )
@@ -84,9 +86,7 @@ def _say_skipped(session: Session, both: "Against", buckets: "Buckets") -> None:
         say_buckets(session.console, buckets, both.names, both.method.pairs.max_bucket)
 
 
-def print_unmatched(
-    session: Session, options: dict[str, Any], target: "Target", _gate: "Gate"
-) -> int:
+def print_unmatched(session: Session, options: FindOptions, target: "Target", _gate: "Gate") -> int:
     """Print the documents of DOCS that are near no document of OTHER; return the exit code."""
     import numpy as np
 
@@ -115,14 +115,14 @@ def print_unmatched(
     return console.exit_code_of(len(alone))
 
 
-def pairs_against(session: Session, options: dict[str, Any], target: "Target", gate: "Gate") -> int:
+def pairs_against(session: Session, options: FindOptions, target: "Target", gate: "Gate") -> int:
     """Print the pairs of DOCS with OTHER that a gate lets through, and return the exit code."""
     both = open_sides(session, options)
     console, method = session.console, both.method
     _say_plan(session, both)
     across = both.find_pairs()
     _say_skipped(session, both, across.buckets)
-    pairs = both.expand_copies(across, collapse=options["collapse_copies"])
+    pairs = both.expand_copies(across, collapse=options.collapse_copies)
     shown = f"{count_of(pairs.estimates, 'pair')} of {len(pairs):,}"
     _say_estimates(session, both, shown, across.by_estimate)
     measure = method.pairs.measure
