@@ -33,7 +33,7 @@ from lshdup.text import office_processes
 from lshdup.workspace import filter_request, from_documents
 from lshdup.workspace.from_store import load_sets
 from lshdup.workspace.request import Request
-from lshdup.workspace.workspace import Workspace
+from tests.conftest import open_workspace
 from tests.sources.test_archives import listed, reasons
 
 TEXT = "some words that are the same in each of these three documents, but for number"
@@ -254,11 +254,11 @@ def test_a_descriptor_that_is_closed_is_no_pipe():
 def test_sets_that_are_damaged_are_as_good_as_not_there(here, run):
     run("pairs", "d", "-q", "-t", "0.5")
     run("shingle", "d", "-q")
-    workspace = Workspace(Path(".lshdup"))
+    workspace = open_workspace(".lshdup")
     collection = workspace.load_last_collection().with_unfiltered_sets(None)
     assert len(load_sets(workspace, collection, verify=True).sizes) == 3
     Path(".lshdup/shingles.npz").write_bytes(b"junk")
-    assert load_sets(Workspace(Path(".lshdup")), collection, verify=True) is None
+    assert load_sets(open_workspace(".lshdup"), collection, verify=True) is None
 
 
 @pytest.mark.parametrize("error", DAMAGED)
@@ -282,8 +282,8 @@ def test_a_file_that_is_damaged_while_it_is_written_anew():
 @pytest.mark.parametrize("has_journal", [True, False])
 def test_a_journal_makes_room_for_what_is_saved(here, monkeypatch, has_journal):
     """It is nearly as large."""
-    workspace = Workspace(Path(".lshdup"))
-    request = Request((b"d",), DocumentParams(), {}, 1)
+    workspace = open_workspace(".lshdup")
+    request = Request((b"d",), DocumentParams(), {})
     collection = workspace.make_signatures(request)
     left, saved = ["journal"] * has_journal, []
 

@@ -104,9 +104,11 @@ def _map_side(bench: Bench) -> Table:
             listed = finding.find_documents(
                 Quiet.quiet(), (os.fsencode(bench.home / folder),), files
             )
-            made = collect.collect(listed, recipe.shingle, recipe.sketch, jobs=2)
+            made = collect.collect(Quiet.quiet(2), listed, recipe.shingle, recipe.sketch)
             assert made.signatures is not None
-            assert band_table.band_keys(np.asarray(made.signatures), recipe.plan, 2).size
+            assert band_table.band_keys(
+                Quiet.quiet(), np.asarray(made.signatures), recipe.plan
+            ).size
 
         by_spark()  # warms up
         by_local()

@@ -32,6 +32,7 @@ from lshdup.params import (
 from lshdup.workspace.request import Request, merge_params
 
 if TYPE_CHECKING:
+    from lshdup.base.run import Run
     from lshdup.collection.collection import Collection
     from lshdup.sources.document_list import DocumentList
     from lshdup.store.store import Store
@@ -48,9 +49,10 @@ _PARAMS: tuple[Any, ...] = (ShingleParams, FilterParams, SketchParams, BandParam
 
 @dataclass(frozen=True)
 class Session:
-    """A command's console, workspace, request, and the files that it is to write."""
+    """A command's console, run, workspace, request, and the files that it is to write."""
 
     console: Console
+    run: "Run"
     workspace: "Workspace"
     request: Request
     outputs: Outputs
@@ -93,7 +95,9 @@ def open_session(
         explicit, documents, files = read_parameters(ctx, console)
         outputs = Outputs.of(ctx)
 
+        from lshdup.base.arrays import Arrays
         from lshdup.base.parallel import count_processors
+        from lshdup.base.run import Run
         from lshdup.base.system import default_limit
         from lshdup.kernels.jit import expect, notify_of_waits
         from lshdup.store.store import nearest_store, refuse_link
@@ -116,16 +120,17 @@ def open_session(
             from lshdup.pipeline import KERNELS
 
             expect(KERNELS, jobs)
-        workspace = Workspace(
-            None if given.get("no_store") else store,
-            console.say,
-            console.report_skipped,
+        run = Run(
+            Arrays(given.get("memory") or default_limit()),
+            jobs,
             console.progress,
-            explicit.get("secret", b""),
-            warn=console.warn,
-            detail=console.detail,
-            above=above,
-            memory=given.get("memory") or 0,
+            console.say,
+            console.warn,
+            console.detail,
+            console.report_skipped,
+        )
+        workspace = Workspace(
+            run, None if given.get("no_store") else store, explicit.get("secret", b""), above=above
         )
         if above not in (None, Path(DEFAULT_STORE)) and not documents and workspace.store:
             console.say(f"the store is {above}")
@@ -133,16 +138,14 @@ def open_session(
             documents,
             files,
             explicit,
-            jobs,
             given.get("check_content", False),
             tuple(given.get("templates", ())),
             accept=partial(_accept, outputs, accept),
             accept_other=outputs.refuse_documents,
             check_files=given.get("check_files", False) and not documents,
             replace_store=given.get("replace_store", False),
-            memory=given.get("memory") or default_limit(),
         )
-        yield Session(console, workspace, request, outputs)
+        yield Session(console, run, workspace, request, outputs)
         if documents and workspace.store is not None:
             _say_size(console, workspace.store)
 

@@ -202,6 +202,7 @@ class DocumentName(click.Path):
         """
         from click.shell_completion import CompletionItem
 
+        from lshdup.base.run import Run
         from lshdup.store.store import nearest_store, refuse_link
         from lshdup.workspace.workspace import Workspace
 
@@ -211,7 +212,7 @@ class DocumentName(click.Path):
         try:
             if not typed:
                 refuse_link(store)
-            collection = Workspace(store, lambda _: None, read_only=True).load_last_collection()
+            collection = Workspace(Run.quiet(), store, read_only=True).load_last_collection()
             if collection is not None:
                 names = find_names(collection.documents, os.fsencode(incomplete))
         except (LshdupError, OSError):

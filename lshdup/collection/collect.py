@@ -10,10 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays, is_counting, slices_of
+from lshdup.base.arrays import is_counting, slices_of
 from lshdup.base.forms import Form
 from lshdup.base.frozen import dataclass
-from lshdup.base.parallel import Progress, no_progress
 from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.base.run import Run
 from lshdup.base.scratch import Spool
@@ -30,7 +29,7 @@ from lshdup.collection.collection import (
 )
 from lshdup.collection.sequence_keeper import SequenceKeeper
 from lshdup.collection.set_keeper import SetKeeper, SetsAgain
-from lshdup.compare.pairs import contains
+from lshdup.compare.scored_pairs import contains
 from lshdup.lsh.signatures import Sketcher, make_signatures
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
@@ -72,16 +71,14 @@ class Checkpoint(Protocol):
 
 
 def collect(
+    run: Run,
     documents: DocumentList,
     shingle: ShingleParams,
     sketch: SketchParams | None = None,
     *,
     shingle_filter: ShingleFilter | None = None,
-    jobs: int = 1,
     previous: Previous | None = None,
     keep: Spool | int | SequenceKeeper = 0,
-    arrays: Arrays = IN_MEMORY,
-    progress: Progress = no_progress,
     checkpoint: Checkpoint | None = None,
     on_sets: OnSets | None = None,
 ) -> Collection:
@@ -90,7 +87,6 @@ def collect(
     previous : results to reuse for unchanged documents.
     keep : where the unfiltered sets are kept: a spool keeps all of them on disk, a number keeps
         them in memory if they fit into so many bytes.
-    arrays : makes the arrays of all documents.
     checkpoint : receives finished batches when it is due.
     on_sets : receives the filtered sets of documents that are read.
 
@@ -100,18 +96,19 @@ def collect(
     and two batches a thread or one large document; a document that needs more memory is skipped.
     """
     if previous is not None:
-        unchanged = unchanged_collection(documents, sketch, previous, keep, arrays)
+        unchanged = unchanged_collection(run, documents, sketch, previous, keep)
         if unchanged is not None:
             return replace(unchanged, shingle=shingle)
-    rows = _Rows(documents, shingle, sketch, shingle_filter, arrays)
-    keeper = keep if isinstance(keep, SequenceKeeper) else SetKeeper(keep, arrays)
+    arrays = run.arrays
+    rows = _Rows(run, documents, shingle, sketch, shingle_filter)
+    keeper = keep if isinstance(keep, SequenceKeeper) else SetKeeper(run, keep)
     if previous is not None:
         rows.reuse(previous)
         keeper.reuse(previous.collection.unfiltered_sets, rows.known, previous.rows)
     todo = arrays.where(len(documents), lambda some: rows.is_document[some] & ~rows.known[some])
     finished: list[tuple[ShingleBatch, SetsAgain | None]] = []
     done, mailboxes = 0, list[int]()
-    workers = Workers(shingle, jobs, in_order=isinstance(keeper, SequenceKeeper))
+    workers = Workers(run, shingle, in_order=isinstance(keeper, SequenceKeeper))
 
     def keep_copy(made: ShingleBatch, sets: RaggedSets, prints: NDArray[np.uint64]) -> RaggedSets:
         if on_sets is not None:
@@ -119,7 +116,7 @@ def collect(
         return keeper.keep_copy(made, sets, prints)
 
     batches = process_batches(
-        documents, todo, workers, rows.sketcher, keep_copy, shingle_filter, arrays
+        run, documents, todo, workers, rows.sketcher, keep_copy, shingle_filter
     )
     for batch in batches:
         rows.fill(batch)
@@ -132,7 +129,7 @@ def collect(
                 finished.clear()
         done += len(batch.made.indices) + len(batch.made.skipped)
         mailboxes += batch.made.mailboxes
-        progress("documents", done, len(todo))
+        run.progress("documents", done, len(todo))
     collected = rows.finish(keeper.finish(), len(todo))
     if not mailboxes:
         return collected
@@ -140,20 +137,20 @@ def collect(
         keep.restart()
     names = (documents.names[index] for index in mailboxes)
     files = dict.fromkeys(names, Kind.MBOX)
-    expanded, skipped = expand_records(Run(arrays, jobs), documents, files)
+    expanded, skipped = expand_records(run, documents, files)
     whole = collect(
-        expanded, shingle, sketch, shingle_filter=shingle_filter, jobs=jobs,
-        previous=_all_of(collected, expanded, arrays), keep=keep, arrays=arrays, progress=progress,
-        checkpoint=checkpoint, on_sets=on_sets,
+        run, expanded, shingle, sketch, shingle_filter=shingle_filter,
+        previous=_all_of(run, collected, expanded), keep=keep, checkpoint=checkpoint,
+        on_sets=on_sets,
     )  # fmt: skip
     every = sorted([*whole.skipped, *skipped], key=lambda each: each.place)
     read = (whole.read or 0) + len(todo) - len(mailboxes)
     return replace(whole, skipped=tuple(every), read=read)
 
 
-def _all_of(collected: Collection, documents: DocumentList, arrays: Arrays) -> Previous:
+def _all_of(run: Run, collected: Collection, documents: DocumentList) -> Previous:
     """Return what a pass has collected, to be reused for a list that has more documents."""
-    known = collected.documents.names.match(documents.names, arrays)
+    known = collected.documents.names.match(documents.names, run.arrays)
     before = collected.documents.locations
     if before is not None and documents.locations is not None:  # a mail may have the id of a row
         are_same = documents.locations.same_as(before)
@@ -166,26 +163,25 @@ def _all_of(collected: Collection, documents: DocumentList, arrays: Arrays) -> P
     return Previous(collected, known, skipped)
 
 
-def sketch_collection(
-    collection: Collection, sketch: SketchParams, jobs: int = 1, arrays: Arrays = IN_MEMORY
-) -> Collection:
+def sketch_collection(run: Run, collection: Collection, sketch: SketchParams) -> Collection:
     """Return the collection with signatures of the sets that it holds, by any scheme."""
     assert collection.sets is not None
-    signatures = make_signatures(collection.sets, sketch, jobs, arrays)
+    signatures = make_signatures(run, collection.sets, sketch)
     return replace(collection, sketch=sketch, signatures=signatures)
 
 
 def unchanged_collection(
+    run: Run,
     documents: DocumentList,
     sketch: SketchParams | None,
     previous: Previous,
     keep: Spool | int | SequenceKeeper,
-    arrays: Arrays = IN_MEMORY,
 ) -> Collection | None:
     """Return the previous collection if no document was added, changed or removed since, else None.
 
-    None of its arrays is copied. arrays : makes those of the list without skipped files.
+    None of its arrays is copied.
     """
+    arrays = run.arrays
     old = previous.collection
     has_signatures = sketch is None or (old.signatures is not None and old.sketch == sketch)
     has_sets = old.unfiltered_sets is not None or not isinstance(keep, Spool)
@@ -224,13 +220,13 @@ class _Rows:
 
     def __init__(
         self,
+        run: Run,
         documents: DocumentList,
         shingle: ShingleParams,
         sketch: SketchParams | None,
         shingle_filter: ShingleFilter | None,
-        arrays: Arrays,
     ) -> None:
-        n = len(documents)
+        n, arrays = len(documents), run.arrays
         self._documents, self._shingle, self._sketch = documents, shingle, sketch
         self.sketcher = Sketcher(sketch) if sketch is not None else None
         self.is_document: NDArray[np.bool_] = arrays.full(n, value=True, dtype=np.bool_)

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays
+from lshdup.base.arrays import Arrays
 from lshdup.base.atomic import JOURNAL, Folder, note_kept
+from lshdup.base.run import Run
 from lshdup.collection.collection import Collection
 from lshdup.collection.joining import join_collections
 from lshdup.errors import ArtifactError
@@ -177,21 +178,13 @@ class StageJournal(Parts):
     store : of the run. While parts are written, no other run can write to it.
     stage : its name.
     header : what the stage makes, and of what: candidates come in one order for one header.
-    arrays : makes the arrays of the parts that are loaded.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        stage: str,
-        header: Mapping[str, Any],
-        say: Callable[[str], None],
-        arrays: Arrays = IN_MEMORY,
-    ) -> None:
+    def __init__(self, run: Run, store: Store, stage: str, header: Mapping[str, Any]) -> None:
         names = (f".journal-{stage}",)
-        super().__init__(store.folder, names, {"stage": stage, **header}, say)
+        super().__init__(store.folder, names, {"stage": stage, **header}, run.say)
         self._writing = store.writing
-        self._lock, self._arrays = contextlib.ExitStack(), arrays
+        self._lock, self._arrays = contextlib.ExitStack(), run.arrays
         self._steps = 0
 
     def load_finished(

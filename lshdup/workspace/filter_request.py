@@ -56,7 +56,7 @@ def _read_template(run: RunContext, request: Request, shingle: ShingleParams) ->
     check_named(request.templates, "--template ", hint, included=False)
     try:
         documents = find_documents(
-            Run(run.arrays, request.jobs, skipped=run.skipped),
+            Run(run.arrays, run.jobs, skipped=run.skipped),
             request.templates,
             DocumentParams(max_bytes=request.files.max_bytes),
             id_lists=shingle.tokens == "ids",
@@ -64,7 +64,7 @@ def _read_template(run: RunContext, request: Request, shingle: ShingleParams) ->
     except InputError as error:
         message = f"--template {error.message}"
         raise InputError(message, hint) from None
-    texts = collect(documents, shingle.of_any_size(), jobs=request.jobs, keep=EVERY_SET)
+    texts = collect(run, documents, shingle.of_any_size(), keep=EVERY_SET)
     for each in texts.skipped:
         run.skipped(each.skipped)
     assert texts.sets is not None

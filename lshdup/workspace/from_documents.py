@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lshdup.base.messages import count_of
-from lshdup.base.run import Run
+from lshdup.base.parallel import no_progress
 from lshdup.base.scratch import Spool
 from lshdup.collection.collect import Previous, collect, sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
 from lshdup.collection.joining import join_collections
 from lshdup.collection.set_keeper import expects_office_documents
-from lshdup.compare.similarity import SET_BYTES
+from lshdup.compare.verification import SET_BYTES
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.pipeline import EVERY_SET
@@ -78,14 +78,14 @@ def collect_signatures(run: RunContext, request: Request, memory: int) -> Collec
     sketch = merge_params(SketchParams, request.given)
     if wanted is not None and wanted.ignore_common:
         return _collect_in_two_passes(run, request, shingle, sketch, wanted)
-    shingle_filter = build_filter(None, wanted) if wanted is not None else None
+    shingle_filter = build_filter(run, None, wanted) if wanted is not None else None
     documents = find_named(run, request, shingle)
     journal = _open_journal(run, documents, shingle, sketch, shingle_filter)
     is_slow = expects_office_documents(documents.names) or (
         run.store is not None and documents.has_packed_members
     )
     # They are there twice while they are put in order.
-    most = min(SET_BYTES, request.memory // 2) // 2
+    most = min(SET_BYTES, run.memory // 2) // 2
     # Few rows of Parquet are not decoded again. Of many, those that share a bucket are, which is
     # as fast as keeping the sets of all.
     are_kept = is_slow or (documents.has_parquet and documents.spans.sum() <= most // 8)
@@ -112,7 +112,7 @@ def _drop_useless_sets(run: RunContext, collection: Collection, is_checked: bool
         if stored is None or stored.identity == collection.unfiltered_identity:
             return
         serves = stored.shingle == collection.shingle and not is_checked
-        if not serves or not count_known(stored, collection.documents):
+        if not serves or not count_known(run, stored, collection.documents):
             run.store.drop("shingles")
 
 
@@ -131,8 +131,8 @@ def _collect_in_two_passes(
         keep = spool or EVERY_SET
         collection = _collect(run, request, documents, shingle, None, keep, None, journal)
         if store is None:
-            shingle_filter = build_filter(collection, wanted, request.jobs, run.arrays)
-            return filter_collection(collection, shingle_filter, sketch, request.jobs, run.arrays)
+            shingle_filter = build_filter(run, collection, wanted)
+            return filter_collection(run, collection, shingle_filter, sketch)
         _save(run, collection, ("shingles",), journal)
         stored = _load_for_reuse(run, "signatures")
         if stored is not None and is_made_from(stored, collection, wanted, sketch):
@@ -144,10 +144,8 @@ def _collect_in_two_passes(
                 read=collection.read,
             )
         else:
-            shingle_filter = build_filter(collection, wanted, request.jobs, run.arrays)
-            collection = filter_collection(
-                collection, shingle_filter, sketch, request.jobs, run.arrays
-            )
+            shingle_filter = build_filter(run, collection, wanted)
+            collection = filter_collection(run, collection, shingle_filter, sketch)
         _save(run, collection, ("signatures",), journal)
         if journal is not None:
             journal.remove()
@@ -199,7 +197,7 @@ def find_named(
     """
     run.progress("documents", 0, 0)
     documents = find_documents(
-        Run(run.arrays, request.jobs, say=run.say, warn=run.warn, skipped=run.skipped),
+        run.with_progress(no_progress),
         request.documents,
         request.files,
         id_lists=shingle.tokens == "ids",
@@ -222,7 +220,7 @@ def _load_known_records(run: RunContext, request: Request) -> KnownRecords:
         return {}
     try:
         old = run.store.load_collection(run.store.newest(), here=True)
-        return {} if old is None else find_known_records(old, request.files, run.arrays)
+        return {} if old is None else find_known_records(run, old, request.files)
     except (ArtifactError, IndexError):  # A damaged artifact is rebuilt, and that is said then.
         return {}
 
@@ -295,13 +293,12 @@ def _collect(
     """Collect what no earlier run has collected, and report the files that are skipped."""
     previous = None
     if not request.check_content:
-        previous = _load_previous(run, request, documents, shingle, sketch, shingle_filter, journal)
+        previous = _load_previous(run, documents, shingle, sketch, shingle_filter, journal)
     if sketch is not None and (previous is None or (previous.rows < 0).any()):
         run.expect_signatures(documents, sketch.perms, journal.size() if journal else 0)
     collection = collect(
-        documents, shingle, sketch, shingle_filter=shingle_filter, jobs=request.jobs,
-        previous=previous, keep=keep, arrays=run.arrays, progress=run.progress, checkpoint=journal,
-        on_sets=run.on_sets,
+        run, documents, shingle, sketch, shingle_filter=shingle_filter, previous=previous,
+        keep=keep, checkpoint=journal, on_sets=run.on_sets,
     )  # fmt: skip
     run.report_skipped(collection.skipped, request.documents)
     return collection
@@ -309,7 +306,6 @@ def _collect(
 
 def _load_previous(
     run: RunContext,
-    request: Request,
     documents: DocumentList,
     shingle: ShingleParams,
     sketch: SketchParams | None,
@@ -319,15 +315,15 @@ def _load_previous(
     """Load the results of earlier runs, from the store and from the journal."""
     old = _load_stored(run, documents, shingle, sketch, shingle_filter)
     if old is not None and shingle_filter is not None and old.shingle_filter is None:
-        old = filter_collection(old, shingle_filter, sketch, request.jobs, run.arrays)
+        old = filter_collection(run, old, shingle_filter, sketch)
     finished = journal.load_finished(run.arrays) if journal is not None else None
     if finished is not None:
         if old is not None and sketch is not None and old.signatures is None:
-            old = sketch_collection(old, sketch, request.jobs, run.arrays)
+            old = sketch_collection(run, old, sketch)
         old = finished if old is None else join_collections([old, finished], run.arrays)
     if old is None:
         return None
-    rows = find_unchanged(old.documents, documents, run.arrays)
+    rows = find_unchanged(run, old.documents, documents)
     if finished is not None:
         resumed = np.count_nonzero(rows >= len(old.documents) - len(finished.documents))
         if resumed:
@@ -354,7 +350,7 @@ def _load_stored(
     ):
         old = None
     if old is not None:
-        known = count_known(old, documents, run.arrays)
+        known = count_known(run, old, documents)
         if known == len(documents) or _are_older_sets(run, old, known, documents):
             return old
     shingles = _load_for_reuse(run, "shingles", "removed" if sketch is not None else "rebuilt")
@@ -365,7 +361,7 @@ def _load_stored(
     if old.unfiltered_identity == shingles.identity:
         return old.with_unfiltered_sets(shingles.sets)
     # If the last run ended between saving shingles and signatures, shingles.npz knows more.
-    more = count_known(shingles, documents, run.arrays) >= known
+    more = count_known(run, shingles, documents) >= known
     return shingles if more else old
 
 
@@ -378,7 +374,7 @@ def _are_older_sets(
     with suppress(ArtifactError, IndexError):  # Damage is said when all of it is verified.
         kept = run.store.load_collection("shingles", here=True, verify=False) if run.store else None
         is_other = kept is not None and kept.identity != signatures.unfiltered_identity
-        return kept is not None and is_other and count_known(kept, documents) <= known
+        return kept is not None and is_other and count_known(run, kept, documents) <= known
     return False
 
 

@@ -68,7 +68,7 @@ def load_or_sketch_signatures(
         now = {name: getattr(shingles, name) for name in ("documents", "skipped", "notes")}
         return replace(signatures, **now)
     run.say(f"signatures.npz is made from shingles.npz{', which is newer' if signatures else ''}")
-    return sketch_shingles(run, shingles, sketch, wanted, request.jobs, save=save)
+    return sketch_shingles(run, shingles, sketch, wanted, save=save)
 
 
 def is_made_from(
@@ -89,7 +89,6 @@ def sketch_shingles(
     shingles: Collection,
     sketch: SketchParams,
     wanted: FilterRequest | None,
-    jobs: int,
     *,
     save: bool,
 ) -> Collection:
@@ -98,10 +97,10 @@ def sketch_shingles(
     save : whether later commands continue with them, or with shingles.npz.
     """
     if wanted is None:
-        collection = sketch_collection(shingles, sketch, jobs, run.arrays)
+        collection = sketch_collection(run, shingles, sketch)
     else:
-        shingle_filter = build_filter(shingles, wanted, jobs, run.arrays)
-        collection = filter_collection(shingles, shingle_filter, sketch, jobs, run.arrays)
+        shingle_filter = build_filter(run, shingles, wanted)
+        collection = filter_collection(run, shingles, shingle_filter, sketch)
 
     def keep(store: Store) -> None:
         stored = store.load_collection("shingles", verify=False)
@@ -165,14 +164,14 @@ def sign_again(run: RunContext, request: Request) -> Collection:
     wanted = read_filter_request(run, request, collection.shingle)
     sketch = merge_params(SketchParams, request.given)
     if collection.sets is not None:
-        return sketch_shingles(run, collection, sketch, wanted, request.jobs, save=True)
+        return sketch_shingles(run, collection, sketch, wanted, save=True)
     assert run.store is not None
     if wanted is not None and wanted.ignore_common:  # All sets are counted before one is filtered.
         with Spool(run.store.folder) as spool:
-            unfiltered = _collect_again(run, collection, request, None, None, spool)
-            return sketch_shingles(run, unfiltered, sketch, wanted, request.jobs, save=True)
-    shingle_filter = build_filter(None, wanted) if wanted is not None else None
-    signatures = _collect_again(run, collection, request, sketch, shingle_filter, 0)
+            unfiltered = _collect_again(run, collection, None, None, spool)
+            return sketch_shingles(run, unfiltered, sketch, wanted, save=True)
+    shingle_filter = build_filter(run, None, wanted) if wanted is not None else None
+    signatures = _collect_again(run, collection, sketch, shingle_filter, 0)
     run.store.save_collection("signatures", signatures)
     return signatures
 
@@ -180,7 +179,6 @@ def sign_again(run: RunContext, request: Request) -> Collection:
 def _collect_again(
     run: RunContext,
     collection: Collection,
-    request: Request,
     sketch: SketchParams | None,
     shingle_filter: ShingleFilter | None,
     keep: Spool | int,
@@ -188,8 +186,8 @@ def _collect_again(
     """Collect the documents of a collection again. Raise InputError if one is not what it was."""
     _say_read_again(run, collection)
     again = collect(
-        collection.documents, collection.shingle, sketch, shingle_filter=shingle_filter,
-        jobs=request.jobs, keep=keep, arrays=run.arrays, progress=run.progress,
+        run, collection.documents, collection.shingle, sketch, shingle_filter=shingle_filter,
+        keep=keep,
     )  # fmt: skip
     lost = _find_lost(collection, again)
     if lost:
@@ -236,12 +234,12 @@ def load_or_read_sets(run: RunContext, request: Request) -> tuple[Collection, Co
         collection = leave_out_changed(run, collection, request)
         _say_read_again(run, collection)
         wanted = np.arange(len(collection.documents))
-        sets = set_source(collection, request.jobs, run.skipped, run.progress)(wanted)
+        sets = set_source(run, collection, stage="documents")(wanted)
         readable = np.flatnonzero(sets.sizes == collection.sizes)
         if len(readable) < len(wanted):
             run.read_only = True
             lost = np.setdiff1d(wanted, readable)
-            collection, sets = collection.leave_out_changed(lost), sets.take(readable)
+            collection, sets = collection.leave_out_changed(run, lost), sets.take(readable)
         collection = collection.with_unfiltered_sets(sets)
     return collection, signatures
 
@@ -296,7 +294,7 @@ def leave_out_changed(run: RunContext, collection: Collection, request: Request)
         " run (-v names them)"
     )
     run.read_only = True
-    return collection.leave_out_changed(changed)
+    return collection.leave_out_changed(run, changed)
 
 
 def _refuse_nothing(run: RunContext, kind: str, request: Request) -> NoReturn:

@@ -37,11 +37,9 @@ class Request:
     documents : folders and files; empty: the command continues from the store.
     files : which files below the folders are documents.
     given : parameters that were set explicitly, by field name.
-    jobs : threads.
     check_content : read all documents, even if their size and time have not changed.
     check_files : leave out documents of the store that were deleted or changed since.
     replace_store : replace a store that holds another collection.
-    memory : bytes that a stage may plan for, beside what every run takes.
     templates : files and folders of the texts whose shingles are filtered.
     is_other : whether the store is one that --against names, which must hold an index.
     accept : notified (documents, whether they have been read), when they are found and when they
@@ -52,7 +50,6 @@ class Request:
     documents: tuple[bytes, ...]
     files: DocumentParams
     given: Mapping[str, Any]
-    jobs: int
     check_content: bool = False
     templates: tuple[bytes, ...] = ()
     is_other: bool = False
@@ -60,7 +57,6 @@ class Request:
     accept_other: Callable[["DocumentList"], None] = lambda _documents: None
     check_files: bool = False
     replace_store: bool = False
-    memory: int = 1 << 62
 
 
 def merge_params(kind: type[P], given: Mapping[str, Any]) -> P:

@@ -24,13 +24,13 @@ import lshdup.sources.reading
 import lshdup.store.journal
 import lshdup.store.npz
 import lshdup.workspace.from_documents
+from lshdup.base.run import Run
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import DocumentParams, PairParams
 from lshdup.store import npz
 from lshdup.store.store import Store
 from lshdup.workspace.request import Request
-from lshdup.workspace.workspace import Workspace
-from tests.conftest import killed_behind_a_journal
+from tests.conftest import RUN, killed_behind_a_journal, open_workspace
 from tests.running import clean_environment
 
 KINDS = ("signatures", "bands", "pairs")
@@ -61,11 +61,11 @@ def make_documents(folder, n, words=60):
 
 def steps(store, said=None, jobs=2, check_content=False, documents=(b"d",), **given):
     """`lshdup pairs d` in this process: every pair with its similarity."""
-    workspace = Workspace(Path(store), (said if said is not None else []).append)
+    workspace = open_workspace(store, (said if said is not None else []).append, jobs=jobs)
     indexed = workspace.load_or_build_index(
-        Request(documents, DocumentParams(), given, jobs, check_content), save=False
+        Request(documents, DocumentParams(), given, check_content), save=False
     )
-    found = workspace.find_pairs(indexed, PairParams(), jobs).pairs
+    found = workspace.find_pairs(indexed, PairParams()).pairs
     names = list(indexed.collection.documents.names)
     left, right, similarity = found.part(0, len(found))
     return [
@@ -527,12 +527,12 @@ def files_of_at_most(size):
 
 
 def shingled(store, said, **given):
-    Workspace(Path(store), said.append).make_shingles(Request((b"d",), DocumentParams(), given, 2))
+    open_workspace(store, said.append).make_shingles(Request((b"d",), DocumentParams(), given))
 
 
 def continued(store, said, **given):
-    Workspace(Path(store), said.append).load_or_build_index(
-        Request((), DocumentParams(), {"threshold": 0.9, **given}, 2)
+    open_workspace(store, said.append).load_or_build_index(
+        Request((), DocumentParams(), {"threshold": 0.9, **given})
     )
 
 
@@ -789,12 +789,12 @@ def test_a_document_that_is_not_in_its_own_bucket_is_noticed(here, monkeypatch):
 
 def queried(name=b"d/00000.txt", **given):
     """What `lshdup query` prints of a document of the store."""
+    from lshdup.workspace.index import find_by_bands, read_query
     from lshdup.workspace.lookup import look_up
-    from lshdup.workspace.neighbours import find_by_bands, read_query
 
-    workspace = Workspace(Path(".lshdup"))
+    workspace = open_workspace(".lshdup")
     indexed = workspace.load_or_build_index(
-        Request((), DocumentParams(), given, 1), save=False, verify=False
+        Request((), DocumentParams(), given), save=False, verify=False
     )
     collection = indexed.collection
     asked = look_up(name, collection)
@@ -802,8 +802,10 @@ def queried(name=b"d/00000.txt", **given):
         message = "a file that is not in the store"
         raise InputError(message)
     missing = []
-    source = lshdup.collection.set_source.set_source(collection, 1, missing.append)
-    near = find_by_bands(indexed, source, read_query(collection, asked), 0.5)
+    source = lshdup.collection.set_source.set_source(
+        Run.quiet().with_skipped(missing.append), collection
+    )
+    near = find_by_bands(RUN, indexed, source, read_query(collection, asked), 0.5)
     assert not missing
     assert not len(collection.documents.changed(near.documents))
     return collection.documents.typed_names(near.documents), near.similarity.tolist()

@@ -13,8 +13,7 @@ from lshdup.errors import ArtifactError
 from lshdup.params import DocumentParams, PairParams
 from lshdup.store.store import Store
 from lshdup.workspace.request import Request
-from lshdup.workspace.workspace import Workspace
-from tests.conftest import part
+from tests.conftest import open_workspace, part
 
 #: Every file and every folder that a store can hold.
 FILES = (
@@ -124,10 +123,10 @@ def test_nothing_is_followed_although_nothing_is_refused(name, kind, monkeypatch
     for documents in ((b"d",), (b"d", b"dir")):
         place(name, kind)
         before = outside()
-        workspace = Workspace(Path(".lshdup"))
-        request = Request(documents, DocumentParams(), {}, 1)
+        workspace = open_workspace(".lshdup")
+        request = Request(documents, DocumentParams(), {})
         with contextlib.suppress(ArtifactError, OSError):
-            workspace.find_pairs(workspace.load_or_build_index(request), PairParams(), 1)
+            workspace.find_pairs(workspace.load_or_build_index(request), PairParams())
         with contextlib.suppress(ArtifactError, OSError):
             workspace.make_shingles(request)
         assert outside().keys() == before.keys()

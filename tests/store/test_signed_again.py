@@ -1,13 +1,11 @@
 """`signatures` without DOCS reads the documents of the last run again, all of them or none."""
 
-from pathlib import Path
-
 import pytest
 
 from lshdup.params import DocumentParams
 from lshdup.store import npz
 from lshdup.workspace.request import Request
-from lshdup.workspace.workspace import Workspace
+from tests.conftest import open_workspace
 
 TEXT = "one of several texts that are nearly the same but for a number at the end"
 
@@ -98,8 +96,8 @@ def test_sets_of_an_earlier_run_are_not_verified_again(run, docs, tmp_path, monk
         return load(path, kind, *args, **options)
 
     def index():
-        request = Request((b"docs",), DocumentParams(), {}, 2)
-        return Workspace(Path(".lshdup")).load_or_build_index(request).collection
+        request = Request((b"docs",), DocumentParams(), {})
+        return open_workspace(".lshdup").load_or_build_index(request).collection
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(npz, "load", noted)

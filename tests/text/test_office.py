@@ -25,9 +25,8 @@ from lshdup.text import office_worker
 from lshdup.text.decoding import decode
 from lshdup.text.file_types import ENCRYPTED, recognize_file_type
 from lshdup.workspace.request import Request
-from lshdup.workspace.workspace import Workspace
 from tests import office, reference
-from tests.conftest import ROOT, require
+from tests.conftest import ROOT, open_workspace, require
 
 TEXT = (
     (ROOT / "sample_corpus/udhr/eng.txt")
@@ -654,8 +653,8 @@ def folder(tmp_path, monkeypatch):
 
 def run_here(store="s"):
     skipped = []
-    workspace = Workspace(Path(store), skipped=skipped.append)
-    indexed = workspace.load_or_build_index(Request((b"d",), DocumentParams(), {}, 2), save=False)
+    workspace = open_workspace(store, skipped=skipped.append)
+    indexed = workspace.load_or_build_index(Request((b"d",), DocumentParams(), {}), save=False)
     return indexed.collection, {each.name: each.reason for each in skipped}
 
 
