@@ -86,7 +86,7 @@ def found_pairs(kinds, similar):
 def test_pairs_of_very_many_similarities_are_in_order():
     similarity = np.random.default_rng(1).permutation(70_000) / 70_000
     numbers = np.arange(70_000, dtype=np.uint32)
-    pairs = gather_pairs(Run.quiet(), [(numbers, numbers + 1, similarity)])
+    pairs = gather_pairs(RUN, [(numbers, numbers + 1, similarity)])
     assert (pairs.keys >> np.uint64(32) == np.argsort(-similarity)).all()
 
 
