@@ -211,8 +211,8 @@ def column_names(listing: str, *, optional: bool = False) -> tuple[str, ...]:
 
     optional : with the columns that an option adds.
 
-    >>> column_names("pairs"), column_names("shingle", optional=True)
-    (('a', 'b', 'similarity', 'same'), ('shingle', 'text', 'removed'))
+    >>> column_names("shingle"), column_names("shingle", optional=True)
+    (('shingle', 'text'), ('shingle', 'text', 'removed'))
     """
     return (*LISTINGS[listing], *(OPTIONAL.get(listing, ()) if optional else ()))
 

@@ -110,11 +110,6 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     try:
         words = sys.argv[1:] if arguments is None else arguments
         code = lshdup.main(words, prog_name="lshdup", standalone_mode=False, obj=words) or OK
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except BrokenPipeError:  # in the last flush
-        close_stdout()
-        code = OK
     except (KeyboardInterrupt, click.exceptions.Abort):
         sys.stderr.write(_farewell())
         code = INTERRUPTED

@@ -35,8 +35,8 @@ def read_share(text: str, option: str, *, or_number: bool = False) -> float:
 
     or_number : whether a number of documents is allowed too.
 
-    >>> read_share("0.9", "--threshold"), read_share("99.9%", "--recall")
-    (0.9, 0.999)
+    >>> read_share("0.9", "--threshold"), read_share("99.9%", "--recall"), read_share("100%", "-t")
+    (0.9, 0.999, 1.0)
     >>> read_share("30", "--ignore-common", or_number=True)
     30.0
     """

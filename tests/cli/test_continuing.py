@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from string import ascii_lowercase
 
 import pytest
 
@@ -46,6 +47,9 @@ def test_a_command_without_docs_uses_the_store_of_a_folder_above(run, here):
     dropped = run("clusters", "--emit", "drop", "-0", cwd=sub).out.split(b"\0")[:-1]
     assert len(dropped) == 2
     assert all((sub / os.fsdecode(name)).is_file() for name in dropped)
+    (here / "c").write_text((here / "docs/own").read_text())
+    run("pairs", "docs", "c", "-q")
+    assert {row[0] for row in run("query", "c", cwd=sub).rows} == {"../a", "../b"}  # the nearer one
 
 
 def test_two_files_are_shown_beside_a_damaged_store(run, here):
@@ -310,6 +314,18 @@ def test_sets_that_were_read_again_have_the_times_of_their_files(run, here):
     assert {row[2] for row in run("clusters", code=0).rows} == {"docs/a", "docs/b", "docs/sub/c"}
 
 
+def test_a_document_that_was_changed_behind_the_back_is_not_compared(run, here):
+    """Of the same size and time, and with as many shingles."""
+    run("index", "docs", "-q")
+    status = os.stat(here / "docs/b")
+    rotated = str.maketrans(ascii_lowercase, ascii_lowercase[13:] + ascii_lowercase[:13])
+    (here / "docs/b").write_text((here / "docs/b").read_text().translate(rotated))
+    os.utime(here / "docs/b", ns=(status.st_atime_ns, status.st_mtime_ns))
+    found = run("pairs", "--exact", "-t", "0.5", code=2)
+    assert "skipped: 1 changed while in use" in found.err
+    assert [row[:2] for row in found.rows] == [["docs/a", "docs/sub/c"]]
+
+
 # --- documents are never written ------------------------------------------------------------------
 
 
@@ -328,6 +344,8 @@ def test_no_output_replaces_a_document(run, here, words):
         what = "would replace --show docs/a" if is_shown else "is one of the documents that are"
         assert f"-o {output} {what}" in refused.replace("-o docs/a ", f"-o {output} ")
         assert (here / "docs/a").read_text() == f"{TEXT} a"
+    (here / "docs/a").write_text("another text, of another size")
+    assert f"-o hard {what}" in run(*words.split(), "-o", "hard", code=2).err
 
 
 # --- what fails leaves nothing behind -------------------------------------------------------------

@@ -835,16 +835,20 @@ def test_what_click_says_is_said_as_all_else(here):
         ["pairs", "--format", "xml"],
         ["show", "a", "b", "c"],
         ["pairs", "-k", "0"],
+        ["accuracy", "--perms", "150,many"],
+        ["accuracy", "--epsilon", "0.04,few"],
         ["pairs", "--store"],
     ]
-    missing, choice, extra, small, value = said(here, *commands)
+    missing, choice, extra, small, numbers, shares, value = said(here, *commands)
     formats = "'table', 'tsv', 'csv', 'json', 'jsonl', 'github', 'sarif'"
     assert missing == error("missing argument 'A'", "run `lshdup show --help`")
     assert choice == error(
         f"invalid value for '--format': 'xml' is not one of {formats}", "run `lshdup pairs --help`"
     )
     assert value.startswith("lshdup: error: option '--store' requires an argument\n  run `lshdup ")
-    for err in (extra, small):
+    assert "'150,many' is not a list of ints separated by commas" in numbers
+    assert "'0.04,few' is not a list of floats separated by commas" in shares
+    for err in (extra, small, numbers, shares):
         assert re.fullmatch(r"lshdup: error: [^\n]+[^.\n]\n  run `lshdup \w+ --help`\n", err), err
     (nothing,) = said(here, [])
     assert nothing.startswith("Usage: ")

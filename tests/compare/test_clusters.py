@@ -754,7 +754,11 @@ def test_what_is_emitted(run, folder):
     ]  # fmt: skip
     assert "2 groups of similarity 0.8 or more with 6 documents; keep 3" in everything.err
     largest = "the largest group has 4 documents, with d/old/c"
-    assert largest in run("clusters", "-v", "--keep", "longest").err
+    verbose = run("clusters", "d", "-v", "--keep", "longest", "--no-store").err
+    assert largest in verbose
+    assert re.search(
+        r"^lshdup: [1-9]\d* similarities of candidates looked at$", verbose, re.MULTILINE
+    )
     size = sum((folder / name).stat().st_size for name in ("new/b", "new/a", "old/a", "y"))
     assert f"keep 3 documents, 1 alone; drop 4, 1 of them copies, {size:,} bytes" in everything.err
     assert "1 document without tokens" in everything.err

@@ -83,6 +83,13 @@ def found_pairs(kinds, similar):
     return gather_pairs(RUN, [columns_of(pairs)]), duplicate_of
 
 
+def test_pairs_of_very_many_similarities_are_in_order():
+    similarity = np.random.default_rng(1).permutation(70_000) / 70_000
+    numbers = np.arange(70_000, dtype=np.uint32)
+    pairs = gather_pairs(RUN, [(numbers, numbers + 1, similarity)])
+    assert (pairs.keys >> np.uint64(32) == np.argsort(-similarity)).all()
+
+
 @settings(max_examples=many(300), deadline=None)
 @given(collections(), st.sampled_from([1, 2, 5, 20, 1 << 18]), st.booleans())
 def test_pairs_of_copies_are_those_of_brute_force(collection, piece, collapse):

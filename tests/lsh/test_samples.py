@@ -71,6 +71,12 @@ def test_the_least_share_of_large_samples_is_no_larger_than_that_of_any_other():
     assert (least[4:] / n[4:] > 0.78).all()
 
 
+def test_equal_sets_are_missed_where_their_samples_are_empty():
+    for size in (1, 2, 20, 100):
+        assert SamplePlan(16, 1.0, 0.99).miss(size) == pytest.approx((15 / 16) ** size)
+        assert SamplePlan(1, 1.0, 0.99).miss(size) == 0
+
+
 @pytest.mark.parametrize("threshold", [0.5, 0.8, 1.0])
 def test_the_promise_holds_for_sets_from_the_size_that_is_said(threshold):
     """Pairs of exactly the threshold are met as often as the law says, whatever their size."""

@@ -90,6 +90,7 @@ def test_a_damaged_artifact_changes_no_answer(here, kind):
     whole, saved = path.read_bytes(), here / "saved"
     shutil.copytree(here / ".lshdup", saved, copy_function=shutil.copy2)
     expected = {line: printed(line, here) for line in READING}
+    mended = {line: printed(line, here) for line in ("pairs d -t 0.5", MADE_BY[kind])}
     refused = 0
     for number, data in enumerate(damages(whole)):
         for line in READING if WHOLE else READING[number % 3 :: 3]:
@@ -105,7 +106,9 @@ def test_a_damaged_artifact_changes_no_answer(here, kind):
             else:
                 assert done.returncode == 0, (line, done)
                 assert done.stdout == expected[line], line
-        printed(MADE_BY[kind], here)
+        for mending in ("pairs d -t 0.5", MADE_BY[kind]):
+            path.write_bytes(data)
+            assert printed(mending, here) == mended[mending], data
         assert printed(line, here) == expected[line]
     if kind in ("shingles", "signatures", "bands"):  # Others are ignored, and made again.
         assert refused > 5

@@ -79,6 +79,13 @@ def test_signatures_of_documents_read_again_are_those_of_a_run_with_docs(
     assert held(tmp_path / ".lshdup")[name] == held(tmp_path / "new")[name]
 
 
+def test_signatures_are_those_that_are_asked_for(run, docs):
+    """Those that are stored are of the same sets."""
+    run("index", "docs")
+    run("shingle", "docs")
+    assert "--perms 32)" in run("pairs", "--perms", "32").err
+
+
 def test_sets_of_an_earlier_run_are_not_verified_again(run, docs, tmp_path, monkeypatch):
     run("shingle", "docs")
     run("index", "docs")

@@ -304,6 +304,12 @@ def test_an_index_whose_documents_are_partly_gone_or_changed(run, two_sides):
     stored(run)
     options = ("--against", "archive", "-t", "0.6", "--recall", "0.99999")
     exact = printed(run("pairs", "new", *options))
+    partner = max(exact, key=lambda row: row[2])[1]
+    status = os.stat(partner)
+    os.utime(partner, (1, 1))
+    alone = run("pairs", "new", *options, "--unmatched").err
+    assert "warning: 1 document of OTHER in this answer changed or vanished" in alone
+    os.utime(partner, ns=(status.st_atime_ns, status.st_mtime_ns))
     lost = {b"old/%03d.txt" % i for i in range(0, 40, 2)}
     for name in sorted(lost):
         os.remove(name)
