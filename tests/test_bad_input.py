@@ -515,7 +515,7 @@ def test_large_documents_take_little_memory_however_many_threads(tmp_path):
     (tmp_path / "small").write_text("small")
     peaks = []
     for names in (["small"], list("abcd")):
-        options = ("-j", "4", "-q", "--replace-store")
+        options = ("-j", "4", "-q")
         command = [sys.executable, "-c", PEAK, "shingle", *names, *options]
         env = {**os.environ, "PYTHONPATH": str(ROOT)}
         process = subprocess.run(

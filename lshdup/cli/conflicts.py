@@ -10,7 +10,7 @@ from lshdup.errors import ParameterError
 #: Options that choose among DOCS, or read DOCS: a command without DOCS continues from the store.
 _OF_DOCUMENTS = """
 include exclude hidden gitignore max_depth follow max_bytes format_seconds format_memory text_field
-id_field archives split check_content replace_store
+id_field archives split check_content
 """.split()
 
 #: Options that the exact join ignores: it uses neither signatures nor bands.
@@ -53,8 +53,6 @@ def refuse_with_exact(ctx: click.Context) -> None:
     """Raise ParameterError if an option was typed that the exact join, if it runs, ignores."""
     if ctx.params.get("exact"):
         refuse(ctx, (*_NOT_EXACT, "memory"), "with --exact")
-        if not ctx.params.get("against"):  # Signatures are kept then.
-            refuse(ctx, ("replace_store",), "with --exact, which keeps nothing in the store")
     elif ctx.params.get("measure") == "containment":
         refuse(ctx, _NOT_CONTAINED, "with --measure containment")
 
@@ -79,4 +77,4 @@ def refuse_without_documents(ctx: click.Context) -> None:
 def refuse_without_store(ctx: click.Context) -> None:
     """Raise ParameterError if an option was typed that means nothing with --no-store."""
     if ctx.params.get("no_store"):
-        refuse(ctx, ("replace_store",), "with --no-store")
+        refuse(ctx, ("wait",), "with --no-store")

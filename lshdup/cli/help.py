@@ -25,7 +25,7 @@ OPTION_GROUPS = {
         "follow", "encoding", "markup", "mail", "mail_headers", "mail_quotes", "text_field",
         "id_field", "archives", "split", "min_tokens", "max_bytes", "check_content", "check_files",
     ),
-    "Running": ("store", "no_store", "replace_store", "jobs", "memory", "verbose", "quiet",
+    "Running": ("store", "no_store", "wait", "jobs", "memory", "verbose", "quiet",
                 "progress", "color"),
     "Shingles": ("tokens", "k", "bag", "keep_case", "no_normalize", "templates", "ignore_common"),
     "Signatures and bands": ("schemes", "perms", "recall", "bands", "rows", "max_bucket", "exact"),

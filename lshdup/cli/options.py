@@ -92,10 +92,6 @@ documents_options = _stack(
            help="Read all documents again."),
 )  # fmt: skip
 
-replace_store_option = plain_option(
-    "--replace-store", is_flag=True, help="Replace another collection in the store."
-)
-
 check_files_option = plain_option(
     "--check-files", is_flag=True, help="Without DOCS: leave out deleted and changed ones."
 )
@@ -184,9 +180,7 @@ band_options = _stack(
 )  # fmt: skip
 
 #: All parameters of a band table.
-table_options = _stack(
-    documents_options, replace_store_option, shingle_options, sketch_options, band_options
-)
+table_options = _stack(documents_options, shingle_options, sketch_options, band_options)
 
 exact_option = option(
     "--exact",
@@ -299,6 +293,8 @@ store_option = option("--store", type=click.Path(readable=False, path_type=Path)
 
 store_options = _stack(
     store_option,
+    option("--wait", type=click.FloatRange(0), metavar="SECONDS", show_default="0",
+           help="Wait so long for another run that writes to the store."),
     hash_key_option,
     option("-j", "--jobs", type=click.IntRange(1), show_default="all processors", help="Threads."),
     verbose_option,

@@ -14,12 +14,10 @@ from lshdup.base.messages import count_of
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, SkippedFile
 from lshdup.base.temporary import MORE_ROOM
-from lshdup.collection.collect import OnSets
 from lshdup.errors import ArtifactError, ParameterError
-from lshdup.params import ShingleParams
 from lshdup.sources.document_list import DocumentList, typed_name
 from lshdup.sources.records import by_number, is_archive
-from lshdup.store.store import Store
+from lshdup.store.store import MEMO_BYTES, Store
 
 #: What is said of an archive in a folder that was taken for a document, and could not be one.
 _CLOSED = "an archive; --archives takes the documents in it"
@@ -32,7 +30,8 @@ _MUCH = 2 << 30
 _COLUMN_BYTES = 96
 
 if TYPE_CHECKING:
-    from lshdup.store.journal import Journal, StageJournal
+    from lshdup.store.journal import StageJournal
+    from lshdup.workspace.containment.samples import SampleCollector
 
 
 class RunContext(Run):
@@ -47,6 +46,8 @@ class RunContext(Run):
     read_only : nothing is written.
     apart : folder in which no documents are looked for, if there is no store.
     above : store that commands without DOCS use here until this folder has one of its own.
+    wait : seconds to wait for another run that writes to the store.
+    memo : bytes that the memo of the store may have.
 
     """
 
@@ -59,11 +60,13 @@ class RunContext(Run):
         read_only: bool = False,
         apart: Path | None = None,
         above: Path | None = None,
+        wait: float = 0.0,
+        memo: int = MEMO_BYTES,
     ) -> None:
         place = None if read_only else folder
         arrays = run.arrays if place is None else Arrays(run.memory, lambda: place)
         super().__init__(arrays, run.jobs, run.progress, run.say, run.warn, run.detail, run.skipped)
-        self.store = Store(folder, secret) if folder is not None else None
+        self.store = Store(folder, secret, wait=wait, most=memo) if folder is not None else None
         if self.store is not None:
             self.store.refuse_obstacles()
         self.apart = folder or apart
@@ -71,9 +74,8 @@ class RunContext(Run):
         self._above = above
         self._lock: ExitStack | None = None  # Of `locking`, until its block ends.
         self._said: set[str] = set()
-        self.on_sets: OnSets | None = None  #: notified of the sets of documents that are read
-        #: notified of the journal of these documents
-        self.on_journal: Callable[[Journal, ShingleParams], None] = lambda _, __: None
+        #: takes samples of the sets of documents that are read
+        self.sampled: SampleCollector | None = None
 
     # The state of a run with a store changes, unlike what its stages share.
     __setattr__ = object.__setattr__

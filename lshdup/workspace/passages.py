@@ -14,6 +14,7 @@ from lshdup.base.messages import count_of
 from lshdup.collection.collect import Previous, collect, unchanged_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.sequence_keeper import SequenceKeeper
+from lshdup.collection.unchanged import find_still_skipped, find_unchanged
 from lshdup.compare.passages import Passages, find_passages
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.lsh.winnowing import plan_anchors
@@ -27,7 +28,6 @@ from lshdup.workspace.context import RunContext
 from lshdup.workspace.from_documents import find_named
 from lshdup.workspace.from_store import leave_out_changed, load_last_collection
 from lshdup.workspace.request import Request, check_conflict, merge_params
-from lshdup.workspace.unchanged import find_still_skipped, find_unchanged
 
 #: Bytes of text that a token takes, about, and its separator.
 _TOKEN_BYTES = {"word": 6, "terms": 6, "symbols": 5, "char": 1}
@@ -148,7 +148,7 @@ def _with_order(shingle: ShingleParams) -> ShingleParams:
 def _load_last(run: RunContext) -> Collection | None:
     """Load the collection of the last run, which may have been one for passages."""
     store = run.store
-    if store is not None and store.modified("passages") > store.modified(store.newest()):
+    if store is not None and store.is_of_passages():
         return store.load_collection("passages")
     return load_last_collection(run, verify=True)
 

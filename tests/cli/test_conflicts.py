@@ -40,8 +40,7 @@ WITHOUT_DOCUMENTS = """
         ),
         (["pairs", "d", "--same", "text"], WITH_SAME, "with --same text"),
         (["clusters", "--same", "bytes"], CLUSTERS_WITH_SAME, "with --same bytes"),
-        (["pairs", "d", "--exact"], ["--replace-store"], "with --exact"),
-        (["pairs", "d", "--no-store"], ["--replace-store"], "with --no-store"),
+        (["pairs", "d", "--no-store"], ["--wait=1"], "with --no-store"),
         (["pairs", "d"], ["--unmatched"], "without --against OTHER"),
         (
             ["pairs", "d", "--against", "d", "--unmatched"],

@@ -567,7 +567,7 @@ def test_killed_runs_are_resumed(run, here, options):
     assert "resumed: 15 documents of an interrupted run are not read again" in result.err
     assert result.out == run("pairs", "d", *options, "--store", "undisturbed").out
     assert artifacts_in(".lshdup") == artifacts_in("undisturbed")
-    assert not Path(".lshdup/.journal").exists()
+    assert not Path(".lshdup/memo").exists()
 
 
 def test_true_copies_come_out_of_a_template():

@@ -16,7 +16,6 @@ from lshdup.cli.options import (
     list_columns,
     memory_option,
     output_options,
-    replace_store_option,
     run_options,
     shingle_options,
 )
@@ -47,7 +46,6 @@ Examples:
 """,
 )
 @documents_options
-@replace_store_option
 @shingle_options
 @plain_option(
     "--show",

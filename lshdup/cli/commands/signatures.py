@@ -9,7 +9,6 @@ from lshdup.cli.messages import say_collection
 from lshdup.cli.options import (
     documents_options,
     memory_option,
-    replace_store_option,
     run_options,
     shingle_options,
     sketch_options,
@@ -28,7 +27,6 @@ Examples:
 """,
 )
 @documents_options
-@replace_store_option
 @shingle_options
 @sketch_options
 @memory_option

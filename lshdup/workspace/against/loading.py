@@ -44,8 +44,6 @@ from lshdup.workspace.against.partners import (
 from lshdup.workspace.against.sides import Side, Sides
 from lshdup.workspace.containment.joining import JoinInput, JoinPlan, join_contained
 from lshdup.workspace.containment.samples import load_or_make_samples
-from lshdup.workspace.context import RunContext
-from lshdup.workspace.from_documents import describe_other_collection
 from lshdup.workspace.request import Request, check_conflict, merge_params
 from lshdup.workspace.workspace import Workspace
 
@@ -207,14 +205,6 @@ def load_sides(
             f"what is made of DOCS is not kept: {store} is OTHER's; --store DIR keeps it elsewhere"
         )
         beside = None
-    elif request.documents and not request.replace_store:
-        held = describe_other_collection(RunContext(run, store), request.documents)
-        if held:
-            run.say(
-                f"what is made of DOCS is not kept: the store {store} holds {held};"
-                " --store DIR keeps it elsewhere"
-            )
-            beside = None
     secret = request.given.get("secret", b"")
     run = run.with_memory(run.memory // 2)  # It is that of both sides.
     workspace = Workspace(run, beside, secret, apart=store)

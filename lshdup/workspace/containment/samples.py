@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays
+from lshdup.base.arrays import Arrays
 from lshdup.base.messages import count_of
 from lshdup.base.ragged import RaggedSets, SetSource
 from lshdup.collection.collection import Collection
@@ -17,15 +17,7 @@ from lshdup.errors import ArtifactError
 from lshdup.lsh.samples import sample_sets
 from lshdup.params import ShingleParams
 from lshdup.sources.reading import runs
-from lshdup.store.journal import Journal
-from lshdup.store.members import DAMAGED
-from lshdup.store.samples_io import (
-    StoredSamples,
-    describe_samples,
-    load_samples,
-    read_samples,
-    save_samples,
-)
+from lshdup.store.samples_io import StoredSamples, load_samples, save_samples
 from lshdup.workspace.context import RunContext
 
 #: Bytes of sets that are read at a time.
@@ -48,26 +40,16 @@ class SampleCollector:
         self.rate, self.seed = rate, seed
         self.parts: list[Part] = []
         self._room = room
-        self._written = 0  # parts that an interrupted run leaves
 
-    def follow(self, journal: Journal, shingle: ShingleParams) -> None:
-        """Take the samples that an interrupted run has left beside its journal, and leave those of
-        this run there.
+    def keep(self, run: RunContext, shingle: ShingleParams) -> None:
+        """Save the samples so far beside those that are stored: an interrupted run goes on with
+        them. Samples of another rate stay as they are.
         """
-        left = journal.beside("samples", describe_samples(shingle, self.rate, self.seed))
-        for artifact in left.load():
-            with suppress(ArtifactError, *DAMAGED):
-                stored = read_samples(artifact, self.rate, self.seed)
-                self._keep((stored.prints.copy(), stored.samples.copy()))
-        self._written = len(self.parts)
-
-        def write() -> None:
-            new = self.parts[self._written :]
-            if new:
-                left.write(_gather(new, self.rate, self.seed, IN_MEMORY).arrays)
-                self._written += len(new)
-
-        journal.on_add = write
+        stored = _load(run, shingle, self.rate, self.seed)
+        if run.store is not None and self.parts and stored.rate == self.rate:
+            made = _gather([stored.part, *self.parts], self.rate, self.seed, run.arrays)
+            with suppress(ArtifactError):
+                save_samples(run.store, shingle, made)
 
     def add(self, sets: RaggedSets, prints: NDArray[np.uint64]) -> None:
         """Keep the samples of some sets. For any thread."""
@@ -106,7 +88,9 @@ def load_or_make_samples(
     in_order = arrays.copy(prints)
     in_order.sort()
     # Samples that were too many to be collected are made at the rate that fits into memory.
-    stored = _load(run, collection, min(rate, collected.rate) if collected.parts else rate, seed)
+    stored = _load(
+        run, collection.shingle, min(rate, collected.rate) if collected.parts else rate, seed
+    )
     wanted = _find(arrays, stored.prints, in_order)
     if len(wanted):
         run.say(f"{count_of(len(wanted), 'sample is', 'samples are')} taken from samples.npz")
@@ -160,10 +144,10 @@ def _take(stored: StoredSamples, rows: NDArray[np.int64], arrays: Arrays) -> Sto
     return replace(stored, prints=arrays.take(stored.prints, rows), samples=samples)
 
 
-def _load(run: RunContext, collection: Collection, rate: int, seed: int) -> StoredSamples:
+def _load(run: RunContext, shingle: ShingleParams, rate: int, seed: int) -> StoredSamples:
     """Return the stored samples, if they serve; else none, at the rate."""
     try:
-        stored = load_samples(run.store, collection.shingle) if run.store is not None else None
+        stored = load_samples(run.store, shingle) if run.store is not None else None
         if stored is not None and stored.rate <= rate and stored.seed == seed:
             return stored
     except ArtifactError as error:
