@@ -209,7 +209,8 @@ def test_a_disturbed_run_leaves_whole_artifacts_and_the_next_needs_no_help(here,
                 now = artifacts(store) if store.exists() else {}
                 for name, data in now.items():
                     assert data in (before[is_over].get(name), after[is_over].get(name)), name
-                assert set(now) >= set(before[is_over])
+                # Sets that are not of the current run are in the memo.
+                assert set(now) >= set(before[is_over]) & set(after[is_over])
                 if how == "no room":
                     assert code == 0 or (
                         code == 2 and "File too large" in said and len(said.splitlines()) <= 3
@@ -221,4 +222,4 @@ def test_a_disturbed_run_leaves_whole_artifacts_and_the_next_needs_no_help(here,
                     assert code == -9
                 assert printed(line, here) == expected
                 assert artifacts(store) == after[is_over]
-                assert remains(store) == set()
+                assert remains(store) <= {"memo"}
