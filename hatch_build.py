@@ -15,7 +15,7 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 from packaging.tags import platform_tags
 
 sys.path.insert(0, str(Path(__file__).parent))
-from lshdup.kernels.native import linking, pack
+from lshdup.kernels.native import pack, prebuilt
 
 _PREBUILT = os.environ.get("LSHDUP_PREBUILT", "") not in ("", "0")
 _FOLDER = "lshdup/kernels/native"
@@ -39,7 +39,7 @@ class Libraries(BuildHookInterface[Any]):
         if not _PREBUILT or self.target_name != "wheel":
             return []
         compiler = self.metadata.hatch.config["metadata"]["hooks"]["custom"]["compiler"]
-        return [*compiler, *([] if linking.find_linker() else ["ziglang"])]
+        return [*compiler, *([] if prebuilt.find_linker() else ["ziglang"])]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if not _PREBUILT:
@@ -53,8 +53,8 @@ class Libraries(BuildHookInterface[Any]):
             self.app.abort("LSHDUP_PREBUILT: an editable installation compiles its own kernels")
         self._folder = tempfile.TemporaryDirectory()
         try:
-            made = linking.link_libraries(Path(self._folder.name), pack.packed_kernels())
-        except linking.LinkError as error:
+            made = prebuilt.link_libraries(Path(self._folder.name), pack.packed_kernels())
+        except prebuilt.LinkError as error:
             self.app.abort(f"LSHDUP_PREBUILT: {error}")
         for library in made:
             build_data["force_include"][str(library)] = f"{_FOLDER}/{library.name}"

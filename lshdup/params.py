@@ -366,7 +366,7 @@ class ClusterParams(_Params):
 
 @dataclass(frozen=True)
 class PassageParams(_Params):
-    """Which passages are found (`compare.passages` has their definition).
+    """Which passages are found (`passages.finding` has their definition).
 
     least : tokens of the shortest passage.
     max_documents : what is in more documents, or in twice as many places, is extended together.

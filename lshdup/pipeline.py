@@ -47,12 +47,12 @@ EVERY_SET = 1 << 62
 
 #: The kernels of the main path, in the order of their calls.
 KERNELS = (
-    "files.stat_files", "copying.copy_runs.uint8", "files.read_files",
-    "sequences.byte_fingerprints", "text.inspect", "shingles.shingle_batch", "sketch.fast_sketch",
-    "ordering.order_by_key", "banding.band_keys", "banding.shared_buckets", "banding.join_buckets",
-    "union_find.find_roots", "banding.number_buckets", "banding.link_partners",
-    "banding.bucket_pairs", "sets.possible_pairs", "sets.block_end",
-    "copying.copy_runs.uint64", "ordering.sort_sets", "sets.pair_jaccard",
+    "files.stat_files", "sets.copy_runs.uint8", "files.read_files",
+    "shingles.byte_fingerprints", "text.inspect", "shingles.shingle_batch", "sketch.fast_sketch",
+    "sets.order_by_key", "bands.band_keys", "bands.shared_buckets", "clusters.join_buckets",
+    "clusters.find_roots", "bands.number_buckets", "bands.link_partners",
+    "bands.bucket_pairs", "sets.possible_pairs", "sets.block_end",
+    "sets.copy_runs.uint64", "sets.sort_sets", "sets.pair_jaccard",
 )  # fmt: skip
 
 _DEFAULTS = Params()

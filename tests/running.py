@@ -311,12 +311,13 @@ import compileall, importlib.util, os, sys
 compileall.compile_dir("lshdup", quiet=2)  # also where the environment keeps Python from it
 if importlib.util.find_spec("llvmlite") is None:
     sys.exit()
-from lshdup.kernels.native import compiled, pack
+from lshdup.kernels.native import machine_code, pack
 if packed := pack.packed_kernels():
-    compiled.store_together(packed, os.cpu_count())
+    machine_code.store_together(packed, os.cpu_count())
 else:
-    from lshdup.kernels import compiling, jit
-    for kernel in compiling.all_kernels().values():
+    from lshdup.kernels import jit
+    from lshdup.kernels.native import lowering
+    for kernel in lowering.all_kernels().values():
         for symbol, kinds in kernel.variants.items():
             jit._load(kernel.function, symbol, kinds)
 """
@@ -332,10 +333,10 @@ _LATER = (
 def _prepare():
     """Import and load what most runs need, so that no child does it again."""
     from lshdup import NearDuplicates
-    from lshdup.shingling.char_table import char_table
+    from lshdup.shingling.normalization import char_table
 
     for path in sorted((ROOT / "lshdup").rglob("[!_]*.py")):
-        if not {"spark", "native", "compiling.py", "office_worker.py"} & set(path.parts):
+        if not {"spark", "native", "office_worker.py"} & set(path.parts):
             importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
     for name in _LATER:
         importlib.import_module(name)

@@ -866,7 +866,7 @@ def test_nothing_in_the_package_runs_code_from_outside():
     # They start Python for a module of the package, git for --changed-since, or (when a wheel is
     # built) the linker.
     starters = {
-        "text.office_processes", "kernels.native.compiled", "kernels.native.linking",
+        "text.office_processes", "kernels.native.machine_code", "kernels.native.prebuilt",
         "workspace.gate.changes",
     }  # fmt: skip
     seen = 0

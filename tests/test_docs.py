@@ -13,7 +13,7 @@ from itertools import chain
 
 import pytest
 
-from lshdup.shingling.char_table import IGNORABLE_RANGES, UNSPACED_BLOCKS
+from lshdup.shingling.normalization import IGNORABLE_RANGES, UNSPACED_BLOCKS
 from tests.conftest import ROOT
 from tests.running import shell
 

@@ -17,7 +17,7 @@ choices errors kernels version
 base
 params
 lsh sources text
-compare shingling
+compare passages shingling
 collection spark views
 pipeline store
 api evaluation workspace
@@ -214,12 +214,12 @@ def test_packages_import_nothing(package):
 
 
 def test_no_package_holds_two_things(package):
-    """More than 16 modules (20 kernels) are two packages; more than 400 lines are two modules."""
+    """More than 16 modules are two packages; more than 600 lines are two modules."""
     for folder in {path.parent for path in package.folder.rglob("*.py")}:
         modules = {path.name for path in folder.glob("*.py")} - {"__init__.py", "__main__.py"}
-        assert len(modules) <= (20 if folder.name == "kernels" else 16), folder
+        assert len(modules) <= 16, folder
     for path in package.folder.rglob("*.py"):
-        assert len(path.read_text("utf-8").splitlines()) <= 400, path
+        assert len(path.read_text("utf-8").splitlines()) <= 600, path
 
 
 def test_numba_is_imported_in_the_kernels_only(package):
@@ -234,7 +234,7 @@ def test_numba_is_imported_in_the_kernels_only(package):
                 continue
             if any(module.split(".")[0] in ("numba", "llvmlite") for module in modules):
                 found.add(name)
-    assert found == {"kernels.native.llvm", "kernels.native.lowering"}
+    assert found == {"kernels.native.machine_code", "kernels.native.lowering"}
 
 
 @pytest.mark.parametrize("argument", ["--help", "--version"])

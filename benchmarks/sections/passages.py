@@ -15,7 +15,7 @@ from benchmarks.sections.bench import Bench, installed
 from benchmarks.tables import Table
 
 if TYPE_CHECKING:
-    from lshdup.compare.passages import Passages
+    from lshdup.passages.finding import Passages
 
 #: Bytes of 50 words of the corpora, which a suffix array looks for.
 _LEAST_BYTES = 280

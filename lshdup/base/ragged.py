@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.arrays import IN_MEMORY, ROWS_AT_ONCE, Arrays, are_equal, rows_of, slices_of
 from lshdup.base.frozen import dataclass
-from lshdup.kernels import copying, ordering
+from lshdup.kernels import sets as kernels
 
 T = TypeVar("T", bound="np.generic[Any]")
 
@@ -79,7 +79,7 @@ class RaggedSets:
         """Sort the elements of each set in place; return the sets."""
         largest = int(self.sizes.max(initial=0))
         scratch = np.empty(largest, np.uint64), np.empty(2 * largest + 1, np.int32)
-        ordering.sort_sets(self.values, self.offsets, *scratch)
+        kernels.sort_sets(self.values, self.offsets, *scratch)
         return self
 
     def take(self, indices: NDArray[np.int64], arrays: Arrays = IN_MEMORY) -> "RaggedSets":
@@ -310,7 +310,7 @@ def _runs(values: Any, starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> N
         message = "a run lies outside the values"
         raise IndexError(message)
     out = np.empty(int(sizes.sum()), values.dtype)
-    copying.copy_runs(np.ascontiguousarray(values), starts, sizes, out)
+    kernels.copy_runs(np.ascontiguousarray(values), starts, sizes, out)
     return out
 
 

@@ -59,7 +59,7 @@ def build_filter(run: Run, collection: Collection | None, request: FilterRequest
     duplicate_of = find_exact_duplicates(collection.fingerprints, run.arrays)
     members = documents_to_compare(duplicate_of, collection.sizes, run.arrays)
     least = find_least_count(request.ignore_common, len(members))
-    common = find_common_shingles(collection.sets, members, least, run.jobs, run.arrays)
+    common = find_common_shingles(run, collection.sets, members, least)
     return ShingleFilter(request.params, request.template, *common)
 
 

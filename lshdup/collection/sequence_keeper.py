@@ -7,12 +7,13 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import Arrays, GrowingArray, slices_of
+from lshdup.base.arrays import GrowingArray, slices_of
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import RaggedSets, offsets_of
+from lshdup.base.run import Run
 from lshdup.base.scratch import Spool
-from lshdup.lsh.winnowing import Anchors, AnchorSpool, select
 from lshdup.params import PassageParams
+from lshdup.passages.anchors import AnchorKeeper, Anchors, select
 from lshdup.shingling.shingler import ShingleBatch
 
 _I64 = NDArray[np.int64]
@@ -32,15 +33,13 @@ class SequenceKeeper:
     In `collect` it stands in the place of a `SetKeeper`; the collection has no sets then. Sequences
     stay in the order in which documents are read.
 
-    folder : where the files are; None: where the system has temporary files.
-    expected, memory : as for `AnchorSpool`.
+    folder : where the tokens are; None: where the system has temporary files.
+    expected : as for `AnchorKeeper`.
     """
 
-    def __init__(
-        self, params: PassageParams, folder: Path | None, expected: int, memory: int
-    ) -> None:
-        self._tokens, self._arrays = Spool(folder), Arrays(memory, lambda: folder)
-        self._anchors = AnchorSpool(params, folder, expected, memory)
+    def __init__(self, run: Run, params: PassageParams, folder: Path | None, expected: int) -> None:
+        self._tokens, self._arrays = Spool(folder), run.arrays
+        self._anchors = AnchorKeeper(run, params, expected)
         self._selected: dict[int, tuple[NDArray[np.uint64], _I64]] = {}
         self._total = 0
         self._begin()
@@ -50,7 +49,7 @@ class SequenceKeeper:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._tokens, self._anchors:
+        with self._tokens:
             pass
 
     def keep_copy(

@@ -15,8 +15,7 @@ from lshdup.collection.collection import Collection
 from lshdup.compare.similarity import BLOCK_BYTES
 from lshdup.errors import RERUN, ArtifactError
 from lshdup.params import LONGEST
-from lshdup.shingling.hashing import shingle_hash
-from lshdup.shingling.shingler import NO_SETS, ShingleBatch
+from lshdup.shingling.shingler import NO_SETS, ShingleBatch, shingle_hash
 from lshdup.sources.reading import runs
 
 #: Bytes of sets that are read at a time, of those that are read once.

@@ -20,8 +20,7 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import SetSource
 from lshdup.compare import similarity
 from lshdup.compare.pairs import Columns, Pairs
-from lshdup.kernels import grouping as kernels
-from lshdup.kernels import union_find
+from lshdup.kernels import clusters as kernels
 from lshdup.lsh.candidates import PairArrays
 
 #: Pairs whose similarity is looked up at a time.
@@ -104,6 +103,16 @@ class Clusters:
             added = counts[some][is_known] if len(counts) > 1 else counts
             np.add.at(sums, own[some][is_known], added)
         return sums
+
+    def group_of(self, document: int) -> list[int]:
+        """Return the documents of a document's cluster, the representative first, then by
+        similarity; of one that was not compared, itself.
+        """
+        own = self.representative[document]
+        members = np.flatnonzero(self.representative == own) if own >= 0 else np.array([document])
+        order = np.lexsort((members, -self.similarity[members], members != own))
+        group: list[int] = members[order].tolist()
+        return group
 
     def count_groups(self, copies: NDArray[np.int64]) -> tuple[int, int]:
         """Return the number of clusters of two or more documents, and of the documents in them.
@@ -259,8 +268,8 @@ def cluster_pairs(
         return next(cluster_steps(pairs, ordered, n, [threshold], arrays))
     low, high, score = _by_position(pairs.at_least(threshold), ordered, n, arrays)
     parent = np.arange(len(ordered), dtype=np.uint32)
-    union_find.join_pairs(low, high, parent)
-    union_find.find_roots(parent)
+    kernels.join_pairs(low, high, parent)
+    kernels.find_roots(parent)
     to_root = np.where(parent == np.arange(len(parent)), 1.0, np.nan)
     direct = parent[high] == low
     to_root[high[direct]] = score[direct]

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from lshdup.base.arrays import slices_of
 from lshdup.base.ragged import RaggedSets
 from lshdup.compare import prefix_index
-from lshdup.kernels.joins import containment_join
-from lshdup.kernels.joins.prefixes import Postings
+from lshdup.kernels import joins as kernels
+from lshdup.kernels.joins import Postings
+from lshdup.kernels.sets import mark_elements
 
 #: Bits that mark the elements of lists, for each element.
 _BITS = 16
@@ -122,7 +123,7 @@ def _probe(
     n, room = len(order), prefix_index.PIECE
     largest = int(sets.sizes[order[-1:]].max(initial=0))
     marks = np.zeros(len(postings.elements) * _BITS // 64 + 1, np.uint64)
-    containment_join.mark_elements(postings.elements, marks)
+    mark_elements(postings.elements, marks)
     local = threading.local()
 
     def probe(state: NDArray[np.int64], last: int) -> Insides:
@@ -133,7 +134,7 @@ def _probe(
             local.table = np.empty(1 << (2 * largest).bit_length(), np.uint64)
             local.ranks = np.empty((2, room), np.uint32)
             local.shares = np.empty((2, room), np.float64)
-        written = containment_join.containment_join(
+        written = kernels.containment_join(
             sets.values, sets.offsets, order, least, postings, marks, holders, state, last,
             outside, local.hits, local.met, local.own, local.table, *local.ranks, *local.shares,
         )  # fmt: skip

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from lshdup.base.ragged import RaggedSets
 from lshdup.compare import prefix_index
 from lshdup.compare.pairs import Columns
-from lshdup.kernels.joins import prefix_join
-from lshdup.kernels.joins.prefixes import Postings, Prefixes
+from lshdup.kernels import joins as kernels
+from lshdup.kernels.joins import Postings, Prefixes
 
 #: (rank, rank, similarity) of pairs.
 _Piece = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
@@ -88,10 +88,10 @@ def _probe(
 
     def probe(state: NDArray[np.int64], last: int) -> _Piece:
         if not hasattr(local, "missing"):
-            local.missing = np.full(n, prefix_join.UNMET, np.int32)
+            local.missing = np.full(n, kernels.UNMET, np.int32)
             local.met = np.empty(n, np.int64)
             local.out = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)
-        written = prefix_join.prefix_join(
+        written = kernels.prefix_join(
             sets.values, sets.offsets, order, threshold, prefixes, postings, longest, state, last,
             local.missing, local.met, *local.out,
         )  # fmt: skip

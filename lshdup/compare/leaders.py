@@ -20,8 +20,7 @@ from lshdup.compare import similarity
 from lshdup.compare.checkpoint import StageCheckpoint
 from lshdup.compare.clusters import Clusters
 from lshdup.compare.similarity import BLOCK_BYTES
-from lshdup.kernels import grouping as kernels
-from lshdup.kernels import union_find
+from lshdup.kernels import clusters as kernels
 from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.buckets import Buckets, Components, SharedBuckets
 from lshdup.lsh.candidates import PairArrays
@@ -311,8 +310,8 @@ def _connect_clusters(
 
     # Both iterators are lazy: the joins of a piece are done before the next piece is made.
     for left, right, _ in similarity.verify(pieces(), sizes, source, threshold, jobs):
-        union_find.join_pairs(position[left], position[right], parent)
-    union_find.find_roots(parent)
+        kernels.join_pairs(position[left], position[right], parent)
+    kernels.find_roots(parent)
     return compared
 
 
@@ -333,7 +332,7 @@ def _unconnected_pairs(
     in_question = np.flatnonzero(np.repeat(clusters > 1, np.diff(components.edges)))
     size = _FIRST_PIECE
     for band in range(components.bucket.shape[1]):
-        union_find.find_roots(parent)
+        kernels.find_roots(parent)
         positions = in_question[components.bucket[in_question, band] != _NONE]
         order = np.lexsort((parent[positions], components.bucket[positions, band]))
         entries = positions[order].astype(np.uint32)

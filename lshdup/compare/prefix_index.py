@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from lshdup.base.parallel import run_in_parts, run_parts
 from lshdup.base.ragged import RaggedSets, offsets_of
-from lshdup.kernels.joins import prefixes as kernels
-from lshdup.kernels.joins.prefixes import Postings, Prefixes
+from lshdup.kernels import joins as kernels
+from lshdup.kernels.joins import Postings, Prefixes
+from lshdup.kernels.sets import count_elements
 
 #: The least number of pairs a piece has room for; 24 bytes each.
 PIECE = 1 << 18
@@ -56,7 +57,7 @@ def choose_prefixes(
     counters = np.zeros(max(1, min(_MOST, int(sizes.sum()))), np.uint16)
 
     def count(part: int, parts: int) -> None:
-        kernels.count_elements(
+        count_elements(
             sets.values, sets.offsets, order, part, parts, np.empty(largest, np.uint32), counters
         )
 

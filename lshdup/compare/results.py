@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.compare.pairs import Columns, Pairs, Scores, gather_pairs, pack_pairs
-from lshdup.kernels import banding
+from lshdup.kernels import bands as kernels
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.buckets import NO_BUCKETS, Buckets
@@ -114,7 +114,7 @@ class StoredPairs:
                 known.append((left[is_known], right[is_known], similarity[at[is_known]]))
             left, right = left[~is_known], right[~is_known]
             met = np.empty(len(left), np.uint8)
-            banding.agree_in_a_band(signatures, self.bands, self.rows, left, right, met)
+            kernels.agree_in_a_band(signatures, self.bands, self.rows, left, right, met)
             yield left[met == 0], right[met == 0]
 
 

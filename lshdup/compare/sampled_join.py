@@ -16,7 +16,7 @@ from lshdup.compare.containment_join import containment_pairs
 from lshdup.compare.measures import containment
 from lshdup.compare.pairs import Columns, pack_pairs, unpack_pairs
 from lshdup.compare.similarity import score_pairs
-from lshdup.kernels import union_find
+from lshdup.kernels import clusters as kernels
 from lshdup.lsh.candidates import PIECE, PairArrays
 from lshdup.lsh.sample_plan import SamplePlan
 
@@ -67,8 +67,8 @@ def candidate_pairs(
     every.sort()
     root: NDArray[np.uint32] = arrays.compute(len(members), np.uint32, rows_of)
     for some in slices_of(len(every)):
-        union_find.join_pairs(*unpack_pairs(every[some]), root)
-    union_find.find_roots(root)
+        kernels.join_pairs(*unpack_pairs(every[some]), root)
+    kernels.find_roots(root)
     order = arrays.order(len(every), [lambda at: root[unpack_pairs(every[at])[0]]])
     for start in range(0, len(order), PIECE):
         holder, inside = unpack_pairs(every[order[start : start + PIECE]])

@@ -121,20 +121,3 @@ def mix64_array(x: np.uint64) -> np.uint64:
 
 
 mix64 = inlined(mix64_array)
-
-
-@inlined
-def scatter_by(span: np.uint64, n: int) -> tuple[np.uint64, int]:
-    """Return how to scatter n numbers of a range by their leading bits.
-
-    span : largest minus smallest number.
-
-    Returns the bits to shift (number - smallest) right by, and the number of slots, >= n.
-    """
-    bits = np.uint64(0)
-    while (1 << bits) < n:
-        bits += np.uint64(1)
-    shift = np.uint64(0)
-    while shift < 63 and (span >> shift) >> bits:
-        shift += np.uint64(1)
-    return shift, 1 << np.int64(bits)

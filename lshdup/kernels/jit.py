@@ -2,10 +2,10 @@
 
 A kernel is a Python function on arrays and numbers. numba turns it into LLVM IR, which travels with
 the sources (native/pack.py). LLVM turns the IR into machine code of this processor at the first
-call on a machine, and the code is stored on disk (native/cache.py); or LLVM did so when a wheel was
-built (native/prebuilt.py). numba is imported only if the sources were changed. Calls rely on its
-calling convention, which is not documented: pyproject.toml therefore excludes versions that have
-not been tested. Kernels run without the GIL.
+call on a machine, and the code is stored on disk (native/machine_code.py); or LLVM did so when a
+wheel was built (native/prebuilt.py). numba is imported only if the sources were changed.
+Calls rely on its calling convention, which is not documented: pyproject.toml therefore excludes
+versions that have not been tested. Kernels run without the GIL.
 """
 
 import ctypes
@@ -84,15 +84,8 @@ class Kernel:
         for arg in parts:
             if isinstance(arg, np.ndarray):
                 types += (arg.dtype, arg.ndim, arg.flags.c_contiguous)
-                words += (
-                    None,
-                    None,
-                    arg.size,
-                    arg.itemsize,
-                    arg.__array_interface__["data"][0],
-                    *arg.shape,
-                    *arg.strides,
-                )
+                data = arg.__array_interface__["data"][0]
+                words += (None, None, arg.size, arg.itemsize, data, *arg.shape, *arg.strides)
             else:
                 types.append(type(arg))
                 words.append(arg if isinstance(arg, bool | float) else int(arg))
@@ -195,25 +188,26 @@ def _load(function: Callable[..., Any], symbol: str, kinds: list[str]) -> int:
     if address is not None:
         return address
     # Imported here because LLVM takes long.
-    from lshdup.kernels.native import compiled, llvm, pack
+    from lshdup.kernels.native import machine_code, pack
 
     if not is_own:
         ir = _lower(function, kinds, symbol)
-        return llvm.load(llvm.object_code(ir, llvm.this_machine()), symbol)
-    compiler = pack.pack_compiler() or f"numba {_numba_version()}"
-    code = compiled.read(symbol, compiler)
-    if code is None and _expected:
-        compiled.store_together(*_expected.pop())
-        code = compiled.read(symbol, compiler)
-    if code is None:
+        code = machine_code.object_code(ir, machine_code.this_machine())
+        return machine_code.load(code, symbol)
+    version = machine_code.version_of(pack.pack_compiler() or f"numba {_numba_version()}")
+    stored = machine_code.read(symbol, version)
+    if stored is None and _expected:
+        machine_code.store_together(*_expected.pop())
+        stored = machine_code.read(symbol, version)
+    if stored is None:
         ir = pack.packed_kernels().get(symbol) or _lower(function, kinds, symbol)
-        code, is_kept = compiled.compile_ir(symbol, compiler, ir)
+        stored, is_kept = machine_code.compile_ir(symbol, version, ir)
         if not is_kept:
             _say(
                 "compiled kernels are kept only in a folder that nobody else can write, and there "
                 "is none, so every run compiles them: set XDG_CACHE_HOME to a folder of your own"
             )
-    return llvm.load(code, symbol)
+    return machine_code.load(stored, symbol)
 
 
 def _lower(function: Callable[..., Any], kinds: list[str], symbol: str) -> str:

@@ -1,27 +1,27 @@
 """Tokens -> shingle sets: `shingle_batch` goes from the bytes of a batch of documents to sets.
 
 `_hash_tokens` turns tokens into 64-bit hashes, `_roll` turns k consecutive hashes into a shingle,
-`distinct_values` makes the set, in no particular order; `ordering.sort_sets` sorts it.
-Reference in the tests: `shingle_list` of tests/reference.py.
+`distinct_values` makes the set, in no particular order; `sets.sort_sets` sorts it. Beside the sets
+are the fingerprints of sequences, and the bytes of runs of tokens. References in the tests:
+`shingle_list`, `sequence_fingerprint` and `byte_fingerprint` of tests/reference.py.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
-from lshdup.kernels.helpers import I32, I64, U8, U32, U64, inlined, load64, mix64
+from lshdup.kernels.helpers import I32, I64, U8, U64, folded_product, inlined, load64, mix64
 from lshdup.kernels.jit import kernel
-from lshdup.kernels.ordering import heap_sort, sort_values, unique_values
-from lshdup.kernels.sequences import sequence_fingerprint
+from lshdup.kernels.sets import heap_sort, sort_values, unique_values
 from lshdup.kernels.text import (
     DONE,
     RULE_IDS,
-    RULE_SYMBOLS,
-    RULE_TERMS,
+    Cutting,
     decode,
     find_border,
-    keep_terms,
     parse_ids,
     tokens_by_table,
-)  # fmt: skip
+)
 
 HASH_MIX64 = 0
 HASH_POLY31 = 1
@@ -38,8 +38,112 @@ _NEXT_FACTOR = np.uint64(0x9E3779B97F4A7C16)  # Even: a factor stays odd.
 _POLY31_FACTOR = np.uint64(31)
 _POLY31_MASK = np.uint64(0xFFFFFFFF)
 _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
-_ONE, _TWO, _EIGHT = np.uint64(1), np.uint64(2), np.uint64(8)
+_1, _2, _8, _16, _24, _32 = (np.uint64(i) for i in (1, 2, 8, 16, 24, 32))
+_LEFT, _RIGHT = np.uint64(29), np.uint64(35)
 _BORDER_BYTE = np.uint64(0xFF)
+
+#: Distance of the lanes of a fingerprint of a sequence.
+_LANE = np.uint64(0x9E3779B97F4A7C15)
+
+
+class ShingleHash(NamedTuple):
+    """The hash that identifies shingles.
+
+    kind : HASH_MIX64, HASH_POLY31, or HASH_KEYED.
+    seed, factor, step : numbers in the hash of tokens, of sequences, and of repeats in a bag; the
+        factor is odd.
+    set_seed : number in the fingerprint of a set.
+    """
+
+    kind: int
+    seed: np.uint64 = TOKEN_SEED
+    factor: np.uint64 = SHINGLE_FACTOR
+    step: np.uint64 = BAG_STEP
+    set_seed: np.uint64 = TOKEN_SEED
+
+
+class Scratch(NamedTuple):
+    """Arrays for the work on one document at a time.
+
+    folded : bytes of its normal form. edges : where its tokens begin and end in it.
+    hashes, shingles : for one number a token.
+    """
+
+    folded: U8
+    edges: I32
+    hashes: U64
+    shingles: U64
+
+
+# --- fingerprints of sequences ---
+
+
+@inlined
+def _turn(lane: np.uint64, word: np.uint64, used: ShingleHash) -> np.uint64:
+    """Return a lane after a word: one of the four that take words in turn.
+
+    The processor multiplies four words at a time. Each step is a bijection of its lane for a given
+    word. The word is multiplied modulo 2^64 + 1 before: a bit of a lane that is changed by one
+    word, and changed back by the next of the lane, would make a collision that needs no key. How a
+    product changes with its word depends on all bits of the factor, which is secret with a key.
+    """
+    lane ^= folded_product(word ^ used.seed, used.factor)
+    return ((lane << _LEFT) | (lane >> _RIGHT)) * used.factor
+
+
+@inlined
+def _finish(a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64, length: int) -> np.uint64:
+    """Return the fingerprint of four lanes and the length."""
+    h = mix64(mix64(mix64(mix64(a ^ np.uint64(length)) ^ b) ^ c) ^ d)
+    return max(h, np.uint64(1))  # 0 stands for no fingerprint.
+
+
+@inlined
+def sequence_fingerprint(words: U64, n: int, used: ShingleHash) -> np.uint64:
+    """Return a 64-bit fingerprint, never 0, of the first n words in their order."""
+    seed = used.seed
+    a, b, c, d = seed, seed + _LANE, seed - _LANE, ~seed
+    rounds = n // 4
+    for i in range(rounds):
+        at = np.uint64(4 * i)
+        a = _turn(a, words[at], used)
+        b = _turn(b, words[at + np.uint64(1)], used)
+        c = _turn(c, words[at + np.uint64(2)], used)
+        d = _turn(d, words[at + np.uint64(3)], used)
+    for i in range(4 * rounds, n):
+        a = _turn(a, words[i], used)
+    return _finish(a, b, c, d, n)
+
+
+@kernel
+def byte_fingerprints(
+    text: U8, starts: I64, lengths: I64, used: ShingleHash, fingerprints: U64
+) -> None:
+    """Set fingerprints[d] to a 64-bit fingerprint, never 0, of the bytes of document d.
+
+    text : with padding behind the last document.
+    """
+    seed = used.seed
+    for i in range(len(starts)):
+        a, b, c, d = seed, seed + _LANE, seed - _LANE, ~seed
+        at = np.uint64(starts[i])
+        left = lengths[i]
+        while left >= 32:
+            a = _turn(a, load64(text, at), used)
+            b = _turn(b, load64(text, at + _8), used)
+            c = _turn(c, load64(text, at + _16), used)
+            d = _turn(d, load64(text, at + _24), used)
+            at += _32
+            left -= 32
+        while left > 0:
+            size = min(left, 8)
+            a = _turn(a, load64(text, at) & (_ONES >> np.uint64(64 - 8 * size)), used)
+            at += _8
+            left -= 8
+        fingerprints[i] = _finish(a, b, c, d, lengths[i])
+
+
+# --- sets ---
 
 
 @inlined
@@ -69,8 +173,8 @@ def _hash_tokens(
         n = np.uint64(0)
         for i in range(count):
             t = longer[i]
-            start = edges[_TWO * t] + done
-            size = edges[_TWO * t + _ONE] - start
+            start = edges[_2 * t] + done
+            size = edges[_2 * t + _1] - start
             word = load64(folded, start) & (_ONES >> np.uint64(64 - 8 * min(size, 8)))
             hashes[t] = mix64(hashes[t] ^ word)
             longer[n] = t
@@ -131,7 +235,7 @@ def distinct_values(values: U64, n: int, table: I32, lost: U64, out: U64) -> int
     """
     bits = np.uint64(1)
     while (1 << np.int64(bits)) < 4 * n and (4 << np.int64(bits)) <= len(table):
-        bits += _ONE
+        bits += _1
     shift = np.uint64(64) - bits
     for i in range(n):
         table[values[i] >> shift] = i
@@ -143,7 +247,7 @@ def distinct_values(values: U64, n: int, table: I32, lost: U64, out: U64) -> int
         out[m] = x
         m += won
         lost[left] = x
-        left += _ONE - won
+        left += _1 - won
     losers = np.int64(left)
     left = np.uint64(0)
     for i in range(losers):
@@ -166,49 +270,43 @@ def distinct_values(values: U64, n: int, table: I32, lost: U64, out: U64) -> int
             out[m] = x
             m += np.uint64(winner == np.uint64(i))
             lost[left] = x
-            left += _ONE - np.uint64(repeats)
+            left += _1 - np.uint64(repeats)
     if left:
         heap_sort(lost, 0, np.int64(left))
         losers = unique_values(lost, np.int64(left))
         for i in range(losers):
             out[m] = lost[i]
-            m += _ONE
+            m += _1
     return np.int64(m)
 
 
 @inlined
-def _fingerprint(values: U64, begin: int, end: int, seed: np.uint64) -> np.uint64:
+def _fingerprint(values: U64, seed: np.uint64) -> np.uint64:
     """Return a 64-bit hash of a set, whose elements are in any order; 0 for the empty set."""
     h = np.uint64(0)
-    for i in range(begin, end):
+    for i in range(len(values)):
         h += mix64(values[i] ^ seed)
-    n = np.uint64(end - begin)
+    n = np.uint64(len(values))
     return mix64(h ^ (n * SHINGLE_FACTOR)) if n else np.uint64(0)
 
 
 @inlined
 def _shingles_of(
-    folded: U8,
-    edges: I32,
-    tokens: int,
-    rule: int,
-    hash_kind: int,
-    seed: np.uint64,
-    factor: np.uint64,
-    k: int,
-    hashes: U64,
-    shingles: U64,
+    scratch: Scratch, tokens: int, rule: int, used: ShingleHash, k: int, hashes: U64, shingles: U64
 ) -> int:
     """Write the shingles of a document's tokens in the order of the text; return their number.
 
     Ids are their own hashes.
+
+    hashes, shingles : parts of those of `scratch`.
     """
-    if hash_kind == HASH_POLY31:
+    folded, edges = scratch.folded, scratch.edges
+    if used.kind == HASH_POLY31:
         _code_points(folded, edges, tokens, hashes)
         return _roll(hashes, tokens, k, _POLY31_FACTOR, _POLY31_MASK, False, shingles)
     if rule != RULE_IDS:
-        _hash_tokens(folded, edges, tokens, seed, hashes, shingles)
-    return _roll(hashes, tokens, k, factor, _ONES, hash_kind == HASH_KEYED, shingles)
+        _hash_tokens(folded, edges, tokens, used.seed, hashes, shingles)
+    return _roll(hashes, tokens, k, used.factor, _ONES, used.kind == HASH_KEYED, shingles)
 
 
 @kernel
@@ -216,23 +314,13 @@ def shingle_batch(
     text: U8,
     starts: I64,
     lengths: I64,
-    table: U32,
-    classes: U8,
-    in_blocks: bool,
-    keep_case: bool,
+    cutting: Cutting,
     borders: int,
-    rule: int,
-    hash_kind: int,
-    seed: np.uint64,
-    factor: np.uint64,
-    set_seed: np.uint64,
+    used: ShingleHash,
     k: int,
     bag: bool,
     least: int,
-    folded: U8,
-    edges: I32,
-    hashes: U64,
-    shingles: U64,
+    scratch: Scratch,
     values: U64,
     sizes: I64,
     set_prints: U64,
@@ -241,7 +329,7 @@ def shingle_batch(
 ) -> int:
     """Write the shingle sets of a batch to `values`, one after the other, in no particular order.
 
-    in_blocks, keep_case : as for `tokens_by_table`. borders : as for `find_border`.
+    borders : as for `find_border`.
     least : documents of fewer tokens have empty sets.
     bag : whether to write all shingles with their repeats, for `count_repeats`.
     values : with room for one value a byte of text.
@@ -249,12 +337,12 @@ def shingle_batch(
         first are 0. set_prints : fingerprints of the sets. text_prints : fingerprints of the
         sequences of tokens, 0 without tokens. A border between two parts with tokens is in the
         sequence as a token of its two bytes.
-    folded : scratch, for twice the longest document and padding; edges, hashes and shingles :
-        scratch, for the longest document and padding.
+    scratch : for the longest document and padding, and `folded` for twice of it.
 
     Returns the total size.
     """
     total = 0
+    hashes, shingles = scratch.hashes, scratch.shingles
     for d in range(len(starts)):
         document = text[starts[d] : starts[d] + lengths[d]]
         room = values[total:]
@@ -270,25 +358,22 @@ def shingle_batch(
         while True:
             end = find_border(document, start, borders)
             found = 0
-            if rule == RULE_IDS:
+            if cutting.rule == RULE_IDS:
                 found, outcome = parse_ids(document, hashes)
             else:
                 found, outcome = tokens_by_table(
-                    document[start:end], table, classes, folded, edges,
-                    in_blocks, keep_case, rule == RULE_SYMBOLS, False, edges,
+                    document[start:end], cutting, scratch.folded, scratch.edges,
+                    False, scratch.edges,
                 )  # fmt: skip
             if outcome != DONE:
                 break
-            if rule == RULE_TERMS:
-                found = keep_terms(folded, edges, found)
             if found:
                 if words:
-                    hashes[words] = mix64(seed ^ (_BORDER_BYTE | (kind << _EIGHT)))
+                    hashes[words] = mix64(used.seed ^ (_BORDER_BYTE | (kind << _8)))
                     words += 1
                 made = _shingles_of(
-                    folded, edges, found, rule, hash_kind, seed, factor, k,
-                    hashes[words:], shingles[n:],
-                )  # fmt: skip
+                    scratch, found, cutting.rule, used, k, hashes[words:], shingles[n:]
+                )
                 words += found
                 if kind == np.uint64(0):
                     tokens += found
@@ -301,15 +386,15 @@ def shingle_batch(
         if outcome != DONE:
             continue
         if tokens:
-            text_prints[d] = sequence_fingerprint(hashes, words, seed, factor)
+            text_prints[d] = sequence_fingerprint(hashes, words, used)
         if tokens < least:
             n = 0
         if bag:
             for i in range(n):
                 room[i] = shingles[i]
         else:
-            n = distinct_values(shingles, n, edges, hashes, room)
-        set_prints[d] = _fingerprint(room, 0, n, set_seed)
+            n = distinct_values(shingles, n, scratch.edges, hashes, room)
+        set_prints[d] = _fingerprint(room[:n], used.set_seed)
         sizes[d] = n
         total += n
     return total
@@ -332,12 +417,12 @@ def count_repeats(values: U64, sizes: I64, step: np.uint64, spare: U64, counts: 
         start += n
         if n > 1:
             sort_values(listed, n, spare, counts)
-            run = listed[0]
+            last = listed[0]
             repeat = np.uint64(0)
             for i in range(1, n):
                 x = listed[i]
-                repeat = repeat + _ONE if x == run else np.uint64(0)
-                run = x
+                repeat = repeat + _1 if x == last else np.uint64(0)
+                last = x
                 if repeat:
                     listed[i] = mix64(x + repeat * step)
             sort_values(listed, n, spare, counts)
@@ -353,43 +438,96 @@ def count_repeats(values: U64, sizes: I64, step: np.uint64, spare: U64, counts: 
 def set_fingerprints(values: U64, offsets: I64, seed: np.uint64, fingerprints: U64) -> None:
     """Set fingerprints[d] to a 64-bit hash of set d; 0 for the empty set."""
     for d in range(len(offsets) - 1):
-        fingerprints[d] = _fingerprint(values, offsets[d], offsets[d + 1], seed)
+        fingerprints[d] = _fingerprint(values[offsets[d] : offsets[d + 1]], seed)
+
+
+# --- places of tokens ---
 
 
 @kernel
 def shingles_in_order(
     document: U8,
-    table: U32,
-    classes: U8,
-    rule: int,
-    hash_kind: int,
-    seed: np.uint64,
-    factor: np.uint64,
+    cutting: Cutting,
+    used: ShingleHash,
     k: int,
-    folded: U8,
-    edges: I32,
+    scratch: Scratch,
     origins: I32,
-    hashes: U64,
     shingles: U64,
     found: I64,
 ) -> int:
     """Write the tokens of one document, and its shingles in the order of the text, with repeats.
 
-    folded, edges, origins : the tokens, as `tokens_by_table` writes them.
+    scratch, origins : the tokens, as `tokens_by_table` writes them, and their hashes.
     found : number of tokens, number of shingles.
 
     Returns the outcome. For display; `shingle_batch` makes the sets.
     """
     tokens, outcome = tokens_by_table(
-        document, table, classes, folded, edges, False, False, False, True, origins
+        document, cutting, scratch.folded, scratch.edges, True, origins
     )
     found[0] = found[1] = 0
-    if outcome != DONE:
-        return outcome
-    if rule == RULE_TERMS:
-        tokens = keep_terms(folded, edges, tokens)
-    found[0] = tokens
-    found[1] = _shingles_of(
-        folded, edges, tokens, rule, hash_kind, seed, factor, k, hashes, shingles
-    )
+    if outcome == DONE:
+        found[0] = tokens
+        found[1] = _shingles_of(scratch, tokens, cutting.rule, used, k, scratch.hashes, shingles)
     return outcome
+
+
+@inlined
+def _start_of(edges: I32, origins: I32, token: int) -> int:
+    """Return the first byte of a token in the document."""
+    return int(origins[2 * edges[2 * token]])
+
+
+@inlined
+def _end_of(edges: I32, origins: I32, token: int) -> int:
+    """Return the byte behind a token in the document."""
+    return int(origins[2 * edges[2 * token + 1] - 1])
+
+
+@kernel
+def locate_runs(
+    text: U8,
+    starts: I64,
+    lengths: I64,
+    cutting: Cutting,
+    bounds: I64,
+    first: I64,
+    sizes: I64,
+    alone: bool,
+    scratch: Scratch,
+    origins: I32,
+    begins: I64,
+    ends: I64,
+    outcomes: U8,
+) -> None:
+    """Set the first byte of runs of tokens, and the byte behind the last one, in their document.
+
+    text, starts, lengths : the documents.
+    bounds : the runs of document d are bounds[d] … bounds[d + 1] - 1.
+    first, sizes : number of the first token, and tokens, of each run.
+    alone : whether to leave out characters that are also of a token beside the run.
+    scratch, origins : as for `shingles_in_order`.
+    begins, ends : the result; unchanged for runs behind the last token.
+    outcomes : of each document; if it is not DONE, its runs are unchanged.
+    """
+    edges = scratch.edges
+    for d in range(len(starts)):
+        document = text[starts[d] : starts[d] + lengths[d]]
+        tokens, outcome = tokens_by_table(document, cutting, scratch.folded, edges, True, origins)
+        outcomes[d] = outcome
+        if outcome != DONE:
+            continue
+        for i in range(bounds[d], bounds[d + 1]):
+            after = first[i] + sizes[i]
+            if after > tokens:
+                continue
+            begin = _start_of(edges, origins, first[i])
+            end = _end_of(edges, origins, after - 1)
+            if alone:
+                if first[i] > 0:
+                    begin = max(begin, _end_of(edges, origins, first[i] - 1))
+                if after < tokens:
+                    end = min(end, _start_of(edges, origins, after))
+                end = max(begin, end)
+            begins[i] = begin
+            ends[i] = end

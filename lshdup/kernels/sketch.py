@@ -1,17 +1,22 @@
-"""Shingle sets -> signatures, one kernel for each scheme.
+"""Shingle sets -> signatures, one kernel for each scheme; and how far their estimates are off.
 
 Reference in the tests: `fast_signature`, `classic_signature` and `linear_signatures` of
-tests/reference.py.
+tests/reference.py; the sum of all terms of a binomial, in tests/evaluation/test_experiments.py.
 """
+
+import math
 
 import numpy as np
 
-from lshdup.kernels.helpers import I64, U32, U64, U32Matrix, inlined, mix64
+from lshdup.kernels.helpers import F64, I64, U32, U64, U32Matrix, inlined, mix64
 from lshdup.kernels.jit import kernel
 
 #: Every row of the signature of an empty set.
 EMPTY_ROW = np.uint32(0xFFFFFFFF)
 MERSENNE_31 = np.uint64((1 << 31) - 1)
+
+#: Terms of a sum below this are left out.
+_NEGLIGIBLE = 1e-18
 
 _UNSET = np.uint64(0xFFFFFFFFFFFFFFFF)
 _LOW_32 = np.uint64(0xFFFFFFFF)
@@ -157,3 +162,44 @@ def agreeing_rows(signatures: U32Matrix, left: I64, right: I64, out: I64) -> Non
         for j in range(k):
             agree += np.int64(a[j] == b[j])
         out[p] = agree
+
+
+@inlined
+def _log_binomial(n: int, x: int, p: float) -> float:
+    """Return log P(X = x), X binomial with n trials of probability 0 < p < 1."""
+    choose = math.lgamma(n + 1.0) - math.lgamma(x + 1.0) - math.lgamma(n - x + 1.0)
+    return choose + x * math.log(p) + (n - x) * math.log1p(-p)
+
+
+@kernel
+def chances_off(exact: F64, perms: int, epsilon: float, out: F64) -> None:
+    """Set out[i] to P(|X / perms - s| > epsilon), X binomial with `perms` trials, s = exact[i].
+
+    Each tail is summed from its edge outwards by the ratio of consecutive terms, until the terms
+    are negligible: after a few dozen.
+    """
+    for i in range(len(exact)):
+        s = exact[i]
+        if s <= 0.0 or s >= 1.0:
+            out[i] = 0.0
+            continue
+        total = 0.0
+        low = min(perms, np.int64(math.floor((s - epsilon) * perms)) + 1)
+        while low >= 0 and not s - low / perms > epsilon:
+            low -= 1
+        if low >= 0:
+            term = math.exp(_log_binomial(perms, low, s))
+            while low >= 0 and term > _NEGLIGIBLE:
+                total += term
+                term *= low / (perms - low + 1.0) * (1.0 - s) / s
+                low -= 1
+        high = max(0, np.int64(math.ceil((s + epsilon) * perms)) - 1)
+        while high <= perms and not high / perms - s > epsilon:
+            high += 1
+        if high <= perms:
+            term = math.exp(_log_binomial(perms, high, s))
+            while high <= perms and term > _NEGLIGIBLE:
+                total += term
+                term *= (perms - high) / (high + 1.0) * s / (1.0 - s)
+                high += 1
+        out[i] = total

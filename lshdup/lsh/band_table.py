@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.arrays import IN_MEMORY, Arrays
 from lshdup.base.parallel import run_in_parts
-from lshdup.kernels import banding as kernels
+from lshdup.kernels import bands as kernels
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.key_order import scratch_bytes, sort_by_key
 

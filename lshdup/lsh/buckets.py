@@ -13,8 +13,8 @@ from lshdup.base.arrays import IN_MEMORY, Arrays, rows_of, slices_of
 from lshdup.base.frozen import dataclass
 from lshdup.base.parallel import run_in_parts
 from lshdup.base.ragged import offsets_of
-from lshdup.kernels import banding as kernels
-from lshdup.kernels import union_find
+from lshdup.kernels import bands as kernels
+from lshdup.kernels.clusters import find_roots, join_buckets
 from lshdup.lsh.band_table import BandTable
 
 
@@ -94,8 +94,8 @@ class SharedBuckets:
         _, _, buckets, pairs, _ = tallies.sum(axis=0).tolist()
         root: NDArray[np.uint32] = arrays.compute(table.documents, np.uint32, rows_of)
         for each, stops in zip(members, ends, strict=True):
-            kernels.join_buckets(each, stops, root)
-        union_find.find_roots(root)
+            join_buckets(each, stops, root)
+        find_roots(root)
         counts = Buckets(largest, example, buckets, int(np.count_nonzero(skipped)), pairs)
         return cls(counts, members, ends, root)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lshdup.base.arrays import IN_MEMORY, Arrays, rows_of, slices_of
 from lshdup.base.ragged import distinct
 from lshdup.errors import ArtifactError
-from lshdup.kernels import banding as kernels
+from lshdup.kernels import bands as kernels
 from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.buckets import Buckets, Components, SharedBuckets
 from lshdup.lsh.key_order import scratch_bytes, sort_by_key

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.kernels import ordering
+from lshdup.kernels import sets as kernels
 
 #: Bytes of scratch for one sort at most, and at least.
 MOST_SCRATCH, LEAST_SCRATCH = 128 << 20, 4 << 20
@@ -78,5 +78,5 @@ def _sort(
     """Fill `order` with the sorted members; return their keys."""
     sorted_keys = np.empty(len(members), np.uint64)
     counts = np.empty(2 * len(members) + 2, np.uint32)
-    ordering.order_by_key(keys, members, counts, sorted_keys, order)
+    kernels.order_by_key(keys, members, counts, sorted_keys, order)
     return sorted_keys

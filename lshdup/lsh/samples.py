@@ -8,7 +8,7 @@ import numpy as np
 
 from lshdup.base.arrays import IN_MEMORY, Arrays
 from lshdup.base.ragged import RaggedSets, offsets_of
-from lshdup.kernels import samples as kernels
+from lshdup.kernels import sets as kernels
 
 #: Makes the hash another one than those of signatures with the same seed.
 _STREAM = 18

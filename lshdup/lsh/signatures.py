@@ -15,7 +15,6 @@ from lshdup.base.ragged import RaggedSets
 from lshdup.choices import STORED_SCHEMES
 from lshdup.errors import ParameterError
 from lshdup.kernels import sketch as kernels
-from lshdup.kernels import statistics
 from lshdup.params import SketchParams
 
 #: Sets that a thread sketches together.
@@ -175,5 +174,5 @@ def chances_off(exact: NDArray[np.float64], perms: int, epsilon: float) -> NDArr
     exact : float64 array of shape (n,). The signatures have `perms` independent rows.
     """
     chances = np.empty(len(exact))
-    statistics.chances_off(exact, perms, epsilon, chances)
+    kernels.chances_off(exact, perms, epsilon, chances)
     return chances

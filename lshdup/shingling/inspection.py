@@ -1,4 +1,4 @@
-"""Tokens and shingles of one text in the order of the text, for people to look at."""
+"""Tokens and shingles of texts in their order, and where they stand, for people to look at."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,14 +12,20 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.parts import BLANK_LINE, split_parts
 from lshdup.kernels import shingles as kernels
 from lshdup.kernels import text as text_kernels
-from lshdup.kernels.helpers import mix64_array
+from lshdup.kernels.helpers import I64, mix64_array
+from lshdup.kernels.text import Cutting
 from lshdup.params import LONGEST, ShingleParams
-from lshdup.shingling.char_table import char_table
-from lshdup.shingling.hashing import shingle_hash
-from lshdup.shingling.normalization import align_normal_form, normal_form
-from lshdup.shingling.plain_texts import TOKEN_RULES
-from lshdup.shingling.scratch_arrays import ScratchArrays
-from lshdup.shingling.shingler import Shingler, too_long_error
+from lshdup.shingling.normalization import align_normal_form, char_table, normal_form
+from lshdup.shingling.shingler import (
+    TOKEN_RULES,
+    ScratchHolder,
+    Shingler,
+    find_cutting,
+    inspect_texts,
+    scratch_arrays,
+    shingle_hash,
+    too_long_error,
+)
 from lshdup.sources.reading import TextBatch
 
 
@@ -34,8 +40,8 @@ class LocatedText:
     """
 
     text: bytes
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
+    starts: I64
+    ends: I64
     tokens: NDArray[np.uint64]
 
 
@@ -161,14 +167,13 @@ def _cut(text: bytes, params: ShingleParams) -> _Part:
             keep_case = params.keep_case or form is params
             table = char_table(params.tokens, normalize=False, keep_case=keep_case)
         document = TextBatch.of([0], [spelling]).text[: len(spelling)]
-        scratch = ScratchArrays(len(spelling))
+        scratch = scratch_arrays(len(spelling))
         origins = np.empty((len(scratch.folded), 2), np.int32)
         shingles = np.empty(len(spelling) + 1, np.uint64)
         counts = np.zeros(2, np.int64)
         outcome = kernels.shingles_in_order(
-            document, table.entries, table.classes,
-            TOKEN_RULES[params.tokens], hashing.kind, hashing.seed, hashing.factor, params.k,
-            scratch.folded, scratch.edges, origins.ravel(), scratch.hashes, shingles, counts,
+            document, Cutting(*table, False, False, TOKEN_RULES[params.tokens]), hashing, params.k,
+            scratch, origins.ravel(), shingles, counts,
         )  # fmt: skip
         if outcome == text_kernels.DONE:
             break
@@ -182,3 +187,40 @@ def _cut(text: bytes, params: ShingleParams) -> _Part:
         ends = past[np.searchsorted(forms, ends) - 1]
     located = LocatedText(text, starts, ends, scratch.hashes[:n_tokens].copy())
     return _Part(located, shingles[:count], scratch.folded, edges)
+
+
+class RunLocator:
+    """Locate runs of tokens of batches of documents, for one thread: it holds the scratch arrays.
+
+    Memory: for the longest document, about 45 bytes for each of its bytes.
+    """
+
+    def __init__(self, params: ShingleParams) -> None:
+        self._params = params
+        self._scratch = ScratchHolder()
+
+    def locate(
+        self, batch: TextBatch, bounds: I64, first: I64, sizes: I64, *, alone: bool
+    ) -> tuple[I64, I64, NDArray[np.bool_]]:
+        """Return the first byte of each run, the byte behind its last one, and which documents are
+        plain text, of which alone runs are located.
+
+        bounds : int64 array of shape (m + 1,); the runs of document d of the batch are bounds[d] …
+            bounds[d + 1] - 1.
+        first, sizes : int64 arrays of shape (n,), number of the first token, and tokens.
+        alone : whether to leave out characters that are also of a token beside the run.
+
+        Returns int64 arrays of shape (n,), -1 for runs that are not located or behind the last
+        token, and a bool array of shape (m,).
+        """
+        flags, special, _ = inspect_texts(batch, self._params)
+        lengths = np.where(special, 0, batch.lengths)
+        scratch = self._scratch.take(int(lengths.max(initial=0)))
+        begins, ends = np.full(len(first), -1, np.int64), np.full(len(first), -1, np.int64)
+        outcomes = np.empty(len(lengths), np.uint8)
+        kernels.locate_runs(
+            batch.text, batch.starts, lengths, find_cutting(self._params, flags),
+            bounds, first, sizes, alone,
+            scratch, np.empty(2 * len(scratch.folded), np.int32), begins, ends, outcomes,
+        )  # fmt: skip
+        return begins, ends, ~special & (outcomes == text_kernels.DONE)

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays, slices_of
+from lshdup.base.arrays import slices_of
 from lshdup.base.frozen import dataclass
 from lshdup.base.parallel import run_parts
 from lshdup.base.ragged import RaggedSets, distinct
-from lshdup.kernels import shingle_filter as kernels
-from lshdup.kernels.joins import prefixes
+from lshdup.base.run import Run
+from lshdup.kernels import sets as kernels
 from lshdup.params import FilterParams
 
 NO_SHINGLES = np.zeros(0, np.uint64)
@@ -67,7 +67,8 @@ class ShingleFilter:
         nothing = np.uint64(gaps[0] if len(gaps) else len(shingles))
         table = np.full(2 * len(shingles) + 1, nothing, np.uint64)
         marks = np.zeros(max(1, min(_MOST, _BITS * len(shingles)) // 64), np.uint64)
-        kernels.fill_table(shingles, nothing, table, marks)
+        kernels.fill_table(shingles, nothing, table)
+        kernels.mark_elements(shingles, marks)
         return table, marks, nothing
 
     def apply(self, sets: RaggedSets, room: NDArray[np.uint64] = NO_SHINGLES) -> RaggedSets:
@@ -156,13 +157,12 @@ def find_first_sets(sets: RaggedSets, shingles: NDArray[np.uint64]) -> NDArray[n
 
 
 def find_common_shingles(
-    sets: RaggedSets, members: NDArray[np.int64], least: int, jobs: int, arrays: Arrays = IN_MEMORY
+    run: Run, sets: RaggedSets, members: NDArray[np.int64], least: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
     """Return the common shingles, ascending, and the number of sets with each.
 
     members : int64 array, the numbers of the sets that count.
     least : the smallest number of sets that a common shingle occurs in.
-    arrays : makes the counters.
     Returns a uint64 and a uint32 array.
     Determinism: the same at any number of jobs.
     Cost: two passes over the sets.
@@ -176,46 +176,33 @@ def find_common_shingles(
     if not total or least > len(members):
         return NO_SHINGLES, np.zeros(0, np.uint32)
     bound = min(least, _MANY)
-    counters = arrays.zeros(min(_MOST, total, max(_FEWEST, _SPARE * total // bound)), np.uint16)
+    counters = run.arrays.zeros(min(_MOST, total, max(_FEWEST, _SPARE * total // bound)), np.uint16)
 
     def count(part: int, parts: int) -> None:
-        prefixes.count_elements(
+        kernels.count_elements(
             sets.values, sets.offsets, members, part, parts, np.empty(largest, np.uint32), counters
         )
 
-    run_parts(jobs, count)
-    found: list[tuple[NDArray[np.uint64], NDArray[np.uint32]]] = [
-        (NO_SHINGLES, np.zeros(0, np.uint32))
-    ] * jobs
+    run_parts(run.jobs, count)
+    found = [(NO_SHINGLES, np.zeros(0, np.uint32))] * run.jobs
 
     def gather(part: int, parts: int) -> None:
         keys, counts = np.zeros(1 << 12, np.uint64), np.zeros(1 << 12, np.uint32)
         state = np.zeros(3, np.int64)
         while True:
             kernels.count_frequent(
-                sets.values,
-                sets.offsets,
-                members,
-                part,
-                parts,
-                counters,
-                bound,
-                keys,
-                counts,
-                state,
-            )
+                sets.values, sets.offsets, members, part, parts, counters, bound,
+                keys, counts, state,
+            )  # fmt: skip
             if state[0] == len(members):
                 break
-            more_keys, more_counts = (
-                np.zeros(2 * len(keys), np.uint64),
-                np.zeros(2 * len(keys), np.uint32),
-            )
-            kernels.move_counts(keys, counts, more_keys, more_counts)
-            keys, counts = more_keys, more_counts
+            table = np.zeros(2 * len(keys), np.uint64), np.zeros(2 * len(keys), np.uint32)
+            kernels.move_counts(keys, counts, *table)
+            keys, counts = table
         enough = counts >= least
         found[part] = keys[enough], counts[enough]
 
-    run_parts(jobs, gather)
+    run_parts(run.jobs, gather)
     shingles, counts = (np.concatenate(column) for column in zip(*found, strict=True))
     order = np.argsort(shingles)
     return shingles[order], counts[order]

@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+from collections.abc import Iterator
 from dataclasses import field, replace
 
 import numpy as np
@@ -12,24 +13,34 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.mailbox import is_mailbox
 from lshdup.base.ragged import RaggedSets, ranges
 from lshdup.base.skipped import Reason
-from lshdup.errors import InputError
+from lshdup.errors import InputError, ParameterError
 from lshdup.kernels import shingles as kernels
 from lshdup.kernels import text as text_kernels
-from lshdup.kernels.sequences import byte_fingerprints
+from lshdup.kernels.helpers import PADDING
+from lshdup.kernels.shingles import HASH_KEYED, HASH_MIX64, HASH_POLY31, Scratch, ShingleHash
+from lshdup.kernels.text import Cutting
 from lshdup.params import DEFAULT_FORMATS, LONGEST, FormatLimits, ShingleParams
-from lshdup.shingling.char_table import CharTable, char_table
-from lshdup.shingling.hashing import shingle_hash
-from lshdup.shingling.normalization import normal_form
-from lshdup.shingling.plain_texts import (
-    TOKEN_RULES,
-    are_in_blocks,
-    decode_batch,
-    find_table,
-    inspect_texts,
-)
-from lshdup.shingling.scratch_arrays import ScratchArrays
+from lshdup.shingling.normalization import NO_TABLE, char_table, normal_form
 from lshdup.sources.files import LARGE
 from lshdup.sources.reading import TextBatch
+from lshdup.text.decoding import (
+    Text,
+    decode,
+    decode_mails,
+    decode_record,
+    find_mails,
+    may_need_decoding,
+)
+from lshdup.text.recognition import bare_mail_file, mail_form
+
+#: The kernel's rule for each kind of tokens.
+TOKEN_RULES = {
+    "word": text_kernels.RULE_PLAIN,
+    "char": text_kernels.RULE_PLAIN,
+    "terms": text_kernels.RULE_TERMS,
+    "ids": text_kernels.RULE_IDS,
+    "symbols": text_kernels.RULE_SYMBOLS,
+}
 
 #: Decoded texts are shingled together up to so many bytes; a text of more bytes than the second
 #: number is shingled while no other thread shingles such a text.
@@ -44,6 +55,116 @@ Skips = list[tuple[int, Reason, str]]
 
 #: The sets of a batch whose sets are not kept.
 NO_SETS = RaggedSets.from_sets([])
+
+
+# --- what the kernels need to know of documents ---
+
+
+def inspect_texts(
+    batch: TextBatch, params: ShingleParams
+) -> tuple[NDArray[np.uint8], NDArray[np.bool_], NDArray[np.uint8]]:
+    """Return the flags of `kernels.text.inspect`, which documents of a batch may be something other
+    than plain UTF-8 text, and the forms of mails and of texts that begin as mails.
+    """
+    count = len(batch.indices)
+    flags = np.zeros(count, np.uint8)
+    text_kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
+    special = np.ones(count, bool)
+    if batch.is_text:
+        flags &= ~np.uint8(text_kernels.HAS_NUL)  # A border between parts has one.
+    spans = batch.text, batch.starts, batch.lengths, flags
+    if not params.encoding or batch.is_text:
+        special = may_need_decoding(batch.names, *spans)
+    forms = find_mails(batch.names, batch.path, *spans, params)
+    return flags, special | (forms == Form.MAIL), forms
+
+
+def decode_batch(
+    batch: TextBatch, positions: list[int], params: ShingleParams, limits: FormatLimits
+) -> Iterator[tuple[int, Text]]:
+    """Yield the positions and texts of some documents of a batch, in order; mails are read
+    together.
+    """
+    files: dict[int, bytes] = {}
+    for at in positions:
+        data, path = batch.content(at), batch.path(at)
+        if mail_form(data, path, params) == Form.MAIL:
+            files[at] = bare_mail_file(data, path)
+    mails = dict(zip(files, decode_mails(list(files.values()), params, limits), strict=True))
+    del files
+    for at in positions:
+        path = batch.path(at)
+        if at in mails:
+            yield at, mails.pop(at)
+        elif path is None:
+            yield at, decode_record(batch.content(at), params, limits)
+        else:
+            yield at, decode(batch.content(at), path, params, batch.max_bytes, limits)
+
+
+def find_cutting(params: ShingleParams, flags: NDArray[np.uint8]) -> Cutting:
+    """Return how documents with these flags are cut into tokens.
+
+    There is no table if their tokens are found without.
+    """
+    in_blocks = params.tokens in ("word", "symbols")
+    has_high = bool((flags & text_kernels.HAS_HIGH).any())
+    if params.tokens == "ids" or (in_blocks and not has_high):
+        table = NO_TABLE
+    else:
+        table = char_table(params.tokens, params.normalize, params.keep_case)
+    return Cutting(*table, in_blocks, params.keep_case, TOKEN_RULES[params.tokens])
+
+
+def shingle_hash(params: ShingleParams) -> ShingleHash:
+    """Return the hash of these parameters. Raise ParameterError if its key is missing."""
+    if not params.key:
+        poly31 = params.hash == "poly31"
+        return ShingleHash(HASH_POLY31 if poly31 else HASH_MIX64)
+    if not params.secret:
+        message = (
+            "the store was made with a --hash-key, "
+            "and it is not the one that was given, or none was"
+        )
+        raise ParameterError(message, "give the key in LSHDUP_HASH_KEY")
+    import hashlib  # Imported here to keep `query` fast.
+
+    digest = hashlib.blake2b(params.secret, digest_size=32, person=b"lshdup shingles").digest()
+    seed, factor, step, set_seed = np.frombuffer(digest, "<u8").astype(np.uint64)
+    one = np.uint64(1)  # Factors must be odd.
+    return ShingleHash(HASH_KEYED, seed, factor | one, step | one, set_seed)
+
+
+def scratch_arrays(room: int) -> Scratch:
+    """Return arrays for the work on one document of up to `room` bytes at a time.
+
+    Pages of memory that no document touches cost nothing.
+    """
+    space = room + 2 * PADDING
+    return Scratch(
+        np.empty(min(2 * space, LONGEST + 2 * PADDING), np.uint8),
+        np.empty(4 * space, np.int32),
+        np.empty(space, np.uint64),
+        np.empty(space, np.uint64),
+    )
+
+
+class ScratchHolder:
+    """The scratch arrays of one thread, between batches."""
+
+    _held: Scratch | None = None
+
+    def take(self, longest: int) -> Scratch:
+        """Return arrays for documents of up to `longest` bytes, valid until the next call."""
+        scratch = self._held
+        if scratch is None or longest > len(scratch.hashes) - 2 * PADDING:
+            self._held = scratch = scratch_arrays(max(longest, 1 << 16))
+        if longest > LARGE:  # A thread does not hold what it seldom needs.
+            self._held = None
+        return scratch
+
+
+# --- sets ---
 
 
 @dataclass(frozen=True)
@@ -86,17 +207,6 @@ class _ShingledTexts:
     set_prints: NDArray[np.uint64]
     text_prints: NDArray[np.uint64]
 
-    def in_batch(
-        self,
-        batch: TextBatch,
-        byte_prints: NDArray[np.uint64],
-        forms: NDArray[np.uint8],
-        skipped: Skips,
-    ) -> ShingleBatch:
-        """Return the sets as those of a batch of documents."""
-        prints = self.set_prints, byte_prints, self.text_prints
-        return ShingleBatch(batch.indices, self.sets, *prints, forms, skipped)
-
     def copy(self) -> "_ShingledTexts":
         """Return a copy of the sets in memory of their own, with the same fingerprints."""
         return replace(self, sets=self.sets.copy())
@@ -105,10 +215,16 @@ class _ShingledTexts:
         """Return the sets with others at these positions, which ascend; change fingerprints."""
         if not positions:
             return self
-        sets = RaggedSets.concatenate(each.sets for each in others)
+        made = RaggedSets.concatenate(each.sets for each in others)
         self.set_prints[positions] = np.concatenate([each.set_prints for each in others])
         self.text_prints[positions] = np.concatenate([each.text_prints for each in others])
-        return replace(self, sets=_replace_sets(self.sets, positions, sets))
+        if len(positions) == len(self.sets):
+            return replace(self, sets=made)
+        sizes, starts = self.sets.sizes, self.sets.offsets[:-1].copy()
+        starts[positions] = made.offsets[:-1] + len(self.sets.values)
+        sizes[positions] = made.sizes
+        pool = np.concatenate([self.sets.values, made.values])
+        return replace(self, sets=RaggedSets.from_sizes(pool[ranges(starts, sizes)], sizes))
 
 
 class Shingler:
@@ -128,8 +244,7 @@ class Shingler:
         self.params = params
         self._in_order = in_order
         self._hash = shingle_hash(params)
-        self._in_blocks = are_in_blocks(params)
-        self._scratch = ScratchArrays(1 << 16)
+        self._scratch = ScratchHolder()
         self._values = np.empty(0, np.uint64)
 
     def shingle(self, batch: TextBatch, limits: FormatLimits = DEFAULT_FORMATS) -> ShingleBatch:
@@ -142,24 +257,27 @@ class Shingler:
         batch : the names of documents tell HTML pages and mails by their endings.
         limits : bounds for reading one office document.
         """
-        count = len(batch.indices)
-        byte_prints = fingerprint_bytes(batch, self.params)
-        if self.params.tokens == "ids":
-            plain = np.zeros(count, np.uint8)
-            made, outcomes = self._run(batch, plain)
-            bad = np.flatnonzero(outcomes != text_kernels.DONE)
-            not_ids = Reason.NOT_IDS, "ids are integers from 0 to 2^64 - 1"
-            skipped = [*batch.skipped, *((at, *not_ids) for at in batch.indices[bad].tolist())]
-            return _drop(made.in_batch(batch, byte_prints, plain, skipped), bad)
-        flags, special, forms = inspect_texts(batch, self.params)
+        are_ids = self.params.tokens == "ids"
+        if are_ids:
+            flags = forms = np.zeros(len(batch.indices), np.uint8)
+            special = flags.astype(bool)
+        else:
+            flags, special, forms = inspect_texts(batch, self.params)
         # An empty text costs nothing and has an empty set.
         lengths = np.where(special, 0, batch.lengths)
-        made, outcomes = self._run(replace(batch, lengths=lengths), flags, int(batch.is_text))
-        result = made.in_batch(batch, byte_prints, forms, list(batch.skipped))
+        borders = int(batch.is_text and not are_ids)
+        made, outcomes = self._run(replace(batch, lengths=lengths), flags, borders)
+        byte_prints = fingerprint_bytes(batch, self.params)
+        prints = made.set_prints, byte_prints, made.text_prints
+        result = ShingleBatch(batch.indices, made.sets, *prints, forms, list(batch.skipped))
         slow = np.flatnonzero(special | (outcomes != text_kernels.DONE))
         if not len(slow):
             return result
-        return self._shingle_decoded(batch, result, made.copy(), slow.tolist(), limits)
+        if not are_ids:
+            return self._shingle_decoded(batch, result, made.copy(), slow.tolist(), limits)
+        not_ids = Reason.NOT_IDS, "ids are integers from 0 to 2^64 - 1"
+        result.skipped.extend((at, *not_ids) for at in batch.indices[slow].tolist())
+        return _drop(result, slow)
 
     def _shingle_decoded(
         self,
@@ -246,10 +364,12 @@ class Shingler:
                 text = b""
             normal.append(text)
         batch = TextBatch.of(range(len(normal)), normal)
-        # With this flag the kernel uses the table, which leaves characters as they are.
-        flags = np.full(len(normal), text_kernels.HAS_HIGH, np.uint8)
+        # This table leaves characters as they are.
         table = char_table(self.params.tokens, normalize=False, keep_case=True)
-        normal_made, _ = self._run(batch, flags, 2, table)
+        cutting = find_cutting(self.params, flags[:0])._replace(
+            table=table.entries, classes=table.classes
+        )
+        normal_made, _ = self._run(batch, flags, 2, cutting)
         return made.replaced(denormal, [normal_made.copy()]), too_long
 
     def _run(
@@ -257,40 +377,33 @@ class Shingler:
         batch: TextBatch,
         flags: NDArray[np.uint8],
         borders: int = 0,
-        table: CharTable | None = None,
+        cutting: Cutting | None = None,
     ) -> tuple[_ShingledTexts, NDArray[np.uint8]]:
         """Return the sets, valid until the next run, and the kernel's outcomes.
 
         borders : as for `find_border`.
         """
         params = self.params
-        if table is None:
-            table = find_table(params, flags)
         room = int(batch.lengths.sum()) + 1
-        longest = int(batch.lengths.max(initial=0))
-        if longest > self._scratch.room:
-            self._scratch = ScratchArrays(longest)
+        scratch = self._scratch.take(int(batch.lengths.max(initial=0)))
         if room > len(self._values):
             self._values = np.empty(room, np.uint64)
-        scratch, values = self._scratch, self._values
+        values = self._values
         if room > LARGE:  # A thread does not hold what it seldom needs.
-            self._scratch, self._values = ScratchArrays(1 << 16), np.empty(0, np.uint64)
+            self._values = np.empty(0, np.uint64)
         sizes = np.empty(len(batch.indices), np.int64)
         set_prints, text_prints = (np.empty(len(batch.indices), np.uint64) for _ in range(2))
         outcomes = np.empty(len(batch.indices), np.uint8)
         total = kernels.shingle_batch(
             batch.text, batch.starts, batch.lengths,
-            table.entries, table.classes,
-            self._in_blocks, params.keep_case, borders, TOKEN_RULES[params.tokens],
-            self._hash.kind, self._hash.seed, self._hash.factor, self._hash.set_seed,
+            cutting or find_cutting(params, flags), borders, self._hash,
             1 if self._in_order else params.k, params.bag or self._in_order, params.min_tokens,
-            scratch.folded, scratch.edges, scratch.hashes, scratch.shingles,
-            values, sizes, set_prints, text_prints, outcomes,
+            scratch, values, sizes, set_prints, text_prints, outcomes,
         )  # fmt: skip
         is_bag = params.bag and not self._in_order
         if is_bag:
             total = kernels.count_repeats(
-                values, sizes, self._hash.step, scratch.shingles, scratch.counts
+                values, sizes, self._hash.step, scratch.shingles, scratch.hashes.view(np.int32)
             )
         sets = RaggedSets.from_sizes(values[:total], sizes)
         if is_bag:
@@ -318,21 +431,8 @@ def fingerprint_sets(sets: RaggedSets, params: ShingleParams) -> NDArray[np.uint
 def fingerprint_bytes(batch: TextBatch, params: ShingleParams) -> NDArray[np.uint64]:
     """Return a fingerprint of the bytes of each document: uint64 array of shape (m,), never 0."""
     out = np.empty(len(batch.indices), np.uint64)
-    used = shingle_hash(params)
-    byte_fingerprints(batch.text, batch.starts, batch.lengths, used.seed, used.factor, out)
+    kernels.byte_fingerprints(batch.text, batch.starts, batch.lengths, shingle_hash(params), out)
     return out
-
-
-def _replace_sets(sets: RaggedSets, positions: list[int], others: RaggedSets) -> RaggedSets:
-    """Return `sets` with `others` at these positions, which ascend."""
-    if len(positions) == len(sets):
-        return others
-    sizes = sets.sizes
-    starts = sets.offsets[:-1].copy()
-    starts[positions] = others.offsets[:-1] + len(sets.values)
-    sizes[positions] = others.sizes
-    pool = np.concatenate([sets.values, others.values])
-    return RaggedSets.from_sizes(pool[ranges(starts, sizes)], sizes)
 
 
 def _drop(batch: ShingleBatch, bad: NDArray[np.int64]) -> ShingleBatch:

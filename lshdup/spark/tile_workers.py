@@ -15,7 +15,7 @@ from lshdup.base.arrow import batch_of, ragged
 from lshdup.base.ragged import RaggedSets
 from lshdup.compare import similarity
 from lshdup.errors import InputError
-from lshdup.kernels import tiles
+from lshdup.kernels import bands as kernels
 from lshdup.spark.workers import ARROW_BYTES, Batches, Recipe, shown_id
 
 #: Schemas, as Spark writes them. side : one of WITHIN, LEFT, RIGHT. before : keys of the bands
@@ -27,7 +27,7 @@ PAIRS = "a binary, b binary, similarity double, size_a bigint, size_b bigint"
 WITHIN, LEFT, RIGHT = 0, 1, 2
 
 #: A key in `before` of a bucket that is skipped.
-NO_KEY = tiles.NO_KEY.tobytes()
+NO_KEY = kernels.NO_KEY.tobytes()
 
 #: Rows of tiles, and bytes of their sets, that are held at a time, if no tile has more.
 ROWS, ROW_BYTES = 1 << 14, 64 << 20
@@ -45,7 +45,7 @@ def unmet_rows(rows: Batches) -> Batches:
     """
     for table, starts, splits in whole_tiles(rows):
         unmet = np.zeros(len(table), np.uint8)
-        tiles.mark_unmet(*ragged(table.column("before")), starts, splits, unmet)
+        kernels.mark_unmet(*ragged(table.column("before")), starts, splits, unmet)
         yield from table.take(pa.array(np.flatnonzero(unmet))).to_batches()
 
 
@@ -72,7 +72,7 @@ def verified_rows(recipe: Recipe, rows: Batches) -> Batches:
         left, right = (np.empty(CANDIDATES_AT_ONCE, np.uint32) for _ in range(2))
         state = np.array([0, -1, 0])
         while state[0] < len(splits):
-            n = tiles.tile_pairs(before, offsets, starts, splits, state, left, right)
+            n = kernels.tile_pairs(before, offsets, starts, splits, state, left, right)
             found = similarity.jaccard(sets, left[:n], right[:n], threshold=recipe.threshold)
             keep = np.flatnonzero(found >= recipe.threshold)
             swapped = order[left[keep]] > order[right[keep]]
@@ -119,7 +119,7 @@ def _splits(table: Any, starts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the first right row of each tile, or ONE_BLOCK."""
     side = table.column("side").to_numpy()[: starts[-1]]
     lefts = np.add.reduceat((side == LEFT).astype(np.int64), starts[:-1])
-    return np.where(side[starts[:-1]] == WITHIN, tiles.ONE_BLOCK, starts[:-1] + lefts)
+    return np.where(side[starts[:-1]] == WITHIN, kernels.ONE_BLOCK, starts[:-1] + lefts)
 
 
 def _one_array(column: Any) -> Any:

@@ -3,8 +3,8 @@
 import numpy as np
 
 from lshdup.collection.collection import Collection
-from lshdup.compare.passages import Passages
 from lshdup.params import PassageParams
+from lshdup.passages.finding import Passages
 from lshdup.store import npz
 from lshdup.store.members import Member, check_arrays, damage_explained, declare_columns, refuse_if
 from lshdup.store.store import Store

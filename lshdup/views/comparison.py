@@ -1,10 +1,15 @@
-"""Comparison of two documents: similarity, shared shingles, and differences of the texts."""
+"""Comparison of two documents: similarity, shared shingles, and the alignment of their texts, by
+tokens or by lines.
+
+Lines are those of the texts as they are written: case, punctuation and indentation count.
+"""
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import RaggedSets
@@ -14,13 +19,50 @@ from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.inspection import LocatedText, locate_tokens
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import Shingler
-from lshdup.views.token_diff import ALIKE, Change, find_changes
+from lshdup.views.changes import ADDED, ALIKE, MOVED_HERE, Change, find_changes
 
-#: Tokens in a passage that holds two texts together, and in a passage that is reported as moved.
+#: Tokens in a passage that holds two texts together, and in a passage that is reported as moved;
+#: and the same of lines.
 _PASSAGE = {"word": 3, "symbols": 5, "char": 9, "terms": 3, "ids": 1}
 _MOVED = {"word": 8, "symbols": 16, "char": 40, "terms": 8, "ids": 1 << 40}
+_LINES_PASSAGE, _LINES_MOVED = 3, 4
 
 _BLANKS = re.compile(rb"\s+")
+
+#: Bytes of the line that a byte is in, on average, up to which a text is read line by line. More
+#: has prose with a paragraph a line.
+_LINE = 150
+
+#: Words, white space, and all other characters one by one: what is marked in a changed line. A
+#: word ends between characters of scripts without spaces.
+_PIECES = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]|"
+                     r"[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]+|"
+                     r"[^\S\n]+|\n|[^\w\s]")  # fmt: skip
+
+#: A changed line of which less than this share is alike is marked as a whole.
+_ALIKE = 0.25
+
+#: Start and end of marked characters in a line.
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Two texts, cut into tokens or into lines, and how to get b from a."""
+
+    a: LocatedText
+    b: LocatedText
+    changes: list[Change]
+
+    def count(self, kind: str) -> int:
+        """Return the number of tokens of a kind of change."""
+        return sum(change.tokens for change in self.changes if change.kind == kind)
+
+    def side(self, change: Change, *, of_b: bool = False) -> tuple[LocatedText, int, int]:
+        """Return the text that has a change, and its tokens there: a, if both have it, or b."""
+        if of_b or change.kind in (ADDED, MOVED_HERE):
+            return self.b, change.b_start, change.b_end
+        return self.a, change.a_start, change.a_end
 
 
 @dataclass(frozen=True)
@@ -31,8 +73,7 @@ class Comparison:
     estimate, standard_error : from signatures; None without them.
     shared, only_a, only_b : numbers of elements of the sets.
     removed_a, removed_b : numbers of elements of the unfiltered sets that the filter removed.
-    a, b : the texts and their tokens.
-    changes : how to get b from a.
+    texts : by their tokens.
     """
 
     similarity: float
@@ -43,23 +84,19 @@ class Comparison:
     only_b: int
     removed_a: int
     removed_b: int
-    a: LocatedText
-    b: LocatedText
-    changes: list[Change]
+    texts: Alignment
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The numbers of elements of both unfiltered sets."""
+        of_a, of_b = self.only_a + self.removed_a, self.only_b + self.removed_b
+        return self.shared + of_a, self.shared + of_b
 
     @property
     def containment(self) -> float:
         """The share of the smaller set that is in the other; 0 if a document has no tokens."""
         smaller = self.shared + min(self.only_a, self.only_b)
         return self.shared / smaller if smaller else 0.0
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Tokens of each kind of change."""
-        counts: dict[str, int] = {}
-        for change in self.changes:
-            counts[change.kind] = counts.get(change.kind, 0) + change.tokens
-        return counts
 
 
 def compare(
@@ -89,52 +126,114 @@ def compare(
         estimated = float(estimate(Sketcher(sketch).sketch(sets), left, right).similarity[0])
         # The error at the true similarity, which is known here.
         standard_error = math.sqrt(similarity * (1 - similarity) / sketch.perms)
-    a, b = locate_tokens(text_a, params), locate_tokens(text_b, params)
+    texts = align_tokens(locate_tokens(text_a, params), locate_tokens(text_b, params), params)
     only_a, only_b = (sets.sizes - shared).tolist()
-    removed_a, removed_b = (unfiltered.sizes - sets.sizes).tolist()
+    removed = (unfiltered.sizes - sets.sizes).tolist()
     return Comparison(
-        similarity=similarity,
-        estimate=estimated,
-        standard_error=standard_error,
-        shared=shared,
-        only_a=only_a,
-        only_b=only_b,
-        removed_a=removed_a,
-        removed_b=removed_b,
-        a=a,
-        b=b,
-        changes=find_text_changes(a, b, params),
+        similarity, estimated, standard_error, shared, only_a, only_b, removed[0], removed[1], texts
     )
 
 
-def find_text_changes(a: LocatedText, b: LocatedText, params: ShingleParams) -> list[Change]:
-    """Return how to get the tokens of b from those of a, as `find_changes` does."""
-    return find_changes(a.tokens, b.tokens, _PASSAGE[params.tokens], _MOVED[params.tokens])
+def align_tokens(a: LocatedText, b: LocatedText, params: ShingleParams) -> Alignment:
+    """Align two texts by their tokens."""
+    passage, moved = _PASSAGE[params.tokens], _MOVED[params.tokens]
+    return Alignment(a, b, find_changes(a.tokens, b.tokens, passage, moved))
 
 
-def split_hunks(changes: list[Change], context: int) -> Iterator[list[Change] | int]:
-    """Yield the hunks of changes with their context, and between them the folded number of tokens.
+def align_lines(text_a: bytes, text_b: bytes) -> Alignment:
+    """Align two texts by their lines, which have no ends, of Windows neither.
 
-    context : tokens that stay around a change.
+    text_a, text_b : valid UTF-8. Cost: n log n in the number of lines, and one pass over the text.
     """
-    hunk: list[Change] = []
-    for i, change in enumerate(changes):
-        before = 0 if i == 0 else context
-        after = 0 if i == len(changes) - 1 else context
-        size = change.tokens
-        # The line about folded words takes as much room as a few words.
-        if change.kind != ALIKE or size <= before + after + context:
-            hunk.append(change)
+    known: dict[bytes | str, int] = {}
+    located = []
+    for text in (text_a, text_b):
+        text = text.replace(b"\r\n", b"\n")
+        lines = text.removesuffix(b"\n").split(b"\n") if text else []
+        sizes = np.array([len(line) for line in lines], np.int64)
+        ends = np.cumsum(sizes + 1) - 1
+        located.append(LocatedText(text, ends - sizes, ends, _number(lines, known)))
+    a, b = located
+    changes = find_changes(a.tokens, b.tokens, _LINES_PASSAGE, _LINES_MOVED, least=1)
+    return Alignment(a, b, changes)
+
+
+def extract_line(located: LocatedText, line: int) -> str:
+    """Return a line of a text that is cut into lines."""
+    return located.text[located.starts[line] : located.ends[line]].decode()
+
+
+def mark_pieces(removed: list[str], added: list[str]) -> tuple[list[list[Span]], list[list[Span]]]:
+    """Return for each removed line, and for each added line, the spans that differ.
+
+    A line that has little in common with the other side has no spans: all of it differs.
+    """
+    found = [_PIECES.findall("\n".join(lines)) for lines in (removed, added)]
+    known: dict[bytes | str, int] = {}
+    a, b = (_number(pieces, known) for pieces in found)
+    changes = find_changes(a, b, _LINES_PASSAGE, len(a) + 1, least=1)
+    differs = np.ones(len(a), bool), np.ones(len(b), bool)
+    for kind, start, end, b_start, b_end in changes:
+        if kind == ALIKE:
+            differs[0][start:end] = differs[1][b_start:b_end] = False
+    return _find_spans(found[0], differs[0].tolist()), _find_spans(found[1], differs[1].tolist())
+
+
+def have_same_lines(texts: Alignment) -> bool:
+    """Return whether two texts are best compared by lines.
+
+    So it is if both have lines of a usual length, and lines mostly end at the same words: program
+    text and tables, but not prose that was wrapped anew.
+
+    texts : by their tokens.
+    """
+    for each in (texts.a, texts.b):
+        sizes = np.array([len(line) for line in each.text.rstrip().split(b"\n")])
+        if len(sizes) < 2 or (sizes**2).sum() > _LINE * sizes.sum():
+            return False
+    begins_a, begins_b = _find_beginnings(texts.a), _find_beginnings(texts.b)
+    both = either = 0
+    for kind, start, end, b_start, b_end in texts.changes:
+        if kind == ALIKE:
+            left, right = begins_a[start:end], begins_b[b_start:b_end]
+            both += int((left & right).sum())
+            either += int((left | right).sum())
+    return 2 * both >= either
+
+
+def _find_beginnings(located: LocatedText) -> NDArray[np.bool_]:
+    """Return which tokens are the first of a line; the first of the text is not counted."""
+    ends = np.flatnonzero(np.frombuffer(located.text, np.uint8) == ord("\n"))
+    lines = np.searchsorted(ends, located.starts)
+    return np.diff(lines, prepend=lines[:1]) > 0
+
+
+def _number(pieces: Iterable[bytes | str], known: dict[bytes | str, int]) -> NDArray[np.uint64]:
+    """Return a number for each piece, equal where pieces are."""
+    return np.array([known.setdefault(each, len(known)) for each in pieces], np.uint64)
+
+
+def _find_spans(pieces: list[str], differs: list[bool]) -> list[list[Span]]:
+    """Return the spans of each line that differ, joined where they touch."""
+    marks: list[list[Span]] = []
+    at = alike = total = 0
+    spans: list[Span] = []
+    for piece, flag in zip([*pieces, "\n"], [*differs, False], strict=True):
+        if piece == "\n":
+            marks.append(spans if alike >= _ALIKE * total else [])
+            at = alike = total = 0
+            spans = []
             continue
-        a, a_end, b, b_end = change.a_start, change.a_end, change.b_start, change.b_end
-        if before:
-            hunk.append(Change(ALIKE, a, a + before, b, b + before))
-        if hunk:
-            yield hunk
-        yield size - before - after
-        hunk = [Change(ALIKE, a_end - after, a_end, b_end - after, b_end)] if after else []
-    if hunk:
-        yield hunk
+        size = len(piece)
+        if flag and spans and spans[-1][1] == at:
+            spans[-1] = spans[-1][0], at + size
+        elif flag:
+            spans.append((at, at + size))
+        at += size
+        visible = 0 if piece.isspace() else size
+        total += visible
+        alike += 0 if flag else visible
+    return marks
 
 
 def extract_passage(located: LocatedText, start: int, end: int) -> str:

@@ -9,7 +9,7 @@ import base64
 import json
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, field
 from importlib import resources
 from typing import Any
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from lshdup.base.frozen import dataclass
 from lshdup.base.messages import printable
 from lshdup.compare.clusters import choose_representatives
-from lshdup.views.passages import Passages
+from lshdup.views.differences import Differences
 from lshdup.views.selection import Selection
 
 
@@ -29,7 +29,7 @@ class Facts:
     """Facts about the run that the page shows beside the results.
 
     what : the documents, in a few words.
-    documents : number of documents compared.
+    document_count : number of documents compared.
     bands, rows : shape of the band table; 0 for the exact join.
     kept : which document of a group is kept, in words.
     command : the beginning of a command line that lists the same groups.
@@ -40,7 +40,7 @@ class Facts:
     """
 
     what: str
-    documents: int
+    document_count: int
     bands: int = 0
     rows: int = 0
     kept: str = ""
@@ -89,17 +89,8 @@ def collect_data(
         "same": compare(named, first).tolist(),
     }
     steps, moves, pairs = selection.steps, selection.moves, selection.pairs
-    return {
-        "what": printable(facts.what),
-        "newest": facts.newest,
-        "changed": facts.changed,
-        "documentCount": facts.documents,
+    return asdict(facts) | {
         "skipped": sorted(facts.skipped.items()),
-        "parameters": [(name, printable(value)) for name, value in facts.parameters],
-        "bands": facts.bands,
-        "rows": facts.rows,
-        "kept": facts.kept,
-        "command": printable(facts.command),
         "steps": asdict(steps),
         "documents": _describe_names(names(named)) | columns,
         "kinds": members,
@@ -167,10 +158,10 @@ def add_lists(
     data["lists"] = base64.b64encode(zlib.compress(text.encode())).decode()
 
 
-def add_passages(
-    data: dict[str, Any], passages: Passages, selection: Selection, duplicate_of: NDArray[np.int64]
+def add_differences(
+    data: dict[str, Any], found: Differences, selection: Selection, duplicate_of: NDArray[np.int64]
 ) -> None:
-    """Add passages to the data of a page, with positions in `kinds` instead of documents.
+    """Add differences to the data of a page, with positions in `kinds` instead of documents.
 
     selection, duplicate_of : as in `collect_data`.
     """
@@ -179,22 +170,22 @@ def add_passages(
     def key(pair: tuple[int, int] | None) -> str:
         return f"{position[pair[0]]},{position[pair[1]]}" if pair else ""
 
-    data["passages"] = {key(pair): segments for pair, segments in passages.segments.items()}
+    data["passages"] = {key(pair): segments for pair, segments in found.segments.items()}
     data["variants"] = {
         int(position[kept]): [(*texts, position[members].tolist()) for *texts, members in each]
-        for kept, each in passages.variants.items()
+        for kept, each in found.variants.items()
     }
-    data["without"] = {key(pair): why for pair, why in passages.without.items()}
-    data["missing"] = describe_missing_passages(passages, selection.pair_count)
+    data["without"] = {key(pair): why for pair, why in found.without.items()}
+    data["missing"] = _describe_missing(found, selection.pair_count)
 
 
-def describe_missing_passages(passages: Passages, pairs: int) -> str:
-    """Return how many of so many pairs have no passages in the page, and why; "" if all have."""
-    have = len(passages.segments)
+def _describe_missing(found: Differences, pairs: int) -> str:
+    """Return how many of so many pairs have no differences in the page, and why; "" if all have."""
+    have = len(found.segments)
     if have == pairs:
         return ""
-    known = Counter(why for pair, why in passages.without.items() if pair is not None)
-    known[passages.without[None]] += pairs - have - known.total()
+    known = Counter(why for pair, why in found.without.items() if pair is not None)
+    known[found.without[None]] += pairs - have - known.total()
     reasons = "; ".join(
         f"{count:,} {'is' if count == 1 else 'are'} without: {why}"
         for why, count in sorted(known.items())
@@ -205,20 +196,16 @@ def describe_missing_passages(passages: Passages, pairs: int) -> str:
 
 def render_page(data: Mapping[str, Any]) -> bytes:
     """Return the page in UTF-8."""
-    return b"".join(_parts(data))
-
-
-def _parts(data: Mapping[str, Any]) -> Iterator[bytes]:
-    parts = resources.files("lshdup.views") / "page"
-    text = (parts / "page.html").read_text("utf-8")
+    files = resources.files("lshdup.views") / "page"
+    text = (files / "page.html").read_text("utf-8")
     # "<" can end the element or begin a comment in it, so JSON escapes it.
     values = {
-        "css": (parts / "page.css").read_text("utf-8"),
+        "css": (files / "page.css").read_text("utf-8"),
         "data": json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
-        "js": (parts / "page.js").read_text("utf-8"),
+        "js": (files / "page.js").read_text("utf-8"),
     }
+    parts = []
     for name, value in values.items():
         before, text = text.split(f"/*{name}*/", 1)
-        yield before.encode()
-        yield value.encode("utf-8", "backslashreplace")
-    yield text.encode()
+        parts += [before.encode(), value.encode("utf-8", "backslashreplace")]
+    return b"".join([*parts, text.encode()])

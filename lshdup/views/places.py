@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.parallel import Progress, no_progress
+from lshdup.base.parts import visible_text
 from lshdup.base.ragged import distinct, offsets_of, ranges
-from lshdup.compare.passages import Passages
+from lshdup.base.run import Run
 from lshdup.params import ShingleParams
-from lshdup.shingling.inspection import locate_tokens
-from lshdup.shingling.plain_texts import decode_batch
-from lshdup.shingling.run_locator import RunLocator
+from lshdup.passages.finding import Passages, TokenRuns
+from lshdup.shingling.inspection import RunLocator, locate_tokens
+from lshdup.shingling.shingler import decode_batch
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.files import Buffer
 from lshdup.sources.reading import TextBatch, batches, read_batch
@@ -46,19 +46,32 @@ class Places:
     starts, ends : int64 arrays of shape (n,), first byte, and the byte behind the last one; -1
         where the document cannot be read any more, or has fewer tokens now.
     scopes : uint8 array of shape (n,), what these are bytes of, as positions in SCOPES.
-    texts : texts of some runs, by position.
+    texts : object array of shape (n,), the texts of some runs; else None.
     closings : what `closing_characters` finds behind runs, by position, if it is not empty.
     """
 
     starts: I64
     ends: I64
     scopes: NDArray[np.uint8]
-    texts: dict[int, str]
+    texts: NDArray[Any]
     closings: dict[int, str]
+
+    def take(self, part: slice) -> "Places":
+        """Return some of the places, without closings."""
+        starts, ends = self.starts[part], self.ends[part]
+        return Places(starts, ends, self.scopes[part], self.texts[part], {})
+
+    def columns(self) -> tuple[list[int | None], list[int | None], list[str]]:
+        """Return starts and ends, None where they are not known, and what they are bytes of."""
+        starts, ends = (
+            [each if each >= 0 else None for each in column.tolist()]
+            for column in (self.starts, self.ends)
+        )
+        return starts, ends, [SCOPES[each] for each in self.scopes.tolist()]
 
 
 class _Runs(NamedTuple):
-    """Runs of tokens of documents: their numbers, and columns as of `locate_places`."""
+    """Runs of tokens of a batch: their numbers, tokens, and columns as of `locate_places`."""
 
     numbers: I64
     first: I64
@@ -73,15 +86,12 @@ class _Runs(NamedTuple):
 
 
 def locate_places(
+    run: Run,
     lists: Sequence[DocumentList],
     params: ShingleParams,
-    documents: I64,
-    first: I64,
-    sizes: I64,
+    runs: TokenRuns,
     texts: NDArray[np.bool_],
     most: int | None = None,
-    jobs: int = 1,
-    progress: Progress = no_progress,
     *,
     behind: I64 | None = None,
     closings: bool = False,
@@ -90,85 +100,163 @@ def locate_places(
 
     Parameters
     ----------
+    run : its progress is notified ("places", documents read, documents in all).
     lists : the documents, numbered from the first list to the last.
     params : how documents are cut into tokens.
-    documents, first, sizes : int64 arrays of shape (n,), document, number of the first token, and
-        number of tokens.
+    runs : n runs of tokens.
     texts : bool array of shape (n,), the runs whose texts are wanted.
     most : bytes of each text from its beginning; None: all.
-    jobs : threads.
-    progress : notified ("places", documents read, documents in all).
     behind : int64 array of shape (n,), bytes of closing characters behind each run that belong to
         its place, unless a word ends where the run begins, which would be joined with the next one.
         The runs are to be cut then: without characters that are also of a token beside them, as
         the second token of ½ is of its first one. None: they are not.
     closings : whether to return the closing characters behind the runs.
 
-    Memory: 17 bytes a run, the texts, and about 40 bytes a token of a document on each thread.
+    Memory: 25 bytes a run, the texts, and about 40 bytes a token of a document on each thread.
 
     """
     from concurrent.futures import ThreadPoolExecutor  # Imported here to keep `query` fast.
 
-    found = Places(
-        np.full(len(documents), -1, np.int64),
-        np.full(len(documents), -1, np.int64),
-        np.zeros(len(documents), np.uint8),
-        {},
-        {},
-    )
-    extents = np.zeros(len(documents), np.int64) if behind is None else behind
-    every = _Runs(np.arange(len(documents)), first, sizes, texts, extents)
-    order = np.argsort(documents, kind="stable")
-    numbers, counts = distinct(documents)
+    n = len(runs)
+    starts, ends = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
+    found = Places(starts, ends, np.zeros(n, np.uint8), np.full(n, None, object), {})
+    extents = np.zeros(n, np.int64) if behind is None else behind
+    every = _Runs(np.arange(n), runs.first, runs.sizes, texts, extents)
+    order = np.argsort(runs.documents, kind="stable")
+    numbers, counts = distinct(runs.documents)
     cuts = offsets_of(counts)[:-1]
     bases = offsets_of(np.array([len(each) for each in lists], np.int64))
     own = threading.local()
 
     def work(task: tuple[int, I64]) -> int:
         side, indices = task
-        if not hasattr(own, "locator"):
-            own.locator, own.buffer = RunLocator(params), Buffer()
+        if not hasattr(own, "placer"):
+            to_cut = behind is not None
+            own.placer = _Placer(found, RunLocator(params), params, most, to_cut, closings)
+            own.buffer = Buffer()
         batch = read_batch(lists[side], indices, own.buffer)
         at = np.searchsorted(numbers, bases[side] + batch.indices)
-        mine, bounds = order[ranges(cuts[at], counts[at])], offsets_of(counts[at])
-        runs, to_cut = every.take(mine), behind is not None
-        is_plain = _place_plain(found, own.locator, batch, runs, bounds, most, to_cut, closings)
-        scope = SCOPES.index("field" if batch.is_text else "bytes")
-        others = np.flatnonzero(~is_plain).tolist()
-        for each, text in decode_batch(batch, others, params, lists[side].formats):
-            some = runs.take(slice(bounds[each], bounds[each + 1]))
-            content = batch.content(each)
-            _place(found, some, most, content, text, scope, params, to_cut, closings)
+        of_batch = every.take(order[ranges(cuts[at], counts[at])])
+        own.placer.place(batch, of_batch, offsets_of(counts[at]), lists[side])
         return len(indices)
 
-    tasks = [
-        (side, indices)
-        for side, each in enumerate(lists)
-        for indices in batches(each, _of_side(numbers, bases, side), jobs)
-    ]
+    tasks = []
+    for side, each in enumerate(lists):
+        low, high = np.searchsorted(numbers, bases[side : side + 2])
+        tasks += [(side, some) for some in batches(each, numbers[low:high] - bases[side], run.jobs)]
     done = 0
-    with ThreadPoolExecutor(jobs) as pool:
+    with ThreadPoolExecutor(run.jobs) as pool:
         for read in pool.map(work, tasks):
             done += read
-            progress("places", done, len(numbers))
+            run.progress("places", done, len(numbers))
     return found
 
 
+@dataclass(frozen=True)
+class _Placer:
+    """Locates the runs of batches of documents on one thread. Parameters : as of `locate_places`.
+
+    found : where the places are noted.
+    to_cut : whether the runs are to be cut.
+    """
+
+    found: Places
+    locator: RunLocator
+    params: ShingleParams
+    most: int | None
+    to_cut: bool
+    closings: bool
+
+    def place(self, batch: TextBatch, runs: _Runs, bounds: I64, documents: DocumentList) -> None:
+        """Locate the runs of a batch.
+
+        bounds : the runs of document d are bounds[d] … bounds[d + 1] - 1.
+        documents : the list that the batch is of.
+        """
+        scope = SCOPES.index("field" if batch.is_text else "bytes")
+        is_plain = self._place_plain(batch, runs, bounds, scope)
+        others = np.flatnonzero(~is_plain).tolist()
+        for at, text in decode_batch(batch, others, self.params, documents.formats):
+            some = runs.take(slice(bounds[at], bounds[at + 1]))
+            self._place_decoded(batch.content(at), text, some, scope)
+
+    def _place_plain(
+        self, batch: TextBatch, runs: _Runs, bounds: I64, scope: int
+    ) -> NDArray[np.bool_]:
+        """Locate the runs of documents that are plain text, and return which ones are."""
+        columns = batch, bounds, runs.first, runs.sizes
+        starts, ends, is_plain = self.locator.locate(*columns, alone=self.to_cut)
+        of = np.repeat(np.arange(len(batch.starts)), np.diff(bounds))
+        nexts = np.full(len(starts), -1, np.int64)
+        if self.closings:
+            after = runs.first + runs.sizes
+            nexts = self.locator.locate(batch, bounds, after, np.ones_like(after), alone=False)[0]
+        nexts = np.where(nexts < 0, batch.lengths[of], nexts)
+        there = np.flatnonzero(starts >= 0)
+        bases, runs = batch.starts[of[there]], runs.take(there)
+        starts, ends = bases + starts[there], bases + ends[there]
+        ends = self._note(runs, batch.text, bases, starts, ends, bases + nexts[there])
+        self._keep(runs, starts - bases, ends - bases, scope)
+        return is_plain
+
+    def _place_decoded(self, raw: bytes, text: Text, runs: _Runs, scope: int) -> None:
+        """Locate the runs of one document. raw : its bytes, of which `scope` says what they are."""
+        located = locate_tokens(text.utf8, self.params)
+        runs = runs.take(np.flatnonzero(runs.first + runs.sizes <= len(located.starts)))
+        first, last = runs.first, runs.first + runs.sizes - 1
+        starts, ends = located.starts[first], located.ends[last]
+        nexts = np.append(located.starts, len(located.text))[last + 1]
+        if self.to_cut:
+            starts = np.maximum(starts, np.append(0, located.ends)[first])
+            ends = np.maximum(starts, np.minimum(ends, nexts))
+        shown = np.frombuffer(text.utf8, np.uint8)
+        ends = self._note(runs, shown, np.zeros_like(starts), starts, ends, nexts)
+        offsets = find_offsets(raw, text, np.concatenate([starts, ends]))
+        if offsets is not None:
+            starts, ends = np.split(offsets, 2)
+        self._keep(runs, starts, ends, SCOPES.index("text") if offsets is None else scope)
+
+    def _note(
+        self, runs: _Runs, text: NDArray[np.uint8], bases: I64, starts: I64, ends: I64, nexts: I64
+    ) -> I64:
+        """Note the texts and closing characters of runs; return their ends with what is cut too.
+
+        bases, starts, ends, nexts : int64 arrays of shape (n,), where the document of each run, the
+            run, what is behind it, and the next token begin in `text`.
+        """
+        for at in range(len(ends)) if self.closings else ():
+            closing = closing_characters(_decode(text[ends[at] : nexts[at]], "replace"))
+            if closing:
+                self.found.closings[int(runs.numbers[at])] = closing
+        ends = ends.copy()
+        for at in np.flatnonzero(runs.behind > 0).tolist():
+            before = text[max(starts[at] - _MOST_BYTES, bases[at]) : starts[at]]
+            if not _ends_in_word(_decode(before, "ignore")):
+                ends[at] += runs.behind[at]
+        for at in np.flatnonzero(runs.texts).tolist():
+            end = ends[at] if self.most is None else min(ends[at], starts[at] + self.most)
+            words = visible_text(text[starts[at] : end].tobytes())
+            self.found.texts[int(runs.numbers[at])] = words.decode("utf-8", "ignore")
+        return ends
+
+    def _keep(self, runs: _Runs, starts: I64, ends: I64, scope: int) -> None:
+        """Keep the places of runs."""
+        found = self.found
+        found.starts[runs.numbers], found.ends[runs.numbers] = starts, ends
+        found.scopes[runs.numbers] = scope
+
+
 def measure_closings(
-    lists: Sequence[DocumentList],
-    params: ShingleParams,
-    passages: Passages,
-    jobs: int,
-    progress: Progress,
+    run: Run, lists: Sequence[DocumentList], params: ShingleParams, passages: Passages
 ) -> I64:
     """Return the bytes of what closes each passage: int64 array of shape (p,).
 
     These are the closing characters that follow it in all its places alike, up to the next token
     or the end of the text, as UTF-8. Parameters : as of `locate_places`.
     """
-    tokens = np.repeat(passages.tokens, passages.places)
-    columns = passages.documents, passages.first, tokens, np.zeros(len(tokens), bool)
-    found = locate_places(lists, params, *columns, None, jobs, progress, closings=True).closings
+    runs = passages.runs_at(np.arange(len(passages.documents)))
+    wanted = np.zeros(len(runs), bool)
+    found = locate_places(run, lists, params, runs, wanted, closings=True).closings
     sizes = np.zeros(len(passages), np.int64)
     for at, (start, end) in enumerate(pairwise(passages.starts.tolist())):
         texts = [found.get(place, "") for place in range(start, end)]
@@ -176,102 +264,14 @@ def measure_closings(
     return sizes
 
 
-def _of_side(numbers: I64, bases: I64, side: int) -> I64:
-    """Return the documents of a list, by their own numbers."""
-    start, end = bases[side : side + 2].tolist()
-    mine: I64 = numbers[(numbers >= start) & (numbers < end)] - start
-    return mine
+def _decode(text: NDArray[np.uint8], errors: str) -> str:
+    return text.tobytes().decode("utf-8", errors)
 
 
-def _place_plain(
-    found: Places,
-    locator: RunLocator,
-    batch: TextBatch,
-    runs: _Runs,
-    bounds: I64,
-    most: int | None,
-    to_cut: bool,
-    closings: bool,
-) -> NDArray[np.bool_]:
-    """Locate the runs of the documents of a batch that are plain text; return which ones are.
-
-    bounds : the runs of document d are bounds[d] … bounds[d + 1] - 1.
-    """
-    mine = runs.numbers
-    starts, ends, is_plain = locator.locate(batch, bounds, runs.first, runs.sizes, alone=to_cut)
-    of = np.repeat(np.arange(len(batch.starts)), np.diff(bounds))
-    for at in np.flatnonzero((runs.behind > 0) & (starts >= 0)).tolist():
-        base, start = batch.starts[of[at]], starts[at]
-        if not _ends_in_word(
-            batch.text[base + max(start - _MOST_BYTES, 0) : base + start].tobytes()
-        ):
-            ends[at] += runs.behind[at]
-    found.starts[mine], found.ends[mine] = starts, ends
-    found.scopes[mine[starts >= 0]] = SCOPES.index("field" if batch.is_text else "bytes")
-    wanted = np.flatnonzero(runs.texts & (starts >= 0))
-    if most is not None:
-        ends = np.minimum(ends, starts + most)
-    base = batch.starts[np.searchsorted(bounds, wanted, side="right") - 1]
-    spans = zip(mine[wanted], base + starts[wanted], base + ends[wanted], strict=True)
-    for at, start, end in spans:
-        found.texts[int(at)] = batch.text[start:end].tobytes().decode("utf-8", "ignore")
-    if closings:
-        after = runs.first + runs.sizes
-        nexts = locator.locate(batch, bounds, after, np.ones_like(after), alone=False)[0]
-        nexts = np.where(nexts < 0, batch.lengths[of], nexts)
-        rows = np.flatnonzero(starts >= 0)
-        base = batch.starts[of[rows]]
-        for at, start, end in zip(mine[rows], base + ends[rows], base + nexts[rows], strict=True):
-            _note_closing(found, int(at), batch.text[start:end].tobytes())
-    return is_plain
-
-
-def _place(
-    found: Places,
-    runs: _Runs,
-    most: int | None,
-    raw: bytes,
-    text: Text,
-    scope: int,
-    params: ShingleParams,
-    to_cut: bool,
-    closings: bool,
-) -> None:
-    """Locate the runs of one document. raw : its bytes, of which `scope` says what they are."""
-    located = locate_tokens(text.utf8, params)
-    there = runs.first + runs.sizes <= len(located.starts)
-    runs = runs.take(np.flatnonzero(there))
-    mine, first, last = runs.numbers, runs.first, runs.first + runs.sizes - 1
-    starts, ends = located.starts[first], located.ends[last]
-    nexts = np.append(located.starts, len(located.text))[last + 1]
-    if to_cut:
-        starts = np.maximum(starts, np.append(0, located.ends)[first])
-        before = [text.utf8[max(start - _MOST_BYTES, 0) : start] for start in starts.tolist()]
-        alone = ~np.array(list(map(_ends_in_word, before)), bool)
-        ends = np.maximum(starts, np.minimum(ends, nexts)) + alone * runs.behind
-    for at, end, after in zip(mine.tolist(), ends, nexts, strict=True) if closings else ():
-        _note_closing(found, at, text.utf8[end:after])
-    for at in np.flatnonzero(runs.texts).tolist():
-        end = ends[at] if most is None else min(ends[at], starts[at] + most)
-        found.texts[int(mine[at])] = located.text[starts[at] : end].decode("utf-8", "ignore")
-    offsets = find_offsets(raw, text, np.concatenate([starts, ends]))
-    if offsets is not None:
-        starts, ends = np.split(offsets, 2)
-        found.scopes[mine] = scope
-    found.starts[mine], found.ends[mine] = starts, ends
-
-
-def _ends_in_word(text: bytes) -> bool:
-    """Return whether the last character of a text, cut off in front, is of a word."""
-    last = text.decode("utf-8", "ignore")[-1:]
+def _ends_in_word(text: str) -> bool:
+    """Return whether the last character of a text is of a word."""
+    last = text[-1:]
     return last.isalnum() or last == "_" or (last > "" and unicodedata.category(last)[0] == "M")
-
-
-def _note_closing(found: Places, at: int, text: bytes) -> None:
-    """Keep the closing characters behind a run. text : from there to the next token."""
-    closing = closing_characters(text.decode("utf-8", "replace"))
-    if closing:
-        found.closings[at] = closing
 
 
 def closing_characters(text: str) -> str:

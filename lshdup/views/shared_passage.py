@@ -1,19 +1,19 @@
 """The longest passage that two documents share, and its lines in both."""
 
 from collections.abc import Sequence
-from itertools import chain
+from functools import lru_cache
 
 import numpy as np
 
 from lshdup.base.frozen import dataclass
 from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import LocatedText, locate_tokens
-from lshdup.shingling.plain_texts import decode_batch
+from lshdup.shingling.shingler import decode_batch
 from lshdup.sources.document_list import DocumentList, find_in_lists
 from lshdup.sources.reading import read_batch
 from lshdup.text.offsets import find_offsets
-from lshdup.views.comparison import find_text_changes
-from lshdup.views.token_diff import ALIKE
+from lshdup.views.changes import ALIKE
+from lshdup.views.comparison import align_tokens
 
 #: Documents whose tokens are kept: one is often in several pairs in a row.
 _KEPT = 16
@@ -57,38 +57,31 @@ class PassageFinder:
 
     def __init__(self, lists: Sequence[DocumentList], params: ShingleParams) -> None:
         self._lists, self._params = lists, params
-        self._known: dict[int, tuple[LocatedText, bool] | None] = {}
+        self._read_once = lru_cache(_KEPT)(self._read)
 
     def find(self, a: int, b: int) -> SharedPassage | None:
         """Find the longest passage of two documents; None if one cannot be read any more."""
-        left, right = self._locate(a), self._locate(b)
+        left, right = self._read_once(a), self._read_once(b)
         if left is None or right is None:
             return None
-        changes = find_text_changes(left[0], right[0], self._params)
-        longest = max(
-            (each for each in changes if each.kind == ALIKE),
-            key=lambda change: change.tokens,
-            default=None,
-        )
-        if longest is None:
+        (of_a, has_lines_a), (of_b, has_lines_b) = left, right
+        changes = align_tokens(of_a, of_b, self._params).changes
+        alike = [change for change in changes if change.kind == ALIKE]
+        if not alike:
             return None
-        start, end = _span(left[0], longest.a_start, longest.a_end)
+        longest = max(alike, key=lambda change: change.tokens)
+        start, end = _span(of_a, longest.a_start, longest.a_end)
         return SharedPassage(
             longest.tokens,
-            left[0].text[start:end].decode("utf-8", "replace"),
-            _lines(*left, longest.a_start, longest.a_end),
-            _lines(*right, longest.b_start, longest.b_end),
+            of_a.text[start:end].decode("utf-8", "replace"),
+            _lines(of_a.text, start, end) if has_lines_a else None,
+            _lines(of_b.text, *_span(of_b, longest.b_start, longest.b_end))
+            if has_lines_b
+            else None,
         )
 
-    def _locate(self, document: int) -> tuple[LocatedText, bool] | None:
-        """Return the tokens of a document, and whether its text has lines."""
-        if document not in self._known:
-            while len(self._known) >= _KEPT:
-                del self._known[next(iter(self._known))]
-            self._known[document] = self._read(document)
-        return self._known[document]
-
     def _read(self, document: int) -> tuple[LocatedText, bool] | None:
+        """Return the tokens of a document, and whether its text has lines."""
         documents, number = find_in_lists(self._lists, document)
         if self._params.tokens == "ids":
             return None
@@ -106,12 +99,9 @@ def _span(located: LocatedText, first: int, end: int) -> tuple[int, int]:
     return int(located.starts[first]), int(located.ends[end - 1])
 
 
-def _lines(located: LocatedText, has_lines: bool, first: int, end: int) -> Lines | None:
-    if not has_lines:
-        return None
-    return Lines(
-        *chain.from_iterable(_place(located.text, at) for at in _span(located, first, end))
-    )
+def _lines(text: bytes, start: int, end: int) -> Lines:
+    """Return where bytes from start to end - 1 of a text are."""
+    return Lines(*_place(text, start), *_place(text, end))
 
 
 def _place(text: bytes, at: int) -> tuple[int, int]:

@@ -1,4 +1,5 @@
-"""A comparison as lines of text for a terminal or a pipe: inline, or side by side.
+"""Two texts as lines for a terminal or a pipe: by words, in one text or in two beside each other;
+or by lines, with their numbers, below or beside each other.
 
 Long stretches that are alike are folded; changes have colours or marks. Characters of the documents
 that could do something to a terminal are escaped by `printable`.
@@ -6,7 +7,7 @@ that could do something to a terminal are escaped by `printable`.
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import chain, zip_longest
+from itertools import chain, groupby, zip_longest
 
 from rich.cells import cell_len
 from rich.color import ColorSystem
@@ -16,8 +17,9 @@ from rich.text import Text
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.messages import count_of, printable
-from lshdup.views.comparison import Comparison, extract_passage, split_hunks
-from lshdup.views.token_diff import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, Change
+from lshdup.shingling.inspection import LocatedText
+from lshdup.views.changes import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, Change, split_hunks
+from lshdup.views.comparison import Alignment, Span, extract_line, extract_passage, mark_pieces
 
 #: Terminals from this width on have room for two texts side by side.
 WIDE = 120
@@ -30,11 +32,14 @@ MARKS = {
     MOVED_HERE: ("{~", "~}"),
 }
 STYLES = {REMOVED: "red", ADDED: "green", MOVED_AWAY: "magenta", MOVED_HERE: "cyan"}
+_SIGNS = {ALIKE: " ", REMOVED: "-", ADDED: "+", MOVED_AWAY: "~", MOVED_HERE: "~"}
 
 NOUNS = {"word": "word", "symbols": "token", "char": "character", "terms": "term", "ids": "id"}
 #: Differences that are in no token, where they are not just those of case and layout.
 UNSEEN = {"word": "case, punctuation or layout", "terms": "case, punctuation or layout"}
+#: Tokens to show around a difference, and lines.
 CONTEXT = {"word": 12, "symbols": 20, "char": 60, "terms": 12, "ids": 3}
+LINES = 3
 
 #: A run of more characters without a blank is shown by its beginning and its end.
 _LONGEST = 2000
@@ -56,8 +61,8 @@ class Layout:
     side_by_side : two columns instead of one text.
     width : cells of a line; None: lines are not broken.
     color : colours instead of marks.
-    context : tokens that stay around a change.
-    noun : the word for a token.
+    context : tokens, or lines, that stay around a change.
+    noun : the word for a token, or "line".
     """
 
     side_by_side: bool = False
@@ -66,29 +71,60 @@ class Layout:
     context: int = 12
     noun: str = "word"
 
+    @property
+    def pane(self) -> int:
+        """The cells of a line of one of two columns."""
+        return max(10, ((self.width or WIDE) - 3) // 2)
 
-def summarize(comparison: Comparison, noun: str) -> str:
+    def marks(self, kind: str) -> tuple[str, str]:
+        """Return what opens and what closes a text of a kind of change."""
+        return ("", "") if self.color else MARKS.get(kind, ("", ""))
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line of one of the texts: its number from 1, its kind of change, and its marked text."""
+
+    number: int
+    kind: str
+    text: Text
+
+
+def summarize(texts: Alignment, noun: str) -> str:
     """Return in one line how many tokens are alike, removed, added, and moved."""
-    counts = comparison.counts
-    moved = counts.get(MOVED_HERE, 0)
-    parts = [f"{count_of(counts.get(ALIKE, 0), noun)} alike"]
-    parts += [f"{counts[kind]:,} {kind}" for kind in (REMOVED, ADDED) if kind in counts]
-    return ", ".join(parts + ([f"{moved:,} moved"] if moved else []))
+    counts = {kind: texts.count(kind) for kind in (REMOVED, ADDED, MOVED_HERE)}
+    parts = [f"{count:,} {kind}" for kind, count in counts.items() if count]
+    alike = f"{count_of(texts.count(ALIKE), noun)} alike"
+    return ", ".join([alike, *parts]).replace(MOVED_HERE, "moved")
 
 
-def render(comparison: Comparison, layout: Layout) -> Iterator[str]:
-    """Yield the lines of the two texts, with what is removed, added and moved."""
-    for hunk in split_hunks(comparison.changes, layout.context):
+def render(texts: Alignment, layout: Layout) -> Iterator[str]:
+    """Yield the lines of two texts, with what is removed, added and moved.
+
+    texts : by their lines if that is the noun of the layout, else by their tokens.
+    """
+    lay_out = _lay_out_lines if layout.noun == "line" else _lay_out_tokens
+    for hunk in split_hunks(texts.changes, layout.context):
         if isinstance(hunk, int):
-            folded = (f"… {count_of(hunk, layout.noun)} alike …", "dim")
-            lines: Iterable[Text] = [Text.assemble(folded)]
-        elif layout.side_by_side:
-            lines = _pair_lines(comparison, hunk, layout)
+            folded = f"… {count_of(hunk, layout.noun)} alike …"
+            style = "dim" if lay_out is _lay_out_tokens else ""
+            yield from paint(Text.assemble((folded, style)), layout)
         else:
-            flow = chain.from_iterable(_find_fragments(comparison, each, layout) for each in hunk)
-            lines = _wrap(flow, layout.width)
-        for line in lines:
-            yield to_ansi(line) if layout.color else line.plain
+            for line in lay_out(texts, hunk, layout):
+                yield from paint(line, layout)
+
+
+def paint(line: Text, layout: Layout, width: int | None = None) -> Iterator[str]:
+    """Yield a line as it is printed, folded to `width` cells."""
+    for part in fold_line(line, width):
+        part.rstrip()
+        yield to_ansi(part) if layout.color else part.plain
+
+
+def mark(text: str, kind: str, layout: Layout) -> Text:
+    """Return a text of a kind of change, marked; an empty one has marks in colour, too."""
+    opening, closing = layout.marks(kind) if text else MARKS[kind]
+    return Text(f"{opening}{printable(text)}{closing}", STYLES[kind])
 
 
 def to_ansi(line: Text) -> str:
@@ -99,12 +135,30 @@ def to_ansi(line: Text) -> str:
     )
 
 
-def _pair_lines(comparison: Comparison, hunk: list[Change], layout: Layout) -> Iterator[Text]:
-    """Yield lines with both texts side by side.
+def fold_line(line: Text, width: int | None) -> Iterable[Text]:
+    """Return a line as lines of at most `width` cells, broken between words if that can be."""
+    return line.wrap(_CONSOLE, width, overflow="fold") if width and line else [line]
 
-    Both begin a line together wherever one text has got a line ahead of the other.
+
+def _beside(left: Iterable[Text], right: Iterable[Text], pane: int) -> Iterator[Text]:
+    """Yield lines beside each other."""
+    for one, other in zip_longest(left, right, fillvalue=Text()):
+        yield Text.assemble(one, " " * (pane - one.cell_len + 1), ("│", "dim"), " ", other)
+
+
+# --- by tokens ------------------------------------------------------------------------------------
+
+
+def _lay_out_tokens(texts: Alignment, hunk: list[Change], layout: Layout) -> Iterator[Text]:
+    """Yield the lines of a hunk in one text, or of both texts beside each other.
+
+    Both texts begin a line together wherever one of them has got a line ahead of the other.
     """
-    pane = max(10, ((layout.width or WIDE) - 3) // 2)
+    if not layout.side_by_side:
+        flow = chain.from_iterable(_find_fragments(texts, each, layout) for each in hunk)
+        yield from _wrap(flow, layout.width)
+        return
+    pane = layout.pane
     rows: list[tuple[list[Fragment], list[Fragment]]] = [([], [])]
     ahead = 0
     for change in hunk:
@@ -113,30 +167,23 @@ def _pair_lines(comparison: Comparison, hunk: list[Change], layout: Layout) -> I
             ahead = 0
         for of_b, side, sign in ((False, rows[-1][0], 1), (True, rows[-1][1], -1)):
             if change.kind not in ((REMOVED, MOVED_AWAY) if of_b else (ADDED, MOVED_HERE)):
-                fragments = list(_find_fragments(comparison, change, layout, of_b=of_b))
+                fragments = list(_find_fragments(texts, change, layout, of_b=of_b))
                 side += fragments
                 ahead += sign * sum(cell_len(text) for _, text in fragments)
-    for row in rows:
-        for left, right in zip_longest(*(_wrap(side, pane) for side in row), fillvalue=Text()):
-            space = Text(" " * (pane - left.cell_len + 1))
-            line = Text.assemble(left, space, ("│", "dim"), " ", right)
-            line.rstrip()
-            yield line
+    for left, right in rows:
+        yield from _beside(_wrap(left, pane), _wrap(right, pane), pane)
 
 
 def _find_fragments(
-    comparison: Comparison, change: Change, layout: Layout, *, of_b: bool = False
+    texts: Alignment, change: Change, layout: Layout, *, of_b: bool = False
 ) -> Iterator[Fragment]:
     """Yield the text of a change: words, _BLANK, and _BREAK for a blank line of the text."""
-    if of_b or change.kind in (ADDED, MOVED_HERE):
-        located, start, end = comparison.b, change.b_start, change.b_end
-    else:
-        located, start, end = comparison.a, change.a_start, change.a_end
+    kind = change.kind
+    located, start, end = texts.side(change, of_b=of_b)
     text = extract_passage(located, start, end)
     if end == len(located.starts):
         text += "\n"  # The next change has the text of the other document.
-    kind = change.kind
-    opening, closing = ("", "") if layout.color else MARKS.get(kind, ("", ""))
+    opening, closing = layout.marks(kind)
     parts = _SPACE.split(text)  # Alternately text and white space, beginning and ending with text.
     words = [i for i in range(0, len(parts), 2) if parts[i]]
     if not words:
@@ -150,11 +197,9 @@ def _find_fragments(
             yield _BREAK if part.count("\n") > 1 else _BLANK
         elif part:
             word = printable(part if len(part) <= _LONGEST else _shorten(part))
-            start_mark, end_mark = (
-                opening if i == words[0] else "",
-                closing if i == words[-1] else "",
-            )
-            yield kind, f"{start_mark}{word}{end_mark}"
+            before = opening if i == words[0] else ""
+            behind = closing if i == words[-1] else ""
+            yield kind, f"{before}{word}{behind}"
 
 
 def _shorten(part: str) -> str:
@@ -169,11 +214,6 @@ def _wrap(fragments: Iterable[Fragment], width: int | None) -> Iterator[Text]:
             line.rstrip()
             if line:  # The blank behind a broken word may stand on the next line, even alone.
                 yield line[1:] if line.plain.startswith(" ") else line
-
-
-def fold_line(line: Text, width: int | None) -> Iterable[Text]:
-    """Return a line as lines of at most `width` cells, broken between words if that can be."""
-    return line.wrap(_CONSOLE, width, overflow="fold") if width and line else [line]
 
 
 def _join(fragments: Iterable[Fragment]) -> Iterator[Text]:
@@ -194,3 +234,83 @@ def _join(fragments: Iterable[Fragment]) -> Iterator[Text]:
         elif paragraph:
             yield paragraph
             paragraph, blank = Text(), False
+
+
+# --- by lines -------------------------------------------------------------------------------------
+
+
+def _lay_out_lines(texts: Alignment, hunk: list[Change], layout: Layout) -> Iterator[Text]:
+    """Yield the lines of A, then those of B, or both beside each other; of lines that are alike
+    below each other, those of A.
+    """
+    digits = len(str(max(len(texts.a.tokens), len(texts.b.tokens))))
+    blank, pane = " " * digits, max(digits + 10, layout.pane)
+    for is_alike, changes in groupby(hunk, lambda change: change.kind == ALIKE):
+        of_a, of_b = _mark_lines(texts, list(changes), layout)
+        if layout.side_by_side:
+            for sides in zip_longest(of_a, of_b):
+                left, right = (
+                    _number(f"{line.number:>{digits}}", line, pane) if line else ()
+                    for line in sides
+                )
+                yield from _beside(left, right, pane)
+            continue
+        if is_alike:
+            both = zip(of_a, of_b, strict=True)
+            rows = [(f"{one.number:>{digits}} {two.number:>{digits}}", one) for one, two in both]
+        else:
+            rows = [(f"{line.number:>{digits}} {blank}", line) for line in of_a]
+            rows += [(f"{blank} {line.number:>{digits}}", line) for line in of_b]
+        for numbers, line in rows:
+            yield from _number(numbers, line, layout.width)
+
+
+def _mark_lines(
+    texts: Alignment, changes: list[Change], layout: Layout
+) -> tuple[list[_Line], list[_Line]]:
+    """Return the lines of both texts in changes that are all alike, or none."""
+    of_a = [(each.kind, at) for each in changes for at in range(each.a_start, each.a_end)]
+    of_b = [(each.kind, at) for each in changes for at in range(each.b_start, each.b_end)]
+    removed = [extract_line(texts.a, at) for kind, at in of_a if kind == REMOVED]
+    added = [extract_line(texts.b, at) for kind, at in of_b if kind == ADDED]
+    spans_a, spans_b = mark_pieces(removed, added) if removed and added else ([], [])
+    return (
+        list(_style_lines(texts.a, of_a, iter(spans_a), layout)),
+        list(_style_lines(texts.b, of_b, iter(spans_b), layout)),
+    )
+
+
+def _style_lines(
+    text: LocatedText, lines: list[tuple[str, int]], spans: Iterator[list[Span]], layout: Layout
+) -> Iterator[_Line]:
+    """Yield lines. spans : the marks in each line that was removed or added."""
+    for kind, at in lines:
+        marks = next(spans, []) if kind in (REMOVED, ADDED) else []
+        yield _Line(at + 1, kind, _mark(extract_line(text, at), kind, marks, layout))
+
+
+def _mark(line: str, kind: str, spans: list[Span], layout: Layout) -> Text:
+    """Return a line whose changed words have a mark, or with colours a background."""
+    style = STYLES.get(kind, "")
+    text = Text(style=style)
+    at = 0
+    opening, closing = layout.marks(kind)
+    for start, end in spans:
+        text.append(_readable(line[at:start]))
+        text.append(f"{opening}{_readable(line[start:end])}{closing}", f"{style} reverse")
+        at = end
+    return text.append(_readable(line[at:]))
+
+
+def _readable(text: str) -> str:
+    return printable(text.replace("\t", "    "))
+
+
+def _number(numbers: str, line: _Line, width: int | None) -> Iterator[Text]:
+    """Yield a line with its numbers and sign, folded behind them."""
+    start = Text.assemble(
+        (f"{numbers} ", "dim"), (f"{_SIGNS[line.kind]} ", STYLES.get(line.kind, ""))
+    )
+    room = max(10, width - start.cell_len) if width else None
+    for at, part in enumerate(fold_line(line.text, room)):
+        yield Text.assemble(Text(" " * start.cell_len) if at else start, part)

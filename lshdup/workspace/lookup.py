@@ -59,7 +59,7 @@ class NamedDocument:
     def _decode(self, batch: "TextBatch", params: ShingleParams) -> "Text":
         """Decode the bytes of the document. Raise InputError if they are no text."""
         from lshdup.params import DEFAULT_FORMATS
-        from lshdup.shingling.plain_texts import decode_batch
+        from lshdup.shingling.shingler import decode_batch
 
         ((_, text),) = decode_batch(batch, [0], params, DEFAULT_FORMATS)
         if text.reason is not None:
@@ -137,6 +137,21 @@ class DocumentRead:
     named: NamedDocument
     size: int
     text: "Text"
+
+    def has_changed(self, params: ShingleParams) -> bool:
+        """Return whether the document is of a collection that was made by these parameters, from
+        another text.
+        """
+        from lshdup.shingling.shingler import Shingler, fingerprint_sets
+
+        collection = self.named.collection
+        if collection is None or params != collection.shingle:
+            return False
+        sets = Shingler(params).shingle_texts([self.text.utf8])
+        if collection.shingle_filter is not None:
+            sets = collection.shingle_filter.apply(sets)
+        known = collection.fingerprints[self.named.index]
+        return bool(fingerprint_sets(sets, params)[0] != known)
 
 
 def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:

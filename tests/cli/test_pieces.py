@@ -35,7 +35,6 @@ SIZES = {
     "lsh.candidates._BLOCK": 4,
     "lsh.key_order._AT_ONCE": 64,
     "lsh.signatures._PIECE": 4,
-    "lsh.winnowing._AT_ONCE": 64,
     "compare.centres.PIECE": 4,
     "compare.clusters._PIECE": 4,
     "compare.copies.PIECE": 4,

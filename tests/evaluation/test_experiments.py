@@ -21,7 +21,7 @@ from lshdup.compare import exact_join
 from lshdup.compare.pairs import gather_pairs
 from lshdup.evaluation import accuracy, timing
 from lshdup.evaluation.experiment import Experiment, list_pairs
-from lshdup.kernels import statistics
+from lshdup.kernels import sketch as kernels
 from lshdup.lsh import band_plan, band_table
 from lshdup.lsh.signatures import smallest_prime_from
 from lshdup.params import BandParams, ShingleParams, SketchParams
@@ -68,7 +68,7 @@ def test_binomial_tails(perms, common, more, epsilon):
         if abs(Fraction(x, perms) - s) > limit
     )
     out = np.empty(1)
-    statistics.chances_off(np.array([float(s)]), perms, epsilon + accuracy.TIE, out)
+    kernels.chances_off(np.array([float(s)]), perms, epsilon + accuracy.TIE, out)
     assert out[0] == pytest.approx(float(exact), rel=1e-9, abs=1e-15)
 
 

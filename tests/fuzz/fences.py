@@ -11,7 +11,7 @@ import mmap
 
 import numpy as np
 
-from lshdup.shingling import shingler as shingler_module
+from lshdup.shingling.shingler import ScratchHolder, scratch_arrays
 from lshdup.sources.reading import TextBatch
 
 _PAGE = mmap.PAGESIZE
@@ -39,17 +39,16 @@ class Fence:
         return bool((self._before == _CANARY).all())
 
 
-class FencedScratch(shingler_module.ScratchArrays):
+class FencedScratch(ScratchHolder):
     """Scratch arrays of exactly the sizes that `Shingler` gives them."""
 
     def __init__(self, room):
-        super().__init__(room)
-        fences = {}  # by where the array was that they stand for: one may be seen as two types
-        for name, array in list(vars(self).items()):
-            if isinstance(array, np.ndarray):
-                fence = fences.setdefault(array.ctypes.data, Fence(array.nbytes, np.uint8))
-                setattr(self, name, fence.array.view(array.dtype))
-        self.fences = tuple(fences.values())
+        arrays = scratch_arrays(room)
+        self.fences = [Fence(len(array), array.dtype) for array in arrays]
+        self._fenced = arrays._make(fence.array for fence in self.fences)
+
+    def take(self, longest):
+        return self._fenced
 
 
 def fenced_batch(batch):
@@ -68,8 +67,5 @@ def run_fenced(shingler, batch, flags):
     made, outcomes = shingler._run(batch, flags)
     whole = all(fence.is_whole() for fence in (text_fence, values, *shingler._scratch.fences))
     sets = made.sets.copy().sort()
-    shingler._scratch, shingler._values = (
-        shingler_module.ScratchArrays(1 << 12),
-        np.empty(0, np.uint64),
-    )
+    shingler._scratch, shingler._values = ScratchHolder(), np.empty(0, np.uint64)
     return sets, outcomes, whole

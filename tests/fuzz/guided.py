@@ -19,8 +19,10 @@ from pathlib import Path
 TARGETS = ("texts", "html", "ids", "artifacts")
 
 #: Not watched: kernels are compiled from their byte code, which must be as it was written.
-KERNELS = [f"lshdup.kernels{name}" for name in ("", ".banding", ".compiling", ".copying", ".files", ".jit", ".ordering", ".sets", ".shingles",
-                                                ".sketch", ".statistics", ".text")]  # fmt: skip
+KERNELS = [
+    f"lshdup.kernels{name}"
+    for name in ("", ".bands", ".files", ".jit", ".sets", ".shingles", ".sketch", ".text")
+]
 LONGEST = {"texts": 300, "html": 4000, "ids": 500, "artifacts": 60_000}
 _DONE = re.compile(r"#(\d+)\s+(INITED|DONE)\s+cov: (\d+) ft: (\d+) corp: (\d+)")
 

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from lshdup.kernels.grouping import NONE, have_leaders
+from lshdup.kernels.clusters import NONE, have_leaders
 from lshdup.kernels.helpers import inlined, mix64, mix64_array
 from lshdup.kernels.jit import kernel
-from lshdup.kernels.sketch import agreeing_rows
-from lshdup.kernels.statistics import chances_off
+from lshdup.kernels.sketch import agreeing_rows, chances_off
 from tests import reference
 from tests.conftest import require
 

@@ -11,22 +11,22 @@ import pytest
 
 pytest.importorskip("numba", reason="no numba: pip install 'lshdup[kernels]'")
 
-from lshdup.kernels.native import cache, pack
-from lshdup.kernels.native.llvm import object_code, target
+from lshdup.kernels.clusters import find_roots
+from lshdup.kernels.native import machine_code, pack
 from lshdup.kernels.native.lowering import lower
+from lshdup.kernels.native.machine_code import object_code, target
 from lshdup.kernels.sketch import agreeing_rows
-from lshdup.kernels.union_find import find_roots
 from tests.conftest import ROOT, part
 
 SKETCH = """
 import sys, numpy as np
 from lshdup.kernels import jit, sketch
-from lshdup.kernels.native import llvm
-compiled, own = [], llvm.object_code
+from lshdup.kernels.native import machine_code
+compiled, own = [], machine_code.object_code
 def object_code(*args):
     compiled.append(1)
     return own(*args)
-llvm.object_code = object_code
+machine_code.object_code = object_code
 jit.notify_of_waits(lambda message: print(message, end=" | "))
 rows = np.array([[1, 2, 3], [1, 5, 3]], np.uint32)
 out = np.zeros(1, np.int64)
@@ -141,7 +141,7 @@ def test_what_is_expected_is_compiled_too(package):
     """By another process, which finds this program where it is, and nothing in the folder."""
     (package.folder / "json.py").write_text("raise SystemExit('not the module')")
     before = "import sys; del sys.path[0]\nfrom lshdup.kernels import jit\n"
-    before += "jit.expect(['sketch.agreeing_rows', 'union_find.find_roots', 'no.kernel'], 2)\n"
+    before += "jit.expect(['sketch.agreeing_rows', 'clusters.find_roots', 'no.kernel'], 2)\n"
     environment = {"PYTHONPATH": str(package.folder / "path")}
     (package.folder / "path").mkdir()
     (package.folder / "path/lshdup").symlink_to(package.folder / "lshdup")
@@ -234,14 +234,14 @@ def test_no_link_in_the_cache_is_followed(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     outside = tmp_path / "outside"
     outside.write_bytes(b"mine")
-    assert cache.write("kernel", "1", b"code")
+    assert machine_code.write("kernel", "1", b"code")
     (cached,) = (tmp_path / "lshdup").iterdir()
     for led_to in (outside, tmp_path / "none"):
         cached.unlink()
         cached.symlink_to(led_to)
-        assert cache.read("kernel", "1") is None
-        assert cache.write("kernel", "1", b"code")
-        assert cache.read("kernel", "1") == b"code"
+        assert machine_code.read("kernel", "1") is None
+        assert machine_code.write("kernel", "1", b"code")
+        assert machine_code.read("kernel", "1") == b"code"
         assert not cached.is_symlink()
     assert [outside.read_bytes(), sorted(os.listdir(tmp_path))] == [b"mine", ["lshdup", "outside"]]
 

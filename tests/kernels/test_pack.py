@@ -7,9 +7,8 @@ import pytest
 
 pytest.importorskip("numba", reason="no numba: pip install 'lshdup[kernels]'")
 
-from lshdup.kernels import compiling
 from lshdup.kernels.jit import Kernel
-from lshdup.kernels.native import pack
+from lshdup.kernels.native import lowering, pack
 from lshdup.pipeline import KERNELS
 from tests.conftest import ROOT
 
@@ -18,7 +17,7 @@ def test_the_lowest_versions_make_the_pack():
     lowest = subprocess.run(
         [sys.executable, ROOT / ".ci/lowest.py"], capture_output=True, text=True, check=True
     ).stdout.splitlines()
-    python, *compilers = (word.split() for word in compiling.COMPILER.split(", "))
+    python, *compilers = (word.split() for word in lowering.COMPILER.split(", "))
     assert f'requires-python = ">={python[1]}"' in (ROOT / "pyproject.toml").read_text()
     for name, version in compilers:
         (line,) = (line for line in lowest if line.startswith(f"{name}=="))
@@ -27,28 +26,28 @@ def test_the_lowest_versions_make_the_pack():
 
 def test_the_pack_is_that_of_the_sources():
     """Otherwise every first run needs numba, and takes ten times as long. CI compares the IR."""
-    assert pack.pack_compiler() == compiling.COMPILER, "kernels were changed: run .ci/pack"
-    symbols = {each for kernel in compiling.all_kernels().values() for each in kernel.variants}
+    assert pack.pack_compiler() == lowering.COMPILER, "kernels were changed: run .ci/pack"
+    symbols = {each for kernel in lowering.all_kernels().values() for each in kernel.variants}
     assert set(pack.packed_kernels()) == symbols
 
 
 def test_another_compiler_is_refused(monkeypatch, capsys):
     """Its pack would differ, and an older LLVM might not read it."""
-    monkeypatch.setattr(sys, "argv", ["compiling", "--check"])
-    monkeypatch.setattr(compiling, "installed_compiler", lambda: "Python 2.7")
+    monkeypatch.setattr(sys, "argv", ["lowering", "--check"])
+    monkeypatch.setattr(lowering, "installed_compiler", lambda: "Python 2.7")
     with pytest.raises(SystemExit) as end:
-        compiling.main()
+        lowering.main()
     assert end.value.code == 2
     assert "run .ci/pack" in capsys.readouterr().err
 
 
 def test_every_kernel_declares_what_it_takes():
-    kernels = compiling.all_kernels()
+    kernels = lowering.all_kernels()
     assert len(kernels) > 30
     assert all(isinstance(each, Kernel) and each.variants for each in kernels.values())
     symbols = [symbol for each in kernels.values() for symbol in each.variants]
     assert len(symbols) == len(set(symbols))
-    assert {"copying.copy_runs.uint8", "copying.copy_runs.uint64"} < set(symbols)
+    assert {"sets.copy_runs.uint8", "sets.copy_runs.uint64"} < set(symbols)
 
 
 def test_pairs_names_its_kernels():

@@ -1,6 +1,7 @@
 """Machine code of kernels that comes with a wheel: how it is made, and which is loaded."""
 
 import ctypes
+import importlib.util
 import os
 
 import numpy as np
@@ -17,9 +18,7 @@ X86 = prebuilt.LEVELS["x86_64"]
 @pytest.fixture
 def linking():
     require("kernels", "llvmlite")
-    from lshdup.kernels.native import linking
-
-    return linking
+    return prebuilt
 
 
 @pytest.fixture
@@ -93,7 +92,7 @@ def test_the_same_kernels_make_the_same_bytes(linking, kernels, tmp_path):
 def test_without_a_linker_the_error_says_what_to_install(linking, kernels, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
-    monkeypatch.setattr(linking.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(linking.LinkError, match="install a C compiler, or run `pip install ziglan"):
         linking.link_libraries(tmp_path, kernels)
 

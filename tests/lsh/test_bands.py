@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lshdup.base.ragged import RaggedSets
 from lshdup.errors import ArtifactError, ParameterError
-from lshdup.kernels import ordering
+from lshdup.kernels import sets as kernels
 from lshdup.lsh import band_plan, band_table, candidates
 from lshdup.lsh.signatures import Sketcher
 from lshdup.params import BandParams, SketchParams
@@ -268,7 +268,7 @@ def test_buckets_are_in_the_order_of_a_stable_sort(keys, data):
     )
     order = np.full(len(members), 9, np.uint32)
     counts, spare = np.empty(2 * len(members) + 2, np.uint32), np.empty(len(members), np.uint64)
-    ordering.order_by_key(keys, members, counts, spare, order)
+    kernels.order_by_key(keys, members, counts, spare, order)
     assert order.tolist() == members[np.argsort(keys[members], kind="stable")].tolist()
 
 

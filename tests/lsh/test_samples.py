@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.base.ragged import RaggedSets
-from lshdup.kernels import samples as kernels
+from lshdup.kernels import sets as kernels
 from lshdup.lsh.sample_plan import SamplePlan, plan_samples
 from lshdup.lsh.samples import sample_sets
 from tests import reference

@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lshdup.params import ShingleParams
-from lshdup.shingling.char_table import IGNORABLE_RANGES
 from lshdup.shingling.inspection import list_tokens, locate_tokens
+from lshdup.shingling.normalization import IGNORABLE_RANGES
 from lshdup.shingling.shingler import Shingler
 from tests import reference
 from tests.conftest import many

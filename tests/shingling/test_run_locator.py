@@ -5,8 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.params import ShingleParams
-from lshdup.shingling.inspection import locate_tokens
-from lshdup.shingling.run_locator import RunLocator
+from lshdup.shingling.inspection import RunLocator, locate_tokens
 from lshdup.sources.reading import TextBatch
 from tests.conftest import many
 

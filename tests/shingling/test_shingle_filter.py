@@ -113,7 +113,7 @@ def test_counts_are_those_of_a_counter(sets, least, jobs, data):
     counts = Counter(element for i in members for element in sets[i])
     expected = {element: count for element, count in counts.items() if count >= least}
     shingles, found = find_common_shingles(
-        RaggedSets.from_sets(sets), np.array(sorted(members), np.int64), least, jobs
+        Run.quiet(jobs), RaggedSets.from_sets(sets), np.array(sorted(members), np.int64), least
     )
     assert dict(zip(shingles.tolist(), found.tolist(), strict=True)) == expected
     assert shingles.tolist() == sorted(expected)
@@ -127,7 +127,9 @@ def test_many_common_shingles_and_few_counters(monkeypatch, jobs):
     rng = np.random.default_rng(7)
     sets = [{*range(9000), *rng.integers(0, 1 << 63, 500).tolist()} for _ in range(4)]
     sets.append(set(range(4000, 12000)))
-    shingles, counts = find_common_shingles(RaggedSets.from_sets(sets), np.arange(5), 4, jobs)
+    shingles, counts = find_common_shingles(
+        Run.quiet(jobs), RaggedSets.from_sets(sets), np.arange(5), 4
+    )
     assert shingles.tolist() == list(range(9000))
     assert counts.tolist() == [4] * 4000 + [5] * 5000
 
@@ -142,7 +144,7 @@ def test_more_documents_than_a_counter_can_count():
     counts = Counter(sets.values.tolist())
     for least in (65_535, 65_536, counts[9], counts[5] + 1):
         expected = {element: count for element, count in counts.items() if count >= least}
-        shingles, found = find_common_shingles(sets, np.arange(n), least, 2)
+        shingles, found = find_common_shingles(Run.quiet(2), sets, np.arange(n), least)
         assert dict(zip(shingles.tolist(), found.tolist(), strict=True)) == expected
 
 

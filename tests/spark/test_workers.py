@@ -11,7 +11,7 @@ import pytest
 
 from lshdup.cli.commands.spark import settings_of
 from lshdup.errors import InputError, ParameterError
-from lshdup.kernels import tiles
+from lshdup.kernels import bands as kernels
 from lshdup.params import ShingleParams
 from lshdup.sources.records import RecordFields
 from lshdup.spark import session as spark_session
@@ -75,7 +75,7 @@ def test_kernels_of_tiles(seed):
     for start, end in itertools.pairwise(starts.tolist()):
         sides = [row[1] for row in rows[start:end]]
         splits.append(
-            tiles.ONE_BLOCK
+            kernels.ONE_BLOCK
             if sides[0] == tile_workers.WITHIN
             else start + sides.count(tile_workers.LEFT)
         )
@@ -83,11 +83,11 @@ def test_kernels_of_tiles(seed):
     state, found = np.array([0, -1, 0]), []
     left, right = np.empty(3, np.uint32), np.empty(3, np.uint32)
     while state[0] < len(splits):
-        n = tiles.tile_pairs(keys, offsets, starts, splits, state, left, right)
+        n = kernels.tile_pairs(keys, offsets, starts, splits, state, left, right)
         found += zip(left[:n].tolist(), right[:n].tolist(), strict=True)
     assert found == list(reference_pairs(rows))
     unmet = np.zeros(len(rows), np.uint8)
-    tiles.mark_unmet(keys, offsets, starts, splits, unmet)
+    kernels.mark_unmet(keys, offsets, starts, splits, unmet)
     assert set(np.flatnonzero(unmet).tolist()) == {
         row for pair in reference_pairs(rows) for row in pair
     }

@@ -27,7 +27,7 @@ from lshdup.compare.copies import expand_pairs
 from lshdup.compare.pairs import Pairs
 from lshdup.evaluation.histogram import list_thresholds
 from lshdup.views import html
-from lshdup.views.passages import Passages, escape
+from lshdup.views.differences import Differences, escape
 from lshdup.views.selection import select
 from tests.browser import browser
 from tests.compare.test_pairs import collections, found_pairs, rows
@@ -96,7 +96,9 @@ def page_of(
         facts,
         lambda left, _: np.array(same or [2] * n)[left],
     )
-    html.add_passages(known, passages or Passages(without={None: "none"}), selection, duplicate_of)
+    html.add_differences(
+        known, passages or Differences(without={None: "none"}), selection, duplicate_of
+    )
     html.add_lists(known, selection, names, np.zeros(n, bool), {"binary": [("x", ""), ("y", "")]})
     return known, html.render_page(known)
 
@@ -146,7 +148,7 @@ def test_no_name_and_no_text_becomes_markup(names, text):
     usual = Outline(page_of([b"a", b"b"], [(0, 1, 0.9)])[1])
     segments = [("-", escape(text)), ("+", "</script>"), ("f", 12)]
     variants = {0: [("before", "<b>", "after", escape(text), [1])]}
-    passages = Passages({(0, 1): segments}, variants, {None: "none"})
+    passages = Differences({(0, 1): segments}, variants, {None: "none"})
     known, page = page_of(names, [(0, 1, 0.9)], passages)
     outline = Outline(page)
     assert outline.tags == usual.tags
@@ -333,7 +335,7 @@ def test_hostile_names_and_texts_are_shown_and_do_nothing(chromium, tmp_path):
     page = page_of(
         HOSTILE,
         [(0, 1, 0.9), (0, 2, 0.8)] + [(i, i + 1, 0.6) for i in range(1, len(HOSTILE) - 1)],
-        Passages({(0, 1): segments}, variants, {None: "<s>"}),
+        Differences({(0, 1): segments}, variants, {None: "<s>"}),
     )[1]
     opened(chromium, tmp_path, page)
     click(chromium, "#list .toggle")
@@ -361,7 +363,7 @@ def test_the_threshold_moves_counts_groups_and_list(chromium, tmp_path):
         page_of(
             names,
             triples,
-            Passages({(1, 2): [("=", "same "), ("-", "old"), ("+", "new")]}, {}, {None: "none"}),
+            Differences({(1, 2): [("=", "same "), ("-", "old"), ("+", "new")]}, {}, {None: "none"}),
             duplicate_of=[0, 1, 2, 3, 3],
         )[1],
     )
@@ -590,7 +592,7 @@ def test_variants_are_those_of_the_members_at_the_threshold(chromium, tmp_path):
     triples = [(0, 1, 0.9), (0, 2, 0.8), (0, 3, 0.7)]
     variants = {0: [("it costs ", "10", " euro", "12", [1, 2]), ("in ", "May", ".", "June", [3])]}
     same = {(0, member): [("=", "text")] for member in (1, 2, 3)}
-    opened(chromium, tmp_path, page_of(names, triples, Passages(same, variants, {None: ""}))[1])
+    opened(chromium, tmp_path, page_of(names, triples, Differences(same, variants, {None: ""}))[1])
     click(chromium, "#list .toggle")
     click(chromium, "#list .inside .toggle")
     assert texts(chromium, ".variants .toggle") == ["2 ×", "1 ×"]
@@ -977,7 +979,7 @@ def test_ids_and_folders_of_nothing_make_a_page_too(run, tmp_path):
     assert known["passages"] == {}
     (tmp_path / "d").mkdir()
     known = known_of(run("report", "d", "--no-store").out)
-    assert (known["documentCount"], known["skipped"]) == (0, [])
+    assert (known["document_count"], known["skipped"]) == (0, [])
     run("index", "ids", "--tokens", "ids")
     assert known_of(run("report").out)["skipped"] == []
 

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.params import ShingleParams
-from lshdup.views.comparison import compare
-from lshdup.views.line_diff import find_line_changes, have_same_lines, mark_pieces, split_lines
-from lshdup.views.token_diff import ALIKE
+from lshdup.views.changes import ALIKE
+from lshdup.views.comparison import align_lines, compare, extract_line, have_same_lines, mark_pieces
 from tests import golden
 from tests.running import in_terminal
 
@@ -82,7 +81,7 @@ def wrapped(text, width):
 )
 def test_texts_are_compared_by_lines_if_both_have_the_same(a, b, expected):
     comparison = compare(a.encode(), b.encode(), ShingleParams())
-    assert have_same_lines(comparison.a, comparison.b, comparison.changes) is expected
+    assert have_same_lines(comparison.texts) is expected
 
 
 LINES = st.lists(st.text("ab .<>=\t漢é", max_size=8), max_size=8)
@@ -115,7 +114,9 @@ def test_what_is_not_marked_is_in_both(a, b):
 @settings(deadline=None)
 @given(LINES, LINES)
 def test_equal_lines_and_no_others_are_alike(a, b):
-    changes = find_line_changes(a, b)
+    changes = align_lines(
+        *("".join(f"{line}\n" for line in each).encode() for each in (a, b))
+    ).changes
     assert [i for c in changes for i in range(c.a_start, c.a_end)] == list(range(len(a)))
     assert [i for c in changes for i in range(c.b_start, c.b_end)] == list(range(len(b)))
     for c in changes:
@@ -133,8 +134,22 @@ def test_marks_of_a_changed_line():
     assert mark_pieces(["nothing alike"], ["other words"]) == ([[]], [[]])  # all of it differs
     assert mark_pieces(["  x = 1"], ["    x = 1"]) == ([[(0, 2)]], [[(0, 4)]])
     assert mark_pieces(["漢字を読む"], ["漢字を書く"]) == ([[(3, 5)]], [[(3, 5)]])
-    assert split_lines(b"a\n\nb") == ["a", "", "b"]
-    assert split_lines(b"a\n") == split_lines(b"a\r\n") == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("", []),
+        ("a\n\nb", ["a", "", "b"]),
+        ("a\n", ["a"]),
+        ("a\r\n", ["a"]),
+        ("a\r\n\r\nä", ["a", "", "ä"]),
+        ("\n", [""]),
+    ],
+)
+def test_lines_are_without_their_ends(text, lines):
+    located = align_lines(text.encode(), b"").a
+    assert [extract_line(located, at) for at in range(len(located.tokens))] == lines
 
 
 @pytest.fixture

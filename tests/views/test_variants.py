@@ -6,11 +6,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lshdup.base.run import Run
 from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import locate_tokens
-from lshdup.views.comparison import extract_passage
-from lshdup.views.passages import find_passages
-from lshdup.views.variants import find_variants
+from lshdup.views.comparison import align_tokens, extract_passage
+from lshdup.views.differences import VariantCollector, find_differences
 
 WORDS = st.lists(st.sampled_from("a b c d e f g".split()), max_size=30)
 
@@ -18,8 +18,10 @@ WORDS = st.lists(st.sampled_from("a b c d e f g".split()), max_size=30)
 def variants_of(kept, *members, **options):
     params = ShingleParams(**options)
     located = locate_tokens(kept.encode(), params)
-    others = [locate_tokens(each.encode(), params) for each in members]
-    return located, find_variants(located, iter(others), params)
+    collector = VariantCollector()
+    for at, each in enumerate(members):
+        collector.add(at, align_tokens(located, locate_tokens(each.encode(), params), params))
+    return located, collector.variants()
 
 
 def listed(kept, *members, **options):
@@ -93,8 +95,9 @@ def test_a_member_that_cannot_be_read_costs_no_other():
             return f"{document} is gone"
         return locate_tokens(texts[document].encode(), ShingleParams())
 
-    groups = [(0, [1, 2, 3]), (4, [2, 3])]
-    found = find_passages(groups, [(2, 1), (2, 3)], read, ShingleParams(), 9, 10_000)
+    groups = [(0, [1, 2, 3]), (4, [2, 3]), (2, [1]), (2, [3])]
+    params = ShingleParams()
+    found = find_differences(Run.quiet(), groups, read, params, 9, 10_000)
     assert [*found.segments] == [(0, 2), (0, 3), (2, 3)]
     assert found.without == {
         None: "more than --differences 9",
@@ -103,5 +106,5 @@ def test_a_member_that_cannot_be_read_costs_no_other():
         (4, 3): "4 is gone",
         (2, 1): "1 is gone",
     }
-    few = find_passages(groups, [(2, 1), (2, 3)], read, ShingleParams(), 2, 10_000)
+    few = find_differences(Run.quiet(), groups, read, params, 2, 10_000)
     assert [*few.segments] == [(0, 2)]

@@ -16,7 +16,7 @@ from lshdup.base.skipped import Skipped
 from lshdup.compare import similarity
 from lshdup.compare.pairs import Pairs
 from lshdup.compare.results import PairsFound, StoredPairs
-from lshdup.kernels.banding import agree_in_a_band
+from lshdup.kernels.bands import agree_in_a_band
 from lshdup.lsh.band_plan import plan_bands
 from lshdup.params import BandParams, DocumentParams, PairParams
 from lshdup.workspace.request import Request

@@ -7,7 +7,7 @@ COMMANDS = {
     "clusters": "clusters",
     "query": "query",
     "show": "show.command",
-    "report": "report",
+    "report": "report.command",
     "folders": "folders",
     "passages": "passages.command",
     "spark": "spark",

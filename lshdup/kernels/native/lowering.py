@@ -1,15 +1,24 @@
-"""Kernels -> LLVM IR, by numba.
+"""Kernels -> LLVM IR, by numba; and the command that packs the IR.
 
 Imported only to write the pack, or when the pack is not that of the sources. It uses parts of
 numba that are not documented; the bounds in pyproject.toml exclude versions that have not been
 tested.
+
+`python -m lshdup.kernels.native.lowering` writes the pack. The IR depends on the byte code of
+Python and on the compiler. So that everyone can make the same pack, and because an older LLVM may
+not read what a later one wrote, the lowest versions that are allowed make it; `.ci/pack` runs the
+command with these.
 """
 
+import argparse
 import contextlib
 import functools
+import importlib
+import platform
 import re
 import sys
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -21,7 +30,8 @@ from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 from lshdup.kernels.helpers import Helper
-from lshdup.kernels.native.llvm import optimise, target
+from lshdup.kernels.native import pack
+from lshdup.kernels.native.machine_code import optimise, target
 
 #: Functions of the C library that machine code may call. numba's own functions are missing in the
 #: processes that load it.
@@ -29,6 +39,9 @@ _C_LIBRARY = {
     "memset", "memcpy", "memmove", "floor", "ceil", "exp", "log", "log1p", "expm1", "pow",
     "lgamma", "statx", "open", "read", "close",
 }  # fmt: skip
+
+#: The lowest versions that pyproject.toml allows.
+COMPILER = "Python 3.11, numba 0.62.0, llvmlite 0.45.0"
 
 #: The IR is simplified for this target, and then fits every machine with 64-bit little-endian
 #: words: neither vectors nor calls of the platform are in it.
@@ -216,3 +229,54 @@ def _folded_product(typingctx: Any, a: Any, b: Any) -> Any:
         return builder.sub(builder.trunc(product, word), high)
 
     return types.uint64(types.uint64, types.uint64), codegen
+
+
+# --- the command ---
+
+
+def all_kernels() -> dict[str, Any]:
+    """Return all kernels (`jit.Kernel`) of the package by module and name, such as
+    "sketch.fast_sketch".
+    """
+    found = {}
+    for name in pack.kernel_modules():
+        module = importlib.import_module(f"lshdup.kernels.{name}")
+        for value in vars(module).values():
+            # By its name: jit.py, which has the class, imports this module.
+            if type(value).__name__ == "Kernel" and value.function.__module__ == module.__name__:
+                found[f"{name}.{value.__name__}"] = value
+    return found
+
+
+def make_pack() -> pack.Pack:
+    """Return the pack of the sources at hand, made by the compiler that is installed."""
+    kernels = {
+        symbol: lower(each.function, kinds, symbol)
+        for each in all_kernels().values()
+        for symbol, kinds in each.variants.items()
+    }
+    return pack.Pack(pack.digest_of_sources(), installed_compiler(), kernels)
+
+
+def installed_compiler() -> str:
+    """Return the versions that the IR depends on, as in COMPILER."""
+    python = ".".join(platform.python_version_tuple()[:2])
+    return f"Python {python}, numba {version('numba')}, llvmlite {version('llvmlite')}"
+
+
+def main() -> None:
+    """Write the pack, or check that it is that of the sources."""
+    parser = argparse.ArgumentParser(description="Write the LLVM IR of all kernels.")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if it differs")
+    arguments = parser.parse_args()
+    if installed_compiler() != COMPILER:
+        parser.error(f"{COMPILER} make the pack, not {installed_compiler()}: run .ci/pack")
+    made = make_pack()
+    if not arguments.check:
+        pack.PATH.write_bytes(made.to_bytes())
+    elif pack.read_pack() != made:
+        parser.error(f"{pack.PATH} is not that of the sources: run .ci/pack")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,8 +1,8 @@
 """The pack: the LLVM IR of all kernels, which travels with their sources.
 
 Numba yields the same IR on every machine, and takes many times longer for it than LLVM for machine
-code. `python -m lshdup.kernels.compiling` writes the pack. A pack of other sources is ignored:
-kernels are then compiled by numba, which has to be installed.
+code. The command of lowering.py writes the pack. A pack of other sources is ignored: kernels are
+then compiled by numba, which has to be installed.
 """
 
 import functools
@@ -10,13 +10,10 @@ import hashlib
 import json
 import pkgutil
 import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-#: Modules beside the kernels without kernels: what they do is not in the IR.
-_NO_KERNELS = {"jit", "compiling"}
 _FOLDER = Path(__file__).parent
 
 PATH = _FOLDER / "kernels.ir"
@@ -74,30 +71,17 @@ def digest_of_sources() -> str:
     A change of any module outdates all kernels, because they call each other's helpers.
     """
     digest = hashlib.blake2b(digest_size=16)
-    for path in (*_modules(), _FOLDER / "llvm.py", _FOLDER / "lowering.py"):
+    modules = (_FOLDER.parent / f"{name}.py" for name in kernel_modules())
+    for path in (*modules, _FOLDER / "machine_code.py", _FOLDER / "lowering.py"):
         source = _get_data(path)
         digest.update(f"{path.name} {len(source)}\n".encode() + source)
     return digest.hexdigest()
 
 
 def kernel_modules() -> list[str]:
-    """Return the names of the modules that may hold kernels, below the package of kernels."""
-    folders = {"": _FOLDER.parent}
-    names = set()
-    while folders:
-        above, folder = folders.popitem()
-        for module in pkgutil.iter_modules([str(folder)], above):
-            if not module.ispkg:
-                names.add(module.name)
-            elif module.name != _FOLDER.name:
-                folders[f"{module.name}."] = folder / module.name.rpartition(".")[2]
-    return sorted(names - _NO_KERNELS)
-
-
-def _modules() -> Iterator[Path]:
-    return (
-        (_FOLDER.parent / Path(*name.split("."))).with_suffix(".py") for name in kernel_modules()
-    )
+    """Return the names of the modules that may hold kernels, in the package of kernels."""
+    modules = pkgutil.iter_modules([str(_FOLDER.parent)])
+    return sorted(module.name for module in modules if not module.ispkg)
 
 
 @functools.cache

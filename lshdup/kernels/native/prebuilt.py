@@ -1,12 +1,14 @@
-"""Machine code of kernels that came with the installation: a wheel built with LSHDUP_PREBUILT=1.
+"""Machine code of kernels that comes with an installation: a wheel built with LSHDUP_PREBUILT=1.
 
-Such a wheel has a shared library of all kernels for each level of processors (linking.py). The best
-one that fits is loaded with ctypes, which takes neither LLVM nor a cache on disk.
+Such a wheel has a shared library of all kernels for each level of processors. The build of the
+wheel links them (hatch_build.py). The best one that fits is loaded with ctypes, which takes neither
+LLVM nor a cache on disk.
 """
 
 import ctypes
 import functools
 import os
+import sys
 from pathlib import Path
 
 #: Levels of processors by machine, best first, as LLVM calls them; and the names in /proc/cpuinfo
@@ -20,6 +22,9 @@ LEVELS = {
 }
 
 _FOLDER = Path(__file__).parent
+
+#: Nothing is linked: functions of the C library are found in the process, whatever its version.
+_FLAGS = ("-shared", "-nostdlib", "-s", "-Wl,--build-id=none", "-Wl,-z,noexecstack")
 
 
 def file_name(level: str) -> str:
@@ -61,3 +66,66 @@ def _features() -> frozenset[str]:
             )
     except OSError:
         return frozenset()
+
+
+# --- the build of a wheel ---
+
+
+class LinkError(Exception):
+    """The libraries cannot be made; the message says why and what to do."""
+
+
+def find_linker() -> list[str] | None:
+    """Return the command of a C compiler, which links; None if there is none."""
+    import importlib.util
+    import shutil
+
+    for name in filter(None, (os.environ.get("CC"), "cc", "gcc", "clang")):
+        if shutil.which(name):
+            return [name]
+    return [sys.executable, "-m", "ziglang", "cc"] if importlib.util.find_spec("ziglang") else None
+
+
+def link_libraries(folder: Path, kernels: dict[str, str]) -> list[Path]:
+    """Compile kernels for each level of this machine's processors; return the libraries.
+
+    folder : where the libraries and their object files are written.
+    kernels : IR of each kernel by its symbol, as in the pack; none if the pack is outdated.
+
+    Errors: LinkError. Cost: some seconds. Determinism: the same pack, versions of LLVM and of the
+    linker give the same bytes.
+    """
+    machine = os.uname().machine
+    linker = find_linker()
+    if machine not in LEVELS or sys.platform != "linux":
+        message = f"kernels cannot be prebuilt for {sys.platform} on {machine}: only for Linux on "
+        raise LinkError(message + " or ".join(LEVELS))
+    if not kernels:
+        message = "kernels.ir is not that of the sources: run .ci/pack"
+        raise LinkError(message)
+    if linker is None:
+        message = "no linker was found: install a C compiler, or run `pip install ziglang`"
+        raise LinkError(message)
+    return [_link(folder, level, linker, kernels) for level in LEVELS[machine]]
+
+
+def _link(folder: Path, level: str, linker: list[str], kernels: dict[str, str]) -> Path:
+    import subprocess
+
+    # Imported here because the linker is looked for before LLVM is installed.
+    from lshdup.kernels.native.machine_code import object_code, target
+
+    machine = target(
+        f"{os.uname().machine}-unknown-linux-gnu", cpu=level, reloc="pic", codemodel="default"
+    )
+    objects = []
+    for symbol, ir in kernels.items():
+        objects.append(folder / f"{level}.{symbol}.o")
+        objects[-1].write_bytes(object_code(ir, machine))
+    library = folder / file_name(level)
+    command = [*linker, *_FLAGS, "-o", library, *objects]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        message = f"{' '.join(linker)} cannot link the kernels: {done.stderr.strip()}"
+        raise LinkError(message)
+    return library

@@ -20,7 +20,7 @@ from lshdup.base.parts import PART
 from lshdup.base.ragged import StringTable, offsets_of
 from lshdup.base.skipped import Reason
 from lshdup.errors import InputError
-from lshdup.kernels import copying
+from lshdup.kernels import sets as kernels
 from lshdup.kernels.helpers import PADDING
 from lshdup.sources.files import Buffer
 from lshdup.sources.readers.parquet_columns import column_chunks, find_column, find_columns
@@ -161,7 +161,7 @@ class ParquetFile:
         text = buffer.room(int(ends[-1]) + PADDING)
         text[ends[-1] :] = 0
         for some, _, (data, _, _) in slabs:
-            copying.copy_runs(
+            kernels.copy_runs(
                 data, starts[some], lengths[some], text[ends[some.start] : ends[some.stop]]
             )
         return text, ends[:-1], lengths, failed

@@ -551,14 +551,14 @@ function drawFolders({ count, least, pairs }) {
 // --- begin ------------------------------------------------------------------------------------------------------------------
 
 document.title = `Near-duplicates: ${data.what}`;
-$("what").textContent = `${data.what}: ${plural(data.documentCount, "document")}${data.newest ? `, the newest of ${data.newest}` : ""}`;
+$("what").textContent = `${data.what}: ${plural(data.document_count, "document")}${data.newest ? `, the newest of ${data.newest}` : ""}`;
 figure("n-documents", "documents");
 figure("n-pairs", "pairs");
 figure("n-groups", "groups");
 figure("n-members", "documents in groups");
 figure("n-beside", "to drop");
 $("n-beside").title = "all documents of groups but the one of each that is kept";
-$("n-documents").textContent = number.format(data.documentCount);
+$("n-documents").textContent = number.format(data.document_count);
 if (data.skipped.length) {
   const count = number.format(data.skipped.reduce((sum, [, each]) => sum + each, 0));
   figure("n-skipped", "not compared");

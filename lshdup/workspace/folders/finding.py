@@ -29,6 +29,10 @@ class FolderContent:
     documents: NDArray[np.int64]
     paths: list[bytes]
 
+    def path(self, document: int) -> bytes:
+        """Return the name of a document below the folder; b"" for -1, which is none."""
+        return b"" if document < 0 else self.paths[int(self.documents.searchsorted(document))]
+
 
 @dataclass(frozen=True)
 class Folders:

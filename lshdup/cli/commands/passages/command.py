@@ -8,14 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup import choices
-from lshdup.base.messages import chance, count_of
-from lshdup.base.skipped import Reason
-from lshdup.cli.columns import REMOVED_PASSAGES, column_names
 from lshdup.cli.commands import writing
 from lshdup.cli.conflicts import refuse
-from lshdup.cli.findings import warn_of_changes
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.messages import say_collection, say_skipped
 from lshdup.cli.options import (
     check_files_option,
     check_option,
@@ -29,20 +24,14 @@ from lshdup.cli.options import (
     run_options,
     text_options,
 )
-from lshdup.cli.printing import make_target, print_pieces
-from lshdup.cli.session import Session, open_session
+from lshdup.cli.printing import make_target
+from lshdup.cli.session import open_session
 from lshdup.cli.types import OutputPath
 from lshdup.errors import ParameterError
 from lshdup.params import ClusterParams, PassageParams
 
 if TYPE_CHECKING:
-    from lshdup.cli.commands.passages.listing import PassageListing
-    from lshdup.cli.output.target import Layout, Target
-    from lshdup.collection.collection import Collection
-    from lshdup.compare.passages import Passages
     from lshdup.sources.document_list import DocumentList
-    from lshdup.views.repeats import TokenRuns
-    from lshdup.workspace.passages import PassagesFound
 
 _DEFAULT = PassageParams()
 
@@ -125,29 +114,9 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     rule = ClusterParams(keep=options["keep"] or "", prefer=options["prefer"])
     wanted = PassageParams(options["least"], options["max_documents"], options["gap"])
     with open_session(ctx, options, partial(_check_write, options)) as session:
-        from lshdup.cli.commands.passages.listing import PassageListing
-        from lshdup.sources.preference import preference
-        from lshdup.views.repeats import find_repeats
-        from lshdup.workspace.passages import load_or_find_passages
+        from lshdup.cli.commands.passages.listing import print_passages
 
-        request, others = session.request, options["against"]
-        found = load_or_find_passages(
-            session.workspace, request, wanted, others, session.run.memory
-        )
-        passages = _of_enough(found.passages, options["in_documents"])
-        split = len(found.here.documents) if found.there is not None else None
-        preferred = preference(found.here.documents, found.here.sizes, rule, request.documents)
-        for line in preferred.unused:
-            session.console.warn(line)
-        repeats = find_repeats(passages, preferred.order, split)
-        _say(session, found, passages, repeats, wanted)
-        listing = PassageListing(session, found, passages)
-        if options["write"] is not None:
-            _write(session, found, listing, repeats, options)
-        if writing.prints_listing(ctx, options):
-            _print(session, target, listing, passages, repeats, options["emit"])
-        listing.warn_of_lost()
-        return session.console.exit_code_of(len(passages))
+        return print_passages(ctx, session, options, target, wanted, rule)
 
 
 def _check_write(
@@ -161,121 +130,3 @@ def _check_write(
         from lshdup.sources.rewriting.cutting import check_cutting
 
         check_cutting(documents)
-
-
-def _of_enough(passages: "Passages", documents: int) -> "Passages":
-    """Return the passages that are in at least so many documents."""
-    import numpy as np
-
-    from lshdup.views.repeats import count_documents
-
-    if documents == 1:
-        return passages
-    return passages.take(np.flatnonzero(count_documents(passages) >= documents))
-
-
-def _say(
-    session: Session,
-    found: "PassagesFound",
-    passages: "Passages",
-    repeats: "TokenRuns",
-    wanted: PassageParams,
-) -> None:
-    """Say what was read, and how much of it is repeated."""
-    import numpy as np
-
-    console = session.console
-    say_collection(session, found.here, 1, "" if found.there is None else " of DOCS", "token")
-    named = np.unique(passages.documents)
-    if found.there is not None:
-        console.say(f"against {count_of(len(found.there.documents), 'document')} of OTHER")
-        say_skipped(console, console.other_skipped_counts, " of OTHER")
-        named = named[named < len(found.here.documents)]
-        _warn_of_short(session, found.there, wanted.least)
-    warn_of_changes(session, found.here.documents, named)
-    total, repeated = int(found.here.sizes.sum()), int(repeats.sizes.sum())
-    line = f"{count_of(len(passages), 'passage')} of {wanted.least:,} tokens or more"
-    if len(passages):
-        places = count_of(len(passages.documents), "place")
-        what = "repeats" if found.there is None else "in OTHER too"
-        line += f", in {places}; {chance(repeated / total)} of all tokens are {what}"
-    duration = console.duration_of("passages") if console.is_verbose else ""
-    console.summarize(f"{line}{duration}; {console.seconds:.2f} s in all")
-
-
-def _warn_of_short(session: Session, other: "Collection", least: int) -> None:
-    """Warn of the documents of OTHER that are shorter than any passage."""
-    short = int(((other.sizes > 0) & (other.sizes < least)).sum())
-    if short:
-        session.console.warn(
-            f"{short:,} of {count_of(len(other.documents), 'document')} of OTHER have fewer than "
-            f"{least:,} tokens (--least) and cannot be found; a smaller --least finds them"
-        )
-
-
-def _write(
-    session: Session,
-    found: "PassagesFound",
-    listing: "PassageListing",
-    repeats: "TokenRuns",
-    options: dict[str, Any],
-) -> None:
-    """Write the rows without repeats, and say how much was cut."""
-    import numpy as np
-
-    from lshdup.sources.rewriting.cutting import write_cut
-    from lshdup.views.places import SCOPES
-
-    console, here = session.console, found.here
-    skipped = here.list_skipped_records()
-    compared = int((here.sizes > 0).sum())
-    writing.refuse_nothing(console, compared, [each.skipped for each in skipped])
-    places = listing.note_lost(listing.locate_to_cut(repeats))
-    can = (places.scopes == SCOPES.index("field")) & (places.starts >= 0)
-    starts, ends = places.starts[can], places.ends[can]
-    cut = here.documents, repeats.documents[can], starts, ends
-    paths, uncut = write_cut(*cut, options["write"], writing.open_target)
-    writing.say_written(console, paths, options["write"])
-    is_cut = can & ~np.isin(repeats.documents, list(uncut))
-    rows = len(np.unique(repeats.documents[is_cut]))
-    again = [each for each in skipped if each.skipped.reason in (Reason.REPEATED, Reason.COPY)]
-    removed = listing.removed(repeats, uncut, again)
-    writing.list_removed(console, options, REMOVED_PASSAGES, removed, "repeat")
-    console.say(
-        f"cut: {count_of(int(repeats.sizes[is_cut].sum()), 'token')}, "
-        f"{int((places.ends - places.starts)[is_cut].sum()):,} bytes, from {count_of(rows, 'row')}"
-    )
-    left = len(np.unique(repeats.documents[~is_cut]))
-    if left:
-        one = "row with repeats is not cut: its text is a page"
-        more = "rows with repeats are not cut: their texts are pages"
-        console.warn(f"{count_of(left, one, more)}, or not where they can be cut")
-    if again:
-        one, more = "row with the id of another is", "rows with the ids of others are"
-        console.warn(f"{count_of(len(again), one, more)} not cut; leave --id-field out to cut all")
-
-
-def _print(
-    session: Session,
-    target: "Target",
-    listing: "PassageListing",
-    passages: "Passages",
-    repeats: "TokenRuns",
-    what: str,
-) -> None:
-    if what == "template":
-        target.write_raw(listing.template())
-        return
-    console = session.console
-    if what == "spans":
-        columns = column_names("passages-spans")
-        print_pieces(console, target, columns, listing.spans(repeats), len(repeats))
-        return
-    from lshdup.cli.commands.passages.listing import PLACES
-    from lshdup.cli.output.tables import passages as layout
-
-    lines: Layout | None = None if target.header else layout
-    most = PLACES if target.style == "table" and not target.header else None
-    total = len(passages.documents) if most is None else int(passages.places.clip(max=most).sum())
-    rows = listing.rows(whole=target.style not in ("table", "tsv"), most=most)
-    print_pieces(console, target, column_names("passages"), rows, total, lines)

@@ -1,30 +1,35 @@
-"""Rows of passages: where they stand, their text, and the spans that can be cut."""
+"""The listing of passages: where they stand, their text, and what is cut."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import Any
 
+import click
 import numpy as np
+from numpy.typing import NDArray
 
-from lshdup.base.messages import count_of
+from lshdup.base.messages import chance, count_of
 from lshdup.base.ragged import ranges
-from lshdup.cli.output.target import PIECE_ROWS
-from lshdup.cli.printing import DocumentNames
+from lshdup.base.run import Run
+from lshdup.base.skipped import Reason, SkippedFile
+from lshdup.cli.columns import REMOVED_PASSAGES, column_names
+from lshdup.cli.commands import writing
+from lshdup.cli.findings import warn_of_changes
+from lshdup.cli.messages import say_collection, say_skipped
+from lshdup.cli.output import tables
+from lshdup.cli.output.target import PIECE_ROWS, Piece, Target
+from lshdup.cli.printing import DocumentNames, print_pieces
 from lshdup.cli.session import Session
-from lshdup.compare.passages import Passages
+from lshdup.params import ClusterParams, PassageParams
+from lshdup.passages.finding import Passages, TokenRuns, find_repeats
+from lshdup.sources.preference import preference
 from lshdup.sources.reading import runs as cut_runs
+from lshdup.sources.rewriting.cutting import write_cut
 from lshdup.views.places import SCOPES, Places, locate_places, measure_closings
-from lshdup.views.repeats import TokenRuns, count_documents
-from lshdup.workspace.passages import PassagesFound
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from lshdup.base.skipped import SkippedFile
-    from lshdup.cli.output.target import Piece
+from lshdup.workspace.passages import PassagesFound, load_or_find_passages
 
 #: Places of a passage in the layout for people, and characters of its text where it is not whole.
-PLACES, _CHARACTERS = 5, 100
+_PLACES, _CHARACTERS = 5, 100
 
 #: Places that are located together: first as many as a terminal shows, then by the memory.
 _FIRST, _AT_ONCE = 1 << 12, 1 << 22
@@ -36,15 +41,16 @@ class PassageListing:
     passages : the passages of `found` that are listed.
     """
 
-    def __init__(self, session: Session, found: PassagesFound, passages: Passages) -> None:
+    def __init__(self, run: Run, found: PassagesFound, passages: Passages) -> None:
         sides = [found.here, *([found.there] if found.there is not None else [])]
         self._lists = [each.documents for each in sides]
-        self._session, self._shingle, self._passages = session, found.here.shingle, passages
+        self._run = run
+        self._shingle, self._passages = found.here.shingle, passages
         self._names = DocumentNames(sum(map(len, self._lists)), self._typed_names)
         self._lost = 0
         self._closing = np.full(len(passages), -1, np.int64)  #: bytes; -1: not known yet
 
-    def _typed_names(self, documents: "NDArray[np.int64]") -> list[bytes]:
+    def _typed_names(self, documents: NDArray[np.int64]) -> list[bytes]:
         split = len(self._lists[0])
         here, there = documents[documents < split], documents[documents >= split] - split
         names = self._lists[0].typed_names(here)
@@ -58,37 +64,28 @@ class PassageListing:
         wanted = np.full(len(runs), texts)
         return self._locate(runs, wanted, behind=self._closing_sizes(runs))
 
-    def _closing_sizes(self, runs: TokenRuns) -> "NDArray[np.int64]":
+    def _closing_sizes(self, runs: TokenRuns) -> NDArray[np.int64]:
         """Return the bytes of what closes the passage at the end of each run: int64 array."""
         wanted = np.unique(runs.passages[self._closing[runs.passages] < 0])
         for part in cut_runs(self._passages.places[wanted], len(wanted), _AT_ONCE):
-            passages, session = self._passages.take(wanted[part]), self._session
+            passages = self._passages.take(wanted[part])
             self._closing[wanted[part]] = measure_closings(
-                self._lists, self._shingle, passages, session.run.jobs, session.console.progress
+                self._run, self._lists, self._shingle, passages
             )
         return self._closing[runs.passages]
 
     def _locate(
         self,
         runs: TokenRuns,
-        texts: "NDArray[np.bool_]",
+        texts: NDArray[np.bool_],
         *,
         whole: bool = True,
-        behind: "NDArray[np.int64] | None" = None,
+        behind: NDArray[np.int64] | None = None,
     ) -> Places:
         """Locate runs of tokens; see `locate_places`. whole : their texts are not shortened."""
-        session = self._session
+        most = None if whole else 4 * _CHARACTERS + 4
         return locate_places(
-            self._lists,
-            self._shingle,
-            runs.documents,
-            runs.first,
-            runs.sizes,
-            texts,
-            None if whole else 4 * _CHARACTERS + 4,
-            session.run.jobs,
-            session.console.progress,
-            behind=behind,
+            self._run, self._lists, self._shingle, runs, texts, most, behind=behind
         )
 
     def note_lost(self, places: Places) -> Places:
@@ -96,57 +93,46 @@ class PassageListing:
         self._lost += int((places.starts < 0).sum())
         return places
 
-    def rows(self, *, whole: bool, most: int | None = None) -> "Iterator[Piece]":
+    def rows(self, *, whole: bool, most: int | None = None) -> Iterator[Piece]:
         """Yield the columns of `passages`.
 
         whole : whether texts are whole; else they are the first words.
         most : places of a passage that are listed; None: all.
         """
-        passages = self._passages
+        passages, documents = self._passages, self._passages.count_documents()
         shown = passages.places if most is None else np.minimum(passages.places, most)
-        rows, numbers = ranges(passages.starts[:-1], shown), np.repeat(np.arange(len(shown)), shown)
-        documents = count_documents(passages)
-        cuts = [0, *range(_FIRST, len(rows), _AT_ONCE), len(rows)]
-        for start, end in pairwise(cuts):
-            some, of = rows[start:end], numbers[start:end]
-            runs = TokenRuns(
-                passages.documents[some], passages.first[some], passages.tokens[of], of
-            )
-            leads = some == passages.starts[of]
-            places = self.note_lost(self._locate(runs, leads, whole=whole))
-            if not whole:
-                places.texts.update((at, _first_words(each)) for at, each in places.texts.items())
-            for first in range(0, len(some), PIECE_ROWS):
-                part = slice(first, first + PIECE_ROWS)
+        rows = ranges(passages.starts[:-1], shown)
+        for start, end in pairwise([0, *range(_FIRST, len(rows), _AT_ONCE), len(rows)]):
+            runs = passages.runs_at(rows[start:end])
+            leads = rows[start:end] == passages.starts[runs.passages]
+            located = self.note_lost(self._locate(runs, leads, whole=whole))
+            for some, places in _in_pieces(runs, located):
+                of, texts = some.passages, places.texts.tolist()
+                starts, ends, scopes = places.columns()
                 yield [
-                    (of[part] + 1).tolist(),
-                    runs.sizes[part].tolist(),
-                    passages.places[of[part]].tolist(),
-                    documents[of[part]].tolist(),
-                    [places.texts.get(at) for at in range(first, first + len(some[part]))],
-                    self._names.of(runs.documents[part]).tolist(),
-                    *_offsets(places, part),
-                    runs.first[part].tolist(),
-                    (runs.first + runs.sizes)[part].tolist(),
-                    [SCOPES[each] for each in places.scopes[part].tolist()],
+                    (of + 1).tolist(),
+                    some.sizes.tolist(),
+                    passages.places[of].tolist(),
+                    documents[of].tolist(),
+                    texts if whole else [text and _first_words(text) for text in texts],
+                    self._names.of(some.documents).tolist(),
+                    starts,
+                    ends,
+                    some.first.tolist(),
+                    (some.first + some.sizes).tolist(),
+                    scopes,
                 ]
 
-    def spans(self, runs: TokenRuns) -> "Iterator[Piece]":
+    def spans(self, runs: TokenRuns) -> Iterator[Piece]:
         """Yield the columns of `passages-spans`."""
         for start in range(0, len(runs), _AT_ONCE):
-            some = runs.take(slice(start, start + _AT_ONCE))
-            places = self.note_lost(self.locate_to_cut(some))
-            for first in range(0, len(some), PIECE_ROWS):
-                part = slice(first, first + PIECE_ROWS)
-                yield [
-                    self._names.of(some.documents[part]).tolist(),
-                    *_offsets(places, part),
-                    [SCOPES[each] for each in places.scopes[part].tolist()],
-                ]
+            part = runs.take(slice(start, start + _AT_ONCE))
+            for some, places in _in_pieces(part, self.note_lost(self.locate_to_cut(part))):
+                yield [self._names.of(some.documents).tolist(), *places.columns()]
 
     def removed(
-        self, runs: TokenRuns, uncut: set[int], uncompared: "Sequence[SkippedFile]"
-    ) -> "Iterator[Piece]":
+        self, runs: TokenRuns, uncut: set[int], uncompared: Sequence[SkippedFile]
+    ) -> Iterator[Piece]:
         """Yield the columns of REMOVED_PASSAGES, in the order of the files.
 
         runs : of rows. uncut : documents that were not cut. uncompared : rows that were not read.
@@ -159,15 +145,17 @@ class PassageListing:
         for part in cut_runs(runs.sizes, PIECE_ROWS, _AT_ONCE):
             some = runs.take(part)
             places = self.locate_to_cut(some, texts=True)
-            cuts = zip(some.documents.tolist(), places.scopes, places.starts, strict=True)
+            begins, ends, scopes = places.columns()
+            cuts = zip(some.documents.tolist(), scopes, begins, strict=True)
             yield [
                 documents.ids(some.documents),
                 documents.typed_files_of(some.documents),
-                *_offsets(places, slice(None)),
-                [places.texts.get(at) for at in range(len(some))],
+                begins,
+                ends,
+                places.texts.tolist(),
                 [
-                    "the file changed or vanished" if start < 0
-                    else "the text is a page" if SCOPES[scope] != "field"
+                    "the file changed or vanished" if start is None
+                    else "the text is a page" if scope != "field"
                     else "the field is not where it can be cut" if document in uncut
                     else None
                     for document, scope, start in cuts
@@ -180,29 +168,136 @@ class PassageListing:
 
     def template(self) -> Iterator[bytes]:
         """Yield the text of each passage, with blank lines between."""
-        passages = self._passages
-        for start in range(0, len(passages), _FIRST):
-            part = slice(start, start + _FIRST)
-            some = passages.take(np.arange(len(passages))[part])
-            leads = some.starts[:-1]
-            runs = TokenRuns(some.documents[leads], some.first[leads], some.tokens, leads)
-            texts = self.note_lost(self._locate(runs, np.ones(len(leads), bool))).texts
-            for at in range(len(leads)):
-                if at in texts:
-                    yield f"{texts[at]}\n\n".encode()
+        leads = self._passages.starts[:-1]
+        for start in range(0, len(leads), _FIRST):
+            runs = self._passages.runs_at(leads[start : start + _FIRST])
+            places = self.note_lost(self._locate(runs, np.ones(len(runs), bool)))
+            yield from (f"{text}\n\n".encode() for text in places.texts if text is not None)
 
     def warn_of_lost(self) -> None:
         """Warn of places in documents that could not be read again."""
         if self._lost:
-            self._session.console.warn(
+            self._run.warn(
                 f"{count_of(self._lost, 'place')} could not be located: documents changed or "
                 "vanished since; run the command again with DOCS"
             )
 
 
-def _offsets(places: Places, part: slice) -> "Iterator[list[int | None]]":
-    for column in (places.starts, places.ends):
-        yield [each if each >= 0 else None for each in column[part].tolist()]
+def print_passages(
+    ctx: click.Context,
+    session: Session,
+    options: dict[str, Any],
+    target: Target,
+    wanted: PassageParams,
+    rule: ClusterParams,
+) -> int:
+    """Print passages, write rows without their repeats, and return the exit code.
+
+    rule : says which document of those with a passage keeps it.
+    """
+    console, request = session.console, session.request
+    found = load_or_find_passages(session.workspace, request, wanted, options["against"])
+    passages = found.passages
+    if options["in_documents"] > 1:
+        is_in_enough = passages.count_documents() >= options["in_documents"]
+        passages = passages.take(np.flatnonzero(is_in_enough))
+    split = len(found.here.documents) if found.there is not None else None
+    preferred = preference(found.here.documents, found.here.sizes, rule, request.documents)
+    for line in preferred.unused:
+        console.warn(line)
+    repeats = find_repeats(passages, preferred.order, split)
+    _say(session, found, passages, repeats, wanted.least)
+    run = session.workspace
+    listing = PassageListing(run, found, passages)
+    if options["write"] is not None:
+        _write(session, found, listing, repeats, options)
+    if writing.prints_listing(ctx, options):
+        if options["emit"] == "template":
+            target.write_raw(listing.template())
+        elif options["emit"] == "spans":
+            columns = column_names("passages-spans")
+            print_pieces(console, target, columns, listing.spans(repeats), len(repeats))
+        else:
+            layout = None if target.header else tables.passages
+            most = _PLACES if layout and target.style == "table" else None
+            total = int(np.minimum(passages.places, most or len(passages.documents)).sum())
+            rows = listing.rows(whole=target.style not in ("table", "tsv"), most=most)
+            print_pieces(console, target, column_names("passages"), rows, total, layout)
+    listing.warn_of_lost()
+    return console.exit_code_of(len(passages))
+
+
+def _say(
+    session: Session, found: PassagesFound, passages: Passages, repeats: TokenRuns, least: int
+) -> None:
+    """Say what was read, and how much of it is repeated."""
+    console = session.console
+    say_collection(session, found.here, 1, "" if found.there is None else " of DOCS", "token")
+    named = np.unique(passages.documents)
+    if found.there is not None:
+        console.say(f"against {count_of(len(found.there.documents), 'document')} of OTHER")
+        say_skipped(console, console.other_skipped_counts, " of OTHER")
+        named = named[named < len(found.here.documents)]
+        sizes = found.there.sizes
+        short = int(((sizes > 0) & (sizes < least)).sum())
+        if short:
+            console.warn(
+                f"{short:,} of {count_of(len(sizes), 'document')} of OTHER have fewer than "
+                f"{least:,} tokens (--least) and cannot be found; a smaller --least finds them"
+            )
+    warn_of_changes(session, found.here.documents, named)
+    total, repeated = int(found.here.sizes.sum()), int(repeats.sizes.sum())
+    line = f"{count_of(len(passages), 'passage')} of {least:,} tokens or more"
+    if len(passages):
+        places = count_of(len(passages.documents), "place")
+        what = "repeats" if found.there is None else "in OTHER too"
+        line += f", in {places}; {chance(repeated / total)} of all tokens are {what}"
+    duration = console.duration_of("passages") if console.is_verbose else ""
+    console.summarize(f"{line}{duration}; {console.seconds:.2f} s in all")
+
+
+def _write(
+    session: Session,
+    found: PassagesFound,
+    listing: PassageListing,
+    repeats: TokenRuns,
+    options: dict[str, Any],
+) -> None:
+    """Write the rows without repeats, and say how much was cut."""
+    console, here = session.console, found.here
+    skipped = here.list_skipped_records()
+    compared = int((here.sizes > 0).sum())
+    writing.refuse_nothing(console, compared, [each.skipped for each in skipped])
+    places = listing.note_lost(listing.locate_to_cut(repeats))
+    can = (places.scopes == SCOPES.index("field")) & (places.starts >= 0)
+    starts, ends = places.starts[can], places.ends[can]
+    cut = here.documents, repeats.documents[can], starts, ends
+    paths, uncut = write_cut(*cut, options["write"], writing.open_target)
+    writing.say_written(console, paths, options["write"])
+    is_cut = can & ~np.isin(repeats.documents, list(uncut))
+    rows = len(np.unique(repeats.documents[is_cut]))
+    again = [each for each in skipped if each.skipped.reason in (Reason.REPEATED, Reason.COPY)]
+    removed = listing.removed(repeats, uncut, again)
+    writing.list_removed(console, options, REMOVED_PASSAGES, removed, "repeat")
+    console.say(
+        f"cut: {count_of(int(repeats.sizes[is_cut].sum()), 'token')}, "
+        f"{int((places.ends - places.starts)[is_cut].sum()):,} bytes, from {count_of(rows, 'row')}"
+    )
+    left = len(np.unique(repeats.documents[~is_cut]))
+    if left:
+        one = "row with repeats is not cut: its text is a page"
+        more = "rows with repeats are not cut: their texts are pages"
+        console.warn(f"{count_of(left, one, more)}, or not where they can be cut")
+    if again:
+        one, more = "row with the id of another is", "rows with the ids of others are"
+        console.warn(f"{count_of(len(again), one, more)} not cut; leave --id-field out to cut all")
+
+
+def _in_pieces(runs: TokenRuns, places: Places) -> Iterator[tuple[TokenRuns, Places]]:
+    """Yield runs and their places, as many at a time as are printed together."""
+    for first in range(0, len(runs), PIECE_ROWS):
+        part = slice(first, first + PIECE_ROWS)
+        yield runs.take(part), places.take(part)
 
 
 def _first_words(text: str) -> str:

@@ -1,19 +1,14 @@
 """`lshdup show`."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from lshdup.base.messages import count_of, decimal, printable
-from lshdup.base.parts import visible_text
-from lshdup.cli.columns import COMPARISON, column_names
 from lshdup.cli.completion import complete_document
 from lshdup.cli.conflicts import refuse
-from lshdup.cli.console import Console
 from lshdup.cli.help import Command, plain_option
-from lshdup.cli.messages import say_last_run
 from lshdup.cli.options import (
     keep_options,
     list_columns,
@@ -23,22 +18,25 @@ from lshdup.cli.options import (
     shingle_options,
     threshold_option,
 )
-from lshdup.cli.printing import make_target, print_rows
+from lshdup.cli.printing import make_target
 from lshdup.cli.session import open_session
 from lshdup.errors import InputError
-from lshdup.params import ClusterParams, ShingleParams, SketchParams
-from lshdup.workspace.lookup import DocumentRead, look_up, merge_shingle_params, of_documents
+from lshdup.params import ClusterParams, ShingleParams
 
-if TYPE_CHECKING:
-    from lshdup.base.messages import Cell
-    from lshdup.cli.output.target import Target
-    from lshdup.collection.collection import Collection
-    from lshdup.shingling.shingle_filter import ShingleFilter
-    from lshdup.views.comparison import Comparison
-
+#: Options that hold for two documents only.
+_OF_TWO_DOCUMENTS = ("layout", "context", "by_lines", "shingles", "measure")
 
 #: Options that say how a collection is made, which the group of a document comes from.
 _DEFINE = (*(field.name for field in fields(ShingleParams)), "templates", "ignore_common")
+
+
+def _document(name: str, metavar: str) -> Callable[[Any], Any]:
+    """Return an argument that names a document or a folder; in brackets, it may be left out."""
+    kind = click.Path(allow_dash=True, path_type=bytes)
+    required = not metavar.startswith("[")
+    return click.argument(
+        name, type=kind, metavar=metavar, required=required, shell_complete=complete_document
+    )
 
 
 @list_columns("show", "show-group", "show-folders", "show-shingles")
@@ -52,19 +50,8 @@ Examples:
   lshdup index sample_corpus && lshdup show MIT.txt
 """,
 )
-@click.argument(
-    "a",
-    type=click.Path(allow_dash=True, path_type=bytes),
-    metavar="A",
-    shell_complete=complete_document,
-)
-@click.argument(
-    "b",
-    type=click.Path(allow_dash=True, path_type=bytes),
-    metavar="[B]",
-    required=False,
-    shell_complete=complete_document,
-)
+@_document("a", "A")
+@_document("b", "[B]")
 @plain_option(
     "--inline",
     "layout",
@@ -124,8 +111,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     if options["shingles"]:
         refuse(ctx, ("layout", "context", "by_lines", "measure"), "with --shingles")
     if options["b"] is None:
-        refuse(ctx, ("max_rows",), "with one document")
-        refuse(ctx, ("layout", "context", "by_lines", "shingles", "measure"), "with one document")
+        refuse(ctx, ("max_rows", *_OF_TWO_DOCUMENTS), "with one document")
         refuse(ctx, _DEFINE, "with one document, whose group is that of the last run")
         ClusterParams(prefer=options["prefer"])  # is checked before anything is loaded
         with open_session(ctx, options) as session:
@@ -137,236 +123,14 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         message = "A and B are both standard input"
         raise InputError(message, "name a file for one of them")
     with open_session(ctx, options) as session:
-        from lshdup.cli.commands.show.folders import are_folders, refuse_one_folder, show_folders
+        from lshdup.cli.commands.show.documents import show_documents
+        from lshdup.cli.commands.show.folders import are_folders, show_folders
 
         last = session.load_last_collection()
         if are_folders(last, (options["a"], options["b"])):
-            refuse(ctx, ("layout", "context", "by_lines", "shingles", "measure"), "with folders")
+            refuse(ctx, _OF_TWO_DOCUMENTS, "with folders")
             return show_folders(session, options, target, last)
-        refuse_one_folder((options["a"], options["b"]))
         refuse(ctx, ("threshold",), "with two documents")
         if not options["shingles"]:
             refuse(ctx, ("max_rows",), "without --shingles")
-        named = [look_up(options[name], last) for name in "ab"]
-        stored = of_documents(last, named)
-        if stored is not None:
-            say_last_run(session.console, stored)
-        params = merge_shingle_params(stored, session.request.given)
-        a, b = (each.read(params) for each in named)
-        for each in (a, b):
-            if each.named.note:
-                session.console.say(each.named.note)
-        shingle_filter = session.workspace.load_or_build_filter(session.request, params, stored)
-        if options["shingles"]:
-            columns = column_names("show-shingles", optional=shingle_filter is not None)
-            print_rows(
-                session.console,
-                target,
-                columns,
-                _list_shingles(a.text.utf8, b.text.utf8, params, shingle_filter),
-            )
-            return session.console.exit_code
-        from lshdup.views.comparison import compare
-
-        for each in (a, b):
-            _warn_if_changed(session.console, each, params)
-        comparison = compare(a.text.utf8, b.text.utf8, params, _sketch(stored), shingle_filter)
-        if target.format == "json":
-            target.write_object(_object(a, b, comparison, params))
-        elif target.format in ("tsv", "csv", "jsonl") or options["nul"]:
-            print_rows(session.console, target, column_names("show"), _rows(comparison))
-        else:
-            target.write_lines(_picture(a, b, comparison, params, target, options, _sketch(stored)))
-        return session.console.exit_code
-
-
-def _sketch(stored: "Collection | None") -> SketchParams | None:
-    """Return how the store makes signatures; None without a store."""
-    return stored.sketch if stored is not None else None
-
-
-def _warn_if_changed(console: Console, document: DocumentRead, params: ShingleParams) -> None:
-    from lshdup.shingling.shingler import Shingler, fingerprint_sets
-
-    collection = document.named.collection
-    if collection is None or params != collection.shingle:
-        return
-    sets = Shingler(params).shingle_texts([document.text.utf8])
-    if collection.shingle_filter is not None:
-        sets = collection.shingle_filter.apply(sets)
-    if fingerprint_sets(sets, params)[0] != collection.fingerprints[document.named.index]:
-        console.warn(
-            f"{printable(document.named.name)} has changed since it was indexed; its present text"
-            " is shown"
-        )
-
-
-def _list_shingles(
-    a: bytes, b: bytes, params: ShingleParams, shingle_filter: "ShingleFilter | None"
-) -> "Iterator[tuple[Cell, ...]]":
-    """Yield the shingles of both and of A in the order of A, then those of B only."""
-    from lshdup.shingling.inspection import list_shingles
-
-    why = shingle_filter.explain if shingle_filter is not None else None
-
-    def row(where: str, element: int, number: str, text: bytes) -> "tuple[Cell, ...]":
-        return (where, number, text) if why is None else (where, number, text, why(element))
-
-    of_b = {element for element, _, _ in list_shingles(b, params)}
-    of_a = set()
-    only_a = []
-    for each in list_shingles(a, params):
-        of_a.add(each[0])
-        if each[0] in of_b:
-            yield row("both", *each)
-        else:
-            only_a.append(row("a", *each))
-    yield from only_a
-    for each in list_shingles(b, params):
-        if each[0] not in of_a:
-            yield row("b", *each)
-
-
-def _rows(comparison: "Comparison") -> "Iterator[tuple[Cell, ...]]":
-    from lshdup.views.comparison import extract_passage
-    from lshdup.views.token_diff import ALIKE
-
-    for change in comparison.changes:
-        alike = change.kind == ALIKE
-        texts = (
-            " ".join(extract_passage(*each).split())
-            for each in (
-                (comparison.a, change.a_start, change.a_end),
-                (comparison.b, change.b_start, change.b_end),
-            )
-        )
-        yield (
-            change.kind,
-            change.tokens,
-            change.a_start,
-            change.b_start,
-            *((None, None) if alike else texts),
-        )
-
-
-def _describe_document(document: DocumentRead, tokens: int, shingles: int) -> dict[str, Any]:
-    text = document.text
-    return {
-        "name": document.named.name,
-        "bytes": document.size,
-        "encoding": text.codec,
-        "detected": bool(text.encoding),
-        "html": text.page,
-        "extracted": bool(text.office),
-        "tokens": tokens,
-        "shingles": shingles,
-        "office": text.office,
-        "packed": text.packed,
-    }
-
-
-def _object(
-    a: DocumentRead, b: DocumentRead, comparison: "Comparison", params: ShingleParams
-) -> dict[str, Any]:
-    shared, tokens = comparison.shared, (len(comparison.a.tokens), len(comparison.b.tokens))
-    rows = (dict(zip(column_names("show"), row, strict=True)) for row in _rows(comparison))
-    return {
-        "a": _describe_document(a, tokens[0], shared + comparison.only_a + comparison.removed_a),
-        "b": _describe_document(b, tokens[1], shared + comparison.only_b + comparison.removed_b),
-        **{name: getattr(comparison, name) for name in COMPARISON},
-        "shingle": params.to_json(),
-        "differences": list(rows),
-    }
-
-
-def _picture(
-    a: DocumentRead,
-    b: DocumentRead,
-    comparison: "Comparison",
-    params: ShingleParams,
-    target: "Target",
-    options: dict[str, Any],
-    sketch: SketchParams | None,
-) -> Iterator[str]:
-    from lshdup.views.line_diff import have_same_lines
-    from lshdup.views.line_view import LINES, render_lines
-    from lshdup.views.terminal import CONTEXT, NOUNS, UNSEEN, WIDE, Layout, render, summarize
-
-    noun = NOUNS[params.tokens]
-    heads = []
-    for letter, document, located, rest in (
-        ("A", a, comparison.a, comparison.only_a + comparison.removed_a),
-        ("B", b, comparison.b, comparison.only_b + comparison.removed_b),
-    ):
-        facts = [count_of(document.size, "byte")]
-        facts += [_describe_format(document)] if params.tokens != "ids" else []
-        facts += [count_of(len(located.tokens), noun)]
-        heads.append(
-            (
-                f"{letter}  {printable(document.named.name)}:",
-                ", ".join([*facts, count_of(comparison.shared + rest, "shingle")]),
-            )
-        )
-    fits = target.columns is None or all(
-        len(name) + 1 + len(facts_line) <= target.columns for name, facts_line in heads
-    )
-    for name, facts_line in heads:
-        yield from [f"{name} {facts_line}"] if fits else [name, f"   {facts_line}"]
-    shares = f"similarity {decimal(comparison.similarity)}"
-    if options["measure"] == "containment":
-        smaller = "A" if comparison.only_a <= comparison.only_b else "B"
-        shares = f"containment {decimal(comparison.containment)} of {smaller}, {shares}"
-    yield (
-        f"{shares}, exact: "
-        f"{count_of(comparison.shared, 'shingle')} "
-        f"shared, {comparison.only_a:,} only in A, "
-        f"{comparison.only_b:,} only in B"
-    )
-    if comparison.removed_a or comparison.removed_b:
-        yield (
-            f"removed before: {count_of(comparison.removed_a, 'shingle')} of A, "
-            f"{comparison.removed_b:,} "
-            "of B, by --template or --ignore-common"
-        )
-    if comparison.estimate is not None and sketch is not None:
-        yield (
-            f"estimate {decimal(comparison.estimate)} ± {comparison.standard_error:.4f}, by "
-            "signatures: "
-            f"{sketch.scheme}, K = {sketch.perms}"
-        )
-    yield summarize(comparison, noun)
-    by_lines = options["by_lines"]
-    if by_lines is None:
-        by_lines = have_same_lines(comparison.a, comparison.b, comparison.changes)
-    if len(comparison.changes) == 1 and comparison.similarity == 1.0:
-        is_equal, unseen = a.text.utf8 == b.text.utf8, UNSEEN.get(params.tokens, "case or layout")
-        if visible_text(a.text.utf8) == visible_text(b.text.utf8):
-            unseen = "what is attached"
-        same = f"they differ in no {noun}, only in {unseen}"
-        yield "what was read of the two texts is equal" if is_equal else same
-        if is_equal or not by_lines:
-            yield ""
-            return
-    yield ""
-    wide = target.columns is not None and target.columns >= WIDE and not by_lines
-    side = options["layout"] == "side" or (options["layout"] is None and wide)
-    context = LINES if by_lines else CONTEXT[params.tokens]
-    context = context if options["context"] is None else options["context"]
-    layout = Layout(side, target.columns or (160 if side else None), target.colored, context, noun)
-    if by_lines:
-        yield from render_lines(comparison.a.text, comparison.b.text, layout)
-    else:
-        yield from render(comparison, layout)
-    yield ""  # It separates the outputs of several runs, as of xargs.
-
-
-def _describe_format(document: DocumentRead) -> str:
-    """Return the formats of a document from the outside in, for instance gzip, HTML UTF-8."""
-    parts = [document.text.packed] if document.text.packed else []
-    if document.text.office:
-        parts.append("mail" if document.text.office == "eml" else document.text.office.upper())
-    else:
-        codec = document.text.codec.upper().replace("UTF-8-SIG", "UTF-8 with byte-order mark")
-        page = "HTML " if document.text.page else ""
-        parts.append(f"{page}{codec}{' (detected)' if document.text.encoding else ''}")
-    return ", ".join(parts)
+        return show_documents(session, options, target, last)

@@ -3,65 +3,68 @@
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import Any
 
-from lshdup.base.frozen import dataclass
-from lshdup.base.messages import count_of, decimal, printable
+import numpy as np
+
+from lshdup.base.messages import Cell, count_of, decimal, printable
 from lshdup.cli.columns import column_names
 from lshdup.cli.findings import warn_of_changes
 from lshdup.cli.messages import say_collection, say_last_run
+from lshdup.cli.output.tables import fold_cell
 from lshdup.cli.output.target import Target
 from lshdup.cli.printing import print_rows
 from lshdup.cli.session import Session
+from lshdup.collection.collection import Collection
 from lshdup.errors import InputError
 from lshdup.params import ClusterParams
 from lshdup.sources.document_list import typed_name
-
-if TYPE_CHECKING:
-    from lshdup.base.messages import Cell
-    from lshdup.collection.collection import Collection
-    from lshdup.workspace.folders.comparing import Difference
-    from lshdup.workspace.folders.finding import FolderContent
-    from lshdup.workspace.workspace import Workspace
+from lshdup.workspace.folders.comparing import (
+    CHANGED,
+    ONLY_A,
+    ONLY_B,
+    SAME,
+    Difference,
+    compare_contents,
+    find_below,
+    weigh,
+)
+from lshdup.workspace.folders.finding import FolderContent, group_documents
+from lshdup.workspace.workspace import Workspace
 
 #: Lines of a section on a terminal, unless --max-rows says otherwise.
 _MOST = 100
 
-
-def are_folders(last: "Collection | None", words: Sequence[bytes]) -> bool:
-    """Return whether both words are folders, here or of the last run."""
-    return all(map(os.path.isdir, words)) or (b"-" not in words and _holds(last, words))
+#: The sections, and what stands above each.
+_TITLES = {ONLY_A: "only in A", ONLY_B: "only in B", CHANGED: "changed", SAME: "the same"}
 
 
-def refuse_one_folder(words: Sequence[bytes]) -> None:
-    """Raise InputError if one of two words is a folder here and the other is none."""
+def are_folders(last: Collection | None, words: Sequence[bytes]) -> bool:
+    """Return whether both words are folders, here or of the last run.
+
+    Raise InputError if one of them is a folder here and the other is none.
+    """
     folders = [word for word in words if os.path.isdir(word)]
     others = [word for word in words if word not in folders]
-    if folders and others:
+    if not others:
+        return True
+    if b"-" not in words and last is not None:
+        below = [find_below(word, last.documents).documents for word in words]
+        if all(map(len, below)):
+            return True
+    if folders:
         is_there = others[0] == b"-" or os.path.exists(others[0])  # noqa: PTH110 (bytes path)
         fate = "none" if is_there else "no folder here, nor one of the last run"
         message = f"{printable(folders[0])} is a folder, and {printable(others[0])} is {fate}"
         raise InputError(message, "name two documents, or two folders that hold some")
-
-
-def _holds(last: "Collection | None", words: Sequence[bytes]) -> bool:
-    """Return whether the last run had documents below all these folders."""
-    from lshdup.workspace.folders.comparing import find_below
-
-    return last is not None and all(
-        len(find_below(word, last.documents).documents) for word in words
-    )
+    return False
 
 
 def show_folders(
-    session: Session, options: dict[str, Any], target: Target, last: "Collection | None"
+    session: Session, options: dict[str, Any], target: Target, last: Collection | None
 ) -> int:
     """Print what two folders have in common and what not, and return the exit code."""
-    import numpy as np
-
-    from lshdup.workspace.folders.comparing import compare_contents, find_below, weigh
-    from lshdup.workspace.folders.finding import group_documents
-
     console, words = session.console, (options["a"], options["b"])
     workspace, request = session.workspace, session.request
     held = not all(map(os.path.isdir, words))  # Folders that are here are looked at as they are.
@@ -73,12 +76,11 @@ def show_folders(
         say_last_run(console, collection)
     else:
         say_collection(session, collection, 0)
-    contents = [find_below(word, collection.documents) for word in words]
-    for word, content in zip(words, contents, strict=True):
+    a, b = (find_below(word, collection.documents) for word in words)
+    for word, content in zip(words, (a, b), strict=True):
         if not len(content.documents):
             message = f"there is no document below {printable(word)}"
             raise InputError(message, "name a folder that holds some")
-    a, b = contents
     if len(np.intersect1d(a.documents, b.documents)):
         message = f"one of {printable(words[0])} and {printable(words[1])} is below the other"
         raise InputError(message, "name two folders beside each other")
@@ -87,26 +89,23 @@ def show_folders(
     source = workspace.set_source(collection)
     found = compare_contents(collection, groups, a, b, source, session.run.jobs)
     warn_of_changes(session, collection.documents, np.concatenate([a.documents, b.documents]))
-    if target.style == "table" or (not target.format and not target.nul):
-        weights = np.maximum(collection.documents.spans, 0)
-        view = _View(collection, words, a, b, found, weigh(groups, weights, a, b))
-        most = options["max_rows"]
-        limit = most if most is not None else _MOST if target.columns else 0
-        target.write_lines(view.lines(limit, target))
-    else:
+    if target.style != "table" and (target.format or target.nul):
         print_rows(console, target, column_names("show-folders"), _rows(collection, found))
+        return console.exit_code
+    weights = weigh(groups, np.maximum(collection.documents.spans, 0), a, b)
+    most = options["max_rows"]
+    limit = most if most is not None else _MOST if target.columns else 0
+    sections = [_section(kind, found, a, b, limit, target) for kind in _TITLES]
+    heads = _heads(collection, words, (a, b), weights, target)
+    target.write_lines(chain(heads, *sections, _skipped(collection, words)))
     return console.exit_code
 
 
-def _without_store(session: Session) -> "Workspace":
-    from lshdup.workspace.workspace import Workspace
-
+def _without_store(session: Session) -> Workspace:
     return Workspace(session.run, None, session.request.given.get("secret", b""))
 
 
-def _rows(collection: "Collection", found: "list[Difference]") -> "Iterator[tuple[Cell, ...]]":
-    import numpy as np
-
+def _rows(collection: Collection, found: list[Difference]) -> Iterator[tuple[Cell, ...]]:
     used = sorted({each for row in found for each in (row.a, row.b) if each >= 0})
     typed = collection.documents.typed_names(np.array(used, np.int64))
     names: dict[int, bytes | None] = dict(zip(used, typed, strict=True))
@@ -118,89 +117,78 @@ def _rows(collection: "Collection", found: "list[Difference]") -> "Iterator[tupl
         )  # fmt: skip
 
 
-def _same(collection: "Collection", row: "Difference") -> str | None:
+def _same(collection: Collection, row: Difference) -> str | None:
     """Return how much two documents are the same; those without tokens may have equal bytes."""
-    import numpy as np
-
     word = collection.prints.words(np.array([row.a]), np.array([row.b]))[0]
-    return word if word or row.kind != "same" else "bytes"
+    return word if word or row.kind != SAME else "bytes"
 
 
-@dataclass(frozen=True)
-class _View:
-    """The picture for people: each section with the documents below the folders.
+def _heads(
+    collection: Collection,
+    words: Sequence[bytes],
+    contents: Sequence[FolderContent],
+    weights: tuple[int, int, int],
+    target: Target,
+) -> Iterator[str]:
+    """Yield what both folders hold, and how much of it both do.
 
     weights : bytes of A, of B, and of both.
     """
+    for letter, word, content in zip("AB", words, contents, strict=True):
+        size = int(collection.documents.spans[content.documents].sum())
+        facts = f"{count_of(len(content.documents), 'document')}, {count_of(size, 'byte')}"
+        yield from _fold(f"{letter}  {printable(word)}: {facts}", target)
+    of_a, of_b, shared = weights
+    share = [shared / each if each else 0.0 for each in (of_a + of_b - shared, of_a, of_b)]
+    yield (
+        f"similarity {decimal(share[0])} by bytes: {decimal(share[1])} of A is in B, "
+        f"{decimal(share[2])} of B in A"
+    )
 
-    collection: "Collection"
-    words: tuple[bytes, bytes]
-    a: "FolderContent"
-    b: "FolderContent"
-    found: "list[Difference]"
-    weights: tuple[int, int, int]
 
-    def lines(self, limit: int, target: Target) -> Iterator[str]:
-        """Yield all lines. limit : most lines of a section; 0: all."""
-        from lshdup.cli.output.tables import fold_cell
+def _section(
+    kind: str,
+    found: Sequence[Difference],
+    a: FolderContent,
+    b: FolderContent,
+    limit: int,
+    target: Target,
+) -> Iterator[str]:
+    """Yield the lines of one kind. limit : most documents that are listed; 0: all."""
+    rows = [row for row in found if row.kind == kind]
+    listed = []
+    for row in rows:
+        of_a, of_b = printable(a.path(row.a)), printable(b.path(row.b))
+        if kind != SAME or of_a != of_b:
+            score = f"{decimal(row.similarity)}  " if kind == CHANGED else ""
+            names = dict.fromkeys(name for name in (of_a, of_b) if name)
+            listed.append(f"  {score}{' -> '.join(names)}")
+    unlisted = len(rows) - len(listed)
+    note = f", {unlisted:,} of them under the same path" if unlisted and listed else ""
+    note = ", all under the same path" if unlisted and not listed else note
+    head = f"{_TITLES[kind]}: {len(rows):,}{note}"
+    yield ""
+    yield f"\x1b[1m{head}\x1b[0m" if target.colored else head
+    shown = listed[:limit] if limit else listed
+    for line in shown:
+        yield from _fold(line, target)
+    if len(shown) < len(listed):
+        yield f"  … {len(listed) - len(shown):,} more; --max-rows 0 lists all"
 
-        def fold(line: str) -> list[str]:
-            return fold_cell(line, target.columns) if target.columns else [line]
 
-        for letter, word, content in (("A", self.words[0], self.a), ("B", self.words[1], self.b)):
-            documents = self.collection.documents
-            size = int(documents.spans[content.documents].sum())
-            facts = f"{count_of(len(content.documents), 'document')}, {count_of(size, 'byte')}"
-            yield from fold(f"{letter}  {printable(word)}: {facts}")
-        of_a, of_b, shared = self.weights
-        share = [shared / each if each else 0.0 for each in (of_a + of_b - shared, of_a, of_b)]
-        yield (
-            f"similarity {decimal(share[0])} by bytes: {decimal(share[1])} of A is in B, "
-            f"{decimal(share[2])} of B in A"
-        )
-        for kind, title in (
-            ("only a", "only in A"), ("only b", "only in B"), ("changed", "changed"),
-            ("same", "the same"),
-        ):  # fmt: skip
-            yield ""
-            rows = [row for row in self.found if row.kind == kind]
-            listed = [line for row in rows if (line := self._line(row))]
-            unlisted = len(rows) - len(listed)
-            note = f", {unlisted:,} of them under the same path" if unlisted and listed else ""
-            note = ", all under the same path" if unlisted and not listed else note
-            head = f"{title}: {len(rows):,}{note}"
-            yield f"\x1b[1m{head}\x1b[0m" if target.colored else head
-            shown = listed[:limit] if limit else listed
-            for line in shown:
-                yield from fold(line)
-            if len(shown) < len(listed):
-                yield f"  … {len(listed) - len(shown):,} more; --max-rows 0 lists all"
-        yield ""
-        yield from self._skipped()
-
-    def _skipped(self) -> Iterator[str]:
-        """Yield the files below the folders that hold no text: they are in no other section."""
-        for letter, word in zip("AB", self.words, strict=True):
-            below = typed_name(word) + b"/"
-            names = [
-                f"  {printable(name.removeprefix(below))}: {each.skipped.reason}"
-                for each in self.collection.skipped
-                if (name := typed_name(each.skipped.name)).startswith(below)
-            ]
-            if names:
-                yield from (f"not compared in {letter}: {len(names):,}", *names, "")
-
-    def _line(self, row: "Difference") -> str:
-        """Return the line of a document; "" if it is the same under the same path."""
-        paths = [
-            printable(content.paths[int(content.documents.searchsorted(document))])
-            if document >= 0
-            else ""
-            for content, document in ((self.a, row.a), (self.b, row.b))
+def _skipped(collection: Collection, words: Sequence[bytes]) -> Iterator[str]:
+    """Yield the files below the folders that hold no text: they are in no section."""
+    yield ""
+    for letter, word in zip("AB", words, strict=True):
+        below = typed_name(word) + b"/"
+        names = [
+            f"  {printable(name.removeprefix(below))}: {each.skipped.reason}"
+            for each in collection.skipped
+            if (name := typed_name(each.skipped.name)).startswith(below)
         ]
-        if row.kind == "same" and paths[0] == paths[1]:
-            return ""
-        score = f"{decimal(row.similarity)}  " if row.kind == "changed" else ""
-        arrow = " -> " if paths[0] and paths[1] else ""
-        both = paths[0] if paths[0] == paths[1] else f"{paths[0]}{arrow}{paths[1]}"
-        return f"  {score}{both}"
+        if names:
+            yield from (f"not compared in {letter}: {len(names):,}", *names, "")
+
+
+def _fold(line: str, target: Target) -> list[str]:
+    return fold_cell(line, target.columns) if target.columns else [line]

@@ -1,22 +1,27 @@
 """`lshdup show NAME`: the group of a document, and what its members have otherwise."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from itertools import groupby
+from typing import Any
 
-from lshdup.base.messages import decimal, join_names, printable
+import numpy as np
+from rich.text import Text
+
+from lshdup.base.messages import Cell, decimal, join_names, printable
 from lshdup.cli.columns import column_names
 from lshdup.cli.messages import say_last_run
+from lshdup.cli.output.tables import common_folder, fold_cell, groups
 from lshdup.cli.output.target import Target
 from lshdup.cli.printing import print_rows
 from lshdup.cli.session import Session
 from lshdup.errors import InputError
 from lshdup.params import ClusterParams
+from lshdup.shingling.inspection import LocatedText, locate_tokens
+from lshdup.views.changes import ADDED, REMOVED
+from lshdup.views.comparison import align_tokens, extract_passage
+from lshdup.views.differences import Variant, VariantCollector, shorten
+from lshdup.views.terminal import Layout, mark, paint
 from lshdup.workspace.lookup import NamedDocument, look_up
-
-if TYPE_CHECKING:
-    from lshdup.base.messages import Cell
-    from lshdup.shingling.inspection import LocatedText
-    from lshdup.views.variants import Variant
 
 #: Tokens around a passage, and most characters of a passage or variant.
 _CONTEXT, _LONGEST = 6, 240
@@ -27,16 +32,11 @@ _NAMED = 5
 
 def show_group(session: Session, options: dict[str, Any], target: Target) -> int:
     """Print the variants of the group of a document, and return the exit code."""
-    import numpy as np
-
-    from lshdup.shingling.inspection import locate_tokens
-    from lshdup.views.variants import find_variants
-
-    console, word = session.console, options["a"]
+    console = session.console
     indexed = session.workspace.load_or_build_index(session.request, save=False)
     say_last_run(console, indexed.collection)
     collection, params = indexed.collection, indexed.collection.shingle
-    named = look_up(word, collection)
+    named = look_up(options["a"], collection)
     if named.note:
         console.say(named.note)
     if named.index < 0:
@@ -44,57 +44,52 @@ def show_group(session: Session, options: dict[str, Any], target: Target) -> int
         raise InputError(message, "run `lshdup index DOCS` with it, or name two documents")
     rule = ClusterParams(keep=options["keep"] or "", prefer=options["prefer"])
     clusters = session.workspace.find_clusters(indexed, rule, session.request).clusters
-    kept = int(clusters.representative[named.index])
-    members = np.flatnonzero((clusters.representative == kept) & (kept >= 0))
-    members = members[np.lexsort((members, -clusters.similarity[members], members != kept))]
-    if len(members) < 2:
+    kept, *others = members = clusters.group_of(named.index)
+    if not others:
         console.say(
             f"{printable(named.name)} is alone: no document is {indexed.params.threshold:g} "
             "similar or more to it (-t asks for less)"
         )
         return console.exit_code
-    names = collection.documents.typed_names(members)
-    similarity = clusters.similarity[members].tolist()
-    texts: list[LocatedText] = []
-    read: list[int] = []
-    for at, (name, index) in enumerate(zip(names, members.tolist(), strict=True)):
-        document = NamedDocument(name, index, collection=collection)
+    names = collection.documents.typed_names(np.array(members))
+
+    def read(at: int) -> LocatedText:
+        document = NamedDocument(names[at], members[at], collection=collection)
+        return locate_tokens(document.utf8(params), params)
+
+    text, collector, having = read(0), VariantCollector(), list[bytes]()
+    for at in range(1, len(members)):
         try:
-            texts.append(locate_tokens(document.utf8(params), params))
-            read.append(at)
+            collector.add(len(having), align_tokens(text, read(at), params))
+            having.append(names[at])
         except InputError as error:
-            if not at:
-                raise
             console.error(error)
-    variants = find_variants(texts[0], texts[1:], params)
-    having = [names[at] for at in read[1:]]
+    variants = collector.variants()
     if target.style == "table" or (not target.format and not target.nul):
-        same = ["", *collection.prints.words(members[1:], np.full(len(members) - 1, kept))]
-        roles = ["keep"] + ["drop"] * (len(names) - 1)
+        same = ["", *collection.prints.words(np.array(others), np.full(len(others), kept))]
+        roles = ["keep"] + ["drop"] * len(others)
+        similarity = clusters.similarity[members].tolist()
         rows = [
             ("1", role, printable(name), decimal(each), "", "", word or "")
             for role, name, each, word in zip(roles, names, similarity, same, strict=True)
         ]
-        target.write_lines(_picture(rows, texts[0], variants, having, target))
+        target.write_lines(_picture(rows, text, variants, having, target))
     else:
-        columns = column_names("show-group")
-        print_rows(console, target, columns, _rows(texts[0], variants, having))
+        print_rows(console, target, column_names("show-group"), _rows(text, variants, having))
     return console.exit_code
 
 
 def _rows(
-    kept: "LocatedText", variants: "list[Variant]", names: list[bytes]
-) -> "Iterator[tuple[Cell, ...]]":
-    from lshdup.views.comparison import extract_passage
-
+    kept: LocatedText, variants: Sequence[Variant], names: list[bytes]
+) -> Iterator[tuple[Cell, ...]]:
     for number, variant in enumerate(variants, 1):
         passage = extract_passage(kept, variant.start, variant.end)
-        words = (" ".join(text.split()) for text in (passage, variant.text))
-        line, (before, after) = _line(kept, variant.start), words
+        before, after = (" ".join(text.split()) for text in (passage, variant.text))
+        line = _line(kept, variant.start)
         yield from ((number, line, before, after, names[member]) for member in variant.members)
 
 
-def _line(kept: "LocatedText", token: int) -> int:
+def _line(kept: LocatedText, token: int) -> int:
     """Return the number, from 1, of the line in which a token stands."""
     starts = kept.starts
     end = int(starts[token]) if token < len(starts) else len(kept.text.rstrip())
@@ -103,65 +98,38 @@ def _line(kept: "LocatedText", token: int) -> int:
 
 def _picture(
     rows: Sequence[tuple[str, ...]],
-    kept: "LocatedText",
-    variants: "list[Variant]",
+    kept: LocatedText,
+    variants: Sequence[Variant],
     names: list[bytes],
     target: Target,
 ) -> Iterator[str]:
     """Yield the lines for people: the members, then each passage with its variants."""
-    from rich.text import Text
-
-    from lshdup.cli.output.tables import common_folder, fold_cell, groups
-    from lshdup.views.comparison import extract_passage
-    from lshdup.views.terminal import MARKS, STYLES, fold_line, to_ansi
-    from lshdup.views.token_diff import ADDED, REMOVED
-
-    def mark(text: str, kind: str) -> Text:
-        text = " ".join(text.split())
-        text = (
-            text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}"
-        )
-        opening, closing = ("", "") if target.colored and text else MARKS[kind]
-        return Text(f"{opening}{printable(text)}{closing}", STYLES[kind])
-
-    def paint(text: Text) -> Iterator[str]:
-        for line in fold_line(text, target.columns):
-            line.rstrip()
-            yield to_ansi(line) if target.colored else line.plain
-
     yield from groups(rows, target.columns, target.colored)
     folder = common_folder([row[2] for row in rows])
     short = [printable(name).removeprefix(folder) for name in names]
-    last = None
-    for variant in variants:
-        place = variant.start, variant.end
-        if place != last:
-            sides = (
-                extract_passage(kept, max(0, variant.start - _CONTEXT), variant.start),
-                extract_passage(kept, variant.end, min(len(kept.starts), variant.end + _CONTEXT)),
-            )
-            before, after = (printable(" ".join(side.split())) for side in sides)
-            passage = mark(extract_passage(kept, *place), REMOVED)
-            yield ""
-            yield from paint(
-                Text.assemble(
-                    (f"line {_line(kept, variant.start)}: ", "dim"),
-                    f"{before} ".lstrip(),
-                    passage,
-                    f" {after}",
-                )
-            )
-        last = place
-        who = join_names([short[member] for member in variant.members], _NAMED)
-        count = f"{len(variant.members):,} of {len(names):,}: {who}"
-        text = mark(variant.text, ADDED) if variant.text else Text("without it")
-        yield from paint(Text.assemble("  ", text, (f"  {count}", "dim")))
+    layout = Layout(width=target.columns, color=target.colored)
+
+    def words(start: int, end: int) -> str:
+        return " ".join(extract_passage(kept, start, end).split())
+
+    for (start, end), of_place in groupby(variants, lambda each: (each.start, each.end)):
+        before = printable(words(max(0, start - _CONTEXT), start))
+        after = printable(words(end, min(len(kept.starts), end + _CONTEXT)))
+        passage = mark(shorten(words(start, end), _LONGEST), REMOVED, layout)
+        place = (f"line {_line(kept, start)}: ", "dim")
+        yield ""
+        yield from paint(
+            Text.assemble(place, f"{before} ".lstrip(), passage, f" {after}"), layout, layout.width
+        )
+        for variant in of_place:
+            who = join_names([short[member] for member in variant.members], _NAMED)
+            count = f"  {len(variant.members):,} of {len(names):,}: {who}"
+            instead = shorten(" ".join(variant.text.split()), _LONGEST)
+            text = mark(instead, ADDED, layout) if variant.text else Text("without it")
+            yield from paint(Text.assemble("  ", text, (count, "dim")), layout, layout.width)
     unchanged = set(range(len(names))) - {at for variant in variants for at in variant.members}
     if unchanged:
         who = join_names([short[at] for at in sorted(unchanged)], _NAMED)
-        yield ""
-        yield from fold_cell(
-            f"no difference in words: {len(unchanged):,} of {len(names):,}: {who}",
-            target.columns or 1 << 30,
-        )
+        line = f"no difference in words: {len(unchanged):,} of {len(names):,}: {who}"
+        yield from ("", *fold_cell(line, target.columns or 1 << 30))
     yield ""

@@ -1,4 +1,4 @@
-"""Groups of anchors with equal hashes -> the sequences around them that recur.
+"""Groups of anchors with equal hashes -> the sequences around them that recur -> all their places.
 
 A group is rare or common by its size. The members of a rare group are compared in pairs; those of
 a common group are extended together. Reference: `obvious_passages` in
@@ -11,6 +11,7 @@ import numpy as np
 
 from lshdup.kernels.helpers import I64, U8, U32, U64, inlined
 from lshdup.kernels.jit import kernel
+from lshdup.kernels.sets import heap_sort, unique_values
 
 
 class Grouped(NamedTuple):
@@ -79,12 +80,12 @@ def chain_right(grouped: Grouped, p: int, q: int, most: int) -> int:
         return 0
     skip = 1
     while skip <= grouped.gap and n + skip < most:
-        run = _common_right(grouped.tokens, p + n + skip, q + n + skip, most - n - skip)
-        if run >= grouped.gram:
-            n += skip + run
+        same = _common_right(grouped.tokens, p + n + skip, q + n + skip, most - n - skip)
+        if same >= grouped.gram:
+            n += skip + same
             skip = 1
         else:
-            skip += run + 1
+            skip += same + 1
     return n
 
 
@@ -112,19 +113,19 @@ def _chain_left(grouped: Grouped, a: int, b: int, most: int) -> int:
                 if grouped.group_of[j] == group and grouped.is_rare[group]:
                     return -1
         skip = 1
-        run = 0
+        same = 0
         while skip <= grouped.gap and n + skip < most:
-            run = 0
+            same = 0
             while (
-                n + skip + run < most
-                and tokens[np.uint64(p - n - skip - run - 1)]
-                == tokens[np.uint64(q - n - skip - run - 1)]
+                n + skip + same < most
+                and tokens[np.uint64(p - n - skip - same - 1)]
+                == tokens[np.uint64(q - n - skip - same - 1)]
             ):
-                run += 1
-            if run >= grouped.gram:
+                same += 1
+            if same >= grouped.gram:
                 break
-            skip += run + 1
-        if run < grouped.gram or skip > grouped.gap or n + skip >= most:
+            skip += same + 1
+        if same < grouped.gram or skip > grouped.gap or n + skip >= most:
             return n
         n += skip
 
@@ -239,14 +240,25 @@ def _is_carried(grouped: Grouped, start: int, n: int) -> bool:
     return True
 
 
+class ActivePlaces(NamedTuple):
+    """Places that are extended together.
+
+    at : position of each place in its group's anchor. begins, ends : of the documents around them.
+    """
+
+    at: I64
+    begins: I64
+    ends: I64
+
+
 @inlined
-def _has(begins: I64, ends: I64, i: int, at: int) -> bool:
+def _has(active: ActivePlaces, i: int, at: int) -> bool:
     """Return whether a position lies in the document of active place i."""
-    return bool(begins[i] <= at < ends[i])
+    return bool(active.begins[i] <= at < active.ends[i])
 
 
 @inlined
-def _majority(tokens: U64, active: I64, begins: I64, ends: I64, n: int, shift: int) -> np.uint64:
+def _majority(tokens: U64, active: ActivePlaces, n: int, shift: int) -> np.uint64:
     """Return the token at this distance from most of the active places, if there is one.
 
     Boyer and Moore's vote: if more than half agree, it is their token; else it is any token.
@@ -254,8 +266,8 @@ def _majority(tokens: U64, active: I64, begins: I64, ends: I64, n: int, shift: i
     token = np.uint64(0)
     votes = 0
     for i in range(n):
-        at = active[i] + shift
-        if _has(begins, ends, i, at):
+        at = active.at[i] + shift
+        if _has(active, i, at):
             if votes == 0:
                 token = tokens[np.uint64(at)]
             votes += 1 if tokens[np.uint64(at)] == token else -1
@@ -264,41 +276,32 @@ def _majority(tokens: U64, active: I64, begins: I64, ends: I64, n: int, shift: i
 
 @inlined
 def _count_agreeing(
-    tokens: U64,
-    active: I64,
-    begins: I64,
-    ends: I64,
-    n: int,
-    shift: int,
-    token: np.uint64,
-    length: int,
+    tokens: U64, active: ActivePlaces, n: int, shift: int, token: np.uint64, length: int
 ) -> tuple[int, int]:
     """Return how many places have this token, and how many of these, of this length, are apart."""
     agree = 0
     apart = 0
     free = np.int64(-1)
     for i in range(n):
-        at = active[i] + shift
-        if _has(begins, ends, i, at) and tokens[np.uint64(at)] == token:
+        at = active.at[i] + shift
+        if _has(active, i, at) and tokens[np.uint64(at)] == token:
             agree += 1
-            if active[i] >= free:
+            if active.at[i] >= free:
                 apart += 1
-                free = active[i] + length
+                free = active.at[i] + length
     return agree, apart
 
 
 @inlined
-def _keep(
-    tokens: U64, active: I64, begins: I64, ends: I64, n: int, shift: int, token: np.uint64
-) -> int:
+def _keep(tokens: U64, active: ActivePlaces, n: int, shift: int, token: np.uint64) -> int:
     """Drop the active places that have another token at this distance; return how many are left."""
     kept = 0
     for i in range(n):
-        at = active[i] + shift
-        if _has(begins, ends, i, at) and tokens[np.uint64(at)] == token:
-            active[kept] = active[i]
-            begins[kept] = begins[i]
-            ends[kept] = ends[i]
+        at = active.at[i] + shift
+        if _has(active, i, at) and tokens[np.uint64(at)] == token:
+            active.at[kept] = active.at[i]
+            active.begins[kept] = active.begins[i]
+            active.ends[kept] = active.ends[i]
             kept += 1
     return kept
 
@@ -307,9 +310,7 @@ def _keep(
 def extend_together(
     grouped: Grouped,
     groups: I64,
-    active: I64,
-    begins: I64,
-    ends: I64,
+    active: ActivePlaces,
     out_start: I64,
     out_length: I64,
     out_anchor: I64,
@@ -319,7 +320,7 @@ def extend_together(
     A group begins with the places of its gram. It grows by a token on its right, or if it cannot on
     its left, as long as half of them, counted without overlaps, still agree.
 
-    active, begins, ends : scratch, for the largest group.
+    active : scratch, for the largest group.
     out_start, out_length, out_anchor : with room for a sequence a group.
 
     Returns the number of sequences.
@@ -337,9 +338,9 @@ def extend_together(
         for i in range(n):
             p = grouped.positions[grouped.members[start + i]]
             d = document_of(grouped.offsets, p)
-            active[i] = p
-            begins[i] = grouped.offsets[d]
-            ends[i] = grouped.offsets[d + 1]
+            active.at[i] = p
+            active.begins[i] = grouped.offsets[d]
+            active.ends[i] = grouped.offsets[d + 1]
             if p >= free:
                 all_apart += 1
                 free = p + shortest
@@ -350,15 +351,15 @@ def extend_together(
             shift = after if is_right else -before - 1
             token = np.uint64(0)
             agree, apart = 0, 0
-            if _has(begins, ends, 0, active[0] + shift):
-                token = grouped.tokens[np.uint64(active[0] + shift)]
+            if _has(active, 0, active.at[0] + shift):
+                token = grouped.tokens[np.uint64(active.at[0] + shift)]
                 agree, apart = _count_agreeing(
-                    grouped.tokens, active, begins, ends, n, shift, token, before + after + 1
+                    grouped.tokens, active, n, shift, token, before + after + 1
                 )
             if 2 * agree <= n:
-                token = _majority(grouped.tokens, active, begins, ends, n, shift)
+                token = _majority(grouped.tokens, active, n, shift)
                 agree, apart = _count_agreeing(
-                    grouped.tokens, active, begins, ends, n, shift, token, before + after + 1
+                    grouped.tokens, active, n, shift, token, before + after + 1
                 )
             if apart < needed:
                 if not is_right:
@@ -370,19 +371,177 @@ def extend_together(
             else:
                 before += 1
             if agree < n:
-                n = _keep(grouped.tokens, active, begins, ends, n, shift, token)
+                n = _keep(grouped.tokens, active, n, shift, token)
                 is_right = True  # Fewer places may agree on their right again.
         if before + after >= grouped.least:
-            out_start[found] = active[0] - before
+            out_start[found] = active.at[0] - before
             out_length[found] = before + after
             # Its anchor: the member at this place.
             low, high = start, start + grouped.sizes[groups[at]]
             while high - low > 1:
                 middle = (low + high) // 2
-                if grouped.positions[grouped.members[middle]] <= active[0]:
+                if grouped.positions[grouped.members[middle]] <= active.at[0]:
                     low = middle
                 else:
                     high = middle
             out_anchor[found] = grouped.members[low]
             found += 1
+    return found
+
+
+# --- places ---
+
+
+@inlined
+def _selected(grouped: Grouped, anchor: int, start: int) -> int:
+    """Return the anchor that the window of grams from `start` on selects.
+
+    anchor : the first anchor from this position on.
+    """
+    best = anchor
+    while anchor < len(grouped.positions) and grouped.positions[anchor] < start + grouped.window:
+        if grouped.hashes[anchor] <= grouped.hashes[best]:
+            best = anchor
+        anchor += 1
+    return best
+
+
+@inlined
+def _cost(grouped: Grouped, anchor: int) -> int:
+    """Return the number of anchors in the group of an anchor, with a penalty if it is common."""
+    group = grouped.group_of[anchor]
+    return int(grouped.sizes[group] + (0 if grouped.is_rare[group] else len(grouped.positions)))
+
+
+@inlined
+def _rarest_anchor(grouped: Grouped, anchor: int, start: int, length: int) -> int:
+    """Return the anchor of the smallest group of those that windows within a sequence select, of a
+    rare one if there is any.
+
+    All places of the sequence have these anchors. Other anchors there may be selected by tokens
+    that stand beside a place.
+
+    anchor : any anchor within the sequence.
+    """
+    while anchor > 0 and grouped.positions[anchor - 1] >= start:
+        anchor -= 1
+    first = _selected(grouped, anchor, start)
+    end = start + length - grouped.gram + 1  # of the last window
+    anchor = first
+    while anchor + 1 < len(grouped.positions) and grouped.positions[anchor] < end - grouped.window:
+        anchor += 1
+    last = _selected(grouped, anchor, end - grouped.window)
+    best = first
+    for each in range(first, last + 1):
+        if _cost(grouped, each) < _cost(grouped, best):
+            best = each
+    return best
+
+
+@inlined
+def _candidates(grouped: Grouped, chosen: int, first: int, length: int, out: U64) -> int:
+    """Write where places of a sequence may begin, in order; return how many.
+
+    Without gaps, the members of one group tell. With gaps, a place may have any of the anchors.
+    """
+    n = 0
+    lowest, highest = chosen, chosen
+    if grouped.gap > 0:
+        while lowest > 0 and grouped.positions[lowest - 1] >= first:
+            lowest -= 1
+        while (
+            highest + 1 < len(grouped.positions)
+            and grouped.positions[highest + 1] <= first + length - grouped.gram
+        ):
+            highest += 1
+    for anchor in range(lowest, highest + 1):
+        group = grouped.group_of[anchor]
+        size = grouped.sizes[group]
+        if grouped.gap > 0 and (not grouped.is_rare[group] or n + size > len(out)):
+            continue
+        before = grouped.positions[anchor] - first
+        for i in range(grouped.starts[group], grouped.starts[group] + size):
+            position = grouped.positions[grouped.members[i]]
+            d = document_of(grouped.offsets, position)
+            start = position - before
+            if grouped.offsets[d] <= start and start + length <= grouped.offsets[d + 1]:
+                out[n] = start
+                n += 1
+        if lowest < highest and n > 1:
+            heap_sort(out, 0, n)
+            n = unique_values(out, n)
+    return n
+
+
+@kernel
+def list_places(
+    grouped: Grouped,
+    run_starts: I64,
+    run_lengths: I64,
+    run_anchors: I64,
+    only_rare: bool,
+    done: U8,
+    state: I64,
+    candidates: U64,
+    lengths: I64,
+    counts: I64,
+    places: I64,
+) -> int:
+    """Write the places of the sequence of each run, of equal sequences once.
+
+    run_starts, run_lengths, run_anchors : runs in the order of their starts; each contains the gram
+        of its anchor.
+    only_rare : leave out runs whose groups are all common: they were found by an anchor that the
+        tokens beside them select.
+    done : of each run, whether its sequence was written.
+    state : the next run, which the call sets when the output is full.
+    candidates : scratch, for more anchors than the largest group has.
+    lengths, counts : of the sequences. places : their first tokens, sequence by sequence, with
+        room for more places than candidates.
+
+    Returns the number of sequences.
+    """
+    found = 0
+    written = 0
+    for number in range(state[0], len(run_starts)):
+        if done[number]:
+            continue
+        first, length = run_starts[number], run_lengths[number]
+        chosen = _rarest_anchor(grouped, run_anchors[number], first, length)
+        if only_rare and not grouped.is_rare[grouped.group_of[chosen]]:
+            continue
+        if written + len(candidates) > len(places) or found == len(lengths):
+            state[0] = number
+            return found
+        free = np.int64(-1)
+        count = 0
+        here = False
+        there = False
+        for i in range(_candidates(grouped, chosen, first, length, candidates)):
+            start = np.int64(candidates[i])
+            if chain_right(grouped, first, start, length) < length:
+                continue
+            low, high = 0, len(run_starts)
+            while low < high:
+                middle = (low + high) // 2
+                if run_starts[middle] < start:
+                    low = middle + 1
+                else:
+                    high = middle
+            while low < len(run_starts) and run_starts[low] == start:
+                if run_lengths[low] == length:
+                    done[low] = 1
+                low += 1
+            if start >= free:
+                places[written + count] = start
+                count += 1
+                free = start + length
+                here = here or start < grouped.split
+                there = there or start >= grouped.split
+        if count > 1 and (grouped.split < 0 or (here and there)):
+            lengths[found] = length
+            counts[found] = count
+            written += count
+            found += 1
+    state[0] = len(run_starts)
     return found

@@ -1,6 +1,7 @@
-"""Buckets, or pairs -> the representative of each document.
+"""Buckets, or pairs -> groups of documents and their representatives.
 
-Documents are numbered by *position*: their place in the order of preference among the documents
+`parent` is a forest with the smallest document of a group at its root. For representatives,
+documents are numbered by *position*: their place in the order of preference among the documents
 that share a bucket. A *leader* is a document that represents itself; a document belongs to the
 first leader that is similar enough. Reference in the tests: `obvious_groups` and
 `obvious_components` of tests/compare/test_clusters.py.
@@ -8,14 +9,60 @@ first leader that is similar enough. Reference in the tests: `obvious_groups` an
 
 import numpy as np
 
-from lshdup.kernels.banding import NO_BUCKET, share_earlier
-from lshdup.kernels.helpers import F64, I64, U8, U32, U64, U32Matrix
+from lshdup.kernels.bands import NO_BUCKET, share_earlier
+from lshdup.kernels.helpers import F64, I64, U8, U32, U64, U32Matrix, inlined
 from lshdup.kernels.jit import kernel
 from lshdup.kernels.sets import jaccard_of, sizes_allow
-from lshdup.kernels.union_find import find_root
 
 #: In place of a bucket, a position or a leader: none.
 NONE = NO_BUCKET
+
+
+@inlined
+def find_root(parent: U32, document: int) -> int:
+    """Return the root of a document, and halve the path to it."""
+    while parent[document] != document:
+        parent[document] = parent[parent[document]]
+        document = parent[document]
+    return document
+
+
+@kernel
+def join_pairs(left: U32, right: U32, parent: U32) -> None:
+    """Join the documents left[i] and right[i]; the smaller root stays."""
+    for i in range(len(left)):
+        a, b = find_root(parent, left[i]), find_root(parent, right[i])
+        parent[max(a, b)] = min(a, b)
+
+
+@kernel
+def join_buckets(members: U32, ends: U32, parent: U32) -> None:
+    """Join the documents of each bucket; their smallest root stays.
+
+    members, ends : of `bands.shared_buckets`, of one band.
+    """
+    start = 0
+    for i in range(len(ends)):
+        end = np.int64(ends[i])
+        a = find_root(parent, members[start])
+        for p in range(start + 1, end):
+            b = find_root(parent, members[p])
+            if a < b:
+                parent[b] = a
+            elif b < a:
+                parent[a] = b
+                a = b
+        start = end
+
+
+@kernel
+def find_roots(parent: U32) -> None:
+    """Replace each parent by the root. One ascending pass is enough: roots are the smallest."""
+    for d in range(len(parent)):
+        parent[d] = parent[parent[d]]
+
+
+# --- representatives ---
 
 
 @kernel
@@ -41,7 +88,7 @@ def assign_leaders(
     positions : ascending; those that have a leader are passed over.
     since : leaders before this position are not compared.
     add : whether a position without a leader becomes one.
-    bucket : of `banding.number_buckets`.
+    bucket : of `bands.number_buckets`.
     heads, tails, following : the leaders of each bucket as a list in ascending order: from
         heads[bucket] to tails[bucket] by following[position, band].
     leader, similarity : the result.

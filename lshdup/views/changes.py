@@ -1,9 +1,9 @@
-"""Differences between two sequences of tokens: alike, removed, added and moved runs.
+"""Differences between two sequences of tokens: runs that are alike, removed, added or moved.
 
 Anchors are passages that stand once in each text; the heaviest chain of anchors in the same order
 holds the texts together. Between anchors, small gaps are aligned by their longest common
 subsequence. So any two texts are compared in about the time of sorting them, and a single changed
-word is still found.
+word is still found. Tokens are words or characters, lines, or pieces of lines.
 """
 
 from collections.abc import Iterator
@@ -13,11 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.ragged import RaggedSets, ranges
-from lshdup.compare.passages import find_passages
+from lshdup.base.ragged import offsets_of, ranges
 from lshdup.kernels import differences as kernels
-from lshdup.lsh.winnowing import find_anchors
-from lshdup.params import MAX_COMMON, PassageParams
 
 ALIKE, REMOVED, ADDED = "alike", "removed", "added"
 MOVED_AWAY, MOVED_HERE = "moved away", "moved here"
@@ -51,20 +48,22 @@ class Change(NamedTuple):
         return max(self.a_end - self.a_start, self.b_end - self.b_start)
 
 
+class _Gap(NamedTuple):
+    """Tokens from a to a_end in one text, and from b to b_end in the other, beside each other."""
+
+    a: int
+    a_end: int
+    b: int
+    b_end: int
+    depth: int = 0
+
+
 class _Block(NamedTuple):
     """Tokens that are alike: `size` tokens from `a` on in one text and from `b` on in the other."""
 
     a: int
     b: int
     size: int
-
-
-class _Gap(NamedTuple):
-    a: int
-    a_end: int
-    b: int
-    b_end: int
-    depth: int = 0
 
 
 def find_changes(
@@ -84,80 +83,91 @@ def find_changes(
     >>> [tuple(change) for change in find_changes(numbers, numbers[[0, 1, 3]], 3, 8)]
     [('alike', 0, 2, 0, 2), ('removed', 2, 3, 2, 2), ('alike', 3, 4, 2, 3)]
     """
-    blocks = _remove_crumbs(_join(_find_blocks(a, b, passage)), len(a), len(b), least or moved)
-    away, here = _find_moved(a, b, blocks, moved)
+    found = _find_blocks(a, b, _Gap(0, len(a), 0, len(b)), passage)
+    blocks = _remove_crumbs(_join(found), len(a), len(b), least or moved)
+    around = pairwise([_Block(0, 0, 0), *blocks, _Block(len(a), len(b), 0)])
+    gaps = [_Gap(x.a + x.size, y.a, x.b + x.size, y.b) for x, y in around]
+    away, here = _find_moved(a, b, gaps, moved)
     changes: list[Change] = []
-    at_a = at_b = 0
-    for block in [*blocks, _Block(len(a), len(b), 0)]:
-        for start, end, was_moved in _runs(away, at_a, block.a):
-            changes.append(Change(MOVED_AWAY if was_moved else REMOVED, start, end, at_b, at_b))
-        for start, end, was_moved in _runs(here, at_b, block.b):
-            changes.append(Change(MOVED_HERE if was_moved else ADDED, block.a, block.a, start, end))
-        at_a, at_b = block.a + block.size, block.b + block.size
+    for gap, block in zip(gaps, [*blocks, _Block(len(a), len(b), 0)], strict=True):
+        for start, end, has_moved in _stretches(away, gap.a, gap.a_end):
+            changes.append(Change(MOVED_AWAY if has_moved else REMOVED, start, end, gap.b, gap.b))
+        for start, end, has_moved in _stretches(here, gap.b, gap.b_end):
+            kind = MOVED_HERE if has_moved else ADDED
+            changes.append(Change(kind, gap.a_end, gap.a_end, start, end))
         if block.size:
-            changes.append(Change(ALIKE, block.a, at_a, block.b, at_b))
+            ends = block.a + block.size, block.b + block.size
+            changes.append(Change(ALIKE, block.a, ends[0], block.b, ends[1]))
     return changes
 
 
-def _find_blocks(a: U64, b: U64, passage: int) -> Iterator[_Block]:
-    """Yield the runs that are alike, in order."""
-    ready: list[_Block | _Gap] = [_Gap(0, len(a), 0, len(b))]
-    while ready:
-        gap = ready.pop()
-        if isinstance(gap, _Block):
-            yield gap
+def split_hunks(changes: list[Change], context: int) -> Iterator[list[Change] | int]:
+    """Yield the hunks of changes with their context, and between them the folded number of tokens.
+
+    context : tokens that stay around a change.
+    """
+    hunk: list[Change] = []
+    for i, change in enumerate(changes):
+        before = 0 if i == 0 else context
+        after = 0 if i == len(changes) - 1 else context
+        size = change.tokens
+        # The line about folded words takes as much room as a few words.
+        if change.kind != ALIKE or size <= before + after + context:
+            hunk.append(change)
             continue
-        left, right = a[gap.a : gap.a_end], b[gap.b : gap.b_end]
-        before = count_common(left, right)
-        after = count_common(left[before:][::-1], right[before:][::-1])
+        _, a, a_end, b, b_end = change
         if before:
-            yield _Block(gap.a, gap.b, before)
-        if after:
-            ready.append(_Block(gap.a_end - after, gap.b_end - after, after))
-        at_a, at_b, end_a, end_b = (
-            gap.a + before,
-            gap.b + before,
-            gap.a_end - after,
-            gap.b_end - after,
-        )
-        if at_a < end_a and at_b < end_b:
-            rest = _Gap(at_a, end_a, at_b, end_b, gap.depth)
-            ready += reversed(_split_gap(a, b, rest, passage))
+            hunk.append(Change(ALIKE, a, a + before, b, b + before))
+        if hunk:
+            yield hunk
+        yield size - before - after
+        hunk = [Change(ALIKE, a_end - after, a_end, b_end - after, b_end)] if after else []
+    if hunk:
+        yield hunk
 
 
-def _split_gap(a: U64, b: U64, gap: _Gap, passage: int) -> list[_Block | _Gap]:
-    """Return the blocks and smaller gaps of a gap that neither begins nor ends alike."""
+def _find_blocks(a: U64, b: U64, gap: _Gap, passage: int) -> Iterator[_Block]:
+    """Yield the runs of a gap that are alike, in order."""
     left, right = a[gap.a : gap.a_end], b[gap.b : gap.b_end]
-    steps = len(left) * len(right)
+    before = count_common(left, right)
+    after = count_common(left[before:][::-1], right[before:][::-1])
+    if before:
+        yield _Block(gap.a, gap.b, before)
+    rest = _Gap(gap.a + before, gap.a_end - after, gap.b + before, gap.b_end - after, gap.depth)
+    if rest.a < rest.a_end and rest.b < rest.b_end:
+        yield from _split_gap(a, b, rest, passage)
+    if after:
+        yield _Block(gap.a_end - after, gap.b_end - after, after)
+
+
+def _split_gap(a: U64, b: U64, gap: _Gap, passage: int) -> Iterator[_Block]:
+    """Yield the runs that are alike of a gap that neither begins nor ends alike."""
+    left, right = a[gap.a : gap.a_end], b[gap.b : gap.b_end]
+    steps, anchors = len(left) * len(right), list[_Block]()
     if steps > _SMALL and gap.depth < _DEPTH:
         anchors = _find_anchors(left, right, passage)
         if not anchors and steps > _LARGE:
             anchors = _find_anchors(left, right, 1)
-        if anchors:
-            return _interleave(anchors, gap)
-    if steps > _LARGE:
-        return []
-    matches = np.empty(2 * min(len(left), len(right)), np.int64)
-    left, right = np.ascontiguousarray(left), np.ascontiguousarray(right)
-    found = kernels.align(
-        left, right, np.empty(steps, np.uint8), np.empty(len(right) + 1, np.int32), matches
-    )
-    pairs = matches[: 2 * found].reshape(-1, 2).tolist()
-    return list(_join(_Block(gap.a + i, gap.b + j, 1) for i, j in pairs))
-
-
-def _interleave(anchors: list[_Block], gap: _Gap) -> list[_Block | _Gap]:
-    parts: list[_Block | _Gap] = []
-    at_a, at_b = gap.a, gap.b
-    for anchor in anchors:
-        block_a, block_b = gap.a + anchor.a, gap.b + anchor.b
-        overlap = max(
-            at_a - block_a, at_b - block_b, 0
-        )  # of a part: each stands once on both sides
-        block = _Block(block_a + overlap, block_b + overlap, anchor.size - overlap)
-        parts += [_Gap(at_a, block.a, at_b, block.b, gap.depth + 1), block]
-        at_a, at_b = block.a + block.size, block.b + block.size
-    return [*parts, _Gap(at_a, gap.a_end, at_b, gap.b_end, gap.depth + 1)]
+    if anchors:
+        at_a, at_b = gap.a, gap.b
+        for anchor in anchors:
+            start_a, start_b = gap.a + anchor.a, gap.b + anchor.b
+            overlap = max(at_a - start_a, at_b - start_b, 0)  # each stands once on both sides
+            block = _Block(start_a + overlap, start_b + overlap, anchor.size - overlap)
+            between = _Gap(at_a, block.a, at_b, block.b, gap.depth + 1)
+            yield from _find_blocks(a, b, between, passage)
+            yield block
+            at_a, at_b = block.a + block.size, block.b + block.size
+        last = _Gap(at_a, gap.a_end, at_b, gap.b_end, gap.depth + 1)
+        yield from _find_blocks(a, b, last, passage)
+    elif steps <= _LARGE:
+        matches = np.empty(2 * min(len(left), len(right)), np.int64)
+        left, right = np.ascontiguousarray(left), np.ascontiguousarray(right)
+        found = kernels.align(
+            left, right, np.empty(steps, np.uint8), np.empty(len(right) + 1, np.int32), matches
+        )
+        for i, j in matches[: 2 * found].reshape(-1, 2).tolist():
+            yield _Block(gap.a + i, gap.b + j, 1)
 
 
 def _find_anchors(a: U64, b: U64, size: int) -> list[_Block]:
@@ -245,31 +255,39 @@ def _remove_crumbs(blocks: Iterator[_Block], n: int, m: int, most: int) -> list[
 
 
 def _find_moved(
-    a: U64, b: U64, blocks: list[_Block], size: int
+    a: U64, b: U64, gaps: list[_Gap], size: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which tokens of a, and which of b, are in passages that have moved.
+    """Return which tokens of a, and which of b, have moved.
 
-    A passage of `size` tokens or more has moved if it is removed in one place and added in another.
-    Where a passage overlaps itself, as in a list of equal words, the first one counts.
+    They are in a window of `size` tokens that is removed in one place and added in another.
     """
-    moved = np.zeros(len(a) + len(b), bool)
-    gaps = list(pairwise([_Block(0, 0, 0), *blocks, _Block(len(a), len(b), 0)]))
-    removed = [(x.a + x.size, y.a) for x, y in gaps if y.a - x.a - x.size >= size]
-    added = [(x.b + x.size, y.b) for x, y in gaps if y.b - x.b - x.size >= size]
-    if removed and added:
-        starts, ends = np.concatenate([removed, np.array(added) + len(a)]).T
-        tokens = np.concatenate([a, b])[ranges(starts, ends - starts)]
-        changed = RaggedSets.from_sizes(tokens, ends - starts)
-        params = PassageParams(size, MAX_COMMON)
-        anchors = find_anchors(changed, params)
-        found = find_passages(changed, anchors, params, None, split=len(removed))
-        lengths = np.repeat(found.tokens, found.places)
-        moved[ranges(starts[found.documents] + found.first, lengths)] = True
-    return moved[: len(a)], moved[len(a) :]
+    removed, added = [(gap.a, gap.a_end) for gap in gaps], [(gap.b, gap.b_end) for gap in gaps]
+    if any(max(end - start for start, end in side) < size for side in (removed, added)):
+        return np.zeros(len(a), bool), np.zeros(len(b), bool)
+    (at_a, of_a), (at_b, of_b) = (
+        _windows_within(tokens, side, size) for tokens, side in ((a, removed), (b, added))
+    )
+    away, here = at_a[np.isin(of_a, of_b)], at_b[np.isin(of_b, of_a)]
+    return _cover(len(a), away, size), _cover(len(b), here, size)
 
 
-def _runs(flags: NDArray[np.bool_], start: int, end: int) -> Iterator[tuple[int, int, bool]]:
-    """Yield the runs of equal flags from start to end: start, end, flag."""
+def _windows_within(tokens: U64, stretches: list[tuple[int, int]], size: int) -> tuple[I64, U64]:
+    """Return the windows of `size` tokens that lie in one stretch: their places and hashes."""
+    starts, ends = np.array(stretches, np.int64).T
+    sizes = ends - starts
+    starts, sizes = starts[sizes >= size], sizes[sizes >= size]
+    hashes, counts = windows(tokens[ranges(starts, sizes)], size), sizes - size + 1
+    return ranges(starts, counts), hashes[ranges(offsets_of(sizes)[:-1], counts)]
+
+
+def _cover(n: int, starts: I64, size: int) -> NDArray[np.bool_]:
+    """Return which of n tokens are in one of the windows that begin there."""
+    begun, ended = (np.bincount(each, minlength=n + 1) for each in (starts, starts + size))
+    return np.cumsum(begun - ended)[:n] > 0
+
+
+def _stretches(flags: NDArray[np.bool_], start: int, end: int) -> Iterator[tuple[int, int, bool]]:
+    """Yield the stretches of equal flags from start to end: start, end, flag."""
     turns = np.flatnonzero(np.diff(flags[start:end])) + start + 1
     for first, last in pairwise([start, *turns.tolist(), end]):
         if first < last:

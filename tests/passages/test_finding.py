@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.base.ragged import RaggedSets
-from lshdup.compare import passages
-from lshdup.compare.passages import find_passages
-from lshdup.lsh.winnowing import AnchorSpool, find_anchors, plan_grams, select
+from lshdup.base.run import Run
 from lshdup.params import PassageParams
+from lshdup.passages import finding
+from lshdup.passages.anchors import AnchorKeeper, Anchors, plan_anchors, plan_grams, select
+from lshdup.passages.finding import find_passages
 from tests.conftest import many
 
 
@@ -23,18 +24,23 @@ def sequences_of(documents):
     return RaggedSets.from_sizes(values, np.array([len(each) for each in documents], np.int64))
 
 
+def find_anchors(sequences, params):
+    """All anchors, in memory, and those of no other place too."""
+    gram, window = plan_anchors(params)
+    return Anchors(*select(sequences, gram, window), gram, window)
+
+
 def found_passages(documents, least, split=None, *, jobs=1, memory=1 << 30, common=1000, gap=0):
     """Passages as the engine finds them: (tokens, [(document, first token), …])."""
     sequences = sequences_of(documents)
     params = PassageParams(least, common, gap)
-    with AnchorSpool(params, None, 0, 1 << 28) as spool:
-        for d, at in enumerate(sequences.offsets[:-1].tolist()):
-            hashes, positions = select(sequences.take(np.array([d])), spool.gram, spool.window)
-            spool.add(hashes, positions + at)
-        anchors = spool.recurring() if jobs > 1 else find_anchors(sequences, params)
-        found = find_passages(
-            sequences, anchors, params, None, split=split, jobs=jobs, memory=memory
-        )
+    run = Run.quiet(jobs, memory=memory)
+    keeper = AnchorKeeper(run, params, 0)
+    for d, at in enumerate(sequences.offsets[:-1].tolist()):
+        hashes, positions = select(sequences.take(np.array([d])), keeper.gram, keeper.window)
+        keeper.add(hashes, positions + at)
+    anchors = keeper.recurring() if jobs > 1 else find_anchors(sequences, params)
+    found = find_passages(run, sequences, anchors, params, split=split)
     places = list(zip(found.documents.tolist(), found.first.tolist(), strict=True))
     cuts = found.starts.tolist()
     return [
@@ -259,13 +265,13 @@ def test_a_sentence_repeated_is_one_passage_of_many_places():
 
 def test_a_long_text_and_its_copy_are_compared_once(monkeypatch):
     """The passage is extended from one of its anchors, not from each to the end of the text."""
-    found, compare = [], passages.compare_in_pairs
+    found, compare = [], finding.compare_in_pairs
 
     def counted(*arguments):
         found.append(compare(*arguments))
         return found[-1]
 
-    monkeypatch.setattr(passages, "compare_in_pairs", counted)
+    monkeypatch.setattr(finding, "compare_in_pairs", counted)
     text = np.random.default_rng(3).integers(0, 1 << 63, 50_000, dtype=np.uint64).tolist()
     assert found_passages([[1, *text], [2, *text]], 50) == [(50_000, [(0, 1), (1, 1)])]
     assert sum(found) == 2  # a run at each of its places

@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup.compare.passages import Passages
-from lshdup.views.repeats import count_documents, find_repeats
+from lshdup.passages.finding import Passages, find_repeats
 
 PLACES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12)), min_size=2, unique=True)
 PASSAGES = st.lists(st.tuples(st.integers(1, 6), PLACES.map(sorted)), max_size=6)
@@ -44,5 +43,5 @@ def test_repeats_are_all_places_but_one(drawn, order, split):
 
 @given(PASSAGES)
 def test_documents_of_a_passage_are_counted_once(drawn):
-    counts = count_documents(passages_of(drawn)).tolist()
+    counts = passages_of(drawn).count_documents().tolist()
     assert counts == [len({document for document, _ in places}) for _, places in drawn]

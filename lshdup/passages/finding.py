@@ -8,7 +8,7 @@ right, those that do not overlap the place before. So every run lies within a pl
 and what recurs as a part of longer passages only is no passage of its own.
 
 *Common sequences.* Comparing all pairs of a million places would take forever, and a list of all
-the ways in which they differ would help nobody. An anchor (`lsh.winnowing`) whose gram stands
+the ways in which they differ would help nobody. An anchor (`passages.anchors`) whose gram stands
 in more than `max_documents` documents, or at more than twice as many anchors, is common, and finds
 no runs. Instead its gram is extended by a token on its right or else on its left as long as half of
 its places, overlapping ones not counted, agree. What it is extended to is a passage, with all its
@@ -26,21 +26,26 @@ With two sides (--against), runs have a place on either side, and so have all pa
 """
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import Arrays, slices_of
+from lshdup.base.arrays import GrowingArray, slices_of
 from lshdup.base.frozen import dataclass
-from lshdup.base.parallel import Progress, no_progress, run_parts
+from lshdup.base.parallel import run_parts
 from lshdup.base.ragged import RaggedSets, offsets_of, ranges
-from lshdup.base.scratch import Spool, release_pages
-from lshdup.kernels.ordering import order_by_key
-from lshdup.kernels.passages.places import list_places
-from lshdup.kernels.passages.runs import Grouped, compare_in_pairs, extend_together
-from lshdup.lsh.winnowing import Anchors
+from lshdup.base.run import Run
+from lshdup.base.scratch import release_pages
+from lshdup.kernels.passages import (
+    ActivePlaces,
+    Grouped,
+    compare_in_pairs,
+    extend_together,
+    list_places,
+)
+from lshdup.kernels.sets import order_by_key
 from lshdup.params import PassageParams
+from lshdup.passages.anchors import Anchors
 
 #: Bytes that the sort of one anchor takes, and the most that the sort of a part takes.
 _SORT_BYTES, _MOST_TO_SORT = 48, 128 << 20
@@ -51,6 +56,28 @@ _AT_ONCE, _GROUPS_AT_ONCE = 1 << 18, 1 << 7
 
 #: Spreads the keys of the sort: hashes of anchors are small, being the smallest of their windows.
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True)
+class TokenRuns:
+    """Runs of tokens of documents.
+
+    documents, first, sizes : int64 arrays of shape (n,), document, first token, and tokens.
+    passages : int64 array of shape (n,), the passage that each is a place of, or ends as.
+    """
+
+    documents: NDArray[np.int64]
+    first: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    passages: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    def take(self, rows: slice | NDArray[np.int64]) -> "TokenRuns":
+        """Return some of the runs."""
+        columns = (self.documents, self.first, self.sizes, self.passages)
+        return TokenRuns(*(column[rows] for column in columns))
 
 
 @dataclass(frozen=True)
@@ -79,6 +106,18 @@ class Passages:
         """The number of places of each passage: int64 array of shape (p,)."""
         return np.diff(self.starts)
 
+    def runs_at(self, places: NDArray[np.int64]) -> TokenRuns:
+        """Return places as runs of tokens. places : int64 array, positions in `documents`."""
+        of = np.searchsorted(self.starts, places, side="right") - 1
+        return TokenRuns(self.documents[places], self.first[places], self.tokens[of], of)
+
+    def count_documents(self) -> NDArray[np.int64]:
+        """Return the number of documents with each passage: int64 array of shape (p,)."""
+        changes = np.ones(len(self.documents), np.int64)
+        changes[1:] = np.diff(self.documents) != 0
+        changes[self.starts[:-1]] = 1  # The places of a passage are in order, and it has one.
+        return np.add.reduceat(changes, self.starts[:-1]) if len(self) else changes
+
     def take(self, passages: NDArray[np.int64]) -> "Passages":
         """Return these passages, in this order. passages : int64 array."""
         places = self.places[passages]
@@ -93,75 +132,64 @@ _Runs = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
 
 def find_passages(
+    run: Run,
     sequences: RaggedSets,
     anchors: Anchors,
     params: PassageParams,
-    folder: Path | None,
     *,
     documents: NDArray[np.int64] | None = None,
     split: int | None = None,
-    jobs: int = 1,
-    memory: int = 1 << 30,
-    progress: Progress = no_progress,
 ) -> Passages:
     """Find the passages of sequences of tokens.
 
+    run : plans the memory for the anchors that recur: to sort them, and 12 bytes for each. Beside
+        it, the answer is held.
     sequences : the tokens of each document, in order and with repeats.
     anchors : of the sequences, so many that a passage of `params.least` tokens has one.
-    folder : where temporary files are; None: where the system has them.
     documents : int64 array, the document of each sequence; None: its number.
     split : the first sequence of the other side; None: one side.
-    memory : bytes for the anchors that recur: to sort them, and 4 bytes for each. Beside it, the
-        answer is held.
 
     Determinism: the same at any number of jobs and with any memory.
     Cost: linear in the tokens and in tokens × places of the passages; rare anchors are compared
     with fewer than 2 × `max_documents` others.
     """
     border = -1 if split is None else int(sequences.offsets[split])
-    with Spool(folder) as spool:
-        grouped = _group(sequences, anchors, spool, params, border, memory, progress)
-        rare, common = np.flatnonzero(grouped.is_rare)[:-1], np.flatnonzero(grouped.is_rare == 0)
-        # Neighbours are compared with the same texts: in this order few pages are in use.
-        rare = rare[np.argsort(grouped.members[grouped.starts[rare]])]
-        longest = _longest(_in_parts(jobs, lambda *part: _compare(grouped, rare, *part)))
-        progress("passages", 1, 3)
-        extended = _joined(_in_parts(jobs, lambda *part: _extend(grouped, common, *part)))
-        release_pages(grouped.tokens)
-        progress("passages", 2, 3)
-        listed = [
-            _list_places(grouped, longest, only_rare=True),
-            _list_places(grouped._replace(gap=0), extended, only_rare=False),
-        ]
-        progress("passages", 3, 3)
-        lengths, counts, places = map(np.concatenate, zip(*listed, strict=True))
-        arrays = Arrays(memory, lambda: folder)
-        return _in_order(lengths, counts, places, grouped.offsets, documents, arrays)
+    grouped = _group(run, sequences, anchors, params, border)
+    rare, common = np.flatnonzero(grouped.is_rare)[:-1], np.flatnonzero(grouped.is_rare == 0)
+    # Neighbours are compared with the same texts: in this order few pages are in use.
+    rare = rare[np.argsort(grouped.members[grouped.starts[rare]])]
+    longest = _longest(_in_parts(run, lambda *part: _compare(grouped, rare, *part)))
+    run.progress("passages", 1, 3)
+    extended = _joined(_in_parts(run, lambda *part: _extend(grouped, common, *part)))
+    release_pages(grouped.tokens)
+    run.progress("passages", 2, 3)
+    listed = [
+        _list_places(grouped, longest, only_rare=True),
+        _list_places(grouped._replace(gap=0), extended, only_rare=False),
+    ]
+    run.progress("passages", 3, 3)
+    lengths, counts, places = map(np.concatenate, zip(*listed, strict=True))
+    offsets = grouped.offsets
+    if documents is not None:
+        places, offsets = _by_document(run, counts, places, offsets, documents)
+    return _in_order(lengths, counts, places, offsets)
 
 
 def _group(
-    sequences: RaggedSets,
-    anchors: Anchors,
-    spool: Spool,
-    params: PassageParams,
-    border: int,
-    memory: int,
-    progress: Progress,
+    run: Run, sequences: RaggedSets, anchors: Anchors, params: PassageParams, border: int
 ) -> Grouped:
     """Group the anchors by their hashes: sort the hashes in parts that fit into memory."""
     n = len(anchors)
     bits = 0
-    while bits < 12 and (_SORT_BYTES * n) >> bits > min(memory, _MOST_TO_SORT):
+    while bits < 12 and (_SORT_BYTES * n) >> bits > min(run.memory, _MOST_TO_SORT):
         bits += 1
-    sizes: list[NDArray[np.int64]] = []
+    recurring, sizes = GrowingArray(np.int64, run.arrays), GrowingArray(np.int64, run.arrays)
     for part in range(1 << bits):
         mine = np.arange(n)
         if bits:
             trailing = np.uint64((1 << bits) - 1)
-            pieces = range(0, n, _AT_ONCE)
-            masks = (anchors.hashes[at : at + _AT_ONCE] & trailing == part for at in pieces)
-            found = [at + np.flatnonzero(mask) for at, mask in zip(pieces, masks, strict=True)]
-            mine = np.concatenate(found)
+            masks = ((each, anchors.hashes[each] & trailing == part) for each in slices_of(n))
+            mine = np.concatenate([each.start + np.flatnonzero(mask) for each, mask in masks])
         keys = (anchors.hashes[mine] if bits else anchors.hashes) * _SPREAD
         hashes, order = np.empty(len(mine), np.uint64), np.empty(len(mine), np.uint32)
         slots = np.empty((1 << max(len(mine) - 1, 0).bit_length()) + 1, np.uint32)
@@ -169,17 +197,15 @@ def _group(
         cuts = np.flatnonzero(np.diff(hashes)) + 1
         counts = np.diff(cuts, prepend=0, append=len(mine))
         recurs = counts > 1
-        spool.append(mine[order[np.repeat(recurs, counts)]].view(np.uint64))
+        recurring.append(mine[order[np.repeat(recurs, counts)]])
         sizes.append(counts[recurs])
-        progress("anchors sorted", part + 1, 1 << bits)
-    all_sizes = np.append(np.concatenate(sizes), 0)
-    members = spool.values().view(np.int64)
-    group_of = Arrays(memory).empty(n, np.uint32)
-    group_of[:] = len(all_sizes) - 1
+        run.progress("anchors sorted", part + 1, 1 << bits)
+    members, all_sizes = recurring.whole(), np.append(sizes.whole(), 0)
+    group_of = run.arrays.full(n, len(all_sizes) - 1, np.uint32)
     starts = offsets_of(all_sizes)[:-1]
-    for start in range(0, len(members), _AT_ONCE):
-        some = np.arange(start, min(start + _AT_ONCE, len(members)))
-        group_of[members[some]] = np.searchsorted(starts[:-1], some, side="right") - 1
+    for some in slices_of(len(members)):
+        places = np.arange(some.start, some.stop)
+        group_of[members[some]] = np.searchsorted(starts[:-1], places, side="right") - 1
     is_rare = all_sizes <= 2 * params.max_documents
     for group in np.flatnonzero(is_rare & (all_sizes > params.max_documents)).tolist():
         places = anchors.positions[members[starts[group] : starts[group] + all_sizes[group]]]
@@ -192,14 +218,14 @@ def _group(
     )  # fmt: skip
 
 
-def _in_parts(jobs: int, work: Callable[[int, int], Iterator[_Runs]]) -> list[_Runs]:
-    """Return what a work yields for every part of `jobs`, on a thread each, in order."""
-    made: list[list[_Runs]] = [[] for _ in range(jobs)]
+def _in_parts(run: Run, work: Callable[[int, int], Iterator[_Runs]]) -> list[_Runs]:
+    """Return what a work yields for every part of `run.jobs`, on a thread each, in order."""
+    made: list[list[_Runs]] = [[] for _ in range(run.jobs)]
 
-    def run(part: int, parts: int) -> None:
+    def work_on(part: int, parts: int) -> None:
         made[part] = list(work(part, parts))
 
-    run_parts(jobs, run)
+    run_parts(run.jobs, work_on)
     return [each for part in made for each in part]
 
 
@@ -225,9 +251,9 @@ def _extend(grouped: Grouped, common: NDArray[np.int64], part: int, parts: int) 
     """Yield what every `parts`th common group is extended to."""
     groups = np.ascontiguousarray(common[part::parts])
     largest = int(grouped.sizes[groups].max(initial=0))
-    active, begins, ends = (np.empty(largest, np.int64) for _ in range(3))
+    active = ActivePlaces(*(np.empty(largest, np.int64) for _ in range(3)))
     starts, lengths, anchors = (np.empty(len(groups), np.int64) for _ in range(3))
-    found = extend_together(grouped, groups, active, begins, ends, starts, lengths, anchors)
+    found = extend_together(grouped, groups, active, starts, lengths, anchors)
     yield starts[:found], lengths[:found], anchors[:found]
 
 
@@ -273,33 +299,38 @@ def _list_places(
     return lengths, counts, places
 
 
+def _by_document(
+    run: Run,
+    counts: NDArray[np.int64],
+    places: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    numbers: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return places as if sequences were in the order of their documents, and offsets of these.
+
+    numbers : int64 array, the document of each sequence.
+    """
+    held = np.searchsorted(offsets, places, side="right") - 1
+    n, arrays = len(numbers), run.arrays
+    order = arrays.order(n, [numbers.__getitem__])
+    sizes = arrays.compute(
+        n, np.int64, lambda some: offsets[order[some] + 1] - offsets[order[some]]
+    )
+    in_order = offsets_of(sizes, arrays)
+    moved: NDArray[np.int64] = arrays.empty(n, np.int64)
+    for some in slices_of(n):
+        moved[order[some]] = in_order[some]
+    places = places + moved[held] - offsets[held]
+    return places[np.lexsort((places, np.repeat(np.arange(len(counts)), counts)))], in_order
+
+
 def _in_order(
     lengths: NDArray[np.int64],
     counts: NDArray[np.int64],
     places: NDArray[np.int64],
     offsets: NDArray[np.int64],
-    numbers: NDArray[np.int64] | None,
-    arrays: Arrays,
 ) -> Passages:
-    """Return passages in the order of `Passages`, each once.
-
-    numbers : int64 array, the document of each sequence; None: its number.
-    arrays : makes the arrays of sequences.
-    """
-    if numbers is not None:  # Put the sequences in the order of their documents.
-        held = np.searchsorted(offsets, places, side="right") - 1
-        n = len(numbers)
-        order = arrays.order(n, [numbers.__getitem__])
-        sizes = arrays.compute(
-            n, np.int64, lambda some: offsets[order[some] + 1] - offsets[order[some]]
-        )
-        in_order = offsets_of(sizes, arrays)
-        moved: NDArray[np.int64] = arrays.empty(n, np.int64)
-        for some in slices_of(n):
-            moved[order[some]] = in_order[some]
-        places += moved[held] - offsets[held]
-        places = places[np.lexsort((places, np.repeat(np.arange(len(counts)), counts)))]
-        offsets = in_order
+    """Return passages in the order of `Passages`, each once."""
     starts = offsets_of(counts)[:-1]
     order = np.lexsort((-lengths, places[starts], -lengths * (counts - 1)))
     keys = np.stack([places[starts[order]], lengths[order]])
@@ -308,3 +339,46 @@ def _in_order(
     documents = np.searchsorted(offsets, places, side="right") - 1
     first = places - offsets[documents]
     return Passages(lengths[order], offsets_of(counts[order]), documents, first)
+
+
+def find_repeats(passages: Passages, preference: NDArray[np.int64], split: int | None) -> TokenRuns:
+    """Return the tokens of all places but one of each passage.
+
+    The place that is none is in the most preferred document, the first there. Every token of a
+    repeat stands, as part of the same passage, in a place that comes before it in this order.
+
+    Returns runs, ascending, of which no two touch; each with the longest passage that ends there.
+
+    preference : int64 array, all documents, the most preferred first.
+    split : number of the first document of the other side, which nothing is cut from; all places
+        before it are repeats then. None: there is one side.
+
+    >>> passages = Passages(*map(np.array, ([9, 5], [0, 2, 5], [0, 1, 0, 1, 2], [4, 0, 8, 4, 7])))
+    >>> runs = find_repeats(passages, np.arange(3), None)
+    >>> runs.documents.tolist(), runs.first.tolist(), runs.sizes.tolist(), runs.passages.tolist()
+    ([1, 2], [0, 7], [9, 5], [0, 1])
+    """
+    rows = np.arange(len(passages.documents))
+    if split is None:
+        rank = np.empty(len(preference), np.int64)
+        rank[preference] = np.arange(len(preference))
+        number = np.repeat(np.arange(len(passages)), passages.places)
+        rows = np.lexsort((passages.first, rank[passages.documents], number))
+        rows = rows[ranges(passages.starts[:-1] + 1, passages.places - 1)]
+    else:
+        rows = rows[passages.documents < split]
+    rows = rows[np.lexsort((passages.first[rows], passages.documents[rows]))]
+    runs = passages.runs_at(rows)
+    if not len(runs):
+        return runs
+    first, last = runs.first, runs.first + runs.sizes
+    # On one line, with room between documents, overlapping runs are those that begin too early.
+    rank = np.cumsum(np.diff(runs.documents, prepend=0) != 0) * (int(last.max()) + 1)
+    reached = np.maximum.accumulate(last + rank)
+    begins = np.flatnonzero(np.append(True, (first + rank)[1:] > reached[:-1]))
+    ends = reached[np.append(begins[1:], len(rows)) - 1] - rank[begins]
+    of = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(rows)))
+    at_end = np.flatnonzero(last == ends[of])
+    longest = at_end[np.unique(of[at_end], return_index=True)[1]]
+    sizes, passage = ends - first[begins], runs.passages[longest]
+    return TokenRuns(runs.documents[begins], first[begins], sizes, passage)

@@ -1,0 +1,108 @@
+"""`lshdup report`."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lshdup.base.messages import quote_command, quoted
+from lshdup.base.system import is_stdout
+from lshdup.cli.conflicts import refuse_with_exact
+from lshdup.cli.help import Command, plain_option
+from lshdup.cli.options import (
+    check_files_option,
+    exact_option,
+    keep_options,
+    max_bucket_option,
+    option,
+    run_options,
+    table_options,
+)
+from lshdup.cli.output.target import Target
+from lshdup.cli.session import open_session
+from lshdup.cli.types import OutputPath
+from lshdup.errors import InputError, ParameterError
+
+
+@click.command(
+    "report",
+    cls=Command,
+    short_help="one HTML page to look through what was found",
+    epilog="""\b
+Examples:
+  lshdup report sample_corpus -t 0.6 -o report.html && wc -c report.html
+  lshdup index sample_corpus && lshdup report > near.html && ls -l near.html
+""",
+)
+@table_options
+@exact_option
+@max_bucket_option
+@keep_options
+@option("--most", type=click.IntRange(1), metavar="N",
+        show_default="100,000, as far as they fit into 8 MB",
+        help="List N documents in groups and N pairs: the largest groups and the most similar "
+             "pairs. The page counts all, and says how many it lists.")  # fmt: skip
+@option("--differences", type=click.IntRange(0), metavar="N",
+        show_default="5,000, as far as they fit into 8 MB",
+        help="Show where N pairs differ: the members of groups and the one that is kept, then the "
+             "least similar pairs.")  # fmt: skip
+@plain_option(
+    "--passages-of-corpus",
+    is_flag=True,
+    help="Also the passages that recur anywhere, as `lshdup passages` finds them.",
+)
+@check_files_option
+@run_options
+@plain_option("-o", "--output", type=OutputPath(Path), metavar="FILE",
+              default=Path("-"),
+              show_default="standard output",
+              help="Write the page there, all or nothing.")  # fmt: skip
+@click.pass_context
+def command(ctx: click.Context, /, **options: Any) -> int:
+    """Make one HTML page of the near-duplicates: a histogram whose threshold can be moved, the
+    groups, the pairs, and where they differ; and the folders that hold nearly the same.
+
+    The page is whole in itself: it loads nothing, from a file or a server, and shows what stands in
+    documents without obeying it. Its groups are those of `lshdup clusters` at the threshold that is
+    chosen there, with the bands of --threshold; it saves the names to keep and the names to drop as
+    `lshdup clusters --emit` prints them. It names what was not compared. Without DOCS, of the last
+    run.
+    """
+    path = options["output"]
+    _refuse_page_as_document(options["docs"], path)
+    target = Target(path=None if is_stdout(path) else path, color=options["color"])
+    if target.columns is not None:
+        message = "the page is not for a terminal"
+        raise InputError(message, "name a file with -o, for instance -o report.html")
+    refuse_with_exact(ctx)
+    if options["keep"] == "central":
+        message = "the page makes groups at every threshold, for which --keep central is too slow"
+        raise ParameterError(message, "use `lshdup clusters --keep central`, or another --keep")
+    with open_session(ctx, options) as session:
+        from lshdup.cli.commands.report.page import write_page
+
+        return write_page(ctx, session, options, target)
+
+
+def _refuse_page_as_document(names: tuple[bytes, ...], path: Path) -> None:
+    """Raise InputError if DOCS seem to name the page that is to be written.
+
+    That is a page that does not exist, or the only name in DOCS.
+    """
+    for name in map(os.fsdecode, names):
+        exists = os.path.lexists(name)
+        if (
+            path == Path("-")
+            and name.lower().endswith((".html", ".htm"))
+            and not os.path.isdir(name)
+            and (not exists or len(names) == 1)
+        ):
+            others = [each for each in map(os.fsdecode, names) if each != name]
+            gone = "" if exists else ", and is not there"
+            message = f"{quoted(name)} is named as a document{gone}"
+            raise InputError(
+                message,
+                "if the page is to be written there: "
+                f"{quote_command('lshdup', 'report', *others, '-o', name)}",
+            )

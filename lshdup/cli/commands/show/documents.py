@@ -1,0 +1,213 @@
+"""`lshdup show A B`: why two documents match, and where they differ."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from lshdup.base.messages import Cell, count_of, decimal, printable
+from lshdup.base.parts import visible_text
+from lshdup.cli.columns import COMPARISON, column_names
+from lshdup.cli.messages import say_last_run
+from lshdup.cli.output.target import Target
+from lshdup.cli.printing import print_rows
+from lshdup.cli.session import Session
+from lshdup.collection.collection import Collection
+from lshdup.params import ShingleParams, SketchParams
+from lshdup.shingling.inspection import list_shingles
+from lshdup.shingling.shingle_filter import ShingleFilter
+from lshdup.views.changes import ALIKE
+from lshdup.views.comparison import (
+    Comparison,
+    align_lines,
+    compare,
+    extract_passage,
+    have_same_lines,
+)
+from lshdup.views.terminal import CONTEXT, LINES, NOUNS, UNSEEN, WIDE, Layout, render, summarize
+from lshdup.workspace.lookup import DocumentRead, look_up, merge_shingle_params, of_documents
+
+
+def show_documents(
+    session: Session, options: dict[str, Any], target: Target, last: Collection | None
+) -> int:
+    """Print the comparison of two documents, or their shingles, and return the exit code.
+
+    last : the collection of the last run, in which names are looked up.
+    """
+    console = session.console
+    named = [look_up(options[name], last) for name in "ab"]
+    stored = of_documents(last, named)
+    if stored is not None:
+        say_last_run(console, stored)
+    params = merge_shingle_params(stored, session.request.given)
+    a, b = (each.read(params) for each in named)
+    for note in (each.note for each in named if each.note):
+        console.say(note)
+    shingle_filter = session.workspace.load_or_build_filter(session.request, params, stored)
+    if options["shingles"]:
+        columns = column_names("show-shingles", optional=shingle_filter is not None)
+        rows = _list_shingles(a.text.utf8, b.text.utf8, params, shingle_filter)
+        print_rows(console, target, columns, rows)
+        return console.exit_code
+    for each in (a, b):
+        if each.has_changed(params):
+            console.warn(
+                f"{printable(each.named.name)} has changed since it was indexed; its present text"
+                " is shown"
+            )
+    sketch = stored.sketch if stored is not None else None
+    comparison = compare(a.text.utf8, b.text.utf8, params, sketch, shingle_filter)
+    if target.format == "json":
+        target.write_object(_object(a, b, comparison, params))
+    elif target.format in ("tsv", "csv", "jsonl") or options["nul"]:
+        print_rows(console, target, column_names("show"), _rows(comparison))
+    else:
+        target.write_lines(_picture(a, b, comparison, params, target, options, sketch))
+    return console.exit_code
+
+
+def _list_shingles(
+    a: bytes, b: bytes, params: ShingleParams, shingle_filter: ShingleFilter | None
+) -> Iterator[tuple[Cell, ...]]:
+    """Yield the shingles of both and of A in the order of A, then those of B only."""
+    of_a, of_b = (
+        {element: (number, tokens) for element, number, tokens in list_shingles(text, params)}
+        for text in (a, b)
+    )
+    for where, listed, is_wanted in (
+        ("both", of_a, lambda element: element in of_b),
+        ("a", of_a, lambda element: element not in of_b),
+        ("b", of_b, lambda element: element not in of_a),
+    ):
+        for element in filter(is_wanted, listed):
+            why = () if shingle_filter is None else (shingle_filter.explain(element),)
+            yield (where, *listed[element], *why)
+
+
+def _rows(comparison: Comparison) -> Iterator[tuple[Cell, ...]]:
+    texts = comparison.texts
+    for change in texts.changes:
+        kind, a, a_end, b, b_end = change
+        of_a, of_b = (
+            None if kind == ALIKE else " ".join(extract_passage(*each).split())
+            for each in ((texts.a, a, a_end), (texts.b, b, b_end))
+        )
+        yield kind, change.tokens, a, b, of_a, of_b
+
+
+def _describe_document(document: DocumentRead, tokens: int, shingles: int) -> dict[str, Any]:
+    text = document.text
+    return {
+        "name": document.named.name,
+        "bytes": document.size,
+        "encoding": text.codec,
+        "detected": bool(text.encoding),
+        "html": text.page,
+        "extracted": bool(text.office),
+        "tokens": tokens,
+        "shingles": shingles,
+        "office": text.office,
+        "packed": text.packed,
+    }
+
+
+def _object(
+    a: DocumentRead, b: DocumentRead, comparison: Comparison, params: ShingleParams
+) -> dict[str, Any]:
+    texts, (of_a, of_b) = comparison.texts, comparison.sizes
+    rows = (dict(zip(column_names("show"), row, strict=True)) for row in _rows(comparison))
+    return {
+        "a": _describe_document(a, len(texts.a.tokens), of_a),
+        "b": _describe_document(b, len(texts.b.tokens), of_b),
+        **{name: getattr(comparison, name) for name in COMPARISON},
+        "shingle": params.to_json(),
+        "differences": list(rows),
+    }
+
+
+def _picture(
+    a: DocumentRead,
+    b: DocumentRead,
+    comparison: Comparison,
+    params: ShingleParams,
+    target: Target,
+    options: dict[str, Any],
+    sketch: SketchParams | None,
+) -> Iterator[str]:
+    """Yield the lines for people: what both are, how much they share, and where they differ."""
+    noun, texts = NOUNS[params.tokens], comparison.texts
+    yield from _heads(a, b, comparison, params, target)
+    yield from _shares(comparison, options["measure"], sketch)
+    yield summarize(texts, noun)
+    by_lines = have_same_lines(texts) if options["by_lines"] is None else options["by_lines"]
+    if len(texts.changes) == 1 and comparison.similarity == 1.0:
+        is_equal, unseen = a.text.utf8 == b.text.utf8, UNSEEN.get(params.tokens, "case or layout")
+        if visible_text(a.text.utf8) == visible_text(b.text.utf8):
+            unseen = "what is attached"
+        same = f"they differ in no {noun}, only in {unseen}"
+        yield "what was read of the two texts is equal" if is_equal else same
+        if is_equal or not by_lines:
+            yield ""
+            return
+    yield ""
+    wide = target.columns is not None and target.columns >= WIDE and not by_lines
+    side = options["layout"] == "side" or (options["layout"] is None and wide)
+    context = LINES if by_lines else CONTEXT[params.tokens]
+    context = context if options["context"] is None else options["context"]
+    width = target.columns or (160 if side else None)
+    shown = align_lines(texts.a.text, texts.b.text) if by_lines else texts
+    layout = Layout(side, width, target.colored, context, "line" if by_lines else noun)
+    yield from render(shown, layout)
+    yield ""  # It separates the outputs of several runs, as of xargs.
+
+
+def _heads(
+    a: DocumentRead, b: DocumentRead, comparison: Comparison, params: ShingleParams, target: Target
+) -> Iterator[str]:
+    """Yield the lines that say what the documents are: one for each, if there is room."""
+    heads, texts = [], (comparison.texts.a, comparison.texts.b)
+    columns = zip("AB", (a, b), texts, comparison.sizes, strict=True)
+    for letter, document, located, size in columns:
+        facts = [count_of(document.size, "byte")]
+        facts += [_describe_format(document)] if params.tokens != "ids" else []
+        facts += [count_of(len(located.tokens), NOUNS[params.tokens])]
+        facts += [count_of(size, "shingle")]
+        heads.append((f"{letter}  {printable(document.named.name)}:", ", ".join(facts)))
+    fits = target.columns is None or all(
+        len(name) + 1 + len(facts_line) <= target.columns for name, facts_line in heads
+    )
+    for name, facts_line in heads:
+        yield from [f"{name} {facts_line}"] if fits else [name, f"   {facts_line}"]
+
+
+def _shares(comparison: Comparison, measure: str, sketch: SketchParams | None) -> Iterator[str]:
+    """Yield the lines that say how much the shingle sets share."""
+    shares = f"similarity {decimal(comparison.similarity)}"
+    if measure == "containment":
+        smaller = "A" if comparison.only_a <= comparison.only_b else "B"
+        shares = f"containment {decimal(comparison.containment)} of {smaller}, {shares}"
+    yield (
+        f"{shares}, exact: {count_of(comparison.shared, 'shingle')} shared, "
+        f"{comparison.only_a:,} only in A, {comparison.only_b:,} only in B"
+    )
+    if comparison.removed_a or comparison.removed_b:
+        yield (
+            f"removed before: {count_of(comparison.removed_a, 'shingle')} of A, "
+            f"{comparison.removed_b:,} of B, by --template or --ignore-common"
+        )
+    if comparison.estimate is not None and sketch is not None:
+        yield (
+            f"estimate {decimal(comparison.estimate)} ± {comparison.standard_error:.4f}, by "
+            f"signatures: {sketch.scheme}, K = {sketch.perms}"
+        )
+
+
+def _describe_format(document: DocumentRead) -> str:
+    """Return the formats of a document from the outside in, for instance gzip, HTML UTF-8."""
+    parts = [document.text.packed] if document.text.packed else []
+    if document.text.office:
+        parts.append("mail" if document.text.office == "eml" else document.text.office.upper())
+    else:
+        codec = document.text.codec.upper().replace("UTF-8-SIG", "UTF-8 with byte-order mark")
+        page = "HTML " if document.text.page else ""
+        parts.append(f"{page}{codec}{' (detected)' if document.text.encoding else ''}")
+    return ", ".join(parts)

@@ -1,1 +1,0 @@
-"""Exact joins: pairs of sets by prefixes of rare elements."""

@@ -1,1 +1,0 @@
-"""Loops of `passages`: from sequences of tokens to places that hold the same sequence."""
