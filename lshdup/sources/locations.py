@@ -62,26 +62,6 @@ class Locations:
         columns = (self.file, self.starts, self.lengths, self.numbers)
         return Locations(self.paths, self.kinds, *(arrays.take(each, indices) for each in columns))
 
-    @classmethod
-    def joined(cls, parts: list["Locations"], arrays: Arrays = IN_MEMORY) -> "Locations":
-        """Return the locations of the documents of all parts, one after the other.
-
-        arrays : makes the result.
-        """
-        paths: dict[tuple[bytes, int], int] = {}
-        files = []
-        for part in parts:
-            numbers = [paths.setdefault(each, len(paths)) for each in part._files()]
-            files.append(np.array(numbers, np.int64)[part.file])
-        return cls(
-            StringTable.from_strings(path for path, _ in paths),
-            np.array([kind for _, kind in paths], np.uint8),
-            arrays.concatenate(files),
-            arrays.concatenate([part.starts for part in parts]),
-            arrays.concatenate([part.lengths for part in parts]),
-            arrays.concatenate([part.numbers for part in parts]),
-        )
-
     def _files(self) -> Iterable[tuple[bytes, int]]:
         return zip(self.paths, self.kinds.tolist(), strict=True)
 

@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import shutil
+import time
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lshdup.base.atomic import PREFIX, SUFFIX, Folder, describe_obstacle
-from lshdup.base.system import is_own, is_read_only
+from lshdup.base.system import hold, is_own, is_read_only, pread, pwrite
 from lshdup.collection.collection import Collection
 from lshdup.errors import RERUN, ArtifactError
 from lshdup.params import DEFAULT_STORE, ShingleParams, SketchParams
@@ -22,7 +23,6 @@ from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.sources.records import RecordFields
 from lshdup.store import npz
 from lshdup.store.collection_io import collection_arrays, read_collection, would_save_the_same
-from lshdup.store.lock import locked
 from lshdup.store.members import damage_explained, refuse_if
 
 #: The first line of a store's .gitignore, by which it is known, and the whole of it.
@@ -173,7 +173,7 @@ class Store:
         Raises ArtifactError if another run writes, or if the folder cannot be written.
         """
         self.make_writable()
-        with locked(self.folder / _LOCK_NAME, self._wait):
+        with _locked(self.folder / _LOCK_NAME, self._wait):
             with Folder(self.folder) as folder:
                 folder.remove_temporary_files()
             self.is_held = True
@@ -214,11 +214,10 @@ class Store:
 
     def current(self) -> str:
         """Return which artifact commands without DOCS continue with: "shingles" or "signatures"."""
-        kind = self._read_manifest().get("current")
-        if kind in ("shingles", "signatures"):
-            return str(kind)
-        has_signatures = self.path("signatures").exists()
-        return "signatures" if has_signatures or not self.path("shingles").exists() else "shingles"
+        is_named = self._read_manifest().get("current") == "shingles"
+        named, other = ("shingles", "signatures") if is_named else ("signatures", "shingles")
+        is_there = self._find(named).exists() or not self.path(other).exists()
+        return named if is_there else other
 
     def is_of_passages(self) -> bool:
         """Return whether the last run with DOCS was one for passages."""
@@ -463,3 +462,47 @@ def _stamp(path: Path) -> tuple[int, ...]:
     except OSError:
         return ()
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+@contextlib.contextmanager
+def _locked(path: Path, wait: float = 0.0) -> Iterator[None]:
+    """Hold the lock file `path` of a store, where there are locks.
+
+    Not every platform and file system has them. The system releases a lock however the process
+    ends. The file holds the number of the process, for the message. It is never removed: a run
+    that has just opened it would hold a lock that no other run sees.
+
+    Raises ArtifactError if another run holds the lock, and goes on to do so for `wait` seconds.
+    """
+    try:
+        with Folder(path.parent) as folder:
+            descriptor = folder.open_lock(path.name)
+    except OSError as error:
+        raise npz.cannot_write(path, error) from None
+    try:
+        _hold(descriptor, path.parent, time.monotonic() + wait)
+        with contextlib.suppress(OSError):  # A full disk costs the number in a message.
+            os.ftruncate(descriptor, pwrite(descriptor, b"%d\n" % os.getpid(), 0))
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
+
+
+def _hold(descriptor: int, store: Path, until: float) -> None:
+    try:
+        while True:
+            try:
+                hold(descriptor)
+                return
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    raise
+            time.sleep(0.05)
+    except BlockingIOError:
+        time.sleep(0.01)  # The other run may have begun just now, without its number.
+        number = pread(descriptor, 20, 0).partition(b"\n")[0].decode("ascii", "replace")
+        holder = f" (process {number})" if number.isdecimal() else ""
+        message = f"another lshdup run{holder} is writing to {store}"
+        hint = "wait until it is done (--wait SECONDS), or use --store DIR or --no-store"
+        raise ArtifactError(message, hint) from None

@@ -5,16 +5,21 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lshdup.base.arrays import Arrays
 from lshdup.base.atomic import Folder
 from lshdup.base.compression import PIP, is_lacking
 from lshdup.base.messages import count_of
+from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, SkippedFile
 from lshdup.base.temporary import MORE_ROOM
 from lshdup.errors import ArtifactError, ParameterError
+from lshdup.params import ShingleParams
 from lshdup.sources.document_list import DocumentList, typed_name
 from lshdup.sources.records import by_number, is_archive
 from lshdup.store.store import MEMO_BYTES, Store
@@ -31,7 +36,16 @@ _COLUMN_BYTES = 96
 
 if TYPE_CHECKING:
     from lshdup.store.journal import StageJournal
-    from lshdup.workspace.containment.samples import SampleCollector
+
+
+class Sampler(Protocol):
+    """What takes samples of the sets of documents while these are read."""
+
+    def add(self, sets: RaggedSets, prints: NDArray[np.uint64]) -> None:
+        """Take samples of sets with these fingerprints. For any thread."""
+
+    def keep(self, run: "RunContext", shingle: ShingleParams) -> None:
+        """Save the samples so far."""
 
 
 class RunContext(Run):
@@ -75,7 +89,7 @@ class RunContext(Run):
         self._lock: ExitStack | None = None  # Of `locking`, until its block ends.
         self._said: set[str] = set()
         #: takes samples of the sets of documents that are read
-        self.sampled: SampleCollector | None = None
+        self.sampled: Sampler | None = None
 
     # The state of a run with a store changes, unlike what its stages share.
     __setattr__ = object.__setattr__

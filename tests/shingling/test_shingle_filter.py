@@ -517,7 +517,7 @@ def test_without_the_options_artifacts_know_nothing_of_them(here):
         assert "common" not in json.loads(file["header"].tobytes())  # whole sets
     with np.load("store/signatures.npz") as file:
         header = json.loads(file["header"].tobytes())
-        assert header["format"] == 8  # who does not know of removal must not compare with these
+        assert header["format"] == 9  # who does not know of removal must not compare with these
         assert header["common"]["ignore_common"] == 5
         assert len(file["template"]) == 24
         assert len(file["common"]) > 5
