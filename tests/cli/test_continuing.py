@@ -382,7 +382,7 @@ passages docs -o docs/a | is one of the documents
 folders docs -o docs/sub/c | is one of the documents
 pairs docs -o docs/large.txt --max-bytes 1000 | is one of the documents
 clusters rows.jsonl --write rows.jsonl | is one of the documents
-clusters rows.jsonl rows2.jsonl --no-store --write . | . holds 17 files that this run does not write
+clusters rows.jsonl rows2.jsonl --no-store --write . | . holds 18 files that this run does not write
 pairs docs -o docs/new.tsv --hidden --follow | docs/new.tsv is one of the documents
 """
 
