@@ -127,7 +127,7 @@ class Memo(Parts):
         old = self._load_whole(name, verify=False)
         if old is None or old.shingle != self._shingle:
             return None
-        if documents is not None and known is not None:
+        if documents is not None and known is not None and (name not in _KINDS or known.any()):
             rows = find_unchanged(self._run, old.documents, documents)
             new = ((rows[some] >= 0) & ~known[some] for some in slices_of(len(rows)))
             if len(rows) and not any(each.any() for each in new):
