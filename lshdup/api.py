@@ -274,7 +274,7 @@ class NearDuplicates:
             raise ParameterError(message, 'make them with measure="jaccard"')
         collection, keep = self.minhash.collection, "" if self._named else "path-order"
         params = ClusterParams(keep=keep)
-        order = preference(collection.documents, collection.sizes, params, self._named)
+        order = preference(Run.quiet(), collection.documents, collection.sizes, params, self._named)
         groups = pipeline.find_clusters(
             collection, self._answer.index, self.minhash.sets.take, self.threshold, params, order
         ).clusters
@@ -329,7 +329,7 @@ def _collect_sets(run: Run, documents: Documents, params: Params) -> Collection:
     shingle = params.shingle
     if isinstance(documents, str | os.PathLike):
         ids = shingle.tokens == "ids"
-        found = find_documents([os.fsencode(documents)], params.documents, id_lists=ids)
+        found = find_documents(run, [os.fsencode(documents)], params.documents, id_lists=ids)
         collection = collect(run, found, shingle, keep=pipeline.EVERY_SET)
         _refuse_nothing(documents, collection, params)
         return collection
@@ -344,7 +344,8 @@ def _refuse_nothing(documents: Documents, collection: Collection, params: Params
     if not isinstance(documents, str | os.PathLike) or len(collection.documents):
         return
     skipped = [each.skipped for each in collection.skipped]
-    find_documents([os.fsencode(documents)], params.documents, on_skipped=skipped.append)
+    run = replace(Run.quiet(), skipped=skipped.append)
+    find_documents(run, [os.fsencode(documents)], params.documents)
     row = next((each for each in skipped if each.reason.is_of_row), None)
     if row is not None:
         message = f"{documents}: no record has a text ({os.fsdecode(row.name)}: {row.reason})"

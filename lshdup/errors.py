@@ -48,7 +48,12 @@ class ArtifactError(LshdupError):
     def __init__(self, message: str, hint: str = "") -> None:
         if len(message) > _LONGEST:
             message = f"{message[: _LONGEST // 2]} … {message[-_LONGEST // 2 :]}"
-        message = "".join(
-            c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in message
-        )
+        message = "".join(c if c.isprintable() else escaped(c) for c in message)
         super().__init__(message, hint)
+
+
+def escaped(c: str) -> str:
+    """Return the escape of a character; a byte of `os.fsdecode` has that of the byte."""
+    if "\udc80" <= c <= "\udcff":
+        return f"\\x{ord(c) - 0xDC00:x}"
+    return c.encode("unicode_escape").decode("ascii")

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from lshdup import choices
 from lshdup.base.frozen import dataclass
+from lshdup.base.messages import quoted
 from lshdup.errors import ParameterError
 
 DEFAULT_K = {"word": 3, "symbols": 5, "char": 9, "terms": 1, "ids": 1}
@@ -209,7 +210,7 @@ class ShingleParams(_Params):
                 "a".encode(self.encoding)  # not every codec is of text
             except (LookupError, ValueError):
                 unknown = "which Python does not know as an encoding of text"
-                message = f"--encoding is {self.encoding!r}, {unknown}"
+                message = f"--encoding is {quoted(self.encoding)}, {unknown}"
                 raise ParameterError(message, "try utf-8, latin-1, cp1252 or utf-16") from None
 
     def count_shingles(self, tokens: int) -> int:

@@ -105,8 +105,8 @@ def find_near_duplicates(
         collection = source
     else:
         id_lists = params.shingle.tokens == "ids"
-        documents = find_documents(source, params.documents, id_lists=id_lists, jobs=jobs)
         run = replace(Run.quiet(jobs), progress=progress)
+        documents = find_documents(run, source, params.documents, id_lists=id_lists)
         collection = collect(run, documents, params.shingle, params.sketch, keep=EVERY_SET)
     assert collection.sets is not None
     if params.pairs.measure == "containment":

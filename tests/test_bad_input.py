@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 import unicodedata
+from dataclasses import replace
 from importlib.util import find_spec
 
 import numpy as np
@@ -264,7 +265,9 @@ def test_folders_of_nothing(run, tmp_path, contents):
 def found(*arguments, **params):
     skipped = []
     documents = find_documents(
-        [os.fsencode(a) for a in arguments], DocumentParams(**params), on_skipped=skipped.append
+        replace(Run.quiet(), skipped=skipped.append),
+        [os.fsencode(a) for a in arguments],
+        DocumentParams(**params),
     )
     return documents, skipped
 
@@ -454,7 +457,7 @@ def test_files_that_change_between_listing_and_reading(here):
 
 def test_an_id_list_that_shrinks(here):
     (here / "ids").write_text("a 1 2 3\nb 1 2 3\n")
-    documents = find_documents([b"ids"], DocumentParams(), id_lists=True)
+    documents = find_documents(Run.quiet(), [b"ids"], DocumentParams(), id_lists=True)
     (here / "ids").write_text("a 1 2 3\nb 1")
     made = collect(Run.quiet(4), documents, ShingleParams(tokens="ids"), keep=1 << 30)
     assert list(made.documents.names) == [b"a"]
@@ -474,7 +477,7 @@ def test_a_row_that_cannot_be_read(here, before, after, reason):
     """Why, if its file is what was listed; else that it has changed."""
     first = '{"text": "a b c"}\n'
     (here / "rows.jsonl").write_text(first + before)
-    documents = find_documents([b"rows.jsonl"], DocumentParams())
+    documents = find_documents(Run.quiet(), [b"rows.jsonl"], DocumentParams())
     if after != before:
         (here / "rows.jsonl").write_text(first + after)
     made = collect(Run.quiet(4), documents, ShingleParams(), keep=1 << 30)
@@ -612,7 +615,7 @@ def test_large_documents_wait_for_each_other(here, monkeypatch):
     for name, size in zip(names, sizes, strict=True):
         (here / name).write_text("x" * size)
     documents, _ = found(*names)
-    monkeypatch.setattr(batches, "batches", lambda _, todo, *rest: iter(todo.reshape(-1, 1)))
+    monkeypatch.setattr(batches, "batches", lambda _, __, todo: iter(todo.reshape(-1, 1)))
     under_way, most = [], []
 
     def read(documents, indices, buffer):

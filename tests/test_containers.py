@@ -140,9 +140,9 @@ def opened(monkeypatch):
     for name in ("list_records", "texts"):
         real = getattr(RecordFiles, name)
 
-        def recorded(self, path, *rest, real=real):
-            paths.append(os.fsdecode(path))
-            return real(self, path, *rest)
+        def recorded(self, *arguments, real=real):
+            paths.extend(os.fsdecode(each) for each in arguments if isinstance(each, bytes))
+            return real(self, *arguments)
 
         monkeypatch.setattr(RecordFiles, name, recorded)
     return paths

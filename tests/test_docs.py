@@ -132,6 +132,28 @@ def test_links_lead_somewhere(page):
             assert anchor in anchors(str(target.relative_to(ROOT))), link
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+@pytest.mark.parametrize("task", ["two-backups", "who-copied"])
+def test_a_task_that_people_come_with_is_where_they_come(page, task):
+    assert f"how-to/{task}.md)" in PAGES[page]
+
+
+def test_the_tests_that_hold_guarantees_are_there():
+    names = re.findall(r"`([\w/]+)(\.py)?`", PAGES["docs/explanation/guarantees.md"])
+    tests = [path for path in (ROOT / "tests").rglob("*.py") if path.name.startswith("test_")]
+    defined = {
+        name for path in tests for name in re.findall(r"^def (test_\w+)", path.read_text(), re.M)
+    }
+    files = [str(path.relative_to(ROOT)) for path in tests]
+    held = [(name, ending) for name, ending in names if re.search(r"\b(test_|Test)", name)]
+    assert len(held) > 30
+    for name, ending in held:
+        if ending:
+            assert any(f"/{file}".endswith(f"/{name}.py") for file in files), name
+        else:
+            assert name in defined, name
+
+
 def test_every_page_has_its_place_in_the_site():
     listed = re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     here = [page for page in PAGES if page.startswith("docs/")]

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import types
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
@@ -14,20 +15,18 @@ import pytest
 
 from lshdup.base import mailbox, system
 from lshdup.base.ragged import StringTable
+from lshdup.base.run import Run
 from lshdup.base.scratch import NoRoomError
 from lshdup.base.skipped import Reason
 from lshdup.cli.main import lshdup
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import DocumentParams, FormatLimits
-from lshdup.sources import finding
-from lshdup.sources.document_list import DocumentList
+from lshdup.sources import archives, finding, rewriting
+from lshdup.sources.document_list import DocumentList, Locations
+from lshdup.sources.expansion import list_lines
 from lshdup.sources.finding import find_documents
-from lshdup.sources.id_lists import list_lines
-from lshdup.sources.locations import Locations
-from lshdup.sources.readers import wiki
 from lshdup.sources.record_files import RecordFiles
-from lshdup.sources.records import RecordError
-from lshdup.sources.rewriting import rewrite
+from lshdup.sources.records import RecordError, RecordFields
 from lshdup.store.members import DAMAGED, damage_explained
 from lshdup.store.memo import Memo
 from lshdup.store.store import Store
@@ -102,7 +101,9 @@ def test_rows_that_cannot_be_listed_cost_their_file_only(here, monkeypatch, erro
     monkeypatch.setattr(RecordFiles, "list_records", fail)
     skipped = []
     names = [b"d", b"rows.jsonl"]
-    documents = find_documents(names, DocumentParams(), on_skipped=skipped.append)
+    documents = find_documents(
+        replace(Run.quiet(), skipped=skipped.append), names, DocumentParams()
+    )
     assert list(documents.names) == [b"d/0", b"d/1", b"d/2"]
     assert [(each.name, each.reason) for each in skipped] == [(b"rows.jsonl", reason)]
     assert ("Input/output" if error is GONE else "no room; make some") in skipped[0].detail
@@ -131,18 +132,18 @@ def test_a_list_of_ids_that_goes(here):
     files = DocumentList(names, np.array([8, 8]), np.array([0, 0]))
     Path("gone").unlink()
     skipped = []
-    assert list(list_lines(files, skipped.append).names) == [b"a"]
+    assert list(list_lines(replace(Run.quiet(), skipped=skipped.append), files).names) == [b"a"]
     assert reasons(skipped) == {b"gone": Reason.VANISHED}
 
 
 def test_what_cannot_be_looked_into_is_no_mailbox_and_no_dump(here):
     assert not mailbox.is_mailbox_file(b"nowhere")
-    assert not wiki.is_dump(b"nowhere")
+    assert not archives.is_dump(b"nowhere")
 
 
 def test_a_page_of_a_dump_that_is_damaged():
     with pytest.raises(RecordError, match="its XML is damaged"):
-        wiki.read_member(b"<page><text>a</page>", 100)
+        archives.WikiDump(0, RecordFields(), 100).content(memoryview(b"<page><text>a</page>"))
 
 
 def test_names_of_fields_that_msgspec_does_not_take(here, run):
@@ -274,7 +275,7 @@ def test_a_header_that_does_not_fit_is_damage(error):
 def test_a_file_that_is_damaged_while_it_is_written_anew():
     with (
         pytest.raises(InputError, match=r"^x is not written, because the file .* damaged: why$"),
-        rewrite._reporting(Path("x")),
+        rewriting._reporting(Path("x")),
     ):
         raise RecordError(Reason.DAMAGED, "why")
 

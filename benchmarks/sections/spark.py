@@ -101,7 +101,9 @@ def _map_side(bench: Bench) -> Table:
             mapped.write.format("noop").mode("overwrite").save()
 
         def by_local() -> None:
-            listed = finding.find_documents((os.fsencode(bench.home / folder),), files)
+            listed = finding.find_documents(
+                OneRun.quiet(), (os.fsencode(bench.home / folder),), files
+            )
             made = collect.collect(OneRun.quiet(2), listed, recipe.shingle, recipe.sketch)
             assert made.signatures is not None
             assert band_table.band_keys(np.asarray(made.signatures), recipe.plan, 2).size

@@ -18,6 +18,7 @@ from benchmarks.measure import Run, interleaved, seconds, timed
 from benchmarks.sections.bench import Bench, installed
 from benchmarks.tables import Table
 from lshdup.base.ragged import RaggedSets
+from lshdup.base.run import Run as Quiet
 from lshdup.compare import pairs, similarity
 from lshdup.lsh import band_plan, band_table, candidates
 from lshdup.lsh.signatures import Sketcher
@@ -71,10 +72,11 @@ def _one_pass(folder: Path) -> dict[str, Run]:
         took[stage] = Run(now - last)
         last = time.perf_counter()
 
-    documents = find_documents([os.fsencode(folder)], DocumentParams())
+    documents = find_documents(Quiet.quiet(), [os.fsencode(folder)], DocumentParams())
     lap("find")
     texts = [
-        read_batch(documents, indices) for indices in batches(documents, np.arange(len(documents)))
+        read_batch(documents, indices)
+        for indices in batches(Quiet.quiet(), documents, np.arange(len(documents)))
     ]
     lap("read")
     shingler = Shingler(ShingleParams())

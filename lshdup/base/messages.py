@@ -6,6 +6,8 @@ import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 
+from lshdup.errors import escaped
+
 #: A value in a row of a listing.
 Cell = bytes | bool | float | int | str | None
 
@@ -83,14 +85,7 @@ def printable(text: bytes | str) -> str:
         text = text.decode("utf-8", "backslashreplace")
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() else _escaped(c) for c in text)
-
-
-def _escaped(c: str) -> str:
-    """Return the escape of a character; a byte of `os.fsdecode` has that of the byte."""
-    if "\udc80" <= c <= "\udcff":
-        return f"\\x{ord(c) - 0xDC00:x}"
-    return c.encode("unicode_escape").decode("ascii")
+    return "".join(c if c.isprintable() else escaped(c) for c in text)
 
 
 def quoted(name: bytes | str) -> str:

@@ -153,38 +153,6 @@ class StringTable:
             at += len(part)
         return cls(blob[: offsets[at]], offsets)
 
-    def eight_bytes(self, arrays: Arrays = IN_MEMORY) -> NDArray[np.uint64]:
-        """Return a key of each string, which is smaller only for strings that come first.
-
-        It has eight bytes behind those that all strings begin with. Strings may share a key.
-        arrays : makes the result, a uint64 array of shape (n,).
-        """
-        shared = self._count_shared()
-
-        def keys_of(some: slice) -> NDArray[np.uint64]:
-            starts, ends = self.offsets[some], self.offsets[some.start + 1 : some.stop + 1]
-            keys = np.zeros(len(starts), np.uint64)
-            for at in range(shared, shared + 8):
-                there = ends - starts > at
-                keys <<= np.uint64(8)
-                keys[there] |= self.blob[starts[there] + at]
-            return keys
-
-        return arrays.compute(len(self), np.uint64, keys_of)
-
-    def _count_shared(self) -> int:
-        """Return how many bytes all strings begin with."""
-        shared = None
-        for some in slices_of(len(self)):
-            starts, ends = self.offsets[some], self.offsets[some.start + 1 : some.stop + 1]
-            shared = self[0] if shared is None else shared
-            shared = shared[: int((ends - starts).min())]
-            for at, byte in enumerate(shared):
-                if (self.blob[starts + at] != byte).any():
-                    shared = shared[:at]
-                    break
-        return len(shared or b"")
-
     def strings_at(self, indices: NDArray[np.int64]) -> list[bytes]:
         """Return the strings at `indices`, as objects."""
         return list(self.take(indices))
@@ -209,6 +177,25 @@ class StringTable:
                 high = middle
         return low
 
+    def begins(self, start: bytes) -> bool:
+        """Return whether a string of a table in byte order begins with these bytes."""
+        at = self.bisect(start)
+        return at < len(self) and self[at].startswith(start)
+
+    def search(self, string: bytes) -> int | None:
+        """Return the index of the first string of any table that is equal, or None.
+
+        Cost: one pass over the offsets, and over the strings of the same size; 10 ms a million.
+        """
+        for some in slices_of(len(self) if string else 0):
+            sizes = np.diff(self.offsets[some.start : some.stop + 1])
+            rows = np.flatnonzero(sizes == len(string)) + some.start
+            # NumPy drops NULs at the end of strings, which are of one size here.
+            same = np.flatnonzero(self.take(rows).blob.view(f"S{len(string)}") == string)
+            if len(same):
+                return int(rows[same[0]])
+        return None
+
     def match(self, strings: "StringTable", arrays: Arrays = IN_MEMORY) -> NDArray[np.int64]:
         """Return for each of n strings the last one of this table that is equal, or -1.
 
@@ -219,24 +206,40 @@ class StringTable:
             return arrays.compute(len(strings), np.int64, rows_of)
         if not len(self):
             return arrays.full(len(strings), -1, np.int64)
-
-        def hashes_of(part: "StringTable") -> NDArray[np.int64]:
-            return np.fromiter(map(hash, part), np.int64, len(part))
-
-        hashes = arrays.compute(
-            len(self), np.int64, lambda some: hashes_of(self.take(rows_of(some)))
-        )
-        order = arrays.order(len(self), [hashes.__getitem__])
-        hashes = arrays.take(hashes, order)
+        hashes, order = self._hashed(arrays)
 
         def places_of(some: slice) -> NDArray[np.int64]:
             part = strings.take(rows_of(some))
-            last = np.searchsorted(hashes, hashes_of(part), side="right") - 1
+            last = np.searchsorted(hashes, _hash_each(part), side="right") - 1
             rows = order[np.maximum(last, 0)]
             same = np.fromiter(map(eq, self.take(rows), part), np.bool_, len(rows))
             return np.where(same, rows, -1)
 
         return arrays.compute(len(strings), np.int64, places_of)
+
+    def repeats(self, arrays: Arrays) -> list[list[int]]:
+        """Return the indices of each string that is there more than once, ascending.
+
+        Cost: one sort of the table. arrays : makes the arrays for it.
+        """
+        hashes, order = self._hashed(arrays)
+        agree: NDArray[np.bool_] = arrays.zeros(len(hashes) + 1, np.bool_)
+        np.equal(hashes[1:], hashes[:-1], out=agree[1:-1])
+        changes = arrays.find(agree[1:] != agree[:-1]).tolist()
+        found: dict[bytes, list[int]] = {}
+        for start, end in zip(changes[::2], changes[1::2], strict=True):
+            rows = np.sort(order[start : end + 1])
+            for row, string in zip(rows.tolist(), self.strings_at(rows), strict=True):
+                found.setdefault(string, []).append(row)
+        return [rows for rows in found.values() if len(rows) > 1]
+
+    def _hashed(self, arrays: Arrays) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the hashes of the strings, ascending, and the string that each is of."""
+        hashes = arrays.compute(
+            len(self), np.int64, lambda some: _hash_each(self.take(rows_of(some)))
+        )
+        order = arrays.order(len(self), [hashes.__getitem__])
+        return arrays.take(hashes, order), order
 
     def ending_with(self, tail: bytes) -> list[int]:
         """Return the indices of all strings that end with `tail`. Cost: one pass over the blob."""
@@ -250,6 +253,10 @@ class StringTable:
                 found.append(index)
             at = blob.find(tail, at + 1)
         return found
+
+
+def _hash_each(strings: StringTable) -> NDArray[np.int64]:
+    return np.fromiter(map(hash, strings), np.int64, len(strings))
 
 
 def offsets_of(sizes: NDArray[np.int64], arrays: Arrays = IN_MEMORY) -> NDArray[np.int64]:

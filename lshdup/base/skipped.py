@@ -193,6 +193,13 @@ class SkippedFile:
     record: RecordLocation | None = None
 
     @property
+    def place(self) -> tuple[bytes, int]:
+        """The file, and the number of the record in it: documents and skipped files are in the
+        order of their places.
+        """
+        return (self.skipped.name, 0) if self.record is None else self.record[:2]
+
+    @property
     def is_of_list(self) -> bool:
         """Whether a file was skipped when files were found, or a record when those of its file were
         listed.

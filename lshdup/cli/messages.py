@@ -35,7 +35,7 @@ def say_collection(
     unit : what the sizes of the collection count.
     whole : say what was made of the documents too, as -v does.
     """
-    from lshdup.sources.arguments import describe_docs
+    from lshdup.sources.document_list import describe_docs
 
     console, n = session.console, len(collection.documents)
     whole = whole or console.is_verbose
@@ -91,7 +91,7 @@ def say_skipped(console: Console, counts: Counter[str], side: str = "") -> None:
 
 def _last_run(collection: "Collection") -> str:
     """Return how many documents the last run had, where, and the options that define their sets."""
-    from lshdup.sources.arguments import describe_docs
+    from lshdup.sources.document_list import describe_docs
     from lshdup.workspace.request import list_definition
 
     where = describe_docs(collection.documents.typed_docs())

@@ -134,6 +134,7 @@ def translate_error(error: click.ClickException) -> ParameterError:
             or hint
         )
     message = re.sub(r"\s+", " ", message).removesuffix(".")
+    message = re.sub(r"\\udc([89a-f][0-9a-f])", r"\\x\1", message)  # A byte, as `printable` has it.
     return ParameterError(message[:1].lower() + message[1:], hint)
 
 
@@ -171,5 +172,6 @@ def misplaced_option(words: list[str]) -> ParameterError:
         )
     behind = quote_command("lshdup", words[at], *words[:at], *words[at + 1 :])
     return ParameterError(
-        f"{option} is before the command {words[at]!r}; options stand behind it", f"run {behind}"
+        f"{option} is before the command {quoted(words[at])}; options stand behind it",
+        f"run {behind}",
     )

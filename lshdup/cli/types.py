@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup import params
+from lshdup.base.messages import quoted
 from lshdup.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -44,12 +45,12 @@ def read_share(text: str, option: str, *, or_number: bool = False) -> float:
         if meant and (meant[1] or meant[2]):
             number = float(f"{meant[1] or 0}.{meant[2] or 0}") / (100 if meant[3] else 1)
             hint = f"write {number:.12g}" if number <= 1 else hint
-        message = f"{option} is {text!r}, which is no number"
+        message = f"{option} is {quoted(text)}, which is no number"
         raise ParameterError(message, hint) from None
     most = "less than 100 %" if or_number else "at most 100 %"
     too_large = percent and (value > 1 or (or_number and value == 1))
     if too_large:
-        message = f"{option} is {text!r}; it must be {most}"
+        message = f"{option} is {quoted(text)}; it must be {most}"
         raise ParameterError(message)
     return value
 

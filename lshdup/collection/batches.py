@@ -141,14 +141,14 @@ def process_batches(
             return FinishedBatch(ShingleBatch.empty(skipped), {})
 
     if len(todo) <= _FEW and int(documents.spans[todo].sum()) <= BATCH_BYTES:
-        yield from map(work, batches(documents, todo))
+        yield from map(work, batches(run, documents, todo))
         return
     from concurrent.futures import wait
 
     room = max(BYTES_AT_ONCE, (2 * workers.jobs + 1) * BATCH_BYTES)
     under_way: deque[tuple[Future[FinishedBatch], int]] = deque()
     try:
-        for indices in batches(documents, todo, workers.jobs, run.arrays):
+        for indices in batches(run, documents, todo):
             size = int(documents.spans[indices].sum())
             while under_way and (len(under_way) > 2 * workers.jobs or size > room):
                 done, freed = under_way.popleft()

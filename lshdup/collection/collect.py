@@ -140,16 +140,15 @@ def collect(
         return collected
     if isinstance(keep, Spool):
         keep.restart()
-    skipped: list[SkippedFile] = []
     names = (documents.names[index] for index in mailboxes)
     files = dict.fromkeys(names, Kind.MBOX)
-    expanded = expand_records(documents, files, skipped.append, arrays=arrays)
+    expanded, skipped = expand_records(run, documents, files)
     whole = collect(
         run, expanded, shingle, sketch, shingle_filter=shingle_filter,
         previous=[_all_of(run, collected, expanded)], keep=keep, checkpoint=checkpoint,
         on_sets=on_sets,
     )  # fmt: skip
-    every = sorted([*whole.skipped, *skipped], key=lambda each: each.skipped.name)
+    every = sorted([*whole.skipped, *skipped], key=lambda each: each.place)
     read = (whole.read or 0) + len(todo) - len(mailboxes)
     return replace(whole, skipped=tuple(every), read=read)
 
@@ -163,8 +162,9 @@ def _all_of(run: Run, collected: Collection, documents: DocumentList) -> Previou
         for some in slices_of(len(known)):
             mine = np.flatnonzero(known[some] >= 0) + some.start
             known[mine[~are_same(mine, known[mine])]] = -1
-    indices = ((documents.names.find(each.skipped.name), each) for each in collected.skipped)
-    skipped = {index: each for index, each in indices if index is not None}
+    indices = documents.find_all([each.skipped.name for each in collected.skipped])
+    found = zip(indices, collected.skipped, strict=True)
+    skipped = {index: each for index, each in found if index >= 0}
     return Previous(collected, known, skipped)
 
 
@@ -197,7 +197,7 @@ def unchanged_collection(
         stays = arrays.full(len(documents), value=True, dtype=np.bool_)
         stays[list(previous.skipped)] = False
         present = arrays.find(stays)
-        documents, rows = documents.take(present, arrays), arrays.take(rows, present)
+        documents, rows = documents.take(run, present), arrays.take(rows, present)
     if len(rows) != len(old.documents) or not is_counting(rows):
         return None
     skipped = tuple(previous.skipped[index] for index in sorted(previous.skipped))
@@ -333,7 +333,7 @@ class _Rows:
         signatures = self._signatures
         signatures = _moved_up(signatures, rows) if signatures is not None else None
         columns = {name: _moved_up(column, rows) for name, column in self._columns.items()}
-        skipped = tuple(sorted(self._skipped, key=lambda each: each.skipped.name))
+        skipped = tuple(sorted(self._skipped, key=lambda each: each.place))
         collection = replace(self._collection(rows, columns, signatures, skipped), read=read)
         return collection.with_unfiltered_sets(sets)
 
@@ -346,7 +346,7 @@ class _Rows:
     ) -> Collection:
         all_rows = len(rows) == len(self._documents)
         return Collection(
-            self._documents if all_rows else self._documents.take(rows, self._arrays),
+            self._documents if all_rows else self._documents.take(Run(self._arrays), rows),
             self._shingle,
             columns,
             skipped,

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from lshdup.collection.collection import Collection
 from lshdup.sources.document_list import DocumentList, find_in_lists
-from lshdup.sources.records import by_number
 
 #: Names that are made at a time: few enough that they stay in a processor's cache.
 _PIECE = 1 << 13
@@ -55,8 +54,8 @@ def skipped_names(collection: Collection) -> list[bytes]:
     What no option of the run took (hidden files, --exclude, symbolic links) is not among them.
     """
     every, typed = collection.list_skipped(), collection.documents.typed_skipped
-    names = {typed(each) for each in every if each.skipped.reason.stays}
-    return sorted(names, key=by_number)
+    stays = (each for each in every if each.skipped.reason.stays)
+    return list(dict.fromkeys(map(typed, sorted(stays, key=lambda each: each.place))))
 
 
 def count_hard_links(

@@ -16,7 +16,7 @@ from lshdup.compare.similarity import BLOCK_BYTES
 from lshdup.errors import RERUN, ArtifactError
 from lshdup.params import LONGEST
 from lshdup.shingling.shingler import NO_SETS, ShingleBatch, shingle_hash
-from lshdup.sources.reading import runs
+from lshdup.sources.reading import cut_by_size
 
 #: Bytes of sets that are read at a time, of those that are read once.
 _BYTES_AT_ONCE = 24 << 20
@@ -150,7 +150,7 @@ class _SetReader:
         documents, locations = self._expected, self._collection.documents.locations
         assert locations is not None
         arrays = self._run.arrays
-        order = arrays.concatenate(locations.reading_order(documents, arrays))
+        order = arrays.concatenate(locations.reading_order(self._run, documents))
         sizes = arrays.take(np.asarray(self._collection.sizes), order)
         np.maximum(sizes, 0, out=sizes)
         try:
@@ -159,7 +159,7 @@ class _SetReader:
             return None
         self._place = arrays.empty(len(documents), np.uint32)
         end = 0
-        for some in runs(sizes, len(order), _BYTES_AT_ONCE // 8):
+        for some in cut_by_size(sizes, len(order), _BYTES_AT_ONCE // 8):
             at = np.sort(np.searchsorted(documents, order[some]))
             sets = self._read(documents[at])
             values[end : end + len(sets.values)] = sets.values

@@ -17,8 +17,7 @@ from lshdup.collection.collection import Collection
 from lshdup.params import DocumentParams
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.expansion import KnownRecords
-from lshdup.sources.readers.members import most_unpacked
-from lshdup.sources.records import Kind, RecordFields, RecordList, SkippedRecord
+from lshdup.sources.records import Kind, RecordFields, RecordList, SkippedRecord, most_unpacked
 
 #: Reasons in the content of a file: an unchanged file is skipped again without reading it.
 _LASTING = {
@@ -97,12 +96,12 @@ def count_known(run: Run, collection: Collection, documents: DocumentList) -> in
 def find_still_skipped(collection: Collection, documents: DocumentList) -> dict[int, SkippedFile]:
     """Return the unchanged files that are skipped because of their content, by their index."""
     found = {}
-    for each in collection.skipped:
-        reason, name = each.skipped.reason, each.skipped.name
+    indices = documents.find_all([each.skipped.name for each in collection.skipped])
+    for each, index in zip(collection.skipped, indices, strict=True):
+        reason = each.skipped.reason
         # A package that was missing may be installed now.
         lacks_package = reason == Reason.FORMAT and is_lacking(each.skipped.detail)
-        index = documents.names.find(name)
-        if reason not in _LASTING or lacks_package or index is None:
+        if reason not in _LASTING or lacks_package or index < 0:
             continue
         stamp = int(documents.sizes[index]), int(documents.mtimes[index])
         if (*stamp, documents.record_location(index)) == (each.size, each.mtime, each.record):
@@ -192,7 +191,7 @@ def _list_records(
         else:
             listed.append(each.record[1:])
             names.append(skip.name)
-    known = documents.locations.take(rows, arrays)
+    known = documents.locations.take(run, rows)
     others = np.array(listed, np.int64).reshape(-1, 3).T
     numbers, starts, lengths = (
         arrays.concatenate(each)
@@ -203,4 +202,4 @@ def _list_records(
         tables = documents.names.take(rows, arrays), StringTable.from_strings(names)
         table = StringTable.concatenate(tables, arrays)
     records = RecordList(numbers, starts, lengths, table, sorted(unlisted))
-    return records.take(arrays.order(len(numbers), [numbers.__getitem__]), arrays)
+    return records.take(run, arrays.order(len(numbers), [numbers.__getitem__]))

@@ -58,7 +58,7 @@ def sample_recall(
     share = pairs.similarity.real
     least = np.minimum(samples.sizes[inside], samples.sizes[holder])
     common = np.rint(containment(samples, inside, holder, experiment.jobs).real * least)
-    is_found = (common >= plan.least_common(least)) & (least > 0)
+    is_found = common >= plan.least_common(least)
     sizes = experiment.sets.sizes[inside]
     chance = _find_chances(sizes, np.rint(share * sizes).astype(np.int64), plan)
     largest = int(experiment.sets.sizes.max(initial=1))

@@ -2,7 +2,7 @@
 
 A group is rare or common by its size. The members of a rare group are compared in pairs; those of
 a common group are extended together. Reference: `obvious_passages` in
-tests/compare/test_passages.py.
+tests/passages/test_finding.py.
 """
 
 from typing import NamedTuple

@@ -1,7 +1,7 @@
 """Winnowing: which positions of a document are anchors, by the tokens around them alone.
 
 Schleimer, Wilkerson and Aiken, "Winnowing: Local Algorithms for Document Fingerprinting",
-SIGMOD 2003. Reference: `anchors_of` in tests/compare/test_passages.py.
+SIGMOD 2003. Reference: `anchors_of` in tests/passages/test_finding.py.
 """
 
 import numpy as np

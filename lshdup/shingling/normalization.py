@@ -24,7 +24,7 @@ from lshdup.base.parts import split_borders
 from lshdup.base.ragged import offsets_of
 from lshdup.kernels import text as k
 from lshdup.params import ShingleParams
-from lshdup.text.offsets import code_points, utf8_sizes
+from lshdup.text.decoding import code_points, utf8_sizes
 
 #: Blocks of scripts without spaces, in which each letter or number is a token of its own:
 #: Thai and Lao, Myanmar, Khmer, CJK radicals and ideographs, Hiragana, Katakana, extensions.

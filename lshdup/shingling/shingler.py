@@ -31,7 +31,7 @@ from lshdup.text.decoding import (
     find_mails,
     may_need_decoding,
 )
-from lshdup.text.recognition import bare_mail_file, mail_form
+from lshdup.text.mail import bare_mail_file, mail_form
 
 #: The kernel's rule for each kind of tokens.
 TOKEN_RULES = {

@@ -1,29 +1,159 @@
-"""An ordered list of documents: their names, and where each is. No file is read here."""
+"""An ordered list of documents: their names, where each is, and the DOCS that were named. No file
+is read here.
+"""
 
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays, slices_of
+from lshdup.base.arrays import slices_of
 from lshdup.base.frozen import dataclass
+from lshdup.base.messages import join_names
 from lshdup.base.ragged import StringTable, distinct
+from lshdup.base.run import Run
 from lshdup.base.skipped import RecordLocation, SkippedFile
+from lshdup.errors import RERUN, ArtifactError
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
-from lshdup.sources.locations import Locations, refuse_if
 from lshdup.sources.record_files import RecordFiles
-from lshdup.sources.records import ARCHIVES, Kind, RecordError, RecordFields, is_integer
+from lshdup.sources.records import ARCHIVES, ROWS, Kind, RecordError, RecordFields, is_integer
+
+#: Of more DOCS, only the folders that hold them all are kept.
+_MOST = 100
+
+
+@dataclass(frozen=True)
+class Locations:
+    """Where n documents are, if not every one is a file of its own.
+
+    paths : m files.
+    kinds : uint8 array of shape (m,), the `Kind` of the documents in each file.
+    file : int64 array of shape (n,), number of the file of each document.
+    starts, lengths : int64 arrays of shape (n,), first byte and number of bytes; of Parquet, the
+        number of rows before the record and the bytes of an average text.
+    numbers : int64 array of shape (n,), number of each record in its file, from 1; else 0.
+    """
+
+    paths: StringTable
+    kinds: NDArray[np.uint8]
+    file: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    numbers: NDArray[np.int64]
+
+    @classmethod
+    def of_files(cls, paths: StringTable, sizes: NDArray[np.int64]) -> "Locations":
+        """Return the locations of documents that are whole files.
+
+        paths : n files. sizes : int64 array of shape (n,), bytes.
+        """
+        none = np.zeros(len(paths), np.int64)
+        file = np.arange(len(paths))
+        return cls(paths, none.astype(np.uint8), file, none, sizes, none)
+
+    def files_of(self, indices: Any) -> Any:
+        """Return the numbers of the files of documents. Raises ArtifactError for wrong numbers."""
+        try:
+            file = self.file[indices]
+            refuse_if(
+                np.size(file) and (np.min(file) < 0 or np.max(file) >= len(self.paths)),
+                "files that are not there",
+            )
+        except IndexError:
+            refuse_if(True, "documents that are not there")
+        return file
+
+    def take(self, run: Run, indices: NDArray[np.int64]) -> "Locations":
+        """Return the locations of the documents at `indices`, in that order."""
+        columns, take = (self.file, self.starts, self.lengths, self.numbers), run.arrays.take
+        return Locations(self.paths, self.kinds, *(take(each, indices) for each in columns))
+
+    @classmethod
+    def joined(cls, run: Run, parts: list["Locations"]) -> "Locations":
+        """Return the locations of the documents of all parts, one after the other."""
+        arrays = run.arrays
+        paths: dict[tuple[bytes, int], int] = {}
+        files = []
+        for part in parts:
+            numbers = [paths.setdefault(each, len(paths)) for each in part._files()]
+            files.append(np.array(numbers, np.int64)[part.file])
+        return cls(
+            StringTable.from_strings(path for path, _ in paths),
+            np.array([kind for _, kind in paths], np.uint8),
+            arrays.concatenate(files),
+            arrays.concatenate([part.starts for part in parts]),
+            arrays.concatenate([part.lengths for part in parts]),
+            arrays.concatenate([part.numbers for part in parts]),
+        )
+
+    def _files(self) -> Iterable[tuple[bytes, int]]:
+        return zip(self.paths, self.kinds.tolist(), strict=True)
+
+    def are_records(self) -> NDArray[np.bool_]:
+        """Return which documents are records: bool array of shape (n,)."""
+        rows: NDArray[np.bool_] = (self.kinds >= Kind.JSON)[self.file]
+        return rows
+
+    def are_rows(self) -> NDArray[np.bool_]:
+        """Return which documents are rows of files: bool array of shape (n,)."""
+        rows: NDArray[np.bool_] = np.isin(self.kinds, ROWS)[self.file]
+        return rows
+
+    def same_as(
+        self, other: "Locations"
+    ) -> Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]:
+        """Return the function that tells whether documents are where documents of another list are:
+        it takes their numbers here and there, int64 arrays of shape (m,), and returns a bool array.
+        """
+        numbers = {each: number for number, each in enumerate(other._files())}
+        there = np.array([numbers.get(each, -1) for each in self._files()], np.int64)
+
+        def compare(mine: NDArray[np.int64], theirs: NDArray[np.int64]) -> NDArray[np.bool_]:
+            same: NDArray[np.bool_] = there[self.file[mine]] == other.file[theirs]
+            same &= self.starts[mine] == other.starts[theirs]
+            same &= self.lengths[mine] == other.lengths[theirs]
+            return same
+
+        return compare
+
+    def reading_order(self, run: Run, indices: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """Return indices in groups of one kind, in the order of files and of locations in them.
+
+        So every file is read from front to back.
+        """
+        order = run.arrays.order(
+            len(indices),
+            [
+                lambda at: self.kinds[self.file[indices[at]]],
+                lambda at: self.file[indices[at]],
+                lambda at: self.starts[indices[at]],
+            ],
+        )
+        counts = np.zeros(256, np.int64)
+        for some in slices_of(len(indices)):
+            counts += np.bincount(self.kinds[self.file[indices[some]]], minlength=256)
+        return np.split(run.arrays.take(indices, order), np.cumsum(counts[counts > 0])[:-1])
+
+
+def refuse_if(wrong: object, what: str) -> None:
+    """Raise ArtifactError if a number of an artifact is wrong: not all are checked when it is
+    opened.
+    """
+    if wrong:
+        message = f"the store names {what}: it is damaged"
+        raise ArtifactError(message, RERUN)
 
 
 @dataclass(frozen=True)
 class DocumentList:
-    """Documents in byte order of their names.
+    """Documents in byte order of their files' names, records and members by their number.
 
-    names : n names.
+    names : n names, each once.
     sizes, mtimes : int64 arrays of shape (n,), bytes and nanoseconds of the file a document is in.
     locations : where documents are; None: each is a whole file, and names are paths.
     home : folder that names and paths start from; empty: the current folder.
@@ -50,6 +180,25 @@ class DocumentList:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @property
+    def files(self) -> StringTable:
+        """The files that documents are, or are in: from `home`, in byte order."""
+        return self.names if self.locations is None else self.locations.paths
+
+    def find(self, name: bytes) -> int | None:
+        """Return the document of a name, or None.
+
+        Cost: a binary search if all documents are whole files, else one pass over the names.
+        """
+        return self.names.find(name) if self.locations is None else self.names.search(name)
+
+    def find_all(self, names: Sequence[bytes]) -> list[int]:
+        """Return the document of each name, or -1. Cost: as `find`, or one sort of the names."""
+        if self.locations is None or not names:
+            return [-1 if at is None else at for at in map(self.names.find, names)]
+        found: list[int] = self.names.match(StringTable.from_strings(names)).tolist()
+        return found
 
     def path(self, index: int) -> bytes:
         """Return the path of the file of a document, from the current folder."""
@@ -84,12 +233,10 @@ class DocumentList:
             same[:] = True
         tops = ((each, os.path.realpath(self._path(each))) for each in (*self.docs, b"."))
         below = (top + real[len(there) :] for top, there in tops if real.startswith(there))
-        names, table, rows = {typed_name(name) for name in below}, self.names, np.flatnonzero(same)
+        names, table, rows = {typed_name(name) for name in below}, self.files, np.flatnonzero(same)
         if self.locations is not None:
-            table, rows = self.locations.paths, distinct(self.locations.file[rows])[0]
-            known = names.intersection(table)
-        else:
-            known = {name for name in names if table.find(name) is not None}
+            rows = distinct(self.locations.file[rows])[0]
+        known = {name for name in names if table.find(name) is not None}
         known.update(each.skipped.name for each in self.skipped if each.record is None)
         for name in (*known, *table.strings_at(rows)):
             with suppress(OSError):
@@ -121,9 +268,7 @@ class DocumentList:
         return [paths[each] for each in at.tolist()]
 
     def _typed(self, names: Iterable[bytes]) -> list[bytes]:
-        if not self.home:
-            return list(names)
-        return [typed_name(os.path.relpath(self._path(name))) for name in names]
+        return list(map(self._typed_path, names) if self.home else names)
 
     def _kind(self, index: int) -> int:
         if self.locations is None:
@@ -201,7 +346,7 @@ class DocumentList:
         if not self.home:
             return names
         if self.locations is None:
-            return [self._typed_path(name) for name in names]
+            return self._typed(names)
         files = self.locations.files_of(indices)
         known: dict[int, tuple[int, bytes]] = {}  # bytes of a path, and how it is typed
         for at, number in enumerate(files.tolist()):
@@ -226,17 +371,17 @@ class DocumentList:
         return self._typed_path(path) + name[len(path) :]
 
     def _typed_path(self, name: bytes) -> bytes:
-        return typed_name(os.path.relpath(os.path.join(self.home, name)))  # noqa: PTH118 (bytes path)
+        return typed_name(os.path.relpath(self._path(name)))
 
     def _is_named_by_path(self, kind: Kind) -> bool:
         """Return whether the names of documents begin with the path of their file."""
         return kind != Kind.IDS and not (kind.is_row and self.record_files.fields.id)
 
-    def take(self, indices: NDArray[np.int64], arrays: Arrays = IN_MEMORY) -> "DocumentList":
-        """Return the documents at `indices`, in that order. arrays : makes the result."""
-        names = self.names.take(indices, arrays)
-        sizes, mtimes = arrays.take(self.sizes, indices), arrays.take(self.mtimes, indices)
-        locations = self.locations and self.locations.take(indices, arrays)
+    def take(self, run: Run, indices: NDArray[np.int64]) -> "DocumentList":
+        """Return the documents at `indices`, in that order."""
+        names, take = self.names.take(indices, run.arrays), run.arrays.take
+        sizes, mtimes = take(self.sizes, indices), take(self.mtimes, indices)
+        locations = self.locations and self.locations.take(run, indices)
         return replace(self, names=names, sizes=sizes, mtimes=mtimes, locations=locations)
 
     def with_records(self, records: Sequence[SkippedFile]) -> "DocumentList":
@@ -377,3 +522,44 @@ def typed_name(path: bytes) -> bytes:
     if path.startswith(b"/"):
         return b"/" + name
     return b"./" + name if name.startswith(b"-") else name or b"."
+
+
+def summarize_docs(arguments: Iterable[bytes]) -> tuple[bytes, ...]:
+    """Return DOCS in their order, each once. Of more than a hundred, return the folders above all,
+    with a slash at the end: their order is not known then.
+
+    arguments : folders and files, as `typed_name` writes them.
+
+    >>> summarize_docs([b"b", b"a", b"b"]), summarize_docs([b"docs/%d.txt" % n for n in range(500)])
+    ((b'b', b'a'), (b'docs/',))
+    """
+    docs = list(dict.fromkeys(arguments))
+    if len(docs) <= _MOST:
+        return tuple(docs)
+    sides = ([d for d in docs if d.startswith(b"/")], [d for d in docs if not d.startswith(b"/")])
+    return tuple((os.path.commonpath(side) or b".").rstrip(b"/") + b"/" for side in sides if side)
+
+
+def describe_docs(docs: Sequence[bytes]) -> str:
+    """Return where documents are, for a sentence: " in docs, rows.jsonl"; "" if nobody knows."""
+    return f" in {join_names(map(os.fsdecode, docs), 3)}" if docs else ""
+
+
+def list_outside(names: Iterable[bytes], arguments: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the paths that are neither one of the arguments nor below one of them, by name.
+
+    names, arguments : paths as `typed_name` writes them.
+
+    >>> list(list_outside([b"a/b", b"c"], [b"a", b"c"])), list(list_outside([b"../y"], [b"."]))
+    ([], [b'../y'])
+    """
+    folders = set(arguments)
+    return (name for name in names if folders.isdisjoint(_folders_of(name)))
+
+
+def _folders_of(name: bytes) -> list[bytes]:
+    """Return a path and every folder above it."""
+    parts = name.split(b"/")
+    above = [b"/".join(parts[:end]) or b"/" for end in range(1, len(parts) + 1)]
+    outside = name.startswith((b"/", b"../")) or name == b".."
+    return above if outside else [*above, b"."]

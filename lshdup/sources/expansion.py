@@ -1,84 +1,88 @@
-"""Files of records in a list of documents -> their records, in the order of a list."""
+"""Files of records in a list of documents -> their records, in the order of a list; lines of id
+lists (a name, then integers: R4, R5) as documents.
+"""
 
 import os
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import blake2b
+from itertools import pairwise, zip_longest
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays
 from lshdup.base.ragged import StringTable
+from lshdup.base.run import Run
 from lshdup.base.scratch import NoRoomError
 from lshdup.base.skipped import Reason, RecordLocation, Skipped, SkippedFile
-from lshdup.sources.document_list import DocumentList
-from lshdup.sources.files import Buffer
-from lshdup.sources.locations import Locations
-from lshdup.sources.reading import BATCH_BYTES, BATCH_DOCUMENTS, runs
-from lshdup.sources.records import ROWS, Kind, RecordError, RecordList, name_records
+from lshdup.sources.document_list import DocumentList, Locations
+from lshdup.sources.reading import batches, read_batch
+from lshdup.sources.records import (
+    ROWS,
+    Kind,
+    RecordError,
+    RecordList,
+    describe_too_large,
+    name_records,
+)
+
+T = TypeVar("T")
 
 #: Records of a file, by its path, size in bytes and time in nanoseconds; None: --split found none.
 KnownRecords = Mapping[tuple[bytes, int, int], RecordList | None]
 
 
 class _Piece(NamedTuple):
-    """The records of one file with their names; `number` is that of the file as a document.
-
-    order : the byte order of names that are numbered; empty for others.
-    """
+    """The records of one file with their names; `number` is that of the file as a document."""
 
     names: StringTable
-    path: bytes
     number: int
     records: RecordList
-    order: NDArray[np.int64]
 
 
 def expand_records(
+    run: Run,
     documents: DocumentList,
     files: Mapping[bytes, Kind],
-    on_skipped: Callable[[SkippedFile], None],
     known_records: KnownRecords = MappingProxyType({}),
-    arrays: Arrays = IN_MEMORY,
-) -> DocumentList:
-    """Replace files by their records.
+) -> tuple[DocumentList, list[SkippedFile]]:
+    """Return the documents with the records of files in the place of these files, and the files and
+    records that are no documents; the latter have locations.
 
     Of documents with the same name a whole file is the first, then the order is that of files and
     records; only the first counts. A row that repeats its text too is a copy of it.
 
     Parameters
     ----------
-    documents : in byte order of their names.
+    documents : in the order of a `DocumentList`.
     files : kinds of the files with records, by their names.
-    on_skipped : notified of files and records that are no documents; the latter have locations.
     known_records : of earlier runs; such files are not read.
-    arrays : makes the arrays of the list.
 
     """
     place = documents.locations or Locations.of_files(documents.names, documents.sizes)
-    kinds, paths, opened = place.kinds.copy(), place.paths, documents.record_files
-    pieces, replaced = [], []
+    kinds, paths, arrays = place.kinds.copy(), place.paths, run.arrays
+    pieces, replaced = list[_Piece](), list[int]()
+    skipped: list[SkippedFile] = []
 
     def skip(index: int, each: Skipped, *location: int) -> None:
         stamp = int(documents.sizes[index]), int(documents.mtimes[index])
         path = paths[int(place.file[index])]
-        on_skipped(SkippedFile(each, *stamp, RecordLocation(path, *location) if location else None))
+        record = RecordLocation(path, *location) if location else None
+        skipped.append(SkippedFile(each, *stamp, record))
 
-    for name in sorted(files):
-        index, kind = documents.names.find(name), files[name]
-        if index is None:
+    names = sorted(files)
+    for name, index in zip(names, documents.find_all(names), strict=True):
+        if index < 0:
             continue
-        file = int(place.file[index])
+        kind, file = files[name], int(place.file[index])
         path, size = paths[file], int(documents.sizes[index])
         key = path, size, int(documents.mtimes[index])
         try:
             records = known_records.get(key)
             if records is None and not (kind == Kind.SPLIT and key in known_records):
-                records = opened.list_records(documents.path(index), kind, arrays)
+                records = documents.record_files.list_records(run, documents.path(index), kind)
         except RecordError as error:
             skip(index, Skipped(path, error.reason, error.detail))
         except OSError as error:
@@ -87,171 +91,131 @@ def expand_records(
             skip(index, Skipped(path, Reason.UNREADABLE, f"{error.message}; {error.hint}"))
         else:
             if records is not None:
-                for number, reason, detail, name in records.skipped:
-                    name = name or b"%s:%d" % (path, number)
-                    skip(index, Skipped(name, reason, detail), number)
-                if records.names is not None:
-                    mine, in_order = records.names, np.zeros(0, np.int64)
-                else:
-                    mine, in_order = name_records(path, records.numbers, arrays)
-                pieces.append(_Piece(mine, path, index, records, in_order))
+                for number, reason, detail, own in records.skipped:
+                    skip(index, Skipped(own or b"%s:%d" % (path, number), reason, detail), number)
+                own_names = records.names or name_records(run, path, records.numbers)
+                pieces.append(_Piece(own_names, index, records))
             elif size <= documents.max_bytes:
                 continue
             else:
-                detail = f"{size} bytes, --max-bytes is {documents.max_bytes}"
+                detail = describe_too_large(size, documents.max_bytes)
                 skip(index, Skipped(path, Reason.TOO_LARGE, detail))
                 kind = Kind.FILE
         kinds[file] = kind
         replaced.append(index)
     stays: NDArray[np.bool_] = arrays.full(len(documents), value=True, dtype=np.bool_)
     stays[replaced] = False
-    others = arrays.find(stays)
-    whole, lists = documents.names.take(others, arrays), [piece.records for piece in pieces]
-    names = StringTable.concatenate([whole, *(piece.names for piece in pieces)], arrays)
-    of_files = (arrays.full(len(each.names), each.number, np.int64) for each in pieces)
-    source = arrays.concatenate([others, *of_files])
-    file_of = arrays.take(place.file, source)
-    numbers, starts, lengths = (
-        arrays.concatenate([arrays.take(column, others), *parts])
-        for column, parts in (
-            (place.numbers, [each.numbers for each in lists]),
-            (place.starts, [each.starts for each in lists]),
-            (place.lengths, [each.lengths for each in lists]),
+    others, numbers = arrays.find(stays), [piece.number for piece in pieces]
+    cuts = [0, *np.searchsorted(others, numbers).tolist(), len(others)]
+    rests = [others[start:end] for start, end in pairwise(cuts)]
+
+    def joined(column: NDArray[np.int64], of_pieces: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+        return arrays.concatenate(
+            _alternate([arrays.take(column, rest) for rest in rests], of_pieces)
         )
-    )
-    numbered = all(each.names is None for each in lists)
-    order = _order_of_blocks(whole, pieces, arrays) if numbered else None
-    if order is None:
-        order, repeated = _order_of_names(names, file_of, numbers, arrays)
-        columns = _Rows(kinds, file_of, starts, lengths)
-        copies = _find_copies(documents, source, columns, repeated)
-        for index, first in repeated:
-            here, there = (_place(paths, file_of, numbers, each) for each in (index, first))
-            reason = Reason.COPY if index in copies else Reason.REPEATED
-            each = Skipped(names[index], reason, f"{here}; the first is {there}")
-            location = (int(column[index]) for column in (numbers, starts, lengths))
-            skip(int(source[index]), each, *location)
-    lists.clear()
-    pieces.clear()  # Their memory is free before the arrays in order are made.
-    locations = Locations(place.paths, kinds, file_of, starts, lengths, numbers)
-    del file_of, starts, lengths, numbers
-    locations, source = locations.take(order, arrays), arrays.take(source, order)
-    return replace(
+
+    lists = [piece.records for piece in pieces]
+    of_files = [arrays.full(len(each.names), each.number, np.int64) for each in pieces]
+    source = arrays.concatenate(_alternate(rests, of_files))
+    whole = [documents.names.take(rest, arrays) for rest in rests]
+    found = replace(
         documents,
-        names=names.take(order, arrays),
+        names=StringTable.concatenate(_alternate(whole, [each.names for each in pieces]), arrays),
         sizes=arrays.take(documents.sizes, source),
         mtimes=arrays.take(documents.mtimes, source),
-        locations=locations,
+        locations=Locations(
+            paths,
+            kinds,
+            arrays.take(place.file, source),
+            joined(place.starts, [each.starts for each in lists]),
+            joined(place.lengths, [each.lengths for each in lists]),
+            joined(place.numbers, [each.numbers for each in lists]),
+        ),
     )
+    are_numbered = all(each.names is None for each in lists)
+    if are_numbered and not any(paths.begins(paths[int(place.file[n])] + b":") for n in numbers):
+        return found, skipped  # No two documents have the same name.
+    found, repeated = _without_repeats(run, found)
+    return found, skipped + repeated
 
 
-def _order_of_blocks(
-    others: StringTable, pieces: list[_Piece], arrays: Arrays
-) -> NDArray[np.int64] | None:
-    """Return the byte order of names in which the records of each file stand together, as nearly
-    always.
-
-    Return None if they do not, because a file is called like a record.
-    """
-    blocks, before, last = [], 0, b""
-    at = len(others)
-    places = {}
-    for piece in pieces:
-        places[piece.path + b":"] = at, piece
-        at += len(piece.names)
-    for key in sorted(places):
-        cut = others.bisect(key)
-        if (last and key.startswith(last)) or (cut < len(others) and others[cut].startswith(key)):
-            return None
-        first, piece = places[key]
-        in_place = arrays.copy(piece.order)
-        in_place += first
-        blocks += [np.arange(before, cut), in_place]
-        before, last = cut, key
-    return arrays.concatenate([*blocks, np.arange(before, len(others))])
+def _alternate(rests: list[T], pieces: list[T]) -> list[T]:
+    """Return each rest with the piece that follows it."""
+    return [part for pair in zip_longest(rests, pieces) for part in pair][:-1]
 
 
-def _order_of_names(
-    names: StringTable, file: NDArray[np.int64], numbers: NDArray[np.int64], arrays: Arrays
-) -> tuple[NDArray[np.int64], list[tuple[int, int]]]:
-    """Return the byte order of names, each once, and the documents whose names are repeated, with
-    the first of each name.
-
-    Of equal names a whole file is the first, then the order is that of files and numbers.
-    """
-    keys = names.eight_bytes(arrays)
-    order = arrays.order(
-        len(names),
-        [keys.__getitem__, lambda rows: numbers[rows] > 0, file.__getitem__, numbers.__getitem__],
-    )
-    keys = arrays.take(keys, order)
-    again: list[int] = []
-    repeated = []
-    # Names that agree in the bytes of the key are one run, and few: only they become objects.
-    agree: NDArray[np.bool_] = arrays.zeros(len(keys) + 1, np.bool_)
-    np.equal(keys[1:], keys[:-1], out=agree[1:-1])
-    changes = arrays.find(agree[1:] != agree[:-1]).tolist()
-    for start, end in zip(changes[::2], changes[1::2], strict=True):
-        run = slice(start, end + 1)
-        every = dict(zip(order[run].tolist(), names.strings_at(order[run]), strict=True))
-        mine = sorted(every, key=every.__getitem__)
-        order[run] = mine
-        first = mine[0]
-        for at, index in enumerate(mine[1:], start + 1):
-            if every[index] != every[first]:
-                first = index
-                continue
-            repeated.append((index, first))
-            again.append(at)
-    if again:
-        stays: NDArray[np.bool_] = arrays.full(len(order), value=True, dtype=np.bool_)
-        stays[again] = False
-        order = arrays.take(order, arrays.find(stays))
-    return order, repeated
+def _without_repeats(run: Run, documents: DocumentList) -> tuple[DocumentList, list[SkippedFile]]:
+    """Return the documents with each name once, and the records whose names are repeated."""
+    place = documents.locations
+    assert place is not None
+    first_of: dict[int, int] = {}
+    for rows in documents.names.repeats(run.arrays):
+        first, *others = sorted(rows, key=lambda row: (place.numbers[row] > 0, row))
+        first_of |= dict.fromkeys(others, first)
+    if not first_of:
+        return documents, []
+    copies = _find_copies(run, documents, first_of)
+    skipped = []
+    for row, first in sorted(first_of.items()):
+        reason = Reason.COPY if row in copies else Reason.REPEATED
+        detail = f"{_describe(documents, row)}; the first is {_describe(documents, first)}"
+        each = Skipped(documents.names[row], reason, detail)
+        stamp = int(documents.sizes[row]), int(documents.mtimes[row])
+        skipped.append(SkippedFile(each, *stamp, documents.record_location(row)))
+    stays: NDArray[np.bool_] = run.arrays.full(len(documents), value=True, dtype=np.bool_)
+    stays[list(first_of)] = False
+    return documents.take(run, run.arrays.find(stays)), skipped
 
 
-class _Rows(NamedTuple):
-    """Where documents are: columns of `Locations`."""
-
-    kinds: NDArray[np.uint8]
-    file: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-
-
-def _find_copies(
-    documents: DocumentList, source: NDArray[np.int64], rows: _Rows, repeated: list[tuple[int, int]]
-) -> set[int]:
+def _find_copies(run: Run, documents: DocumentList, first_of: Mapping[int, int]) -> set[int]:
     """Return the rows of repeated names that have the text of the first row of their name.
 
-    documents, source : the files, and the one that each row is of.
-    repeated : rows, each with the first one of its name.
+    first_of : the first row of each of the others of its name.
     """
-    wanted = np.unique(np.array(repeated, np.int64))
-    wanted = wanted[np.isin(rows.kinds[rows.file[wanted]], ROWS)]
-    wanted = wanted[np.lexsort((rows.starts[wanted], rows.file[wanted]))]
+    assert documents.locations is not None
+    wanted = np.array(sorted({*first_of, *first_of.values()}), np.int64)
+    kinds = documents.locations.kinds[documents.locations.file[wanted]]
     prints: dict[int, bytes] = {}
-    for mine in np.split(wanted, np.flatnonzero(np.diff(rows.file[wanted])) + 1):
-        for batch in runs(rows.lengths[mine], BATCH_DOCUMENTS, BATCH_BYTES):
-            some = mine[batch]
-            path, kind = (
-                documents.path(int(source[some[0]])),
-                Kind(int(rows.kinds[rows.file[some[0]]])),
-            )
-            spans = rows.starts[some], rows.lengths[some]
-            with suppress(OSError, RecordError):
-                data, starts, sizes, failed = documents.record_files.texts(
-                    path, kind, *spans, Buffer()
-                )
-                texts = zip(some.tolist(), starts, starts + sizes, strict=True)
-                for at, (row, start, end) in enumerate(texts):
-                    if at not in failed:
-                        prints[row] = blake2b(data[start:end].tobytes(), digest_size=16).digest()
-    return {row for row, first in repeated if row in prints and prints[row] == prints.get(first)}
+    for indices in batches(run, documents, wanted[np.isin(kinds, ROWS)]):
+        batch = read_batch(documents, indices)
+        for at, row in enumerate(batch.indices.tolist()):
+            prints[row] = blake2b(batch.content(at), digest_size=16).digest()
+    return {row for row in first_of.keys() & prints if prints[row] == prints.get(first_of[row])}
 
 
-def _place(
-    paths: StringTable, file: NDArray[np.int64], numbers: NDArray[np.int64], index: int
-) -> str:
-    path = os.fsdecode(paths[int(file[index])])
-    return f"row {numbers[index]} of {path}" if numbers[index] else path
+def _describe(documents: DocumentList, row: int) -> str:
+    record = documents.record_location(row)
+    if record is None:
+        return os.fsdecode(documents.names[row])
+    return f"row {record.number} of {os.fsdecode(record.path)}"
+
+
+def list_lines(run: Run, files: DocumentList) -> DocumentList:
+    """Return the lines of id lists as documents: names, and where the ids of each are."""
+    found: dict[bytes, tuple[int, int, int]] = {}
+    for at, path in enumerate(files.names):
+        try:
+            with open(path, "rb") as lines:  # noqa: PTH123 (bytes path)
+                start = 0
+                for number, line in enumerate(lines, 1):
+                    name = next(iter(line.split(None, 1)), b"")
+                    body = line.index(name) + len(name)
+                    if name in found:
+                        detail = f"line {number} of {os.fsdecode(path)}"
+                        run.skipped(Skipped(name, Reason.REPEATED, detail))
+                    elif name:
+                        found[name] = (at, start + body, len(line) - body)
+                    start += len(line)
+        except OSError as error:
+            run.skipped(Skipped.because(path, error))
+    rows = np.array(list(found.values()), np.int64).reshape(-1, 3)
+    file, starts, lengths = np.ascontiguousarray(rows.T)
+    kinds = np.full(len(files), Kind.IDS, np.uint8)
+    locations = Locations(files.names, kinds, file, starts, lengths, np.zeros(len(rows), np.int64))
+    return DocumentList(
+        StringTable.from_strings(found),
+        files.sizes[file],
+        files.mtimes[file],
+        locations,
+        max_bytes=files.max_bytes,
+    )

@@ -4,6 +4,9 @@ import errno
 import os
 import stat
 import sys
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +14,14 @@ from numpy.typing import NDArray
 from lshdup.base.frozen import dataclass
 from lshdup.base.parallel import run_in_parts
 from lshdup.base.ragged import StringTable, offsets_of
+from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.base.system import READ, pread_into
 from lshdup.kernels import files as kernels
 from lshdup.kernels.helpers import PADDING
-from lshdup.sources.records import RecordError
+from lshdup.sources.records import RecordError, RecordFields, RecordList
+
+T = TypeVar("T")
 
 #: The kernels know Linux's statx(2) and its record; elsewhere Python reads the same values.
 KERNELS_KNOW_THE_SYSTEM = (
@@ -42,7 +48,7 @@ class Stats:
     failed: dict[int, OSError | None]
 
 
-def stat_files(paths: StringTable, jobs: int = 1) -> Stats:
+def stat_files(run: Run, paths: StringTable) -> Stats:
     """Return sizes and times of regular files; links are not followed.
 
     Anything but a regular file is in `failed` with None.
@@ -57,7 +63,7 @@ def stat_files(paths: StringTable, jobs: int = 1) -> Stats:
                 paths.blob, offsets, _path_room(paths), record, sizes[rows], mtimes[rows]
             )
 
-        run_in_parts(n, jobs, part, least=4096)
+        run_in_parts(n, run.jobs, part, least=4096)
     failed: dict[int, OSError | None] = {}
     for index in np.flatnonzero(sizes < 0).tolist():
         try:
@@ -72,19 +78,37 @@ def stat_files(paths: StringTable, jobs: int = 1) -> Stats:
     return Stats(sizes, mtimes, failed)
 
 
-@dataclass(frozen=True)
-class Contents:
-    """The bytes of n files, one after the other.
+class Contents(NamedTuple):
+    """The bytes of n files, or of n parts of one, in one array.
 
-    text : uint8 array that ends with PADDING.
+    text : uint8 array with room to load past the end: PADDING.
     starts, lengths : int64 arrays of shape (n,), bytes.
-    failed : why a file was not read, by index.
+    failed : why the others have none, by index.
     """
 
     text: NDArray[np.uint8]
     starts: NDArray[np.int64]
     lengths: NDArray[np.int64]
-    failed: dict[int, OSError]
+    failed: Mapping[int, OSError | RecordError] = MappingProxyType({})
+
+
+def join_contents(parts: Iterable[T], read: Callable[[T], bytes]) -> Contents:
+    """Return the contents of parts of a file.
+
+    parts : the parts as they are in the file.
+    read : returns the content of a part. Raises RecordError.
+    """
+    contents: list[bytes] = []
+    failed: dict[int, OSError | RecordError] = {}
+    for at, part in enumerate(parts):
+        try:
+            contents.append(read(part))
+        except RecordError as error:
+            failed[at] = error
+            contents.append(b"")
+    sizes = np.fromiter(map(len, contents), np.int64, len(contents))
+    text = np.frombuffer(bytearray().join([*contents, bytes(PADDING)]), np.uint8)
+    return Contents(text, np.cumsum(sizes) - sizes, sizes, failed)
 
 
 class Buffer:
@@ -131,7 +155,7 @@ def read_files(
             paths.blob, paths.offsets, _path_room(paths), READ, text, starts, expected, outcomes
         )
     text[offsets[-1] :] = 0
-    failed: dict[int, OSError] = {}
+    failed: dict[int, OSError | RecordError] = {}
     again = np.flatnonzero(outcomes < 0).tolist()
     if again:
         parts, end = [text[: offsets[-1]].tobytes()], int(offsets[-1])
@@ -179,8 +203,8 @@ def read_spans(
                 raise RecordError(Reason.CHANGED, "its file has become shorter")
             place, start = place + got, start + got
     text[size:] = 0
-    run = np.searchsorted(firsts, np.arange(len(starts)), side="right") - 1
-    return text, starts - starts[firsts][run] + offsets[:-1][run]
+    span = np.searchsorted(firsts, np.arange(len(starts)), side="right") - 1
+    return text, starts - starts[firsts][span] + offsets[:-1][span]
 
 
 def _path_room(paths: StringTable) -> NDArray[np.uint8]:
@@ -201,3 +225,51 @@ def _read(path: bytes, most: int) -> bytes:
         return b"".join(parts)
     finally:
         os.close(descriptor)
+
+
+class Reader:
+    """An open file of records: lists the records, and returns their texts.
+
+    file : descriptor, of the unpacked file.
+    fields : what of it is a document.
+    longest : records of more bytes are skipped.
+    """
+
+    def __init__(self, file: int, fields: RecordFields, longest: int) -> None:
+        self.file, self.fields, self.longest = file, fields, longest
+
+    def list_records(self) -> RecordList | None:
+        """Return the records; None if the file is one document. Raises RecordError if the file has
+        none to give.
+        """
+        raise NotImplementedError
+
+    def texts(
+        self, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer
+    ) -> Contents:
+        """Return the texts of some records, or their bytes, if `Kind.is_text` says so.
+
+        starts, lengths : int64 arrays of shape (n,), ascending, from `list_records`.
+        buffer : memory for the texts.
+        """
+        return Contents(*read_spans(self.file, starts, lengths, buffer), lengths)
+
+    def declare(self, start: int, name: bytes) -> bytes:
+        """Return the name of a record, as `base.forms` declares mails and pages."""
+        return name
+
+
+class ContentReader(Reader):
+    """A file of records whose texts are made of their bytes."""
+
+    def content(self, part: memoryview) -> bytes:
+        """Return the text of a record. Raises RecordError."""
+        raise NotImplementedError
+
+    def texts(
+        self, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer
+    ) -> Contents:
+        data, places = read_spans(self.file, starts, lengths, buffer)
+        view = data.data
+        each = zip(places.tolist(), lengths.tolist(), strict=True)
+        return join_contents((view[at : at + size] for at, size in each), self.content)

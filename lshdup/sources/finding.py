@@ -1,31 +1,33 @@
-"""Folders, files, id lists and files of records -> an ordered list of documents."""
+"""Folders, files, id lists and files of records -> an ordered list of documents; names that do not
+exist.
+"""
 
 import errno
 import os
+import shlex
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
-from lshdup.base.arrays import IN_MEMORY, Arrays
 from lshdup.base.compression import bare_name
 from lshdup.base.forms import PAGE_ENDINGS
 from lshdup.base.mailbox import is_mailbox_file
-from lshdup.base.messages import count_of, join_names, printable
+from lshdup.base.messages import count_of, did_you_mean, join_names, printable, quoted
 from lshdup.base.ragged import StringTable
+from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped, SkippedFile
+from lshdup.errors import InputError
 from lshdup.params import DocumentParams
 from lshdup.sources.document_list import DocumentList, typed_name
-from lshdup.sources.expansion import KnownRecords, expand_records
+from lshdup.sources.expansion import KnownRecords, expand_records, list_lines
 from lshdup.sources.files import stat_files
-from lshdup.sources.gitignore import Rules
-from lshdup.sources.id_lists import list_lines
-from lshdup.sources.missing import not_there, perhaps_meant
-from lshdup.sources.patterns import Selection
+from lshdup.sources.patterns import GLOB, Rules, Selection
 from lshdup.sources.record_files import RecordFiles
 from lshdup.sources.records import (
     ARCHIVE_ENDINGS,
@@ -33,6 +35,7 @@ from lshdup.sources.records import (
     Kind,
     RecordFields,
     classify_file,
+    describe_too_large,
     is_archive,
     may_end,
 )
@@ -42,17 +45,13 @@ _SUGGESTIONS = 10
 
 
 def find_documents(
+    run: Run,
     arguments: Iterable[bytes],
     params: DocumentParams,
     *,
     id_lists: bool = False,
     store: bytes | None = None,
-    jobs: int = 1,
-    on_skipped: Callable[[Skipped], None] = lambda _: None,
     known_records: KnownRecords = MappingProxyType({}),
-    say: Callable[[str], None] = lambda _: None,
-    warn: Callable[[str], None] = lambda _: None,
-    arrays: Arrays = IN_MEMORY,
 ) -> DocumentList:
     """Return the documents that are named: files, files below folders, records, lines of id lists.
 
@@ -69,11 +68,7 @@ def find_documents(
     params : which files are taken.
     id_lists : whether each line of each file is a document: a name, then integers (R4, R5).
     store : folder that is passed over silently, because lshdup wrote it.
-    jobs : threads.
-    on_skipped : notified of every file that is no document.
     known_records : records known from earlier runs; such files are not read.
-    say, warn : notified of a line for the user, and of what is probably a mistake.
-    arrays : makes the arrays of many records.
 
     """
     skipped: list[SkippedFile] = []
@@ -81,12 +76,12 @@ def find_documents(
     def skip(what: Skipped) -> None:
         if what.reason.stays:
             skipped.append(SkippedFile(what))
-        on_skipped(what)
+        run.skipped(what)
 
-    finder = Finder(params, id_lists, store, jobs, skip, say, warn)
+    finder = Finder(replace(run, skipped=skip), params, id_lists, store)
     files = finder.find(arguments)
     if id_lists:
-        return replace(list_lines(files, skip), skipped=tuple(skipped))
+        return replace(list_lines(finder.run, files), skipped=tuple(skipped))
     folder = None if store is None else Path(os.fsdecode(store))
     opened = RecordFiles(folder, RecordFields.of(params), params.max_bytes)
     for (path, *stamp), known in known_records.items():
@@ -96,15 +91,14 @@ def find_documents(
             finder.records[path] = Kind.MBOX
     found = replace(files, record_files=opened)
     if finder.records:
-        listed: list[SkippedFile] = []
-        found = expand_records(found, finder.records, listed.append, known_records, arrays)
+        found, listed = expand_records(run, found, finder.records, known_records)
         for each in listed:
-            on_skipped(each.skipped)
+            run.skipped(each.skipped)
             skipped.append(each if each.record else SkippedFile(each.skipped))
     found = replace(found, skipped=tuple(skipped))
     place = found.locations
     if params.split and not (place is not None and (place.kinds == Kind.SPLIT).any()):
-        warn(f"--split {params.split!r} matches no line of any text file: none was cut")
+        run.warn(f"--split {quoted(params.split)} matches no line of any text file: none was cut")
     return found
 
 
@@ -118,18 +112,15 @@ class _Folder(NamedTuple):
 
 @dataclass
 class Finder:
-    """One walk over all arguments; the first six fields are as of `find_documents`.
+    """One walk over all arguments; the first four fields are as of `find_documents`.
 
     records : kind of the files that are taken for their records.
     """
 
+    run: Run
     params: DocumentParams
-    id_lists: bool
-    store: bytes | None
-    jobs: int
-    on_skipped: Callable[[Skipped], None]
-    say: Callable[[str], None]
-    warn: Callable[[str], None]
+    id_lists: bool = False
+    store: bytes | None = None
     records: dict[bytes, Kind] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -158,12 +149,12 @@ class Finder:
             raise not_there(missing[0], "", "name folders or files that exist", included=True)
         for at, each in enumerate(missing):
             meant = perhaps_meant(each.name, included=True) if at < _SUGGESTIONS else ""
-            self.on_skipped(
+            self.run.skipped(
                 replace(each, detail=f"{each.detail}; {meant}" if meant else each.detail)
             )
         files = self._files()
         for line in self._selection.warnings(self._met):
-            self.warn(line)
+            self.run.warn(line)
         if not self.id_lists:
             self._say_unused_options(files.names, arguments)
         return files
@@ -196,14 +187,14 @@ class Finder:
                 self._skip(name, reason)
         names, params = sorted(self._found), self.params
         table = StringTable.from_strings(names)
-        stats = stat_files(table, self.jobs)
+        stats = stat_files(self.run, table)
         for at, name in enumerate(names) if self._named or self._has_links else ():
             if (status := self._found[name]) is not None:
                 stats.sizes[at], stats.mtimes[at] = status.st_size, status.st_mtime_ns
                 stats.failed.pop(at, None)
         for at, error in stats.failed.items():
             if error is not None:
-                self.on_skipped(Skipped.because(names[at], error))
+                self.run.skipped(Skipped.because(names[at], error))
             else:  # it was a regular file when its folder was listed
                 self._skip(names[at], Reason.SPECIAL)
         if params.text_field or params.archives or params.split:
@@ -215,7 +206,7 @@ class Finder:
                 self.records[names[at]] = Kind.MBOX
             elif names[at] not in self.records:
                 keep[at] = False
-                detail = f"{stats.sizes[at]} bytes, --max-bytes is {params.max_bytes}"
+                detail = describe_too_large(stats.sizes[at], params.max_bytes)
                 self._skip(names[at], Reason.TOO_LARGE, detail)
         documents = DocumentList(
             table,
@@ -225,7 +216,7 @@ class Finder:
             formats=params.formats,
             has_links=self._has_links,
         )
-        return documents if keep.all() else documents.take(np.flatnonzero(keep))
+        return documents if keep.all() else documents.take(self.run, np.flatnonzero(keep))
 
     def _met_already(self, path: bytes, status: os.stat_result) -> bool:
         """Return whether a named file was found under another spelling."""
@@ -259,7 +250,7 @@ class Finder:
                         self._found[name] = status
                         self._has_links = True
             except OSError as error:
-                self.on_skipped(Skipped.because(name, error))
+                self.run.skipped(Skipped.because(name, error))
 
     @staticmethod
     def _was_named(path: bytes, named: bytes | None) -> bool:
@@ -296,7 +287,7 @@ class Finder:
                         else:
                             self._meet(entry, name, here, folders)
             except OSError as error:
-                self.on_skipped(Skipped.because(folder, error))
+                self.run.skipped(Skipped.because(folder, error))
 
     def _meet(
         self, entry: "os.DirEntry[bytes]", name: bytes, above: _Folder, folders: list[_Folder]
@@ -331,7 +322,7 @@ class Finder:
             else:
                 self._skip(name, Reason.SPECIAL)
         except OSError as error:
-            self.on_skipped(Skipped.because(name, error))
+            self.run.skipped(Skipped.because(name, error))
 
     def _met(self) -> Iterator[bytes]:
         """Yield the names of folders and files that were met."""
@@ -345,7 +336,7 @@ class Finder:
             name, named=named, field_given=bool(params.text_field), archives=params.archives
         )
         if kind == Kind.WIKI:
-            from lshdup.sources.readers.wiki import is_dump  # Imported here to keep `query` fast.
+            from lshdup.sources.archives import is_dump  # Imported here to keep `query` fast.
 
             kind = kind if is_dump(name) else Kind.FILE
         if (
@@ -368,7 +359,9 @@ class Finder:
             may_name_mails = self.params.id_field.lower() == MESSAGE_ID and option == "--id-field"
             if not may_name_mails and not any(kind.is_row for kind in self.records.values()):
                 where = join_names(map(printable, arguments), 3)
-                self.say(f"{option} has no effect on {where}: no JSON Lines, CSV or Parquet file")
+                self.run.say(
+                    f"{option} has no effect on {where}: no JSON Lines, CSV or Parquet file"
+                )
             return
         met = 0
         if may_end(names, (b".jsonl", b".ndjson")):
@@ -380,7 +373,7 @@ class Finder:
         if met:
             one, many = "JSON Lines file in a folder is", "JSON Lines files in folders are each"
             what = count_of(met, one, many)
-            self.say(f"{what} one document; --text-field NAME takes the rows")
+            self.run.say(f"{what} one document; --text-field NAME takes the rows")
 
     def _say_closed_archives(self, names: StringTable) -> None:
         """Say how many archives in folders are not opened."""
@@ -389,12 +382,81 @@ class Finder:
         met = sum(name not in self.records and is_archive(name) for name in names)
         if met:
             what = count_of(met, "archive in a folder is", "archives in folders are")
-            self.say(f"{what} not opened; --archives takes the documents in them")
+            self.run.say(f"{what} not opened; --archives takes the documents in them")
 
     def _skip(self, name: bytes, reason: Reason, detail: str = "") -> None:
-        self.on_skipped(Skipped(name, reason, detail))
+        self.run.skipped(Skipped(name, reason, detail))
 
 
 def _identity(path: bytes) -> tuple[int, int]:
     status = os.stat(path)
     return status.st_dev, status.st_ino
+
+
+# --- names that do not exist --------------------------------------------------------------------
+
+#: A name that is nearly the missing one is looked for among so many names of its folder.
+_FEW_NAMES = 1000
+
+
+def check_named(arguments: Iterable[bytes], what: str, hint: str, *, included: bool) -> None:
+    """Raise InputError if none of the arguments exists.
+
+    arguments : folders and files.
+    what : option that names them, for the beginning of the message.
+    hint : what to type, if no better hint is known.
+    included : whether --include applies to them.
+    """
+    missing = []
+    for argument in arguments:
+        try:
+            os.stat(argument)
+        except OSError as error:
+            missing.append(Skipped.because(argument, error))
+        else:
+            return
+    if missing:
+        raise not_there(missing[0], what, hint, included=included)
+
+
+def not_there(missed: Skipped, what: str, hint: str, *, included: bool) -> InputError:
+    """Return the error for a name that does not exist."""
+    return InputError(
+        f"{what}{quoted(missed.name)}: {missed.detail}",
+        perhaps_meant(missed.name, included=included) or hint,
+    )
+
+
+def perhaps_meant(argument: bytes, *, included: bool) -> str:
+    """Return what to type instead of a name that does not exist, or "".
+
+    Recognised are patterns that the shell did not expand, and names that are nearly right.
+    """
+    name = os.fsdecode(argument)
+    if os.path.lexists(name):
+        return ""
+    if name.startswith("~"):
+        home = os.path.expanduser(name)  # noqa: PTH111 (a name as typed)
+        instead = home if home != name else "name the folder"
+        return f"a shell puts the home folder for ~ only outside quotes: {instead}"
+    parts = name.split("/")
+    odd = next((at for at, part in enumerate(parts) if GLOB.search(part)), None)
+    if odd is not None:
+        folder = "/".join(parts[:odd]) or ("/" if odd else ".")
+        if not os.path.isdir(folder):
+            return perhaps_meant(os.fsencode(folder), included=included)
+        instead = (
+            f"name the folder and the pattern: {shlex.join([folder, '--include', parts[-1]])}"
+            if included
+            else "name the folder"
+        )
+        return (
+            f"the shell did not expand the pattern, as it is quoted or matches nothing; {instead}"
+        )
+    parent, base = os.path.split(name)
+    try:
+        with os.scandir(parent or ".") as entries:
+            beside = sorted(entry.name for entry in islice(entries, _FEW_NAMES))
+    except OSError:
+        return ""
+    return did_you_mean(base, beside, lambda name: shlex.quote(os.path.join(parent, name)))  # noqa: PTH118 (a name as typed)

@@ -1,23 +1,163 @@
-"""The order in which documents of a cluster are preferred to be kept."""
+"""The order in which documents of a cluster are preferred to be kept, and the names that people and
+desktops give to copies and to what is parked, for `--keep shortest-path`.
+
+One table of words, in the languages whose desktops write such names. A word costs a preference,
+never a document.
+"""
 
 import os
+import re
+import unicodedata
 from collections.abc import Sequence
+from functools import cache, lru_cache, partial
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays, Key, rows_of
+from lshdup.base.arrays import Key, rows_of
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import StringTable, offsets_of
+from lshdup.base.run import Run
 from lshdup.errors import ParameterError
 from lshdup.params import ClusterParams
-from lshdup.sources.document_list import DocumentList, typed_name
-from lshdup.sources.locations import Locations
+from lshdup.sources.document_list import DocumentList, Locations, typed_name
 from lshdup.sources.patterns import Patterns
 from lshdup.sources.records import ARCHIVES, Kind
 
+#: What Windows, macOS, GNOME and KDE call a copy: `X - Copy`, `X copy 2`, `X (copy)`, `Copy of X`.
+COPY = """
+copy copies kopie kopien copie copia cópia kopia kopi kopio kópia másolat kopya копия копія копие
+αντίγραφο נוסח עותק نسخة प्रतिलिपि สำเนา salinan コピー 副本 拷贝 拷貝 複製 복사본
+""".split()
+
+#: Words between `Copy` and the name; words that need none behind a name (`X副本`), or before it.
+_OF = "of von van de do di da af av z - – — ～ ~".split()
+_BEHIND = "のコピー 副本 拷贝 拷貝".split()
+_IN_FRONT = "kopia kopio kopya másolat копия копія αντίγραφο 复件 複件 복사본".split()
+
+#: What a person calls what is only kept aside, as a name or at the end of one: `X_old`, `backup`.
+PARKED = "backup backups bak old tmp temp".split()
+
+#: Folders that a desktop makes: new ones without a name, and those where files land.
+FOLDERS = (
+    """
+new folder|untitled folder|neuer ordner|nouveau dossier|dossier sans titre|nueva carpeta
+carpeta sin título|nuova cartella|cartella senza titolo|nova pasta|pasta sem título|nieuwe map
+naamloze map|ny mapp|namnlös mapp|ny mappe|uusi kansio|nowy folder|nový priečinok|nová složka
+új mappa|folder nou|yeni klasör|новая папка|нова папка|νέος φάκελος|תיקיה חדשה|مجلد جديد
+नया फ़ोल्डर|โฟลเดอร์ใหม่|thư mục mới|folder baru|新しいフォルダー|新しいフォルダ|名称未設定フォルダ
+新建文件夹|未命名文件夹|新增資料夾|未命名檔案夾|새 폴더|무제 폴더
+desktop|schreibtisch|bureau|escritorio|scrivania|área de trabalho|ambiente de trabalho
+bureaublad|skrivbord|skrivebord|työpöytä|pulpit|plocha|asztal|masaüstü|рабочий стол|стільниця
+επιφάνεια εργασίας|שולחן העבודה|سطح المكتب|デスクトップ|桌面|바탕화면|바탕 화면
+downloads|download|téléchargements|descargas|scaricati|transferências|hämtningar|nedlastinger
+overførsler|lataukset|pobrane|stažené|letöltések|i̇ndirilenler|indirilenler|загрузки
+завантаження|λήψεις|הורדות|التنزيلات|ダウンロード|下载|下載|다운로드
+""".strip()
+    .replace("\n", "|")
+    .split("|")
+)
+
+#: Endings of a backup, which also ends in `~`.
+ENDINGS = "bak old orig sav save tmp backup copy".split()
+
 #: Names that are looked at together.
 _PIECE = 1 << 16
+
+
+def _fold(name: str) -> str:
+    """Return a name as patterns are written: composed, in lower case."""
+    return name.lower() if name.isascii() else unicodedata.normalize("NFC", name).lower()
+
+
+def _any_of(words: list[str]) -> str:
+    return f"(?:{'|'.join(re.escape(_fold(word)) for word in words)})"
+
+
+_NUMBER, _ENDINGS = r"(?:[ _-]?(?:[0-9]{1,3}|\([0-9]{1,3}\)))?", r"(?:\.\w{1,8}){0,2}$"
+_KEPT_ASIDE = f"{_any_of([*COPY, *PARKED])}{_NUMBER}{_ENDINGS}"
+
+#: Of a whole name.
+_NAME = (
+    rf"{_any_of(FOLDERS)}{_NUMBER}$|{_KEPT_ASIDE}"
+    rf"|{_any_of(COPY)}(?: ?\([0-9]+\))? {_any_of(_OF)} "
+    rf"|{_any_of(_IN_FRONT)}(?: ?\([0-9]+\))? "
+)
+
+#: Of the end of a name. Each branch begins with characters that are rare: the search is fast.
+_END = (
+    rf"[\s_.–—-]{_KEPT_ASIDE}"
+    rf"|{_any_of(_BEHIND)}{_NUMBER}{_ENDINGS}"
+    rf"|\((?:[^()]* )?{_any_of(COPY)}(?: [0-9]+)?\){_ENDINGS}"
+    rf"|\([0-9]{{1,3}}\){_ENDINGS}"
+    rf"|\.{_any_of(ENDINGS)}[0-9]*$|~[0-9]*~?$"
+)
+
+
+def count_marks(path: bytes) -> int:
+    """Return how many components of a path have a name of a copy, or of a place to park files.
+
+    >>> count_marks(b"Desktop/New Folder (2)/a.doc"), count_marks(b"Documents/Job/a.doc")
+    (2, 0)
+    >>> [count_marks(name) for name in (b"Copy of a.doc", b"a (1).doc", b"a~", b"a (2019).doc")]
+    [1, 1, 1, 0]
+    """
+    folder, _, last = path.rpartition(b"/")
+    return _is_marked(last) + (_count_folders(folder) if folder else 0)
+
+
+@lru_cache(1 << 16)
+def _count_folders(folder: bytes) -> int:
+    """Return the marks of a folder: of many files in one folder it is judged once."""
+    return count_marks(folder)
+
+
+def _is_marked(component: bytes) -> bool:
+    name = _fold(component.decode("utf-8", "surrogateescape"))
+    return re.match(_NAME, name) is not None or re.search(_END, name) is not None
+
+
+@cache  # made when it is needed, to keep `query` fast
+def _heads() -> NDArray[np.bool_]:
+    """Return which four bytes, by five bits of each, begin one of the words in any case."""
+    heads = np.zeros((32, 32, 32, 32), bool)
+    for word in (*COPY, *PARKED, *FOLDERS, *ENDINGS):
+        for cases in product((str.lower, str.upper), repeat=4):
+            text = "".join(case(c) for case, c in zip(cases, word, strict=False)) + word[4:]
+            for head in (unicodedata.normalize("NFC", text), unicodedata.normalize("NFD", text)):
+                heads[tuple(byte & 31 for byte in head.encode()[:4])] = True
+    return heads.ravel()
+
+
+def _may_be_marked(blob: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Return where in some names a word begins, and all of `(` and `~`: int64 array."""
+    low = np.append(blob & 31, np.zeros(3, np.uint8)).astype(np.int32)
+    key = low[:-3] << 15 | low[1:-2] << 10 | low[2:-1] << 5 | low[3:]
+    return np.flatnonzero(_heads()[key] | (blob == ord("(")) | (blob == ord("~")))
+
+
+def marks_of(names: StringTable) -> NDArray[np.int64]:
+    """Return `count_marks` of n paths: int64 array of shape (n,).
+
+    Cost: some nanoseconds a byte; microseconds for a name that holds the beginning of a word.
+    """
+    marks = np.zeros(len(names), np.int64)
+    for start in range(0, len(names), _PIECE):
+        piece = names.take(np.arange(start, min(start + _PIECE, len(names))))
+        found = _may_be_marked(piece.blob)
+        until = np.searchsorted(found, piece.offsets[1:])
+        rows = np.flatnonzero(np.diff(until, prepend=0))
+        last = found[until[rows] - 1] - piece.offsets[rows]
+        for row, at, name in zip(rows.tolist(), last.tolist(), piece.strings_at(rows), strict=True):
+            folder, slash, base = name.rpartition(b"/")
+            in_base = at >= len(name) - len(base)
+            marks[start + row] = in_base and _is_marked(base)
+            marks[start + row] += _count_folders(folder) if slash and folder else 0
+    return marks
+
+
+# --- the order ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -38,11 +178,11 @@ class Preference:
 
 
 def preference(
+    run: Run,
     documents: DocumentList,
     sizes: NDArray[np.int64],
     params: ClusterParams,
     arguments: Sequence[bytes] = (),
-    arrays: Arrays = IN_MEMORY,
 ) -> Preference:
     """Return the order of documents by `--prefer`, then whole files before parts of files (but
     where "first" goes by the order of DOCS), then `--keep`, then their place in the list.
@@ -52,20 +192,19 @@ def preference(
     documents : n documents.
     sizes : int64 array of shape (n,), shingles of each.
     arguments : folders and files as named; empty if the documents come from a store.
-    arrays : makes the arrays of documents.
 
     Raises ParameterError if the rule needs the order of arguments, and the store has not kept it.
     """
     n, levels = len(documents), list[Key]()
-    by_pattern, unused = _levels(documents, params.prefer, arrays)
+    by_pattern, unused = _levels(run, documents, params.prefer)
     if params.prefer:
         levels.append(by_pattern.__getitem__)
     default = default_keep(documents)
     keep = params.keep or default
     if keep != "first" and documents.locations is not None:
         levels.append(_are_parts(documents.locations))
-    keys = _keys(documents, sizes, default if keep == "central" else keep, arguments, arrays)
-    order = arrays.order(n, [*levels, *keys])
+    keys = _keys(run, documents, sizes, default if keep == "central" else keep, arguments)
+    order = run.arrays.order(n, [*levels, *keys])
     if keep != "central":
         return Preference(order, order[:0].copy(), keep, unused)
 
@@ -75,7 +214,7 @@ def preference(
             level = 2 * level + key(rows_of(some))
         return level
 
-    return Preference(order, arrays.compute(n, np.int64, level_of), keep, unused)
+    return Preference(order, run.arrays.compute(n, np.int64, level_of), keep, unused)
 
 
 def default_keep(documents: DocumentList) -> str:
@@ -88,11 +227,11 @@ def default_keep(documents: DocumentList) -> str:
 
 
 def _keys(
+    run: Run,
     documents: DocumentList,
     sizes: NDArray[np.int64],
     keep: str,
     arguments: Sequence[bytes],
-    arrays: Arrays,
 ) -> list[Key]:
     """Return numbers by which smaller means preferred, the strongest first."""
     if keep == "first":
@@ -100,16 +239,16 @@ def _keys(
     if keep == "shortest-path":
         locations = documents.locations
         if locations is None:
-            return [key.__getitem__ for key in rank_paths(documents.names, arrays)]
-        keys = [_of_files(key, locations) for key in rank_paths(locations.paths)]
-        inside = arrays.find(np.isin(locations.kinds, ARCHIVES)[locations.file])
+            return [key.__getitem__ for key in rank_paths(run, documents.names)]
+        keys = [_of_files(key, locations) for key in rank_paths(run, locations.paths)]
+        inside = run.arrays.find(np.isin(locations.kinds, ARCHIVES)[locations.file])
         if len(inside):
-            ranks = rank_paths(documents.names.take(inside, arrays), arrays)
-            for at, of_member in enumerate(ranks):
-                key = _listed(keys[at], len(documents), arrays)
+            ranks = rank_paths(run, documents.names.take(inside, run.arrays))
+            for at, (of_file, of_member) in enumerate(zip(keys, ranks, strict=True)):
+                key = run.arrays.compute(len(documents), np.int64, partial(_of_rows, of_file))
                 key[inside] = of_member
                 keys[at] = key.__getitem__
-        return [*keys, *_in_files(documents)]
+        return keys
     if keep == "path-order":
         return []
     times = documents.mtimes
@@ -117,9 +256,8 @@ def _keys(
     return [(lambda rows: -by[rows]) if keep in ("longest", "newest") else by.__getitem__]
 
 
-def _listed(key: Key, n: int, arrays: Arrays) -> NDArray[np.int64]:
-    """Return a key of all n documents: int64 array."""
-    return arrays.compute(n, np.int64, lambda some: key(rows_of(some)))
+def _of_rows(key: Key, some: slice) -> NDArray[np.int64]:
+    return key(rows_of(some))
 
 
 def _of_files(of_file: NDArray[np.int64], locations: Locations) -> Key:
@@ -127,20 +265,16 @@ def _of_files(of_file: NDArray[np.int64], locations: Locations) -> Key:
     return lambda rows: of_file[locations.file[rows]]
 
 
-def rank_paths(names: StringTable, arrays: Arrays = IN_MEMORY) -> list[NDArray[np.int64]]:
+def rank_paths(run: Run, names: StringTable) -> list[NDArray[np.int64]]:
     """Return for n paths how many components are named as a copy is, or a place to park files
     (`count_marks`); components; and characters: int64 arrays of shape (n,). What is smaller in the
     first of them is preferred.
 
-    arrays : makes the result.
-
     >>> table = StringTable.from_strings([b"a/report.doc", b"report.bak", b"report.txt"])
-    >>> [key.tolist() for key in rank_paths(table)]
+    >>> [key.tolist() for key in rank_paths(Run.quiet(), table)]
     [[0, 1, 0], [2, 1, 1], [12, 10, 10]]
     """
-    from lshdup.sources.copy_names import marks_of  # Imported here to keep `query` fast.
-
-    keys: NDArray[np.int64] = arrays.zeros((3, len(names)), np.int64)
+    keys: NDArray[np.int64] = run.arrays.zeros((3, len(names)), np.int64)
     keys[0] = marks_of(names)
     for start in range(0, len(names), _PIECE):
         piece = names.take(np.arange(start, min(start + _PIECE, len(names))))
@@ -164,15 +298,6 @@ def _are_parts(locations: Locations) -> Key:
     return _of_files((locations.kinds != Kind.FILE).astype(np.int64), locations)
 
 
-def _in_files(documents: DocumentList) -> list[Key]:
-    """Return the place of the file of each document in byte order, and of the document in it."""
-    assert documents.locations is not None
-    paths = list(documents.locations.paths)
-    place = {path: number for number, path in enumerate(sorted(set(paths)))}
-    in_order = np.fromiter((place[path] for path in paths), np.int64, len(paths))
-    return [_of_files(in_order, documents.locations), documents.locations.starts.__getitem__]
-
-
 def _as_named(documents: DocumentList, arguments: Sequence[bytes]) -> list[Key]:
     """Return the number of the argument that names a document; records go by location in their
     file.
@@ -185,15 +310,14 @@ def _as_named(documents: DocumentList, arguments: Sequence[bytes]) -> list[Key]:
     rank: dict[bytes, int] = {}
     for number, name in enumerate(named):
         rank.setdefault(name, number)
-    files = list(documents.names if documents.locations is None else documents.locations.paths)
+    files = list(documents.files)
     of_folder: dict[bytes, int] = {b"": len(named)}
     numbers = np.fromiter((_number(name, rank, of_folder) for name in files), np.int64, len(files))
     locations = documents.locations
     if locations is None:
         return [numbers.__getitem__]
-    # Of one argument the whole files, then the others in byte order of their names, and the rows
-    # of each.
-    return [_of_files(numbers, locations), _are_parts(locations), *_in_files(documents)]
+    # Of one argument the whole files, then the rows of the others.
+    return [_of_files(numbers, locations), _are_parts(locations)]
 
 
 def _number(name: bytes, rank: dict[bytes, int], of_folder: dict[bytes, int]) -> int:
@@ -224,7 +348,7 @@ def _above(name: bytes) -> bytes:
 
 
 def _levels(
-    documents: DocumentList, prefer: Sequence[str], arrays: Arrays
+    run: Run, documents: DocumentList, prefer: Sequence[str]
 ) -> tuple[NDArray[np.int64], list[str]]:
     """Return for each document the number of the first pattern that matches it, or their number
     (nothing without patterns); and lines.
@@ -247,7 +371,7 @@ def _levels(
         ]
         return min(matching, default=len(patterns))
 
-    levels: NDArray[np.int64] = arrays.empty(n, np.int64)
+    levels: NDArray[np.int64] = run.arrays.empty(n, np.int64)
     for start in range(0, n, _PIECE):
         some = np.arange(start, min(start + _PIECE, n))
         levels[some] = [level_of(name) for name in documents.typed_names(some)]

@@ -7,15 +7,15 @@ from dataclasses import field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays, slices_of
+from lshdup.base.arrays import slices_of
 from lshdup.base.frozen import dataclass
-from lshdup.base.ragged import StringTable
+from lshdup.base.ragged import StringTable, offsets_of
+from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, describe_error, find_reason
 from lshdup.kernels.helpers import PADDING
 from lshdup.params import DEFAULT_MAX_BYTES
-from lshdup.sources.document_list import DocumentList
-from lshdup.sources.files import Buffer, read_files
-from lshdup.sources.locations import refuse_if
+from lshdup.sources.document_list import DocumentList, refuse_if
+from lshdup.sources.files import Buffer, Contents, read_files
 from lshdup.sources.records import Kind, RecordError
 
 #: A batch has few enough documents to feed all threads, and few enough bytes for memory.
@@ -83,31 +83,29 @@ class TextBatch:
 
 
 def batches(
-    documents: DocumentList, indices: NDArray[np.int64], jobs: int = 1, arrays: Arrays = IN_MEMORY
+    run: Run, documents: DocumentList, indices: NDArray[np.int64]
 ) -> Iterator[NDArray[np.int64]]:
-    """Yield `indices` in runs of at most BATCH_DOCUMENTS documents and about BATCH_BYTES bytes.
+    """Yield `indices` in batches of at most BATCH_DOCUMENTS documents and about BATCH_BYTES bytes.
 
-    Parts of files come in the order of their locations, and each run is of one `Kind`.
-
-    jobs : the threads that the runs are for: each thread gets as many, of the same length.
-    arrays : makes the arrays of all documents.
+    Parts of files come in the order of their locations, and each batch is of one `Kind`. Each
+    thread of the run gets as many batches, of the same length.
     """
     locations, ordered = documents.locations, [indices]
     if locations is not None:
         for some in slices_of(len(indices)):
             locations.files_of(indices[some])
-        ordered = locations.reading_order(indices, arrays)
-    for run in ordered:
-        shares = jobs * -(-len(run) // (jobs * BATCH_DOCUMENTS)) or 1
-        most = min(max(-(-len(run) // shares), _LEAST_DOCUMENTS), BATCH_DOCUMENTS)
-        for batch in runs(arrays.take(documents.spans, run), most, BATCH_BYTES):
-            yield run[batch]
+        ordered = locations.reading_order(run, indices)
+    for each in ordered:
+        shares = run.jobs * -(-len(each) // (run.jobs * BATCH_DOCUMENTS)) or 1
+        most = min(max(-(-len(each) // shares), _LEAST_DOCUMENTS), BATCH_DOCUMENTS)
+        for batch in cut_by_size(run.arrays.take(documents.spans, each), most, BATCH_BYTES):
+            yield each[batch]
 
 
-def runs(sizes: NDArray[np.integer], most: int, most_bytes: int) -> Iterator[slice]:
-    """Yield runs of at most `most` things and `most_bytes` bytes, or of one larger thing.
+def cut_by_size(sizes: NDArray[np.integer], most: int, most_bytes: int) -> Iterator[slice]:
+    """Yield slices of at most `most` things and `most_bytes` bytes, or of one larger thing.
 
-    >>> list(runs(np.array([1, 1, 1, 9, 5]), 2, 8))
+    >>> list(cut_by_size(np.array([1, 1, 1, 9, 5]), 2, 8))
     [slice(0, 2, None), slice(2, 3, None), slice(3, 4, None), slice(4, 5, None)]
     """
     start = 0
@@ -165,47 +163,48 @@ def _read_parts(
     documents: DocumentList, indices: NDArray[np.int64], kind: Kind, buffer: Buffer
 ) -> TextBatch:
     """Read documents that are records or lines, of one file or of several."""
-    assert documents.locations is not None
-    locations = documents.locations.take(indices)
-    refuse_if(locations.starts.min() < 0, "rows before the first")
+    locations = documents.locations
+    assert locations is not None
+    refuse_if(locations.starts[indices].min() < 0, "rows before the first")
     is_list = kind == Kind.IDS
-    cuts = np.flatnonzero(np.diff(locations.file)) + 1
-    made, skipped = [], []
-    for run in np.split(np.arange(len(indices)), cuts):
-        spans = locations.starts[run], locations.lengths[run]
-        path, mine = documents.path(int(indices[run[0]])), indices[run]
-        failed: dict[int, RecordError] | dict[int, OSError | RecordError]
+    cuts = np.flatnonzero(np.diff(locations.file[indices])) + 1
+    made = []
+    for mine in np.split(indices, cuts):
+        path, spans = (
+            documents.path(int(mine[0])),
+            (locations.starts[mine], locations.lengths[mine]),
+        )
         try:
-            text, starts, lengths, failed = documents.record_files.texts(
-                path, kind, *spans, Buffer() if len(cuts) else buffer
-            )
+            own = Buffer() if len(cuts) else buffer
+            read = documents.record_files.texts(path, kind, *spans, own)
         except (OSError, RecordError) as error:
-            text, starts, lengths = np.zeros(PADDING, np.uint8), *spans
-            failed = dict.fromkeys(range(len(run)), error)
-        if failed:
-            changed = not is_list and len(documents.changed(mine[:1])) > 0
-            for at, why in failed.items():
-                skipped.append((int(mine[at]), *_explain(why, changed=changed)))
-            good = np.delete(np.arange(len(run)), list(failed))
-            mine, starts, lengths = mine[good], starts[good], lengths[good]
+            read = Contents(
+                np.zeros(PADDING, np.uint8), *spans, dict.fromkeys(range(len(mine)), error)
+            )
+        changed = bool(read.failed) and not is_list and len(documents.changed(mine[:1])) > 0
+        skipped = [
+            (int(mine[at]), *_explain(why, changed=changed)) for at, why in read.failed.items()
+        ]
+        good = np.delete(np.arange(len(mine)), list(read.failed))
+        mine = mine[good]
         names = [b""] * len(mine) if is_list or kind.is_text else documents.names.strings_at(mine)
         if kind in (Kind.MBOX, Kind.WARC) and len(mine):
-            begins = documents.locations.starts[mine]
-            names = documents.record_files.declare(path, kind, begins, names)
+            names = documents.record_files.declare(path, kind, locations.starts[mine], names)
         made.append(
             TextBatch(
                 mine,
                 names,
-                text,
-                starts,
-                lengths,
+                read.text,
+                read.starts[good],
+                read.lengths[good],
+                skipped,
                 is_text=kind.is_text,
                 max_bytes=documents.max_bytes,
             )
         )
     if len(made) == 1:
-        return replace(made[0], skipped=skipped)
-    before = np.cumsum([0, *(len(each.text) for each in made)])
+        return made[0]
+    before = offsets_of(np.array([len(each.text) for each in made]))
     return replace(
         made[0],
         indices=np.concatenate([each.indices for each in made]),
@@ -215,7 +214,7 @@ def _read_parts(
             [each.starts + start for each, start in zip(made, before, strict=False)]
         ),
         lengths=np.concatenate([each.lengths for each in made]),
-        skipped=skipped,
+        skipped=[each for some in made for each in some.skipped],
     )
 
 

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -16,7 +15,6 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays
 from lshdup.base.compression import (
     HEAD,
     PIP,
@@ -26,25 +24,24 @@ from lshdup.base.compression import (
     is_packed,
     unpack_to,
 )
-from lshdup.base.forms import declare_mail
 from lshdup.base.messages import quoted
 from lshdup.base.ragged import StringTable
+from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.base.system import pread
 from lshdup.errors import InputError
-from lshdup.sources.files import Buffer, read_spans
-from lshdup.sources.readers.members import (
-    Contents,
+from lshdup.sources.files import Buffer, Contents, Reader, read_spans
+from lshdup.sources.records import (
+    Kind,
+    RecordError,
+    RecordFields,
+    RecordList,
     most_unpacked,
-    read_contents,
     too_large_unpacked,
 )
-from lshdup.sources.records import Kind, RecordError, RecordFields, RecordList
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
-    from lshdup.sources.readers.parquet import ParquetFile
+    from lshdup.sources.parquet import ParquetFile
 
 #: So many Parquet files stay open while no thread reads them, and so many of them that were read
 #: to their end. Batches finish in any order: a file that was closed with records left would be
@@ -57,17 +54,17 @@ _IDLE_BYTES = 32 << 20
 #: So many files stay unpacked; the one used least recently is unpacked again when it is needed.
 _UNPACKED_FILES = 100
 
-#: Modules with `list_records(file, fields, longest)`, by kind. Imported when a file is met, to keep
+#: The readers of files of lines and archives, by module. Imported when a file is met, to keep
 #: `query` fast.
 _READERS = {
-    Kind.JSON: "jsonlines",
-    Kind.CSV: "delimited",
-    Kind.MBOX: "mbox",
-    Kind.TAR: "tar",
-    Kind.ZIP: "zip",
-    Kind.WARC: "warc",
-    Kind.WIKI: "wiki",
-    Kind.SPLIT: "split",
+    Kind.JSON: ("jsonlines", "JsonLines"),
+    Kind.CSV: ("delimited", "DelimitedFile"),
+    Kind.MBOX: ("lines", "Mailbox"),
+    Kind.SPLIT: ("lines", "SplitFile"),
+    Kind.TAR: ("archives", "TarFile"),
+    Kind.ZIP: ("archives", "ZipFile"),
+    Kind.WARC: ("archives", "WarcFile"),
+    Kind.WIKI: ("archives", "WikiDump"),
 }
 
 #: Size and time of a file: with another stamp it is another file.
@@ -112,22 +109,19 @@ class RecordFiles:
         with self._lock:
             return self._decoded + sum(file.decoded for file in self._parquet.values())
 
-    def list_records(
-        self, path: bytes, kind: Kind, arrays: Arrays = IN_MEMORY
-    ) -> RecordList | None:
+    def list_records(self, run: Run, path: bytes, kind: Kind) -> RecordList | None:
         """Return the records of a file; None if --split finds no line in it: it is one document.
 
-        arrays : makes the arrays of records. Raises RecordError if the file has none to give,
-        OSError if it cannot be read.
+        Raises RecordError if the file has none to give, OSError if it cannot be read.
         """
         if kind == Kind.PARQUET:
             with self._parquet_file(path) as parquet:
-                return parquet.list_records(self.fields.id, arrays)
-        with self.lines(path, kind) as file:
-            listed: RecordList | None = _reader(kind).list_records(file, self.fields, self.longest)
+                return parquet.list_records(run, self.fields.id)
+        with self._reader(path, kind) as reader:
+            listed = reader.list_records()
         is_below = kind.is_archive or (kind == Kind.MBOX and listed and listed.names)
         listed = _below(path, listed) if listed and is_below else listed
-        return listed and listed.kept_by(arrays)
+        return listed and listed.kept_by(run)
 
     def texts(
         self,
@@ -148,11 +142,6 @@ class RecordFiles:
         starts, lengths : int64 arrays of shape (n,), ascending, from `list_records`.
         buffer : memory for the texts.
 
-        Returns
-        -------
-        A uint8 array with room to load past the end; int64 starts and lengths of shape (n,) of the
-        texts in it; and by index why others have no text.
-
         """
         if kind == Kind.PARQUET:
             with self._parquet_file(path) as parquet:
@@ -163,21 +152,11 @@ class RecordFiles:
                 starts, lengths = starts * there, lengths * there
                 shorter = RecordError(Reason.CHANGED, "its list has become shorter")
                 failed = dict.fromkeys(np.flatnonzero(~there).tolist(), shorter)
-                return *read_spans(plain.fileno(), starts, lengths, buffer), lengths, failed
-        with self.lines(path, kind) as file:
-            texts: Contents
-            if kind.is_row:
-                texts = _reader(kind).read_texts(file, starts, lengths, self.fields, buffer)
-            elif kind == Kind.ZIP:
-                texts = _reader(kind).read_members(file, starts, buffer)
-            elif kind == Kind.MBOX:
-                texts = (*_reader(kind).read_mails(file, starts, lengths, buffer), {})
-            elif kind in (Kind.WARC, Kind.WIKI):
-                read = partial(_reader(kind).read_member, longest=self.longest)
-                texts = read_contents(file, starts, lengths, buffer, read)
-            else:
-                texts = (*read_spans(file, starts, lengths, buffer), lengths, {})
-            return texts
+                return Contents(
+                    *read_spans(plain.fileno(), starts, lengths, buffer), lengths, failed
+                )
+        with self._reader(path, kind) as reader:
+            return reader.texts(starts, lengths, buffer)
 
     def have_integer_ids(
         self, path: bytes, kind: Kind, starts: NDArray[np.int64], lengths: NDArray[np.int64]
@@ -192,10 +171,11 @@ class RecordFiles:
                 return none | (not parquet.has_text(field))
         if kind != Kind.JSON:
             return none
+        from lshdup.sources.jsonlines import has_integer_id  # Imported here to keep `query` fast.
+
         with self.lines(path, kind) as file:
             spans = zip(starts.tolist(), lengths.tolist(), strict=True)
             lines = (pread(file, length, start) for start, length in spans)
-            has_integer_id = _reader(kind).has_integer_id
             return np.fromiter((has_integer_id(line, field) for line in lines), bool, len(none))
 
     def declare(
@@ -204,13 +184,16 @@ class RecordFiles:
         """Return the names of members of an archive; of a mailbox and of a crawl, as `base.forms`
         declares mails and pages.
         """
-        if kind == Kind.MBOX:
-            return list(map(declare_mail, names))
-        if kind != Kind.WARC:
-            return names
+        with self._reader(path, kind) as reader:
+            return list(map(reader.declare, starts.tolist(), names))
+
+    @contextmanager
+    def _reader(self, path: bytes, kind: Kind) -> Iterator[Reader]:
+        """Yield the reader of a file. Raises as `list_records` does."""
+        module, name = _READERS[kind]
+        made: type[Reader] = getattr(import_module(f"lshdup.sources.{module}"), name)
         with self.lines(path, kind) as file:
-            starts_and_names = zip(starts.tolist(), names, strict=True)
-            return [_reader(kind).declare(file, *each) for each in starts_and_names]
+            yield made(file, self.fields, self.longest)
 
     @contextmanager
     def lines(self, path: bytes, kind: Kind = Kind.JSON) -> Iterator[int]:
@@ -251,9 +234,7 @@ class RecordFiles:
     @contextmanager
     def _parquet_file(self, path: bytes) -> Iterator["ParquetFile"]:
         """Yield an open Parquet file, which no other thread closes meanwhile."""
-        from lshdup.sources.readers.parquet import (
-            ParquetFile,
-        )  # Imported here to keep `query` fast.
+        from lshdup.sources.parquet import ParquetFile  # Imported here to keep `query` fast.
 
         known = path, _stamp(os.stat(path))
         with self._lock:
@@ -295,11 +276,6 @@ class _Unpacked:
 
 def _stamp(status: os.stat_result) -> _Stamp:
     return status.st_size, status.st_mtime_ns
-
-
-def _reader(kind: Kind) -> "ModuleType":
-    """Return the module that reads files of a kind."""
-    return import_module(f"lshdup.sources.readers.{_READERS[kind]}")
 
 
 def _below(path: bytes, listed: RecordList) -> RecordList:

@@ -2,7 +2,7 @@
 
 import enum
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
 from functools import lru_cache
 from itertools import islice
@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays, rows_of, slices_of
 from lshdup.base.compression import bare_name
 from lshdup.base.frozen import dataclass
-from lshdup.base.messages import did_you_mean, join_names
-from lshdup.base.ragged import StringTable
+from lshdup.base.messages import did_you_mean, join_names, quoted
+from lshdup.base.ragged import StringTable, offsets_of
+from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
 
@@ -85,6 +85,13 @@ _MOST_FIELDS, _NAME = 100, 80
 #: An integer; Python reads no longer one.
 _INTEGER = re.compile(rb"0|-?[1-9][0-9]{0,4000}")
 
+#: An archive with members of more bytes than --max-bytes in all, and than so many times its own
+#: size, is taken for a bomb. Texts shrink to a fifth, log files to a fiftieth.
+_MOST_TIMES = 200
+
+#: No name has more bytes: systems take 4096, zip 65535.
+LONGEST_NAME = 1 << 16
+
 #: Records that are named at a time.
 _NAMES_AT_ONCE = 1 << 16
 
@@ -125,7 +132,8 @@ def no_field(field: str, known: tuple[str, ...], option: str, what: str = "field
     question = did_you_mean(field, known, f"{option} {{}}".format) or did_you_mean(
         field, last, lambda part: f"{option} {last[part]}"
     )
-    return f"no {what} {field!r}, but {join_names(known)}; {question or f'{option} names another'}"
+    remedy = question or f"{option} names another"
+    return f"no {what} {quoted(field)}, but {join_names(known)}; {remedy}"
 
 
 @lru_cache(8)
@@ -176,6 +184,11 @@ def is_integer(name: bytes) -> bool:
     return _INTEGER.fullmatch(name) is not None
 
 
+def describe_too_large(size: int, most: int) -> str:
+    """Return the detail of a document of more bytes than are allowed."""
+    return f"{size} bytes, --max-bytes is {most}"
+
+
 class SkippedRecord(NamedTuple):
     """A record that is no document.
 
@@ -191,8 +204,7 @@ class SkippedRecord(NamedTuple):
     @classmethod
     def too_large(cls, number: int, size: int, most: int, name: bytes = b"") -> "SkippedRecord":
         """Return a record of more bytes than are allowed."""
-        detail = f"{size} bytes, --max-bytes is {most}"
-        return cls(number, Reason.TOO_LARGE, detail, name)
+        return cls(number, Reason.TOO_LARGE, describe_too_large(size, most), name)
 
 
 @dataclass(frozen=True)
@@ -214,16 +226,39 @@ class RecordList:
     skipped: list[SkippedRecord] = field(default_factory=list)
     kind: Kind = Kind.FILE
 
-    def kept_by(self, arrays: Arrays) -> "RecordList":
+    @classmethod
+    def of(
+        cls,
+        starts: NDArray[np.int64],
+        lengths: NDArray[np.int64],
+        longest: int,
+        keep: NDArray[np.bool_] | None = None,
+        skipped: Iterable[SkippedRecord] = (),
+    ) -> "RecordList":
+        """Return records that are numbered from 1, without those of more than `longest` bytes.
+
+        starts, lengths : int64 arrays of shape (n,).
+        keep : bool array of shape (n,); others are no records, or are among `skipped`.
+        """
+        keep = np.ones(len(starts), bool) if keep is None else keep
+        too_large = [
+            SkippedRecord.too_large(row + 1, int(lengths[row]), longest)
+            for row in np.flatnonzero(keep & (lengths > longest)).tolist()
+        ]
+        rows = np.flatnonzero(keep & (lengths <= longest))
+        return cls(rows + 1, starts[rows], lengths[rows], None, sorted([*skipped, *too_large]))
+
+    def kept_by(self, run: Run) -> "RecordList":
         """Return the list in arrays that may be in files: a folder may have many such lists."""
-        names, copy = self.names, arrays.copy
+        names, copy = self.names, run.arrays.copy
         if names is not None:
             names = StringTable(copy(names.blob), copy(names.offsets))
         numbers, starts, lengths = map(copy, (self.numbers, self.starts, self.lengths))
         return RecordList(numbers, starts, lengths, names, self.skipped, self.kind)
 
-    def take(self, rows: NDArray[np.int64], arrays: Arrays) -> "RecordList":
-        """Return some records, in the order of `rows`. arrays : makes the result."""
+    def take(self, run: Run, rows: NDArray[np.int64]) -> "RecordList":
+        """Return some records, in the order of `rows`."""
+        arrays = run.arrays
         return replace(
             self,
             numbers=arrays.take(self.numbers, rows),
@@ -231,6 +266,51 @@ class RecordList:
             lengths=arrays.take(self.lengths, rows),
             names=self.names and self.names.take(rows, arrays),
         )
+
+
+class Members:
+    """The members of an archive, added one after the other.
+
+    longest : members of more bytes are skipped.
+    """
+
+    def __init__(self, longest: int) -> None:
+        self._longest = longest
+        self._rows: list[tuple[int, int, int]] = []
+        self._names: list[bytes] = []
+        self._skipped: list[SkippedRecord] = []
+
+    def add(self, number: int, start: int, size: int, name: bytes) -> None:
+        """Add a document: its number from 1, where it is, its bytes, and its name."""
+        if len(name) > LONGEST_NAME:
+            detail = f"a name of more than {LONGEST_NAME} bytes"
+            self._skipped.append(SkippedRecord(number, Reason.UNREADABLE, detail))
+        elif size > self._longest:
+            self._skipped.append(SkippedRecord.too_large(number, size, self._longest, name))
+        else:
+            self._rows.append((number, start, size))
+            self._names.append(name.replace(b"\0", b""))
+
+    def skip(self, number: int, name: bytes, reason: Reason, detail: str) -> None:
+        """Add a member that is no document, and why."""
+        name = name if len(name) <= LONGEST_NAME else b""
+        self._skipped.append(SkippedRecord(number, reason, detail, name))
+
+    def damaged(self, number: int, detail: str) -> None:
+        """Add what stands from member `number` on, which cannot be read.
+
+        Raises RecordError if nothing stands before.
+        """
+        if not (self._rows or self._skipped):
+            raise RecordError(Reason.DAMAGED, detail)
+        self._skipped.append(SkippedRecord(number, Reason.DAMAGED, f"the rest of it: {detail}"))
+
+    def listed(self) -> RecordList:
+        """Return all members."""
+        table = np.array(self._rows, np.int64).reshape(-1, 3)
+        names = StringTable.from_strings(distinct_names(self._names))
+        numbers, starts, sizes = np.ascontiguousarray(table.T)
+        return RecordList(numbers, starts, sizes, names, self._skipped)
 
 
 def classify_file(path: bytes, *, named: bool, field_given: bool, archives: bool) -> Kind:
@@ -274,53 +354,87 @@ def may_end(names: StringTable, endings: tuple[bytes, ...]) -> bool:
     )
 
 
-def by_number(name: bytes) -> tuple[bytes, int]:
-    """Return a key that sorts names as people count: row 9 before row 10.
+def name_records(run: Run, path: bytes, numbers: NDArray[np.int64]) -> StringTable:
+    """Return the name FILE:NUMBER for each number.
 
-    >>> sorted([b"a:10", b"a:9", b"a", b"b:1"], key=by_number)
-    [b'a', b'a:9', b'a:10', b'b:1']
-    """
-    file, colon, number = name.rpartition(b":")
-    return (
-        (file + colon, int(number))
-        if colon and number.isdigit() and len(number) < 20
-        else (name, -1)
-    )
-
-
-def name_records(
-    path: bytes, numbers: NDArray[np.int64], arrays: Arrays = IN_MEMORY
-) -> tuple[StringTable, NDArray[np.int64]]:
-    """Return FILE:ROW for each number, and the indices in byte order, in which 10 comes before 2.
-
-    arrays : makes the names.
-
-    >>> names, order = name_records(b"a.jsonl", np.array([1, 2, 10]))
-    >>> names.take(order)[1], list(names)
-    (b'a.jsonl:10', [b'a.jsonl:1', b'a.jsonl:2', b'a.jsonl:10'])
+    >>> list(name_records(Run.quiet(), b"a.jsonl", np.array([1, 2, 10])))
+    [b'a.jsonl:1', b'a.jsonl:2', b'a.jsonl:10']
     """
     prefix = np.frombuffer(path + b":", np.uint8)
     width = len(str(int(numbers.max(initial=1))))
     powers = 10 ** np.arange(width, dtype=np.int64)
-    digits: NDArray[np.int8] = arrays.compute(
-        len(numbers),
-        np.int8,
-        lambda some: np.maximum(np.searchsorted(powers, numbers[some], side="right"), 1),
+
+    def digits_of(some: slice) -> NDArray[np.int64]:
+        return np.maximum(np.searchsorted(powers, numbers[some], side="right"), 1)
+
+    def parts() -> Iterator[StringTable]:
+        for start in range(0, len(numbers), _NAMES_AT_ONCE):
+            some = slice(start, min(start + _NAMES_AT_ONCE, len(numbers)))
+            digits = digits_of(some)
+            cells = np.empty((len(digits), len(prefix) + width), np.uint8)
+            cells[:, : len(prefix)] = prefix
+            cells[:, len(prefix) :] = numbers[some, None] // powers[::-1] % 10 + ord("0")
+            shown = np.ones(cells.shape, bool)
+            shown[:, len(prefix) :] = np.arange(width) >= width - digits[:, None]
+            yield StringTable(cells[shown], offsets_of(digits + len(prefix)))
+
+    return StringTable.gather(parts(), len(numbers), run.arrays)
+
+
+def inner_path(name: bytes) -> bytes:
+    """Return the path of a member: relative, without ``.``, ``..``, empty parts and NUL.
+
+    >>> inner_path(b"/etc/../a//b.txt"), inner_path(b"./c"), inner_path(b"..")
+    (b'etc/a/b.txt', b'c', b'')
+    """
+    parts = name.replace(b"\0", b"").split(b"/")
+    return b"/".join(part for part in parts if part not in (b"", b".", b".."))
+
+
+def distinct_names(names: Iterable[bytes]) -> list[bytes]:
+    """Return names of which each is different: of equal ones the second gets ``:2``, and so on.
+
+    An empty name becomes a number. Cost: linear in the number of names.
+
+    >>> distinct_names([b"a", b"b", b"a", b"a:2", b"a", b""])
+    [b'a', b'b', b'a:3', b'a:2', b'a:4', b'6']
+    """
+    names = [name or b"%d" % number for number, name in enumerate(names, 1)]
+    taken, counts = set(names), dict.fromkeys(names, 0)
+    for at, name in enumerate(names):
+        counts[name] += 1
+        if counts[name] > 1:
+            while b"%s:%d" % (name, counts[name]) in taken:
+                counts[name] += 1
+            names[at] = b"%s:%d" % (name, counts[name])
+    return names
+
+
+def refused_name(path: bytes, *, hidden: bool) -> tuple[Reason, str] | None:
+    """Return why a member with this path is skipped, or None.
+
+    hidden : whether names that begin with a dot are taken.
+    """
+    if not hidden and (b"/" + path).find(b"/.") >= 0:
+        return Reason.HIDDEN, ""
+    if is_archive(path):
+        return Reason.NESTED, "unpack the archive around it to compare what is in it"
+    return None
+
+
+def most_unpacked(packed: int, longest: int) -> int:
+    """Return how many bytes an archive may hold.
+
+    packed : bytes of the archive.
+    longest : bytes that one member may have.
+    """
+    return max(longest, _MOST_TIMES * packed)
+
+
+def too_large_unpacked(most: int, longest: int) -> RecordError:
+    """Return the error for an archive that holds more than `most` bytes."""
+    detail = (
+        f"more than {most} bytes when unpacked: above {_MOST_TIMES} times its size and above "
+        f"--max-bytes, which is {longest}"
     )
-    offsets: NDArray[np.int64] = arrays.zeros(len(numbers) + 1, np.int64)
-    np.cumsum(digits, out=offsets[1:])
-    for some in slices_of(len(offsets)):
-        offsets[some] += len(prefix) * rows_of(some)
-    blob: NDArray[np.uint8] = arrays.empty(int(offsets[-1]), np.uint8)
-    for start in range(0, len(numbers), _NAMES_AT_ONCE):
-        these = numbers[start : start + _NAMES_AT_ONCE]
-        cells = np.empty((len(these), len(prefix) + width), np.uint8)
-        cells[:, : len(prefix)] = prefix
-        cells[:, len(prefix) :] = these[:, None] // powers[::-1] % 10 + ord("0")
-        shown = np.ones(cells.shape, bool)
-        shown[:, len(prefix) :] = (
-            np.arange(width) >= width - digits[start : start + _NAMES_AT_ONCE, None]
-        )
-        blob[offsets[start] : offsets[start + len(these)]] = cells[shown]
-    keys = [lambda rows: numbers[rows] * powers[width - digits[rows]], digits.__getitem__]
-    return StringTable(blob, offsets), arrays.order(len(numbers), keys)
+    return RecordError(Reason.TOO_LARGE, detail)

@@ -23,8 +23,8 @@ from lshdup.lsh.band_table import band_keys
 from lshdup.lsh.signatures import Sketcher
 from lshdup.params import DEFAULT_MAX_BYTES, ShingleParams, SketchParams
 from lshdup.shingling.shingler import ShingleBatch, Shingler
-from lshdup.sources.readers.jsonlines import parse_record
-from lshdup.sources.reading import BATCH_BYTES, BATCH_DOCUMENTS, TextBatch, runs
+from lshdup.sources.jsonlines import parse_record
+from lshdup.sources.reading import BATCH_BYTES, BATCH_DOCUMENTS, TextBatch, cut_by_size
 from lshdup.sources.records import RecordError, RecordFields
 
 #: Arrow's record batches; pyarrow is installed only where Spark is.
@@ -167,8 +167,8 @@ def _text_batches(recipe: Recipe, batch: Any, ids: Any) -> Iterator[TextBatch]:
     plain = np.asarray(batch.column("plain").to_numpy(zero_copy_only=False), bool)[good]
     for is_text in (True, False):
         of_kind = np.flatnonzero(plain != is_text)
-        for run in runs(lengths[of_kind], BATCH_DOCUMENTS, BATCH_BYTES):
-            at = of_kind[run]
+        for some in cut_by_size(lengths[of_kind], BATCH_DOCUMENTS, BATCH_BYTES):
+            at = of_kind[some]
             first, last = starts[at[0]], starts[at[-1]] + lengths[at[-1]]
             text = np.zeros(last - first + PADDING, np.uint8)  # kernels read past the end
             text[:-PADDING] = data[first:last]

@@ -14,8 +14,7 @@ from lshdup.base.skipped import Reason, RecordLocation, Skipped, SkippedFile
 from lshdup.collection.collection import COLUMNS, WHOLE, Collection, ReadingNotes, Unfiltered
 from lshdup.params import FilterParams, ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter, fingerprint
-from lshdup.sources.document_list import DocumentList
-from lshdup.sources.locations import Locations
+from lshdup.sources.document_list import DocumentList, Locations
 from lshdup.sources.record_files import RecordFiles
 from lshdup.sources.records import Kind, RecordFields
 from lshdup.store.members import (

@@ -18,7 +18,7 @@ OFFICE_ENDINGS = (
 ENCRYPTED = "encrypted"
 
 #: The errors that `zipfile` raises for a damaged archive.
-_ZIP_ERRORS = (
+ZIP_ERRORS = (
     zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, LookupError,
     ValueError, struct.error, zlib.error,
 )  # fmt: skip
@@ -88,7 +88,7 @@ def _type_of_zip(data: bytes) -> str:
             if "mimetype" in members:
                 return _declared_type(_declaration(archive))
             return "epub" if _EPUB_CONTAINER in names else ""
-    except _ZIP_ERRORS:
+    except ZIP_ERRORS:
         return _type_of_damaged_zip(data)
 
 

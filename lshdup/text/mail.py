@@ -1,4 +1,4 @@
-"""The text that a person reads in a mail.
+"""Which documents are mails, and the text that a person reads in a mail.
 
 That text has two parts (`base.parts`), the subject and the body: the plain text of it, else its
 HTML as a page shows it. Mails in a mail are read too, as parts of their own. Of attachments and of
@@ -6,11 +6,13 @@ the fields that tell mails apart, a digest is taken, for sameness.
 
 Python's email package takes multipart mails apart; a mail of one part is read without it, with the
 same result, in a tenth of the time.
-Runs in the worker process (`office_worker`): `email` and the HTML parser are imported there only.
+Mails are read in the worker process (`office_worker`): `email` and the HTML parser are imported
+there only.
 """
 
 import binascii
 import codecs
+import os
 import re
 from collections.abc import Callable
 from dataclasses import field
@@ -19,9 +21,10 @@ from hashlib import blake2b
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from lshdup.base.forms import MAIL_ENDINGS, Form
 from lshdup.base.frozen import dataclass
-from lshdup.base.mailbox import FIELDS, bare_mail, find_mails, starts_mailbox
-from lshdup.base.parts import PART, SEAL
+from lshdup.base.mailbox import FIELDS, bare_mail, find_mails, is_of_mail, starts_mailbox
+from lshdup.base.parts import BLANK_LINE, PART, SEAL
 from lshdup.params import ShingleParams
 from lshdup.text import html
 from lshdup.text.encodings import WESTERN, look_up_codec
@@ -53,6 +56,19 @@ _SIGNATURE = re.compile(r"(?m)^-- \r?$")
 _LONGEST_FIELD = 1 << 13
 
 
+#: mbox's lines before the fields, and fields by which a mail without a body is known.
+_SEPARATORS = re.compile(rb"(?:>?From [^\n]*+\n)*+")
+_MIME = re.compile(rb"(?im)^(?:mime-version|content-type|content-transfer-encoding):")
+#: Bytes in which the header of a mail must end, or go on to the last byte, for it to be known.
+HEADER_WINDOW = 16 << 20
+
+#: The folders of a Maildir: two of mails, and one of mails that are being written.
+_OF_MAILDIR = (b"cur", b"new", b"tmp")
+
+#: The first line of a file of Apple Mail, which counts the bytes of the mail behind it.
+_APPLE_COUNT = re.compile(rb"\s*([0-9]{1,10})[ \t]*\r?\n")
+
+
 class MailError(ValueError):
     """A mail that cannot be read; the message says why."""
 
@@ -75,6 +91,76 @@ class MailRules:
 
 
 DEFAULT_RULES = MailRules()
+
+
+# --- recognise ----------------------------------------------------------------------------------
+
+
+def is_mail(data: bytes, *, declared: bool = False) -> bool:
+    """Return whether a document begins with the header of a mail: fields, two of them known.
+
+    The fields end at an empty line or with the document; mbox's `From ` line may stand before.
+    Which fields count, says `is_of_mail`.
+
+    data : the whole document, or its first HEADER_WINDOW bytes.
+    declared : whether the document is a mail by its source; then any fields before a body will do.
+    """
+    head = data[:HEADER_WINDOW]
+    if not head.endswith(b"\n") and len(head) < HEADER_WINDOW:
+        head += b"\n"
+    start = _SEPARATORS.match(head).end()  # type: ignore[union-attr]
+    fields = FIELDS.match(head, start)
+    if fields is None:
+        return False
+    rest = head[fields.end() : fields.end() + 2]
+    is_cut = len(head) == HEADER_WINDOW and b"\n" not in head[fields.end() :]
+    if not (rest.startswith(b"\n") or rest == b"\r\n" or not rest or is_cut):
+        return False
+    alone = not is_cut and len(head) <= fields.end() + len(rest)
+    if is_of_mail(fields[0], alone=alone and not declared):
+        return True
+    return declared and (not alone or _MIME.search(fields[0]) is not None)
+
+
+def mail_form(data: bytes, path: bytes | None, params: ShingleParams) -> Form:
+    """Return whether a document is read as a mail, or is a text that begins as one.
+
+    A mail is what `--mail` makes one; the content of a file named .eml or .emlx, of a file of a
+    Maildir, or of what begins as a mailbox does.
+
+    data : as of `is_mail`.
+    path : the file of the document, perhaps as `forms.declare_mail` returns it; None for a record.
+    """
+    data = bare_mail_file(data, path)
+    is_known = is_mail(data)
+    if is_known and params.mail:
+        return Form.MAIL
+    if path is not None and is_mail(data, declared=True) and _is_declared(data, path):
+        return Form.MAIL
+    return Form.HEADERS if is_known else Form.TEXT
+
+
+def bare_mail_file(data: bytes, path: bytes | None) -> bytes:
+    """Return the mail that is in a file: of Apple's .emlx what its first line counts; of a record
+    its fields, with empty lines between.
+    """
+    if path is None:
+        return data.replace(PART, BLANK_LINE)
+    if path.lower().endswith(MAIL_ENDINGS[1]) and (count := _APPLE_COUNT.match(data)) is not None:
+        return data[count.end() : count.end() + int(count[1])]
+    return data
+
+
+def _is_declared(data: bytes, path: bytes) -> bool:
+    """Return whether a document is a mail by its name, as a mailbox, or as a file of a Maildir: in
+    `cur` or `new` of a folder that has `cur`, `new` and `tmp`.
+    """
+    if path.lower().endswith(MAIL_ENDINGS) or starts_mailbox(data):
+        return True
+    folder, _ = os.path.split(os.path.abspath(path))  # noqa: PTH100 (bytes path)
+    above, name = os.path.split(folder)
+    folders = (above + b"/" + each for each in _OF_MAILDIR)
+    return name in _OF_MAILDIR[:2] and all(map(os.path.isdir, folders))
 
 
 # --- read ---------------------------------------------------------------------------------------

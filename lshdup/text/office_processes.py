@@ -33,7 +33,7 @@ from lshdup.text.mail import MailRules
 if TYPE_CHECKING:
     import resource
 
-#: Version of `office_worker` and `office_cleanup`: incremented when their texts change.
+#: Version of `office_worker`: incremented when its texts change.
 _OWN_VERSION = 2
 #: Seconds in which a worker must have started, whatever the limits are.
 _START = 60.0

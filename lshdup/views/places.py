@@ -21,8 +21,7 @@ from lshdup.shingling.shingler import decode_batch
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.files import Buffer
 from lshdup.sources.reading import TextBatch, batches, read_batch
-from lshdup.text.decoding import Text
-from lshdup.text.offsets import find_offsets
+from lshdup.text.decoding import Text, find_offsets
 
 I64 = NDArray[np.int64]
 
@@ -143,7 +142,7 @@ def locate_places(
     tasks = []
     for side, each in enumerate(lists):
         low, high = np.searchsorted(numbers, bases[side : side + 2])
-        tasks += [(side, some) for some in batches(each, numbers[low:high] - bases[side], run.jobs)]
+        tasks += [(side, some) for some in batches(run, each, numbers[low:high] - bases[side])]
     done = 0
     with ThreadPoolExecutor(run.jobs) as pool:
         for read in pool.map(work, tasks):

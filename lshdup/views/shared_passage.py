@@ -11,7 +11,7 @@ from lshdup.shingling.inspection import LocatedText, locate_tokens
 from lshdup.shingling.shingler import decode_batch
 from lshdup.sources.document_list import DocumentList, find_in_lists
 from lshdup.sources.reading import read_batch
-from lshdup.text.offsets import find_offsets
+from lshdup.text.decoding import find_offsets
 from lshdup.views.changes import ALIKE
 from lshdup.views.comparison import align_tokens
 

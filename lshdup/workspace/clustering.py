@@ -150,9 +150,7 @@ def order_documents(
     run: RunContext, collection: Collection, params: ClusterParams, request: Request
 ) -> Preference:
     """Return the order of documents; warn of unused --prefer."""
-    order = preference(
-        collection.documents, collection.sizes, params, request.documents, run.arrays
-    )
+    order = preference(run, collection.documents, collection.sizes, params, request.documents)
     for line in order.unused:
         run.warn(line)
     return order

@@ -21,7 +21,7 @@ from lshdup.base.temporary import MORE_ROOM
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.params import ShingleParams
 from lshdup.sources.document_list import DocumentList, typed_name
-from lshdup.sources.records import by_number, is_archive
+from lshdup.sources.records import is_archive
 from lshdup.store.store import MEMO_BYTES, Store
 
 #: What is said of an archive in a folder that was taken for a document, and could not be one.
@@ -102,9 +102,9 @@ class RunContext(Run):
 
     def report_skipped(self, files: Iterable[SkippedFile], named: Iterable[bytes]) -> None:
         """Report the files that were read and are no documents. named : DOCS as typed."""
-        skipped = [each.skipped for each in files]
+        skipped = [each.skipped for each in sorted(files, key=lambda each: each.place)]
         typed = {typed_name(argument) for argument in named} if skipped else set()
-        for each in sorted(skipped, key=lambda each: by_number(each.name)):
+        for each in skipped:
             if each.reason in _UNREAD and is_archive(each.name):
                 each = replace(each, reason=Reason.FORMAT, detail=_CLOSED)
             self.skipped(replace(each, named=each.name in typed))

@@ -15,8 +15,7 @@ from lshdup.errors import InputError
 from lshdup.params import FEW_TOKENS, DocumentParams, ShingleParams
 from lshdup.pipeline import EVERY_SET
 from lshdup.shingling.shingle_filter import NO_SHINGLES
-from lshdup.sources.finding import find_documents
-from lshdup.sources.missing import check_named
+from lshdup.sources.finding import check_named, find_documents
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.request import Request
 
@@ -56,11 +55,10 @@ def _read_template(run: RunContext, request: Request, shingle: ShingleParams) ->
     check_named(request.templates, "--template ", hint, included=False)
     try:
         documents = find_documents(
+            run,
             request.templates,
             DocumentParams(max_bytes=request.files.max_bytes),
             id_lists=shingle.tokens == "ids",
-            jobs=run.jobs,
-            on_skipped=run.skipped,
         )
     except InputError as error:
         message = f"--template {error.message}"

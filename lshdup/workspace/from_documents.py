@@ -18,8 +18,7 @@ from lshdup.errors import ArtifactError
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.pipeline import EVERY_SET
 from lshdup.shingling.shingle_filter import ShingleFilter
-from lshdup.sources.arguments import summarize_docs
-from lshdup.sources.document_list import DocumentList, typed_name
+from lshdup.sources.document_list import DocumentList, summarize_docs, typed_name
 from lshdup.sources.expansion import KnownRecords
 from lshdup.sources.finding import find_documents
 from lshdup.workspace.context import RunContext
@@ -149,16 +148,12 @@ def find_named(
 
         known_records = load_known_records(run, run.store, request.files)
     documents = find_documents(
+        run,
         request.documents,
         request.files,
         id_lists=shingle.tokens == "ids",
-        jobs=run.jobs,
         store=os.fsencode(run.apart) if run.apart is not None else None,
-        on_skipped=run.skipped,
         known_records=known_records,
-        say=run.say,
-        warn=run.warn,
-        arrays=run.arrays,
     )
     docs = summarize_docs(map(typed_name, request.documents))
     documents = replace(documents, docs=docs)

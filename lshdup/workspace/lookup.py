@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.messages import did_you_mean, printable
+from lshdup.base.skipped import Reason
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams
 from lshdup.workspace.request import merge_params
@@ -60,8 +61,13 @@ class NamedDocument:
         """Decode the bytes of the document. Raise InputError if they are no text."""
         from lshdup.params import DEFAULT_FORMATS
         from lshdup.shingling.shingler import decode_batch
+        from lshdup.sources.records import is_archive
 
         ((_, text),) = decode_batch(batch, [0], params, DEFAULT_FORMATS)
+        if text.reason in (Reason.BINARY, Reason.FORMAT) and is_archive(self.name):
+            message = f"{printable(self.name)} is an archive"
+            hint = "name a document in it, once `lshdup index DOCS --archives` has seen it"
+            raise InputError(message, hint)
         if text.reason is not None:
             message = (
                 f"{printable(self.name)} is no text:"
@@ -162,7 +168,7 @@ def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:
     ``docs/ba.txt``.
 
     Errors: InputError if the word means no document, or several.
-    Cost: a binary search for a name of the store; one pass over all names for a tail.
+    Cost: that of `DocumentList.find`; one pass over all names for a tail.
     """
     import numpy as np
 
@@ -178,7 +184,7 @@ def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:
             whole, real = os.path.abspath(word), os.path.realpath(word)  # noqa: PTH100 (bytes path)
             start = os.path.realpath(home or b".")
             spellings += [typed_name(os.path.relpath(real, start)), whole, real]
-        indices = map(documents.names.find, dict.fromkeys([*spellings, word]))
+        indices = map(documents.find, dict.fromkeys([*spellings, word]))
         index = next((index for index in indices if index is not None), None)
         if index is None:
             index = _find_file(word, documents)
@@ -238,9 +244,7 @@ def _find_file(word: bytes, documents: "DocumentList") -> int | None:
     """
     names, base = documents.names, os.path.basename(word)  # noqa: PTH119 (bytes path)
     is_likely = len(names.blob) <= _FEW_BYTES or any(
-        at < len(names) and names[at].startswith(start)
-        for start in (b"/", b"../")
-        for at in (names.bisect(start),)
+        documents.files.begins(start) for start in (b"/", b"../")
     )
     if not is_likely or not base or not os.path.isfile(word):  # noqa: PTH113 (bytes path)
         return None
@@ -268,7 +272,7 @@ def _note_other_names(word: bytes, collection: "Collection | None") -> str:
         return ""
     names, name = collection.documents.names, typed_name(word)
     found = names.ending_with(b"/" + name)
-    if not found or name.startswith(b"/"):
+    if not found:
         return ""
     return (
         f"{printable(name)}: the file of that name, not {printable(names[found[0]])} of the"

@@ -20,7 +20,7 @@ from lshdup.params import PassageParams, ShingleParams
 from lshdup.passages.anchors import plan_anchors
 from lshdup.passages.finding import Passages, find_passages
 from lshdup.sources.document_list import DocumentList
-from lshdup.sources.missing import check_named
+from lshdup.sources.finding import check_named
 from lshdup.store.passages_io import load_passages, save_passages
 from lshdup.store.store import Store
 from lshdup.workspace.against.shared import find_shared
@@ -196,7 +196,7 @@ def _leave_out_shared(
         message = "every document of DOCS is in OTHER too"
         raise InputError(message, "name another OTHER, or leave --against out")
     context.say(f"{count_of(len(shared), 'document')} of DOCS in OTHER too: only there")
-    return documents.take(np.delete(np.arange(len(documents)), shared))
+    return documents.take(context, np.delete(np.arange(len(documents)), shared))
 
 
 def _plan_disk(

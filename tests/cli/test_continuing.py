@@ -430,3 +430,15 @@ def test_an_output_that_is_a_link_is_followed(run, here):
     run("pairs", "docs", "-t", "0.5", "-o", "link.tsv", "--no-store")
     assert (here / "link.tsv").is_symlink()
     assert (here / "there.tsv").read_text()
+
+
+def test_a_document_that_is_gone_beside_a_link(run, here):
+    """Whether another document has become the target of the link, only its file could tell."""
+    (here / "elsewhere").write_text(f"{TEXT} b")
+    (here / "docs/link").symlink_to("../elsewhere")
+    (here / "docs/gone").write_text(f"{TEXT} c")
+    run("index", "docs", "--follow", "-t", "0.5", "-q")
+    (here / "docs/gone").unlink()
+    found = run("pairs", "-t", "0.5", code=2)
+    assert "docs/gone: vanished" in found.err
+    assert any("docs/link" in row for row in found.rows)

@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import termios
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ import pytest
 from lshdup.base import atomic
 from lshdup.base.atomic import JOURNAL, describe_kept, note_kept, replace_file
 from lshdup.base.messages import chance, count_of
+from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
 from lshdup.cli import main, messages
 from lshdup.cli.commands import COMMANDS
@@ -25,7 +27,7 @@ from lshdup.errors import InputError, LshdupError, ParameterError
 from lshdup.params import DocumentParams
 from lshdup.sources.finding import find_documents
 from lshdup.sources.records import field_names, no_field
-from lshdup.sources.rewriting.targets import check_target
+from lshdup.sources.rewriting import check_target
 from tests.conftest import ROOT, require
 from tests.running import in_terminal, run_many, run_program
 
@@ -168,9 +170,9 @@ def test_what_a_shell_was_to_expand(here):
 def test_many_names_that_are_not_there_take_no_time_to_guess_at(here):
     skipped = []
     find_documents(
+        replace(Run.quiet(), skipped=skipped.append),
         [b"docs", *(f"docs/{n}.tx".encode() for n in range(50))],
         DocumentParams(),
-        on_skipped=skipped.append,
     )
     assert len(skipped) == 50
     assert sum("did you mean" in each.detail for each in skipped) == 10
@@ -562,7 +564,7 @@ def test_what_turns_out_to_be_no_document_does_not_hinder_writing(here):
 
 def test_a_file_of_no_rows_can_still_be_written(here):
     Path("none.jsonl").write_text("")
-    documents = find_documents([b"none.jsonl"], DocumentParams())
+    documents = find_documents(Run.quiet(), [b"none.jsonl"], DocumentParams())
     assert [
         str(target) for target in check_target(documents, Path("out.jsonl"), read=False)[1]
     ] == ["out.jsonl"]
@@ -709,7 +711,9 @@ def test_patterns_of_folders(here):
     def found(*arguments, **patterns):
         warnings = []
         documents = find_documents(
-            arguments or [b"t"], DocumentParams(**patterns), warn=warnings.append
+            replace(Run.quiet(), warn=warnings.append),
+            arguments or [b"t"],
+            DocumentParams(**patterns),
         )
         return [name.decode().removeprefix("t/") for name in documents.names], warnings
 
@@ -761,7 +765,7 @@ def test_a_file_that_is_named_itself_is_taken_whatever_the_patterns_say(here):
     for named in ([b"docs", b"docs/sub/9.txt"], [b"docs/sub/9.txt", b"docs"]):
         skipped = []
         params = DocumentParams(include=("docs/0.txt",), exclude=("sub",))
-        documents = find_documents(named, params, on_skipped=skipped.append)
+        documents = find_documents(replace(Run.quiet(), skipped=skipped.append), named, params)
         assert list(documents.names) == [b"docs/0.txt", b"docs/sub/9.txt"]
         assert b"docs/sub/9.txt" not in {each.name for each in skipped}
 
@@ -1115,12 +1119,28 @@ def test_archives_that_are_not_opened_are_said_to_be(here):
         assert f"docs/{name}: {closed}" in err
     assert "unknown kind" not in err
     assert "binary" not in err
+    named = said(here, *(["show", f"docs/{name}", "docs/0.txt"] for name in ("a.zip", "b.tar")))
+    for name, err in zip(("a.zip", "b.tar"), named, strict=True):
+        assert err == error(
+            f"docs/{name} is an archive",
+            "name a document in it, once `lshdup index DOCS --archives` has seen it",
+        )
 
 
 def test_names_that_are_not_utf8_are_shown_as_bytes(here):
-    missing, command = said(here, ["pairs", b"docs/\xff"], [b"\xff"])
-    assert "'docs/\\xff': No such file or directory" in missing
-    assert "'\\xff' is no command" in command
+    expected = {
+        (b"pairs", b"docs/\xff"): "'docs/\\xff': No such file or directory",
+        (b"\xff",): "'\\xff' is no command",
+        (b"pairs", b"docs", b"--store", b"/dev/null/\xff"): "the store /dev/null/\\xff cannot be",
+        (b"pairs", b"docs", b"-t", b"\xff"): "--threshold is '\\xff', which is no number",
+        (b"pairs", b"docs", b"--tokens", b"\xff"): "'\\xff' is not one of 'word'",
+        (b"pairs", b"docs", b"--split", b"(\xff"): "'(\\xff' is no regular expression",
+        (b"pairs", b"docs", b"--encoding", b"\xff"): "--encoding is '\\xff', which Python",
+        (b"pairs", b"rows.jsonl", b"--text-field", b"\xff"): "no field '\\xff', but content",
+    }
+    for err, (words, what) in zip(said(here, *expected), expected.items(), strict=True):
+        assert what in err, (words, err)
+        assert "udcff" not in err
 
 
 def test_numbers_are_shown_as_they_are(here):
@@ -1136,7 +1156,7 @@ def test_a_field_has_no_effect_on_one_side(here):
 
 
 def test_a_library_that_is_missing_is_said_to_be(here, monkeypatch):
-    from lshdup.sources.readers import parquet
+    from lshdup.sources import parquet
 
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(InputError, match="need pyarrow"):

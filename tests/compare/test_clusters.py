@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.base.ragged import RaggedSets, StringTable
+from lshdup.base.run import Run
 from lshdup.choices import KEEP
 from lshdup.compare import clusters, leaders, similarity
 from lshdup.compare.clusters import (
@@ -31,9 +32,8 @@ from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
 from lshdup.params import ClusterParams, DocumentParams, ShingleParams
 from lshdup.shingling.shingler import fingerprint_sets
-from lshdup.sources import copy_names
-from lshdup.sources.document_list import typed_name
-from lshdup.sources.locations import Locations
+from lshdup.sources import preference as preferring
+from lshdup.sources.document_list import Locations, typed_name
 from lshdup.sources.preference import preference
 from lshdup.sources.records import Kind
 from lshdup.store import results_io
@@ -370,7 +370,9 @@ def listed(names, sizes=None, mtimes=None, **lists):
 
 def preferred(names, keep="path-order", prefer=(), arguments=(b".",), **more):
     documents, sizes = listed(names, **more)
-    found = preference(documents, sizes, ClusterParams(keep=keep, prefer=tuple(prefer)), arguments)
+    found = preference(
+        Run.quiet(), documents, sizes, ClusterParams(keep=keep, prefer=tuple(prefer)), arguments
+    )
     assert sorted(found.order.tolist()) == list(range(len(names)))
     return [names[index] for index in found.order.tolist()], found.unused
 
@@ -413,8 +415,8 @@ def test_the_page_has_the_words_of_copies():
     page = (ROOT / "docs/how-to/clean-a-folder.md").read_text("utf-8")
     [block] = re.findall("```text\n(.*?)```", page.partition("## Names of copies")[2], re.DOTALL)
     listed = [re.split(r",\s+", part.strip()) for part in block.split("\n\n")]
-    endings = [f".{ending}" for ending in copy_names.ENDINGS]
-    assert listed == [copy_names.COPY, copy_names.PARKED, endings, copy_names.FOLDERS]
+    endings = [f".{ending}" for ending in preferring.ENDINGS]
+    assert listed == [preferring.COPY, preferring.PARKED, endings, preferring.FOLDERS]
 
 
 #: Names of copies and of places to park files, of the desktops that write them.
@@ -445,8 +447,8 @@ def test_names_of_copies_are_known(form, below):
     ):  # fmt: skip
         paths = [unicodedata.normalize(form, (below or "{}").format(name)) for name in names]
         paths = [os.fsencode(path) for path in paths]
-        assert dict.fromkeys(paths, marks) == {path: copy_names.count_marks(path) for path in paths}
-        together = copy_names.marks_of(StringTable.from_strings(paths)).tolist()
+        assert dict.fromkeys(paths, marks) == {path: preferring.count_marks(path) for path in paths}
+        together = preferring.marks_of(StringTable.from_strings(paths)).tolist()
         assert together == [marks] * len(paths)
 
 
@@ -483,21 +485,18 @@ def test_first_follows_the_arguments():
 
 
 def test_first_of_the_lines_of_files():
-    paths = StringTable.from_strings([b"l/2", b"l/1", b"k"])
-    starts = np.array([0, 9, 0, 0])
+    paths = StringTable.from_strings([b"k", b"l/1", b"l/2"])
+    starts, none = np.array([0, 0, 9, 0]), np.zeros(4, np.int64)
     locations = Locations(
-        paths, np.full(3, Kind.IDS, np.uint8), np.array([0, 1, 1, 2]), starts, starts, starts
+        paths, np.full(3, Kind.IDS, np.uint8), np.array([0, 1, 1, 2]), starts, starts, none
     )
-    made = preferred([b"a", b"b", b"c", b"d"], "first", arguments=(b"l", b"k"), locations=locations)
-    assert made[0] == [b"c", b"b", b"a", b"d"]
-    # Records are kept by their places; among files they have the paths of their files.
     names, docs = [b"a", b"b", b"c", b"d"], {"arguments": (b"l", b"k")}
-    assert preferred(names, "", locations=locations, **docs)[0] == [b"c", b"b", b"a", b"d"]
-    assert preferred(names, "shortest-path", locations=locations, **docs)[0] == [
-        b"d", b"c", b"b", b"a",
-    ]  # fmt: skip
-    mixed = replace(locations, kinds=np.array([Kind.IDS, Kind.IDS, Kind.FILE], np.uint8))
-    assert preferred(names, "", locations=mixed, **docs)[0] == [b"d", b"c", b"b", b"a"]
+    assert preferred(names, "first", locations=locations, **docs)[0] == [b"b", b"c", b"d", b"a"]
+    # Records are kept by their places; among files they have the paths of their files.
+    assert preferred(names, "", locations=locations, **docs)[0] == [b"b", b"c", b"d", b"a"]
+    assert preferred(names, "shortest-path", locations=locations, **docs)[0] == names
+    mixed = replace(locations, kinds=np.array([Kind.FILE, Kind.IDS, Kind.IDS], np.uint8))
+    assert preferred(names, "", locations=mixed, **docs)[0] == names
 
 
 def test_whole_files_come_before_parts_of_files():

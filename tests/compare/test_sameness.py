@@ -446,7 +446,9 @@ def collect_of(paths, cwd=None, jobs=1, **options):
     before = os.getcwd()
     os.chdir(cwd or before)
     try:
-        documents = find_documents([os.fsencode(path) for path in paths], DocumentParams())
+        documents = find_documents(
+            Run.quiet(), [os.fsencode(path) for path in paths], DocumentParams()
+        )
         return collect(Run.quiet(jobs), documents, ShingleParams(), **options)
     finally:
         os.chdir(before)

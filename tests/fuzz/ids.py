@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lshdup.base.run import Run
 from lshdup.params import DocumentParams, ShingleParams
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources.finding import find_documents
@@ -76,9 +77,11 @@ class Ids:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "ids.txt")
             path.write_bytes(b"\n".join(lines) + end)
-            documents = find_documents([os.fsencode(path)], DocumentParams(), id_lists=True)
+            documents = find_documents(
+                Run.quiet(), [os.fsencode(path)], DocumentParams(), id_lists=True
+            )
             batch = read_batch(documents, np.arange(len(documents)))
-        if list(documents.names) != sorted(wanted):
+        if list(documents.names) != list(wanted):
             tally.found("other names", lines)
             return tally
         shingler = Shingler(ShingleParams(tokens="ids"))

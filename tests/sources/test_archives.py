@@ -6,15 +6,17 @@ import os
 import subprocess
 import tarfile
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.params import DocumentParams
 from lshdup.sources.finding import find_documents
-from lshdup.sources.readers.members import distinct_names, inner_path
 from lshdup.sources.reading import batches, read_batch
+from lshdup.sources.records import distinct_names, inner_path
 
 #: Endings of tar archives, and how `tarfile` writes them.
 TARS = {".tar": "w", ".tar.gz": "w:gz", ".tgz": "w:gz", ".tar.xz": "w:xz", ".tar.bz2": "w:bz2"}
@@ -48,9 +50,11 @@ def listed(path, **params):
     """Return the documents that a name leads to, by name, and what is skipped, with reasons."""
     skipped = []
     params = DocumentParams(**params)
-    documents = find_documents([os.fsencode(path)], params, on_skipped=skipped.append)
+    documents = find_documents(
+        replace(Run.quiet(), skipped=skipped.append), [os.fsencode(path)], params
+    )
     found = {}
-    for indices in batches(documents, np.arange(len(documents))):
+    for indices in batches(Run.quiet(), documents, np.arange(len(documents))):
         batch = read_batch(documents, indices)
         skipped += [
             (documents.names[index], reason, detail) for index, reason, detail in batch.skipped

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from lshdup.sources.arguments import describe_docs, list_outside, summarize_docs
+from lshdup.sources.document_list import describe_docs, list_outside, summarize_docs
 
 DOCS = [b"a/1", b"a/b/1", b"a-b", b"/r/x", b"../y"]
 

@@ -15,7 +15,7 @@ import zlib
 
 import pytest
 
-from lshdup.sources.readers import tar, zip  # noqa: A004 (a format)
+from lshdup.sources.archives import TarFile, ZipFile
 from lshdup.sources.records import RecordError, RecordFields
 from tests.sources.test_archives import listed, reasons, write_tar, write_zip
 
@@ -180,14 +180,14 @@ def test_every_cut_and_many_faults_of_an_archive_are_survived(tmp_path):
             assert all(len(text) <= 5000 for text in found.values())
 
 
-@pytest.mark.parametrize("reader", [tar, zip])
+@pytest.mark.parametrize("reader", [TarFile, ZipFile])
 def test_noise_is_no_archive(tmp_path, reader):
     rng = random.Random(7)
     path = tmp_path / "noise"
     for size in (0, 1, 22, 511, 512, 4000):
         path.write_bytes(rng.randbytes(size) + b"PK\x05\x06" + b"\7" * 18 * (size % 2))
         with path.open("rb") as file, pytest.raises(RecordError):
-            reader.list_records(file.fileno(), RecordFields(), 1 << 20)
+            reader(file.fileno(), RecordFields(), 1 << 20).list_records()
 
 
 def test_sizes_below_zero_do_not_hang(tmp_path):

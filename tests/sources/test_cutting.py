@@ -9,29 +9,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lshdup.base.run import Run
 from lshdup.errors import ParameterError
 from lshdup.params import DocumentParams
 from lshdup.sources.finding import find_documents
-from lshdup.sources.readers.jsonlines import find_values
-from lshdup.sources.rewriting.cutting import check_cutting, cut_texts, write_cut
+from lshdup.sources.jsonlines import find_values
+from lshdup.sources.rewriting import check_cutting, cut_texts, write_cut
 from tests.conftest import require
 
 WORDS = st.text(st.sampled_from('ab é"\\\n漢😀'), max_size=12)
 
 
 def listed(*paths, **params):
-    return find_documents([os.fsencode(path) for path in paths], DocumentParams(**params))
+    return find_documents(
+        Run.quiet(), [os.fsencode(path) for path in paths], DocumentParams(**params)
+    )
 
 
 def cut(documents, parts, target):
     """Cut {name: [(start, end)]}."""
     rows = [
-        (documents.names.find(name.encode()), start, end)
+        (documents.find(name.encode()), start, end)
         for name, each in parts.items()
         for start, end in each
     ]
     columns = np.array(sorted(rows), np.int64).reshape(-1, 3).T
-    paths, uncut = write_cut(documents, *columns, target)
+    paths, uncut = write_cut(Run.quiet(), documents, *columns, target)
     return paths, {documents.names[number].decode() for number in uncut}
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from lshdup.base.skipped import Reason
+from lshdup.sources import delimited, lines
 from lshdup.sources.files import Buffer
-from lshdup.sources.readers import delimited, lines
 from lshdup.sources.records import RecordError, RecordFields, split_fields
 
 LONG = 1 << 20
@@ -25,11 +25,12 @@ def rows_of(tmp_path, data, text="text", id_="", longest=LONG):
     fields = RecordFields(text, id_)
     with path.open("rb") as file:
         number = file.fileno()
-        listed = delimited.list_records(number, fields, longest)
+        reader = delimited.DelimitedFile(number, fields, longest)
+        listed = reader.list_records()
         made = {each.number: each.reason for each in listed.skipped}
         if len(listed.starts):
             spans = listed.starts, listed.lengths
-            data, starts, sizes, failed = delimited.read_texts(number, *spans, fields, Buffer())
+            data, starts, sizes, failed = reader.texts(*spans, Buffer())
             for at, row in enumerate(listed.numbers.tolist()):
                 text = data[starts[at] : starts[at] + sizes[at]].tobytes()
                 made[row] = failed[at].reason if at in failed else text

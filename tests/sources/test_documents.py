@@ -3,12 +3,14 @@
 import gzip
 import os
 import socket
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from lshdup.base.compression import TooLongError, unpacked
 from lshdup.base.ragged import StringTable
+from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.errors import InputError
 from lshdup.params import DocumentParams, ShingleParams
@@ -26,10 +28,10 @@ def found(*arguments, **params):
     skipped = []
     store = params.pop("store", None)
     documents = find_documents(
+        replace(Run.quiet(), skipped=skipped.append),
         [os.fsencode(a) for a in arguments],
         DocumentParams(**params),
         store=store,
-        on_skipped=skipped.append,
     )
     return list(documents.names), {each.name: each.reason for each in skipped}
 
@@ -177,15 +179,15 @@ def test_id_lists(tree):
     (tree / "ids.txt").write_bytes(b"b 1 2 3\n\n  a 4  5\nb 9\nc\n")
     skipped = []
     documents = find_documents(
-        [b"ids.txt"], DocumentParams(), id_lists=True, on_skipped=skipped.append
+        replace(Run.quiet(), skipped=skipped.append), [b"ids.txt"], DocumentParams(), id_lists=True
     )
-    assert list(documents.names) == [b"a", b"b", b"c"]
+    assert list(documents.names) == [b"b", b"a", b"c"]  # in the order of the lines
     batch = read_batch(documents, np.arange(3))
     texts = [
         batch.text[s : s + n].tobytes().split()
         for s, n in zip(batch.starts, batch.lengths, strict=True)
     ]
-    assert texts == [[b"4", b"5"], [b"1", b"2", b"3"], []]
+    assert texts == [[b"1", b"2", b"3"], [b"4", b"5"], []]
     assert [(each.name, each.reason, each.detail) for each in skipped] == [
         (b"b", Reason.REPEATED, "line 4 of ids.txt")
     ]
@@ -211,7 +213,7 @@ def test_sizes_and_times_are_those_of_stat(tree, system):
         b"docs/not-utf8-\xff",
         b"",
     ]
-    stats = files.stat_files(StringTable.from_strings(paths))
+    stats = files.stat_files(Run.quiet(), StringTable.from_strings(paths))
     for i in (0, 1, 5):
         status = os.lstat(paths[i])
         assert (stats.sizes[i], stats.mtimes[i]) == (status.st_size, status.st_mtime_ns)
@@ -221,7 +223,7 @@ def test_sizes_and_times_are_those_of_stat(tree, system):
 
 
 def test_reading_survives_what_happens_to_files(tree, system):
-    documents = find_documents([b"docs"], DocumentParams())
+    documents = find_documents(Run.quiet(), [b"docs"], DocumentParams())
     os.remove("docs/b.txt")
     (tree / "docs/sub/c").write_text("grown " * 100)
     (tree / "docs/a.txt.copy3").write_text("s")
@@ -243,7 +245,7 @@ def test_batches_cover_everything_once():
     )
     documents = DocumentList(StringTable.from_strings([b"x"] * len(sizes)), sizes, sizes)
     todo = np.arange(1, len(sizes))
-    parts = list(batches(documents, todo))
+    parts = list(batches(Run.quiet(), documents, todo))
     assert np.concatenate(parts).tolist() == todo.tolist()
     assert all(len(part) <= BATCH_DOCUMENTS for part in parts)
     assert all(len(part) == 1 or sizes[part].sum() <= BATCH_BYTES for part in parts)
@@ -253,7 +255,7 @@ def test_batches_cover_everything_once():
 def test_batches_keep_all_threads_busy_to_the_end(count):
     sizes = np.full(count, 10)
     documents = DocumentList(StringTable.from_strings([b"x"] * count), sizes, sizes)
-    parts = list(batches(documents, np.arange(count), jobs=2))
+    parts = list(batches(Run.quiet(2), documents, np.arange(count)))
     assert np.concatenate([np.arange(0), *parts]).tolist() == list(range(count))
     assert max(map(len, parts), default=0) <= BATCH_DOCUMENTS
     if count > 128:
@@ -428,18 +430,18 @@ def test_max_bytes_of_what_is_read_is_exact_too(tree):
     rows = b'{"text": "%s"}\n'
     (tree / "rows.jsonl").write_bytes(rows % b"xx" + rows % b"xxx")
     bound = len(rows % b"xx") - 1
-    documents = find_documents([b"rows.jsonl"], DocumentParams(max_bytes=bound))
+    documents = find_documents(Run.quiet(), [b"rows.jsonl"], DocumentParams(max_bytes=bound))
     assert list(documents.names) == [b"rows.jsonl:1"]
-    both = find_documents([b"rows.jsonl"], DocumentParams(max_bytes=bound + 1))
+    both = find_documents(Run.quiet(), [b"rows.jsonl"], DocumentParams(max_bytes=bound + 1))
     assert len(both) == 2
     for size in (10, 11):
         (tree / f"{size}.gz").write_bytes(gzip.compress(b"x " * (size // 2) + b"x" * (size % 2)))
-    packed = find_documents([b"10.gz", b"11.gz"], DocumentParams(max_bytes=10))
+    packed = find_documents(Run.quiet(), [b"10.gz", b"11.gz"], DocumentParams(max_bytes=10))
     assert not len(packed)  # what is packed is larger than that
     assert unpacked((tree / "10.gz").read_bytes(), 10) == b"x x x x x "
     with pytest.raises(TooLongError):
         unpacked((tree / "11.gz").read_bytes(), 10)
-    listed = find_documents([b"docs/b.txt"], DocumentParams(max_bytes=20))
+    listed = find_documents(Run.quiet(), [b"docs/b.txt"], DocumentParams(max_bytes=20))
     for size, there in ((20, 1), (21, 0)):
         (tree / "docs/b.txt").write_bytes(b"x" * size)
         assert len(read_batch(listed, np.arange(1)).indices) == there

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lshdup.base.skipped import Reason
+from lshdup.sources import jsonlines, lines
 from lshdup.sources.files import Buffer
-from lshdup.sources.readers import jsonlines, lines
 from lshdup.sources.records import RecordError, RecordFields
 
 
@@ -35,12 +35,11 @@ def by_file(tmp_path, data, field="text", **fields):
     path = tmp_path / "rows.jsonl"
     path.write_bytes(data)
     with path.open("rb") as file:
-        listed = jsonlines.list_records(file.fileno(), RecordFields(field, **fields), 1 << 20)
+        reader = jsonlines.JsonLines(file.fileno(), RecordFields(field, **fields), 1 << 20)
+        listed = reader.list_records()
         if not len(listed.numbers):
             return listed, []
-        text, starts, lengths, failed = jsonlines.read_texts(
-            file.fileno(), listed.starts, listed.lengths, RecordFields(field), Buffer()
-        )
+        text, starts, lengths, failed = reader.texts(listed.starts, listed.lengths, Buffer())
     texts = [
         text[start : start + length].tobytes()
         for start, length in zip(starts.tolist(), lengths.tolist(), strict=True)

@@ -10,7 +10,7 @@ import pytest
 
 from lshdup.base.mailbox import bare_mail, find_mails, starts_mailbox
 from lshdup.choices import KEEP
-from lshdup.sources.readers import mbox
+from lshdup.sources import lines
 from lshdup.sources.records import RecordFields
 from tests.sources.test_archives import write_zip
 
@@ -271,8 +271,8 @@ def test_blocks_cut_nothing(tmp_path, monkeypatch, block):
     filling = [b"x" * source.randrange(900) + b"\n" * source.randrange(3) for _ in range(40)]
     text = b"\n".join(SEPARATOR + b"A: b\n\n" + each + b"\n" for each in filling)
     (tmp_path / "m").write_bytes(text)
-    monkeypatch.setattr(mbox, "_SCAN_BYTES", block)
+    monkeypatch.setattr(lines, "_SCAN_BYTES", block)
     with (tmp_path / "m").open("rb") as file:
-        listed = mbox.list_records(file.fileno(), RecordFields(), 1 << 30)
+        listed = lines.Mailbox(file.fileno(), RecordFields(), 1 << 30).list_records()
     assert listed.starts.tolist() == [0, *find_mails(text)]
     assert len(listed.starts) == 40

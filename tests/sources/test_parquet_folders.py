@@ -23,9 +23,8 @@ from lshdup.base.skipped import Reason
 from lshdup.collection.set_source import _SetReader, expecting, set_source
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import ClusterParams, DocumentParams, PairParams
-from lshdup.sources import record_files
+from lshdup.sources import parquet, record_files
 from lshdup.sources.finding import find_documents
-from lshdup.sources.readers import parquet, parquet_columns
 from lshdup.sources.reading import batches, read_batch
 from lshdup.sources.records import RecordError
 from lshdup.workspace.against.clusters import find_clusters_against
@@ -74,11 +73,9 @@ def decoded(monkeypatch):
         counted(lambda args, _: args[1][0][0], parquet.texts_of, lambda made: len(made[2])),
     )
     monkeypatch.setattr(
-        parquet_columns,
-        "find_column",
-        counted(
-            lambda _, named: f"opened {named['text']}", parquet_columns.find_column, lambda _: 1
-        ),
+        parquet,
+        "_find_column",
+        counted(lambda _, named: f"opened {named['text']}", parquet._find_column, lambda _: 1),
     )
     return counts
 
@@ -142,13 +139,15 @@ def test_a_folder_is_what_one_file_would_be(here, small, decoded, store):
 
 def test_any_rows_by_any_thread(here, small, decoded):
     texts = fill(here)
-    documents = find_documents([b"many"], DocumentParams(**FIELDS))
+    documents = find_documents(Run.quiet(), [b"many"], DocumentParams(**FIELDS))
     wrong = []
 
     def read(seed):
         rng = np.random.default_rng(seed)
         for _ in range(20):
-            for indices in batches(documents, rng.choice(N, rng.integers(1, 90), replace=False)):
+            for indices in batches(
+                Run.quiet(), documents, rng.choice(N, rng.integers(1, 90), replace=False)
+            ):
                 batch = read_batch(documents, indices)
                 assert len(batch.indices) == len(indices)
                 for index, start, length in zip(
@@ -174,7 +173,7 @@ def test_any_rows_by_any_thread(here, small, decoded):
 
 def test_few_rows_decode_few(here, small, decoded):
     fill(here)
-    documents = find_documents([b"many"], DocumentParams(**FIELDS))
+    documents = find_documents(Run.quiet(), [b"many"], DocumentParams(**FIELDS))
     rows = np.flatnonzero(documents.locations.starts == 9)
     assert len(rows) == FILES
     for _ in range(2):
@@ -278,12 +277,12 @@ def test_a_file_changes_between_two_runs(here, small):
 
 def test_another_file_of_the_same_name_is_read_anew(here, small, decoded):
     texts = fill(here)
-    documents = find_documents([b"many"], DocumentParams(**FIELDS))
+    documents = find_documents(Run.quiet(), [b"many"], DocumentParams(**FIELDS))
     every = np.arange(N)
 
     def read():
         made = {}
-        for indices in batches(documents, every):
+        for indices in batches(Run.quiet(), documents, every):
             batch = read_batch(documents, indices)
             for index, start, length in zip(
                 batch.indices.tolist(), batch.starts.tolist(), batch.lengths.tolist(), strict=True
@@ -373,11 +372,11 @@ def test_memory_and_descriptors_are_given_back(here, decoded):
     descriptors = (lambda: len(os.listdir(folder))) if Path(folder).is_dir() else (lambda: 0)
     gc.collect()
     first, held = descriptors(), pa.total_allocated_bytes()
-    documents = find_documents([b"d"], DocumentParams(text_field="text"))
+    documents = find_documents(Run.quiet(), [b"d"], DocumentParams(text_field="text"))
     gc.disable()
     try:
         for _ in range(3):
-            for indices in batches(documents, np.arange(600)):
+            for indices in batches(Run.quiet(), documents, np.arange(600)):
                 assert len(read_batch(documents, indices).indices) == len(indices)
                 assert descriptors() - first <= record_files._OPEN_FILES + 1
                 assert pa.total_allocated_bytes() - held < 20 * 300_000 / 2
@@ -413,9 +412,9 @@ def test_no_damaged_byte_ends_the_run(here, small, field):
 import sys
 import numpy as np
 from lshdup.sources.files import Buffer
-from lshdup.sources.readers.parquet import ParquetFile
+from lshdup.sources.parquet import ParquetFile
 from lshdup.sources.records import RecordError
-from lshdup.base.arrays import IN_MEMORY
+from lshdup.base.run import Run
 
 data, outcomes = open("whole.parquet", "rb").read(), set()
 for at in range(len(data) - int(sys.argv[1]), len(data)):
@@ -424,7 +423,7 @@ for at in range(len(data) - int(sys.argv[1]), len(data)):
             file.write(data[:at] + bytes([value]) + data[at + 1 :])
         try:
             file = ParquetFile(b"b.parquet", sys.argv[2])
-            rows = len(file.list_records("", IN_MEMORY).numbers)
+            rows = len(file.list_records(Run.quiet(), "").numbers)
             *_, failed = file.texts(np.arange(min(rows, 300)), 1 << 20, Buffer())
             outcomes |= {type(error).__name__ for error in failed.values()} or {"whole"}
         except (RecordError, OSError) as error:

@@ -12,16 +12,18 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, RecordLocation, Skipped, SkippedFile
 from lshdup.params import DocumentParams, PairParams
 from lshdup.pipeline import expand_copies
+from lshdup.sources import parquet
 from lshdup.sources.finding import find_documents
-from lshdup.sources.readers import parquet
 from lshdup.sources.reading import batches, read_batch
 from lshdup.sources.record_files import RecordFiles
 from lshdup.sources.records import name_records
@@ -158,10 +160,10 @@ def test_ids_name_rows(here, form):
     texts = texts_of(40)
     ids = [f"id {number * 7 % 40}" for number in range(40)]
     write(here / form, texts, id=ids)
-    documents = find_documents([os.fsencode(form)], DocumentParams(id_field="id"))
-    assert list(documents.names) == sorted(map(str.encode, ids))
+    documents = find_documents(Run.quiet(), [os.fsencode(form)], DocumentParams(id_field="id"))
+    assert list(documents.names) == list(map(str.encode, ids))  # in the order of the rows
     got = {}
-    for indices in batches(documents, np.arange(len(documents))):
+    for indices in batches(Run.quiet(), documents, np.arange(len(documents))):
         batch = read_batch(documents, indices)
         for index, start, length in zip(
             batch.indices.tolist(), batch.starts.tolist(), batch.lengths.tolist(), strict=True
@@ -177,9 +179,11 @@ def test_numbers_are_ids_too_and_others_are_named(here, form):
     write(here / form, ["a", "b", "c", "d"], id=[1, None, -2, 1])
     skipped = []
     documents = find_documents(
-        [os.fsencode(form)], DocumentParams(id_field="id"), on_skipped=skipped.append
+        replace(Run.quiet(), skipped=skipped.append),
+        [os.fsencode(form)],
+        DocumentParams(id_field="id"),
     )
-    assert list(documents.names) == [b"-2", b"1"]
+    assert list(documents.names) == [b"1", b"-2"]
     assert [(each.name, each.reason) for each in skipped] == [
         (f"{form}:2".encode(), Reason.NO_ID),
         (b"1", Reason.REPEATED),
@@ -199,15 +203,18 @@ def test_a_row_with_the_id_and_the_text_of_another_is_a_copy(here, form):
     (here / "file").write_text("c d")
     skipped = []
     documents = find_documents(
-        [os.fsencode(form), b"file"], DocumentParams(id_field="id"), on_skipped=skipped.append
+        replace(Run.quiet(), skipped=skipped.append),
+        [os.fsencode(form), b"file"],
+        DocumentParams(id_field="id"),
     )
-    assert list(documents.names) == [b"file", b"x", b"y"]
+    in_order = [b"x", b"y", b"file"] if form < "file" else [b"file", b"x", b"y"]
+    assert list(documents.names) == in_order
     assert [(each.name, each.reason) for each in skipped] == [
-        (b"file", Reason.REPEATED),
         (b"x", Reason.COPY),
         (b"y", Reason.REPEATED),
+        (b"file", Reason.REPEATED),
     ]
-    assert skipped[1].detail == f"row 3 of {form}; the first is row 1 of {form}"
+    assert skipped[0].detail == f"row 3 of {form}; the first is row 1 of {form}"
 
 
 def test_ids_are_looked_at_across_files(here):
@@ -216,7 +223,9 @@ def test_ids_are_looked_at_across_files(here):
     (here / "z").write_text("a file called like a row")
     skipped = []
     documents = find_documents(
-        [b"a.jsonl", b"b.parquet", b"z"], DocumentParams(id_field="id"), on_skipped=skipped.append
+        replace(Run.quiet(), skipped=skipped.append),
+        [b"a.jsonl", b"b.parquet", b"z"],
+        DocumentParams(id_field="id"),
     )
     assert list(documents.names) == [b"x", b"y", b"z"]
     assert [(each.name, each.detail) for each in skipped] == [
@@ -225,7 +234,7 @@ def test_ids_are_looked_at_across_files(here):
     ]  # fmt: skip
 
 
-def test_names_are_in_byte_order_whatever_files_are_called(here):
+def test_files_are_in_byte_order_and_their_rows_by_number(here):
     names = ["a.jsonl", "a.jsonl:1.jsonl", "a.jsonl-b.jsonl", "a", "b.jsonl"]
     for name in names:
         write(here / name, ["x"] * 12)
@@ -234,10 +243,18 @@ def test_names_are_in_byte_order_whatever_files_are_called(here):
             (here / name).write_text("a file")
         skipped = []
         documents = find_documents(
-            map(os.fsencode, (*names, *extra)), DocumentParams(), on_skipped=skipped.append
+            replace(Run.quiet(), skipped=skipped.append),
+            map(os.fsencode, (*names, *extra)),
+            DocumentParams(),
         )
         made = list(documents.names)
-        assert made == sorted(set(made))
+        numbers, places = documents.locations.numbers, documents.locations.file
+        in_order = sorted(zip(map(documents.path, range(len(made))), numbers.tolist(), strict=True))
+        assert in_order == [(documents.path(n), numbers[n]) for n in range(len(made))]
+        assert (np.diff(places) >= 0).all()
+        assert len(set(made)) == len(made)
+        assert [documents.find(name) for name in made] == list(range(len(made)))
+        assert documents.find_all([*made, b"none"]) == [*range(len(made)), -1]
         assert len(made) == 12 * 4 + 1 + len(extra) - bool(extra)
         assert [each.name for each in skipped] == [b"a.jsonl:5"] * bool(extra)
         for index, name in enumerate(made):
@@ -253,7 +270,7 @@ def test_which_files_have_rows(here):
     def found(*names, **params):
         said = []
         documents = find_documents(
-            map(os.fsencode, names), DocumentParams(**params), say=said.append
+            replace(Run.quiet(), say=said.append), map(os.fsencode, names), DocumentParams(**params)
         )
         return [name.decode() for name in documents.names], said
 
@@ -372,9 +389,9 @@ def test_skipped_rows_are_known_in_the_next_run(here, form, id_field, monkeypatc
     listed = []
     list_records = RecordFiles.list_records
 
-    def note(self, path, *rest):
+    def note(self, run, path, *rest):
         listed.append(path)
-        return list_records(self, path, *rest)
+        return list_records(self, run, path, *rest)
 
     monkeypatch.setattr(RecordFiles, "list_records", note)
     for _ in range(2):
@@ -392,7 +409,7 @@ def test_skipped_rows_are_known_in_the_next_run(here, form, id_field, monkeypatc
     write(here / form, ["something else"], id=["z"])
     _, names, read = outcome()
     assert listed == [os.fsencode(form)]
-    assert names == ([b"b", b"g", b"z"] if id_field else [b"%s:1" % form.encode(), *names[1:]])
+    assert names == ([b"z", b"b", b"g"] if id_field else [b"%s:1" % form.encode(), *names[1:]])
     assert read == (2 if id_field else 1)
 
 
@@ -402,13 +419,15 @@ def test_parquet_rows_in_any_order_and_by_any_thread(here, monkeypatch, kept):
     monkeypatch.setattr(parquet, "_KEPT_BYTES", kept)
     texts = [f"text {n}" for n in range(500)]
     write(here / "a.parquet", texts)
-    documents = find_documents([b"a.parquet"], DocumentParams())
+    documents = find_documents(Run.quiet(), [b"a.parquet"], DocumentParams())
     wrong = []
 
     def read(seed):
         rng = np.random.default_rng(seed)
         for _ in range(30):
-            for indices in batches(documents, rng.choice(500, rng.integers(1, 60), replace=False)):
+            for indices in batches(
+                Run.quiet(), documents, rng.choice(500, rng.integers(1, 60), replace=False)
+            ):
                 batch = read_batch(documents, indices)
                 for index, start, length in zip(
                     batch.indices.tolist(),
@@ -444,7 +463,7 @@ def test_parquet_rows_in_any_order_and_by_any_thread(here, monkeypatch, kept):
 )
 def test_parquet_columns_of_all_kinds_of_text(here, array):
     pq.write_table(pa.table({"text": array}), "a.parquet")
-    documents = find_documents([b"a.parquet"], DocumentParams())
+    documents = find_documents(Run.quiet(), [b"a.parquet"], DocumentParams())
     batch = read_batch(documents, np.arange(3))
     made = [
         batch.text[start : start + length].tobytes()
@@ -600,9 +619,8 @@ def test_a_row_is_no_page_by_its_name(here):
 @pytest.mark.parametrize("n", [0, 1, 9, 10, 11, 100, 1234])
 def test_row_names(n):
     numbers = np.arange(1, n + 1)
-    names, order = name_records(b"\xff:", numbers)
+    names = name_records(Run.quiet(), b"\xff:", numbers)
     assert list(names) == [b"\xff::%d" % number for number in range(1, n + 1)]
-    assert list(names.take(order)) == sorted(names)
 
 
 def test_ctrl_c_ends_a_slow_split(here):
@@ -632,7 +650,9 @@ def test_a_file_for_which_there_is_no_room_to_unpack_is_skipped(here, monkeypatc
 
     monkeypatch.setattr(os, "pwrite", full)
     skipped = []
-    found = find_documents([b"a.jsonl.gz", b"b.jsonl"], DocumentParams(), on_skipped=skipped.append)
+    found = find_documents(
+        replace(Run.quiet(), skipped=skipped.append), [b"a.jsonl.gz", b"b.jsonl"], DocumentParams()
+    )
     assert list(found.names) == [b"b.jsonl:1"]
     ((name, reason, detail),) = [(each.name, each.reason, each.detail) for each in skipped]
     assert (name, reason) == (b"a.jsonl.gz", Reason.UNREADABLE)

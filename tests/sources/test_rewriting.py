@@ -7,6 +7,7 @@ import gzip
 import json
 import lzma
 import os
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,10 +17,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lshdup.base.run import Run
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import DocumentParams
 from lshdup.sources.finding import find_documents
-from lshdup.sources.rewriting.rewrite import rewrite, write_without
+from lshdup.sources.rewriting import rewrite, write_without
 from tests.conftest import ZSTD, require
 
 pa = require("parquet", "pyarrow")
@@ -33,11 +35,13 @@ UNPACK = {".jsonl": lambda data: data, ".jsonl.gz": gzip.decompress, ".jsonl.zst
 
 
 def listed(*paths, **params):
-    return find_documents([os.fsencode(path) for path in paths], DocumentParams(**params))
+    return find_documents(
+        Run.quiet(), [os.fsencode(path) for path in paths], DocumentParams(**params)
+    )
 
 
 def index_of(documents, name):
-    return documents.names.find(os.fsencode(name))
+    return documents.find(os.fsencode(name))
 
 
 ODD = [
@@ -96,7 +100,7 @@ def test_lines_that_are_kept_are_what_they_were(
     ]  # of the rows that can be dropped
     dropped = data.draw(st.sets(st.sampled_from(numbers)) if numbers else st.just(set()))
     indices = np.array([numbers.index(number) for number in dropped], np.int64)
-    assert write_without(documents, indices, target) == [target]
+    assert write_without(Run.quiet(), documents, indices, target) == [target]
     kept = [line for number, line in enumerate(split(whole), 1) if number not in dropped]
     assert UNPACK[target_ending](target.read_bytes()) == b"".join(kept)
     assert source.read_bytes() == packed
@@ -114,7 +118,7 @@ def test_dropped_lines_over_the_ends_of_chunks(tmp_path, monkeypatch):
             for name in documents.names
         ]
     )
-    write_without(documents, dropped, target)
+    write_without(Run.quiet(), documents, dropped, target)
     assert target.read_bytes() == b"".join(
         row for n, row in enumerate(rows, 1) if not (n % 3 == 1 or 20 < n < 30)
     )
@@ -156,9 +160,7 @@ def table_of(n):
     st.booleans(),
 )
 def test_parquet_keeps_every_value(tmp_path, monkeypatch, n, group, data, codec, in_parts):
-    monkeypatch.setattr(
-        "lshdup.sources.rewriting.rewrite._PART_BYTES", 1000 if in_parts else 1 << 20
-    )
+    monkeypatch.setattr("lshdup.sources.rewriting._PART_BYTES", 1000 if in_parts else 1 << 20)
     source, target = tmp_path / "a.parquet", tmp_path / "b.parquet"
     table = table_of(n)
     pq.write_table(table, source, row_group_size=group, compression=codec)
@@ -167,6 +169,7 @@ def test_parquet_keeps_every_value(tmp_path, monkeypatch, n, group, data, codec,
     assert len(documents) == n
     dropped = data.draw(st.sets(st.integers(1, n)) if n else st.just(set()))
     write_without(
+        Run.quiet(),
         documents,
         np.array([index_of(documents, f"{source}:{number}") for number in dropped], np.int64),
         target,
@@ -200,7 +203,7 @@ def test_old_times_and_names_of_elements(tmp_path):
         store_schema=False,
         compression={"text": "gzip", "when": "snappy", "l.list.item": "zstd"},
     )
-    write_without(listed(source), np.array([0]), target)
+    write_without(Run.quiet(), listed(source), np.array([0]), target)
     old, new = pq.ParquetFile(source), pq.ParquetFile(target)
     assert new.schema.equals(old.schema)
     assert [new.metadata.row_group(0).column(at).compression for at in range(3)] == [
@@ -212,7 +215,7 @@ def test_old_times_and_names_of_elements(tmp_path):
 
 
 def test_a_large_row_group_is_never_in_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("lshdup.sources.rewriting.rewrite._PART_BYTES", 1 << 20)
+    monkeypatch.setattr("lshdup.sources.rewriting._PART_BYTES", 1 << 20)
     rng = np.random.default_rng(1)
     texts = [rng.integers(97, 123, 2000).astype(np.uint8).tobytes().decode() for _ in range(10_000)]
     table = pa.table({"text": texts, "n": range(10_000)})
@@ -221,15 +224,17 @@ def test_a_large_row_group_is_never_in_memory(tmp_path, monkeypatch):
     order = np.argsort(documents.locations.starts)
     before, seen, reported = pa.total_allocated_bytes(), [], []
 
-    def drop_even(table, rows, which):
-        assert documents.locations.starts[which].tolist() == table["n"].take(rows).to_pylist()
-        seen.append(pa.total_allocated_bytes() - before)
-        return table.filter(pa.compute.equal(pa.compute.bit_wise_and(table["n"], 1), 1))
+    class DropEven:
+        def rows(self, table, rows, which):
+            assert documents.locations.starts[which].tolist() == table["n"].take(rows).to_pylist()
+            seen.append(pa.total_allocated_bytes() - before)
+            return table.filter(pa.compute.equal(pa.compute.bit_wise_and(table["n"], 1), 1))
 
     def report(*each):
         reported.append(each)
 
-    rewrite(documents, order[::2], tmp_path / "b.parquet", None, drop_even, report, share=0.0)
+    run = replace(Run.quiet(), progress=report)
+    rewrite(run, documents, order[::2], tmp_path / "b.parquet", DropEven(), share=0.0)
     assert pq.read_table(tmp_path / "b.parquet")["text"].to_pylist() == texts[1::2]
     assert len(seen) == 20
     assert max(seen) < 6 << 20  # of 20 MB: a part, the one before, and what the reader holds
@@ -243,10 +248,10 @@ def test_only_a_folder_of_that_name_is_made(tmp_path, monkeypatch):
     Path("a.jsonl").write_text('{"text":"a"}\n{"text":"b"}\n')
     documents = listed("a.jsonl")
     for _ in range(2):  # the folder is there the second time
-        assert write_without(documents, np.array([0]), "out/") == [Path("out/a.jsonl")]
+        assert write_without(Run.quiet(), documents, np.array([0]), "out/") == [Path("out/a.jsonl")]
         assert Path("out/a.jsonl").read_text() == '{"text":"b"}\n'
     with pytest.raises(ParameterError, match="is no folder"):
-        write_without(documents, np.array([0]), "out/a.jsonl/")
+        write_without(Run.quiet(), documents, np.array([0]), "out/a.jsonl/")
 
 
 @pytest.mark.parametrize(("ending", "pack"), [(".xz", lzma.compress), (".bz2", bz2.compress)])
@@ -255,10 +260,10 @@ def test_what_is_packed_in_ways_that_are_not_written(tmp_path, monkeypatch, endi
     source = Path(f"a.jsonl{ending}")
     source.write_bytes(pack(b'{"text":"a"}\n{"text":"b"}\n'))
     documents = listed(source)
-    assert write_without(documents, np.array([0]), "out/") == [Path("out/a.jsonl")]
+    assert write_without(Run.quiet(), documents, np.array([0]), "out/") == [Path("out/a.jsonl")]
     assert (tmp_path / "out/a.jsonl").read_text() == '{"text":"b"}\n'
     with pytest.raises(ParameterError, match="read only"):
-        write_without(documents, np.array([0]), tmp_path / f"b.jsonl{ending}")
+        write_without(Run.quiet(), documents, np.array([0]), tmp_path / f"b.jsonl{ending}")
 
 
 def test_what_has_no_room_is_not_begun(tmp_path, monkeypatch):
@@ -266,13 +271,15 @@ def test_what_has_no_room_is_not_begun(tmp_path, monkeypatch):
     documents = listed(tmp_path / "a.jsonl")
     free = 13 * 8 - 1
     monkeypatch.setattr(
-        "lshdup.sources.rewriting.targets.shutil.disk_usage", lambda _: SimpleNamespace(free=free)
+        "lshdup.sources.rewriting.shutil.disk_usage", lambda _: SimpleNamespace(free=free)
     )
     with pytest.raises(InputError, match=r"take about 104 bytes, and its disk has 103 left"):
-        write_without(documents, np.arange(2), f"{tmp_path}/out/")
+        write_without(Run.quiet(), documents, np.arange(2), f"{tmp_path}/out/")
     assert not (tmp_path / "out").exists()
-    write_without(documents, np.arange(3), f"{tmp_path}/out/")  # one row less
-    write_without(documents, np.arange(2), tmp_path / "b.jsonl.gz")  # nobody knows before
+    write_without(Run.quiet(), documents, np.arange(3), f"{tmp_path}/out/")  # one row less
+    write_without(
+        Run.quiet(), documents, np.arange(2), tmp_path / "b.jsonl.gz"
+    )  # nobody knows before
 
 
 ROWS = '{"text":"a"}\n{"text":"b"}\n'
@@ -305,7 +312,7 @@ def test_files_keep_their_names_as_typed(tmp_path, monkeypatch, files, named, he
     root = "" if not named[0].startswith("/") else str(tmp_path)[1:] + "/"
     wanted = [Path("out", root + each) for each in written or files]
     dropped = np.arange(0, len(documents), 2)
-    assert write_without(documents, dropped, "out/") == wanted
+    assert write_without(Run.quiet(), documents, dropped, "out/") == wanted
     assert [path.read_text() for path in wanted] == ['{"text":"b"}\n'] * len(wanted)
 
 
@@ -317,9 +324,9 @@ def test_what_cannot_be_told_apart_in_a_folder(tmp_path, monkeypatch):
     Path("file").write_text("")
     documents = listed("x/x.jsonl", "x/x.jsonl.xz")
     with pytest.raises(ParameterError, match="is no folder"):
-        write_without(documents, np.array([0]), "file")
+        write_without(Run.quiet(), documents, np.array([0]), "file")
     with pytest.raises(ParameterError, match=r"two of the files are called x/x\.jsonl"):
-        write_without(documents, np.array([0]), "out")
+        write_without(Run.quiet(), documents, np.array([0]), "out")
 
 
 def test_a_folder_with_other_files_is_refused(run, tmp_path):
@@ -426,16 +433,16 @@ def test_what_is_refused(tmp_path):
     (tmp_path / "note").write_text("a note")
     one, documents = np.array([0]), listed(source)
     with pytest.raises(ParameterError, match="does not end like a file of JSON Lines"):
-        write_without(documents, one, tmp_path / "b.parquet")
+        write_without(Run.quiet(), documents, one, tmp_path / "b.parquet")
     with pytest.raises(ParameterError, match="not all documents are rows"):
-        write_without(listed(source, tmp_path / "note"), one, tmp_path / "b.jsonl")
+        write_without(Run.quiet(), listed(source, tmp_path / "note"), one, tmp_path / "b.jsonl")
     with pytest.raises(ParameterError, match="not all documents are rows"):
-        write_without(listed(tmp_path / "note"), one, tmp_path / "b.jsonl")
+        write_without(Run.quiet(), listed(tmp_path / "note"), one, tmp_path / "b.jsonl")
     with pytest.raises(InputError, match="is not written: No such file"):
-        write_without(documents, one, tmp_path / "no/folder/b.jsonl")
+        write_without(Run.quiet(), documents, one, tmp_path / "no/folder/b.jsonl")
     source.write_text('{"text":"another"}\n{"text":"b"}\n')
     with pytest.raises(InputError, match="has changed"):
-        write_without(documents, one, tmp_path / "b.jsonl")
+        write_without(Run.quiet(), documents, one, tmp_path / "b.jsonl")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "note"]
 
 
@@ -444,7 +451,7 @@ def test_a_file_that_changes_while_it_is_read_replaces_nothing(tmp_path, monkeyp
     source.write_text('{"text":"a"}\n{"text":"b"}\n')
     target.write_text("old")
     documents = listed(source)
-    from lshdup.sources.rewriting import rewrite as rewriting
+    from lshdup.sources import rewriting
 
     def chunks(file, real=rewriting.chunks):
         yield from real(file)
@@ -452,7 +459,7 @@ def test_a_file_that_changes_while_it_is_read_replaces_nothing(tmp_path, monkeyp
 
     monkeypatch.setattr(rewriting, "chunks", chunks)
     with pytest.raises(InputError, match="has changed"):
-        write_without(documents, np.array([0]), target)
+        write_without(Run.quiet(), documents, np.array([0]), target)
     assert target.read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "b.jsonl"]
 
@@ -525,7 +532,10 @@ def test_ids_of_several_runs(tmp_path):
     )
     documents = listed(source, id_field="id")
     write_without(
-        documents, np.array([index_of(documents, str(i)) for i in (1, 4)]), tmp_path / "b.jsonl"
+        Run.quiet(),
+        documents,
+        np.array([index_of(documents, str(i)) for i in (1, 4)]),
+        tmp_path / "b.jsonl",
     )
     assert [
         json.loads(line)["id"] for line in (tmp_path / "b.jsonl").read_bytes().splitlines()

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from lshdup.base.parts import visible_text
+from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.params import DocumentParams, ShingleParams
 from lshdup.shingling.shingler import Shingler
+from lshdup.sources import jsonlines
 from lshdup.sources.finding import find_documents
-from lshdup.sources.readers import jsonlines
 from lshdup.sources.reading import read_batch
 from lshdup.sources.records import RecordError, RecordFields
 from tests import reference
@@ -125,7 +126,7 @@ def test_no_shingle_has_words_of_two_fields(tmp_path, form, markup):
         codec = form.removesuffix(".csv") if "-" in form else "utf-8"
         with path.open("w", encoding=codec, newline="") as file:
             csv.writer(file).writerows([["a", "b"], *rows])
-    documents = find_documents([os.fsencode(path)], DocumentParams(text_field="a,b"))
+    documents = find_documents(Run.quiet(), [os.fsencode(path)], DocumentParams(text_field="a,b"))
     batch = read_batch(documents, np.arange(len(documents)))
     made = Shingler(ShingleParams(encoding="latin-1", markup=markup)).shingle(batch)
     for row, found in zip(rows, made.sets, strict=True):

@@ -7,18 +7,19 @@ import re
 import shutil
 import subprocess
 import timeit
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
+from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.params import DocumentParams
-from lshdup.sources import gitignore, patterns
+from lshdup.sources import patterns
 from lshdup.sources.finding import find_documents
-from lshdup.sources.gitignore import Rules
-from lshdup.sources.patterns import Patterns
+from lshdup.sources.patterns import Patterns, Rules
 from tests.conftest import WHOLE
 
 _NAMES = ("a", "b", "ab", "c.txt", "d.md", "x y", "[z]", "!q", "#h", "a ", "a\\", "ö", "-", "]")
@@ -44,7 +45,7 @@ def tree(tmp_path, monkeypatch):
 def found(*arguments, skipped=None, **options):
     keep = skipped.append if skipped is not None else (lambda _: None)
     documents = find_documents(
-        map(os.fsencode, arguments), DocumentParams(**options), on_skipped=keep
+        replace(Run.quiet(), skipped=keep), map(os.fsencode, arguments), DocumentParams(**options)
     )
     return [os.fsdecode(name) for name in documents.names]
 
@@ -95,7 +96,7 @@ def test_of_two_links_to_a_folder_the_first_name_is_taken(tree, monkeypatch, bac
 
 def test_a_file_that_became_a_link_has_changed(tree):
     """Even a link as long as the file was, of the same time."""
-    listed = find_documents([b"t/1"], DocumentParams())
+    listed = find_documents(Run.quiet(), [b"t/1"], DocumentParams())
     target = "x" * int(listed.sizes[0])
     Path("t/1").unlink()
     Path("t/1").symlink_to(target)
@@ -241,7 +242,7 @@ def test_no_pattern_takes_long(pattern, name, option):
     """Tried at every place, the stars of these patterns would take years: no bound is tight."""
 
     def seconds(pattern):
-        regex = gitignore._pattern(pattern.encode()).regex
+        regex = patterns._pattern(pattern.encode()).regex
         by_option = Patterns("--exclude", [pattern]).match
         match = by_option if option else lambda name: regex.fullmatch(name.encode())
         assert not match(name)
@@ -262,10 +263,10 @@ def test_patterns_match_what_they_match_when_every_place_is_tried(monkeypatch):
             for folders in rng.choices(range(1, 6), k=10)
         ]
         raw = glob.encode(), "/" in glob
-        regex = gitignore._regex.__wrapped__(raw[0], is_path=raw[1])
+        regex = patterns._regex.__wrapped__(raw[0], is_path=raw[1])
         with monkeypatch.context() as patch:
-            patch.setattr(gitignore, "join_parts", lambda parts, *_: b"".join(parts))
-            plain = gitignore._regex.__wrapped__(raw[0], is_path=raw[1])
+            patch.setattr(patterns, "join_parts", lambda parts, *_: b"".join(parts))
+            plain = patterns._regex.__wrapped__(raw[0], is_path=raw[1])
         for name in names:
             assert bool(regex.fullmatch(name.encode())) == bool(plain.fullmatch(name.encode()))
             matched += bool(plain.fullmatch(name.encode()))

@@ -26,8 +26,7 @@ from lshdup.params import FormatLimits, ShingleParams
 from lshdup.text import html, mail
 from lshdup.text import office_processes as processes
 from lshdup.text.decoding import decode, decode_record
-from lshdup.text.mail import MailRules, read_mail
-from lshdup.text.recognition import HEADER_WINDOW, is_mail, mail_form
+from lshdup.text.mail import HEADER_WINDOW, MailRules, is_mail, mail_form, read_mail
 from tests.conftest import ROOT, WHOLE, part
 
 #: A folder of mails, one a file: any collection of some thousands will do. None is shipped.

@@ -2,11 +2,14 @@
 cluster whatever its format.
 """
 
+import io
 import os
 import signal
 import subprocess
 import sys
 import time
+import zipfile
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from unittest import mock
@@ -17,8 +20,8 @@ import pytest
 from lshdup.base.parts import visible_text
 from lshdup.base.skipped import Reason
 from lshdup.params import DocumentParams, FormatLimits, ShingleParams
-from lshdup.text import office_cleanup, office_fallback, office_worker
 from lshdup.text import office_processes as office_text
+from lshdup.text import office_worker
 from lshdup.text.decoding import decode
 from lshdup.text.file_types import ENCRYPTED, recognize_file_type
 from lshdup.workspace.request import Request
@@ -219,17 +222,50 @@ def test_hyphens_of_words_stay():
         ("Anglo\x02Saxon", "Anglo-Saxon"),
         ("1\x022", "1-2"),
     ]:
-        assert office_cleanup.clean("", "pdf", [text]) == expected
+        assert office_worker.clean("", "pdf", [text]) == expected
 
 
-@pytest.mark.parametrize("data", [b"", b"PK", office.docx("some words")[:200]])
+def damaged_package(error):
+    """A package whose first member makes `zipfile` raise an error."""
+    out = io.BytesIO()
+    methods = {OSError: zipfile.ZIP_BZIP2, EOFError: zipfile.ZIP_STORED}
+    method = methods.get(error, zipfile.ZIP_DEFLATED)
+    with zipfile.ZipFile(out, "w", method) as package:
+        package.writestr("word/document.xml", "<w:vanish/>" * 9)
+    data = out.getvalue()
+    entry, body = data.index(b"PK\x01\x02"), len("word/document.xml") + 30
+    if error is RuntimeError:  # It is encrypted.
+        places = {6: b"\1", entry + 8: b"\1"}
+    elif error is NotImplementedError:  # It is compressed in an unknown way.
+        places = {8: b"\x61", entry + 10: b"\x61"}
+    elif error is zipfile.BadZipFile:  # Its checksum is another one.
+        places = {entry + 16: b"abcd"}
+    elif error is EOFError:  # It ends behind the file.
+        places = {entry + 20: b"\xff\xff", entry + 24: b"\xff\xff"}
+    else:
+        places = {body: b"\xff" * 5}
+    for at, new in places.items():
+        data = data[:at] + new + data[at + len(new) :]
+    with zipfile.ZipFile(io.BytesIO(data)) as package, pytest.raises(error):
+        package.read("word/document.xml")
+    return data
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(b"", b"PK", office.docx("some words")[:200]),
+        *(RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, OSError, EOFError),
+    ],
+)
 def test_a_package_that_cannot_be_opened_is_left_to_the_reader(data):
-    assert office_cleanup.prepare(data, "docx") == data
+    data = data if isinstance(data, bytes) else damaged_package(data)
+    assert office_worker.prepare(data, "docx") == data
 
 
 def test_running_lines_are_those_of_most_pages():
     pages = [f"Title\n{word} of one page\nPage {n} of 9" for n, word in enumerate("abcdefghi", 1)]
-    assert office_cleanup.clean("", "pdf", pages) == "\n".join(
+    assert office_worker.clean("", "pdf", pages) == "\n".join(
         f"{word} of one page" for word in "abcdefghi"
     )
     # Two pages show nothing; what differs is none; and a document that consists of the same page
@@ -240,7 +276,7 @@ def test_running_lines_are_those_of_most_pages():
         ["a\nb", "", "c\nd"],
         ["a\nb"] * 5,
     ):
-        assert office_cleanup.clean("", "pdf", pages) == "\n".join(pages)
+        assert office_worker.clean("", "pdf", pages) == "\n".join(pages)
 
 
 def test_one_text_in_every_format_and_encoding_is_one_cluster(run, tmp_path, kreuzberg):
@@ -435,6 +471,18 @@ def test_a_process_that_others_have_used_up_is_not_blamed_on_the_next(doubled):
         "kept.append(bytearray(50 << 20)); return Result('fine')\n"
     )
     assert [text_of(b"%PDF-1.4", limits=LIMITS) for _ in range(10)] == [b"fine"] * 10
+
+
+@pytest.mark.timeout(60, method="thread")
+def test_a_process_that_does_not_read_is_killed(doubled):
+    """Else to write to it would never end."""
+    doubled("def extract_bytes_sync(data, mime, config): return Result('fine')\n")
+    limits = FormatLimits(1.0)
+    assert text_of(b"%PDF-1.4", limits=limits) == b"fine"
+    (worker,) = office_text._pool._waiting
+    os.kill(worker._process.pid, signal.SIGSTOP)
+    assert decode(b"%PDF-1.4" + bytes(1 << 20), b"", limits=limits).reason is Reason.SLOW
+    assert worker._process.poll() == -signal.SIGKILL
 
 
 @pytest.mark.long
@@ -749,8 +797,8 @@ def test_pages_are_in_reading_order():
     members = office.unzipped(office.epub("first\nsecond\nthird", chapters=3))
     pages = [name for name in members if name.endswith(".xhtml")]
     backwards = {name: members[name] for name in sorted(members, reverse=True)}
-    text = office_fallback.read_package(office.zipped(backwards), "epub")
+    text = office_worker.read_package(office.zipped(backwards), "epub")
     assert text.split() == [b"first", b"second", b"third"], pages
     for name in [each for each in backwards if each.endswith(".opf")]:
         del backwards[name]
-    assert len(office_fallback.read_package(office.zipped(backwards), "epub").split()) == 3
+    assert len(office_worker.read_package(office.zipped(backwards), "epub").split()) == 3

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import locate_tokens
-from lshdup.text.decoding import decode
-from lshdup.text.offsets import find_offsets
+from lshdup.text.decoding import decode, find_offsets
 
 #: Letters of one, two, three and four bytes, marks that compose, and what decomposes.
 TEXTS = st.text(

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lshdup.base.run import Run
 from lshdup.params import DocumentParams
 from lshdup.sources.finding import find_documents
 from lshdup.workspace.folders.finding import find_folders
@@ -236,7 +237,7 @@ def test_folders_that_cannot_be_compared(run, tree):
 
 def folders_of(*names, cwd):
     os.chdir(cwd)
-    documents = find_documents([os.fsencode(name) for name in names], DocumentParams())
+    documents = find_documents(Run.quiet(), [os.fsencode(name) for name in names], DocumentParams())
     found = find_folders(documents)
     typed = found.typed_names(documents, np.arange(len(found.examples)))
     parents = found.tree.parents.tolist()

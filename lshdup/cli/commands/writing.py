@@ -4,6 +4,7 @@ No command of its own.
 
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -71,7 +72,7 @@ def check_documents(
     """
     if options["write"] is None:
         return
-    from lshdup.sources.rewriting.targets import check_target, refuse_other_files
+    from lshdup.sources.rewriting import check_target, refuse_other_files
 
     write = options["write"]
     targets = check_target(documents, write, read=read)[1]
@@ -108,7 +109,8 @@ def write(
     uncompared : rows of DOCS that are no documents, and stay.
 
     """
-    from lshdup.sources.rewriting.rewrite import count_bytes, write_without
+    from lshdup.base.run import Run
+    from lshdup.sources.rewriting import count_bytes, write_without
 
     documents = sides[0]
     not_compared = clusters.representative[: len(documents)] < 0
@@ -119,7 +121,11 @@ def write(
         console, options, REMOVED, _list_removed(clusters, sides, prints, gone), "removed row"
     )
     paths = write_without(
-        gone.documents, gone.rows, options["write"], console.progress, open_target=open_target
+        replace(Run.quiet(), progress=console.progress),
+        gone.documents,
+        gone.rows,
+        options["write"],
+        open_target,
     )
     size = say_written(console, paths, options["write"])
     rows, dropped = len(documents) + len(uncompared), len(gone.rows)
@@ -187,12 +193,12 @@ def _find_gone(
     import numpy as np
 
     copies, origins = [], clusters.dropped.tolist()
-    for each in uncompared:
-        if each.skipped.reason == Reason.COPY:
-            first = documents.names.find(each.skipped.name)
-            if first is not None and clusters.representative[first] >= 0:
-                copies.append(each)
-                origins.append(first)
+    repeats = [each for each in uncompared if each.skipped.reason == Reason.COPY]
+    firsts = documents.find_all([each.skipped.name for each in repeats])
+    for each, first in zip(repeats, firsts, strict=True):
+        if first >= 0 and clusters.representative[first] >= 0:
+            copies.append(each)
+            origins.append(first)
     every = documents.with_records(copies)
     rows = np.append(clusters.dropped, len(documents) + np.arange(len(copies)))
     assert every.locations is not None

@@ -83,6 +83,7 @@ class Outputs:
         """
         from dataclasses import replace
 
+        from lshdup.base.run import Run
         from lshdup.base.skipped import Skipped, SkippedFile
         from lshdup.sources.finding import Finder
 
@@ -96,13 +97,9 @@ class Outputs:
                 are_linked or any(real.is_relative_to(top) for real in there)
             ):
                 skipped: list[Skipped] = []
-                finder = Finder(params, False, None, 1, skipped.append, _ignore, _ignore)
+                finder = Finder(replace(Run.quiet(), skipped=skipped.append), params)
                 stays = (SkippedFile(each) for each in skipped if each.reason.stays)
                 self.refuse_documents(replace(finder.find([name]), skipped=tuple(stays)), source)
-
-
-def _ignore(_: str) -> None:
-    """Say nothing: it is said when the folder is read."""
 
 
 def _values(ctx: click.Context, param: click.Parameter) -> Iterator[str]:

@@ -26,7 +26,7 @@ from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.lsh.band_plan import BandPlan, plan_bands
 from lshdup.params import BandParams, DocumentParams, PairParams, SketchParams
 from lshdup.shingling.shingle_filter import are_same_filters
-from lshdup.sources.missing import check_named
+from lshdup.sources.finding import check_named
 from lshdup.store.store import Store
 from lshdup.workspace.against.pairs import (
     CrossPairs,

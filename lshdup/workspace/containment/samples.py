@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from lshdup.base.arrays import Arrays
 from lshdup.base.messages import count_of
 from lshdup.base.ragged import RaggedSets, SetSource
+from lshdup.base.run import Run
 from lshdup.collection.collection import Collection
 from lshdup.compare.pairs import contains
 from lshdup.errors import ArtifactError
 from lshdup.lsh.samples import sample_sets
 from lshdup.params import ShingleParams
-from lshdup.sources.reading import runs
+from lshdup.sources.reading import cut_by_size
 from lshdup.store.samples_io import StoredSamples, load_samples, save_samples
 from lshdup.workspace.context import RunContext
 
@@ -177,8 +178,8 @@ def _in_reading_order(
 ) -> Iterator[NDArray[np.int64]]:
     """Yield ascending runs of rows of `members`: files front to back, sets of limited size."""
     locations, wanted = collection.documents.locations, arrays.take(members, rows)
-    orders = [wanted] if locations is None else locations.reading_order(wanted, arrays)
+    orders = [wanted] if locations is None else locations.reading_order(Run(arrays), wanted)
     for order in orders:
         sizes = arrays.take(np.asarray(collection.sizes), order)
-        for some in runs(sizes, len(order), _BYTES_AT_ONCE // 8):
+        for some in cut_by_size(sizes, len(order), _BYTES_AT_ONCE // 8):
             yield np.searchsorted(members, np.sort(order[some]))

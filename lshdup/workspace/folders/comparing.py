@@ -50,9 +50,7 @@ def find_below(word: bytes, documents: DocumentList) -> FolderContent:
     spellings = [typed_name(word)] if not documents.home else []
     for folder in (*spellings, typed_name(os.path.relpath(real, start)), real):
         head = b"" if folder == b"." else folder.rstrip(b"/") + b"/"
-        low = names.bisect(head)
-        high = names.bisect(head[:-1] + b"0") if head else len(names)  # 0 is behind the slash
-        found = np.arange(low, high)
+        found = np.flatnonzero([name.startswith(head) for name in names])
         paths = [name[len(head) :] for name in names.strings_at(found)]
         if not head:  # names that lead out of the current folder
             inside = [not path.startswith((b"/", b"../")) for path in paths]

@@ -127,6 +127,6 @@ def _check_write(
     """
     yield from writing.check_documents(options, documents, read)
     if options["write"] is not None:
-        from lshdup.sources.rewriting.cutting import check_cutting
+        from lshdup.sources.rewriting import check_cutting
 
         check_cutting(documents)

@@ -23,8 +23,8 @@ from lshdup.cli.session import Session
 from lshdup.params import ClusterParams, PassageParams
 from lshdup.passages.finding import Passages, TokenRuns, find_repeats
 from lshdup.sources.preference import preference
-from lshdup.sources.reading import runs as cut_runs
-from lshdup.sources.rewriting.cutting import write_cut
+from lshdup.sources.reading import cut_by_size
+from lshdup.sources.rewriting import write_cut
 from lshdup.views.places import SCOPES, Places, locate_places, measure_closings
 from lshdup.workspace.passages import PassagesFound, load_or_find_passages
 
@@ -67,7 +67,7 @@ class PassageListing:
     def _closing_sizes(self, runs: TokenRuns) -> NDArray[np.int64]:
         """Return the bytes of what closes the passage at the end of each run: int64 array."""
         wanted = np.unique(runs.passages[self._closing[runs.passages] < 0])
-        for part in cut_runs(self._passages.places[wanted], len(wanted), _AT_ONCE):
+        for part in cut_by_size(self._passages.places[wanted], len(wanted), _AT_ONCE):
             passages = self._passages.take(wanted[part])
             self._closing[wanted[part]] = measure_closings(
                 self._run, self._lists, self._shingle, passages
@@ -142,7 +142,7 @@ class PassageListing:
         assert locations is not None
         starts, file = locations.starts[runs.documents], locations.file[runs.documents]
         runs = runs.take(np.lexsort((runs.first, starts, file)))
-        for part in cut_runs(runs.sizes, PIECE_ROWS, _AT_ONCE):
+        for part in cut_by_size(runs.sizes, PIECE_ROWS, _AT_ONCE):
             some = runs.take(part)
             places = self.locate_to_cut(some, texts=True)
             begins, ends, scopes = places.columns()
@@ -202,12 +202,12 @@ def print_passages(
         is_in_enough = passages.count_documents() >= options["in_documents"]
         passages = passages.take(np.flatnonzero(is_in_enough))
     split = len(found.here.documents) if found.there is not None else None
-    preferred = preference(found.here.documents, found.here.sizes, rule, request.documents)
+    run = Run(session.workspace.arrays, session.run.jobs, console.progress, warn=console.warn)
+    preferred = preference(run, found.here.documents, found.here.sizes, rule, request.documents)
     for line in preferred.unused:
         console.warn(line)
     repeats = find_repeats(passages, preferred.order, split)
     _say(session, found, passages, repeats, wanted.least)
-    run = session.workspace
     listing = PassageListing(run, found, passages)
     if options["write"] is not None:
         _write(session, found, listing, repeats, options)
@@ -272,7 +272,7 @@ def _write(
     can = (places.scopes == SCOPES.index("field")) & (places.starts >= 0)
     starts, ends = places.starts[can], places.ends[can]
     cut = here.documents, repeats.documents[can], starts, ends
-    paths, uncut = write_cut(*cut, options["write"], writing.open_target)
+    paths, uncut = write_cut(Run.quiet(), *cut, options["write"], writing.open_target)
     writing.say_written(console, paths, options["write"])
     is_cut = can & ~np.isin(repeats.documents, list(uncut))
     rows = len(np.unique(repeats.documents[is_cut]))

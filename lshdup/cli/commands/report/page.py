@@ -76,7 +76,7 @@ def write_page(
     documents = collection.documents
     changed = warn_of_changes(session, documents, answer.pairs.documents())
     rule = ClusterParams(keep=options["keep"] or "", prefer=options["prefer"])
-    preferred = preference(documents, collection.sizes, rule, session.request.documents)
+    preferred = preference(run, documents, collection.sizes, rule, session.request.documents)
     order = preferred.order
     for line in preferred.unused:
         console.warn(line)

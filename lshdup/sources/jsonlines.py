@@ -16,19 +16,15 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from lshdup.base.parts import PART
 from lshdup.base.skipped import Reason
 from lshdup.base.system import pread
-from lshdup.sources.files import Buffer
-from lshdup.sources.readers.lines import SPACES, Parse, find_lines, list_parsed, read_parsed
-from lshdup.sources.readers.members import Contents
+from lshdup.sources.lines import SPACES, Parse, ParsedFile, find_lines
 from lshdup.sources.records import (
     RecordError,
     RecordFields,
     RecordList,
-    SkippedRecord,
     field_names,
     no_field,
     split_fields,
@@ -47,56 +43,24 @@ _DECODER = json.JSONDecoder(parse_int=_Number)
 _RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-def list_records(file: int, fields: RecordFields, longest: int) -> RecordList:
-    """Return the records of an open file.
+class JsonLines(ParsedFile):
+    """A file of JSON Lines."""
 
-    With an id field, every record is parsed, and one without id or text is skipped; else none is
-    parsed. Memory: 24 bytes a record, and the ids.
+    def list_records(self) -> RecordList:
+        """Return the records.
 
-    Parameters
-    ----------
-    file : descriptor of the file.
-    fields : names of text and id.
-    longest : records of more bytes are skipped.
+        With an id field, every record is parsed, and one without id or text is skipped; else none
+        is parsed. Memory: 24 bytes a record, and the ids.
+        """
+        starts, lengths, suspects = find_lines(self.file)
+        keep = lengths > 0
+        for row in suspects[keep[suspects] & (lengths[suspects] <= self.longest)].tolist():
+            keep[row] = bool(pread(self.file, int(lengths[row]), int(starts[row])).strip(SPACES))
+        return self.with_ids(RecordList.of(starts, lengths, self.longest, keep))
 
-    """
-    starts, lengths, suspects = find_lines(file)
-    numbers, keep = np.arange(1, len(starts) + 1), (lengths > 0) & (lengths <= longest)
-    for row in suspects[keep[suspects]].tolist():
-        keep[row] = bool(pread(file, int(lengths[row]), int(starts[row])).strip(SPACES))
-    skipped = [
-        SkippedRecord.too_large(row + 1, int(lengths[row]), longest)
-        for row in np.flatnonzero(lengths > longest).tolist()
-    ]
-    numbers, starts, lengths = numbers[keep], starts[keep], lengths[keep]
-    if not fields.id:
-        return RecordList(numbers, starts, lengths, None, skipped)
-    return list_parsed(file, RecordList(numbers, starts, lengths, None, skipped), _parser(fields))
-
-
-def read_texts(
-    file: int,
-    starts: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    fields: RecordFields,
-    buffer: Buffer,
-) -> Contents:
-    """Return the texts of records of an open file.
-
-    Parameters
-    ----------
-    file : descriptor of the file.
-    starts, lengths : int64 arrays of shape (n,), bytes of the records.
-    fields : names of text and id.
-    buffer : memory to read into.
-
-    Returns
-    -------
-    A uint8 array with room to load past the end; int64 starts and lengths of shape (n,) of the
-    texts in it; and by index why others have no text.
-
-    """
-    return read_parsed(file, starts, lengths, _parser(replace(fields, id="")), buffer)
+    def parser(self, *, ids: bool) -> Parse:
+        """Return the parser of a record."""
+        return _parser(self.fields if ids else replace(self.fields, id=""))
 
 
 def parse_record(line: bytes, fields: RecordFields) -> tuple[bytes, bytes] | None:

@@ -8,23 +8,31 @@ back decode each row once.
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import Arrays, rows_of
+from lshdup.base.arrays import rows_of
 from lshdup.base.arrow import Texts, take_texts, texts_of
 from lshdup.base.parts import PART
 from lshdup.base.ragged import StringTable, offsets_of
+from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.errors import InputError
 from lshdup.kernels import sets as kernels
 from lshdup.kernels.helpers import PADDING
-from lshdup.sources.files import Buffer
-from lshdup.sources.readers.parquet_columns import column_chunks, find_column, find_columns
-from lshdup.sources.records import RecordError, RecordList, SkippedRecord, split_fields
+from lshdup.sources.files import Buffer, Contents
+from lshdup.sources.records import (
+    RecordError,
+    RecordList,
+    SkippedRecord,
+    describe_too_large,
+    field_names,
+    no_field,
+    split_fields,
+)
 
 #: A slab has about so many bytes of text, and at most so many rows.
 _SLAB_BYTES, _SLAB_ROWS = 1 << 22, 1 << 16
@@ -57,7 +65,7 @@ class ParquetFile:
         with _reporting_damage():
             # Without pre-buffering, a column chunk is not decoded before its first page is needed.
             self._file = pq.ParquetFile(pa.OSFile(path), pre_buffer=False, buffer_size=1 << 20)
-            self._column = find_columns(self._file.schema_arrow, *split_fields(field))
+            self._column = _find_columns(self._file.schema_arrow, *split_fields(field))
             metadata = self._file.metadata
             groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
             # First row of each row group, then the number of rows; bytes of an average text.
@@ -103,8 +111,9 @@ class ParquetFile:
         self._groups.clear()
         return 0
 
-    def list_records(self, id_field: str, arrays: Arrays) -> RecordList:
-        """Return all records, with ids if `id_field` names their column. arrays : makes them."""
+    def list_records(self, run: Run, id_field: str) -> RecordList:
+        """Return all records, with ids if `id_field` names their column."""
+        arrays = run.arrays
         n = int(self._offsets[-1])
         starts = arrays.compute(n, np.int64, rows_of)
         numbers = arrays.compute(n, np.int64, lambda some: starts[some] + 1)
@@ -116,7 +125,7 @@ class ParquetFile:
             return RecordList(numbers, starts, lengths)
         null: NDArray[np.bool_] = arrays.zeros(n, np.bool_)
         with self._lock, _reporting_damage():
-            column = [find_column(self._file.schema_arrow, id_field, text=False)]
+            column = [_find_column(self._file.schema_arrow, id_field, text=False)]
             decoded = (texts for (texts,) in _decode(self._file, [column], _SLAB_ROWS))
             ids = StringTable.gather(_with_nulls(decoded, null), n, arrays)
         bad = null | (ids.offsets[1:] == ids.offsets[:-1])
@@ -127,18 +136,16 @@ class ParquetFile:
             for row, none in zip(np.flatnonzero(bad).tolist(), null[bad].tolist(), strict=True)
         ]
         listed = RecordList(numbers, starts, lengths, ids, skipped)
-        return listed.take(arrays.find(~bad), arrays) if bad.any() else listed
+        return listed.take(run, arrays.find(~bad)) if bad.any() else listed
 
     def has_text(self, field: str) -> bool:
         """Return whether a column holds texts; ids may be integers."""
         with contextlib.suppress(RecordError):
-            return bool(find_column(self._file.schema_arrow, field, text=True))
+            return bool(_find_column(self._file.schema_arrow, field, text=True))
         return False
 
-    def texts(
-        self, rows: NDArray[np.int64], longest: int, buffer: Buffer
-    ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], dict[int, RecordError]]:
-        """Return the texts of some rows in one array, as `jsonlines.read_texts` does.
+    def texts(self, rows: NDArray[np.int64], longest: int, buffer: Buffer) -> Contents:
+        """Return the texts of some rows.
 
         rows : int64 array, ascending, numbers from 0.
         longest : a text of more bytes is an error.
@@ -152,8 +159,7 @@ class ParquetFile:
             starts[some], lengths[some] = offsets[at], offsets[at + 1] - offsets[at]
             null[some] = missing[at]
         for row in np.flatnonzero(lengths > longest).tolist():
-            detail = f"{lengths[row]} bytes, --max-bytes is {longest}"
-            failed[row] = RecordError(Reason.TOO_LARGE, detail)
+            failed[row] = RecordError(Reason.TOO_LARGE, describe_too_large(lengths[row], longest))
         for row in np.flatnonzero(null).tolist():
             failed[row] = RecordError(Reason.NULL_TEXT, f"{self._field!r} is null")
         lengths[null | (lengths > longest)] = 0
@@ -164,16 +170,16 @@ class ParquetFile:
             kernels.copy_runs(
                 data, starts[some], lengths[some], text[ends[some.start] : ends[some.stop]]
             )
-        return text, ends[:-1], lengths, failed
+        return Contents(text, ends[:-1], lengths, failed)
 
     def _find_slabs(
         self, rows: NDArray[np.int64]
-    ) -> tuple[list[tuple[slice, NDArray[np.int64], Texts]], dict[int, RecordError]]:
+    ) -> tuple[list[tuple[slice, NDArray[np.int64], Texts]], dict[int, OSError | RecordError]]:
         """Return slabs with some rows: which of `rows`, where they are in the slab, and its texts;
         and errors, by index in `rows`.
         """
         found: list[tuple[slice, NDArray[np.int64], Texts]] = []
-        failed: dict[int, RecordError] = {}
+        failed: dict[int, OSError | RecordError] = {}
         if len(rows) and rows[-1] >= self._offsets[-1]:
             raise RecordError(Reason.CHANGED, "its file has fewer rows now")
         done = 0
@@ -323,3 +329,64 @@ def _decode(
                 yield [texts_of(batch, ways, PART) for ways in columns]
             if left:
                 raise RecordError(Reason.DAMAGED, "a row group has not as many rows as it says")
+
+
+# --- columns --------------------------------------------------------------------------------------
+
+
+def _find_columns(schema: Any, *names: str) -> list[list[str]]:
+    """Return the names on the way to each of the fields whose texts are joined."""
+    return [_find_column(schema, name, text=True) for name in names]
+
+
+def _find_column(schema: Any, field: str, *, text: bool) -> list[str]:
+    """Return the names on the way to a field.
+
+    Raises RecordError if it is no string, or for an id no integer either.
+    """
+    from pyarrow import types
+
+    way = [field] if schema.get_field_index(field) >= 0 else field.split(".")
+    fields = {each.name: each.type for each in schema}
+    kind: Any = None
+    for name in way:
+        if name not in fields:
+            columns = field_names(
+                (each.name, part) for each in schema for part in ("", *_subfields(each.type))
+            )
+            option = "--text-field" if text else "--id-field"
+            detail = f"it has {no_field(field, columns, option, 'column')}"
+            raise RecordError(Reason.NO_TEXT if text else Reason.NO_ID, detail)
+        kind = fields[name]
+        fields = _subfields(kind)
+    inner = kind.value_type if types.is_dictionary(kind) else kind
+    if str(inner).removeprefix("large_").removesuffix("_view") in ("string", "binary") or (
+        not text and types.is_integer(inner)
+    ):
+        return way
+    detail = f"its column {field!r} is of type {kind}"
+    raise RecordError(Reason.NOT_TEXT if text else Reason.NO_ID, detail)
+
+
+def _subfields(kind: Any) -> dict[str, Any]:
+    """Return the types of the fields in a column, by name."""
+    import pyarrow as pa
+
+    if not pa.types.is_struct(kind):
+        return {}
+    return {kind.field(at).name: kind.field(at).type for at in range(kind.num_fields)}
+
+
+def column_chunks(file: Any, group: int, names: Set[str] | None = None) -> list[Any]:
+    """Return what a row group says about its columns; raise as pyarrow does for a damaged one.
+
+    To ask for it ends the process if it is damaged. To read a row raises an error, so that is done
+    first.
+
+    names : of the columns; None: of all.
+    """
+    columns = None if names is None else sorted(names)
+    next(file.iter_batches(1, row_groups=[group], columns=columns, use_threads=False), None)
+    paths = [file.schema.column(at).path for at in range(file.metadata.num_columns)]
+    metadata = file.metadata.row_group(group)
+    return [metadata.column(at) for at, path in enumerate(paths) if names is None or path in names]

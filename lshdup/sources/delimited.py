@@ -20,15 +20,7 @@ from lshdup.base.parts import PART
 from lshdup.base.skipped import Reason
 from lshdup.base.system import pread
 from lshdup.params import LONGEST
-from lshdup.sources.files import Buffer
-from lshdup.sources.readers.lines import (
-    Parse,
-    batches_of_lines,
-    find_lines,
-    list_parsed,
-    read_parsed,
-)
-from lshdup.sources.readers.members import Contents
+from lshdup.sources.lines import Parse, ParsedFile, batches_of_lines, find_lines
 from lshdup.sources.records import (
     RecordError,
     RecordFields,
@@ -66,50 +58,30 @@ class _Header(NamedTuple):
     end: int
 
 
-def list_records(file: int, fields: RecordFields, longest: int) -> RecordList:
-    """Return the records of an open file, numbered from the row behind the names of the columns.
+class DelimitedFile(ParsedFile):
+    """A file of CSV or TSV."""
 
-    With an id field, every record is parsed. Memory: 26 bytes a line, and the ids.
+    def list_records(self) -> RecordList:
+        """Return the records, numbered from the row behind the names of the columns.
 
-    Errors: RecordError if the columns are not there.
+        With an id field, every record is parsed. Memory: 26 bytes a line, and the ids. Raises
+        RecordError if the columns are not there.
+        """
+        if not os.fstat(self.file).st_size:
+            none = np.zeros(0, np.int64)
+            return RecordList(none, none, none)
+        header = _read_header(self.file, self.fields)
+        starts, lengths, broken = _find_rows(self.file, header, self.longest)
+        skipped = [
+            SkippedRecord(row + 1, Reason.BROKEN_ROW, "its quote never closes")
+            for row in np.flatnonzero(broken).tolist()
+        ]
+        return self.with_ids(RecordList.of(starts, lengths, self.longest, ~broken, skipped))
 
-    Parameters
-    ----------
-    file : descriptor of the file.
-    fields : names of text and id.
-    longest : records of more bytes are skipped.
-
-    """
-    if not os.fstat(file).st_size:
-        none = np.zeros(0, np.int64)
-        return RecordList(none, none, none)
-    header = _read_header(file, fields)
-    starts, lengths, broken = _find_rows(file, header, longest)
-    numbers = np.arange(1, len(starts) + 1)
-    skipped = [
-        SkippedRecord(row + 1, Reason.BROKEN_ROW, "its quote never closes")
-        for row in np.flatnonzero(broken).tolist()
-    ]
-    too_large = ~broken & (lengths > longest)
-    skipped += [
-        SkippedRecord.too_large(row + 1, int(lengths[row]), longest)
-        for row in np.flatnonzero(too_large).tolist()
-    ]
-    good = ~(broken | too_large)
-    records = RecordList(numbers[good], starts[good], lengths[good], None, sorted(skipped))
-    return list_parsed(file, records, _parser(header)) if fields.id else records
-
-
-def read_texts(
-    file: int,
-    starts: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    fields: RecordFields,
-    buffer: Buffer,
-) -> Contents:
-    """Return the texts of records of an open file, as `jsonlines.read_texts` does."""
-    header = _read_header(file, fields)._replace(id=-1)
-    return read_parsed(file, starts, lengths, _parser(header), buffer)
+    def parser(self, *, ids: bool) -> Parse:
+        """Return the parser of a row. Raises RecordError if the columns are not there."""
+        header = _read_header(self.file, self.fields)
+        return _parser(header if ids else header._replace(id=-1))
 
 
 def _read_header(file: int, fields: RecordFields) -> _Header:

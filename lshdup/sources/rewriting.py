@@ -1,0 +1,599 @@
+"""Files without some of their records, or with others instead, or without parts of their texts: the
+rest is as it was, and in the same order.
+
+Only records that were compared can be dropped: blank, broken and unnamed ones stay. Commands
+see to it before that no file that is read is written.
+"""
+
+import json
+import os
+import shlex
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, BinaryIO, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.base.atomic import replace_file
+from lshdup.base.compression import PIP, ZSTD, PackedError, bare_name, can_unpack, chunks, packing
+from lshdup.base.messages import count_of, join_names, quoted
+from lshdup.base.parts import PART
+from lshdup.base.run import Run
+from lshdup.base.system import STDOUT, is_stdout
+from lshdup.errors import RERUN, InputError, ParameterError
+from lshdup.sources.document_list import DocumentList
+from lshdup.sources.jsonlines import find_values
+from lshdup.sources.parquet import column_chunks, open_parquet
+from lshdup.sources.records import ROWS, Kind, RecordError, classify_file, split_fields
+
+I64 = NDArray[np.int64]
+
+#: Opens the file that is written instead of one that is read.
+Open = Callable[[Path], AbstractContextManager[BinaryIO]]
+
+#: A larger row group is read, and written, in parts of about so many bytes.
+_PART_BYTES = 64 << 20
+
+#: Documents whose locations are looked at, and changed lines that are listed, at a time.
+_AT_ONCE = 1 << 20
+
+#: Files of rows, and what the names of such files end in.
+_FORMATS = {
+    Kind.JSON: ("JSON Lines", ".jsonl, .jsonl.gz or .jsonl.zst"),
+    Kind.CSV: ("CSV", ".csv, .tsv, .csv.gz or .csv.zst"),
+    Kind.PARQUET: ("Parquet", ".parquet"),
+}
+
+#: Endings of packed files that are read only: in a folder they are written without.
+_UNWRITTEN = (b".xz", b".bz2")
+
+#: Files in the way that a message names.
+_NAMED = 3
+
+
+class Change(Protocol):
+    """What is written instead of some records."""
+
+    def line(self, document: int, line: bytes) -> bytes:
+        """Return what is written instead of a line with its end."""
+
+    def rows(self, table: Any, rows: I64, documents: I64) -> Any:
+        """Return what is written instead of a table of pyarrow, given rows of the table, and the
+        documents that they are: int64 arrays.
+        """
+
+
+class _Dropping:
+    """The change of records that are left out."""
+
+    def line(self, document: int, line: bytes) -> bytes:
+        del document, line
+        return b""
+
+    def rows(self, table: Any, rows: I64, documents: I64) -> Any:
+        import pyarrow as pa
+
+        del documents
+        keep = np.ones(len(table), bool)
+        keep[rows] = False
+        return table.filter(pa.array(keep))
+
+
+def write_without(
+    run: Run,
+    documents: DocumentList,
+    dropped: I64,
+    target: Path | str,
+    open_target: Open = replace_file,
+) -> list[Path]:
+    """Write the files of the documents without the records that are dropped; return the paths
+    written.
+
+    Each file is replaced whole or not at all. JSON Lines are compressed as the ending of the target
+    says; Parquet as the source is.
+
+    Errors: ParameterError if the target does not suit; InputError if a document is no record, a
+    file cannot be read or has changed, or the target cannot be written.
+
+    Memory: some 100 bytes a dropped record, and parts of files; no file is in memory.
+
+    Parameters
+    ----------
+    documents : records.
+    dropped : int64 array, indices of documents.
+    target : a file; for several files, or if it is a folder or ends with a slash, the folder for
+        files of the same names as typed, which is made; or "-", standard output, for one file.
+    open_target : opens each target.
+
+    """
+    size = int(documents.spans.sum())
+    share = (size - int(documents.spans[dropped].sum())) / max(size, 1)
+    return rewrite(run, documents, dropped, target, _Dropping(), open_target, share=share)
+
+
+def rewrite(
+    run: Run,
+    documents: DocumentList,
+    changed: I64,
+    target: Path | str,
+    change: Change,
+    open_target: Open = replace_file,
+    *,
+    share: float,
+) -> list[Path]:
+    """Write the files of the documents with other records instead of some; see `write_without`.
+
+    changed : int64 array, indices of documents.
+    share : the share of the bytes that is written at least: refused if the disk has less room.
+    """
+    files, targets = check_target(documents, target)
+    locations = documents.locations
+    assert locations is not None
+    if files:
+        _check_room([path for _, path in files], targets, share)
+    for folder in dict.fromkeys(goal.parent for goal in targets if goal != Path(target)):
+        with _reporting(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+    examples = _examples(documents)
+    total, done = sum(os.path.getsize(path) for _, path in files), 0  # noqa: PTH202 (bytes path)
+    changed = changed[np.lexsort((locations.starts[changed], locations.file[changed]))]
+    of_file = locations.file[changed]
+    for (number, path), goal in zip(files, targets, strict=True):
+        example = examples[number : number + 1]
+        _check_unchanged(documents, example[example >= 0], path)
+        mine = changed[slice(*np.searchsorted(of_file, [number, number + 1]))]
+        starts, lengths = locations.starts[mine], locations.lengths[mine]
+
+        def report(read: int, before: int = done) -> None:
+            run.progress("write", before + read, total)
+
+        with _reporting(goal), open_target(goal) as out:
+            if locations.kinds[number] == Kind.PARQUET:
+                _write_parquet(path, starts, mine, out, change, report)
+            else:
+                with packing(out, os.fsencode(goal.name)) as packed:
+                    _write_lines(path, starts, lengths, mine, packed, change, report)
+            _check_unchanged(documents, example[example >= 0], path)
+        done += os.path.getsize(path)  # noqa: PTH202 (bytes path)
+    return targets
+
+
+def _examples(documents: DocumentList) -> I64:
+    """Return a document of each file, -1 if the file has none: int64 array."""
+    locations = documents.locations
+    assert locations is not None
+    examples = np.full(len(locations.paths), -1, np.int64)
+    for start in range(0, len(documents), _AT_ONCE):
+        file = locations.file[start : start + _AT_ONCE]
+        examples[file] = np.arange(start, start + len(file))
+    return examples
+
+
+def count_bytes(documents: DocumentList) -> int:
+    """Return the bytes of the files that `write_without` reads."""
+    locations = documents.locations
+    assert locations is not None
+    examples = _examples(documents)
+    size = int(documents.sizes[examples[examples >= 0]].sum())
+    for number in np.flatnonzero((examples < 0) & np.isin(locations.kinds, ROWS)).tolist():
+        with suppress(OSError):  # a file of which no row is a document
+            size += os.path.getsize(documents.file_path(number))  # noqa: PTH202 (bytes path)
+    return size
+
+
+def _check_unchanged(documents: DocumentList, first: I64, path: bytes) -> None:
+    if len(documents.changed(first)):
+        message = f"{quoted(path)} has changed since its rows were compared"
+        raise InputError(message, RERUN)
+
+
+@contextmanager
+def _reporting(target: Path) -> Iterator[None]:
+    """Raise InputError for anything that goes wrong while a file is written."""
+    try:
+        yield
+    except OSError as error:
+        message = f"{target} is not written: {error.strerror or error}"
+        raise InputError(message, "name another file, or a folder that can be written") from None
+    except (RecordError, PackedError) as error:
+        message = f"{target} is not written, because the file that is read is damaged: {error}"
+        raise InputError(message) from None
+
+
+def _write_lines(
+    path: bytes,
+    starts: I64,
+    lengths: I64,
+    documents: I64,
+    out: IO[bytes],
+    change: Change,
+    report: Callable[[int], None],
+) -> None:
+    """Write lines with some changed, given by first bytes (ascending) and lengths without ends."""
+    spans = _list_spans(starts, starts + lengths + 1, documents)
+    span = next(spans, None)
+    with open(path, "rb") as file:  # noqa: PTH123 (bytes path)
+        at = 0
+        held: list[bytes] = []  # what has been read of a line that is changed
+        for chunk in chunks(file):
+            here, end = at, at + len(chunk)
+            while span is not None and span[0] < end:
+                first, last, document = span
+                out.write(chunk[here - at : max(first, here) - at])
+                held.append(chunk[max(first, here) - at : last - at])
+                here = max(here, min(last, end))
+                if last > end:  # its rest is in the next chunk
+                    break
+                out.write(change.line(document, b"".join(held)))
+                held = []
+                span = next(spans, None)
+            out.write(chunk[here - at :])
+            at = end
+            report(file.tell())
+        if held and span is not None:  # the last line has no end
+            out.write(change.line(span[2], b"".join(held)))
+
+
+def _list_spans(*columns: I64) -> Iterator[tuple[int, ...]]:
+    """Yield the rows of some columns, without all of them as objects at a time."""
+    for start in range(0, len(columns[0]), _AT_ONCE):
+        yield from zip(*(each[start : start + _AT_ONCE].tolist() for each in columns), strict=True)
+
+
+def _write_parquet(
+    path: bytes,
+    starts: I64,
+    documents: I64,
+    out: BinaryIO,
+    change: Change,
+    report: Callable[[int], None],
+) -> None:
+    """Write a Parquet file with some rows changed (numbers from 0, ascending), one row group at a
+    time, a large one in parts.
+    """
+    with (
+        open_parquet(path) as (pa, pq, file),
+        pq.ParquetWriter(out, file.schema_arrow, **_as_before(file)) as writer,
+    ):
+        at, size = 0, os.path.getsize(path)  # noqa: PTH202 (bytes path)
+        for table in _read_parts(pa, file):
+            end = at + len(table)
+            some = slice(*np.searchsorted(starts, [at, end]))
+            if some.start < some.stop:
+                table = change.rows(table, starts[some] - at, documents[some])
+            if len(table):
+                writer.write_table(table, row_group_size=len(table))
+            at = end
+            report(size * at // max(file.metadata.num_rows, 1))
+
+
+def _read_parts(pa: Any, file: Any) -> Iterator[Any]:
+    """Yield the row groups of a Parquet file as tables, a large one in parts."""
+    for number in range(file.metadata.num_row_groups):
+        group = file.metadata.row_group(number)
+        if group.total_byte_size <= _PART_BYTES:
+            yield file.read_row_group(number, use_threads=False)
+            continue
+        rows = max(1, group.num_rows * _PART_BYTES // group.total_byte_size)
+        for batch in file.iter_batches(rows, row_groups=[number], use_threads=False):
+            yield pa.Table.from_batches([batch], file.schema_arrow)
+
+
+def _as_before(file: Any) -> dict[str, Any]:
+    """Return the options to write a Parquet file like an open one."""
+    columns = column_chunks(file, 0) if file.metadata.num_row_groups else []
+    codecs = {column.path_in_schema: column.compression.lower() for column in columns}
+    codecs = {path: "none" if each == "uncompressed" else each for path, each in codecs.items()}
+    words = [
+        column.path_in_schema
+        for column in columns
+        if any("DICTIONARY" in encoding for encoding in column.encodings)
+    ]
+    several = len(set(codecs.values())) > 1
+    return {
+        "compression": codecs if several else next(iter(codecs.values()), "snappy"),
+        "use_dictionary": words if 0 < len(words) < len(columns) else bool(words),
+        "use_deprecated_int96_timestamps": any(each.physical_type == "INT96" for each in columns),
+        "use_compliant_nested_type": False,  # names of list elements stay what they are
+    }
+
+
+# --- targets ------------------------------------------------------------------------------------
+
+
+def check_target(
+    documents: DocumentList, target: Path | str, *, read: bool = True
+) -> tuple[list[tuple[int, bytes]], list[Path]]:
+    """Return the files of records, by number and path, and their targets.
+
+    Raises as `write_without` does, as far as that is known before the work. read : whether the
+    documents have been read; before that, files among them may turn out to be no documents.
+    """
+    locations = documents.locations
+    rows = np.zeros(len(documents), bool) if locations is None else locations.are_rows()
+    met = locations is not None and np.isin(locations.kinds, ROWS).any()
+    if locations is None or not (rows.all() if read else met):
+        raise _not_all_rows(documents, rows)
+    numbers = np.flatnonzero(np.isin(locations.kinds, ROWS))
+    files = [(number, documents.file_path(number)) for number in numbers.tolist()]
+    targets = _targets(documents.typed_paths(numbers), target)
+    for (number, path), goal in zip(files, targets, strict=True):
+        if goal != STDOUT:
+            _check_name(path, Kind(int(locations.kinds[number])), goal)
+    return files, targets
+
+
+def _not_all_rows(documents: DocumentList, rows: NDArray[np.bool_]) -> ParameterError:
+    """Return the error for documents of which some are no rows of files.
+
+    rows : bool array of shape (n,), the documents that are rows.
+    """
+    number = int(np.argmin(rows)) if len(documents) else -1
+    name = os.fsdecode(documents.names[number]) if number >= 0 else ""
+    message = (
+        f"not all documents are rows of JSON Lines, CSV or Parquet files"
+        f"{f': {quoted(name)} is none' * bool(name)}, so no filtered file can be written"
+    )
+    if documents.locations is None or not rows.any():
+        hint = (
+            "name files of rows only; --text-field takes the rows of files in folders too; "
+            "--emit drop lists names"
+        )
+    elif documents.names[number] in documents.docs:
+        hint = f"leave {name} out"
+    else:
+        files = np.flatnonzero(np.isin(documents.locations.kinds, ROWS))
+        endings = {_ending(path) for path in documents.locations.paths.strings_at(files)}
+        patterns = (shlex.quote(f"*{os.fsdecode(each)}") for each in sorted(endings))
+        hint = f"take the files of rows only: {' '.join(f'--include {each}' for each in patterns)}"
+    return ParameterError(message, hint)
+
+
+def _ending(path: bytes) -> bytes:
+    """Return the ending of a file of rows: of ``a.jsonl.gz`` both."""
+    name = bare_name(path)
+    return os.path.splitext(name)[1] + path[len(name) :]  # noqa: PTH122 (bytes path)
+
+
+def refuse_other_files(folder: Path, targets: Iterable[Path]) -> None:
+    """Raise ParameterError if a folder holds files beside these: rows would be there twice.
+
+    Names that begin with a dot do not count.
+    """
+    top, others = folder.resolve(), list[Path]()
+    ours = {each.parent.resolve() / each.name for each in targets}
+    for above, folders, names in os.walk(top):
+        folders[:] = sorted(each for each in folders if not each.startswith("."))
+        paths = (Path(above, name) for name in sorted(names) if not name.startswith("."))
+        others += [path for path in paths if path not in ours]
+    if others:
+        names = [str(path.relative_to(top)) for path in others[:_NAMED]]
+        more = f" and {len(others) - _NAMED:,} more" * (len(others) > _NAMED)
+        message = (
+            f"{folder} holds {count_of(len(others), 'file')} that this run does not write: "
+            f"{join_names(names)}{more}"
+        )
+        raise ParameterError(message, "name a new folder")
+
+
+def _targets(names: list[bytes], target: Path | str) -> list[Path]:
+    """Return the file that is written for each of some files, given by their names as typed.
+
+    In a folder they have the same names, as tar gives them: without what leads out of the folder.
+    """
+    if is_stdout(target):
+        if len(names) > 1:
+            message = f"standard output takes one file, and {len(names):,} are read"
+            raise ParameterError(message, "name one file, or write to a folder: --write DIR/")
+        return [STDOUT]
+    folder = os.fspath(target).endswith("/")
+    target = Path(target)
+    if len(names) == 1 and not (folder or target.is_dir()):
+        return [target]
+    if target.exists() and not target.is_dir():
+        message = (
+            f"{target} is no folder, and {count_of(len(names), 'file')} must be written to one"
+        )
+        raise ParameterError(message, "name a folder: each file gets its own name in it")
+    names = [_written_name(_name_below(name)) for name in names]
+    again = next((name for name, n in Counter(names).items() if n > 1), None)
+    if again is not None:
+        name = os.fsdecode(again)
+        message = f"two of the files are called {name}: they cannot be written to one folder"
+        raise ParameterError(message, "write them in two runs, to two folders")
+    return [target / os.fsdecode(name) for name in names]
+
+
+def _name_below(name: bytes) -> bytes:
+    """Return the name that a file has below a folder.
+
+    >>> _name_below(b"/data/a.csv"), _name_below(b"../x/../y/a.csv"), _name_below(b"./-a/b.csv")
+    (b'data/a.csv', b'y/a.csv', b'-a/b.csv')
+    """
+    parts = [part for part in name.split(b"/") if part not in (b"", b".")]
+    while b".." in parts:
+        del parts[: parts.index(b"..") + 1]
+    return b"/".join(parts)
+
+
+def _written_name(name: bytes) -> bytes:
+    return bare_name(name) if name.lower().endswith(_UNWRITTEN) else name
+
+
+def _check_name(path: bytes, kind: Kind, target: Path) -> None:
+    what, endings = _FORMATS[kind]
+    other = classify_file(os.fsencode(target.name), named=True, field_given=False, archives=False)
+    if other != kind and (kind == Kind.PARQUET or other in _FORMATS):
+        message = f"{target} does not end like a file of {what}, which {os.fsdecode(path)} is"
+        raise ParameterError(message, f"name one that ends in {endings}")
+    if os.fsencode(target.name.lower()).endswith(_UNWRITTEN):
+        message = f"{target} is to be packed by xz or bzip2, which are read only"
+        raise ParameterError(message, f"name one that ends in {endings}")
+    if target.name.lower().endswith(".zst") and not can_unpack(ZSTD):
+        message = f"{target} is to be packed by zstd, which needs backports.zstd"
+        raise InputError(message, PIP)
+
+
+def _check_room(paths: list[bytes], targets: list[Path], share: float) -> None:
+    """Raise InputError if the disk has less room than a share of the bytes of some files takes.
+
+    A file that is packed only when it is written may take any room: it is not counted.
+    """
+    size = 0
+    for path, target in zip(paths, targets, strict=True):
+        if target.suffix not in (".gz", ".zst") or path.endswith(os.fsencode(target.suffix)):
+            size += int(share * os.path.getsize(path))  # noqa: PTH202 (bytes path)
+    folder = next(each for each in targets[0].resolve().parents if each.is_dir())
+    free = shutil.disk_usage(folder).free
+    if size > free and not (targets[0].exists() and not targets[0].is_file()):
+        message = (
+            f"{targets[0]} is not written: the files take about {size:,} bytes, and its disk has "
+            f"{free:,} left"
+        )
+        raise InputError(message, "name another disk; what was compared is not compared again")
+
+
+# --- parts of texts -----------------------------------------------------------------------------
+
+
+def check_cutting(documents: DocumentList) -> None:
+    """Raise before the work if texts of these documents cannot be cut."""
+    locations = documents.locations
+    if locations is not None and (locations.kinds == Kind.CSV).any():
+        message = "--write cuts the rows of JSON Lines and Parquet files, not of CSV"
+        raise ParameterError(message, "--emit spans says where to cut")
+
+
+def write_cut(
+    run: Run,
+    documents: DocumentList,
+    cut: I64,
+    starts: I64,
+    ends: I64,
+    target: Path | str,
+    open_target: Open = replace_file,
+) -> tuple[list[Path], set[int]]:
+    """Write the files of the documents without parts of their texts.
+
+    Errors: as of `write_without`.
+
+    Parameters
+    ----------
+    documents : records of JSON Lines or Parquet files.
+    cut, starts, ends : int64 arrays of shape (n,), document, first byte and the byte behind the
+        last one of each part, in the text of a record; ascending.
+    target, open_target : as of `write_without`.
+
+    Returns the paths written, and the documents that could not be cut: rows of JSON with values
+    that no strict parser reads, and fields within a column of Parquet.
+
+    """
+    change = _Cutting(split_fields(documents.record_files.fields.text), cut, starts, ends)
+    paths = rewrite(run, documents, np.unique(cut), target, change, open_target, share=0.0)
+    return paths, change.uncut
+
+
+class _Cutting:
+    """The change of records whose texts lose some parts; see `write_cut`.
+
+    names : of the fields that make a text.
+    uncut : documents that could not be cut.
+    """
+
+    def __init__(self, names: Sequence[str], cut: I64, starts: I64, ends: I64) -> None:
+        self._names, self._cut, self._starts, self._ends = names, cut, starts, ends
+        self.uncut: set[int] = set()
+
+    def _parts_of(self, document: int) -> list[tuple[int, int]]:
+        rows = slice(*np.searchsorted(self._cut, [document, document + 1]))
+        return list(zip(self._starts[rows].tolist(), self._ends[rows].tolist(), strict=True))
+
+    def line(self, document: int, line: bytes) -> bytes:
+        values = find_values(line, self._names)
+        if values is None:
+            self.uncut.add(document)
+            return line
+        texts = [None if value is None else value[2] for value in values]
+        new = zip(values, cut_texts(texts, self._parts_of(document)), strict=True)
+        made, at = list[bytes](), 0
+        for value, text in sorted(
+            (value, text) for value, text in new if value and text is not None
+        ):
+            made += [line[at : value[0]], _as_json(text, line[value[0] : value[1]].isascii())]
+            at = value[1]
+        return b"".join([*made, line[at:]])
+
+    def rows(self, table: Any, rows: I64, documents: I64) -> Any:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if not set(self._names) <= set(table.column_names):
+            self.uncut.update(documents.tolist())
+            return table
+        places = [table.column_names.index(name) for name in self._names]
+        columns = [table.column(place) for place in places]
+        columns = [column.cast(_plain_type(column.type)) for column in columns]
+        taken = [column.take(rows).to_pylist() for column in columns]
+        made = [
+            cut_texts([_utf8(each) for each in row], self._parts_of(document))
+            for row, document in zip(zip(*taken, strict=True), documents.tolist(), strict=True)
+        ]
+        mask = np.zeros(len(table), bool)
+        mask[rows] = True
+        for place, column, texts in zip(places, columns, zip(*made, strict=True), strict=True):
+            new = pa.array(texts, pa.large_binary()).cast(column.type)
+            field = table.schema.field(place)
+            replaced = pc.replace_with_mask(column, mask, new).cast(field.type)
+            table = table.set_column(place, field, replaced)
+        return table
+
+
+def cut_texts(
+    texts: Sequence[bytes | None], parts: Sequence[tuple[int, int]]
+) -> list[bytes | None]:
+    r"""Return the fields of a text without some parts of it.
+
+    texts : fields, of which those that are not None make the text, with borders between.
+    parts : first byte in the text, and the byte behind the last one; ascending.
+
+    >>> cut_texts([b"one two", None, b"three four"], [(4, 14), (15, 16)])
+    [b'one ', None, b' our']
+    """
+    made: list[bytes | None] = []
+    begin = 0
+    for text in texts:
+        if text is None:
+            made.append(None)
+            continue
+        kept, at = [], 0
+        for start, end in parts:
+            if start < begin + len(text) and end > begin:
+                kept.append(text[at : max(start - begin, 0)])
+                at = end - begin
+        made.append(b"".join([*kept, text[at:]]))
+        begin += len(text) + len(PART)
+    return made
+
+
+def _plain_type(kind: Any) -> Any:
+    """Return the type of the texts of a column: of a dictionary that of its values; of a view,
+    which pyarrow takes no rows of, texts of any length.
+    """
+    import pyarrow as pa
+
+    kind = getattr(kind, "value_type", kind)
+    views = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    return views.get(kind, kind)
+
+
+def _as_json(text: bytes, ascii_only: bool) -> bytes:
+    """Return a text as JSON has it, with escapes for all but ASCII if it had them before."""
+    return json.dumps(text.decode("utf-8"), ensure_ascii=ascii_only).encode("utf-8")
+
+
+def _utf8(value: str | bytes | None) -> bytes | None:
+    return value.encode("utf-8") if isinstance(value, str) else value

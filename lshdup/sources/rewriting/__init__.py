@@ -1,1 +1,0 @@
-"""Files of records written anew: without some records, or with other texts."""
