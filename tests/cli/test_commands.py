@@ -253,7 +253,7 @@ def test_step_by_step_gives_the_same_answers(run, corpus, tmp_path):
     at_once = run("pairs", "sample_corpus", "-t", "0.7", "--no-store").out
     run("shingle", "sample_corpus")
     assert sorted(os.listdir(tmp_path / ".lshdup")) == [
-        *(".gitignore", ".lock", "CACHEDIR.TAG", "shingles.npz")
+        *(".gitignore", ".lock", "CACHEDIR.TAG", "manifest.json", "shingles.npz")
     ]
     run("signatures")
     run("index", "-t", "0.7")
@@ -949,9 +949,7 @@ def test_damaged_artifacts_are_refused_in_one_line(run, corpus, tmp_path):
         path.write_bytes(data)
     shingles = tmp_path / ".lshdup/shingles.npz"
     shingles.write_bytes(b"junk")
-    assert "run `lshdup index DOCS`" in run("query", "MIT.txt", code=2).err
-    run("index", "sample_corpus")
-    run("query", "MIT.txt")
+    run("query", "MIT.txt")  # needs none of them
     assert "rebuilt" in run("shingle", "sample_corpus").err
     run("index", "sample_corpus")
     (tmp_path / ".lshdup/bands.npz").write_bytes((tmp_path / ".lshdup/signatures.npz").read_bytes())
