@@ -792,18 +792,14 @@ def test_no_name_does_anything_to_a_terminal(tmp_path, options):
     with open(os.fsencode(tmp_path) + b"/\x1b[5mutf-16", "wb") as file:
         file.write(b"\xff\xfex")
     master, slave = pty.openpty()
-    command = [
-        sys.executable,
-        "-m",
-        "lshdup",
-        "pairs",
-        ".",
-        "-v",
-        "--no-store",
-        "--no-color",
-        *options,
-    ]
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200", "TERM": "xterm"}
+    command = [sys.executable, "-m", "lshdup", "pairs", ".", "-v", "--no-store", *options]
+    env = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "COLUMNS": "200",
+        "TERM": "xterm",
+        "NO_COLOR": "1",
+    }
     with subprocess.Popen(command, cwd=tmp_path, env=env, stdout=slave, stderr=slave) as process:
         os.close(slave)
         shown_ = b""

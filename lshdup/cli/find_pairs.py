@@ -1,12 +1,12 @@
 """The pairs that `pairs` and `report` print, by bands or by an exact join."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.messages import chance, count_of
 from lshdup.cli.console import Console
-from lshdup.cli.findings import say_buckets, say_index, say_pairs
-from lshdup.cli.messages import say_collection
+from lshdup.cli.messages import say_buckets, say_collection, say_index, say_pairs
+from lshdup.cli.options import FindOptions
 from lshdup.cli.session import Session
 from lshdup.params import FEW_TOKENS, BandParams, PairParams
 
@@ -44,7 +44,7 @@ class PairsListed:
     measure: str = PairParams().measure
 
 
-def find_pairs(session: Session, options: dict[str, Any]) -> PairsListed:
+def find_pairs(session: Session, options: FindOptions) -> PairsListed:
     """Find the pairs that the options of `pairs` request, and say on stderr what was done."""
     from lshdup.compare.results import NO_PAIRS_FOUND
     from lshdup.lsh.candidates import find_exact_duplicates
@@ -52,9 +52,9 @@ def find_pairs(session: Session, options: dict[str, Any]) -> PairsListed:
     from lshdup.workspace.containment.joining import plan_join
 
     console, workspace, request = session.console, session.workspace, session.request
-    measure = options.get("measure", PairParams().measure)
-    if options["exact"]:
-        plan, threshold = None, options["threshold"]
+    measure = options.measure
+    if options.exact:
+        plan, threshold = None, options.threshold
         collection, sets = workspace.load_or_collect_sets(request)
         say_collection(session, collection)
         duplicate_of = find_exact_duplicates(collection.fingerprints)
@@ -65,20 +65,20 @@ def find_pairs(session: Session, options: dict[str, Any]) -> PairsListed:
             collection, sets, duplicate_of, threshold, workspace.jobs, console.progress, measure
         )
     elif measure == "containment":
-        plan, threshold = None, options["threshold"]
+        plan, threshold = None, options.threshold
         collection, sampled = workspace.collect_to_join(request)
         say_collection(session, collection)
         duplicate_of, found = workspace.find_contained_pairs(
             collection, sampled, request, lambda join: say_plan(console, join)
         )
-    elif options.get("same"):
+    elif options.same:
         plan, threshold = None, 1.0
         collection = workspace.load_or_collect_signatures(request, 0)
         say_collection(session, collection)
-        duplicate_of = collection.prints.find_duplicates(options["same"], collection.sizes)
+        duplicate_of = collection.prints.find_duplicates(options.same, collection.sizes)
         found = NO_PAIRS_FOUND
     else:
-        params = PairParams(options.get("verify", PairParams().verify), options["max_bucket"] or 0)
+        params = PairParams(options.verify, options.max_bucket or 0)
         indexed = workspace.load_or_build_index(request, save=False, pairs=params)
         collection, threshold = indexed.collection, indexed.params.threshold
         plan, duplicate_of = indexed.index.plan, indexed.index.duplicate_of
@@ -86,13 +86,13 @@ def find_pairs(session: Session, options: dict[str, Any]) -> PairsListed:
         found = workspace.find_pairs(indexed, params)
         names = collection.documents.names.strings_at
         say_buckets(console, found.buckets, names, params.max_bucket, indexed.index.table)
-    collapse = options.get("collapse_copies", False)
+    collapse = options.collapse_copies
     sizes = collection.sizes if measure == "containment" else None
     pairs = expand_copies(
         found.pairs, duplicate_of, collapse=collapse, sizes=sizes, arrays=workspace.arrays
     )
     candidates = found.candidates if found.candidates >= 0 else None
-    same = options.get("same")
+    same = options.same
     say_pairs(console, len(pairs), threshold, candidates, len(found.pairs), same, measure)
     if measure == "containment":
         advise_min_tokens(console, collection, found.pairs)

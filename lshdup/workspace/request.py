@@ -27,7 +27,7 @@ P = TypeVar(
 _OPTIONS = {"k": "-k", "keep_case": "--keep-case", "normalize": "normalization"}
 
 #: Options whose value is a secret, a fingerprint, or said by the option itself.
-_UNQUOTED = {"key": "--hash-key …", "template": "--template …", "normalize": "--no-normalize"}
+_UNQUOTED = {"key": "LSHDUP_HASH_KEY=…", "template": "--template …", "normalize": "--no-normalize"}
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def check_conflict(
         actual = getattr(stored, field.name)
         if field.compare and field.name in given and given[field.name] != actual:
             if field.name == "key":
-                message = f"{name} was made with {'another' if actual else 'no'} --hash-key"
+                message = f"{name} was made with {'another' if actual else 'no'} LSHDUP_HASH_KEY"
                 raise ArtifactError(message, remedy)
             option = _OPTIONS.get(field.name, f"--{field.name.replace('_', '-')}")
             message = f"{name} was made with {option} {actual}, not {given[field.name]}"

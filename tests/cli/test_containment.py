@@ -263,7 +263,7 @@ def test_small_documents_that_may_be_missed_are_counted(run, tmp_path):
     ("options", "said"),
     [
         ([*MEASURE, "--exact", "--memory", "1GB"], "--memory cannot be combined with --exact"),
-        ([*MEASURE, "--bands", "3"], "--bands cannot be combined with --measure containment"),
+        ([*MEASURE, "--max-bucket", "3"], "cannot be combined with --measure containment"),
         ([*MEASURE, "--memory", "3MB"], "'3MB' is less than 16MB"),
     ],
 )

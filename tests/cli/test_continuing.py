@@ -129,7 +129,7 @@ def test_documents_of_the_answer_that_are_gone_are_said_before_it(run, changed, 
     result = run(*command.split(), "-v")
     is_page = command == "report"  # which packs the names
     assert is_page or b"docs/b" in result.out
-    said = "1 document of this answer changed or vanished since the last run; --check-files leaves"
+    said = "1 document of this answer changed or vanished since the last run; name DOCS to read"
     assert f"lshdup: warning: {said}" in result.err
     assert "lshdup: docs/b: deleted or changed since the last run\n" in result.err
     checked = run(*command.split(), "--check-files", "-v")
@@ -158,7 +158,6 @@ def test_what_is_left_out_was_never_there(run, changed):
         stays = b"docs/own\n" * ("keep" in command)  # it was not compared, and is still there
         assert run(*command, "--check-files").out == alone + stays, command
     assert {path: path.read_bytes() for path in before} == before
-    assert "cannot be combined with DOCS" in run("pairs", "docs", "--check-files", code=2).err
 
 
 @pytest.mark.parametrize("options", [[], ["docs/link"], ["--follow"]])
@@ -365,7 +364,6 @@ pairs docs --template form.txt -o form.txt | would replace --template form.txt
 pairs docs --template forms -o forms/a.txt | would replace --template forms/a.txt
 pairs docs --template forms -o hard.txt | hard.txt would replace --template forms/a.txt
 pairs --files-from list -o list | would replace --files-from list
-pairs --files0-from list0 -o soft | soft would replace --files0-from list0
 pairs docs --against other -o other/o.txt | would replace --against other/o.txt
 clusters docs --against other/o.txt -o other/o.txt | would replace --against other/o.txt
 pairs docs --baseline B --update-baseline -o B | -o and --baseline are both B

@@ -22,7 +22,7 @@ from lshdup.base.skipped import Reason, Skipped
 from lshdup.cli import main, messages
 from lshdup.cli.commands import COMMANDS
 from lshdup.cli.console import Console, use_color
-from lshdup.cli.help import OPTION_GROUPS
+from lshdup.cli.help import GROUPS
 from lshdup.errors import InputError, LshdupError, ParameterError
 from lshdup.params import DocumentParams
 from lshdup.sources.finding import find_documents
@@ -255,7 +255,7 @@ def test_shares(here):
         ),
         (
             ["--histogram", "--step", "5"],
-            ("--step is 5; it must be from 0.001 to 1", "if 5 % is meant, write 0.05"),
+            ("LSHDUP_STEP is 5; it must be from 0.001 to 1", "if 5 % is meant, write 0.05"),
         ),
     ]
     errors = said(here, *(["pairs", "docs", *options] for options, _ in cases))
@@ -319,7 +319,7 @@ def test_options_of_other_programs(here, words, meant):
 def test_what_does_the_work_of_options_of_other_programs(here):
     nothing = "lshdup deletes and moves nothing; `lshdup clusters --emit drop` lists what can go"
     sizes = "--max-bytes N leaves out larger files, --min-tokens N texts of fewer words"
-    most = "--max-rows N cuts a table, and `| head -n N` any listing"
+    most = "`| head -n N` cuts a listing"
     help_ = "run `lshdup pairs --help`"
     cases = {
         "--dry-run": "leave it out: lshdup never changes or deletes a document",
@@ -584,9 +584,7 @@ def test_help_is_grouped_and_fits(here):
         text = page.partition("Examples:")[0]
         assert max(map(len, text.splitlines())) <= 80, command
         titles = re.findall(r"^([A-Z][a-z ]+):$", text, re.M)
-        assert titles == [title for title in ("Options", *OPTION_GROUPS) if title in titles], (
-            command
-        )
+        assert titles == [title for title in GROUPS if title in titles], command
         assert {"Options", "Output", "Running"} <= {*titles} or command.split()[0] in (
             "index",
             "signatures",
@@ -863,10 +861,11 @@ def test_a_variable_is_named_where_the_value_is_from_there(here):
         "LSHDUP_SEED": ("x", "invalid value for LSHDUP_SEED: 'x' is not a valid integer"),
     }
     for name, (value, expected) in by_variable.items():
-        (err,) = said(here, ["pairs", "docs"], env={name: value})
+        command = "pairs" if name == "LSHDUP_FORMAT" else "index"
+        (err,) = said(here, [command, "docs"], env={name: value})
         assert err.startswith(f"lshdup: error: {expected}")
         option = f"--{name.removeprefix('LSHDUP_').lower()}"
-        (err,) = said(here, ["pairs", "docs", option, value], env={name: value})
+        (err,) = said(here, [command, "docs", option, value], env={name: value})
         assert option in err
         assert name not in err
 
@@ -1293,8 +1292,8 @@ def test_what_is_refused_before_and_after_the_work(here):
     run_many([(["index", "docs", "--template", "one", "--store", "less", "-q"], None)], here)
     expected = {
         "pairs docs --split [": "'[' is no regular expression: unterminated character set",
-        "pairs docs --histogram --step 1.01": "--step is 1.01; it must be from 0.001 to 1",
-        "pairs docs --histogram --step 0.0001": "--step is 0.0001; it must be from 0.001 to 1",
+        "pairs docs --histogram --step 1.01": "LSHDUP_STEP is 1.01; it must be from 0.001 to 1",
+        "pairs docs --histogram --step 0.0001": "LSHDUP_STEP is 0.0001; it must be from 0.001 to 1",
         "timing one": "fewer than two documents with tokens: there is no pair to measure",
         "pairs docs --baseline one/b": "--baseline one/b cannot be read: Not a directory",
         "pairs docs --baseline gone/b --update-baseline": "gone/b cannot be written",

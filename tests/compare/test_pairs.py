@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup.cli.output.target import FORMATS, Target
+from lshdup.cli.output import FORMATS, Target
 from lshdup.compare import copies
 from lshdup.compare.copies import expand_pairs
 from lshdup.compare.pairs import Pairs, gather_pairs

@@ -300,7 +300,7 @@ def test_collapsed_copies_stand_beside_one_that_is_the_same(run, folder):
 
 def test_what_same_ignores_is_refused(run, folder):
     for command, *options in (
-        ("pairs", "--exact"), ("pairs", "--verify", "estimate"), ("clusters", "--max-bucket", "9"),
+        ("pairs", "--exact"), ("clusters", "--max-bucket", "9"),
         ("clusters", "--linkage", "single"), ("pairs", "--histogram"),
     ):  # fmt: skip
         assert "with --same text" in run(command, "d", "--same", "text", *options, code=2).err

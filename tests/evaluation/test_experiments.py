@@ -452,13 +452,16 @@ def test_experiments_refuse_what_has_no_meaning(run, corpus):
         ),
         (
             ["accuracy", "sample_corpus", "--recall", "0.5", "--bands", "9"],
-            "--recall cannot be combined with --bands",
+            "--recall has no effect without --found",
         ),
         (
             ["accuracy", "sample_corpus", "--threshold", "0.5"],
             "--threshold has no effect without --bands or --found",
         ),
-        (["accuracy", "no-such-folder", "--found", "--plot", "x.png"], "--plot draws no figure"),
+        (
+            ["accuracy", "no-such-folder", "--found", "--plot", "x.png"],
+            "--plot cannot be combined with --found",
+        ),
         (
             ["accuracy", "no-such-folder", "--found", "--perms", "8", "-t", "0.1"],
             "8 rows cannot meet",

@@ -25,7 +25,6 @@ import lshdup.store.journal
 import lshdup.store.memo
 import lshdup.store.npz
 import lshdup.workspace.from_documents
-from lshdup import pipeline
 from lshdup.base.run import Run
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import DocumentParams, PairParams
@@ -121,10 +120,11 @@ def test_two_runs_at_once_both_end_cleanly(run, here):
     expected = run("pairs", "d", "--no-store").out
     refused = 0
     for attempt in range(4):
-        command = [sys.executable, "-m", "lshdup", "pairs", "d", "--seed", str(attempt)]
+        command = [sys.executable, "-m", "lshdup", "pairs", "d"]
+        environment = {**ENVIRONMENT, "LSHDUP_SEED": str(attempt)}
         pair = [
             subprocess.Popen(
-                command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+                command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
             )
             for _ in range(2)
         ]
@@ -222,7 +222,9 @@ for number, line in enumerate(sys.stdin):
         try:
             os.dup2(errors, 2)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupt)
-            sys.argv = ["lshdup", *line.split()]
+            perms, *words = line.split()
+            os.environ["LSHDUP_PERMS"] = perms
+            sys.argv = ["lshdup", *words]
             program()
         except KeyboardInterrupt:  # before the program began
             os._exit(130)
@@ -251,9 +253,9 @@ class Started:
         self._process.stdout.close()
         self._process.wait(timeout=60)
 
-    def run(self, arguments, number=None, delay=0.0):
+    def run(self, arguments, number=None, delay=0.0, perms=128):
         """Exit code, and seconds from the signal, if one was sent, else from the beginning."""
-        self._process.stdin.write(f"{arguments}\n".encode())
+        self._process.stdin.write(f"{perms} {arguments}\n".encode())
         self._process.stdin.flush()
         child = int(self._process.stdout.readline())
         began = time.monotonic()
@@ -291,7 +293,8 @@ def disturbed(here, number, wanted):
             for name in chance.sample(names, chance.choice((0, 1, 500))):
                 os.utime(f"d/{name}", ns=(now, now))
             perms = chance.choice((64, 128))
-            code, _ = started.run(f"pairs d -q --perms {perms}", number, chance.random() * longest)
+            delay = chance.random() * longest
+            code, _ = started.run("pairs d -q", number, delay, perms)
             hit += code != 0
             yield code
             if not os.path.isdir(".lshdup"):
@@ -788,9 +791,8 @@ def test_a_document_that_is_not_in_its_own_bucket_is_noticed(here, monkeypatch):
 
 def queried(name=b"d/00000.txt", **given):
     """What `lshdup query` prints of a document of the store."""
-    from lshdup.cli.commands.query import shingle_and_sketch
-    from lshdup.cli.console import Console
     from lshdup.workspace.lookup import look_up
+    from lshdup.workspace.neighbours import find_by_bands, read_query
 
     workspace = open_workspace(".lshdup")
     indexed = workspace.load_or_build_index(
@@ -801,14 +803,11 @@ def queried(name=b"d/00000.txt", **given):
     if asked.index < 0:
         message = "a file that is not in the store"
         raise InputError(message)
-    own, keys, *_ = shingle_and_sketch(Console(quiet=True), indexed, asked)
     missing = []
     source = lshdup.collection.set_source.set_source(
         Run.quiet().with_skipped(missing.append), collection
     )
-    near = pipeline.find_neighbours(
-        indexed.index, source, 0.5, keys=keys, shingles=own, itself=asked.index
-    )
+    near = find_by_bands(indexed, source, read_query(collection, asked), 0.5)
     assert not missing
     assert not len(collection.documents.changed(near.documents))
     return collection.documents.typed_names(near.documents), near.similarity.tolist()

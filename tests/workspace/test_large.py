@@ -53,7 +53,7 @@ def folder(tmp_path_factory):
 def start(command, folder, store, out, **options):
     """Start a command over all rows."""
     arguments = [*command.split(), folder, "--text-field", "text", "--id-field", "id"]
-    arguments += ["--store", store, "-v", "--no-progress"]
+    arguments += ["--store", store, "-v"]
     arguments += ["-o", out] if command != "index" else []
     return subprocess.Popen(
         [sys.executable, "-c", SCRIPT, *map(str, arguments)], stderr=subprocess.PIPE, **options

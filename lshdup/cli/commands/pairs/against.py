@@ -9,15 +9,17 @@ from lshdup.cli.columns import column_names
 from lshdup.cli.commands.pairs.listing import Listing, print_listing
 from lshdup.cli.console import Console
 from lshdup.cli.find_pairs import say_plan
-from lshdup.cli.findings import (
+from lshdup.cli.messages import (
     describe_likeness,
     say_buckets,
+    say_collection,
     say_contract,
     say_pairs,
+    say_skipped,
     warn_of_changes,
 )
-from lshdup.cli.messages import say_collection, say_skipped
-from lshdup.cli.printing import containments, print_pieces, relations_of
+from lshdup.cli.options import FindOptions
+from lshdup.cli.output import containments, print_pieces, relations_of
 from lshdup.cli.session import Session
 from lshdup.params import PairParams
 
@@ -26,28 +28,27 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lshdup.base.messages import Cell
-    from lshdup.cli.commands.pairs.gate import Gate
-    from lshdup.cli.output.target import Target
+    from lshdup.cli.commands.pairs.listing import Gate
+    from lshdup.cli.output import Target
     from lshdup.workspace.against.loading import Against
     from lshdup.workspace.against.pairs import CrossPairs
     from lshdup.workspace.against.partners import Partners
 
 
-def open_sides(session: Session, options: dict[str, Any]) -> "Against":
+def open_sides(session: Session, options: FindOptions) -> "Against":
     """Load DOCS and OTHER, and say what is compared."""
     from lshdup.workspace.against.loading import load_sides
 
     console = session.console
-    store = None if options["no_store"] else options["store"]
-    is_exact = options["exact"] or options.get("measure") == "containment"
+    is_exact = options.exact or options.measure == "containment"
     both = load_sides(
         session.run,
         session.request,
-        options["against"],
-        store,
+        options.against,
+        session.store,
         console.report_skipped_of_other,
-        bands=not is_exact and options["same"] is None,
-        samples=is_exact and not options["exact"],
+        bands=not is_exact and options.same is None,
+        samples=is_exact and not options.exact,
     )
     say_collection(session, both.here, 1, " of DOCS")
     where = f"stored in {both.store}" if both.store is not None else "of OTHER"
@@ -69,13 +70,13 @@ def open_sides(session: Session, options: dict[str, Any]) -> "Against":
 
 
 def find_partners(
-    session: Session, both: "Against", options: dict[str, Any], params: PairParams
+    session: Session, both: "Against", options: FindOptions, params: PairParams
 ) -> "Partners":
     """Find a near document of OTHER for each document of DOCS, and say how."""
     console, jobs = session.console, session.run.jobs
-    if options["same"] is not None:
-        return both.find_same_partners(options["same"])
-    if options["exact"] or params.measure == "containment":
+    if options.same is not None:
+        return both.find_same_partners(options.same)
+    if options.exact or params.measure == "containment":
         return both.choose_partners(_join(session, both, options, params.measure))
     say_contract(console, both.plan(), both.params)
     partners = both.find_partners(params, jobs, console.progress)
@@ -83,9 +84,7 @@ def find_partners(
     return partners
 
 
-def print_unmatched(
-    session: Session, options: dict[str, Any], target: "Target", _gate: "Gate"
-) -> int:
+def print_unmatched(session: Session, options: FindOptions, target: "Target", _gate: "Gate") -> int:
     """Print the documents of DOCS that are near no document of OTHER; return the exit code."""
     import numpy as np
 
@@ -94,12 +93,12 @@ def print_unmatched(
 
     both = open_sides(session, options)
     console, documents = session.console, both.here.documents
-    params = PairParams(options["verify"], options["max_bucket"] or 0, options["measure"])
+    params = PairParams(options.verify, options.max_bucket or 0, options.measure)
     partners = find_partners(session, both, options, params)
     alone = np.flatnonzero(partners.there < 0)
     matched = f"{count_of(int(partners.estimated.sum()), 'document')} of DOCS near OTHER"
     _say_estimates(session, both, matched, partners.by_estimate)
-    likeness = describe_likeness(both.params.threshold, options["same"], params.measure)
+    likeness = describe_likeness(both.params.threshold, options.same, params.measure)
     bare = int((both.here.sizes[alone] == 0).sum())
     duration = console.duration_of("candidates") if console.is_verbose else ""
     console.summarize(
@@ -115,21 +114,21 @@ def print_unmatched(
     return console.exit_code_of(len(alone))
 
 
-def pairs_against(session: Session, options: dict[str, Any], target: "Target", gate: "Gate") -> int:
+def pairs_against(session: Session, options: FindOptions, target: "Target", gate: "Gate") -> int:
     """Print the pairs of DOCS with OTHER that a gate lets through, and return the exit code."""
     both = open_sides(session, options)
     console, jobs = session.console, session.run.jobs
-    params = PairParams(options["verify"], options["max_bucket"] or 0, options["measure"])
-    same, measure = options["same"], params.measure
+    params = PairParams(options.verify, options.max_bucket or 0, options.measure)
+    same, measure = options.same, params.measure
     if same is not None:
         across = both.find_same(same)
-    elif options["exact"] or measure == "containment":
+    elif options.exact or measure == "containment":
         across = _join(session, both, options, measure)
     else:
         say_contract(console, both.plan(), both.params)
         across = both.find_pairs(params, jobs, console.progress)
         say_buckets(console, across.found.buckets, both.sides.names, params.max_bucket)
-    pairs = both.expand_copies(across, collapse=options["collapse_copies"])
+    pairs = both.expand_copies(across, collapse=options.collapse_copies)
     shown = f"{count_of(pairs.estimates, 'pair')} of {len(pairs):,}"
     _say_estimates(session, both, shown, across.by_estimate)
     candidates = across.found.candidates if across.found.candidates >= 0 else None
@@ -153,14 +152,14 @@ def pairs_against(session: Session, options: dict[str, Any], target: "Target", g
     return console.exit_code_of(0 if gate.updates else listing.total)
 
 
-def _join(session: Session, both: "Against", options: dict[str, Any], measure: str) -> "CrossPairs":
+def _join(session: Session, both: "Against", options: FindOptions, measure: str) -> "CrossPairs":
     """Find pairs by a join of all sets, or of samples of them; say before what it takes."""
     from lshdup.pipeline import EVERY_SET
 
     console, run = session.console, session.run
     if measure != "containment":
         return both.find_pairs_exactly(run.jobs, console.progress)
-    if options["exact"]:
+    if options.exact:
         run = run.with_memory(EVERY_SET)
     return both.find_contained_pairs(run, partial(say_plan, console))
 

@@ -4,18 +4,16 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
 from lshdup.base.messages import Cell, count_of, decimal, printable
 from lshdup.cli.columns import column_names
-from lshdup.cli.findings import warn_of_changes
-from lshdup.cli.messages import say_collection, say_last_run
-from lshdup.cli.output.tables import fold_cell
-from lshdup.cli.output.target import Target
-from lshdup.cli.printing import print_rows
+from lshdup.cli.messages import say_collection, say_last_run, warn_of_changes
+from lshdup.cli.options import ShowOptions
+from lshdup.cli.output import Target, print_rows
 from lshdup.cli.session import Session
+from lshdup.cli.tables import fold_cell
 from lshdup.collection.collection import Collection
 from lshdup.errors import InputError
 from lshdup.params import ClusterParams
@@ -62,10 +60,10 @@ def are_folders(last: Collection | None, words: Sequence[bytes]) -> bool:
 
 
 def show_folders(
-    session: Session, options: dict[str, Any], target: Target, last: Collection | None
+    session: Session, options: ShowOptions, target: Target, last: Collection | None
 ) -> int:
     """Print what two folders have in common and what not, and return the exit code."""
-    console, words = session.console, (options["a"], options["b"])
+    console, words = session.console, options.both
     workspace, request = session.workspace, session.request
     held = not all(map(os.path.isdir, words))  # Folders that are here are looked at as they are.
     if not held:
@@ -93,7 +91,7 @@ def show_folders(
         print_rows(console, target, column_names("show-folders"), _rows(collection, found))
         return console.exit_code
     weights = weigh(groups, np.maximum(collection.documents.spans, 0), a, b)
-    most = options["max_rows"]
+    most = options.max_rows
     limit = most if most is not None else _MOST if target.columns else 0
     sections = [_section(kind, found, a, b, limit, target) for kind in _TITLES]
     heads = _heads(collection, words, (a, b), weights, target)
