@@ -217,7 +217,7 @@ def test_a_file_that_turns_out_to_be_a_mailbox_gives_its_mails(quotes):
 
 
 def test_rows_are_numbered_as_documents_are_sorted():
-    """Rows are read in the order of their file, and 10 is before 2 in the order of names."""
+    """Rows are in the order of their file, so that 2 is before 10."""
     chance = random.Random(4)
     quote = words(chance, 60)
     rows = [
@@ -225,5 +225,5 @@ def test_rows_are_numbered_as_documents_are_sorted():
         for n in range(12)
     ]
     Path("r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    at = [("r.jsonl:10", 9), ("r.jsonl:12", 11), ("r.jsonl:2", 1)]
+    at = [("r.jsonl:2", 1), ("r.jsonl:10", 9), ("r.jsonl:12", 11)]
     assert listed(find(b"r.jsonl", store=None)) == [(60, at)]
