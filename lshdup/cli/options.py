@@ -162,7 +162,7 @@ index_options = stack(documents_options, shingle_options, sketch_options, band_o
 
 #: What only the steps have as options: commands that ask take it from the index, or the variable.
 _OF_STEPS = """
-keep_case no_normalize mail_headers mail_quotes bag hash scheme perms seed bands rows buckets
+keep_case no_normalize mail_headers mail_quotes bag hash scheme perms seed bands rows buckets wait
 """.split()
 
 #: Those of an index, for commands that ask: what defines it in detail is set by variables alone.

@@ -504,5 +504,5 @@ def _hold(descriptor: int, store: Path, until: float) -> None:
         number = pread(descriptor, 20, 0).partition(b"\n")[0].decode("ascii", "replace")
         holder = f" (process {number})" if number.isdecimal() else ""
         message = f"another lshdup run{holder} is writing to {store}"
-        hint = "wait until it is done (--wait SECONDS), or use --store DIR or --no-store"
+        hint = "wait until it is done (LSHDUP_WAIT=SECONDS), or use --store DIR or --no-store"
         raise ArtifactError(message, hint) from None

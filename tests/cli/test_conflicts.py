@@ -34,7 +34,6 @@ OTHER = ["pairs", "d", "--against", "d"]
         ),
         (["query", "d", "--measure", "containment"], ["--recall=0.9"], "with --measure contain"),
         (["pairs", "d", "--same", "text"], WITH_SAME, "with --same text"),
-        (["pairs", "d", "--no-store"], ["--wait=1"], "with --no-store"),
         (
             ["clusters", "--same", "bytes"],
             ["--exact", "--linkage=single", "--max-bucket=3", "--recall=0.9"],

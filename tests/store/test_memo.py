@@ -285,7 +285,7 @@ with Store(Path('.lshdup')).writing():
         process.stdout.readline()
         started = time.monotonic()
         assert "another lshdup run" in run("index", "a", "--wait", "0.2", code=2).err
-        assert "--wait SECONDS" in run("index", "a", code=2).err
-        run("index", "a", "--wait", "60", "-q")
+        assert "LSHDUP_WAIT=SECONDS" in run("pairs", "a", code=2).err
+        run("pairs", "a", "-q", env={"LSHDUP_WAIT": "60"})
         assert 1 < time.monotonic() - started < 50
     assert Store(here / ".lshdup").current() == "signatures"
