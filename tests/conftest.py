@@ -16,12 +16,16 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from lshdup.base.run import Run
 from tests import reference
 from tests.running import ROOT, clean_environment, run_program
 
 #: Whether tables and properties are tried whole, as in a part of CI, or as far as every day has
 #: time for.
 WHOLE = os.environ.get("LSHDUP_MANY_EXAMPLES") == "all" or "LSHDUP_UPDATE_GOLDEN" in os.environ
+
+#: A run on one thread that says nothing.
+RUN = Run.quiet()
 
 
 def many(examples):

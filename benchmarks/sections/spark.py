@@ -106,7 +106,9 @@ def _map_side(bench: Bench) -> Table:
             )
             made = collect.collect(OneRun.quiet(2), listed, recipe.shingle, recipe.sketch)
             assert made.signatures is not None
-            assert band_table.band_keys(np.asarray(made.signatures), recipe.plan, 2).size
+            assert band_table.band_keys(
+                OneRun.quiet(), np.asarray(made.signatures), recipe.plan
+            ).size
 
         by_spark()  # warms up
         by_local()

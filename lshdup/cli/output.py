@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.compare.sameness import Prints
+    from lshdup.compare.fingerprints import Fingerprints
 
 FORMATS = ("table", "tsv", "csv", "json", "jsonl")
 
@@ -492,7 +492,7 @@ def containments(sizes: "NDArray[np.int64]") -> Cells:
 
 def relations_of(sizes: "NDArray[np.int64]") -> Cells:
     """Return the function that makes the column of which document of a pair is inside the other."""
-    from lshdup.compare.measures import relations
+    from lshdup.compare.verification import relations
 
     return lambda left, right, *_: [list(relations(sizes[left], sizes[right]))]
 
@@ -500,7 +500,7 @@ def relations_of(sizes: "NDArray[np.int64]") -> Cells:
 def name_pairs(
     pieces: "Iterable[tuple[Any, ...]]",
     names: DocumentNames,
-    prints: "Prints",
+    prints: "Fingerprints",
     cells: Cells,
     last: Cells,
 ) -> "Iterator[Piece]":

@@ -30,7 +30,7 @@ from lshdup.collection.collection import (
 )
 from lshdup.collection.sequence_keeper import SequenceKeeper
 from lshdup.collection.set_keeper import SetKeeper, SetsAgain
-from lshdup.compare.pairs import contains
+from lshdup.compare.scored_pairs import contains
 from lshdup.lsh.signatures import Sketcher, make_signatures
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
@@ -171,7 +171,7 @@ def _all_of(run: Run, collected: Collection, documents: DocumentList) -> Previou
 def sketch_collection(run: Run, collection: Collection, sketch: SketchParams) -> Collection:
     """Return the collection with signatures of the sets that it holds, by any scheme."""
     assert collection.sets is not None
-    signatures = make_signatures(collection.sets, sketch, run.jobs, run.arrays)
+    signatures = make_signatures(run, collection.sets, sketch)
     return replace(collection, sketch=sketch, signatures=signatures)
 
 

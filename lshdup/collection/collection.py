@@ -16,7 +16,7 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped, SkippedFile
-from lshdup.compare.sameness import Prints
+from lshdup.compare.fingerprints import Fingerprints
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import fingerprint_sets
@@ -115,9 +115,9 @@ class Collection:
         return self.columns["fingerprints"]
 
     @property
-    def prints(self) -> Prints:
+    def prints(self) -> Fingerprints:
         """The fingerprints of the bytes and of the token sequences."""
-        return Prints(self.columns["byte_prints"], self.columns["text_prints"])
+        return Fingerprints(self.columns["byte_prints"], self.columns["text_prints"])
 
     @property
     def unfiltered_sizes(self) -> NDArray[np.int64]:

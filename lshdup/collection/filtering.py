@@ -56,8 +56,8 @@ def build_filter(run: Run, collection: Collection | None, request: FilterRequest
         return ShingleFilter(request.params, request.template, NO_SHINGLES)
     assert collection is not None
     assert collection.sets is not None
-    duplicate_of = find_exact_duplicates(collection.fingerprints, run.arrays)
-    members = documents_to_compare(duplicate_of, collection.sizes, run.arrays)
+    duplicate_of = find_exact_duplicates(run, collection.fingerprints)
+    members = documents_to_compare(run, duplicate_of, collection.sizes)
     least = find_least_count(request.ignore_common, len(members))
     common = find_common_shingles(run, collection.sets, members, least)
     return ShingleFilter(request.params, request.template, *common)

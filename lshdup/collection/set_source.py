@@ -12,7 +12,7 @@ from lshdup.base.skipped import Reason, Skipped
 from lshdup.base.system import trim_memory
 from lshdup.collection.batches import Workers, process_batches
 from lshdup.collection.collection import Collection
-from lshdup.compare.similarity import BLOCK_BYTES
+from lshdup.compare.verification import BLOCK_BYTES
 from lshdup.errors import RERUN, ArtifactError
 from lshdup.params import LONGEST
 from lshdup.shingling.shingler import NO_SETS, ShingleBatch, shingle_hash

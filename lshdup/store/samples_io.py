@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import RaggedSets
+from lshdup.base.run import Run
 from lshdup.lsh.samples import sample_sets
 from lshdup.params import ShingleParams
 from lshdup.store import npz
@@ -53,7 +54,7 @@ def save_samples(store: Store, shingle: ShingleParams, stored: StoredSamples) ->
     npz.save(store.path("samples"), "samples", header, arrays)
 
 
-def load_samples(store: Store, shingle: ShingleParams) -> StoredSamples | None:
+def load_samples(run: Run, store: Store, shingle: ShingleParams) -> StoredSamples | None:
     """Load samples.npz. Return None if it is missing, or of sets with other parameters.
 
     Raises ArtifactError if it is damaged.
@@ -71,7 +72,7 @@ def load_samples(store: Store, shingle: ShingleParams) -> StoredSamples | None:
         refuse_if(not fits, "its rate or seed is none")
         prints, values, offsets = check_arrays(artifact, _SAMPLES, {}).values()
         samples = RaggedSets(values, offsets)
-        whole = sample_sets(samples, rate, seed)
+        whole = sample_sets(run, samples, rate, seed)
         refuse_if(len(whole.values) != len(values), "its samples have elements of another rate")
         is_first = np.zeros(len(values) + 1, bool)
         is_first[offsets] = True

@@ -8,12 +8,13 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from lshdup.base.parallel import no_progress
 from lshdup.base.scratch import Spool
 from lshdup.collection.collect import Previous, collect
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
 from lshdup.collection.set_keeper import expects_office_documents
-from lshdup.compare.similarity import SET_BYTES
+from lshdup.compare.verification import SET_BYTES
 from lshdup.errors import ArtifactError
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.pipeline import EVERY_SET
@@ -148,7 +149,7 @@ def find_named(
 
         known_records = load_known_records(run, run.store, request.files)
     documents = find_documents(
-        run,
+        run.with_progress(no_progress),
         request.documents,
         request.files,
         id_lists=shingle.tokens == "ids",

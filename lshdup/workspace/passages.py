@@ -11,9 +11,11 @@ import numpy as np
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.messages import count_of
+from lshdup.base.run import Run
 from lshdup.collection.collect import Previous, collect, unchanged_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.sequence_keeper import SequenceKeeper
+from lshdup.collection.shared_documents import find_shared
 from lshdup.collection.unchanged import find_still_skipped, find_unchanged
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.params import PassageParams, ShingleParams
@@ -23,7 +25,6 @@ from lshdup.sources.document_list import DocumentList
 from lshdup.sources.finding import check_named
 from lshdup.store.passages_io import load_passages, save_passages
 from lshdup.store.store import Store
-from lshdup.workspace.against.shared import find_shared
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.from_documents import find_named
 from lshdup.workspace.from_store import leave_out_changed, load_last_collection
@@ -96,13 +97,14 @@ def _read_and_find(
     params: PassageParams,
 ) -> PassagesFound:
     """Read documents, and those of the other side if there is one, and find their passages."""
+    run = Run(context.arrays, context.jobs, context.progress)
     store = context.store
     folder = store.folder if store is not None and store.is_held else None
     expected = _plan_disk(context, folder, [each for _, each in sides], shingle, params)
     with SequenceKeeper(context, params, folder, expected) as keeper:
         collections = []
         for request, documents in sides:
-            collection = collect(context, documents, shingle, keep=keeper)
+            collection = collect(run, documents, shingle, keep=keeper)
             context.report_skipped(collection.skipped, request.documents)
             request.accept(collection.documents, True)
             collections.append(collection)
@@ -171,6 +173,7 @@ def _find_others(
     context: RunContext, request: Request, others: Sequence[bytes], shingle: ShingleParams
 ) -> DocumentList:
     """Return the documents that --against names: those of a store, or of folders and files."""
+    reader = RunContext(context, None, apart=context.apart)
     store = Path(os.fsdecode(others[0]))
     if len(others) == 1 and Store(store).is_ours():
         held = load_last_collection(RunContext(context, store, read_only=True), verify=True)
@@ -179,7 +182,6 @@ def _find_others(
             raise InputError(message, f"run `lshdup index OTHER --store {store}`")
         request.accept(held.documents, False)
         return held.documents
-    reader = RunContext(context, None, apart=context.apart)
     everything = replace(request.files, include=(), exclude=())
     wanted = replace(request, documents=tuple(others), files=everything)
     return find_named(reader, wanted, shingle, replaces=False)

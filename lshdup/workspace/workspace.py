@@ -5,11 +5,9 @@ DOCS continues from the store; stale artifacts are rebuilt, and said. The module
 the work.
 """
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lshdup.base.ragged import RaggedSets, SetSource
 from lshdup.collection.collection import Collection
@@ -19,6 +17,7 @@ from lshdup.compare.results import ClustersFound, PairsFound
 from lshdup.errors import RERUN, ArtifactError, InputError
 from lshdup.lsh.buckets import Buckets
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams
+from lshdup.pipeline import say_large_bucket
 from lshdup.shingling.shingle_filter import ShingleFilter, find_first_sets
 from lshdup.workspace import from_documents, from_store, index, pairs
 from lshdup.workspace.context import RunContext
@@ -27,8 +26,7 @@ from lshdup.workspace.index import IndexedCollection
 from lshdup.workspace.request import Request, merge_params
 
 if TYPE_CHECKING:
-    from lshdup.workspace.containment.joining import JoinPlan
-    from lshdup.workspace.containment.samples import SampleCollector
+    from lshdup.workspace.samples import SampleCollector
 
 
 class Workspace(RunContext):
@@ -105,19 +103,19 @@ class Workspace(RunContext):
         return clustering.cluster_same(self, collection, same, params, request)
 
     def find_clusters_exactly(
-        self, collection: Collection, sets: RaggedSets, params: ClusterParams, request: Request
+        self, collection: Collection, params: ClusterParams, request: Request
     ) -> ClustersFound:
-        """`lshdup clusters --exact`: the clusters of a collection and its sets."""
+        """`lshdup clusters --exact`: the clusters of a collection with its sets."""
         from lshdup.workspace import clustering  # Imported here to keep `query` fast.
 
         threshold = merge_params(BandParams, request.given).threshold
-        return clustering.cluster_exactly(self, collection, sets, threshold, params, request)
+        return clustering.cluster_exactly(self, collection, threshold, params, request)
 
     def collect_to_join(self, request: Request) -> tuple[Collection, "SampleCollector"]:
         """`lshdup pairs --measure containment` begins: the collection, and samples of its sets."""
-        from lshdup.workspace.containment import joining  # Imported here to keep `query` fast.
+        from lshdup.workspace import samples  # Imported here to keep `query` fast.
 
-        sampled = joining.new_collector(self, merge_params(BandParams, request.given), request)
+        sampled = samples.new_collector(self, merge_params(BandParams, request.given), request)
         self.sampled = sampled
         try:
             # Sets are in memory twice while they are gathered.
@@ -127,21 +125,6 @@ class Workspace(RunContext):
             return collection, sampled
         finally:
             self.sampled = None
-
-    def find_contained_pairs(
-        self,
-        collection: Collection,
-        sampled: "SampleCollector",
-        request: Request,
-        on_plan: Callable[["JoinPlan"], None],
-    ) -> tuple[NDArray[np.int64], PairsFound]:
-        """`lshdup pairs --measure containment`: `duplicate_of`, and the pairs of a collection."""
-        from lshdup.workspace.containment import joining  # Imported here to keep `query` fast.
-
-        params = merge_params(BandParams, request.given)
-        return joining.find_contained_pairs(
-            self, collection, sampled, params, request, on_plan, sample=False
-        )
 
     # --- inputs of the exact join, of --against and of the experiments ----------------------------
 
@@ -182,7 +165,7 @@ class Workspace(RunContext):
 
     def say_large_bucket(self, indexed: IndexedCollection, buckets: Buckets) -> None:
         """Say what the largest bucket means for time and memory, if it has many documents."""
-        pairs.say_large_bucket(self, indexed, buckets)
+        say_large_bucket(self, indexed.collection.documents, buckets)
 
     # --- what the last run left -------------------------------------------------------------------
 

@@ -135,12 +135,12 @@ def test_rows_of_files_and_exact_duplicates(run, tmp_path):
         file.write("\n".join(lines))
     asked = ["pairs", "rows.jsonl.gz", "--id-field", "id", *MEASURE, "--no-store"]
     assert [row[:3] for row in run(*asked).rows] == [
-        ["copy", "part", "1.0"],
-        ["copy", "whole", "1.0"],
+        ["part", "copy", "1.0"],
         ["part", "whole", "1.0"],
+        ["copy", "whole", "1.0"],
     ]
     collapsed = run(*asked, "--collapse-copies").rows
-    assert [row[:2] for row in collapsed] == [["copy", "part"], ["copy", "whole"]]
+    assert [row[:2] for row in collapsed] == [["part", "copy"], ["part", "whole"]]
     assert collapsed[0][6] == "bytes"
 
 

@@ -21,18 +21,18 @@ from hypothesis import strategies as st
 
 import lshdup.collection.batches
 import lshdup.collection.filtering
+import lshdup.pipeline
 import lshdup.workspace.from_documents
-import lshdup.workspace.pairs
 from benchmarks.letters import letters
 from lshdup import MinHash, NearDuplicates
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.cli.main import main
 from lshdup.collection.filtering import FilterRequest, build_filter
+from lshdup.compare.comparing import Method
 from lshdup.errors import ArtifactError, ParameterError
-from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.params import DocumentParams, FilterParams, PairParams, ShingleParams
-from lshdup.pipeline import expand_copies, find_pairs_exactly
+from lshdup.pipeline import expand_copies
 from lshdup.shingling import shingle_filter as filter_module
 from lshdup.shingling.shingle_filter import (
     NO_SHINGLES,
@@ -42,8 +42,9 @@ from lshdup.shingling.shingle_filter import (
     find_least_count,
 )
 from lshdup.shingling.shingler import Shingler
+from lshdup.workspace.comparing import open_comparison
 from lshdup.workspace.request import Request
-from tests.conftest import killed_behind_a_journal, open_workspace
+from tests.conftest import RUN, killed_behind_a_journal, open_workspace
 
 # --- the arrays -----------------------------------------------------------------------------------
 
@@ -272,17 +273,15 @@ def pairs_of(store, asked, said=None, **given):
     indexed = steps.load_or_build_index(wanted, save=False)
     found = steps.find_pairs(indexed, PairParams())
     return shown(
-        indexed.collection, expand_copies(found.pairs, indexed.index.duplicate_of)
+        indexed.collection, expand_copies(RUN, found.pairs, indexed.index.duplicate_of)
     ), indexed.collection
 
 
 def exact_pairs_of(store, asked, documents=(b"d",), **given):
     wanted = request(asked, documents, **given)
     workspace = open_workspace(store)
-    collection, sets = workspace.load_or_collect_sets(wanted)
-    duplicate_of = find_exact_duplicates(collection.fingerprints)
-    found = find_pairs_exactly(collection, sets, duplicate_of, wanted.given["threshold"], 2)
-    return shown(collection, expand_copies(found.pairs, duplicate_of))
+    opened = open_comparison(workspace, wanted, Method(exact=True))
+    return shown(opened.collection, opened.expand_copies(opened.find_pairs()))
 
 
 def expected_pairs(asked, threshold=0.4, **given):
@@ -554,7 +553,7 @@ def test_documents_that_change_before_they_are_verified(here, monkeypatch):
     with open("d/000", "a") as file:
         file.write(" and more")
     found = steps.find_pairs(indexed, PairParams())
-    pairs = shown(indexed.collection, expand_copies(found.pairs, indexed.index.duplicate_of))
+    pairs = shown(indexed.collection, expand_copies(RUN, found.pairs, indexed.index.duplicate_of))
     assert [pair[:2] for pair in pairs if pair[2] < 1] == [(b"d/001", b"d/near")]
     steps.set_source(indexed.collection)(
         np.array([list(indexed.collection.documents.names).index(b"d/000")])
@@ -782,7 +781,7 @@ def test_templates_that_cannot_all_be_read(run, here):
 
 def test_hot_buckets_are_said_with_an_example_and_what_helps(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(lshdup.workspace.pairs, "_MANY_DOCUMENTS", 100)
+    monkeypatch.setattr(lshdup.pipeline, "_MANY_DOCUMENTS", 100)
     (tmp_path / "d").mkdir()
     form = " ".join(f"w{i}" for i in range(200))
     for i in range(120):

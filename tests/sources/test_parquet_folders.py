@@ -27,8 +27,7 @@ from lshdup.sources import parquet, record_files
 from lshdup.sources.finding import find_documents
 from lshdup.sources.reading import batches, read_batch
 from lshdup.sources.records import RecordError
-from lshdup.workspace.against.clusters import find_clusters_against
-from lshdup.workspace.against.loading import load_sides
+from lshdup.workspace.against import find_clusters_against, load_sides
 from lshdup.workspace.request import Request
 from tests.conftest import open_workspace
 from tests.sources.test_records import answer, pa, texts_of, write
@@ -48,7 +47,7 @@ def small(monkeypatch):
     decoded a few at a time.
     """
     monkeypatch.setattr("lshdup.workspace.from_documents.SET_BYTES", 0)
-    monkeypatch.setattr("lshdup.compare.similarity.BLOCK_BYTES", 1 << 13)
+    monkeypatch.setattr("lshdup.compare.verification.BLOCK_BYTES", 1 << 13)
     monkeypatch.setattr("lshdup.sources.reading.BATCH_DOCUMENTS", 16)
     monkeypatch.setattr(parquet, "_SLAB_ROWS", 7)
 
@@ -204,14 +203,12 @@ def keys_and_clusters(request):
     """The pairs of rows with those of another file, and the groups of `clusters --against`."""
     run = Run.quiet(2, memory=1 << 24)
     both = load_sides(run, request, (b"old.parquet",), None)
-    assert both.sides.arrays.limit == run.memory // 2
-    found = both.find_pairs(PairParams(), 2, lambda *_: None).found.pairs
+    found = both.find_pairs().pairs
     pairs = found.keys.tolist(), found.similarity.tolist()
     both = load_sides(run, request, (b"old.parquet",), None)
-    partners = both.find_partners(PairParams(), 2, lambda *_: None)
+    matches = both.find_best_matches()
     groups = find_clusters_against(
-        open_workspace(None), both, partners, np.zeros(0, np.int64), ClusterParams(), request,
-        same=None, exact=False,
+        run, both, matches, np.zeros(0, np.int64), ClusterParams(), request
     ).clusters  # fmt: skip
     return *pairs, groups.representative.tolist(), np.nan_to_num(groups.similarity).tolist()
 

@@ -28,7 +28,7 @@ from lshdup.sources.reading import batches, read_batch
 from lshdup.sources.record_files import RecordFiles
 from lshdup.sources.records import name_records
 from lshdup.workspace.request import Request
-from tests.conftest import ROOT, ZSTD, open_workspace, require
+from tests.conftest import ROOT, RUN, ZSTD, open_workspace, require
 
 pa = require("parquet", "pyarrow")
 pq = require("parquet", "pyarrow.parquet")
@@ -103,6 +103,7 @@ def answer(*documents, store="s", check_content=False, given=None, jobs=2, **par
     )
     indexed = workspace.load_or_build_index(request, save=False)
     found = expand_copies(
+        RUN,
         workspace.find_pairs(indexed, PairParams()).pairs,
         indexed.index.duplicate_of,
         collapse=False,

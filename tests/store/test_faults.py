@@ -31,7 +31,7 @@ from lshdup.params import DocumentParams, PairParams
 from lshdup.store import npz
 from lshdup.store.store import Store
 from lshdup.workspace.request import Request
-from tests.conftest import killed_behind_a_journal, open_workspace
+from tests.conftest import RUN, killed_behind_a_journal, open_workspace
 from tests.running import clean_environment
 
 KINDS = ("signatures", "bands", "pairs")
@@ -791,8 +791,8 @@ def test_a_document_that_is_not_in_its_own_bucket_is_noticed(here, monkeypatch):
 
 def queried(name=b"d/00000.txt", **given):
     """What `lshdup query` prints of a document of the store."""
+    from lshdup.workspace.index import find_by_bands, read_query
     from lshdup.workspace.lookup import look_up
-    from lshdup.workspace.neighbours import find_by_bands, read_query
 
     workspace = open_workspace(".lshdup")
     indexed = workspace.load_or_build_index(
@@ -807,7 +807,7 @@ def queried(name=b"d/00000.txt", **given):
     source = lshdup.collection.set_source.set_source(
         Run.quiet().with_skipped(missing.append), collection
     )
-    near = find_by_bands(indexed, source, read_query(collection, asked), 0.5)
+    near = find_by_bands(RUN, indexed, source, read_query(collection, asked), 0.5)
     assert not missing
     assert not len(collection.documents.changed(near.documents))
     return collection.documents.typed_names(near.documents), near.similarity.tolist()

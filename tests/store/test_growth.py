@@ -21,11 +21,15 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from lshdup.collection.set_source import set_source
+from lshdup.compare.sampled_join import join_contained
+from lshdup.compare.sides import Sides
 from lshdup.params import BandParams, ClusterParams, DocumentParams, PairParams
-from lshdup.workspace.containment.joining import find_contained_pairs
-from lshdup.workspace.folders.finding import compare_folders
+from lshdup.pipeline import side_of
+from lshdup.workspace.comparing import sample_with
+from lshdup.workspace.folders import compare_folders
 from lshdup.workspace.request import Request
-from tests.conftest import open_workspace
+from tests.conftest import RUN, open_workspace
 
 WORDS = ["a", "rose", "is", "a", "rose,", "Größe", "日本語", "e\u0301t\u00e9", "ＦＵＬＬ", "x" * 70]
 
@@ -67,7 +71,7 @@ def folders_of(store):
     request = Request((b"d",), DocumentParams(), {"threshold": 0.6})
     indexed = workspace.load_or_build_index(request, save=False)
     found = workspace.find_clusters(indexed, ClusterParams(), request)
-    folders, pairs = compare_folders(indexed.collection, found.clusters, 0.5)
+    folders, pairs = compare_folders(RUN, indexed.collection, found.clusters, 0.5)
     documents = indexed.collection.documents
     names = [folders.typed_names(documents, each) for each in (pairs.inside, pairs.holder)]
     columns = [getattr(pairs, name) for name in pairs.__dataclass_fields__ if name != "common"]
@@ -79,9 +83,9 @@ def contained_of(store):
     request = Request((b"d",), DocumentParams(), {"threshold": 0.6})
     workspace = open_workspace(store)
     collection, sampled = workspace.collect_to_join(request)
-    _, found = find_contained_pairs(
-        workspace, collection, sampled, BandParams(0.6), request, sample=True
-    )
+    source = set_source(workspace, collection, stage="documents")
+    side = side_of(collection, source, sample=sample_with(workspace, collection, sampled))
+    found = join_contained(workspace, Sides.of(workspace, side), BandParams(0.6), sample=True)
     return [column.tolist() for column in found.pairs.part(0, len(found.pairs))]
 
 

@@ -23,15 +23,15 @@ from hypothesis import strategies as st
 
 from lshdup.base.messages import chance, decimal
 from lshdup.compare import clusters
-from lshdup.compare.copies import expand_pairs
-from lshdup.compare.pairs import Pairs
+from lshdup.compare.expand_duplicates import expand_copies
+from lshdup.compare.scored_pairs import Pairs
 from lshdup.evaluation.histogram import list_thresholds
 from lshdup.views import html
 from lshdup.views.differences import Differences, escape
 from lshdup.views.selection import select
 from tests.browser import browser
 from tests.compare.test_pairs import collections, found_pairs, rows
-from tests.conftest import many, part
+from tests.conftest import RUN, many, part
 
 HOSTILE = [
     b"</script><script>document.title='owned'</script>",
@@ -67,11 +67,11 @@ def page_of(
         triples = zip(*triples, strict=True) if triples else (np.zeros(0, int),) * 3
     left, right, similarity = map(np.array, triples)
     duplicate_of = np.arange(n) if duplicate_of is None else np.array(duplicate_of)
-    pairs = Pairs.of(left, right, similarity.astype(float))
+    pairs = Pairs.of(RUN, left, right, similarity.astype(float))
     order = np.arange(n) if preference is None else np.array(preference)
     selection = select(
         pairs,
-        expand_pairs(pairs, duplicate_of),
+        expand_copies(RUN, pairs, duplicate_of),
         duplicate_of,
         order,
         np.array([len(name) for name in names]),
@@ -192,13 +192,13 @@ def test_all_is_counted_and_the_groups_that_are_listed_are_whole(collection, thr
         preference=order,
     )
     steps = known["steps"]
-    ranked = clusters.rank_documents(np.unique(duplicate_of), duplicate_of, order)
+    ranked = clusters.rank_documents(RUN, np.unique(duplicate_of), duplicate_of, order)
     named = {int(name): at for at, name in enumerate(full_names(known))}
     assert sum(len(kind) for kind in known["kinds"][: known["grouped"]]) <= (most or n)
     for step in sorted({0, 1, len(steps["threshold"]) // 2, len(steps["threshold"]) - 1}):
         level = steps["threshold"][min(step, len(steps["threshold"]) - 1)]
         step = steps["threshold"].index(level)
-        found = clusters.cluster_pairs(pairs, ranked, n, level)
+        found = clusters.cluster_pairs(RUN, pairs, ranked, n, level)
         found = clusters.expand_clusters(found, duplicate_of, order)
         lost = [d for d, leader in enumerate(found.representative.tolist()) if d != leader]
         assert dropped_at(known, step) == {b"%d" % d for d in lost}
@@ -206,7 +206,9 @@ def test_all_is_counted_and_the_groups_that_are_listed_are_whole(collection, thr
         for document, leader in enumerate(found.representative.tolist()):
             truth[leader].add(document)
         truth = {leader: group for leader, group in truth.items() if len(group) > 1}
-        every = [row for part in expand_pairs(pairs, duplicate_of).pieces() for row in rows(part)]
+        every = [
+            row for part in expand_copies(RUN, pairs, duplicate_of).pieces() for row in rows(part)
+        ]
         assert steps["pairs"][step] == sum(s >= level for _, _, s in every)
         assert steps["groups"][step] == len(truth)
         assert steps["members"][step] == sum(map(len, truth.values()))

@@ -76,7 +76,7 @@ def test_little_memory_gives_the_same_bytes(tmp_path, monkeypatch):
     assert len(natural[0]) > 250
     monkeypatch.setattr("lshdup.base.arrays.MOST_IN_MEMORY", 0)
     for name in ("MOST_SCRATCH", "LEAST_SCRATCH"):
-        monkeypatch.setattr(f"lshdup.lsh.key_order.{name}", 10_000)
+        monkeypatch.setattr(f"lshdup.lsh.band_table.{name}", 10_000)
     for _ in range(2):  # from the documents, then from the store
         assert index(b"rows.parquet", "little", memory=1 << 24) == natural
 

@@ -217,7 +217,7 @@ def test_a_file_that_turns_out_to_be_a_mailbox_gives_its_mails(quotes):
 
 
 def test_rows_are_numbered_as_documents_are_sorted():
-    """Rows are in the order of their file, so that 2 is before 10."""
+    """Rows have the order of their file, in which 2 is before 10."""
     chance = random.Random(4)
     quote = words(chance, 60)
     rows = [

@@ -10,8 +10,8 @@ import pytest
 import lshdup.lsh.candidates
 import lshdup.store.journal
 from lshdup.base.run import Run
-from lshdup.compare import leaders, similarity
-from lshdup.compare.similarity import ResumedPairs
+from lshdup.compare import leaders, verification
+from lshdup.compare.verification import ResumedPairs
 from lshdup.lsh.candidates import CandidateCounter
 from lshdup.params import ClusterParams, DocumentParams, PairParams
 from lshdup.store import npz
@@ -36,7 +36,7 @@ def folder(tmp_path, monkeypatch):
         Path(f"d/{number:03}").write_text(" ".join(map(str, words.tolist())))
     monkeypatch.setattr(lshdup.store.journal, "PATIENCE", 0.0)
     monkeypatch.setattr(lshdup.lsh.candidates, "PIECE", 40)
-    monkeypatch.setattr(similarity, "BLOCK_BYTES", 20 * 8 * 80)
+    monkeypatch.setattr(verification, "BLOCK_BYTES", 20 * 8 * 80)
     monkeypatch.setattr(leaders, "BLOCK_BYTES", 20 * 8 * 80)
 
 

@@ -13,7 +13,6 @@ import click
 from lshdup.base.frozen import dataclass
 from lshdup.base.messages import count_of
 from lshdup.cli.commands.timing import ExperimentOptions, list_sketches, run_experiment
-from lshdup.cli.find_pairs import say_promise
 from lshdup.cli.help import amend, define, plain_option, stack
 from lshdup.cli.messages import say_contract
 from lshdup.cli.options import (
@@ -210,17 +209,12 @@ def _measure_recall(
     options: AccuracyOptions, session: Session, collection: "Collection", experiment: "Experiment"
 ) -> "Iterable[BandRecall]":
     from lshdup.evaluation.accuracy import band_recall
-    from lshdup.lsh.candidates import find_exact_duplicates
-    from lshdup.pipeline import find_pairs_exactly
 
     console, threshold = session.console, options.least
     planned = _plan_bands(options, _count_buckets(options.folded, experiment))
     for plan, params in chain.from_iterable(planned.values()):
         say_contract(console, plan, params, whole=True)
-    duplicate_of = find_exact_duplicates(collection.fingerprints)
-    pairs = find_pairs_exactly(
-        collection, experiment.sets, duplicate_of, threshold, experiment.jobs, console.progress
-    ).pairs
+    pairs = experiment.find_true_pairs(collection.fingerprints, threshold)
     console.say(
         f"{count_of(len(pairs), 'pair')} of similarity {threshold:g} or more, by the exact "
         f"join{console.duration_of('candidates')}"
@@ -232,23 +226,19 @@ def _measure_recall(
 def _measure_samples(
     options: AccuracyOptions, session: Session, collection: "Collection", experiment: "Experiment"
 ) -> "Iterable[SampleRecall]":
+    from lshdup.compare.sampled_join import plan_join
     from lshdup.evaluation.sample_recall import sample_recall
     from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
-    from lshdup.pipeline import find_pairs_exactly
-    from lshdup.workspace.containment.joining import plan_join
 
-    console, threshold = session.console, options.least
-    duplicate_of = find_exact_duplicates(collection.fingerprints)
-    sizes = collection.sizes[documents_to_compare(duplicate_of, collection.sizes)]
+    console, run, threshold = session.console, session.workspace, options.least
+    duplicate_of = find_exact_duplicates(run, collection.fingerprints)
+    sizes = collection.sizes[documents_to_compare(run, duplicate_of, collection.sizes)]
     params = BandParams(threshold, options.promise)
-    plan = plan_join(sizes, params, session.run.memory, session.run.jobs, sample=True)
+    plan = plan_join(sizes, params, run.memory, run.jobs, sample=True)
     assert plan.samples is not None
     console.say(f"samples of 1 shingle in {plan.samples.rate}")
-    say_promise(console, plan.samples, plan.count_small())
-    pairs = find_pairs_exactly(
-        collection, experiment.sets, duplicate_of, threshold, experiment.jobs, console.progress,
-        "containment",
-    ).pairs  # fmt: skip
+    console.say(plan.describe_misses())
+    pairs = experiment.find_true_pairs(collection.fingerprints, threshold, "containment")
     console.say(
         f"{count_of(len(pairs), 'pair')} of containment {threshold:g} or more, by the exact "
         f"join{console.duration_of('candidates')}"

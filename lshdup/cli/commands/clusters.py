@@ -12,8 +12,8 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.messages import count_of, printable
 from lshdup.cli.columns import column_names
 from lshdup.cli.commands import writing
-from lshdup.cli.commands.find_groups import find_groups
 from lshdup.cli.console import Console
+from lshdup.cli.find_pairs import find_groups
 from lshdup.cli.help import define, option, plain_option, stack
 from lshdup.cli.messages import describe_likeness, describe_rule, say_uncompared
 from lshdup.cli.options import (
@@ -42,7 +42,7 @@ from lshdup.cli.output import (
 )
 from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import OutputPath
-from lshdup.params import ClusterParams, PairParams
+from lshdup.params import ClusterParams
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from lshdup.cli.output import Piece
     from lshdup.collection.collection import Collection
     from lshdup.compare.clusters import ClusterListing
+    from lshdup.compare.fingerprints import Fingerprints
     from lshdup.compare.results import ClustersFound
-    from lshdup.compare.sameness import Prints
     from lshdup.sources.document_list import DocumentList
 
 
@@ -151,7 +151,7 @@ class _Answer:
     result: "ClustersFound"
     collection: "Collection"
     sides: "tuple[DocumentList, ...]"
-    prints: "Prints"
+    prints: "Fingerprints"
     typed: "Callable[[NDArray[np.int64]], list[bytes]]"
 
     @property
@@ -175,25 +175,21 @@ def _find(session: Session, options: ClustersOptions, rule: ClusterParams) -> _A
 
 def _find_against(session: Session, options: ClustersOptions, rule: ClusterParams) -> _Answer:
     """Find groups of DOCS in which what is near a document of OTHER goes, and say how."""
-    from lshdup.cli.commands.pairs.against import find_partners, open_sides
-    from lshdup.workspace.against.clusters import find_clusters_against, leave_out_changed
+    from lshdup.cli.commands.pairs.against import find_matches, open_sides
+    from lshdup.collection.shared_documents import find_shared
+    from lshdup.workspace.against import find_clusters_against, leave_out_changed
 
     console, request = session.console, session.request
     both = open_sides(session, options)
     session.outputs.refuse_documents(both.there.documents)
-    shared = both.sides.find_shared()
+    shared = find_shared(both.here.documents, both.there.documents)
     if len(shared):
         console.say(f"{count_of(len(shared), 'document')} of DOCS in OTHER too: always kept")
-    skipped = console.report_skipped_of_other
-    both = leave_out_changed(session.run, both, skipped)
-    params = PairParams(max_bucket=rule.max_bucket)
-    partners = find_partners(session, both, options, params)
-    result = find_clusters_against(
-        session.workspace, both, partners, shared, rule, request,
-        same=options.same, exact=options.exact,
-    )  # fmt: skip
-    sides, documents = both.sides, (both.here.documents, both.there.documents)
-    return _Answer(result, both.here, documents, sides.prints, sides.names)
+    both = leave_out_changed(session.workspace, both, console.report_skipped_of_other)
+    matches = find_matches(session, both)
+    result = find_clusters_against(session.workspace, both, matches, shared, rule, request)
+    documents = (both.here.documents, both.there.documents)
+    return _Answer(result, both.here, documents, both.sides.prints, both.names)
 
 
 def _print(console: Console, target: Target, answer: _Answer, what: str) -> None:

@@ -8,7 +8,7 @@ import click
 from lshdup.base.frozen import dataclass
 from lshdup.base.messages import count_of
 from lshdup.cli.columns import column_names
-from lshdup.cli.commands.find_groups import find_groups
+from lshdup.cli.find_pairs import find_groups
 from lshdup.cli.help import define, option
 from lshdup.cli.messages import describe_likeness, say_if_nothing
 from lshdup.cli.options import (
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from lshdup.cli.output import Piece
     from lshdup.compare.folders.contents import FolderPairs
     from lshdup.sources.document_list import DocumentList
-    from lshdup.workspace.folders.finding import Folders
+    from lshdup.workspace.folders import Folders
 
 
 @dataclass(frozen=True)
@@ -87,10 +87,10 @@ def command(ctx: click.Context, options: FoldersOptions) -> int:
         console = session.console
         collection, found = find_groups(session, options, rule, least=0)
         from lshdup.compare.folders.contents import COMMON
-        from lshdup.workspace.folders.finding import compare_folders
+        from lshdup.workspace.folders import compare_folders
 
         least, documents = options.containment, collection.documents
-        folders, pairs = compare_folders(collection, found.clusters, least)
+        folders, pairs = compare_folders(session.workspace, collection, found.clusters, least)
         if not len(documents):
             say_if_nothing(session, collection, 2)
         elif not folders.tree.has_branches():

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from lshdup.base.messages import Cell
     from lshdup.base.ragged import SetSource
     from lshdup.collection.collection import Collection
-    from lshdup.workspace.index import IndexedCollection
-    from lshdup.workspace.neighbours import Query
+    from lshdup.workspace.index import IndexedCollection, Query
 
 
 @dataclass(frozen=True)
@@ -128,7 +127,7 @@ def _rows(
     options: QueryOptions,
 ) -> "Iterator[tuple[Cell, ...]]":
     """Yield the rows of all documents. indexed : None for containment."""
-    from lshdup.workspace.neighbours import holds_another, read_query
+    from lshdup.workspace.index import holds_another, read_query
 
     console = session.console
     source = session.workspace.set_source(collection)
@@ -172,17 +171,15 @@ def _find(
     """Yield the rows of a document, without its name."""
     import numpy as np
 
-    from lshdup.base.run import Run
-    from lshdup.compare.measures import relations
-    from lshdup.compare.sameness import LEVELS
-    from lshdup.workspace.neighbours import find_by_bands, find_by_containment
+    from lshdup.compare.fingerprints import LEVELS
+    from lshdup.compare.verification import relations
+    from lshdup.workspace.index import find_by_bands, find_by_containment
 
     same, threshold = options.same, options.threshold
     if indexed is not None:
-        near = find_by_bands(indexed, source, query, threshold)
+        near = find_by_bands(session.workspace, indexed, source, query, threshold)
     else:
-        run = Run(session.workspace.arrays, session.run.jobs, session.console.progress)
-        near = find_by_containment(run, collection, source, query, threshold)
+        near = find_by_containment(session.workspace, collection, source, query, threshold)
     levels = query.prints.compare_to(collection.prints, near.documents)
     chosen = np.flatnonzero(levels >= LEVELS.index(same))[: options.top]
     near, levels = near.take(chosen), levels[chosen]

@@ -123,7 +123,7 @@ def run_experiment(
         console, request = session.console, session.request
         collection, sets = session.workspace.load_or_collect_sets(request)
         say_collection(session, collection, 0, whole=True)
-        experiment = Experiment(sets, sketches, session.run.jobs, console.progress)
+        experiment = Experiment(session.workspace, sets, sketches)
         if len(experiment.present) < 2:
             message = "fewer than two documents with tokens: there is no pair to measure"
             raise InputError(message, "name more documents")

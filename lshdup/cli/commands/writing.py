@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from lshdup.base.skipped import Skipped, SkippedFile
     from lshdup.cli.output import Piece
     from lshdup.compare.clusters import Clusters
-    from lshdup.compare.sameness import Prints
+    from lshdup.compare.fingerprints import Fingerprints
     from lshdup.sources.document_list import DocumentList
 
 
@@ -92,7 +92,7 @@ def write(
     options: WriteOptions,
     clusters: "Clusters",
     sides: "tuple[DocumentList, ...]",
-    prints: "Prints",
+    prints: "Fingerprints",
     uncompared: "list[SkippedFile]",
 ) -> None:
     """Write the list of the rows that go, then the files without them, and say how many rows go.
@@ -239,7 +239,7 @@ def say_written(console: Console, paths: list[Path], write: str) -> int | None:
 
 
 def _list_removed(
-    clusters: "Clusters", sides: "tuple[DocumentList, ...]", prints: "Prints", gone: _Gone
+    clusters: "Clusters", sides: "tuple[DocumentList, ...]", prints: "Fingerprints", gone: _Gone
 ) -> "Iterator[Piece]":
     """Yield pieces of the rows that go, in the order of their files: the columns of REMOVED."""
     import numpy as np

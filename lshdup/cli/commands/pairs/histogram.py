@@ -46,7 +46,14 @@ def print_histogram(
     except ParameterError:  # The store has not kept the order of many DOCS.
         order = np.arange(len(documents))
     steps = make_histogram(
-        sizes, order, answer.distinct_pairs, answer.duplicate_of, answer.pairs, levels, examples
+        session.workspace,
+        sizes,
+        order,
+        answer.distinct_pairs,
+        answer.duplicate_of,
+        answer.pairs,
+        levels,
+        examples,
     )
     named = distinct(np.concatenate([each for level in steps for each in level.examples[:2]]))[0]
     warn_of_changes(session, documents, named.astype(np.int64))

@@ -27,12 +27,18 @@ if TYPE_CHECKING:
 
     from lshdup.cli.output import Piece, Target
     from lshdup.cli.session import Session
-    from lshdup.compare.sameness import Prints
+    from lshdup.compare.fingerprints import Fingerprints
     from lshdup.params import ShingleParams
     from lshdup.sources.document_list import DocumentList
     from lshdup.views.annotations import Annotation
     from lshdup.workspace.gate.baseline import Baseline, Review
     from lshdup.workspace.gate.changes import Changes
+
+#: From so many pairs on, a listing takes a minute: its size is said before.
+_MANY_PAIRS = 10_000_000
+
+#: Bytes of a row besides its names.
+_ROW_BYTES = 12
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,7 @@ class Listing:
     pieces: "Callable[[], Iterator[tuple[Any, ...]]]"
     lists: "Sequence[DocumentList]"
     names: "Callable[[NDArray[np.int64]], list[bytes]]"
-    prints: "Prints"
+    prints: "Fingerprints"
     shingle: "ShingleParams"
     times: "Callable[[], NDArray[np.int64]] | None" = None
 
@@ -76,6 +82,8 @@ def print_listing(
     name, optional : of the listing and its columns.
     cells, last : as of `name_pairs`.
     """
+    if listing.total >= _MANY_PAIRS:
+        session.console.say(describe_size(listing))
     columns = column_names(name, optional=optional)
     names = DocumentNames(sum(map(len, listing.lists)), listing.names)
     pieces = name_pairs(listing.pieces(), names, listing.prints, cells, last)
@@ -87,6 +95,17 @@ def print_listing(
     write = github_lines if target.style == "github" else sarif_parts
     level = "error" if session.console.is_check else "warning"
     target.write_raw(write(_find(listing, columns, pieces), level))
+
+
+def describe_size(listing: Listing) -> str:
+    """Return how large a long listing is, and what lists less."""
+    names = sum(each.names.blob.nbytes for each in listing.lists)
+    row = 2 * names / max(sum(map(len, listing.lists)), 1) + _ROW_BYTES
+    return (
+        f"{listing.total:,} pairs are listed, about {listing.total * row / 1e9:.1f} GB:"
+        " --max-bucket N skips what thousands share, --collapse-copies lists exact copies once,"
+        " `lshdup clusters` lists groups"
+    )
 
 
 def _find(

@@ -200,7 +200,7 @@ def print_passages(
         is_in_enough = passages.count_documents() >= options.in_documents
         passages = passages.take(np.flatnonzero(is_in_enough))
     split = len(found.here.documents) if found.there is not None else None
-    run = Run(session.workspace.arrays, session.run.jobs, console.progress, warn=console.warn)
+    run = session.workspace
     preferred = preference(run, found.here.documents, found.here.sizes, rule, request.documents)
     for line in preferred.unused:
         console.warn(line)

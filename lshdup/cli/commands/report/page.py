@@ -44,7 +44,7 @@ from lshdup.views import html
 from lshdup.views.differences import Differences, escape, find_differences, shorten
 from lshdup.views.selection import Selection, select
 from lshdup.workspace.context import RunContext
-from lshdup.workspace.folders.page import describe_folders
+from lshdup.workspace.folders import describe_folders
 from lshdup.workspace.lookup import NamedDocument
 from lshdup.workspace.passages import load_or_find_passages
 
@@ -65,7 +65,7 @@ _TOO_LONG = "a document has more than 1 MiB of text, for which there is `lshdup 
 def write_page(ctx: click.Context, session: Session, options: ReportOptions, target: Target) -> int:
     """Write the page of all pairs, and return the exit code."""
     console = session.console
-    run = Run(session.workspace.arrays, session.run.jobs, console.progress)
+    run: Run = session.workspace
     skipped: list[Skipped] = []
     console.on_skipped = skipped.append
     answer = find_pairs(session, options)
@@ -110,12 +110,9 @@ def write_page(ctx: click.Context, session: Session, options: ReportOptions, tar
         collection.prints.compare,
     )
     source = session.workspace.set_source(collection)
-    groups = cluster_pairs(
-        answer.distinct_pairs,
-        rank_documents(documents_to_compare(duplicate_of, collection.sizes), duplicate_of, order),
-        len(documents),
-        answer.threshold,
-    )
+    members = documents_to_compare(run, duplicate_of, collection.sizes)
+    ranked = rank_documents(run, members, duplicate_of, order)
+    groups = cluster_pairs(run, answer.distinct_pairs, ranked, len(documents), answer.threshold)
     clusters = expand_clusters(groups, duplicate_of, order)
     data["folders"] = describe_folders(run, collection, clusters, source)
     if options.passages_of_corpus:
@@ -160,8 +157,9 @@ def _find_recurring(run: Run, session: Session) -> dict[str, Any]:
     """Return the passages that recur in all documents, and places of each, as the page has them."""
     request, store = session.request, session.workspace.store
     # What is said of the documents has been said.
+    quiet = Run(session.run.arrays, run.jobs, run.progress)
     folder = store.folder if store is not None else None
-    context = RunContext(run, folder, request.given.get("secret", b""))
+    context = RunContext(quiet, folder, request.given.get("secret", b""))
     params = PassageParams()
     found = load_or_find_passages(context, request, params)
     top = found.passages.take(np.arange(min(_RECURRING, len(found.passages))))
@@ -289,7 +287,7 @@ def _find_differences(
             return "a document cannot be read any more"
         return _TOO_LONG if len(text) > _MOST_BYTES else locate_tokens(text, shingle)
 
-    best = choose_representatives(answer.duplicate_of, order).tolist()
+    best = choose_representatives(run, answer.duplicate_of, order).tolist()
     number, room = (_PASSAGES, room) if most is None else (most, 1 << 62)
     pairs = selection.pairs
     rest = zip(pairs.left[::-1].tolist(), pairs.right[::-1].tolist(), strict=True)

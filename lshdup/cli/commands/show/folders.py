@@ -18,17 +18,18 @@ from lshdup.collection.collection import Collection
 from lshdup.errors import InputError
 from lshdup.params import ClusterParams
 from lshdup.sources.document_list import typed_name
-from lshdup.workspace.folders.comparing import (
+from lshdup.workspace.folders import (
     CHANGED,
     ONLY_A,
     ONLY_B,
     SAME,
     Difference,
+    FolderContent,
     compare_contents,
     find_below,
+    group_documents,
     weigh,
 )
-from lshdup.workspace.folders.finding import FolderContent, group_documents
 from lshdup.workspace.workspace import Workspace
 
 #: Lines of a section on a terminal, unless --max-rows says otherwise.
@@ -83,9 +84,9 @@ def show_folders(
         message = f"one of {printable(words[0])} and {printable(words[1])} is below the other"
         raise InputError(message, "name two folders beside each other")
     clusters = workspace.find_clusters(indexed, ClusterParams(), request).clusters
-    groups = group_documents(collection, clusters)
+    groups = group_documents(session.workspace, collection, clusters)
     source = workspace.set_source(collection)
-    found = compare_contents(collection, groups, a, b, source, session.run.jobs)
+    found = compare_contents(session.workspace, collection, groups, a, b, source)
     warn_of_changes(session, collection.documents, np.concatenate([a.documents, b.documents]))
     if target.style != "table" and (target.format or target.nul):
         print_rows(console, target, column_names("show-folders"), _rows(collection, found))
