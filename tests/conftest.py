@@ -239,15 +239,15 @@ def killed_behind_a_journal(*arguments, batch, parts):
     journal, and kill it there.
     """
     script = f"""
-import os, signal, lshdup.sources.reading, lshdup.store.journal
+import os, signal, lshdup.sources.reading, lshdup.store.journal, lshdup.store.memo
 lshdup.sources.reading.BATCH_DOCUMENTS, lshdup.store.journal.PATIENCE = {batch}, 0.0
-add, left = lshdup.store.journal.Journal.add, [{parts}]
+add, left = lshdup.store.memo.Memo.add, [{parts}]
 def killing(self, part):
     add(self, part)
     left[0] -= 1
     if not left[0]:
         os.kill(os.getpid(), signal.SIGKILL)
-lshdup.store.journal.Journal.add = killing
+lshdup.store.memo.Memo.add = killing
 from lshdup.cli.main import program
 program()"""
     command = [sys.executable, "-c", script, *arguments]

@@ -520,7 +520,7 @@ def test_large_documents_take_little_memory_however_many_threads(tmp_path):
     for names in (["small"], list("abcd")):
         options = ("-j", "4", "-q")
         command = [sys.executable, "-c", PEAK, "shingle", *names, *options]
-        env = {**os.environ, "PYTHONPATH": str(ROOT), "LSHDUP_REPLACE_STORE": "1"}
+        env = {**os.environ, "PYTHONPATH": str(ROOT)}
         process = subprocess.run(
             command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True
         )

@@ -70,7 +70,6 @@ documents_options = stack(
     _of_docs("--split", type=Pattern(), default="", metavar="REGEX", show_default="no",
              help="A new document begins at each line that matches."),
     setting("--check-content", is_flag=True, help="Read all documents again."),
-    setting("--replace-store", is_flag=True, help="Replace another collection in the store."),
 )  # fmt: skip
 
 check_files_option = setting(
@@ -163,7 +162,7 @@ index_options = stack(documents_options, shingle_options, sketch_options, band_o
 
 #: What only the steps have as options: commands that ask take it from the index, or the variable.
 _OF_STEPS = """
-keep_case no_normalize mail_headers mail_quotes bag hash scheme perms seed bands rows buckets
+keep_case no_normalize mail_headers mail_quotes bag hash scheme perms seed bands rows buckets wait
 """.split()
 
 #: Those of an index, for commands that ask: what defines it in detail is set by variables alone.
@@ -252,6 +251,9 @@ store_options = stack(
     _running("--store", type=click.Path(readable=False, path_type=Path), metavar="DIR",
              show_default=params.DEFAULT_STORE, brief=True,
              help="Folder of artifacts; without DOCS also one above."),
+    _running("--wait", type=click.FloatRange(0), metavar="SECONDS", show_default="0",
+             excludes=("--no-store",),
+             help="Wait so long for another run that writes to the store."),
     hash_key_option,
     _running("-j", "--jobs", type=click.IntRange(1), show_default="all processors",
              help="Threads."),

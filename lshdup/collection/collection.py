@@ -217,7 +217,7 @@ class Collection:
         known = np.isin(notes.guess_documents, rows)
         return replace(
             self,
-            documents=self.documents.take(Run(arrays), rows),
+            documents=self.documents.take(run, rows),
             columns={name: arrays.take(column, rows) for name, column in self.columns.items()},
             sets=self.sets.take(rows) if self.sets is not None else None,
             signatures=None if self.signatures is None else arrays.take(self.signatures, rows),

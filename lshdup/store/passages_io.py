@@ -36,7 +36,9 @@ def save_passages(
         "place_documents": passages.documents,
         "place_first": passages.first,
     }
-    store.save_collection("passages", collection.with_unfiltered_sets(None), beside)
+    collection = collection.with_unfiltered_sets(None)
+    store.save_collection("passages", collection, beside)
+    store.make_current("passages", collection)
 
 
 def load_passages(store: Store, *, here: bool) -> tuple[Collection, PassageParams, Passages] | None:

@@ -41,8 +41,6 @@ from lshdup.sources.preference import Preference
 from lshdup.store.store import Store
 from lshdup.workspace.clustering import drop_changed, find_same_clusters, order_documents
 from lshdup.workspace.comparing import sample_with
-from lshdup.workspace.context import RunContext
-from lshdup.workspace.from_documents import describe_other_collection
 from lshdup.workspace.request import Request, check_conflict, merge_params
 from lshdup.workspace.workspace import Workspace
 
@@ -168,14 +166,6 @@ def load_sides(
             f"what is made of DOCS is not kept: {store} is OTHER's; --store DIR keeps it elsewhere"
         )
         beside = None
-    elif request.documents and not request.replace_store:
-        held = describe_other_collection(RunContext(run, store), request.documents)
-        if held:
-            run.say(
-                f"what is made of DOCS is not kept: the store {store} holds {held};"
-                " --store DIR keeps it elsewhere"
-            )
-            beside = None
     secret = request.given.get("secret", b"")
     # The memory is that of both sides.
     whole, run = run, run.with_memory(run.memory // 2)

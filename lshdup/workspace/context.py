@@ -5,21 +5,24 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lshdup.base.arrays import Arrays
 from lshdup.base.atomic import Folder
 from lshdup.base.compression import PIP, is_lacking
 from lshdup.base.messages import count_of
+from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, SkippedFile
 from lshdup.base.temporary import MORE_ROOM
-from lshdup.collection.collect import OnSets
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.params import ShingleParams
 from lshdup.sources.document_list import DocumentList, typed_name
 from lshdup.sources.records import is_archive
-from lshdup.store.store import Store
+from lshdup.store.store import MEMO_BYTES, Store
 
 #: What is said of an archive in a folder that was taken for a document, and could not be one.
 _CLOSED = "an archive; --archives takes the documents in it"
@@ -32,7 +35,17 @@ _MUCH = 2 << 30
 _COLUMN_BYTES = 96
 
 if TYPE_CHECKING:
-    from lshdup.store.journal import Journal, StageJournal
+    from lshdup.store.journal import StageJournal
+
+
+class Sampler(Protocol):
+    """What takes samples of the sets of documents while these are read."""
+
+    def add(self, sets: RaggedSets, prints: NDArray[np.uint64]) -> None:
+        """Take samples of sets with these fingerprints. For any thread."""
+
+    def keep(self, run: "RunContext", shingle: ShingleParams) -> None:
+        """Save the samples so far."""
 
 
 class RunContext(Run):
@@ -47,6 +60,8 @@ class RunContext(Run):
     read_only : nothing is written.
     apart : folder in which no documents are looked for, if there is no store.
     above : store that commands without DOCS use here until this folder has one of its own.
+    wait : seconds to wait for another run that writes to the store.
+    memo : bytes that the memo of the store may have.
 
     """
 
@@ -59,11 +74,13 @@ class RunContext(Run):
         read_only: bool = False,
         apart: Path | None = None,
         above: Path | None = None,
+        wait: float = 0.0,
+        memo: int = MEMO_BYTES,
     ) -> None:
         place = None if read_only else folder
         arrays = run.arrays if place is None else Arrays(run.memory, lambda: place)
         super().__init__(arrays, run.jobs, run.progress, run.say, run.warn, run.detail, run.skipped)
-        self.store = Store(folder, secret) if folder is not None else None
+        self.store = Store(folder, secret, wait=wait, most=memo) if folder is not None else None
         if self.store is not None:
             self.store.refuse_obstacles()
         self.apart = folder or apart
@@ -71,9 +88,8 @@ class RunContext(Run):
         self._above = above
         self._lock: ExitStack | None = None  # Of `locking`, until its block ends.
         self._said: set[str] = set()
-        self.on_sets: OnSets | None = None  #: notified of the sets of documents that are read
-        #: notified of the journal of these documents
-        self.on_journal: Callable[[Journal, ShingleParams], None] = lambda _, __: None
+        #: takes samples of the sets of documents that are read
+        self.sampled: Sampler | None = None
 
     # The state of a run with a store changes, unlike what its stages share.
     __setattr__ = object.__setattr__

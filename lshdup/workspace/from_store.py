@@ -55,7 +55,7 @@ def load_or_sketch_signatures(
     if run.store is None:
         _refuse_nothing(run, "signatures", request)
     signatures = run.store.load_collection("signatures", verify=verify)
-    if run.store.newest() == "signatures":
+    if run.store.current() == "signatures":
         if signatures is None:
             _refuse_nothing(run, "signatures", request)
         wanted = read_filter_request(run, request, signatures.shingle, signatures)
@@ -107,11 +107,11 @@ def sketch_shingles(
         # Another run may have replaced shingles.npz in between.
         if stored is not None and stored.identity == shingles.identity:
             store.save_collection("signatures", collection)
-            store.mark_as_derived()
 
     if save:
         assert run.store is not None
         run.store.save_collection("signatures", collection)
+        run.store.make_current("signatures", collection)
     else:
         run.keep("signatures.npz", keep)
     return collection
@@ -147,9 +147,9 @@ def load_last_collection(run: RunContext, *, verify: bool) -> Collection | None:
     """Load the newest collection of the store, to look names up in; None if there is none."""
     if run.store is None:
         return None
-    newest = run.store.newest()
-    other = "shingles" if newest == "signatures" else "signatures"
-    return run.store.load_collection(newest, verify=verify) or run.store.load_collection(
+    current = run.store.current()
+    other = "shingles" if current == "signatures" else "signatures"
+    return run.store.load_collection(current, verify=verify) or run.store.load_collection(
         other, verify=verify
     )
 
@@ -173,6 +173,7 @@ def sign_again(run: RunContext, request: Request) -> Collection:
     shingle_filter = build_filter(run, None, wanted) if wanted is not None else None
     signatures = _collect_again(run, collection, sketch, shingle_filter, 0)
     run.store.save_collection("signatures", signatures)
+    run.store.make_current("signatures", signatures)
     return signatures
 
 
@@ -251,7 +252,7 @@ def _load_unfiltered(run: RunContext, request: Request) -> tuple[Collection, Col
     """
     store = run.store
     signatures = store.load_collection("signatures") if store is not None else None
-    if store is None or signatures is None or store.newest() == "shingles":
+    if store is None or signatures is None or store.current() == "shingles":
         return load_shingles(run, request), None
     check_conflict("signatures.npz", signatures.shingle, request.given, RERUN)
     sets = load_sets(run, signatures, verify=True)

@@ -16,6 +16,7 @@ from lshdup.collection.collect import Previous, collect, unchanged_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.sequence_keeper import SequenceKeeper
 from lshdup.collection.shared_documents import find_shared
+from lshdup.collection.unchanged import find_still_skipped, find_unchanged
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.params import PassageParams, ShingleParams
 from lshdup.passages.anchors import plan_anchors
@@ -28,7 +29,6 @@ from lshdup.workspace.context import RunContext
 from lshdup.workspace.from_documents import find_named
 from lshdup.workspace.from_store import leave_out_changed, load_last_collection
 from lshdup.workspace.request import Request, check_conflict, merge_params
-from lshdup.workspace.unchanged import find_still_skipped, find_unchanged
 
 #: Bytes of text that a token takes, about, and its separator.
 _TOKEN_BYTES = {"word": 6, "terms": 6, "symbols": 5, "char": 1}
@@ -101,7 +101,7 @@ def _read_and_find(
     store = context.store
     folder = store.folder if store is not None and store.is_held else None
     expected = _plan_disk(context, folder, [each for _, each in sides], shingle, params)
-    with SequenceKeeper(run, params, folder, expected) as keeper:
+    with SequenceKeeper(context, params, folder, expected) as keeper:
         collections = []
         for request, documents in sides:
             collection = collect(run, documents, shingle, keep=keeper)
@@ -110,7 +110,9 @@ def _read_and_find(
             collections.append(collection)
         sequences, anchors, numbers = keeper.results()
         split = keeper.first_of(1) if len(sides) > 1 else None
-        passages = find_passages(run, sequences, anchors, params, documents=numbers, split=split)
+        passages = find_passages(
+            context, sequences, anchors, params, documents=numbers, split=split
+        )
     return PassagesFound(passages, *collections)
 
 
@@ -140,7 +142,7 @@ def _with_order(shingle: ShingleParams) -> ShingleParams:
 def _load_last(context: RunContext) -> Collection | None:
     """Load the collection of the last run, which may have been one for passages."""
     store = context.store
-    if store is not None and store.modified("passages") > store.modified(store.newest()):
+    if store is not None and store.is_of_passages():
         return store.load_collection("passages")
     return load_last_collection(context, verify=True)
 
@@ -196,7 +198,7 @@ def _leave_out_shared(
         message = "every document of DOCS is in OTHER too"
         raise InputError(message, "name another OTHER, or leave --against out")
     context.say(f"{count_of(len(shared), 'document')} of DOCS in OTHER too: only there")
-    return documents.take(Run(context.arrays), np.delete(np.arange(len(documents)), shared))
+    return documents.take(context, np.delete(np.arange(len(documents)), shared))
 
 
 def _plan_disk(

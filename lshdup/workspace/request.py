@@ -39,7 +39,6 @@ class Request:
     given : parameters that were set explicitly, by field name.
     check_content : read all documents, even if their size and time have not changed.
     check_files : leave out documents of the store that were deleted or changed since.
-    replace_store : replace a store that holds another collection.
     templates : files and folders of the texts whose shingles are filtered.
     is_other : whether the store is one that --against names, which must hold an index.
     accept : notified (documents, whether they have been read), when they are found and when they
@@ -56,7 +55,6 @@ class Request:
     accept: Callable[["DocumentList", bool], None] = lambda _documents, _read: None
     accept_other: Callable[["DocumentList"], None] = lambda _documents: None
     check_files: bool = False
-    replace_store: bool = False
 
 
 def merge_params(kind: type[P], given: Mapping[str, Any]) -> P:

@@ -17,15 +17,7 @@ from lshdup.errors import ArtifactError
 from lshdup.lsh.samples import SMALL, plan_samples, sample_sets
 from lshdup.params import BandParams, ShingleParams, SketchParams
 from lshdup.sources.reading import cut_by_size
-from lshdup.store.journal import Journal
-from lshdup.store.members import DAMAGED
-from lshdup.store.samples_io import (
-    StoredSamples,
-    describe_samples,
-    load_samples,
-    read_samples,
-    save_samples,
-)
+from lshdup.store.samples_io import StoredSamples, load_samples, save_samples
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.request import Request, merge_params
 
@@ -50,26 +42,16 @@ class SampleCollector:
         self.rate, self.seed = rate, seed
         self.parts: list[Part] = []
         self._room = room
-        self._written = 0  # parts that an interrupted run leaves
 
-    def follow(self, journal: Journal, shingle: ShingleParams) -> None:
-        """Take the samples that an interrupted run has left beside its journal, and leave those of
-        this run there.
+    def keep(self, run: RunContext, shingle: ShingleParams) -> None:
+        """Save the samples so far beside those that are stored: an interrupted run goes on with
+        them. Samples of another rate stay as they are.
         """
-        left = journal.beside("samples", describe_samples(shingle, self.rate, self.seed))
-        for artifact in left.load():
-            with suppress(ArtifactError, *DAMAGED):
-                stored = read_samples(self._run, artifact, self.rate, self.seed)
-                self._keep((stored.prints.copy(), stored.samples.copy()))
-        self._written = len(self.parts)
-
-        def write() -> None:
-            new = self.parts[self._written :]
-            if new:
-                left.write(_gather(self._run, new, self.rate, self.seed).arrays)
-                self._written += len(new)
-
-        journal.on_add = write
+        stored = _load(run, shingle, self.rate, self.seed)
+        if run.store is not None and self.parts and stored.rate == self.rate:
+            made = _gather(run, [stored.part, *self.parts], self.rate, self.seed)
+            with suppress(ArtifactError):
+                save_samples(run.store, shingle, made)
 
     def add(self, sets: RaggedSets, prints: NDArray[np.uint64]) -> None:
         """Keep the samples of some sets. For any thread."""
@@ -117,7 +99,8 @@ def load_or_make_samples(
     in_order = arrays.copy(prints)
     in_order.sort()
     # Samples that were too many to be collected are made at the rate that fits into memory.
-    stored = _load(run, collection, min(rate, collected.rate) if collected.parts else rate, seed)
+    most = min(rate, collected.rate) if collected.parts else rate
+    stored = _load(run, collection.shingle, most, seed)
     wanted = _find(run, stored.prints, in_order)
     if len(wanted):
         run.say(f"{count_of(len(wanted), 'sample is', 'samples are')} taken from samples.npz")
@@ -171,11 +154,10 @@ def _take(run: Run, stored: StoredSamples, rows: NDArray[np.int64]) -> StoredSam
     return replace(stored, prints=run.arrays.take(stored.prints, rows), samples=samples)
 
 
-def _load(run: RunContext, collection: Collection, rate: int, seed: int) -> StoredSamples:
+def _load(run: RunContext, shingle: ShingleParams, rate: int, seed: int) -> StoredSamples:
     """Return the stored samples, if they serve; else none, at the rate."""
     try:
-        store = run.store
-        stored = load_samples(run, store, collection.shingle) if store is not None else None
+        stored = load_samples(run, run.store, shingle) if run.store is not None else None
         if stored is not None and stored.rate <= rate and stored.seed == seed:
             return stored
     except ArtifactError as error:

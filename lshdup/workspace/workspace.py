@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lshdup.base.ragged import RaggedSets, SetSource
-from lshdup.base.scratch import Spool
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import build_filter, filter_collection
 from lshdup.collection.set_source import set_source
@@ -18,7 +17,7 @@ from lshdup.compare.results import ClustersFound, PairsFound
 from lshdup.errors import RERUN, ArtifactError, InputError
 from lshdup.lsh.buckets import Buckets
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams
-from lshdup.pipeline import EVERY_SET, say_large_bucket
+from lshdup.pipeline import say_large_bucket
 from lshdup.shingling.shingle_filter import ShingleFilter, find_first_sets
 from lshdup.workspace import from_documents, from_store, index, pairs
 from lshdup.workspace.context import RunContext
@@ -40,13 +39,11 @@ class Workspace(RunContext):
         if not request.documents:
             message = "no documents were named"
             raise InputError(message, f"{RERUN} (files or folders)")
-        store, shingle = self.require_store(), merge_params(ShingleParams, request.given)
+        self.require_store()
+        shingle = merge_params(ShingleParams, request.given)
         with self.locking(create=True):
             wanted = read_filter_request(self, request, shingle)
-            documents = from_documents.find_named(self, request, shingle)
-            with Spool(store.folder) as spool:
-                collection = from_documents.collect_sets(self, request, documents, shingle, spool)
-                store.save_collection("shingles", collection)
+            collection = from_documents.make_sets(self, request, shingle)
             if wanted is not None:
                 shingle_filter = build_filter(self, collection, wanted)
                 collection = filter_collection(self, collection, shingle_filter)
@@ -119,7 +116,7 @@ class Workspace(RunContext):
         from lshdup.workspace import samples  # Imported here to keep `query` fast.
 
         sampled = samples.new_collector(self, merge_params(BandParams, request.given), request)
-        self.on_sets, self.on_journal = sampled.add, sampled.follow
+        self.sampled = sampled
         try:
             # Sets are in memory twice while they are gathered.
             collection = self.load_or_collect_signatures(request, self.memory // 2)
@@ -127,7 +124,7 @@ class Workspace(RunContext):
             sampled.seed = collection.sketch.seed  # That of the store, if nothing was read.
             return collection, sampled
         finally:
-            self.on_sets, self.on_journal = None, lambda _, __: None
+            self.sampled = None
 
     # --- inputs of the exact join, of --against and of the experiments ----------------------------
 
@@ -136,8 +133,7 @@ class Workspace(RunContext):
         if request.documents:
             shingle = merge_params(ShingleParams, request.given)
             wanted = read_filter_request(self, request, shingle)
-            documents = from_documents.find_named(self, request, shingle)
-            collection = from_documents.collect_sets(self, request, documents, shingle, EVERY_SET)
+            collection = from_documents.read_sets(self, request, shingle)
         else:
             collection, last = from_store.load_or_read_sets(self, request)
             wanted = read_filter_request(self, request, collection.shingle, last)

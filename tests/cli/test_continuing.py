@@ -209,52 +209,43 @@ def test_nothing_is_dropped_for_a_document_that_is_gone(run, here):
     assert [row["name"] for row in kept] == ["docs/b", "docs/sub/c"]
 
 
-# --- replacing a store ----------------------------------------------------------------------------
+# --- several collections in one store -------------------------------------------------------------
 
 
-def test_a_store_of_another_collection_stays(run, here):
+def test_a_store_takes_another_collection_and_forgets_none(run, here):
     run("index", "docs", "-q")
-    before = {path: path.read_bytes() for path in (here / ".lshdup").glob("*.npz")}
     (here / "other").mkdir()
     (here / "other/x").write_text(TEXT)
-    for command in ("shingle", "signatures", "index", "pairs", "clusters", "report"):
-        err = run(command, "other", code=2).err
-        assert "the store .lshdup holds another collection: 4 documents in docs\n" in err
-        assert all(
-            option in err for option in ("--store DIR", "--no-store", "LSHDUP_REPLACE_STORE")
-        )
+    before = {path: path.read_bytes() for path in (here / ".lshdup").glob("*.npz")}
     for command in ("accuracy", "timing"):  # they keep nothing
         run(command, "docs/a", "docs/b", "--perms", "16", "--runs", "1", "-q")
     run("pairs", "other", "--no-store", "-q")
     run("pairs", "other", "--store", "elsewhere", "-q")
     assert {path: path.read_bytes() for path in before} == before
-    run("pairs", "other", "--replace-store", "-q")
-    assert "1 document in other" in run("pairs").err
+    for command in ("shingle", "signatures", "index", "pairs", "clusters"):
+        run(command, "other", "-q")
+        assert "1 document in other" in run("pairs").err
+        assert "0 documents read, 4 unchanged" in run("index", "docs").err
 
 
 @pytest.mark.parametrize("kind", ["signatures", "shingles"])
-def test_a_store_of_another_collection_stays_if_one_artifact_is_damaged(run, here, kind):
+def test_another_collection_after_one_artifact_is_damaged(run, here, kind):
     run("shingle", "docs", "-q")
     run("index", "docs", "-q")
     os.truncate(here / f".lshdup/{kind}.npz", 500)
     (here / "other").mkdir()
     (here / "other/x").write_text(TEXT)
-    before = {path: path.read_bytes() for path in (here / ".lshdup").glob("*.npz")}
-    err = run("pairs", "other", code=2).err
-    assert "the store .lshdup holds another collection: 4 documents in docs\n" in err
-    assert {path: path.read_bytes() for path in before} == before
-    command = "shingle" if kind == "shingles" else "pairs"
-    assert "it is rebuilt" in run(command, "docs").err
+    assert run("pairs", "other").out == run("pairs", "other", "--no-store").out
+    expected = run("pairs", "docs", "--no-store").out
+    assert run("pairs", "docs").out == expected
 
 
-def test_docs_that_are_compared_with_others_are_not_kept_in_a_store_of_others(run, here):
+def test_docs_that_are_compared_with_others_are_the_last_run(run, here):
     run("index", "docs", "-q")
     (here / "new").write_text(TEXT)
-    before = {path: path.read_bytes() for path in (here / ".lshdup").glob("*.npz")}
     result = run("pairs", "new", "--against", "docs/sub")
     assert [row[:2] for row in result.rows] == [["new", "docs/sub/c"]]
-    assert "what is made of DOCS is not kept: the store .lshdup holds 4 documents" in result.err
-    assert {path: path.read_bytes() for path in before} == before
+    assert "0 documents read, 4 unchanged" in run("index", "docs").err
 
 
 def test_exact_pairs_across_need_no_bands(run, here):
@@ -407,7 +398,7 @@ passages docs -o docs/a | is one of the documents
 folders docs -o docs/sub/c | is one of the documents
 pairs docs -o docs/large.txt --max-bytes 1000 | is one of the documents
 clusters rows.jsonl --write rows.jsonl | is one of the documents
-clusters rows.jsonl rows2.jsonl --no-store --write . | . holds 17 files that this run does not write
+clusters rows.jsonl rows2.jsonl --no-store --write . | . holds 18 files that this run does not write
 pairs docs -o docs/new.tsv --hidden --follow | docs/new.tsv is one of the documents
 """
 

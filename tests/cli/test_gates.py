@@ -101,7 +101,7 @@ def test_check_of_a_query(run, folders):
 
 def test_check_of_a_query_with_nothing_to_compare_with(run, folders):
     for docs, code in (("blank", 2), ("one", 1)):
-        run("index", docs, "-q", "--replace-store")
+        run("index", docs, "-q")
         run("query", "docs/a", "--check", "-q", code=code)
     alone = run("query", "one/a", "--check", "-q", code=2).err
     assert "the store holds no other document with tokens" in alone

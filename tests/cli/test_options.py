@@ -50,7 +50,6 @@ SHOWN = {
     "--archives": "--archives",
     "--split": "--split ^Chapter",
     "--check-content": "... --store old + --check-content",
-    "--replace-store": "other --store kept + --replace-store",
     "passages --check-content": "d --least 5 --store kept + --check-content",
     "--tokens": "--tokens char",
     "--shingle-size": "-k 2",
@@ -192,6 +191,7 @@ SHOWN = {
 NOT_SHOWN = {
     "--format-memory": "The least limit is 128 MB: tests/text/test_office.py.",
     "--jobs": "The answer is the same at any number of threads.",
+    "--wait": "Only where another run writes: tests/store/test_memo.py.",
     "--memory": "Only the plan of a large run hears it: tests/cli/test_containment.py.",
     "--progress": "A bar needs a stage of a second: test_progress_is_shown.",
     "timing --keep-case": "It prints counts and seconds.",

@@ -733,7 +733,7 @@ def test_which_is_kept(run, folder):
     assert kept(run("clusters", "d/old", "d", "--keep", "first")) == ["old/a", "x"]
     assert kept(run("clusters", "d/y", "d/new/b", "d", "--keep", "first")) == ["new/b", "y"]
     names = b"\n".join([b"d/y", b"d/old/c", b"d/old/a", b"d/x"])
-    listed = ("clusters", "--files-from", "-", "--keep", "first", "--replace-store")
+    listed = ("clusters", "--files-from", "-", "--keep", "first")
     assert kept(run(*listed, stdin=names)) == ["old/c", "y"]
     assert kept(run("clusters", "--keep", "first")) == ["old/c", "y"]
     for number in range(200):

@@ -516,7 +516,7 @@ def test_without_the_options_artifacts_know_nothing_of_them(here):
         assert "common" not in json.loads(file["header"].tobytes())  # whole sets
     with np.load("store/signatures.npz") as file:
         header = json.loads(file["header"].tobytes())
-        assert header["format"] == 8  # who does not know of removal must not compare with these
+        assert header["format"] == 9  # who does not know of removal must not compare with these
         assert header["common"]["ignore_common"] == 5
         assert len(file["template"]) == 24
         assert len(file["common"]) > 5
@@ -568,7 +568,7 @@ def test_killed_runs_are_resumed(run, here, options):
     assert "resumed: 15 documents of an interrupted run are not read again" in result.err
     assert result.out == run("pairs", "d", *options, "--store", "undisturbed").out
     assert artifacts_in(".lshdup") == artifacts_in("undisturbed")
-    assert not Path(".lshdup/.journal").exists()
+    assert not Path(".lshdup/memo").exists()
 
 
 def test_true_copies_come_out_of_a_template():

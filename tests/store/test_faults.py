@@ -22,6 +22,7 @@ import lshdup.base.arrays
 import lshdup.collection.set_source
 import lshdup.sources.reading
 import lshdup.store.journal
+import lshdup.store.memo
 import lshdup.store.npz
 import lshdup.workspace.from_documents
 from lshdup.base.run import Run
@@ -87,7 +88,8 @@ def remains(store):
     return sorted(
         path.name
         for path in Path(store).iterdir()
-        if path.suffix != ".npz" and path.name not in (".gitignore", ".lock", "CACHEDIR.TAG")
+        if path.suffix != ".npz"
+        and path.name not in (".gitignore", ".lock", "CACHEDIR.TAG", "manifest.json")
     )
 
 
@@ -320,7 +322,7 @@ def test_interrupted_at_any_instant(here, instants):
     for code in disturbed(here, signal.SIGINT, instants):
         assert code in (0, 130)
         if os.path.isdir(".lshdup"):
-            assert set(remains(".lshdup")) <= {".journal"}
+            assert set(remains(".lshdup")) <= {"memo"}
     kept = ("nothing of this run was kept", "what was finished is kept, whole")
     said = set(Path("errors").read_text().splitlines())
     assert said
@@ -369,7 +371,7 @@ def small_batches(monkeypatch):
 
 def interrupted_after(monkeypatch, batches, **given):
     """A run that is interrupted when it has written so many batches to its journal."""
-    add, left = lshdup.store.journal.Journal.add, [batches]
+    add, left = lshdup.store.memo.Memo.add, [batches]
 
     def count(self, part):
         add(self, part)
@@ -378,7 +380,7 @@ def interrupted_after(monkeypatch, batches, **given):
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(lshdup.store.journal.Journal, "add", count)
+        patch.setattr(lshdup.store.memo.Memo, "add", count)
         with pytest.raises(KeyboardInterrupt):
             steps(".lshdup", **given)
 
@@ -415,7 +417,7 @@ def test_a_journal_of_more_parts_than_a_process_may_open(here, monkeypatch, smal
     """Each mapped part holds a file descriptor."""
     make_documents(here / "d", 300)
     interrupted_after(monkeypatch, 14)
-    Path(".lshdup/.journal/other.npz").write_bytes(b"of nobody")
+    Path(".lshdup/memo/other.npz").write_bytes(b"of nobody")
     monkeypatch.setattr(lshdup.store.journal, "_MAPPED_PARTS", 3)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 9, hard))
@@ -438,7 +440,7 @@ def test_resumed_again_after_changes_and_beside_older_artifacts(here, monkeypatc
     with open("d/00003.txt", "a") as file:
         file.write(" and so forth")
     os.remove("d/00004.txt")
-    parts = sorted(Path(".lshdup/.journal").iterdir())
+    parts = sorted(Path(".lshdup/memo").iterdir())
     parts[-1].with_name("00000099.npz").write_bytes(parts[-1].read_bytes()[:-10])  # torn
     other = []
     assert steps("other", other, perms=64)  # other parameters, other store
@@ -452,7 +454,7 @@ def test_a_damaged_part_of_a_journal_is_ignored(here, monkeypatch, small_batches
     make_documents(here / "d", 300)
     expected = steps("undisturbed")
     interrupted_after(monkeypatch, 10)
-    parts = sorted((here / ".lshdup/.journal").iterdir())
+    parts = sorted((here / ".lshdup/memo").iterdir())
     chance = random.Random(1)
     ignored = 0
     for _ in range(30):
@@ -466,7 +468,7 @@ def test_a_damaged_part_of_a_journal_is_ignored(here, monkeypatch, small_batches
         )
         shutil.rmtree("damaged", ignore_errors=True)
         shutil.copytree(".lshdup", "damaged")
-        (here / "damaged/.journal" / part.name).write_bytes(damaged)
+        (here / "damaged/memo" / part.name).write_bytes(damaged)
         said = []
         assert steps("damaged", said) == expected
         assert contents("damaged") == contents("undisturbed")
@@ -506,7 +508,7 @@ def test_killed_runs_over_rows_are_resumed(run, here):
 
 def test_short_runs_write_no_journal(here, monkeypatch):
     monkeypatch.setattr(
-        lshdup.store.journal.Journal, "add", lambda *_: pytest.fail("a short run wrote a journal")
+        lshdup.store.memo.Memo, "add", lambda *_: pytest.fail("a short run wrote a journal")
     )
     make_documents(here / "d", 30)
     steps(".lshdup")
@@ -635,11 +637,11 @@ def test_no_room_for_the_journal(here, monkeypatch, small_batches):
     expected = steps("undisturbed")
     written = max(map(len, contents("undisturbed").values()))
     monkeypatch.setattr(
-        lshdup.store.journal, "collection_arrays", lambda *_: {"much": np.zeros(written, np.uint64)}
+        lshdup.store.memo, "collection_arrays", lambda *_: {"much": np.zeros(written, np.uint64)}
     )
     said, added = [], []
-    add = lshdup.store.journal.Journal.add
-    monkeypatch.setattr(lshdup.store.journal.Journal, "add", lambda *each: added.append(add(*each)))
+    add = lshdup.store.memo.Memo.add
+    monkeypatch.setattr(lshdup.store.memo.Memo, "add", lambda *each: added.append(add(*each)))
     with files_of_at_most(written):
         assert steps(".lshdup", said) == expected
     assert len(added) == 300 // 20  # No batch waits for a journal that cannot be written.
@@ -675,9 +677,9 @@ def test_flipped_bits_never_change_an_answer(here, monkeypatch, kind, name):
     """
     monkeypatch.setattr(lshdup.store.npz, "_ALWAYS_VERIFIED", 0)
     make_documents(here / "d", 60)
+    expected = steps(".lshdup")
     if kind == "shingles":
         shingled(".lshdup", [])
-    expected = steps(".lshdup")
     path = here / f".lshdup/{kind}.npz"
     (here / ".lshdup/pairs.npz").unlink()
     data = path.read_bytes()

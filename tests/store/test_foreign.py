@@ -18,9 +18,9 @@ from tests.conftest import open_workspace, part
 #: Every file and every folder that a store can hold.
 FILES = (
     *(".lock", ".gitignore", "CACHEDIR.TAG", "shingles.npz", "signatures.npz", "bands.npz"),
-    *("pairs.npz", "clusters.npz", "samples.npz", "passages.npz", ".journal/00000001.npz"),
+    *("pairs.npz", "clusters.npz", "samples.npz", "passages.npz", "memo/00000001.npz"),
 )
-FOLDERS = (".journal", ".journal-pairs", ".journal-clusters", ".journal/samples")
+FOLDERS = ("memo", ".journal-pairs", ".journal-clusters")
 
 COMMANDS = (
     *("pairs d", "clusters d", "passages d", "index d", "query d/0.txt", "report d", "folders d"),
@@ -105,7 +105,7 @@ def test_what_is_no_file_of_ours_is_refused_by_name_before_the_work(run):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_refuses(run, command):
     run("clusters", "d")
-    for name in (".lock", "signatures.npz", "passages.npz", ".journal"):
+    for name in (".lock", "signatures.npz", "passages.npz", "memo"):
         place(name, "a link")
         before = outside()
         said = run(*command.split(), code=2)

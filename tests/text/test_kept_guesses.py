@@ -214,7 +214,7 @@ def test_stores_that_do_not_know_them_are_made_anew(run, here, monkeypatch):
         made(".lshdup")
     refused = run("pairs", "-v", code=2)
     assert re.search(
-        r"^lshdup: error: \S+signatures.npz has format 3 .*; this lshdup reads 8$",
+        r"^lshdup: error: \S+signatures.npz has format 3 .*; this lshdup reads 9$",
         refused.err,
         re.M,
     )

@@ -17,8 +17,9 @@ from lshdup.lsh.candidates import documents_to_compare
 from lshdup.params import BandParams, DocumentParams, ShingleParams
 from lshdup.pipeline import side_of
 from lshdup.store import journal, npz
+from lshdup.store.memo import Memo
 from lshdup.store.samples_io import load_samples
-from lshdup.workspace import comparing, from_documents, samples
+from lshdup.workspace import comparing, samples
 from lshdup.workspace.request import Request
 from tests.conftest import RUN, open_workspace
 
@@ -147,21 +148,21 @@ def test_an_interrupted_run_is_resumed(monkeypatch):
 
 
 def test_a_first_pass_that_was_interrupted_is_not_sampled_again(monkeypatch):
-    """Samples of its documents are beside its journal."""
+    """Samples of its documents are saved with each segment of them."""
     write_insides("d", 20)
     every = contained("other")[0]
     with monkeypatch.context() as patch:
         patch.setattr(journal, "PATIENCE", 0.0)
-        patch.setattr(from_documents, "_save", None)  # interrupted before signatures.npz is there
+        patch.setattr(Memo, "save", None)  # interrupted before signatures.npz is there
         with pytest.raises(TypeError):
             contained()
-    assert list(Path("store/.journal/samples").iterdir())
+    assert Path("store/samples.npz").exists()
     said = []
     with monkeypatch.context() as patch:
         patch.setattr(samples, "sample_sets", None)
         assert contained(said=said)[0] == every
-    assert said == ["resumed: 40 documents of an interrupted run are not read again"]
-    assert not Path("store/.journal").exists()
+    assert said[0] == "resumed: 40 documents of an interrupted run are not read again"
+    assert not Path("store/memo").exists()
     assert Path("store/samples.npz").read_bytes() == Path("other/samples.npz").read_bytes()
 
 

@@ -191,7 +191,7 @@ def _list_records(
         else:
             listed.append(each.record[1:])
             names.append(skip.name)
-    known = documents.locations.take(Run(arrays), rows)
+    known = documents.locations.take(run, rows)
     others = np.array(listed, np.int64).reshape(-1, 3).T
     numbers, starts, lengths = (
         arrays.concatenate(each)
@@ -202,4 +202,4 @@ def _list_records(
         tables = documents.names.take(rows, arrays), StringTable.from_strings(names)
         table = StringTable.concatenate(tables, arrays)
     records = RecordList(numbers, starts, lengths, table, sorted(unlisted))
-    return records.take(Run(arrays), arrays.order(len(numbers), [numbers.__getitem__]))
+    return records.take(run, arrays.order(len(numbers), [numbers.__getitem__]))
