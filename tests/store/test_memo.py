@@ -15,6 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+import lshdup.base.ragged
 import lshdup.sources.reading
 import lshdup.store.journal
 from lshdup.errors import LshdupError
@@ -174,6 +175,25 @@ def test_killed_at_every_write_while_the_collection_changes(run, here, command):
                 break
             assert code == -9, said
     assert number > 10
+
+
+def test_names_are_looked_up_once_for_all_segments(run, here, monkeypatch):
+    """A run that was interrupted late is resumed in less time than it takes from nothing."""
+    fill(here / "many", range(200))
+    monkeypatch.setattr(lshdup.sources.reading, "BATCH_DOCUMENTS", 2)
+    monkeypatch.setattr(lshdup.store.journal, "PATIENCE", 0.0)
+    request = Request((b"many",), DocumentParams(), {})
+    with monkeypatch.context() as patch:
+        patch.setattr(Memo, "save", lambda *_, **__: 1 / 0)
+        with suppress(ZeroDivisionError):
+            open_workspace("store").load_or_build_index(request)
+    assert len(list(Path("store/memo").iterdir())) > 50
+    hashed, hash_each = [], lshdup.base.ragged._hash_each
+    monkeypatch.setattr(
+        lshdup.base.ragged, "_hash_each", lambda each: hashed.append(len(each)) or hash_each(each)
+    )
+    assert open_workspace("store").load_or_build_index(request).collection.read == 0
+    assert sum(hashed) < 2000
 
 
 # --- incremental is from nothing ------------------------------------------------------------------
