@@ -174,13 +174,16 @@ class Memo(Parts):
             self.on_add()
 
     def remove(self) -> bool:
-        """Remove the parts of runs that this run has used or written, to make room."""
+        """Make room: remove the parts of runs that this run has used or written; if there are none,
+        all segments, which are of other runs.
+        """
         note_kept(JOURNAL, kept=False)
         parts = [name for name in self._used if self._is_part(name)]
-        self._used = [name for name in self._used if name not in parts]
-        for name in parts:
+        removed = parts or self._store.segments()
+        self._used = [name for name in self._used if name not in removed]
+        for name in removed:
             self._store.drop(name)
-        return bool(parts)
+        return bool(removed)
 
     def _is_part(self, name: str) -> bool:
         with contextlib.suppress(ArtifactError, IndexError):
@@ -229,12 +232,15 @@ class Memo(Parts):
         """
         old = self._load_held(kind)
         keep = not is_checked and self._has_more(old, collection, *others)
-        try:
-            self._store.save_collection(kind, collection, keep_old=keep)
-        except ArtifactError:
-            if not self.remove():
-                raise
-            self._store.save_collection(kind, collection, keep_old=keep)
+        for _ in range(2):
+            try:
+                self._store.save_collection(kind, collection, keep_old=keep)
+            except ArtifactError:
+                if not self.remove():
+                    raise
+            else:
+                return
+        self._store.save_collection(kind, collection, keep_old=keep)
 
     def _load_held(self, name: str) -> Collection | None:
         """Load what a segment holds; None if it is damaged or missing."""

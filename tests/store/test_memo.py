@@ -177,6 +177,15 @@ def test_killed_at_every_write_while_the_collection_changes(run, here, command):
     assert number > 10
 
 
+def test_what_other_runs_have_made_gives_way_when_the_disk_is_full(run, here, small_disk):
+    for number in range(5):
+        rows = (f'{{"text": "{text(row)} {row} {number}"}}\n' for row in range(1800))
+        (here / f"{number}.jsonl").write_text("".join(rows))
+        run("signatures", f"{number}.jsonl", "--store", small_disk / "store", "-q")
+    err = run("signatures", "4.jsonl", "--store", small_disk / "store").err
+    assert "0 documents read" in err
+
+
 def test_names_are_looked_up_once_for_all_segments(run, here, monkeypatch):
     """A run that was interrupted late is resumed in less time than it takes from nothing."""
     fill(here / "many", range(200))
