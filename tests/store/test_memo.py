@@ -18,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 import lshdup.base.ragged
 import lshdup.sources.reading
 import lshdup.store.journal
+import lshdup.store.store
 from lshdup.errors import LshdupError
 from lshdup.params import DocumentParams, PairParams
 from lshdup.store.memo import Memo
@@ -175,6 +176,16 @@ def test_killed_at_every_write_while_the_collection_changes(run, here, command):
                 break
             assert code == -9, said
     assert number > 10
+
+
+def test_the_memo_has_not_more_segments_than_a_run_can_look_into(run, here, monkeypatch):
+    monkeypatch.setattr(lshdup.store.store, "_MOST_SEGMENTS", 2)
+    for number in range(5):
+        fill(here / f"c{number}", range(number * 10, number * 10 + 6))
+        request = Request((os.fsencode(f"c{number}"),), DocumentParams(), {})
+        open_workspace(".lshdup").load_or_build_index(request)
+    assert len(segments()) == 2
+    assert "0 documents read" in run("index", "c2", "c3", "c4").err
 
 
 def test_what_other_runs_have_made_gives_way_when_the_disk_is_full(run, here, small_disk):
