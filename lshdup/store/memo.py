@@ -55,6 +55,7 @@ class Memo(Parts):
         self._shingle, self._sketch, self._filter = shingle, sketch, shingle_filter
         self._last_number = store.last_segment()
         self._used: list[str] = []  #: segments that this run has taken documents from, or written
+        self._is_reader_said = False
         self.on_add: Callable[[], None] = lambda: None  #: notified of each segment that is written
 
     # --- what is known ----------------------------------------------------------------------------
@@ -134,7 +135,8 @@ class Memo(Parts):
                 return None
         old = self._load_whole(name, verify=True)
         usable = old.without_other_readers() if old is not None else None
-        if usable is not old:
+        if usable is not old and not self._is_reader_said:
+            self._is_reader_said = True
             self._run.say(
                 "the reader of office documents is another one than in the last run: they are read"
                 " again"

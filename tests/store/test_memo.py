@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import lshdup.base.ragged
+import lshdup.collection.collection
 import lshdup.sources.reading
 import lshdup.store.journal
 import lshdup.store.store
@@ -25,6 +26,7 @@ from lshdup.store.memo import Memo
 from lshdup.store.store import Store
 from lshdup.workspace.request import Request
 from tests.conftest import many, open_workspace
+from tests.office import docx
 from tests.running import clean_environment
 from tests.store.test_any_artifact import Disturbed
 
@@ -176,6 +178,18 @@ def test_killed_at_every_write_while_the_collection_changes(run, here, command):
                 break
             assert code == -9, said
     assert number > 10
+
+
+def test_another_reader_is_said_once(here, monkeypatch):
+    said = []
+    for folder in "ab":
+        (here / folder / "x.docx").write_bytes(docx(text(1)))
+        workspace = open_workspace("store", said.append)
+        workspace.load_or_build_index(Request((os.fsencode(folder),), DocumentParams(), {}))
+    monkeypatch.setattr(lshdup.collection.collection, "current_reader", lambda: "another one")
+    workspace = open_workspace("store", said.append)
+    workspace.load_or_build_index(Request((b"a", b"b"), DocumentParams(), {}))
+    assert len([line for line in said if "the reader of office documents" in line]) == 1
 
 
 def test_the_memo_has_not_more_segments_than_a_run_can_look_into(run, here, monkeypatch):
