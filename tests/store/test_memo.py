@@ -192,6 +192,18 @@ def test_another_reader_is_said_once(here, monkeypatch):
     assert len([line for line in said if "the reader of office documents" in line]) == 1
 
 
+def test_sets_of_office_documents_stay_known(here):
+    """Reading one again, to verify a pair, would take a reader milliseconds."""
+    for docs in ((b"a",), (b"b",), (b"a", b"b")):
+        (here / os.fsdecode(docs[0]) / "x.docx").write_bytes(docx(text(1)))
+        os.utime(here / os.fsdecode(docs[0]) / "x.docx", ns=(0, 0))
+        workspace = open_workspace(".lshdup")
+        found = workspace.load_or_build_index(Request(docs, DocumentParams(), {})).collection
+        assert found.unfiltered_sets is not None
+    assert found.read == 0
+    assert segments() == []
+
+
 def test_the_memo_has_not_more_segments_than_a_run_can_look_into(run, here, monkeypatch):
     monkeypatch.setattr(lshdup.store.store, "_MOST_SEGMENTS", 2)
     for number in range(5):
