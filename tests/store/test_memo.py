@@ -204,6 +204,17 @@ def test_sets_of_office_documents_stay_known(here):
     assert segments() == []
 
 
+def test_a_known_mailbox_that_is_too_large_for_split_now(run, here):
+    split = ["--split", "^never"]
+    mail = "From x@y.z Mon Jan 01 00:00:00 2024\nFrom: x@y.z\nSubject: s\n\n{}\n\n"
+    (here / "a/box.txt").write_text("".join(mail.format(text(seed)) for seed in range(4)))
+    assert "16 documents" in run("index", "a", *split).err
+    limit = ["--max-bytes", "600", *split]
+    for store in ("new", ".lshdup"):
+        result = run("pairs", "a", *limit, "--store", store, code=2)  # A file is left out.
+        assert "box.txt: too large" in result.err, store
+
+
 def test_the_memo_has_not_more_segments_than_a_run_can_look_into(run, here, monkeypatch):
     monkeypatch.setattr(lshdup.store.store, "_MOST_SEGMENTS", 2)
     for number in range(5):
