@@ -357,17 +357,10 @@ def test_many_files_in_one_folder(here):
 @pytest.mark.parametrize(
     "label",
     [
-        "punycode",
-        "idna",
-        "unicode_escape",
-        "utf-7",
-        "rot13",
-        "hex",
-        "utf-16",
-        "no-such-thing",
+        "punycode", "idna", "unicode_escape", "utf-7", "rot13", "hex", "utf-16", "no-such-thing",
         "x" * 1500,
     ],
-)
+)  # fmt: skip
 def test_pages_declare_encodings_of_pages(label):
     """Python has codecs under any name, and some take time that grows with the square of the text;
     an unknown label is as good as none.
@@ -561,17 +554,9 @@ def test_a_document_takes_the_memory_that_the_page_says(tmp_path, text, tokens, 
     peaks = []
     for name in ("small", "d"):
         command = [
-            sys.executable,
-            "-c",
-            PEAK,
-            "index",
-            name,
-            "-j1",
-            "-q",
-            "--store",
-            f"of {name}",
+            sys.executable, "-c", PEAK, "index", name, "-j1", "-q", "--store", f"of {name}",
             *options,
-        ]
+        ]  # fmt: skip
         process = subprocess.run(
             command, cwd=tmp_path, env=clean_environment(), capture_output=True, check=True
         )
@@ -793,16 +778,8 @@ def test_no_name_does_anything_to_a_terminal(tmp_path, options):
         file.write(b"\xff\xfex")
     master, slave = pty.openpty()
     command = [
-        sys.executable,
-        "-m",
-        "lshdup",
-        "pairs",
-        ".",
-        "-v",
-        "--no-store",
-        "--no-color",
-        *options,
-    ]
+        sys.executable, "-m", "lshdup", "pairs", ".", "-v", "--no-store", "--no-color", *options,
+    ]  # fmt: skip
     env = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200", "TERM": "xterm"}
     with subprocess.Popen(command, cwd=tmp_path, env=env, stdout=slave, stderr=slave) as process:
         os.close(slave)
@@ -850,20 +827,9 @@ def test_shown():
 def test_nothing_in_the_package_runs_code_from_outside():
     """No pickle, no eval, no shell, no network."""
     modules_ = {
-        "pickle",
-        "cPickle",
-        "marshal",
-        "shelve",
-        "dill",
-        "subprocess",
-        "socket",
-        "ssl",
-        "http",
-        "urllib",
-        "requests",
-        "code",
-        "pty",
-    }
+        "pickle", "cPickle", "marshal", "shelve", "dill", "subprocess", "socket", "ssl", "http",
+        "urllib", "requests", "code", "pty",
+    }  # fmt: skip
     calls = {"eval", "exec", "compile", "__import__"}
     methods = {"system", "popen", "execv", "execve", "execvp", "spawnv", "fork", "posix_spawn"}
     # They start Python for a module of the package, git for --changed-since, or (when a wheel is

@@ -210,13 +210,10 @@ def test_headers_that_are_no_headers(saved, header):
 @pytest.mark.parametrize(
     "head",
     [
-        "'''",
-        "(" * 5000,
-        "-" * 9000 + "1",
-        "{'descr': '|O', 'fortran_order': False, 'shape': (3,), }",
-        "\0",
+        "'''", "(" * 5000, "-" * 9000 + "1",
+        "{'descr': '|O', 'fortran_order': False, 'shape': (3,), }", "\0",
     ],
-)
+)  # fmt: skip
 def test_npy_headers_are_not_evaluated(saved, head):
     members = members_of(saved.read_bytes())
     saved.write_bytes(

@@ -53,19 +53,9 @@ INTEGERS = (
 VALUES = (None, True, False, 0, 1, -1, 2.5, 1e308, float("nan"), float("inf"), "", "x", "\x1b[31m\n\r\u2028red", "x" * 100_000, [], [1], {},
           {"a": 1}, [[[]]], "\0", "../../..", "/", "\udcff", "\ud800", "word", "fast", "linear", 1 << 31, 1 << 63, 1 << 64, -(1 << 63), 65536, 10**4000)  # fmt: skip
 HEADERS = (
-    b"",
-    b"{",
-    b"[]",
-    b"null",
-    b"1",
-    b'"x"',
-    b"\xff\xfe",
-    b"[" * 100_000,
-    b'{"a":' * 50_000,
-    b"1" * 10_000,
-    b"{}" * 3,
-    b"NaN",
-)
+    b"", b"{", b"[]", b"null", b"1", b'"x"', b"\xff\xfe", b"[" * 100_000, b'{"a":' * 50_000,
+    b"1" * 10_000, b"{}" * 3, b"NaN",
+)  # fmt: skip
 NPY = (
     "{'descr': '|O', 'fortran_order': False, 'shape': (3,), }", "{'descr': '<u8', 'fortran_order': True, 'shape': (2, 3), }",
     "{'descr': '>u8', 'fortran_order': False, 'shape': (3,), }", "{'descr': '<u8', 'fortran_order': False, 'shape': (-3,), }",
@@ -294,21 +284,11 @@ def shape_changed(rng, members):
         array = array.astype(
             rng.choice(
                 (
-                    "<i8",
-                    "<u8",
-                    "<u4",
-                    "|u1",
-                    "<f8",
-                    "|b1",
-                    "<i4",
-                    "<f4",
-                    ">i8",
-                    "<c16",
-                    "|S8",
+                    "<i8", "<u8", "<u4", "|u1", "<f8", "|b1", "<i4", "<f4", ">i8", "<c16", "|S8",
                     "<U4",
                 )
             )
-        )
+        )  # fmt: skip
     elif kind == 6:
         array = array[:0]
     elif kind == 7:
@@ -358,18 +338,12 @@ def members_changed(rng, members, other):
         pairs[at] = (
             rng.choice(
                 (
-                    "x.npy",
-                    "",
-                    "header",
-                    "../x.npy",
-                    "\x1b[31m\n.npy",
-                    "a" * 60_000,
-                    "é.npy",
+                    "x.npy", "", "header", "../x.npy", "\x1b[31m\n.npy", "a" * 60_000, "é.npy",
                     "header.npy.npy",
                 )
             ),
             pairs[at][1],
-        )
+        )  # fmt: skip
     elif kind == 3:
         pairs[at], pairs[to] = (pairs[at][0], pairs[to][1]), (pairs[to][0], pairs[at][1])
     elif kind == 4:

@@ -43,12 +43,9 @@ BLOCKS = [(0x80, 0x250), (0x300, 0x370), (0x370, 0x530), (0x590, 0x800), (0x900,
 JUNK = [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xed\xbf\xbf", b"\xc0\xaf", b"\xc1\x81", b"\xe0\x80\xaf", b"\xe0\x9f\xbf", b"\xf4\x90\x80\x80",
         b"\xf0\x8f\xbf\xbf", b"\xf5\x80\x80\x80", b"\xe2\x82", b"\xf0\x9f\x98", b"\x80", b"\xbf\xbf", b"\xf8\x88\x80\x80\x80"]  # fmt: skip
 BOMS = [
-    codecs.BOM_UTF8,
-    codecs.BOM_UTF16_LE,
-    codecs.BOM_UTF16_BE,
-    codecs.BOM_UTF32_LE,
+    codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE,
     codecs.BOM_UTF32_BE,
-]
+]  # fmt: skip
 
 
 @functools.cache

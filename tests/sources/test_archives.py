@@ -151,15 +151,9 @@ def test_names_are_safe_and_each_once(tmp_path):
     found, _ = listed(tmp_path / "x.tar")
     below = {name[len(os.fsencode(tmp_path / "x.tar")) + 1 :]: text for name, text in found.items()}
     assert below == {
-        b"etc/passwd": b"../../etc/passwd",
-        b"abs/x": b"/abs/x",
-        b"y": b"./y",
-        b"a/b": b"a//b",
-        b"5": b"..",
-        b"caf\xe9.txt": b"caf\xe9.txt",
-        b"x\n y": b"x\n y",
-        b"y:2": b"y",
-    }
+        b"etc/passwd": b"../../etc/passwd", b"abs/x": b"/abs/x", b"y": b"./y", b"a/b": b"a//b",
+        b"5": b"..", b"caf\xe9.txt": b"caf\xe9.txt", b"x\n y": b"x\n y", b"y:2": b"y",
+    }  # fmt: skip
 
 
 def test_ten_thousand_members_of_one_name(tmp_path):
@@ -181,11 +175,8 @@ def test_links_devices_and_folders_are_no_documents(tmp_path):
         return made, b""
 
     kinds = {
-        "s": tarfile.SYMTYPE,
-        "h": tarfile.LNKTYPE,
-        "d": tarfile.CHRTYPE,
-        "f": tarfile.FIFOTYPE,
-    }
+        "s": tarfile.SYMTYPE, "h": tarfile.LNKTYPE, "d": tarfile.CHRTYPE, "f": tarfile.FIFOTYPE,
+    }  # fmt: skip
     members = [member(name, kind, "a") for name, kind in kinds.items()]
     write_tar(tmp_path / "x.tar", [("a", b"a"), member("folder", tarfile.DIRTYPE), *members])
     found, skipped = listed(tmp_path / "x.tar")

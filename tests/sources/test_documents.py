@@ -60,13 +60,9 @@ def tree(tmp_path, monkeypatch):
 def test_every_regular_file_in_byte_order(tree):
     names, skipped = found("docs")
     assert names == [
-        b"docs/a.txt.copy3",
-        b"docs/b.txt",
-        b"docs/line\nbreak",
-        b"docs/not-utf8-\xff",
-        b"docs/sub/c",
-        b"docs/tab\t[x]",
-    ]
+        b"docs/a.txt.copy3", b"docs/b.txt", b"docs/line\nbreak", b"docs/not-utf8-\xff",
+        b"docs/sub/c", b"docs/tab\t[x]",
+    ]  # fmt: skip
     assert skipped == {b"docs/.hidden": Reason.HIDDEN, b"docs/.git": Reason.HIDDEN}
 
 
@@ -205,14 +201,9 @@ def test_sizes_and_times_are_those_of_stat(tree, system):
     os.utime("docs/a.txt.copy3", ns=(1, -5_000_000_001))
     os.symlink("b.txt", "docs/link")
     paths = [
-        b"docs/b.txt",
-        b"docs/a.txt.copy3",
-        b"docs",
-        b"docs/link",
-        b"docs/none",
-        b"docs/not-utf8-\xff",
-        b"",
-    ]
+        b"docs/b.txt", b"docs/a.txt.copy3", b"docs", b"docs/link", b"docs/none",
+        b"docs/not-utf8-\xff", b"",
+    ]  # fmt: skip
     stats = files.stat_files(Run.quiet(), StringTable.from_strings(paths))
     for i in (0, 1, 5):
         status = os.lstat(paths[i])
@@ -320,11 +311,8 @@ def test_binary_and_foreign_formats_are_left_out():
     )
     assert made.indices.tolist() == [3, 4]
     assert [reason for _, reason, _ in made.skipped] == [
-        Reason.BINARY,
-        Reason.FORMAT,
-        Reason.FORMAT,
-        Reason.FORMAT,
-    ]
+        Reason.BINARY, Reason.FORMAT, Reason.FORMAT, Reason.FORMAT,
+    ]  # fmt: skip
     assert not any(reason.is_error for _, reason, _ in made.skipped)
 
 

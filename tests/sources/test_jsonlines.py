@@ -88,37 +88,14 @@ def test_plain_rows_need_no_other_parser(made):
 
 pieces = [
     *(
-        b"",
-        b'"',
-        b"\\",
-        b"u",
-        b"\\ud800",
-        b"\\udc00",
-        b"{",
-        b"}",
-        b"[",
-        b"]",
-        b",",
-        b":",
-        b"0",
-        b"-",
-        b"e",
-        b".",
-        b"\xff",
-        b"\xc3",
+        b"", b'"', b"\\", b"u", b"\\ud800", b"\\udc00", b"{", b"}", b"[", b"]", b",", b":", b"0",
+        b"-", b"e", b".", b"\xff", b"\xc3",
     ),
     *(
-        b"\xed\xa0\x80",
-        b"\t",
-        b" ",
-        b"\x01",
-        b'"text":',
-        b"NaN",
-        b'"text":"again",',
-        b"true",
+        b"\xed\xa0\x80", b"\t", b" ", b"\x01", b'"text":', b"NaN", b'"text":"again",', b"true",
         b"nul",
     ),
-]
+]  # fmt: skip
 mutations = st.lists(
     st.tuples(st.integers(0, 400), st.sampled_from(pieces), st.integers(0, 3)), max_size=3
 )
@@ -187,22 +164,15 @@ def test_rows_good_and_bad(tmp_path, row, expected):
     assert by_file(tmp_path, row)[1] == [expected]
     # The same beside others, at other places.
     assert by_file(tmp_path, b'{"text":"x"}\n' * 3 + row + b'\n{"text":"y\\n"}')[1] == [
-        b"x",
-        b"x",
-        b"x",
-        expected,
-        b"y\n",
-    ]
+        b"x", b"x", b"x", expected, b"y\n",
+    ]  # fmt: skip
 
 
 def test_names_with_dots_lead_inwards(tmp_path):
     data = b'{"a":{"b":"inner"}}\n{"a.b":"itself","a":{"b":"inner"}}\n{"a":[1]}\n{"a":{"b":{}}}\n'
     assert by_file(tmp_path, data, "a.b")[1] == [
-        b"inner",
-        b"itself",
-        Reason.NO_TEXT,
-        Reason.NOT_TEXT,
-    ]
+        b"inner", b"itself", Reason.NO_TEXT, Reason.NOT_TEXT,
+    ]  # fmt: skip
 
 
 def test_blank_lines_are_counted_and_nothing_else(tmp_path):
@@ -237,19 +207,9 @@ def test_rows_that_are_too_long_are_said(tmp_path):
 
 def test_ids_are_what_is_written(tmp_path):
     ids = [
-        b'"a"',
-        b'"a\\u00e9"',
-        b"12",
-        b"-0",
-        b"9" * 30,
-        b'" \\n"',
-        b"1.0",
-        b"true",
-        b"null",
-        b'""',
-        b"{}",
-        b'"\\ud800"',
-    ]
+        b'"a"', b'"a\\u00e9"', b"12", b"-0", b"9" * 30, b'" \\n"', b"1.0", b"true", b"null", b'""',
+        b"{}", b'"\\ud800"',
+    ]  # fmt: skip
     listed, made = by_file(
         tmp_path,
         b"\n".join(b'{"text":"t","id":' + each + b"}" for each in ids) + b'\n{"text":"t"}',

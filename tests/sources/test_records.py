@@ -42,18 +42,9 @@ def texts_of(n, seed=0):
     """Texts of which some are near-copies, in several scripts, with all that JSON escapes."""
     rng = random.Random(seed)
     words = [
-        "rose",
-        "Größe",
-        "日本語",
-        "e\u0301t\u00e9",
-        'a "quoted" word',
-        "back\\slash",
-        "new\nline",
-        "tab\t",
-        "\u0001",
-        "😀",
-        "x" * 70,
-    ]
+        "rose", "Größe", "日本語", "e\u0301t\u00e9", 'a "quoted" word', "back\\slash", "new\nline",
+        "tab\t", "\u0001", "😀", "x" * 70,
+    ]  # fmt: skip
     made = []
     for number in range(n):
         if number % 3 == 2:
@@ -502,13 +493,9 @@ def test_bad_parquet_files_and_the_rest(here, run):
     pq.write_table(pa.table({"body": ["a"]}), "other.parquet")
     (here / "cut.jsonl.gz").write_bytes(gzip.compress(b'{"text":"a"}\n' * 1000)[:-9])
     names = [
-        "cut.parquet",
-        "none.parquet",
-        "page.parquet",
-        "numbers.parquet",
-        "other.parquet",
+        "cut.parquet", "none.parquet", "page.parquet", "numbers.parquet", "other.parquet",
         "cut.jsonl.gz",
-    ]
+    ]  # fmt: skip
     made = run("pairs", "good.jsonl", *names, "-v", code=2)
     assert made.rows[0] == ["good.jsonl:1", "good.jsonl:2", "1.0", "bytes"]
     rest = [
@@ -536,15 +523,9 @@ def test_bad_parquet_files_and_the_rest(here, run):
 
 def test_broken_rows_are_said_and_the_rest_goes_on(here, run):
     lines = [
-        '{"text":"one and the same text"}',
-        "{",
-        "[]",
-        '{"text":null}',
-        '{"text":7}',
-        '{"text":"\\ud800"}',
-        "",
-        '{"other":1}',
-    ]
+        '{"text":"one and the same text"}', "{", "[]", '{"text":null}', '{"text":7}',
+        '{"text":"\\ud800"}', "", '{"other":1}',
+    ]  # fmt: skip
     (here / "a.jsonl").write_text("\n".join([*lines, lines[0]]))
     for _ in range(2):  # the second time from the store
         made = run("pairs", "a.jsonl", "-v", code=2)

@@ -241,14 +241,11 @@ def test_charsets_that_do_not_exist_or_do_not_fit():
 @pytest.mark.parametrize(
     "parameters",
     [
-        "charset*=us-ascii''koi8-r",
-        "charset*=\"utf-8'en'koi8-r\"",
-        "x-charset=utf-8; charset=koi8-r",
-        'name="a; charset=big5"; charset="koi8-r"',
-        'name="unfinished; charset=koi8-r',
-        "charset=; charset=koi8-r",
+        "charset*=us-ascii''koi8-r", "charset*=\"utf-8'en'koi8-r\"",
+        "x-charset=utf-8; charset=koi8-r", 'name="a; charset=big5"; charset="koi8-r"',
+        'name="unfinished; charset=koi8-r', "charset=; charset=koi8-r",
     ],
-)
+)  # fmt: skip
 def test_the_charset_is_that_of_the_parameter(parameters):
     head = f"Content-Type: text/plain; {parameters}\n\n".encode()
     for data in (HEAD + head, HEAD + b"Content-Type: multipart/mixed; boundary=x\n\n--x\n" + head):

@@ -341,13 +341,8 @@ def test_docx_words_are_those_a_reader_sees(kreuzberg):
         b'<w:r><w:t xml:space="preserve">MARK</w:t></w:r>', inside.encode()
     )
     assert text_of(office.zipped(members)).decode().split() == [
-        "a1",
-        "b1",
-        "c1",
-        "d1-e1",
-        "softly",
-        "bold",
-    ]
+        "a1", "b1", "c1", "d1-e1", "softly", "bold",
+    ]  # fmt: skip
 
 
 def test_pptx_words_in_two_runs_are_one(kreuzberg):
@@ -368,19 +363,9 @@ def test_rtf_words_are_those_a_reader_sees(kreuzberg):
     )
     data += rb"\page new{\pict\bin3 }{}}{\deleted GONE} ca\'e9\u228?\par \trowd\cellx9 c1\cell c2\cell\row \pard{\footnote note} \{end\}\par}"  # noqa: E501
     assert tokens(text_of(data)) == [
-        "before",
-        "two",
-        "three",
-        "four",
-        "five",
-        "softly",
-        "new",
-        "caéä",
-        "c1",
-        "c2",
-        "end",
+        "before", "two", "three", "four", "five", "softly", "new", "caéä", "c1", "c2", "end",
         "note",
-    ]
+    ]  # fmt: skip
 
 
 def test_an_rtf_that_ends_in_the_middle_is_damaged(kreuzberg):
