@@ -34,7 +34,7 @@ from lshdup.workspace import filter_request, from_documents
 from lshdup.workspace.from_store import load_sets
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
-from tests.sources.test_archives import listed, reasons
+from tests.documents import listed, reasons
 
 TEXT = "some words that are the same in each of these three documents, but for number"
 GONE = OSError(errno.EIO, "Input/output error")
