@@ -23,6 +23,7 @@ import numpy as np
 import pytest
 
 from lshdup.base.messages import printable
+from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.collection import batches
 from lshdup.collection.collect import collect
@@ -381,7 +382,7 @@ def test_files_that_change_between_listing_and_reading(here):
     (here / "grown").write_text(OTHER)
     (here / "endless").write_bytes(b"x" * 1001)
     (here / "shrunk").write_text("little")
-    made = collect(documents, ShingleParams(), keep=1 << 30)
+    made = collect(Run.quiet(4), documents, ShingleParams(), keep=1 << 30)
     texts = {b"grown": OTHER, b"pipe": "", b"same": TEXT, b"shrunk": "little"}
     assert outcome(made) == (list(texts), {
         b"gone": Reason.VANISHED, b"endless": Reason.TOO_LARGE, b"folder": Reason.UNREADABLE,
@@ -395,7 +396,7 @@ def test_an_id_list_that_shrinks(here):
     (here / "ids").write_text("a 1 2 3\nb 1 2 3\n")
     documents, _ = find("ids", id_lists=True)
     (here / "ids").write_text("a 1 2 3\nb 1")
-    made = collect(documents, ShingleParams(tokens="ids"), keep=1 << 30)
+    made = collect(Run.quiet(4), documents, ShingleParams(tokens="ids"), keep=1 << 30)
     assert outcome(made) == ([b"a"], {b"b": Reason.CHANGED})
 
 
@@ -413,7 +414,7 @@ def test_a_row_that_cannot_be_read(here, before, after, reason):
     documents, _ = find("rows.jsonl")
     if after != before:
         (here / "rows.jsonl").write_text(first + after)
-    made = collect(documents, ShingleParams(), keep=1 << 30)
+    made = collect(Run.quiet(4), documents, ShingleParams(), keep=1 << 30)
     assert outcome(made)[1][b"rows.jsonl:2"] == reason
 
 
@@ -460,8 +461,7 @@ def test_large_documents_take_little_memory_however_many_threads(tmp_path):
         (tmp_path / name).write_bytes(name.encode() + text)
     (tmp_path / "small").write_text("small")
     peaks = [
-        peak_of(tmp_path, "shingle", *names, "-j", "4", "-q", "--replace-store")
-        for names in (["small"], list("abcd"))
+        peak_of(tmp_path, "shingle", *names, "-j", "4", "-q") for names in (["small"], list("abcd"))
     ]
     sets = 4 * 8 * 1_000_003
     assert peaks[1] - peaks[0] < 12 * len(text) + sets, (peaks, len(text))
@@ -518,7 +518,7 @@ def test_a_document_for_which_the_memory_is_not_enough_is_left_out(here, monkeyp
         return read_batch(documents, indices, buffer)
 
     monkeypatch.setattr(batches, "read_batch", read)
-    made = collect(documents, ShingleParams(), jobs=2)
+    made = collect(Run.quiet(4), documents, ShingleParams())
     assert outcome(made) == ([b"a"], {b"b": Reason.TOO_LARGE})
 
 
@@ -543,7 +543,7 @@ def test_large_documents_wait_for_each_other(here, monkeypatch):
         return batch
 
     monkeypatch.setattr(batches, "read_batch", read)
-    made = collect(documents, ShingleParams(), jobs=4, keep=1 << 30)
+    made = collect(Run.quiet(4), documents, ShingleParams(), keep=1 << 30)
     assert len(made.documents) == 12
     assert all(len(each) == 1 or sum(each) <= 100 for each in most), most
     assert max(map(len, most)) > 1
@@ -680,11 +680,10 @@ def test_no_name_does_anything_to_a_terminal(tmp_path, options):
         with open(os.fsencode(tmp_path) + b"/" + name, "wb") as file:
             file.write(data)
     master, slave = pty.openpty()
-    command = ["-m", "lshdup", "pairs", ".", "-v", "--no-store", "--no-color", *options]
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200", "TERM": "xterm"}
-    with subprocess.Popen(
-        [sys.executable, *command], cwd=tmp_path, env=env, stdout=slave, stderr=slave
-    ) as process:
+    command = [sys.executable, "-m", "lshdup", "pairs", ".", "-v", "--no-store", *options]
+    env = {"PYTHONPATH": str(ROOT), "COLUMNS": "200", "TERM": "xterm", "NO_COLOR": "1"}
+    streams = {"cwd": tmp_path, "env": os.environ | env, "stdout": slave, "stderr": slave}
+    with subprocess.Popen(command, **streams) as process:
         os.close(slave)
         shown_ = b""
         with contextlib.suppress(OSError):

@@ -9,12 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.base.ragged import RaggedSets
+from lshdup.base.run import Run
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.kernels import sets as kernels
 from lshdup.lsh import band_plan, band_table, candidates
 from lshdup.lsh.signatures import Sketcher
 from lshdup.params import BandParams, SketchParams
 from tests import reference
+from tests.conftest import RUN
 
 
 def test_the_s_curve_of_r3_and_r2():
@@ -79,14 +81,14 @@ def table_of(signatures, n_bands, rows, buckets=0, members=None):
     signatures = np.array(signatures, np.uint32)
     plan = band_plan.BandPlan(n_bands, rows, 0.5, 0.9, buckets)
     return band_table.build_band_table(
-        signatures, np.arange(len(signatures)) if members is None else members, plan
+        RUN, signatures, np.arange(len(signatures)) if members is None else members, plan
     ), plan
 
 
 def met(table):
     found = [
         (int(a), int(b))
-        for left, right in candidates.candidate_pairs(table)[1]
+        for left, right in candidates.candidate_pairs(RUN, table).pieces
         for a, b in zip(left, right, strict=True)
     ]
     assert len(found) == len(set(found)), "a pair was met twice"
@@ -109,7 +111,7 @@ def test_candidates_are_those_of_the_reference(signatures, shape):
         near = candidates.candidates_of(table, table.keys[:, document])
         partners = {a + b - document for a, b in expected if document in (a, b)}
         assert set(near.tolist()) == partners | {document}
-    assert (band_table.band_keys(np.array(signatures, np.uint32), plan) == table.keys).all()
+    assert (band_table.band_keys(RUN, np.array(signatures, np.uint32), plan) == table.keys).all()
 
 
 @settings(deadline=None)
@@ -160,7 +162,8 @@ def test_large_buckets_are_left_out_and_counted(signatures, shape, limit):
                 large.append(bucket)
             else:
                 expected.update(combinations(bucket, 2))
-    counts, pieces = candidates.candidate_pairs(table, limit)
+    met = candidates.candidate_pairs(RUN, table, limit)
+    counts, pieces = met.buckets, met.pieces
     found = [
         pair for left, right in pieces for pair in zip(left.tolist(), right.tolist(), strict=True)
     ]
@@ -169,7 +172,7 @@ def test_large_buckets_are_left_out_and_counted(signatures, shape, limit):
     assert counts.skipped == len(large)
     assert counts.documents == len({document for bucket in large for document in bucket})
     assert counts.pairs == sum(len(bucket) * (len(bucket) - 1) // 2 for bucket in large)
-    everything, _ = candidates.candidate_pairs(table)
+    everything = candidates.candidate_pairs(RUN, table).buckets
     assert (everything.largest, everything.example) == (counts.largest, counts.example)
     assert everything.skipped == everything.documents == everything.pairs == 0
     assert counts.example == first_of_largest(table)
@@ -215,7 +218,7 @@ def test_pairs_come_cluster_by_cluster(monkeypatch):
     table, _ = table_of([[kind, 1 + i] for i, kind in enumerate([5, 6, 5, 7, 6, 5, 8, 6])], 2, 1)
     found = [
         pair
-        for left, right in candidates.candidate_pairs(table)[1]
+        for left, right in candidates.candidate_pairs(RUN, table).pieces
         for pair in zip(left.tolist(), right.tolist(), strict=True)
     ]
     assert found == [(0, 2), (0, 5), (2, 5), (1, 4), (1, 7), (4, 7)]
@@ -237,7 +240,9 @@ def test_found_recall_follows_the_s_curve(scheme, n):
             pool = rng.integers(0, 1 << 64, n + different, dtype=np.uint64).tolist()
             sets = RaggedSets.from_sets([pool[:n], pool[different:]])
             keys = band_table.band_keys(
-                Sketcher(SketchParams(scheme, 128, int(rng.integers(1 << 62)))).sketch(sets), plan
+                RUN,
+                Sketcher(SketchParams(scheme, 128, int(rng.integers(1 << 62)))).sketch(sets),
+                plan,
             )
             hits += bool((keys[:, 0] == keys[:, 1]).any())
         expected = band_plan.collision_probability(similarity, plan.bands, plan.rows)
@@ -277,7 +282,7 @@ def test_a_table_is_the_same_on_any_number_of_threads():
     signatures = rng.integers(0, 4, (5000, 12), dtype=np.uint32)
     plan = band_plan.BandPlan(4, 3, 0.5, 0.9)
     one, four = (
-        band_table.build_band_table(signatures, np.arange(0, 5000, 2), plan, jobs)
+        band_table.build_band_table(Run.quiet(jobs), signatures, np.arange(0, 5000, 2), plan)
         for jobs in (1, 4)
     )
     assert (one.keys == four.keys).all()
