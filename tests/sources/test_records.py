@@ -50,11 +50,8 @@ def texts_of(n, seed=0):
         if number % 3 == 2:
             made.append(made[-1] + " and more")
         else:
-            made.append(
-                " ".join(
-                    rng.choice(words) + str(rng.randrange(50)) for _ in range(rng.randrange(1, 60))
-                )
-            )
+            count = rng.randrange(1, 60)
+            made.append(" ".join(rng.choice(words) + str(rng.randrange(50)) for _ in range(count)))
     made[n // 2] = "<html><body><p>a page <script>no</script> in a row</body></html>"
     made[n // 2 + 1] = "a page in a row"
     made[n // 3] = ""
@@ -68,11 +65,9 @@ def write(path, texts, **columns):
     if path.suffix == ".parquet":
         pq.write_table(pa.table(columns), path, row_group_size=37)
         return
-    lines = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    data = b"".join(
-        json.dumps(line, ensure_ascii=number % 2 == 0).encode() + b"\n"
-        for number, line in enumerate(lines)
-    )
+    rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+    lines = (json.dumps(row, ensure_ascii=at % 2 == 0) + "\n" for at, row in enumerate(rows))
+    data = "".join(lines).encode()
     packers = {".gz": gzip.compress, ".zst": zstd.compress}
     path.write_bytes(packers.get(path.suffix, lambda data: data)(data))
 
@@ -200,35 +195,26 @@ def test_files_are_in_byte_order_and_their_rows_by_number(here):
 
 def test_which_files_have_rows(here):
     (here / "d").mkdir()
-    for name in ("a.jsonl", "b.NDJSON", "c.json", "e.jsonl.gz"):
+    names = ("a.jsonl", "b.NDJSON", "c.json", "e.jsonl.gz", "f.parquet")
+    for name in names:
         write(here / "d" / name, ["one", "two"], body=["three", "four"])
-    write(here / "d/f.parquet", ["one", "two"], body=["three", "four"])
 
-    def found(*names, **params):
+    def found(*arguments, **params):
         said = []
-        documents = find_documents(
-            replace(Run.quiet(), say=said.append), map(os.fsencode, names), DocumentParams(**params)
-        )
+        run = replace(Run.quiet(), say=said.append)
+        documents = find_documents(run, map(os.fsencode, arguments), DocumentParams(**params))
         return [name.decode() for name in documents.names], said
 
-    whole, said = found("d")
-    assert whole == ["d/a.jsonl", "d/b.NDJSON", "d/c.json", "d/e.jsonl.gz", "d/f.parquet"]
-    assert said == [
-        "3 JSON Lines files in folders are each one document; --text-field NAME takes the rows"
-    ]
+    advice = "3 JSON Lines files in folders are each one document; --text-field NAME takes the rows"
+    assert found("d") == ([f"d/{name}" for name in names], [advice])
     assert found("d/a.jsonl") == (["d/a.jsonl:1", "d/a.jsonl:2"], [])
-    made, said = found("d", text_field="body")
-    records = {"a.jsonl": (1, 2), "b.NDJSON": (1, 2), "c.json": (0,)}
-    records |= {"e.jsonl.gz": (1, 2), "f.parquet": (1, 2)}
-    assert made == [
-        f"d/{name}:{n}" if n else f"d/{name}" for name, numbers in records.items() for n in numbers
-    ]
-    assert said == []
+    rows = [f"d/{name}:{n}" for name in names for n in (1, 2)]
+    rows[4:6] = ["d/c.json"]
+    assert found("d", text_field="body") == (rows, [])
     assert found("d/c.json")[0] == ["d/c.json"]
     assert found("d/c.json", text_field="body")[0] == ["d/c.json:1", "d/c.json:2"]
-    assert found("d/c.json", id_field="id")[1] == [
-        "--id-field has no effect on d/c.json: no JSON Lines, CSV or Parquet file"
-    ]
+    no_effect = "--id-field has no effect on d/c.json: no JSON Lines, CSV or Parquet file"
+    assert found("d/c.json", id_field="id")[1] == [no_effect]
 
 
 @pytest.mark.parametrize("form", ["a.jsonl", "a.jsonl.gz", "a.parquet"])
@@ -438,13 +424,12 @@ def test_broken_rows_are_said_and_the_rest_goes_on(here, run):
         '{"text":"\\ud800"}', "", '{"other":1}',
     ]  # fmt: skip
     (here / "a.jsonl").write_text("\n".join([*lines, lines[0]]))
+    said = "skipped: 2 rows that are no JSON objects, 1 row whose text is no string, 1 row whose "
+    said += "text is null, 1 row without text, 1 undecodable"
     for _ in range(2):  # the second time from the store
         made = run("pairs", "a.jsonl", "-v", code=2)
         assert made.rows == [["a.jsonl:1", "a.jsonl:9", "1.0", "bytes"]]
-        assert (
-            "skipped: 2 rows that are no JSON objects, 1 row whose text is no string, 1 row "
-            "whose text is null, 1 row without text, 1 undecodable" in made.err
-        )
+        assert said in made.err
         for row in (2, 3, 4, 5, 6, 8):
             assert f"lshdup: a.jsonl:{row}: " in made.err
         assert "a.jsonl:7" not in made.err
