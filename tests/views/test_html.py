@@ -185,9 +185,9 @@ def test_all_is_counted_and_the_groups_that_are_listed_are_whole(collection, thr
         if not most:
             assert len(listed) == len(truth)
             counted = zip(rows_of["values"], rows_of["counts"], strict=True)
-            assert steps["rows"][step] == sum(
-                count for value, count in counted if value >= level
-            ) + sum(len(kind) > 1 for kind in known["kinds"])
+            listed = [count for value, count in counted if value >= level]
+            copied = [kind for kind in known["kinds"] if len(kind) > 1]
+            assert steps["rows"][step] == sum(listed) + len(copied)
 
 
 def position_of(known, document):
@@ -496,10 +496,10 @@ def test_labels_stand_beside_the_bars(chromium, tmp_path):
     """No label of the vertical axis lies on a bar, and each is as high as its rule."""
     triples = [(i, i + 1, 0.5 + 0.01 * (i % 40)) for i in range(0, 100, 2)]
     opened(chromium, page_of([b"%02d" % i for i in range(101)], triples)[1])
-    boxes = "[...document.querySelectorAll(arguments[0])].map((e) => e.getBoundingClientRect().toJSON())"  # noqa: E501
-    marks, rules, (bars,) = (
-        js(chromium, boxes, each) for each in ("#scale span", ".rule", "#histogram")
-    )
+    every = "[...document.querySelectorAll(arguments[0])]"
+    boxes = f"{every}.map((each) => each.getBoundingClientRect().toJSON())"
+    selectors = ("#scale span", ".rule", "#histogram")
+    marks, rules, (bars,) = (js(chromium, boxes, each) for each in selectors)
     assert len(marks) == len(rules) > 1
     for mark, rule in zip(marks, rules, strict=True):
         assert mark["right"] <= bars["left"]
@@ -616,12 +616,10 @@ def test_the_page_groups_as_clusters_does(chromium, run, corpus, tmp_path):
 
 
 def test_passages_of_the_corpus_stand_in_the_page(chromium, run, tmp_path):
-    (tmp_path / "d").mkdir()
     passage = " ".join(f"</script><b>word{i}</b>" for i in range(60))
     for name in HOSTILE[:8]:
-        name = name.replace(b"/", b"-")
-        with open(os.path.join(os.fsencode(tmp_path), b"d", name), "w") as file:
-            file.write(f"{len(name)} words of its own: {passage}; and {len(name) + 1} more")
+        text = f"{len(name)} words of its own: {passage}; and {len(name) + 1} more"
+        write(tmp_path / "d", {os.fsdecode(name.replace(b"/", b"-")): text})
     arguments = ["report", "d", "-t", "0.9", "-q"]
     assert b'"recurring":' not in run(*arguments).out
     page = run(*arguments, "--passages-of-corpus").out
@@ -649,9 +647,7 @@ def mixed(tmp_path):
     rows = [{"text": texts[b"a"]}, {"text": texts[b"near"]}, {"id": 7, "text": None}]
     texts[b"rows.jsonl"] = "\n".join(map(json.dumps, rows))
     folder = tmp_path / "d"
-    folder.mkdir()
-    for name, text in texts.items():
-        (folder / os.fsdecode(name)).write_text(text)
+    write(folder, {os.fsdecode(name): text for name, text in texts.items()})
     with zipfile.ZipFile(folder / "z.zip", "w") as archive:
         archive.writestr("in/a", texts[b"a"])
     (folder / "link").symlink_to("a")
@@ -740,8 +736,7 @@ def test_the_command_line_in_the_page_makes_its_groups(run, corpus):
     step = known["steps"]["threshold"].index(0.7)
     _, *words = shlex.split(known["command"])
     kept = {row[2] for row in run(*words, "-t", "0.7").rows if row[1] == "keep"}
-    names = full_names(known)
-    assert {names[first] for first in groups_of(known, step)} == kept
+    assert {full_names(known)[first] for first in groups_of(known, step)} == kept
     assert len(kept) == known["steps"]["groups"][step] > 5
 
 
@@ -839,8 +834,7 @@ def test_folders_are_those_of_the_command_and_open(chromium, run, tmp_path):
     one, two = tmp_path / "t/<b>one", tmp_path / "t/two/deep"
     for number in range(12):
         words = [f"{word}of{number}" for word in range(60)]
-        (one / f"in {number % 3}").mkdir(parents=True, exist_ok=True)
-        (one / f"in {number % 3}" / f"{number}.txt").write_text(" ".join(words))
+        write(one / f"in {number % 3}", {f"{number}.txt": " ".join(words)})
     shutil.copytree(one, two)
     (one / "in 0/0.txt").unlink()
     (two / "in 1/1.txt").write_text("all is new in this one")
@@ -851,17 +845,13 @@ def test_folders_are_those_of_the_command_and_open(chromium, run, tmp_path):
     (pair,) = known_of(page)["folders"]["pairs"]
     ((a, b, *numbers),) = run("folders", "t", "-t", "0.5").rows
     assert [pair["a"], pair["b"]] == [a, b]
-    assert numbers == [str(pair[key]) for key in ("similarity", "containment")] + list(
-        map(str, [*pair["documents"], pair["shared"], pair["bytes"]])
-    )
-    shown = [json.loads(line) for line in run("show", a, b, "-t", "0.5", "--format", "jsonl").lines]
-    kinds = [row["kind"] for row in shown]
-    assert {kind: n for kind, (n, _) in pair["lists"].items()} == {
-        kind: kinds.count(kind) for kind in kinds
-    }
+    measured = [pair["similarity"], pair["containment"]]
+    assert numbers == list(map(str, [*measured, *pair["documents"], pair["shared"], pair["bytes"]]))
+    shown = run("show", a, b, "-t", "0.5", "--format", "jsonl").lines
+    kinds = [json.loads(line)["kind"] for line in shown]
+    assert {kind: n for kind, (n, _) in pair["lists"].items()} == Counter(kinds)
     opened(chromium, page)
-    click(chromium, "#folders > summary")
-    click(chromium, "#folders li summary")
+    click(chromium, "#folders > summary", "#folders li summary")
     listed = texts(chromium, "#folders li li .name")
     assert len(listed) == sum(kind != "same" for kind in kinds)
     assert texts(chromium, "#folders li summary .name") == [f"A {a}", f"B {b}"]
