@@ -168,10 +168,8 @@ def test_first_set_with_a_shingle(sets, wanted):
 
 # --- the steps ------------------------------------------------------------------------------------
 
-FORM = (
-    "dear sir or madam we are glad to tell you that your order of {} has been sent to "
-    "{} today please pay the amount of {} by friday"
-)
+FORM = "dear sir or madam we are glad to tell you that your order of {} has been sent to {} today "
+FORM += "please pay the amount of {} by friday"
 
 
 def write_letters(folder, count, seed=1):
@@ -184,13 +182,11 @@ def write_letters(folder, count, seed=1):
     def words(n):
         return " ".join(f"w{rng.randrange(10**6)}" for _ in range(n))
 
-    for i in range(count):
-        (folder / f"{i:03}").write_text(FORM.format(words(2), words(2), words(2)))
-    (folder / "copy").write_bytes((folder / "000").read_bytes())
-    (folder / "near").write_bytes((folder / "001").read_bytes() + b" indeed")
-    (folder / "form").write_text(FORM.partition("{}")[0])
-    (folder / "empty").write_text("")
-    (folder / "other").write_text(words(30))
+    texts = {f"{i:03}": FORM.format(words(2), words(2), words(2)) for i in range(count)}
+    texts |= {"copy": texts["000"], "near": texts["001"] + " indeed", "empty": ""}
+    texts |= {"form": FORM.partition("{}")[0], "other": words(30)}
+    for name, text in texts.items():
+        (folder / name).write_text(text)
 
 
 @pytest.fixture
@@ -203,9 +199,8 @@ def run(capfd):
             main(list(arguments))
         out, err = capfd.readouterr()
         assert done.value.code == code, (arguments, err)
-        return SimpleNamespace(
-            out=out, err=err, rows=[line.split("\t") for line in out.splitlines()]
-        )
+        rows = [line.split("\t") for line in out.splitlines()]
+        return SimpleNamespace(out=out, err=err, rows=rows)
 
     return run
 
@@ -237,11 +232,8 @@ def request(asked, documents=(b"d",), jobs=2, **given):
 
 def shown(collection, listing):
     names = list(collection.documents.names)
-    return [
-        (names[a], names[b], s)
-        for piece in listing.pieces()
-        for a, b, s in zip(*(c.tolist() for c in piece), strict=True)
-    ]
+    rows = (zip(*(c.tolist() for c in piece), strict=True) for piece in listing.pieces())
+    return [(names[a], names[b], s) for piece in rows for a, b, s in piece]
 
 
 def pairs_of(store, asked, **given):
@@ -485,9 +477,8 @@ def test_another_limit_reads_no_document(here, monkeypatch):
 
 def test_what_is_known_is_not_counted_again(here, monkeypatch):
     first = pairs_of("store", {"ignore_common": 5})[0]
-    monkeypatch.setattr(
-        lshdup.collection.filtering, "find_common_shingles", lambda *_: pytest.fail("counted again")
-    )
+    count = lambda *_: pytest.fail("counted again")  # noqa: E731
+    monkeypatch.setattr(lshdup.collection.filtering, "find_common_shingles", count)
     assert pairs_of("store", {"ignore_common": 5})[0] == first
 
 
