@@ -21,14 +21,14 @@ from lshdup.collection.filtering import FilterRequest, build_filter, filter_coll
 from lshdup.collection.from_texts import collect_texts
 from lshdup.collection.keywords import Options, in_keywords, is_filtered, jobs_of, params_of
 from lshdup.compare.clusters import list_clusters
-from lshdup.compare.measures import containment, find_containing
-from lshdup.compare.similarity import jaccard
+from lshdup.compare.comparing import find_neighbours
+from lshdup.compare.sides import Sides
+from lshdup.compare.verification import containment, jaccard
 from lshdup.errors import InputError, ParameterError
 from lshdup.lsh import band_plan
-from lshdup.lsh.candidates import find_exact_duplicates
+from lshdup.lsh.candidates import LSH as LSH
+from lshdup.lsh.candidates import candidates_of, documents_to_compare, row_of
 from lshdup.lsh.signatures import estimate
-from lshdup.lsh.tables import LSH as LSH
-from lshdup.lsh.tables import row_of
 from lshdup.params import FEW_TOKENS, BandParams, ClusterParams, DocumentParams, PairParams, Params
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources.finding import find_documents
@@ -125,7 +125,7 @@ class MinHash:
         Raise KeyError for an unknown name.
         """
         pair = np.array([self.row(first)]), np.array([self.row(second)])
-        return float(jaccard(self.sets, *pair)[0])
+        return float(jaccard(Run.quiet(), self.sets, *pair)[0])
 
     def exact_containment(self, first: str | int, second: str | int) -> float:
         """Return |A ∩ B| / min(|A|, |B|) of two shingle sets; 0 if one is empty.
@@ -133,7 +133,7 @@ class MinHash:
         Raise KeyError for an unknown name.
         """
         pair = np.array([self.row(first)]), np.array([self.row(second)])
-        return float(containment(self.sets, *pair)[0].real)
+        return float(containment(Run.quiet(), self.sets, *pair)[0].real)
 
     def minhash_sig(self, doc: str | int) -> NDArray[np.uint32]:
         """Return a signature: uint32 array of shape (K,). Raise KeyError for an unknown name."""
@@ -149,7 +149,11 @@ class MinHash:
         left, right = self.row(first), self.row(second)
         if not self.collection.sizes[left] or not self.collection.sizes[right]:
             return 0.0
-        return float(estimate(self.signatures, np.array([left]), np.array([right])).similarity[0])
+        return float(
+            estimate(Run.quiet(), self.signatures, np.array([left]), np.array([right])).similarity[
+                0
+            ]
+        )
 
     def minhash_matrix(self) -> NDArray[np.uint32]:
         """Return all signatures as in R1: uint32 array of shape (K, n_docs), one a column."""
@@ -209,11 +213,11 @@ class NearDuplicates:
             self._find(documents, replace(params, bands=bands, pairs=pairs), options)
 
     def _find(self, documents: Documents, params: Params, options: Options) -> None:
-        self.threshold, self._jobs = params.bands.threshold, jobs_of(options)
+        self.threshold, self._run = params.bands.threshold, Run.quiet(jobs_of(options))
         self._named = [os.fsencode(documents)] if isinstance(documents, str | os.PathLike) else []
         in_one_pass = not is_filtered(options) and params.sketch.scheme != "linear"
         source = (in_one_pass and self._named) or _collect(documents, params, options)
-        self._answer = pipeline.find_near_duplicates(source, params, jobs=self._jobs)
+        self._answer = pipeline.find_near_duplicates(self._run, source, params)
         _refuse_nothing(documents, self._answer.collection, params)
         self.minhash = MinHash.of_collection(self._answer.collection)
 
@@ -227,21 +231,14 @@ class NearDuplicates:
         collection, sets = self.minhash.collection, self.minhash.sets
         if not len(sets[row]):
             return []
+        side = pipeline.side_of(collection, sets.take)
+        run, measure = self._run, "containment" if index is None else "jaccard"
+        sides = Sides.of(run, side, duplicate_of=None if index is None else index.duplicate_of)
         if index is None:
-            near = find_containing(
-                sets[row],
-                find_exact_duplicates(collection.fingerprints),
-                collection.sizes,
-                sets.take,
-                self.threshold,
-                itself=row,
-                jobs=self._jobs,
-            )
+            met = documents_to_compare(run, sides.duplicate_of, sides.sizes)
         else:
-            keys = np.ascontiguousarray(index.table.keys[:, row])
-            near = pipeline.find_neighbours(
-                index, sets.take, self.threshold, keys=keys, shingles=sets[row], itself=row
-            )
+            met = candidates_of(index.table, np.ascontiguousarray(index.table.keys[:, row]))
+        near = find_neighbours(run, sets[row], met, sides, self.threshold, measure, itself=row)
         names = self.minhash.all_docs()
         scores = near.similarity.real.tolist()
         return [
@@ -276,7 +273,13 @@ class NearDuplicates:
         params = ClusterParams(keep=keep)
         order = preference(Run.quiet(), collection.documents, collection.sizes, params, self._named)
         groups = pipeline.find_clusters(
-            collection, self._answer.index, self.minhash.sets.take, self.threshold, params, order
+            self._run,
+            collection,
+            self._answer.index,
+            self.minhash.sets.take,
+            self.threshold,
+            params,
+            order,
         ).clusters
         listed = list_clusters(groups)
         names = self.minhash.all_docs()
@@ -312,27 +315,25 @@ class NearDuplicates:
 
 def _collect(documents: Documents, params: Params, options: Options) -> Collection:
     """Return a collection with its filtered sets and their signatures."""
-    jobs = jobs_of(options)
-    collection = _collect_sets(documents, params, jobs)
+    run = Run.quiet(jobs_of(options))
+    collection = _collect_sets(run, documents, params)
     if not is_filtered(options):
-        return sketch_collection(collection, params.sketch, jobs)
+        return sketch_collection(run, collection, params.sketch)
     texts = list(map(str.encode, options.get("templates", ())))
     template = distinct(Shingler(params.shingle.of_any_size()).shingle_texts(texts).values)[0]
     least = params.shingle.count_shingles(options.get("min_tokens", FEW_TOKENS))
     request = FilterRequest(template, options.get("ignore_common", 0.0), least)
-    shingle_filter = build_filter(collection, request, jobs)
-    filtered = filter_collection(collection, shingle_filter, None, jobs, keep=True)
-    return sketch_collection(filtered, params.sketch, jobs)
+    shingle_filter = build_filter(run, collection, request)
+    filtered = filter_collection(run, collection, shingle_filter, keep=True)
+    return sketch_collection(run, filtered, params.sketch)
 
 
-def _collect_sets(documents: Documents, params: Params, jobs: int) -> Collection:
+def _collect_sets(run: Run, documents: Documents, params: Params) -> Collection:
     shingle = params.shingle
     if isinstance(documents, str | os.PathLike):
         ids = shingle.tokens == "ids"
-        found = find_documents(
-            Run.quiet(jobs), [os.fsencode(documents)], params.documents, id_lists=ids
-        )
-        collection = collect(found, shingle, jobs=jobs, keep=pipeline.EVERY_SET)
+        found = find_documents(run, [os.fsencode(documents)], params.documents, id_lists=ids)
+        collection = collect(run, found, shingle, keep=pipeline.EVERY_SET)
         _refuse_nothing(documents, collection, params)
         return collection
     if params.documents != DocumentParams():

@@ -6,40 +6,33 @@ and Spark are variations of it and use its six calls by name. Nothing here knows
 store.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+import os
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays
 from lshdup.base.frozen import dataclass
-from lshdup.base.parallel import Progress, no_progress
 from lshdup.base.ragged import RaggedSets, SetSource, distinct
 from lshdup.base.run import Run
 from lshdup.collection.collect import collect
 from lshdup.collection.collection import Collection
-from lshdup.compare import similarity
-from lshdup.compare.copies import ExpandedPairs, expand_pairs
-from lshdup.compare.pairs import Columns, Pairs, gather_pairs
-from lshdup.compare.results import ClustersFound, Index, Neighbours, PairsFound, StoredPairs
-from lshdup.lsh import band_plan, band_table, candidates
-from lshdup.lsh.buckets import NO_BUCKETS, Buckets
-from lshdup.lsh.candidates import (
-    PairArrays,
-    candidate_pairs,
-    documents_to_compare,
-    find_exact_duplicates,
-)
-from lshdup.lsh.signatures import estimate
-from lshdup.params import BandParams, ClusterParams, PairParams, Params
+from lshdup.collection.set_source import expecting
+from lshdup.compare.comparing import Method, compare, verify
+from lshdup.compare.expand_duplicates import ExpandedPairs, expand_copies
+from lshdup.compare.results import ClustersFound, Index, PairsFound
+from lshdup.compare.sides import Side, Sides
+from lshdup.lsh import band_plan, band_table
+from lshdup.lsh.buckets import Buckets, Components, SharedBuckets
+from lshdup.lsh.candidates import candidate_pairs, documents_to_compare, find_exact_duplicates
+from lshdup.params import BandParams, ClusterParams, Params
+from lshdup.sources.document_list import DocumentList
 from lshdup.sources.finding import find_documents
 from lshdup.sources.preference import Preference
 
 if TYPE_CHECKING:
-    from lshdup.compare.centres import Comparisons
-    from lshdup.compare.checkpoint import StageCheckpoint
+    from lshdup.compare.verification import StageCheckpoint
 
 #: Bytes of shingle sets that may be kept in memory: all of them.
 EVERY_SET = 1 << 62
@@ -55,6 +48,13 @@ KERNELS = (
 )  # fmt: skip
 
 _DEFAULTS = Params()
+
+#: A bucket of more documents, or with more pairs, is said before the work: it may take minutes and
+#: gigabytes.
+_MANY_DOCUMENTS, _MANY_PAIRS = 1000, 1 << 28
+
+#: More similarities for `--keep central` are announced: they take seconds.
+_MANY_COMPARISONS = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -74,11 +74,7 @@ class DuplicatesFound:
 
 
 def find_near_duplicates(
-    source: Iterable[bytes] | Collection,
-    params: Params = _DEFAULTS,
-    *,
-    jobs: int = 1,
-    progress: Progress = no_progress,
+    run: Run, source: Iterable[bytes] | Collection, params: Params = _DEFAULTS
 ) -> DuplicatesFound:
     """Find all near-duplicate pairs among documents: the program in six calls.
 
@@ -86,14 +82,12 @@ def find_near_duplicates(
     ----------
     source : folders and files, as typed; or a collection that has its sets and signatures already.
     params : parameters of all stages.
-    jobs : threads; the answer is the same for any number.
-    progress : notified (stage, steps done, steps in all).
 
     Errors: InputError if no path exists, ParameterError if no plan of bands keeps the promised
     recall.
 
     >>> params = Params(bands=BandParams(threshold=0.9))
-    >>> answer = find_near_duplicates([b"sample_corpus/licences"], params)
+    >>> answer = find_near_duplicates(Run.quiet(), [b"sample_corpus/licences"], params)
     >>> names = answer.collection.documents.names
     >>> for left, right, similarity in answer.pairs.pieces():
     ...     print(names[int(left[0])], names[int(right[0])], round(similarity[0], 3), len(left))
@@ -104,161 +98,62 @@ def find_near_duplicates(
         collection = source
     else:
         id_lists = params.shingle.tokens == "ids"
-        documents = find_documents(Run.quiet(jobs), source, params.documents, id_lists=id_lists)
-        collection = collect(
-            documents, params.shingle, params.sketch, jobs=jobs, keep=EVERY_SET, progress=progress
-        )
+        documents = find_documents(run, source, params.documents, id_lists=id_lists)
+        collection = collect(run, documents, params.shingle, params.sketch, keep=EVERY_SET)
     assert collection.sets is not None
+    side, threshold = (
+        side_of(collection, collection.sets.take, collection.sets),
+        params.bands.threshold,
+    )
     if params.pairs.measure == "containment":
-        copies, t = find_exact_duplicates(collection.fingerprints), params.bands.threshold
-        found = find_pairs_exactly(
-            collection, collection.sets, copies, t, jobs, progress, params.pairs.measure
-        )
-        pairs = expand_copies(found.pairs, copies, sizes=collection.sizes)
+        sides = Sides.of(run, side)
+        found = compare(run, sides, params.bands, Method(params.pairs, exact=True))
+        pairs = expand_copies(run, found.pairs, sides.duplicate_of, sizes=sides.sizes)
         return DuplicatesFound(collection, None, found, pairs)
-    index = build_index(collection, params.bands, jobs)
-    _, pieces = candidate_pairs(index.table, params.pairs.max_bucket, jobs=jobs)
-    found = verify(
-        pieces, collection, collection.sets.take, params.bands.threshold,
-        method=params.pairs.verify, jobs=jobs,
-    )  # fmt: skip
-    return DuplicatesFound(collection, index, found, expand_copies(found.pairs, index.duplicate_of))
+    index = build_index(run, collection, params.bands)
+    met = candidate_pairs(run, index.table, params.pairs.max_bucket)
+    sides = Sides.of(run, side, duplicate_of=index.duplicate_of)
+    found = verify(run, met, sides, threshold, params.pairs.verify)
+    pairs = expand_copies(run, found.pairs, index.duplicate_of)
+    return DuplicatesFound(collection, index, found, pairs)
 
 
-def build_index(
-    collection: Collection, params: BandParams, jobs: int, arrays: Arrays = IN_MEMORY
-) -> Index:
+def build_index(run: Run, collection: Collection, params: BandParams) -> Index:
     """Plan the bands and build the band table of a collection with signatures.
-
-    arrays : makes the arrays of the table.
 
     Errors: ParameterError if no plan keeps the promised recall.
     """
     signatures = np.asarray(collection.signatures)
     plan = band_plan.plan_bands(signatures.shape[1], params)
-    duplicate_of = find_exact_duplicates(collection.fingerprints, arrays)
-    members = documents_to_compare(duplicate_of, collection.sizes, arrays)
-    table = band_table.build_band_table(signatures, members, plan, jobs, arrays)
+    duplicate_of = find_exact_duplicates(run, collection.fingerprints)
+    members = documents_to_compare(run, duplicate_of, collection.sizes)
+    table = band_table.build_band_table(run, signatures, members, plan)
     return Index(plan, table, duplicate_of)
 
 
-def verify(
-    pieces: Iterable[PairArrays],
+# --- variations: clusters, one document against the index ----------------------------------------
+
+
+def side_of(
     collection: Collection,
     source: SetSource,
-    threshold: float,
-    *,
-    method: str = "exact",
-    earlier: StoredPairs | None = None,
-    buckets: Buckets = NO_BUCKETS,
-    jobs: int = 1,
-    arrays: Arrays = IN_MEMORY,
-    resumed: similarity.ResumedPairs | None = None,
-) -> PairsFound:
-    """Verify candidate pairs: return the pairs whose similarity is at least the threshold.
+    sets: RaggedSets | None = None,
+    sample: Callable[[NDArray[np.int64], int, SetSource], RaggedSets] | None = None,
+) -> Side:
+    """Return a collection as a side of a comparison.
 
-    Parameters
-    ----------
-    pieces : candidate pairs, (left, right), uint32 arrays; they are overwritten.
-    collection : collection of the candidates.
-    source : gives their shingle sets.
-    threshold : smallest similarity.
-    method : "exact" compares sets; "estimate" takes the share of agreeing rows of the signatures.
-    earlier : pairs of an earlier run over the same documents, which are not verified again. They
-        change the cost, never the answer.
-    buckets : buckets of the candidates, which the result passes on.
-    jobs : threads.
-    arrays : makes the arrays of pairs.
-    resumed : pairs that an interrupted run has verified.
-
+    source, sample : as of `Side`. sets : all sets, if kernels may read them where they are.
     """
-    counter = candidates.CandidateCounter()
-    pieces = counter.count(pieces)
-    verified: Iterable[Columns]
-    if method == "estimate":
-        verified = _verify_by_estimate(collection, pieces, threshold, jobs)
-    elif earlier is not None and earlier.has_verified_all(threshold):
-        known: list[Columns] = []
-        assert collection.signatures is not None
-        pieces = earlier.split_off_known(collection.signatures, pieces, known)
-        verified = chain(
-            similarity.verify(pieces, collection.sizes, source, threshold, jobs), known
-        )
-    elif resumed is not None:
-        pieces = resumed.candidates(pieces)
-        verified = similarity.verify(pieces, collection.sizes, source, threshold, jobs)
-        verified = resumed.verified(verified)
-    else:
-        verified = similarity.verify(pieces, collection.sizes, source, threshold, jobs)
-    pairs = gather_pairs(verified, arrays).at_least(threshold)
-    return PairsFound(pairs, counter.pairs, buckets)
-
-
-def _verify_by_estimate(
-    collection: Collection, pieces: Iterable[PairArrays], threshold: float, jobs: int
-) -> Iterator[Columns]:
-    assert collection.signatures is not None
-    for left, right in pieces:
-        found = estimate(
-            collection.signatures, left.astype(np.int64), right.astype(np.int64), jobs
-        ).similarity
-        keep = found >= threshold
-        yield left[keep], right[keep], found[keep]
-
-
-def expand_copies(
-    pairs: Pairs,
-    duplicate_of: NDArray[np.int64],
-    *,
-    collapse: bool = False,
-    sizes: NDArray[np.int64] | None = None,
-    arrays: Arrays = IN_MEMORY,
-) -> ExpandedPairs:
-    """Expand pairs of indexed documents to pairs of all documents, in output order.
-
-    Parameters
-    ----------
-    pairs : pairs of documents of which each stands for all its exact duplicates.
-    duplicate_of : int64 array of shape (n,), the document that stands for each document.
-    collapse : list each further exact duplicate once, beside the document that stands for it.
-    sizes : of pairs of containment, shingles of each document: int64 array of shape (n,).
-    arrays : makes the arrays of pairs and of documents.
-
-    """
-    return expand_pairs(pairs, duplicate_of, collapse=collapse, sizes=sizes, arrays=arrays)
-
-
-# --- variations: the exact join, clusters, one document against the index -------------------------
-
-
-def find_pairs_exactly(
-    collection: Collection,
-    sets: RaggedSets,
-    duplicate_of: NDArray[np.int64],
-    threshold: float,
-    jobs: int = 1,
-    progress: Progress = no_progress,
-    measure: str = PairParams().measure,
-) -> PairsFound:
-    """Find all pairs at or above the threshold, none missed, by the prefix-filter join.
-
-    measure : one of MEASURES. Pairs of containment are ordered, with scores of both measures.
-    """
-    from lshdup.compare.measures import join_sets  # Imported here to keep `query` fast.
-
-    progress("candidates", 0, 0)
-    pairs = join_sets(
-        sets,
-        documents_to_compare(duplicate_of, collection.sizes),
-        threshold,
-        measure,
-        jobs,
-        on_progress=lambda done, n: progress("candidates", done, n),
-    )
-    return PairsFound(pairs, -1)
+    # Texts that are filtered without a store have none.
+    prints = collection.prints if "byte_prints" in collection.columns else None
+    return Side(
+        collection.sizes, collection.fingerprints, prints, source,
+        collection.signatures, sets, sample, expecting(source),
+    )  # fmt: skip
 
 
 def find_clusters(
+    run: Run,
     collection: Collection,
     index: Index | None,
     source: SetSource,
@@ -267,42 +162,32 @@ def find_clusters(
     preference: Preference,
     *,
     known: PairsFound | None = None,
-    jobs: int = 1,
-    progress: Progress = no_progress,
-    on_buckets: Callable[[Buckets], None] = lambda _: None,
-    on_central: Callable[["Comparisons"], None] = lambda _: None,
-    on_documents: Callable[[NDArray[np.int64]], None] = lambda _: None,
-    arrays: Arrays = IN_MEMORY,
     checkpoint: "StageCheckpoint | None" = None,
 ) -> ClustersFound:
     """Cluster all documents that have shingles, by the exact similarities of their candidates.
 
+    What takes long is said before the work.
+
     Parameters
     ----------
     collection : documents and the sizes of their sets.
-    index : band table of the collection; None: all pairs are known.
+    index : band table of the collection; None: all pairs are known, or none may be missed.
     source : gives shingle sets.
     threshold : smallest similarity to the representative of a cluster.
     params : linkage, and the limit of buckets.
     preference : which document of a cluster is kept.
     known : verified pairs of the same candidates, if an earlier run has found them.
-    jobs : threads.
-    progress : notified (stage, steps done, steps in all).
-    on_buckets, on_central : notified of the buckets, and of the comparisons for the rule "central",
-        before the work.
-    on_documents : called with the documents that share a bucket, ascending, before the work.
-    arrays : makes the arrays of these documents.
     checkpoint : keeps the groups that are found, and has those of an interrupted run.
 
     """
-    from lshdup.compare import centres, clusters, leaders  # Imported here to keep `query` fast.
+    from lshdup.compare import clusters, leaders, medoids  # Imported here to keep `query` fast.
 
-    progress("groups", 0, 0)
+    run.progress("groups", 0, 0)
     sizes, order = collection.sizes, preference.order
     prints = collection.fingerprints
-    duplicate_of = index.duplicate_of if index else find_exact_duplicates(prints, arrays)
-    members = documents_to_compare(duplicate_of, sizes, arrays)
-    ordered = clusters.rank_documents(members, duplicate_of, order, arrays)
+    duplicate_of = index.duplicate_of if index else find_exact_duplicates(run, prints)
+    members = documents_to_compare(run, duplicate_of, sizes)
+    ordered = clusters.rank_documents(run, members, duplicate_of, order)
     lost: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
 
     def watch(wanted: NDArray[np.int64]) -> RaggedSets:
@@ -310,92 +195,62 @@ def find_clusters(
         lost.append(wanted[sets.sizes == 0])
         return sets
 
-    def advance(done: int, total: int) -> None:
-        progress("groups", done, total)
-
     compared, linkage = -1, params.linkage
+    if index is None and known is None:
+        joining = run.with_progress(lambda _, done, n: run.progress("groups", done, n))
+        side = side_of(collection, source, collection.sets)
+        sides = Sides.of(run, side, duplicate_of=duplicate_of)
+        known = compare(joining, sides, BandParams(threshold), Method(exact=True))
     if known is not None:
         buckets = known.buckets
-        groups = clusters.cluster_pairs(
-            known.pairs, ordered, len(sizes), threshold, linkage, arrays
-        )
+        groups = clusters.cluster_pairs(run, known.pairs, ordered, len(sizes), threshold, linkage)
     else:
         assert index is not None
-        groups, buckets, compared = leaders.cluster_buckets(
-            index.table, ordered, sizes, watch, threshold, linkage=linkage,
-            max_bucket=params.max_bucket, jobs=jobs, on_buckets=on_buckets, progress=advance,
-            on_documents=on_documents, arrays=arrays, checkpoint=checkpoint,
+        shared = SharedBuckets.of(run, index.table, params.max_bucket)
+        buckets = shared.counts
+        say_large_bucket(run, collection.documents, buckets, clustering=True)
+        components = Components.of(run, shared, ordered)
+        expecting(source)(components.list_documents(run))
+        groups, compared = leaders.cluster_buckets(
+            run, components, ordered, sizes, watch, threshold, linkage=linkage,
+            checkpoint=checkpoint,
         )  # fmt: skip
     if preference.keep == "central":
-        best = clusters.choose_representatives(duplicate_of, order, arrays)
-        groups = centres.choose_centres(
-            groups, ordered, duplicate_of, sizes, watch, threshold,
-            level=preference.level[best[duplicate_of]], linkage=linkage, jobs=jobs,
-            on_work=on_central, progress=advance,
+        work = medoids.count_comparisons(groups, ordered)
+        if work.pairs > _MANY_COMPARISONS:
+            run.say(
+                f"--keep central compares all documents of a group: {work.pairs:,} similarities; "
+                f"the largest group has {work.largest:,} different documents, one is "
+                f"{os.fsdecode(collection.documents.names[work.example])}"
+            )
+        best = clusters.choose_representatives(run, duplicate_of, order)
+        groups = medoids.choose_medoids(
+            run, groups, ordered, duplicate_of, sizes, watch, threshold,
+            level=preference.level[best[duplicate_of]], linkage=linkage,
         )  # fmt: skip
-    groups = clusters.complete_similarities(groups, sizes, watch, jobs)
+    groups = clusters.complete_similarities(run, groups, sizes, watch)
     groups = clusters.expand_clusters(groups, duplicate_of, order)
     unreadable = distinct(np.concatenate(lost))[0]
     return ClustersFound(groups.without(unreadable), duplicate_of, compared, buckets, unreadable)
 
 
-def find_clusters_exactly(
-    collection: Collection,
-    sets: RaggedSets,
-    threshold: float,
-    params: ClusterParams,
-    preference: Preference,
-    jobs: int = 1,
-    progress: Progress = no_progress,
-    on_central: Callable[["Comparisons"], None] = lambda _: None,
-) -> ClustersFound:
-    """Cluster documents by all pairs, none missed, from the prefix-filter join of the sets."""
-    found = find_pairs_exactly(
-        collection,
-        sets,
-        find_exact_duplicates(collection.fingerprints),
-        threshold,
-        jobs,
-        lambda _, done, n: progress("groups", done, n),
-    )
-    return find_clusters(
-        collection, None, sets.take, threshold, params, preference, known=found, jobs=jobs,
-        progress=progress, on_central=on_central,
-    )  # fmt: skip
+def say_large_bucket(
+    run: Run, documents: DocumentList, buckets: Buckets, *, clustering: bool = False
+) -> None:
+    """Say what the largest bucket means for time and memory, if it has many documents.
 
-
-def find_neighbours(
-    index: Index,
-    source: SetSource,
-    threshold: float,
-    *,
-    keys: NDArray[np.uint64],
-    shingles: NDArray[np.uint64],
-    itself: int,
-    is_candidate: Callable[[NDArray[np.int64]], NDArray[np.bool_]] | None = None,
-) -> Neighbours:
-    """Find the documents that are at least `threshold` similar to one document.
-
-    Parameters
-    ----------
-    index : band table of the collection.
-    source : gives shingle sets.
-    threshold : smallest similarity.
-    keys : uint64 array of shape (bands,), band keys of the document.
-    shingles : uint64 array, shingle set of the document.
-    itself : number of the document if it is in the collection: it is not in the answer; else -1.
-    is_candidate : returns which documents are candidates, where a table with more serves.
-
+    clustering : whether clusters are made of it, or pairs.
     """
-    is_indexed = itself >= 0 and np.array_equal(keys, index.table.keys_of(itself))
-    near = candidates.candidates_of(
-        index.table, keys, int(index.duplicate_of[itself]) if is_indexed else -1
+    size, pairs = buckets.largest, buckets.largest * (buckets.largest - 1) // 2
+    if buckets.skipped or (size <= _MANY_DOCUMENTS and pairs < _MANY_PAIRS):
+        return
+    means = (
+        f"quick to group if they are alike; if not, up to {pairs:,} pairs are compared"
+        if clustering
+        else f"their {pairs:,} pairs are candidates, 16 bytes each if they are found"
     )
-    if is_candidate is not None:
-        near = near[is_candidate(near)]
-    pool = RaggedSets.concatenate(
-        [RaggedSets.from_sizes(shingles, np.array([len(shingles)], np.int64)), source(near)]
+    run.say(
+        f"a bucket has {size:,} documents: {means}; one is"
+        f" {os.fsdecode(documents.names[buckets.example])}; --ignore-common X or --template FILE"
+        " compares without what they share, --max-bucket N leaves such buckets out"
     )
-    score = similarity.jaccard(pool, np.zeros(len(near), np.int64), np.arange(1, len(near) + 1))
-    keep = score >= threshold
-    return Neighbours.of(near[keep], score[keep], index.duplicate_of, itself)

@@ -16,12 +16,16 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from lshdup.base.run import Run
 from tests import reference
 from tests.running import ROOT, clean_environment, run_program
 
 #: Whether tables and properties are tried whole, as in a part of CI, or as far as every day has
 #: time for.
 WHOLE = os.environ.get("LSHDUP_MANY_EXAMPLES") == "all" or "LSHDUP_UPDATE_GOLDEN" in os.environ
+
+#: A run on one thread that says nothing.
+RUN = Run.quiet()
 
 
 def many(examples):
@@ -235,17 +239,27 @@ def killed_behind_a_journal(*arguments, batch, parts):
     journal, and kill it there.
     """
     script = f"""
-import os, signal, lshdup.sources.reading, lshdup.store.journal
+import os, signal, lshdup.sources.reading, lshdup.store.journal, lshdup.store.memo
 lshdup.sources.reading.BATCH_DOCUMENTS, lshdup.store.journal.PATIENCE = {batch}, 0.0
-add, left = lshdup.store.journal.Journal.add, [{parts}]
+add, left = lshdup.store.memo.Memo.add, [{parts}]
 def killing(self, part):
     add(self, part)
     left[0] -= 1
     if not left[0]:
         os.kill(os.getpid(), signal.SIGKILL)
-lshdup.store.journal.Journal.add = killing
+lshdup.store.memo.Memo.add = killing
 from lshdup.cli.main import program
 program()"""
     command = [sys.executable, "-c", script, *arguments]
     process = subprocess.run(command, env=clean_environment(), capture_output=True, check=False)
     assert process.returncode == -signal.SIGKILL, process.stderr
+
+
+def open_workspace(folder, say=None, skipped=None, *, jobs=2, memory=0, **options):
+    """A workspace over a store, or over none, whose run tells only what is asked for."""
+    from lshdup.base.run import Run, ignore
+    from lshdup.workspace.workspace import Workspace
+
+    arrays = Run.quiet(memory=memory).arrays
+    run = Run(arrays, jobs, say=say or ignore, warn=say or ignore, skipped=skipped or ignore)
+    return Workspace(run, Path(folder) if folder else None, **options)

@@ -28,6 +28,8 @@ from functools import cache
 from math import inf
 from pathlib import Path
 
+from lshdup.cli.commands import COMMANDS
+from lshdup.cli.main import load_command
 from tests.mutants.reached import FOLDER, record_run
 
 ROOT = Path(__file__).parent.parent
@@ -48,7 +50,8 @@ def run_program(arguments, *, cwd, stdin=None, columns=None, lines=40, env=None)
         those of a file here.
     env : more variables. Of those that are there, none of lshdup's and none of a terminal's stays.
     """
-    environment = {**clean_environment(), "TERM": "xterm-256color", **(env or {})}
+    arguments, variables = as_variables(arguments)
+    environment = {**clean_environment(), "TERM": "xterm-256color", **variables, **(env or {})}
     source, sink = (os.open(os.devnull, os.O_RDONLY), None) if stdin is None else os.pipe()
     if stdin == b"":
         os.close(sink)  # before anybody can look whether there will be more
@@ -78,6 +81,35 @@ def run_program(arguments, *, cwd, stdin=None, columns=None, lines=40, env=None)
         thread.join()
     printed = said[0].replace(b"\r\n", b"\n") if columns else said[0]
     return subprocess.CompletedProcess(["lshdup", *arguments], wait(), printed, said[1])
+
+
+@cache
+def settings_of(command):
+    """{option: (its variable, its value as a flag)} of what only variables of a command set."""
+    found = {}
+    for each in getattr(load_command(command), "settings", list)():
+        for names, value in ((each.opts, "1"), (each.secondary_opts, "0")):
+            found |= dict.fromkeys(names, (each.envvar, value if each.is_flag else None))
+    return found
+
+
+def as_variables(arguments):
+    """The words of a command line, and the variables for what its command has no option for:
+    settings stand in the lines of tests as options do.
+    """
+    arguments = list(arguments)
+    if not arguments or arguments[0] not in COMMANDS:
+        return arguments, {}
+    words, variables, settings = [], {}, settings_of(arguments[0])
+    rest = iter(arguments)
+    for word in rest:
+        name, equals, value = word.partition("=") if isinstance(word, str) else (word, "", "")
+        if name not in settings:
+            words.append(word)
+            continue
+        variable, flag = settings[name]
+        variables[variable] = flag if flag is not None else value if equals else str(next(rest))
+    return words, variables
 
 
 def clean_environment():

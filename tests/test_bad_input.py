@@ -441,7 +441,7 @@ def test_files_that_change_between_listing_and_reading(here):
     (here / "grown").write_text(OTHER)
     (here / "endless").write_bytes(b"x" * 1001)
     (here / "shrunk").write_text("little")
-    made = collect(documents, ShingleParams(), keep=1 << 30)
+    made = collect(Run.quiet(4), documents, ShingleParams(), keep=1 << 30)
     texts = {b"grown": OTHER, b"pipe": "", b"same": TEXT, b"shrunk": "little"}
     assert list(made.documents.names) == list(texts)
     assert [set(each.tolist()) for each in made.sets] == [
@@ -459,7 +459,7 @@ def test_an_id_list_that_shrinks(here):
     (here / "ids").write_text("a 1 2 3\nb 1 2 3\n")
     documents = find_documents(Run.quiet(), [b"ids"], DocumentParams(), id_lists=True)
     (here / "ids").write_text("a 1 2 3\nb 1")
-    made = collect(documents, ShingleParams(tokens="ids"), keep=1 << 30)
+    made = collect(Run.quiet(4), documents, ShingleParams(tokens="ids"), keep=1 << 30)
     assert list(made.documents.names) == [b"a"]
     assert [(each.skipped.name, each.skipped.reason) for each in made.skipped] == [
         (b"b", Reason.CHANGED)
@@ -480,7 +480,7 @@ def test_a_row_that_cannot_be_read(here, before, after, reason):
     documents = find_documents(Run.quiet(), [b"rows.jsonl"], DocumentParams())
     if after != before:
         (here / "rows.jsonl").write_text(first + after)
-    made = collect(documents, ShingleParams(), keep=1 << 30)
+    made = collect(Run.quiet(4), documents, ShingleParams(), keep=1 << 30)
     assert (b"rows.jsonl:2", reason) in {
         (each.skipped.name, each.skipped.reason) for each in made.skipped
     }
@@ -518,7 +518,7 @@ def test_large_documents_take_little_memory_however_many_threads(tmp_path):
     (tmp_path / "small").write_text("small")
     peaks = []
     for names in (["small"], list("abcd")):
-        options = ("-j", "4", "-q", "--replace-store")
+        options = ("-j", "4", "-q")
         command = [sys.executable, "-c", PEAK, "shingle", *names, *options]
         env = {**os.environ, "PYTHONPATH": str(ROOT)}
         process = subprocess.run(
@@ -583,7 +583,7 @@ def test_a_document_takes_the_memory_that_the_page_says(tmp_path, text, tokens, 
 def test_scratch_memory_is_given_back():
     shingler = Shingler(ShingleParams())
     shingler.shingle_texts([b"word " * (files.LARGE // 4)])
-    assert shingler._scratch.room < files.LARGE
+    assert shingler._scratch._held is None
     assert len(shingler._values) < files.LARGE
     assert files.Buffer().room(files.LARGE + 1).base is None
 
@@ -599,7 +599,7 @@ def test_a_document_for_which_the_memory_is_not_enough_is_left_out(here, monkeyp
         return read_batch(documents, indices, buffer)
 
     monkeypatch.setattr(batches, "read_batch", read)
-    made = collect(documents, ShingleParams(), jobs=2)
+    made = collect(Run.quiet(4), documents, ShingleParams())
     assert list(made.documents.names) == [b"a"]
     assert [(each.skipped.name, each.skipped.reason) for each in made.skipped] == [
         (b"b", Reason.TOO_LARGE)
@@ -627,7 +627,7 @@ def test_large_documents_wait_for_each_other(here, monkeypatch):
         return batch
 
     monkeypatch.setattr(batches, "read_batch", read)
-    made = collect(documents, ShingleParams(), jobs=4, keep=1 << 30)
+    made = collect(Run.quiet(4), documents, ShingleParams(), keep=1 << 30)
     assert len(made.documents) == 12
     assert all(len(each) == 1 or sum(each) <= 100 for each in most), most
     assert max(map(len, most)) > 1
@@ -792,18 +792,14 @@ def test_no_name_does_anything_to_a_terminal(tmp_path, options):
     with open(os.fsencode(tmp_path) + b"/\x1b[5mutf-16", "wb") as file:
         file.write(b"\xff\xfex")
     master, slave = pty.openpty()
-    command = [
-        sys.executable,
-        "-m",
-        "lshdup",
-        "pairs",
-        ".",
-        "-v",
-        "--no-store",
-        "--no-color",
-        *options,
-    ]
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200", "TERM": "xterm"}
+    command = [sys.executable, "-m", "lshdup", "pairs", ".", "-v", "--no-store", *options]
+    env = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "COLUMNS": "200",
+        "TERM": "xterm",
+        "NO_COLOR": "1",
+    }
     with subprocess.Popen(command, cwd=tmp_path, env=env, stdout=slave, stderr=slave) as process:
         os.close(slave)
         shown_ = b""

@@ -21,7 +21,7 @@ from lshdup.params import BandParams, ShingleParams, SketchParams
 from lshdup.sources.reading import TextBatch
 from lshdup.store import npz
 from lshdup.text.decoding import decode
-from tests.conftest import ROOT, part, require
+from tests.conftest import ROOT, RUN, part, require
 from tests.fuzz import guided
 from tests.fuzz.artifacts import COMMANDS, archive_of, make_folder, members_of, npy, npy_with
 from tests.fuzz.artifacts import run as run_command
@@ -344,7 +344,7 @@ def test_sets_that_are_verified_lazily_are_joined(corpus, run, monkeypatch):
 
 def test_the_best_copy_of_every_document_is_a_document():
     """Also of one that represents none: memory that was not written is no answer."""
-    best = choose_representatives(np.array([0, 0, 2, 2]), np.array([3, 1, 0, 2]))
+    best = choose_representatives(RUN, np.array([0, 0, 2, 2]), np.array([3, 1, 0, 2]))
     assert best.tolist() == [1, 1, 3, 3]  # 1 and 3 represent none
 
 

@@ -14,7 +14,7 @@ def f(a, b=1, *, c=True):
     if a < b and not c:
         g(a, b + 2)
         raise ValueError("a message " f"{a + 1}")
-    for each in a:
+    for each in zip(max(a, b), strict=True):
         continue
     try:
         a += 1

@@ -28,12 +28,13 @@ from lshdup.sources.finding import find_documents
 from lshdup.sources.record_files import RecordFiles
 from lshdup.sources.records import RecordError, RecordFields
 from lshdup.store.members import DAMAGED, damage_explained
+from lshdup.store.memo import Memo
 from lshdup.store.store import Store
 from lshdup.text import office_processes
-from lshdup.workspace import filter_request, from_documents
+from lshdup.workspace import filter_request
 from lshdup.workspace.from_store import load_sets
 from lshdup.workspace.request import Request
-from lshdup.workspace.workspace import Workspace
+from tests.conftest import open_workspace
 from tests.sources.test_archives import listed, reasons
 
 TEXT = "some words that are the same in each of these three documents, but for number"
@@ -254,11 +255,11 @@ def test_a_descriptor_that_is_closed_is_no_pipe():
 def test_sets_that_are_damaged_are_as_good_as_not_there(here, run):
     run("pairs", "d", "-q", "-t", "0.5")
     run("shingle", "d", "-q")
-    workspace = Workspace(Path(".lshdup"))
+    workspace = open_workspace(".lshdup")
     collection = workspace.load_last_collection().with_unfiltered_sets(None)
     assert len(load_sets(workspace, collection, verify=True).sizes) == 3
     Path(".lshdup/shingles.npz").write_bytes(b"junk")
-    assert load_sets(Workspace(Path(".lshdup")), collection, verify=True) is None
+    assert load_sets(open_workspace(".lshdup"), collection, verify=True) is None
 
 
 @pytest.mark.parametrize("error", DAMAGED)
@@ -279,25 +280,25 @@ def test_a_file_that_is_damaged_while_it_is_written_anew():
         raise RecordError(Reason.DAMAGED, "why")
 
 
-@pytest.mark.parametrize("has_journal", [True, False])
-def test_a_journal_makes_room_for_what_is_saved(here, monkeypatch, has_journal):
-    """It is nearly as large."""
-    workspace = Workspace(Path(".lshdup"))
-    request = Request((b"d",), DocumentParams(), {}, 1)
-    collection = workspace.make_signatures(request)
-    left, saved = ["journal"] * has_journal, []
+@pytest.mark.parametrize("has_parts", [True, False])
+def test_parts_of_an_interrupted_run_make_room_for_what_is_saved(here, monkeypatch, has_parts):
+    """They are nearly as large."""
+    workspace = open_workspace(".lshdup")
+    collection = workspace.make_signatures(Request((b"d",), DocumentParams(), {}))
+    left, saved = ["part"] * has_parts, []
 
-    def save(_, kind, made):
-        if left or not has_journal:
+    def save(_, kind, made, **options):
+        if left or not has_parts:
             message = "no room"
             raise ArtifactError(message)
         saved.append((kind, made))
 
     monkeypatch.setattr(Store, "save_collection", save)
-    journal = types.SimpleNamespace(remove=lambda: bool(left) and left.pop() == "journal")
-    if has_journal:
-        from_documents._save(workspace, collection, ("signatures",), journal)
+    monkeypatch.setattr(Memo, "remove", lambda _: bool(left) and left.pop() == "part")
+    memo = Memo(workspace, workspace.store, collection.shingle, collection.sketch, None, None)
+    if has_parts:
+        memo.save_artifact(collection, "signatures")
         assert saved == [("signatures", collection)]
-        left.append("again")  # now it is no journal's room
+        left.extend(["part", "more"])  # now it is not room enough
     with pytest.raises(ArtifactError, match="no room"):
-        from_documents._save(workspace, collection, ("signatures",), None)
+        memo.save_artifact(collection, "signatures")

@@ -86,6 +86,7 @@ def _beside_suffix_array(bench: Bench) -> Table:
 
 def _planted(bench: Bench) -> Table:
     """Plant passages in texts, and count how many are found whole, at both places."""
+    from lshdup.base.run import Run
     from lshdup.params import DocumentParams, PassageParams
     from lshdup.workspace.passages import load_or_find_passages
     from lshdup.workspace.request import Request
@@ -114,10 +115,12 @@ def _planted(bench: Bench) -> Table:
     with tempfile.TemporaryDirectory(dir=bench.home) as folder:
         for number, words in enumerate(texts):
             Path(folder, f"{number:06}.txt").write_bytes(b" ".join(words))
-        request = Request((os.fsencode(folder),), DocumentParams(), {}, os.cpu_count() or 1)
+        request = Request((os.fsencode(folder),), DocumentParams(), {})
         for gap in (0, 8):
             params = PassageParams(least=25, gap=gap)
-            found = load_or_find_passages(Workspace(None), request, params).passages
+            found = load_or_find_passages(
+                Workspace(Run.quiet(os.cpu_count() or 1), None), request, params
+            ).passages
             hits = _hits(found, planted)
             for label, changed in (("verbatim", False), ("every tenth word changed", True)):
                 mine = [i for i in range(count) if (i % 3 == 0) == changed]

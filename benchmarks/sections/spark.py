@@ -16,7 +16,6 @@ from benchmarks.corpora import text_of
 from benchmarks.measure import LSHDUP, Run, interleaved, ratio, run, seconds, timed
 from benchmarks.sections.bench import Bench, installed
 from benchmarks.tables import Table
-from lshdup.base.run import Run as Quiet
 from lshdup.collection import collect
 
 #: Documents of one file.
@@ -82,6 +81,7 @@ def _map_side(bench: Bench) -> Table:
     """Time documents -> sets, signatures and keys, on two cores; all is started and compiled."""
     import numpy as np
 
+    from lshdup.base.run import Run as OneRun
     from lshdup.lsh import band_table
     from lshdup.params import DocumentParams
     from lshdup.sources import finding
@@ -102,11 +102,13 @@ def _map_side(bench: Bench) -> Table:
 
         def by_local() -> None:
             listed = finding.find_documents(
-                Quiet.quiet(), (os.fsencode(bench.home / folder),), files
+                OneRun.quiet(), (os.fsencode(bench.home / folder),), files
             )
-            made = collect.collect(listed, recipe.shingle, recipe.sketch, jobs=2)
+            made = collect.collect(OneRun.quiet(2), listed, recipe.shingle, recipe.sketch)
             assert made.signatures is not None
-            assert band_table.band_keys(np.asarray(made.signatures), recipe.plan, 2).size
+            assert band_table.band_keys(
+                OneRun.quiet(), np.asarray(made.signatures), recipe.plan
+            ).size
 
         by_spark()  # warms up
         by_local()

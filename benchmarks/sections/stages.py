@@ -19,7 +19,7 @@ from benchmarks.sections.bench import Bench, installed
 from benchmarks.tables import Table
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run as Quiet
-from lshdup.compare import pairs, similarity
+from lshdup.compare import scored_pairs, verification
 from lshdup.lsh import band_plan, band_table, candidates
 from lshdup.lsh.signatures import Sketcher
 from lshdup.params import BandParams, DocumentParams, ShingleParams, SketchParams
@@ -89,16 +89,16 @@ def _one_pass(folder: Path) -> dict[str, Run]:
     signatures = np.concatenate([sketcher.sketch(each.sets) for each in made])
     lap("sketch")
     duplicate_of = candidates.find_exact_duplicates(
-        np.concatenate([each.set_prints for each in made])
+        Quiet.quiet(), np.concatenate([each.set_prints for each in made])
     )
     sizes = np.concatenate([each.sets.sizes for each in made])
     members = np.flatnonzero((duplicate_of == np.arange(len(duplicate_of))) & (sizes > 0))
     lap("find copies")
     table = band_table.build_band_table(
-        signatures, members, band_plan.plan_bands(signatures.shape[1], BandParams())
+        Quiet.quiet(), signatures, members, band_plan.plan_bands(signatures.shape[1], BandParams())
     )
     lap("band")
-    pieces = list(candidates.candidate_pairs(table)[1])
+    pieces = list(candidates.candidate_pairs(Quiet.quiet(), table).pieces)
     lap("candidates")
     sets = RaggedSets.concatenate(each.sets for each in made)
 
@@ -106,7 +106,10 @@ def _one_pass(folder: Path) -> dict[str, Run]:
         return sets.take(wanted).sort()
 
     last = time.perf_counter()  # A run keeps no sets: it makes those of candidates again.
-    pairs.gather_pairs(similarity.verify(pieces, sizes, take, BandParams().threshold))
+    scored_pairs.gather_pairs(
+        Quiet.quiet(),
+        verification.verify_jaccard(Quiet.quiet(), pieces, sizes, take, BandParams().threshold),
+    )
     lap("verify")
     return took
 

@@ -93,11 +93,17 @@ class Folder:
         """Return the descriptor of a file that runs lock, which is made once and never replaced."""
         return self._open(name, os.O_RDWR | os.O_CREAT)
 
-    def set_time(self, name: str, seconds: float | None = None) -> None:
-        """Set when a file of lshdup was modified; None: now."""
-        times = None if seconds is None else (seconds, seconds)
-        with self.open(name) as file:
-            os.utime(file.fileno() if os.utime in os.supports_fd else self._at(name), times)
+    def move(self, name: str, folder: "Folder", new_name: str) -> None:
+        """Move a file of lshdup to another folder, where no file has the new name."""
+        self.open(name).close()  # Raises PermissionError if it is another's.
+        os.rename(
+            self._at(name), folder._at(new_name),
+            src_dir_fd=self._descriptor, dst_dir_fd=folder._descriptor,
+        )  # fmt: skip
+
+    def remove(self, name: str) -> None:
+        """Remove a file, or a link of its name."""
+        os.unlink(self._at(name), dir_fd=self._descriptor)
 
     def make_folder(self, name: str) -> None:
         """Make a folder, unless its name is taken."""

@@ -52,6 +52,24 @@ class Run:
         """
         return cls(Arrays(memory or default_limit(), folder), jobs)
 
+    def with_progress(self, progress: Progress) -> "Run":
+        """Return the run, but for whom it notifies of progress."""
+        return Run(self.arrays, self.jobs, progress, self.say, self.warn, self.detail, self.skipped)
+
+    def with_jobs(self, jobs: int) -> "Run":
+        """Return the run, but for its threads."""
+        return Run(self.arrays, jobs, self.progress, self.say, self.warn, self.detail, self.skipped)
+
+    def with_skipped(self, skipped: Callable[[Skipped], None]) -> "Run":
+        """Return the run, but for whom it notifies of files that are not compared."""
+        return Run(self.arrays, self.jobs, self.progress, self.say, self.warn, self.detail, skipped)
+
+    def with_memory(self, memory: int) -> "Run":
+        """Return the run, but for the bytes that it plans for; its files are the system's."""
+        return Run(
+            Arrays(memory), self.jobs, self.progress, self.say, self.warn, self.detail, self.skipped
+        )
+
     @property
     def memory(self) -> int:
         """The bytes that the run plans for."""

@@ -44,7 +44,7 @@ class Reason(enum.StrEnum):
     NOT_INCLUDED = "excluded by --include"
     NESTED = "archive in an archive"
     IGNORED = "excluded by .gitignore"
-    TOO_DEEP = "deeper than --max-depth"
+    TOO_DEEP = "deeper than LSHDUP_MAX_DEPTH"
     BROKEN_ROW = "broken row"
     PREAMBLE = "text before the first line of --split"
     HARD_LINK = "hard link in an archive"

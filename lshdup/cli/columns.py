@@ -161,7 +161,7 @@ COMMANDS = {
 #: When a column is printed, and columns with a value of an option in their name.
 _NOTES = {
     "pairs-containment": "relation with --against",
-    "pairs-histogram": "the last three unless --examples 0",
+    "pairs-histogram": "the last three unless LSHDUP_EXAMPLES is 0",
     "passages": "text in the first row of each; whole but in tables and tsv",
     "query": "query if several DOC are asked for, or in json",
     "query-containment": "query likewise",
@@ -211,8 +211,8 @@ def column_names(listing: str, *, optional: bool = False) -> tuple[str, ...]:
 
     optional : with the columns that an option adds.
 
-    >>> column_names("pairs"), column_names("shingle", optional=True)
-    (('a', 'b', 'similarity', 'same'), ('shingle', 'text', 'removed'))
+    >>> column_names("shingle"), column_names("shingle", optional=True)
+    (('shingle', 'text'), ('shingle', 'text', 'removed'))
     """
     return (*LISTINGS[listing], *(OPTIONAL.get(listing, ()) if optional else ()))
 

@@ -1,25 +1,29 @@
-"""The pairs that `pairs` and `report` print, by bands or by an exact join."""
+"""What `pairs`, `clusters`, `folders` and `report` start from: pairs or groups, and what is said of
+them.
+"""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.messages import chance, count_of
+from lshdup.base.messages import count_of
 from lshdup.cli.console import Console
-from lshdup.cli.findings import say_buckets, say_index, say_pairs
-from lshdup.cli.messages import say_collection
+from lshdup.cli.messages import say_buckets, say_collection, say_index, say_pairs
+from lshdup.cli.options import FindOptions
 from lshdup.cli.session import Session
-from lshdup.params import FEW_TOKENS, BandParams, PairParams
+from lshdup.params import FEW_TOKENS, ClusterParams, PairParams
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from lshdup.collection.collection import Collection
-    from lshdup.compare.copies import ExpandedPairs
-    from lshdup.compare.pairs import Pairs
+    from lshdup.compare.comparing import Method
+    from lshdup.compare.expand_duplicates import ExpandedPairs
+    from lshdup.compare.results import ClustersFound
+    from lshdup.compare.scored_pairs import Pairs
     from lshdup.lsh.band_plan import BandPlan
-    from lshdup.lsh.sample_plan import SamplePlan
-    from lshdup.workspace.containment.joining import JoinPlan
+    from lshdup.lsh.buckets import Buckets
+    from lshdup.workspace.comparing import Comparison
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,7 @@ class PairsListed:
     duplicate_of : int64 array of shape (n,), the document that stands for each document.
     pairs : pairs of all documents.
     threshold : smallest similarity.
-    plan : bands; None for the exact join.
+    plan : bands; None for a join.
     measure : one of MEASURES.
     """
 
@@ -44,97 +48,66 @@ class PairsListed:
     measure: str = PairParams().measure
 
 
-def find_pairs(session: Session, options: dict[str, Any]) -> PairsListed:
-    """Find the pairs that the options of `pairs` request, and say on stderr what was done."""
-    from lshdup.compare.results import NO_PAIRS_FOUND
-    from lshdup.lsh.candidates import find_exact_duplicates
-    from lshdup.pipeline import expand_copies, find_pairs_exactly
-    from lshdup.workspace.containment.joining import plan_join
+def method_of(options: FindOptions) -> "Method":
+    """Return how the options of a command say that documents are compared."""
+    from lshdup.compare.comparing import Method
 
-    console, workspace, request = session.console, session.workspace, session.request
-    measure = options.get("measure", PairParams().measure)
-    if options["exact"]:
-        plan, threshold = None, options["threshold"]
-        collection, sets = workspace.load_or_collect_sets(request)
-        say_collection(session, collection)
-        duplicate_of = find_exact_duplicates(collection.fingerprints)
-        if measure == "containment":
-            say_plan(console, plan_join(collection.sizes, BandParams(threshold), jobs=request.jobs))
-        found = find_pairs_exactly(
-            collection, sets, duplicate_of, threshold, request.jobs, console.progress, measure
-        )
-    elif measure == "containment":
-        plan, threshold = None, options["threshold"]
-        collection, sampled = workspace.collect_to_join(request)
-        say_collection(session, collection)
-        duplicate_of, found = workspace.find_contained_pairs(
-            collection, sampled, request, lambda join: say_plan(console, join)
-        )
-    elif options.get("same"):
-        plan, threshold = None, 1.0
-        collection = workspace.load_or_collect_signatures(request, 0)
-        say_collection(session, collection)
-        duplicate_of = collection.prints.find_duplicates(options["same"], collection.sizes)
-        found = NO_PAIRS_FOUND
-    else:
-        params = PairParams(options.get("verify", PairParams().verify), options["max_bucket"] or 0)
-        indexed = workspace.load_or_build_index(request, save=False, pairs=params)
-        collection, threshold = indexed.collection, indexed.params.threshold
-        plan, duplicate_of = indexed.index.plan, indexed.index.duplicate_of
-        say_index(session, indexed)
-        found = workspace.find_pairs(indexed, params, request.jobs)
-        names = collection.documents.names.strings_at
-        say_buckets(console, found.buckets, names, params.max_bucket, indexed.index.table)
-    collapse = options.get("collapse_copies", False)
-    sizes = collection.sizes if measure == "containment" else None
-    pairs = expand_copies(
-        found.pairs, duplicate_of, collapse=collapse, sizes=sizes, arrays=workspace.arrays
-    )
+    params = PairParams(options.verify, options.max_bucket or 0, options.measure)
+    return Method(params, options.exact, options.same)
+
+
+def find_pairs(session: Session, options: FindOptions) -> PairsListed:
+    """Find the pairs that the options of `pairs` request, and say on stderr what was done."""
+    from lshdup.workspace.comparing import open_comparison
+
+    console, method = session.console, method_of(options)
+    opened = open_comparison(session.workspace, session.request, method)
+    say_opened(session, opened)
+    collection, found = opened.collection, opened.find_pairs()
+    say_skipped_buckets(session, opened, found.buckets)
+    pairs = opened.expand_copies(found, collapse=options.collapse_copies)
+    threshold = 1.0 if method.same is not None else opened.params.threshold
     candidates = found.candidates if found.candidates >= 0 else None
-    same = options.get("same")
-    say_pairs(console, len(pairs), threshold, candidates, len(found.pairs), same, measure)
+    measure = method.pairs.measure
+    different = len(found.pairs)
+    say_pairs(console, len(pairs), threshold, candidates, different, method.same, measure)
     if measure == "containment":
         advise_min_tokens(console, collection, found.pairs)
+    plan = opened.indexed.index.plan if opened.indexed is not None else None
+    duplicate_of = opened.sides.duplicate_of
     return PairsListed(collection, found.pairs, duplicate_of, pairs, threshold, plan, measure)
 
 
-def say_plan(console: Console, plan: "JoinPlan") -> None:
-    """Say before the work how pairs of containment are found, and which of them may be missed."""
-    needed, memory = (f"{size / (1 << 20):,.0f} MB" for size in (plan.needed, plan.memory))
-    samples = plan.samples
-    if samples is None:
-        console.say(f"all sets are joined exactly; the arrays of the join take at most {needed}")
-        return
-    if samples.floor == 1:
-        console.say(
-            f"the exact join would take {needed} of memory, more than --memory, {memory}: samples"
-            f" of 1 shingle in {samples.rate} are joined"
-        )
-    say_promise(console, samples, plan.count_small())
+def find_groups(
+    session: Session, options: FindOptions, rule: ClusterParams, least: int = 2
+) -> "tuple[Collection, ClustersFound]":
+    """Find the groups that the options request, and say on stderr what was done.
 
-
-def say_promise(console: Console, samples: "SamplePlan", small: int) -> None:
-    """Say which pairs of containment are missed by samples.
-
-    small : number of sets that are too small for the promise.
+    least : of `say_collection`.
     """
-    if samples.floor > 1:
-        console.say(
-            f"too many documents share {samples.floor - 1} of these shingles by accident: pairs"
-            f" have {samples.floor} or more in common"
-        )
-    t, least = samples.threshold, samples.promised_from
-    line = (
-        f"chance to miss a pair of containment {t:g}: {chance(samples.miss(least))} if the smaller"
-        f" document has {count_of(least, 'shingle')}, less if it has more"
-    )
-    if small:
-        size = max(1, least // 2)
-        line += (
-            f"; {count_of(small, 'document')} with fewer, {chance(samples.miss(size))} with"
-            f" {size:,}: --exact finds all"
-        )
-    console.say(line)
+    from lshdup.workspace.comparing import open_comparison
+
+    method = method_of(options)
+    opened = open_comparison(session.workspace, session.request, method, clustering=True)
+    say_opened(session, opened, least)
+    found = opened.find_clusters(rule)
+    say_skipped_buckets(session, opened, found.buckets)
+    return opened.collection, found
+
+
+def say_opened(session: Session, opened: "Comparison", least: int = 2) -> None:
+    """Say what is compared. least : of `say_collection`."""
+    if opened.indexed is not None:
+        say_index(session, opened.indexed, least)
+    else:
+        say_collection(session, opened.collection, least)
+
+
+def say_skipped_buckets(session: Session, opened: "Comparison", buckets: "Buckets") -> None:
+    """Say what `say_buckets` does of the bands, if bands found the answer."""
+    if opened.indexed is not None:
+        names, limit = opened.collection.documents.names.strings_at, opened.method.pairs.max_bucket
+        say_buckets(session.console, buckets, names, limit, opened.indexed.index.table)
 
 
 def advise_min_tokens(console: Console, collection: "Collection", pairs: "Pairs") -> None:

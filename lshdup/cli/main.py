@@ -24,6 +24,14 @@ from lshdup.errors import LshdupError
 from lshdup.version import __version__
 
 
+def load_command(name: str) -> click.Command:
+    """Return a command, whose module is imported when it is used."""
+    module, _, attribute = COMMANDS[name].partition(":")
+    loaded = importlib.import_module(f"lshdup.cli.commands.{module}")
+    command: click.Command = getattr(loaded, attribute or "command")
+    return command
+
+
 class _Group(click.Group):
     """The commands in the order of `COMMANDS`, not of the alphabet."""
 
@@ -63,11 +71,7 @@ class _Group(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module = importlib.import_module(f"lshdup.cli.commands.{COMMANDS[cmd_name]}")
-        command: click.Command = module.command
-        return command
+        return load_command(cmd_name) if cmd_name in COMMANDS else None
 
 
 @click.group(
@@ -106,11 +110,6 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     try:
         words = sys.argv[1:] if arguments is None else arguments
         code = lshdup.main(words, prog_name="lshdup", standalone_mode=False, obj=words) or OK
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except BrokenPipeError:  # in the last flush
-        close_stdout()
-        code = OK
     except (KeyboardInterrupt, click.exceptions.Abort):
         sys.stderr.write(_farewell())
         code = INTERRUPTED

@@ -1,271 +1,226 @@
-"""Decorators that give a command its options: groups that several commands share."""
+"""Options that several commands share: their declarations, and the classes of their values."""
 
 import textwrap
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
 from lshdup import choices, params
+from lshdup.base.frozen import dataclass
 from lshdup.base.system import LEAST_LIMIT
 from lshdup.cli.columns import describe
-from lshdup.cli.help import F, plain_option
-from lshdup.cli.output.target import ANNOTATIONS, FORMATS
-from lshdup.cli.types import Level, Lines, Listed, OutputPath, Pattern, Share, Size
+from lshdup.cli.help import F, amend, option, plain_option, setting, stack
+from lshdup.cli.output import ANNOTATIONS, FORMATS, OutputOptions, WriteOptions
+from lshdup.cli.types import Level, Lines, Listed, OutputPath, Pattern, PlotPath, Share, Size
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
 
 _SHINGLE, _SKETCH, _BANDS = ShingleParams(), SketchParams(), BandParams()
 _PAIRS, _CLUSTERS, _FORMATS = PairParams(), ClusterParams(), params.DEFAULT_FORMATS
 
+_documents = partial(option, group="Documents")
+_running = partial(option, group="Running")
+_shingles = partial(option, group="Shingles")
+_bands = partial(option, group="Signatures and bands")
+_rare = partial(option, group="Rarely needed")
+_output = partial(option, group="Output")
 
-def option(*names: str, **settings: Any) -> Callable[[F], F]:
-    """Return a decorator for an option that has a variable, LSHDUP_…; the help shows both."""
-    long = next(name for name in names if name.startswith("--")).split("/")[0]
-    settings.setdefault("envvar", "LSHDUP_" + long[2:].replace("-", "_").upper())
-    return plain_option(*names, show_envvar=True, **settings)
-
-
-def _stack(*decorators: Callable[[F], F]) -> Callable[[F], F]:
-    def decorate(function: F) -> F:
-        for decorator in reversed(decorators):
-            function = decorator(function)
-        return function
-
-    return decorate
-
-
-def hiding(*names: str) -> Callable[[F], F]:
-    """Return a decorator that leaves options which the command refuses out of its help."""
-
-    def decorate(function: F) -> F:
-        for parameter in getattr(function, "__click_params__", ()):
-            if parameter.name in names:
-                parameter.hidden = True
-        return function
-
-    return decorate
-
+#: What chooses among DOCS, or reads DOCS: a command without DOCS continues from the store.
+_of_docs = partial(_documents, requires=("DOCS",))
 
 #: Which texts of rows and files are compared.
-text_source_options = _stack(
-    option("--min-tokens", type=click.IntRange(0), default=_SHINGLE.min_tokens,
-           help="Compare no documents of fewer tokens."),
-    option("--max-bytes", type=Size(), default=f"{params.DEFAULT_MAX_BYTES >> 20}MB",
-           metavar="BYTES",
-           help="Leave out larger files, and report them."),
-    option("--text-field", default="", metavar="NAME", show_default=params.DEFAULT_TEXT_FIELD,
-           help="Field with the text of a row of JSON Lines, CSV or Parquet, in folders too (a.b: "
-                "b in a; a,b: both)."),
-    option("--id-field", default="", metavar="NAME", show_default="FILE:ROW",
-           help="Field with the name of a row: a string or integer, each once."),
+text_source_options = stack(
+    _documents("--min-tokens", type=click.IntRange(0), default=_SHINGLE.min_tokens,
+               help="Compare no documents of fewer tokens."),
+    _of_docs("--max-bytes", type=Size(), default=f"{params.DEFAULT_MAX_BYTES >> 20}MB",
+             metavar="BYTES", help="Leave out larger files, and report them."),
+    _of_docs("--text-field", default="", metavar="NAME", show_default=params.DEFAULT_TEXT_FIELD,
+             excludes=("--tokens ids",), brief=True,
+             help="Field with the text of a row of JSON Lines, CSV or Parquet, in folders too "
+                  "(a.b: b in a; a,b: both)."),
+    _of_docs("--id-field", default="", metavar="NAME", show_default="FILE:ROW",
+             excludes=("--tokens ids",),
+             help="Field with the name of a row: a string or integer, each once."),
 )  # fmt: skip
 
-documents_options = _stack(
+documents_options = stack(
     click.argument("docs", nargs=-1, type=click.Path(readable=False, path_type=bytes),
                    metavar="[DOCS]..."),
-    option("--files-from", type=click.Path(readable=False, allow_dash=True, path_type=bytes),
-           metavar="FILE",
-           help="Names of documents or folders, one a line; - is standard input."),
-    plain_option("--files0-from", metavar="FILE",
-                 type=click.Path(readable=False, allow_dash=True, path_type=bytes),
-                 help="The same with NUL, as of `find -print0`."),
-    option("--include", multiple=True, metavar="GLOB",
-           help="Only files that match, by name, path or folder, as in .gitignore; repeatable."),
-    option("--exclude", multiple=True, metavar="GLOB",
-           help="None that match; repeatable."),
-    option("--gitignore", is_flag=True, help="Use .gitignore files."),
-    option("--max-depth", type=click.IntRange(1), metavar="N", show_default="any",
-           help="1: only files directly in DOCS; 2: also one folder down."),
-    option("--hidden", is_flag=True, help="Also names that begin with a dot."),
-    option("-L", "--follow", is_flag=True, help="Follow symbolic links."),
-    option("--format-seconds", type=float, default=_FORMATS.seconds, metavar="S",
-           help="Most seconds to read an office document."),
-    option("--format-memory", type=Size(), default="2GB", metavar="BYTES",
-           help="Most memory for one: bytes, or like 500MB."),
+    _documents("--files-from", type=click.Path(readable=False, allow_dash=True, path_type=bytes),
+               metavar="FILE",
+               help="Names of documents or folders, one a line or with NUL behind each, as of "
+                    "`find -print0`; - is standard input."),
+    _of_docs("--include", multiple=True, metavar="GLOB",
+             help="Only files that match, by name, path or folder, as in .gitignore; repeatable."),
+    _of_docs("--exclude", multiple=True, metavar="GLOB", brief=True,
+             help="None that match; repeatable."),
+    _of_docs("--gitignore", is_flag=True, help="Use .gitignore files."),
+    setting("--max-depth", type=click.IntRange(1), metavar="N", show_default="any",
+            help="1: only files directly in DOCS; 2: also one folder down."),
+    _of_docs("--hidden", is_flag=True, help="Also names that begin with a dot."),
+    _of_docs("-L", "--follow", is_flag=True, help="Follow symbolic links."),
+    setting("--format-seconds", type=float, default=_FORMATS.seconds, metavar="S",
+            help="Most seconds to read an office document."),
+    setting("--format-memory", type=Size(), default="2GB", metavar="BYTES",
+            help="Most memory for one: bytes, or like 500MB."),
     text_source_options,
-    option("--archives", is_flag=True,
-           help="Open archives in folders too: tar, zip, WARC, wiki dumps."),
-    option("--split", type=Pattern(), default="", metavar="REGEX", show_default="no",
-           help="A new document begins at each line that matches."),
-    option("--check-content", is_flag=True,
-           help="Read all documents again."),
+    _of_docs("--archives", is_flag=True, brief=True,
+             help="Open archives in folders too: tar, zip, WARC, wiki dumps."),
+    _of_docs("--split", type=Pattern(), default="", metavar="REGEX", show_default="no",
+             help="A new document begins at each line that matches."),
+    setting("--check-content", is_flag=True, help="Read all documents again."),
 )  # fmt: skip
 
-replace_store_option = plain_option(
-    "--replace-store", is_flag=True, help="Replace another collection in the store."
-)
-
-check_files_option = plain_option(
+check_files_option = setting(
     "--check-files", is_flag=True, help="Without DOCS: leave out deleted and changed ones."
 )
 
 #: How a document becomes a text, and a text becomes tokens.
-text_options = _stack(
-    option("--keep-case", is_flag=True, help="No case folding."),
-    option("--no-normalize", is_flag=True, help="No Unicode normalization (NFKC)."),
-    option("--encoding", default="", metavar="NAME",
-           show_default="UTF-8, byte-order marks, else detected",
-           help="Read every document as this."),
-    option("--markup", type=click.Choice(choices.MARKUP), default=_SHINGLE.markup,
-           metavar="HOW", help="Of HTML: auto, visible (rows too), or keep the tags."),
-    option("--mail", is_flag=True, help="Text with mail headers is mail."),
-    option("--mail-headers", is_flag=True, help="All headers of mails."),
-    option("--mail-quotes", type=click.Choice(choices.MAIL_QUOTES), default=_SHINGLE.mail_quotes,
-           metavar="keep|drop", help="Quoted lines."),
+text_options = stack(
+    _shingles("--keep-case", is_flag=True, help="No case folding."),
+    _shingles("--no-normalize", is_flag=True, help="No Unicode normalization (NFKC)."),
+    _documents("--encoding", default="", metavar="NAME",
+               show_default="UTF-8, byte-order marks, else detected",
+               help="Read every document as this."),
+    _documents("--markup", type=click.Choice(choices.MARKUP), default=_SHINGLE.markup,
+               metavar="HOW", help="Of HTML: auto, visible (rows too), or keep the tags."),
+    _documents("--mail", is_flag=True, help="Text with mail headers is mail."),
+    _documents("--mail-headers", is_flag=True, help="All headers of mails."),
+    _documents("--mail-quotes", type=click.Choice(choices.MAIL_QUOTES),
+               default=_SHINGLE.mail_quotes, metavar="keep|drop", help="Quoted lines."),
 )  # fmt: skip
 
-token_options = _stack(
-    option("--tokens", type=click.Choice(choices.TOKENS), default=_SHINGLE.tokens,
-           help="What a shingle is made of: words; symbols (words and every other visible mark, "
-                "for program text); characters; terms (lower-case words of three letters or "
-                "more, without 'the'); or lines of ids."),
-    option("-k", "--shingle-size", "k", type=click.IntRange(1, params.MAX_K),
-           show_default="3 words, 5 symbols, 9 characters, 1 term",
-           help="Tokens in a shingle. More: stricter; fewer: short texts compare better."),
-    option("--bag", is_flag=True, help="Count repeats: the j-th occurrence of a shingle is an "
-                                       "element of its own."),
+token_options = stack(
+    _shingles("--tokens", type=click.Choice(choices.TOKENS), default=_SHINGLE.tokens, brief=True,
+              help="What a shingle is made of: words; symbols (words and every other visible "
+                   "mark, for program text); characters; terms (lower-case words of three letters "
+                   "or more, without 'the'); or lines of ids."),
+    _shingles("-k", "--shingle-size", "k", type=click.IntRange(1, params.MAX_K), brief=True,
+              show_default="3 words, 5 symbols, 9 characters, 1 term",
+              help="Tokens in a shingle. More: stricter; fewer: short texts compare better."),
+    _shingles("--bag", is_flag=True,
+              help="Count repeats: the j-th occurrence of a shingle is an element of its own."),
 )  # fmt: skip
 
-shingle_options = _stack(
+shingle_options = stack(
     token_options,
     text_options,
-    option("--hash", type=click.Choice(choices.HASHES), default=_SHINGLE.hash,
-           help="Of shingles: 64 bits, or, of characters only, a 32-bit polynomial."),
-    option("--template", "templates", multiple=True, type=click.Path(path_type=bytes),
-           metavar="FILE",
-           help="Remove the shingles of this text, or of those in this folder, from every "
-                "document; repeatable."),
-    option("--ignore-common", type=Share(or_number=True), metavar="X",
-           help="Remove shingles that more than X documents have, or, below 1, more than this "
-                "share of them (copies count once)."),
+    _rare("--hash", type=click.Choice(choices.HASHES), default=_SHINGLE.hash,
+          help="Of shingles: 64 bits, or, of characters only, a 32-bit polynomial."),
+    _shingles("--template", "templates", multiple=True, type=click.Path(path_type=bytes),
+              metavar="FILE",
+              help="Remove the shingles of this text, or of those in this folder, from every "
+                   "document; repeatable."),
+    _shingles("--ignore-common", type=Share(or_number=True), metavar="X",
+              help="Remove shingles that more than X documents have, or, below 1, more than this "
+                   "share of them (copies count once)."),
 )  # fmt: skip
 
-perms_option = option(
-    "--perms",
-    type=int,
-    default=_SKETCH.perms,
-    metavar="K",
+perms_option = _bands(
+    "--perms", type=int, default=_SKETCH.perms, metavar="K", brief=True,
     help="Rows of a signature. More: smaller error, longer time, larger index.",
-)
+)  # fmt: skip
 
-sketch_options = _stack(
-    option("--scheme", type=click.Choice(choices.STORED_SCHEMES), default=_SKETCH.scheme,
-           help="How signatures are made: Fast Similarity Sketching, or K independent "
-                "permutations."),
+sketch_options = stack(
+    _rare("--scheme", type=click.Choice(choices.STORED_SCHEMES), default=_SKETCH.scheme,
+          help="How signatures are made: Fast Similarity Sketching, or K independent "
+               "permutations."),
     perms_option,
-    option("--seed", type=int, default=_SKETCH.seed,
-           help="Makes all randomness."),
+    _rare("--seed", type=int, default=_SKETCH.seed, help="Makes all randomness."),
 )  # fmt: skip
 
 threshold_option = option(
-    "-t",
-    "--threshold",
-    type=Share(),
-    default=_BANDS.threshold,
-    metavar="T",
+    "-t", "--threshold", type=Share(), default=_BANDS.threshold, metavar="T", brief=True,
     help="Similarity of near-duplicates: above 0, at most 1.",
-)
+)  # fmt: skip
 
-shape_options = _stack(
+shape_options = stack(
     threshold_option,
-    option("--recall", type=Share(), default=_BANDS.recall, metavar="P",
+    _bands("--recall", type=Share(), default=_BANDS.recall, metavar="P",
+           excludes=("--exact", "--same"),
            help="Smallest chance to find a pair of exactly T. More: longer time."),
-    option("--bands", type=click.IntRange(1),
+    _bands("--bands", type=click.IntRange(1), brief=True,
            help="Override the number of bands. More: more recall, more candidates, larger index."),
-    option("--rows", type=click.IntRange(1),
+    _bands("--rows", type=click.IntRange(1), brief=True,
            help="Override the rows of a band. More: fewer candidates, less recall."),
 )  # fmt: skip
 
-band_options = _stack(
+band_options = stack(
     shape_options,
-    option("--buckets", type=click.IntRange(1),
-           help="Fold the band keys into N buckets: more candidates."),
+    _rare("--buckets", type=click.IntRange(1),
+          help="Fold the band keys into N buckets: more candidates."),
 )  # fmt: skip
 
-#: All parameters of a band table.
-table_options = _stack(
-    documents_options, replace_store_option, shingle_options, sketch_options, band_options
-)
+memory_option = _running(
+    "--memory", type=Size(least=LEAST_LIMIT), metavar="BYTES", show_default="a quarter of it",
+    excludes=("--exact",), help="Bytes to plan for arrays, like 2GB.",
+)  # fmt: skip
+
+#: What an index is made by.
+index_options = stack(documents_options, shingle_options, sketch_options, band_options)
+
+#: What only the steps have as options: commands that ask take it from the index, or the variable.
+_OF_STEPS = """
+keep_case no_normalize mail_headers mail_quotes bag hash scheme perms seed bands rows buckets wait
+""".split()
+
+#: Those of an index, for commands that ask: what defines it in detail is set by variables alone.
+of_the_index = amend(*_OF_STEPS, variable="index", hidden=True)
+table_options = stack(of_the_index, index_options)
 
 exact_option = option(
-    "--exact",
-    is_flag=True,
+    "--exact", is_flag=True, group="Signatures and bands", excludes=("--same",),
     help="Join all sets instead of looking candidates up: every pair, no misses.",
-)
+)  # fmt: skip
 
+max_bucket_option = _bands(
+    "--max-bucket", type=click.IntRange(1), metavar="N", show_default="no limit",
+    excludes=("--exact", "--measure containment", "--same"),
+    help="Look nothing up in buckets of more than N documents (copies count once).",
+)  # fmt: skip
 
-memory_option = option(
-    "--memory",
-    type=Size(least=LEAST_LIMIT),
-    metavar="BYTES",
-    show_default="a quarter of it",
-    help="Bytes to plan for arrays, like 2GB.",
-)
+same_option = plain_option(
+    "--same", type=click.Choice(choices.SAME), metavar="bytes|text",
+    help="Only equal files, or equal sequences of words.",
+)  # fmt: skip
+
+measure_option = plain_option(
+    "--measure", type=click.Choice(choices.MEASURES), default=_PAIRS.measure, metavar="NAME",
+    excludes=("--same",), brief=True,
+    help="jaccard, or containment: the share of the smaller one that is in the larger one.",
+)  # fmt: skip
+
+collapse_option = option(
+    "--collapse-copies", is_flag=True, excludes=("--unmatched",), brief=True,
+    help="Each exact duplicate once, beside the first one.",
+)  # fmt: skip
 
 
 def check_option(what: str) -> Callable[[F], F]:
     """Return the decorator for --check. what : what must be there for exit code 1."""
     help_ = f"Exit with 1 if there are {what}, with 2 if nothing was compared."
-    return option("--check", is_flag=True, help=help_)
-
-
-max_bucket_option = option(
-    "--max-bucket",
-    type=click.IntRange(1),
-    metavar="N",
-    show_default="no limit",
-    help="Look nothing up in buckets of more than N documents (copies count once).",
-)
-
-same_option = plain_option(
-    "--same",
-    type=click.Choice(choices.SAME),
-    metavar="bytes|text",
-    help="Only equal files, or equal sequences of words.",
-)
-
-measure_option = plain_option(
-    "--measure",
-    type=click.Choice(choices.MEASURES),
-    default=_PAIRS.measure,
-    metavar="NAME",
-    help="jaccard, or containment: the share of the smaller one that is in the larger one.",
-)
+    return option("--check", is_flag=True, brief=True, help=help_)
 
 
 def against_option(what: str) -> Callable[[F], F]:
     """Return the decorator for --against. what : what the command does with OTHER."""
     other = "a folder, a file (repeatable), or the store of an earlier run."
     return option("--against", multiple=True, type=click.Path(path_type=bytes), metavar="OTHER",
+                  excludes=("--histogram", "--linkage single"), brief=True,
                   help=f"{what}: {other}")  # fmt: skip
-
-
-collapse_option = option(
-    "--collapse-copies", is_flag=True, help="Each exact duplicate once, beside the first one."
-)
-
-pair_options = _stack(
-    measure_option,
-    exact_option,
-    plain_option("--verify", type=click.Choice(choices.VERIFY), default=_PAIRS.verify,
-                 metavar="exact|estimate",
-                 help="What decides and is printed: of the sets, or as signatures estimate it."),
-    max_bucket_option,
-    collapse_option,
-)  # fmt: skip
 
 
 def _keep_options(*left_out: str) -> Callable[[F], F]:
     central = "" if "central" in left_out else "the most similar to all others; "
-    return _stack(
+    return stack(
         option("--keep", type=click.Choice([each for each in choices.KEEP if each not in left_out]),
-               show_default="shortest-path; of records first",
+               show_default="shortest-path; of records first", brief=True,
                help="Which of a group to keep: the shortest path (no name of a copy, fewest "
                     "folders, then characters); the first as DOCS were named; "
                     f"{central}the longest or shortest; the newest or oldest; the first in byte "
                     "order."),
-        option("--prefer", multiple=True, metavar="GLOB",
+        option("--prefer", multiple=True, metavar="GLOB", brief=True,
                help="Documents below this folder, or whose name or path matches, win before "
                     "--keep; repeatable, the first is strongest."),
     )  # fmt: skip
@@ -276,44 +231,45 @@ keep_options = _keep_options()
 #: Those of commands that know no groups, whose most central document could be kept.
 keep_one_by_one_options = _keep_options("central")
 
-talk_options = _stack(
-    option("-q", "--quiet", is_flag=True, help="Only errors and warnings."),
-    option("--color/--no-color", default=None,
-           help="Colour.  [default: on a terminal, unless NO_COLOR is set]"),
+talk_options = stack(
+    _running("-q", "--quiet", is_flag=True, help="Only errors and warnings."),
+    setting("--color/--no-color", default=None,
+            help="Colour.  [default: on a terminal, unless NO_COLOR is set]"),
 )  # fmt: skip
 
-hash_key_option = option(
+hash_key_option = setting(
     "--hash-key", metavar="KEY", show_default="none",
-    help="A secret against texts that are made to collide; best in the variable, as others see "
-         "commands.",
+    help="A secret against texts that are made to collide.",
 )  # fmt: skip
 
-verbose_option = option(
-    "-v", "--verbose", count=True, type=Level(), show_default=False,
+verbose_option = _running(
+    "-v", "--verbose", count=True, type=Level(), show_default=False, brief=True,
     help="Name what is skipped, and why; -vv also what patterns skip.",
 )  # fmt: skip
 
-store_option = option("--store", type=click.Path(readable=False, path_type=Path),
-                      show_default=params.DEFAULT_STORE, metavar="DIR",
-                      help="Folder of artifacts; without DOCS also one above.")  # fmt: skip
-
-store_options = _stack(
-    store_option,
+store_options = stack(
+    _running("--store", type=click.Path(readable=False, path_type=Path), metavar="DIR",
+             show_default=params.DEFAULT_STORE, brief=True,
+             help="Folder of artifacts; without DOCS also one above."),
+    _running("--wait", type=click.FloatRange(0), metavar="SECONDS", show_default="0",
+             excludes=("--no-store",),
+             help="Wait so long for another run that writes to the store."),
     hash_key_option,
-    option("-j", "--jobs", type=click.IntRange(1), show_default="all processors", help="Threads."),
+    _running("-j", "--jobs", type=click.IntRange(1), show_default="all processors",
+             help="Threads."),
     verbose_option,
-    option("--progress/--no-progress", default=None,
-           help="Show progress.  [default: on a terminal]"),
+    setting("--progress/--no-progress", default=None,
+            help="Show progress.  [default: on a terminal]"),
     talk_options,
 )  # fmt: skip
 
-run_options = _stack(
+run_options = stack(
     store_options,
-    option("--no-store", is_flag=True, help="Neither write nor use artifacts."),
+    _running("--no-store", is_flag=True, help="Neither write nor use artifacts."),
 )  # fmt: skip
 
-spark_options = _stack(
-    option("--master", metavar="URL", show_default="Spark's, else local[*]",
+spark_options = stack(
+    option("--master", metavar="URL", show_default="Spark's, else local[*]", brief=True,
            help="local[N], spark://HOST:PORT, yarn, k8s://…"),
     option("--spark-conf", type=Lines(), multiple=True, metavar="K=V",
            help="A setting of Spark; repeatable; in the variable one a line."),
@@ -323,56 +279,103 @@ spark_options = _stack(
 )  # fmt: skip
 
 
-def _format_option(formats: tuple[str, ...]) -> Callable[[F], F]:
-    return option("--format", "format_", type=click.Choice(formats),
-                  show_default="of -o; else table on a terminal, tsv elsewhere",
-                  help="How it is written; a csv name with =, +, - or @ is a formula to "
-                       "spreadsheets.")  # fmt: skip
+def _output_options(formats: tuple[str, ...]) -> Callable[[F], F]:
+    return stack(
+        _output("--format", "format_", type=click.Choice(formats), brief=True,
+                show_default="of -o; else table on a terminal, tsv elsewhere",
+                help="How it is written; a csv name with =, +, - or @ is a formula to "
+                     "spreadsheets."),
+        setting("--header/--no-header", default=None,
+                help="Names of the columns in the first line.  [default: in tables and csv]"),
+        setting("--max-rows", type=click.IntRange(0), metavar="N", show_default="ten screens",
+                help="Most rows of a table; 0: all of them."),
+        plain_option("-0", "--null", "nul", is_flag=True, group="Output",
+                     help="NUL after every field, for xargs -0."),
+        plain_option("-o", "--output", type=OutputPath(str), metavar="FILE", group="Output",
+                     brief=True,
+                     help="Write there instead. The ending .tsv, .csv, .json, .jsonl or .ndjson "
+                          "says the format, unless --format is typed."),
+    )  # fmt: skip
 
 
-_layout_options = _stack(
-    option("--header/--no-header", default=None,
-           help="Names of the columns in the first line.  [default: in tables and csv]"),
-    option("--max-rows", type=click.IntRange(0), metavar="N",
-           show_default="ten screens",
-           help="Most rows of a table; 0: all of them."),
-    plain_option("-0", "--null", "nul", is_flag=True,
-                 help="NUL after every field, for xargs -0."),
-    plain_option("-o", "--output", type=OutputPath(str), metavar="FILE",
-                 help="Write there instead. The ending .tsv, .csv, .json, .jsonl or .ndjson says "
-                      "the format, unless --format is typed."),
-)  # fmt: skip
-
-output_options = _stack(_format_option(FORMATS), _layout_options)
+output_options = _output_options(FORMATS)
 
 #: Those of a command whose answer may be annotations of files.
-pair_output_options = _stack(_format_option((*FORMATS, *ANNOTATIONS)), _layout_options)
-
-
-def _check_plot(ctx: click.Context, _: click.Parameter, path: Path | None) -> Path | None:
-    """Raise before any work starts if a figure cannot be made, or not be written there."""
-    if path is not None and not ctx.resilient_parsing:
-        from lshdup.evaluation.plots import check_path
-
-        check_path(path)
-    return path
-
+pair_output_options = _output_options((*FORMATS, *ANNOTATIONS))
 
 plot_option = plain_option(
-    "--plot",
-    type=OutputPath(Path),
-    metavar="FILE",
-    callback=_check_plot,
+    "--plot", type=PlotPath(), metavar="FILE", group="Output",
+    requires=("--histogram",), excludes=("--found", "--same"),
     help="Draw it too: FILE.png, .svg or .pdf.",
-)
+)  # fmt: skip
 
 schemes_option = plain_option(
-    "--scheme",
-    "schemes",
-    type=Listed(str),
-    default=_SKETCH.scheme,
+    "--scheme", "schemes", type=Listed(str), default=_SKETCH.scheme, group="Signatures and bands",
+    excludes=("--measure containment",),
     help=f"Schemes, separated by commas: {', '.join(choices.SCHEMES)}.",
-)
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class FindOptions:
+    """What decides which pairs are found, and how. measure to collapse_copies : of `pairs`."""
+
+    threshold: float
+    exact: bool
+    max_bucket: int | None
+    same: str | None = None
+    against: tuple[bytes, ...] = ()
+    measure: str = _PAIRS.measure
+    verify: str = _PAIRS.verify
+    collapse_copies: bool = False
+
+
+@dataclass(frozen=True)
+class ReportOptions(FindOptions):
+    """The options of `report`."""
+
+    docs: tuple[bytes, ...] = ()
+    output: Path = Path("-")
+    color: bool | None = None
+    keep: str | None = None
+    prefer: tuple[str, ...] = ()
+    most: int | None = None
+    differences: int | None = None
+    passages_of_corpus: bool = False
+
+
+@dataclass(frozen=True)
+class ShowOptions(OutputOptions):
+    """The options of `show`."""
+
+    a: bytes
+    b: bytes | None
+    layout: str | None
+    by_lines: bool | None
+    context: int | None
+    shingles: bool
+    measure: str
+    keep: str | None
+    prefer: tuple[str, ...]
+
+    @property
+    def both(self) -> tuple[bytes, bytes]:
+        """The two documents or folders, where two were named."""
+        return self.a, self.b or b""
+
+
+@dataclass(frozen=True)
+class PassagesOptions(WriteOptions):
+    """The options of `passages`."""
+
+    least: int
+    gap: int
+    in_documents: int
+    max_documents: int
+    against: tuple[bytes, ...]
+    emit: str
+    keep: str | None
+    prefer: tuple[str, ...]
 
 
 def list_columns(*listings: str) -> Callable[[click.Command], click.Command]:
@@ -380,7 +383,7 @@ def list_columns(*listings: str) -> Callable[[click.Command], click.Command]:
 
     def decorate(command: click.Command) -> click.Command:
         width = max(map(len, listings)) + 2
-        lines = ["\b", "Columns (--header prints their names too):"]
+        lines = ["\b", "Columns (LSHDUP_HEADER=1 prints their names too):"]
         for each in listings:
             lines += textwrap.wrap(
                 describe(each),

@@ -10,7 +10,7 @@ import click
 
 from lshdup.cli import columns
 from lshdup.cli.commands import COMMANDS
-from lshdup.cli.help import OPTION_GROUPS
+from lshdup.cli.help import SHARED, Command, Option
 from lshdup.cli.main import lshdup
 
 DOCS = Path(__file__).parent.parent.parent / "docs/reference"
@@ -30,10 +30,18 @@ _OPTIONS_HEAD = f"""# Shared options
 Options of several commands; [commands](commands.md) says which command takes which. In brackets
 stand the environment variable and the default. {_MADE}"""
 
+_SETTINGS_HEAD = """## Variables
+
+Set by variables alone, for scripts and experiments. What defines an index is an option of
+`shingle`, `signatures` and `index` too, after which `pairs`, `clusters` and `query` without DOCS
+continue with it.
+
+"""
+
 _COLUMNS_HEAD = f"""# Columns of listings
 
 Every listing prints its columns in this order, in every format. Columns keep their names, types and
-places; new ones come last. `--header` prints the names. {_MADE}"""
+places; new ones come last. `LSHDUP_HEADER=1` prints the names. {_MADE}"""
 
 _REMOVED_HEAD = """## clusters --removed
 
@@ -74,7 +82,8 @@ def make_pages() -> dict[str, str]:
         "options.md": _OPTIONS_HEAD
         + "".join(
             f"## {title}\n\n{_bullets(options.values())}\n" for title, options in shared.items()
-        ),
+        )
+        + f"{_SETTINGS_HEAD}{_bullets(_settings(contexts.values()))}",
         "columns.md": "".join(_columns()),
     }
     return {name: page.rstrip("\n") + "\n" for name, page in pages.items()}
@@ -102,28 +111,54 @@ def _contexts() -> Iterator[click.Context]:
 
 def _records(context: click.Context) -> dict[str, dict[str, _Record]]:
     """Return the options of a command by heading ("" for its own), then by name."""
-    group_of = {name: title for title, names in OPTION_GROUPS.items() for name in names}
+    assert isinstance(context.command, Command)
     records: dict[str, dict[str, _Record]] = {}
-    for option in context.command.get_params(context):
+    for option in context.command.options(context):
         record = option.get_help_record(context)
-        if record is not None and isinstance(option, click.Option) and option.opts[0] != "-h":
-            title = group_of.get(option.name or "", "")
-            words = re.sub(r"\s+", " ", record[1])
-            records.setdefault(title, {})[option.name or ""] = record[0].strip(), words
+        assert record is not None
+        title = option.group if option.group in SHARED else ""
+        words = re.sub(r"\s+", " ", record[1])
+        records.setdefault(title, {})[option.name or ""] = record[0].strip(), words
     return records
 
 
 def _shared(commands: _Records) -> dict[str, dict[str, _Record]]:
     """Return what most commands say of each option under a shared heading."""
-    shared: dict[str, dict[str, _Record]] = {}
-    for title, names in OPTION_GROUPS.items():
-        for name in names:
-            said = Counter(
-                each[title][name] for each in commands.values() if name in each.get(title, ())
-            )
-            if said:
-                shared.setdefault(title, {})[name] = said.most_common(1)[0][0]
-    return shared
+    said: dict[str, dict[str, Counter[_Record]]] = {title: {} for title in SHARED}
+    for title, options in said.items():
+        for each in commands.values():
+            for name, record in each.get(title, {}).items():
+                options.setdefault(name, Counter())[record] += 1
+    return {
+        title: {name: records.most_common(1)[0][0] for name, records in options.items()}
+        for title, options in said.items()
+        if options
+    }
+
+
+def _settings(contexts: Iterable[click.Context]) -> Iterator[_Record]:
+    """Yield what only variables set, each once, with the commands that have it."""
+    takers: dict[_Record, list[str]] = {}
+    for context in contexts:
+        assert isinstance(context.command, Command)
+        for each in context.command.settings():
+            takers.setdefault(_describe_setting(each), []).append(context.command_path[7:])
+    most = max(map(len, takers.values()))
+    for (variable, words), commands in takers.items():
+        which = "" if 2 * len(commands) > most else f" ({', '.join(commands)})"
+        yield variable, f"{words}{which}"
+
+
+def _describe_setting(setting: Option) -> _Record:
+    default = setting.show_default if isinstance(setting.show_default, str) else setting.default
+    has_default = not setting.is_flag and isinstance(default, str | int | float)
+    value = "0|1" if setting.is_flag else setting.metavar or "N"
+    if isinstance(setting.type, click.Choice):
+        value = "|".join(setting.type.choices)
+    return (
+        f"{setting.envvar}={value}",
+        f"{setting.help}{f'  [default: {default}]' if has_default else ''}",
+    )
 
 
 def _command(

@@ -2,7 +2,6 @@
 
 import gc
 import os
-import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,9 +16,10 @@ from lshdup import params
 from lshdup.base.frozen import dataclass
 from lshdup.base.messages import printable
 from lshdup.base.system import is_waiting_pipe, with_slashes
-from lshdup.cli.conflicts import is_set, refuse, refuse_without_documents, refuse_without_store
 from lshdup.cli.console import Console
-from lshdup.cli.output.files import Outputs
+from lshdup.cli.help import is_set
+from lshdup.cli.outputs import Outputs
+from lshdup.cli.types import Size
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import (
     DEFAULT_STORE,
@@ -33,6 +33,7 @@ from lshdup.params import (
 from lshdup.workspace.request import Request, merge_params
 
 if TYPE_CHECKING:
+    from lshdup.base.run import Run
     from lshdup.collection.collection import Collection
     from lshdup.sources.document_list import DocumentList
     from lshdup.store.store import Store
@@ -49,12 +50,18 @@ _PARAMS: tuple[Any, ...] = (ShingleParams, FilterParams, SketchParams, BandParam
 
 @dataclass(frozen=True)
 class Session:
-    """A command's console, workspace, request, and the files that it is to write."""
+    """A command's console, run, workspace, request, and the files that it is to write."""
 
     console: Console
+    run: "Run"
     workspace: "Workspace"
     request: Request
     outputs: Outputs
+
+    @property
+    def store(self) -> Path | None:
+        """The folder of the store; None with --no-store."""
+        return self.workspace.store.folder if self.workspace.store is not None else None
 
     def load_last_collection(self) -> "Collection | None":
         """Load the collection of the last run, to look names up in; None without a usable one."""
@@ -73,21 +80,25 @@ def resume_collecting() -> None:
 
 @contextmanager
 def open_session(
-    ctx: click.Context, options: dict[str, Any], accept: Accept = lambda _documents, _read: ()
+    ctx: click.Context, accept: Accept = lambda _documents, _read: (), *, check: bool | None = None
 ) -> Iterator[Session]:
-    """Check the options of a command, and open a console and a workspace for them.
+    """Check the parameters of a command, and open a console and a workspace for them.
 
     accept : notified as `Request.accept`; returns options and the files that they name, as far as
         only the documents say which these are.
+    check : whether the exit code says if something was found; None: as --check says.
 
     Errors: ParameterError or InputError, before NumPy and LLVM are loaded.
     """
-    console = Console.of(options)
+    given = dict(ctx.params) if check is None else {**ctx.params, "check": check}
+    console = Console.of(given)
     with console:
-        explicit, documents, files = read_parameters(ctx, options, console)
+        explicit, documents, files = read_parameters(ctx, console)
         outputs = Outputs.of(ctx)
 
+        from lshdup.base.arrays import Arrays
         from lshdup.base.parallel import count_processors
+        from lshdup.base.run import Run
         from lshdup.base.system import default_limit
         from lshdup.kernels.jit import expect, notify_of_waits
         from lshdup.store.store import nearest_store, refuse_link
@@ -96,30 +107,36 @@ def open_session(
         resume_collecting()
         everything = replace(files, include=(), exclude=())
         outputs.refuse_below("", documents, files)
-        outputs.refuse_below("--against", options.get("against", ()), everything)
-        outputs.refuse_below("--template", options.get("templates", ()), DocumentParams())
-        above = None
-        if options["store"] is None:
+        outputs.refuse_below("--against", given.get("against", ()), everything)
+        outputs.refuse_below("--template", given.get("templates", ()), DocumentParams())
+        above, store = None, given["store"]
+        if store is None:
             above = nearest_store()
-            store = options["store"] = Path(DEFAULT_STORE) if documents else above
-            if not options.get("no_store"):
+            store = Path(DEFAULT_STORE) if documents else above
+            if not given.get("no_store"):
                 refuse_link(store)
-        jobs = options["jobs"] or count_processors()
+        jobs = given["jobs"] or count_processors()
         notify_of_waits(console.say)
         if documents:
             from lshdup.pipeline import KERNELS
 
             expect(KERNELS, jobs)
-        workspace = Workspace(
-            None if options.get("no_store") else options["store"],
-            console.say,
-            console.report_skipped,
+        run = Run(
+            Arrays(given.get("memory") or default_limit()),
+            jobs,
             console.progress,
+            console.say,
+            console.warn,
+            console.detail,
+            console.report_skipped,
+        )
+        workspace = Workspace(
+            run,
+            None if given.get("no_store") else store,
             explicit.get("secret", b""),
-            warn=console.warn,
-            detail=console.detail,
             above=above,
-            memory=options.get("memory") or 0,
+            wait=given.get("wait") or 0.0,
+            memo=_memo_bytes(),
         )
         if above not in (None, Path(DEFAULT_STORE)) and not documents and workspace.store:
             console.say(f"the store is {above}")
@@ -127,18 +144,27 @@ def open_session(
             documents,
             files,
             explicit,
-            jobs,
-            options.get("check_content", False),
-            tuple(options.get("templates", ())),
+            given.get("check_content", False),
+            tuple(given.get("templates", ())),
             accept=partial(_accept, outputs, accept),
             accept_other=outputs.refuse_documents,
-            check_files=options.get("check_files", False),
-            replace_store=options.get("replace_store", False),
-            memory=options.get("memory") or default_limit(),
+            check_files=given.get("check_files", False) and not documents,
         )
-        yield Session(console, workspace, request, outputs)
+        yield Session(console, run, workspace, request, outputs)
         if documents and workspace.store is not None:
             _say_size(console, workspace.store)
+
+
+def _memo_bytes() -> int:
+    """Return how large the memo of a store may be: LSHDUP_MEMO, or the default."""
+    from lshdup.store.store import MEMO_BYTES
+
+    given = os.environ.get("LSHDUP_MEMO")
+    try:
+        return Size().convert(given, None, None) if given else MEMO_BYTES
+    except click.BadParameter as error:
+        message = f"LSHDUP_MEMO: {error.message}"
+        raise ParameterError(message, "set it to a number of bytes, like 4GB") from None
 
 
 def _accept(outputs: Outputs, accept: Accept, documents: "DocumentList", read: bool) -> None:
@@ -160,13 +186,13 @@ def _say_size(console: Console, store: "Store") -> None:
 
 
 def read_parameters(
-    ctx: click.Context, options: dict[str, Any], console: Console
+    ctx: click.Context, console: Console
 ) -> tuple[dict[str, Any], tuple[bytes, ...], DocumentParams]:
     """Return the parameters that were set explicitly, the named documents, and how to read them.
 
     A command without DOCS takes all parameters that were not set explicitly from the artifacts.
     """
-    explicit = _explicit_parameters(ctx, options)
+    explicit, given = _explicit_parameters(ctx), ctx.params
     for params_class in _PARAMS:
         merge_params(params_class, explicit)  # checks them
     if explicit.get("ignore_common") == 0:
@@ -176,39 +202,25 @@ def read_parameters(
             "give a share of the documents, above 0 and below 1, or a whole number of them; or "
             "leave it out",
         )
-    refuse_without_store(ctx)
-    documents = _named_documents(options)
-    if documents:
-        refuse(ctx, ("check_files",), "with DOCS, which are looked at again")
-    elif "docs" in options:
-        refuse_without_documents(ctx)
-        if is_waiting_pipe(0):
-            console.say(
-                "standard input is not read; --files-from - reads names of documents from it"
-            )
-    if options.get("tokens") == "ids":
-        refuse(ctx, ("text_field", "id_field"), "with --tokens ids")
-    files = merge_params(DocumentParams, options)
-    if "format_seconds" in options:
-        limits = FormatLimits(options["format_seconds"], options["format_memory"])
+    documents = _named_documents(given)
+    if "files_from" in given and not documents and is_waiting_pipe(0):
+        console.say("standard input is not read; --files-from - reads names of documents from it")
+    files = merge_params(DocumentParams, given)
+    if "format_seconds" in given:
+        limits = FormatLimits(given["format_seconds"], given["format_memory"])
         files = replace(files, formats=limits)
     return explicit, documents, files
 
 
-def _explicit_parameters(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
+def _explicit_parameters(ctx: click.Context) -> dict[str, Any]:
     explicit: dict[str, Any] = {}
     names = {field.name for params_class in _PARAMS for field in fields(params_class)}
-    for name, value in options.items():
+    for name, value in ctx.params.items():
         if value is None or not is_set(ctx, name):
             continue
         if name == "no_normalize":
             explicit["normalize"] = not value
         elif name == "hash_key":
-            if not value:
-                message = "--hash-key is empty"
-                raise ParameterError(
-                    message, "give some random characters, sixteen or more, or leave it out"
-                )
             explicit["secret"] = os.fsencode(value)
             explicit["key"] = params.key_name(explicit["secret"])
         elif name in names and not isinstance(value, tuple):
@@ -216,39 +228,32 @@ def _explicit_parameters(ctx: click.Context, options: dict[str, Any]) -> dict[st
     return explicit
 
 
-def _named_documents(options: dict[str, Any]) -> tuple[bytes, ...]:
-    """Return DOCS and the names in --files-from and --files0-from."""
-    documents = tuple(options.get("docs", ()))
+def _named_documents(given: dict[str, Any]) -> tuple[bytes, ...]:
+    """Return DOCS and the names in --files-from. What `query` looks up is none of them."""
+    source = given.get("files_from")
+    documents: tuple[bytes, ...] = given["docs"] if "files_from" in given else ()
     if b"-" in documents:
         message = "standard input is no document here"
         raise InputError(
             message, "ask with `lshdup query -`, or name the file ./- if that is meant"
         )
-    lists = [
-        (f"--{name.replace('_', '-')}", options[name], separator)
-        for name, separator in (("files_from", b"\n"), ("files0_from", b"\0"))
-        if options.get(name) is not None
-    ]
-    names = tuple(name for each in lists for name in _read_list(*each))
-    if lists and not documents and not names:
-        option, source, _ = lists[0]
-        message = f"{option} {printable(source)} names no documents"
-        raise InputError(message, f"name DOCS, or leave {option} out to continue from the store")
-    return tuple(map(with_slashes, documents + names))
+    names = _read_list(source) if source is not None else []
+    if source is not None and not documents and not names:
+        message = f"--files-from {printable(source)} names no documents"
+        raise InputError(message, "name DOCS, or leave --files-from out to continue from the store")
+    return tuple(map(with_slashes, (*documents, *names)))
 
 
-def _read_list(option: str, source: bytes, separator: bytes) -> list[bytes]:
-    """Return the names in a list. source : a file, or - for standard input."""
+def _read_list(source: bytes) -> list[bytes]:
+    """Return the names in a list: one a line, or with NUL behind each, as no name holds one.
+
+    source : a file, or - for standard input.
+    """
     try:
         data = sys.stdin.buffer.read() if source == b"-" else Path(os.fsdecode(source)).read_bytes()
     except OSError as error:
-        message = f"{option} {printable(source)}: {error.strerror}"
+        message = f"--files-from {printable(source)}: {error.strerror}"
         raise InputError(
             message, "name a file with the names of documents, or - for standard input"
         ) from None
-    if separator == b"\n" and b"\0" in data:
-        message = f"{option} {printable(source)}: there are NUL characters between the names"
-        where = shlex.quote(printable(source))
-        hint = f"a list with NUL, as `find -print0` writes it, is read by --files0-from {where}"
-        raise InputError(message, hint)
-    return [name for name in data.split(separator) if name]
+    return [name for name in data.split(b"\0" if b"\0" in data else b"\n") if name]

@@ -28,7 +28,7 @@ _OTHER_COMMANDS = {
 
 _ALWAYS = ""  # what lshdup always does
 _DELETE = "lshdup deletes and moves nothing; `lshdup clusters --emit drop` lists what can go"
-_MOST = "--max-rows N cuts a table, and `| head -n N` any listing"
+_MOST = "`| head -n N` cuts a listing"
 _SIZES = "--max-bytes N leaves out larger files, --min-tokens N texts of fewer words"
 
 #: Options of other programs: the option of the same meaning, which takes their place where the
@@ -54,6 +54,7 @@ _OTHER_OPTIONS: dict[str, tuple[str | None, str]] = {
     "--min-similarity": ("--threshold", ""),
     "--reference": ("--against", "`lshdup pairs DOCS --against OTHER` compares with other texts"),
     "--no-cache": ("--no-store", ""),
+    "--files0-from": ("--files-from", ""),
     "--ignore": ("--exclude", ""),
     "--glob": (None, "--include PATTERN takes only such files, --exclude PATTERN all others"),
     "--ext": (None, "--include '*.txt' takes the files with one ending"),
@@ -124,7 +125,8 @@ def translate_error(error: click.ClickException) -> ParameterError:
     if isinstance(error, click.NoSuchOption):
         message = f"there is no option {error.option_name}"
         hint = (
-            _OTHER_OPTIONS.get(error.option_name, (None, ""))[1]
+            _variable_instead(error)
+            or _OTHER_OPTIONS.get(error.option_name, (None, ""))[1]
             or did_you_mean(
                 error.option_name.lstrip("-"),
                 (each.lstrip("-") for each in error.possibilities or ()),
@@ -138,6 +140,20 @@ def translate_error(error: click.ClickException) -> ParameterError:
     return ParameterError(message[:1].lower() + message[1:], hint)
 
 
+def _variable_instead(error: click.NoSuchOption) -> str:
+    """Return what to type instead of an option that is a setting of a variable."""
+    option = error.option_name
+    for each in error.ctx.command.params if error.ctx is not None else ():
+        variable = getattr(each, "variable", "")
+        if variable and option in (*each.opts, *each.secondary_opts):
+            is_flag = getattr(each, "is_flag", False)
+            hint = f"{each.envvar}={int(option in each.opts) if is_flag else '…'} sets it"
+            if variable == "index":
+                hint += f", or `lshdup index DOCS {option}{'' if is_flag else ' …'}` before"
+            return hint
+    return ""
+
+
 def translate_option(command: click.Command, words: list[str], error: click.NoSuchOption) -> bool:
     """Replace an option that does not exist by the one of the same meaning, in place.
 
@@ -146,7 +162,12 @@ def translate_option(command: click.Command, words: list[str], error: click.NoSu
     words : the options and arguments of the command.
     """
     name, _ = _OTHER_OPTIONS.get(error.option_name, (None, ""))
-    known = {option for parameter in command.params for option in parameter.opts}
+    known = {
+        option
+        for parameter in command.params
+        if not getattr(parameter, "variable", "")
+        for option in parameter.opts
+    }
     if name is None or (name and name.partition("=")[0] not in known):
         return False
     for at, word in enumerate(words):

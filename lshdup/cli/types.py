@@ -1,7 +1,10 @@
-"""Types of option values: lists, lines, sizes and shares. params.py checks their domains."""
+"""Types of option values: lists, lines, sizes, shares, and names of documents, which a shell
+completes. params.py checks their domains.
+"""
 
 import os
 import re
+from bisect import bisect_left, bisect_right
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +12,12 @@ import click
 
 from lshdup import params
 from lshdup.base.messages import quoted
-from lshdup.errors import ParameterError
+from lshdup.errors import LshdupError, ParameterError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from lshdup.sources.document_list import DocumentList
 
 if TYPE_CHECKING:
     from click import ParamType as ParamType
@@ -27,8 +35,8 @@ def read_share(text: str, option: str, *, or_number: bool = False) -> float:
 
     or_number : whether a number of documents is allowed too.
 
-    >>> read_share("0.9", "--threshold"), read_share("99.9%", "--recall")
-    (0.9, 0.999)
+    >>> read_share("0.9", "--threshold"), read_share("99.9%", "--recall"), read_share("100%", "-t")
+    (0.9, 0.999, 1.0)
     >>> read_share("30", "--ignore-common", or_number=True)
     30.0
     """
@@ -98,7 +106,7 @@ class Pattern(ParamType[str]):
 
 
 class OutputPath(click.Path):
-    """A path that the command may write: `cli.output.files` holds it against all that is read."""
+    """A path that the command may write: `cli.outputs` holds it against all that is read."""
 
     def __init__(self, path_type: type[str | Path], *, dir_okay: bool = True) -> None:
         super().__init__(readable=False, dir_okay=dir_okay, allow_dash=True, path_type=path_type)
@@ -157,3 +165,82 @@ class Share(ParamType[float]):
             domain = f"from {self._least:g} to 1"
             params.check_share(self._least <= share <= 1, share, option, domain)
         return share
+
+
+#: More candidates than this help nobody to choose one.
+MOST_CANDIDATES = 300
+
+
+class PlotPath(OutputPath):
+    """The file of a figure: an error comes before any work if it cannot be made or written."""
+
+    def __init__(self) -> None:
+        super().__init__(Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if ctx is None or not ctx.resilient_parsing:
+            from lshdup.evaluation.plots import check_path
+
+            check_path(path)
+        return path
+
+
+class DocumentName(click.Path):
+    """A name of a document of the store, a file, or - for standard input."""
+
+    def __init__(self) -> None:
+        super().__init__(readable=False, allow_dash=True, path_type=bytes)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> "list[CompletionItem]":
+        """Return the documents of the store whose names begin so; without any, files.
+
+        Names that are not UTF-8, or hold control characters, are skipped: Click cannot pass them
+        on.
+        """
+        from click.shell_completion import CompletionItem
+
+        from lshdup.base.run import Run
+        from lshdup.store.store import nearest_store, refuse_link
+        from lshdup.workspace.workspace import Workspace
+
+        typed = ctx.params.get("store")
+        store = Path(typed or nearest_store())
+        names: list[bytes] = []
+        try:
+            if not typed:
+                refuse_link(store)
+            collection = Workspace(Run.quiet(), store, read_only=True).load_last_collection()
+            if collection is not None:
+                names = find_names(collection.documents, os.fsencode(incomplete))
+        except (LshdupError, OSError):
+            pass  # A shell that completes a word has no place for errors.
+        texts = (os.fsdecode(name) for name in names)
+        items = [CompletionItem(text) for text in texts if text.isprintable()]
+        return items or [CompletionItem(incomplete, type="file")]
+
+
+def find_names(documents: "DocumentList", start: bytes) -> list[bytes]:
+    """Return the names, as typed from the current folder, that begin with `start`.
+
+    Of more than `MOST_CANDIDATES` names the first ones and the last one are returned: their
+    common beginning is that of all, which is what a shell completes to.
+
+    Cost: two binary searches and `MOST_CANDIDATES` names.
+    """
+    import numpy as np
+
+    folder = b""  # the way from here to where names start from
+    if documents.home and documents.are_paths():
+        folder = os.path.relpath(documents.home) + b"/"
+    if not (start.startswith(folder) or folder.startswith(start)):
+        return []
+    rest = start[len(folder) :]
+    first = bisect_left(documents.names, rest)
+    end = bisect_right(documents.names, rest, first, key=lambda name: name[: len(rest)])
+    numbers = np.arange(first, min(end, first + MOST_CANDIDATES))
+    if len(numbers) == MOST_CANDIDATES:
+        numbers[-1] = end - 1
+    return documents.typed_names(numbers)

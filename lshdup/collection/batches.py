@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import Arrays
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
@@ -53,8 +52,8 @@ class Workers:
     in_order : as for `Shingler`.
     """
 
-    def __init__(self, shingle: ShingleParams, jobs: int, *, in_order: bool = False) -> None:
-        self.jobs = jobs
+    def __init__(self, run: Run, shingle: ShingleParams, *, in_order: bool = False) -> None:
+        self.jobs = run.jobs
         self.shingle, self.in_order = shingle, in_order
         self._own, self._freed = threading.local(), 0
 
@@ -99,13 +98,13 @@ class Workers:
 
 
 def process_batches(
+    run: Run,
     documents: DocumentList,
     todo: NDArray[np.int64],
     workers: Workers,
     sketcher: Sketcher | None,
     keep: Callable[[ShingleBatch, RaggedSets, NDArray[np.uint64]], RaggedSets],
     shingle_filter: ShingleFilter | None,
-    arrays: Arrays,
 ) -> Iterator[FinishedBatch]:
     """Yield finished batches in order. Each thread reads, shingles and sketches a batch at a time.
 
@@ -115,7 +114,6 @@ def process_batches(
     keep : called on that thread with the sets, the filtered sets, and the fingerprints of the
         filtered sets, valid until it returns; the elements of a set are in no particular order.
         Returns the sets that the batch shall hold.
-    arrays : makes the arrays of all documents.
     """
 
     def work(indices: NDArray[np.int64]) -> FinishedBatch:
@@ -143,14 +141,14 @@ def process_batches(
             return FinishedBatch(ShingleBatch.empty(skipped), {})
 
     if len(todo) <= _FEW and int(documents.spans[todo].sum()) <= BATCH_BYTES:
-        yield from map(work, batches(Run(arrays), documents, todo))
+        yield from map(work, batches(run, documents, todo))
         return
     from concurrent.futures import wait
 
     room = max(BYTES_AT_ONCE, (2 * workers.jobs + 1) * BATCH_BYTES)
     under_way: deque[tuple[Future[FinishedBatch], int]] = deque()
     try:
-        for indices in batches(Run(arrays, workers.jobs), documents, todo):
+        for indices in batches(run, documents, todo):
             size = int(documents.spans[indices].sum())
             while under_way and (len(under_way) > 2 * workers.jobs or size > room):
                 done, freed = under_way.popleft()

@@ -3,17 +3,17 @@
 Unchanged documents are reused from a previous run.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field, replace
+from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays, is_counting, slices_of
+from lshdup.base.arrays import is_counting, slices_of
 from lshdup.base.forms import Form
 from lshdup.base.frozen import dataclass
-from lshdup.base.parallel import Progress, no_progress
 from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.base.run import Run
 from lshdup.base.scratch import Spool
@@ -30,14 +30,19 @@ from lshdup.collection.collection import (
 )
 from lshdup.collection.sequence_keeper import SequenceKeeper
 from lshdup.collection.set_keeper import SetKeeper, SetsAgain
-from lshdup.compare.pairs import contains
+from lshdup.compare.scored_pairs import contains
 from lshdup.lsh.signatures import Sketcher, make_signatures
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
-from lshdup.shingling.shingler import NO_SETS, ShingleBatch
+from lshdup.shingling.shingler import ShingleBatch, Skips
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.expansion import expand_records
 from lshdup.sources.records import Kind
+
+#: Bytes of sets that wait to be kept at most.
+_MOST_WAITING = 64 << 20
+
+_NO_ROWS = np.zeros(0, np.int64)
 
 #: Called on any thread with sets, in no order of elements, and their fingerprints, which are valid
 #: until it returns.
@@ -65,32 +70,29 @@ class Checkpoint(Protocol):
     """A place that keeps finished documents, so that an interrupted run can be resumed."""
 
     def is_due(self) -> bool:
-        """Return whether the run has lasted long enough to be worth a checkpoint."""
+        """Return whether so much time has gone that what is finished is worth keeping."""
 
     def add(self, part: Collection) -> None:
         """Keep some documents with everything that was made of them, and skipped files."""
 
 
 def collect(
+    run: Run,
     documents: DocumentList,
     shingle: ShingleParams,
     sketch: SketchParams | None = None,
     *,
     shingle_filter: ShingleFilter | None = None,
-    jobs: int = 1,
-    previous: Previous | None = None,
+    previous: Iterable[Previous] = (),
     keep: Spool | int | SequenceKeeper = 0,
-    arrays: Arrays = IN_MEMORY,
-    progress: Progress = no_progress,
     checkpoint: Checkpoint | None = None,
     on_sets: OnSets | None = None,
 ) -> Collection:
     """Read documents, make their shingle sets and, if `sketch` is given, their signatures.
 
-    previous : results to reuse for unchanged documents.
+    previous : results to reuse for unchanged documents, each for other ones.
     keep : where the unfiltered sets are kept: a spool keeps all of them on disk, a number keeps
         them in memory if they fit into so many bytes.
-    arrays : makes the arrays of all documents.
     checkpoint : receives finished batches when it is due.
     on_sets : receives the filtered sets of documents that are read.
 
@@ -99,19 +101,20 @@ def collect(
     Determinism: the result is the same at any number of jobs. Memory: the arrays, what `keep` says,
     and two batches a thread or one large document; a document that needs more memory is skipped.
     """
-    if previous is not None:
-        unchanged = unchanged_collection(documents, sketch, previous, keep, arrays)
+    arrays, previous = run.arrays, iter(previous)
+    first = next(previous, None)
+    if first is not None:
+        unchanged = unchanged_collection(run, documents, sketch, first, keep)
         if unchanged is not None:
             return replace(unchanged, shingle=shingle)
-    rows = _Rows(documents, shingle, sketch, shingle_filter, arrays)
-    keeper = keep if isinstance(keep, SequenceKeeper) else SetKeeper(keep, arrays)
-    if previous is not None:
-        rows.reuse(previous)
-        keeper.reuse(previous.collection.unfiltered_sets, rows.known, previous.rows)
+    rows = _Rows(run, documents, shingle, sketch, shingle_filter)
+    keeper = keep if isinstance(keep, SequenceKeeper) else SetKeeper(run, keep)
+    for each in chain([first] if first is not None else [], previous):
+        keeper.reuse(each.collection.unfiltered_sets, rows.reuse(each), each.rows)
     todo = arrays.where(len(documents), lambda some: rows.is_document[some] & ~rows.known[some])
-    finished: list[tuple[ShingleBatch, SetsAgain | None]] = []
+    finished = _Finished()
     done, mailboxes = 0, list[int]()
-    workers = Workers(shingle, jobs, in_order=isinstance(keeper, SequenceKeeper))
+    workers = Workers(run, shingle, in_order=isinstance(keeper, SequenceKeeper))
 
     def keep_copy(made: ShingleBatch, sets: RaggedSets, prints: NDArray[np.uint64]) -> RaggedSets:
         if on_sets is not None:
@@ -119,20 +122,19 @@ def collect(
         return keeper.keep_copy(made, sets, prints)
 
     batches = process_batches(
-        documents, todo, workers, rows.sketcher, keep_copy, shingle_filter, arrays
+        run, documents, todo, workers, rows.sketcher, keep_copy, shingle_filter
     )
     for batch in batches:
         rows.fill(batch)
         sets = keeper.add(batch.made.indices, batch.made.sets)
         if checkpoint is not None:
-            finished.append((replace(batch.made, sets=NO_SETS), sets))
-            if checkpoint.is_due():
-                for each in finished:
-                    checkpoint.add(rows.part(*each))
-                finished.clear()
+            finished.add(batch.made, sets)
+            if checkpoint.is_due() or finished.waiting > _MOST_WAITING:
+                checkpoint.add(finished.part(rows))
+                finished = _Finished()
         done += len(batch.made.indices) + len(batch.made.skipped)
         mailboxes += batch.made.mailboxes
-        progress("documents", done, len(todo))
+        run.progress("documents", done, len(todo))
     collected = rows.finish(keeper.finish(), len(todo))
     if not mailboxes:
         return collected
@@ -140,20 +142,20 @@ def collect(
         keep.restart()
     names = (documents.names[index] for index in mailboxes)
     files = dict.fromkeys(names, Kind.MBOX)
-    expanded, skipped = expand_records(Run(arrays, jobs), documents, files)
+    expanded, skipped = expand_records(run, documents, files)
     whole = collect(
-        expanded, shingle, sketch, shingle_filter=shingle_filter, jobs=jobs,
-        previous=_all_of(collected, expanded, arrays), keep=keep, arrays=arrays, progress=progress,
-        checkpoint=checkpoint, on_sets=on_sets,
+        run, expanded, shingle, sketch, shingle_filter=shingle_filter,
+        previous=[_all_of(run, collected, expanded)], keep=keep, checkpoint=checkpoint,
+        on_sets=on_sets,
     )  # fmt: skip
     every = sorted([*whole.skipped, *skipped], key=lambda each: each.place)
     read = (whole.read or 0) + len(todo) - len(mailboxes)
     return replace(whole, skipped=tuple(every), read=read)
 
 
-def _all_of(collected: Collection, documents: DocumentList, arrays: Arrays) -> Previous:
+def _all_of(run: Run, collected: Collection, documents: DocumentList) -> Previous:
     """Return what a pass has collected, to be reused for a list that has more documents."""
-    known = collected.documents.names.match(documents.names, arrays)
+    known = collected.documents.names.match(documents.names, run.arrays)
     before = collected.documents.locations
     if before is not None and documents.locations is not None:  # a mail may have the id of a row
         are_same = documents.locations.same_as(before)
@@ -166,26 +168,25 @@ def _all_of(collected: Collection, documents: DocumentList, arrays: Arrays) -> P
     return Previous(collected, known, skipped)
 
 
-def sketch_collection(
-    collection: Collection, sketch: SketchParams, jobs: int = 1, arrays: Arrays = IN_MEMORY
-) -> Collection:
+def sketch_collection(run: Run, collection: Collection, sketch: SketchParams) -> Collection:
     """Return the collection with signatures of the sets that it holds, by any scheme."""
     assert collection.sets is not None
-    signatures = make_signatures(collection.sets, sketch, jobs, arrays)
+    signatures = make_signatures(run, collection.sets, sketch)
     return replace(collection, sketch=sketch, signatures=signatures)
 
 
 def unchanged_collection(
+    run: Run,
     documents: DocumentList,
     sketch: SketchParams | None,
     previous: Previous,
     keep: Spool | int | SequenceKeeper,
-    arrays: Arrays = IN_MEMORY,
 ) -> Collection | None:
     """Return the previous collection if no document was added, changed or removed since, else None.
 
-    None of its arrays is copied. arrays : makes those of the list without skipped files.
+    None of its arrays is copied.
     """
+    arrays = run.arrays
     old = previous.collection
     has_signatures = sketch is None or (old.signatures is not None and old.sketch == sketch)
     has_sets = old.unfiltered_sets is not None or not isinstance(keep, Spool)
@@ -196,7 +197,7 @@ def unchanged_collection(
         stays = arrays.full(len(documents), value=True, dtype=np.bool_)
         stays[list(previous.skipped)] = False
         present = arrays.find(stays)
-        documents, rows = documents.take(Run(arrays), present), arrays.take(rows, present)
+        documents, rows = documents.take(run, present), arrays.take(rows, present)
     if len(rows) != len(old.documents) or not is_counting(rows):
         return None
     skipped = tuple(previous.skipped[index] for index in sorted(previous.skipped))
@@ -219,18 +220,47 @@ def _reader_of(forms: NDArray[np.uint8], skipped: tuple[SkippedFile, ...]) -> st
     return ""
 
 
+class _Finished:
+    """Documents that are finished and wait to be kept.
+
+    waiting : bytes of their sets.
+    """
+
+    def __init__(self) -> None:
+        self._indices: list[NDArray[np.int64]] = []
+        self._sets: list[SetsAgain | None] = []
+        self._skipped: Skips = []
+        self.waiting = 0
+
+    def add(self, made: ShingleBatch, sets: SetsAgain | None) -> None:
+        """Add a batch. sets : returns its sets, if they are kept."""
+        self._indices.append(made.indices)
+        self._sets.append(sets)
+        self._skipped += made.skipped
+        self.waiting += made.sets.values.nbytes if sets is not None else 0
+
+    def part(self, rows: "_Rows") -> Collection:
+        """Return these documents as a collection."""
+        indices = np.concatenate([_NO_ROWS, *self._indices])
+        order, kept = np.argsort(indices, kind="stable"), None
+        sets = [each() for each in self._sets if each is not None]
+        if len(sets) == len(self._sets):
+            kept = RaggedSets.concatenate(sets).take(order)
+        return rows.part(indices[order], self._skipped, kept)
+
+
 class _Rows:
     """Everything that is known of the listed documents, a row each, filled batch by batch."""
 
     def __init__(
         self,
+        run: Run,
         documents: DocumentList,
         shingle: ShingleParams,
         sketch: SketchParams | None,
         shingle_filter: ShingleFilter | None,
-        arrays: Arrays,
     ) -> None:
-        n = len(documents)
+        n, arrays = len(documents), run.arrays
         self._documents, self._shingle, self._sketch = documents, shingle, sketch
         self.sketcher = Sketcher(sketch) if sketch is not None else None
         self.is_document: NDArray[np.bool_] = arrays.full(n, value=True, dtype=np.bool_)
@@ -248,27 +278,31 @@ class _Rows:
         self._skipped: list[SkippedFile] = []
         self._guesses: dict[int, bytes] = {}
 
-    def reuse(self, previous: Previous) -> None:
-        """Copy the rows of unchanged documents from a previous run."""
+    def reuse(self, previous: Previous) -> NDArray[np.bool_]:
+        """Copy the rows of unchanged documents from a previous run.
+
+        Returns which documents these are: bool array over all documents.
+        """
+        known: NDArray[np.bool_] = self._arrays.zeros(len(self.known), np.bool_)
         self.is_document[list(previous.skipped)] = False
         self._skipped += previous.skipped.values()
         old, notes, sketcher = previous.collection, previous.collection.notes, self.sketcher
         stored = old.signatures if old.sketch == self._sketch else None
-        if sketcher is not None and stored is None and old.sets is None:
-            return
         for some in _runs_of(previous.rows):
             documents = np.flatnonzero(previous.rows[some] >= 0) + some.start
             rows = previous.rows[documents]
             if self._signatures is not None and stored is not None:
                 self._signatures[documents] = stored[rows]
-            elif self._signatures is not None and sketcher is not None and old.sets is not None:
+            elif self._signatures is not None and sketcher is not None:
+                assert old.sets is not None
                 self._signatures[documents] = sketcher.sketch(old.sets.take(rows))
             for column_name, column in self._columns.items():
                 column[documents] = old.columns[column_name][rows]
             guessed = contains(notes.guess_documents, rows)
             guesses = notes.guesses.take(np.searchsorted(notes.guess_documents, rows[guessed]))
             self._guesses |= zip(documents[guessed].tolist(), guesses, strict=True)
-            self.known[documents] = True
+            self.known[documents] = known[documents] = True
+        return known
 
     def fill(self, batch: FinishedBatch) -> None:
         """Fill in the rows of a batch."""
@@ -282,13 +316,13 @@ class _Rows:
         self.is_document[[index for index, _, _ in made.skipped]] = False
         self._skipped += map(self._skipped_file, made.skipped)
 
-    def part(self, batch: ShingleBatch, sets: SetsAgain | None) -> Collection:
-        """Return the documents of a batch that was filled in as a collection."""
-        signatures = self._signatures[batch.indices] if self._signatures is not None else None
-        skipped = tuple(map(self._skipped_file, batch.skipped))
-        columns = {name: column[batch.indices] for name, column in self._columns.items()}
-        part = self._collection(batch.indices, columns, signatures, skipped)
-        return part.with_unfiltered_sets(sets() if sets is not None else None)
+    def part(self, rows: NDArray[np.int64], skipped: Skips, sets: RaggedSets | None) -> Collection:
+        """Return the documents of rows (ascending) that were filled in as a collection."""
+        signatures = self._signatures[rows] if self._signatures is not None else None
+        columns = {name: column[rows] for name, column in self._columns.items()}
+        files = tuple(map(self._skipped_file, skipped))
+        part = self._collection(rows, columns, signatures, files)
+        return part.with_unfiltered_sets(sets)
 
     def finish(self, sets: RaggedSets | None, read: int) -> Collection:
         """Return all documents as a collection, in the same arrays.

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays, slices_of
+from lshdup.base.arrays import slices_of
 from lshdup.base.forms import Form
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped, SkippedFile
-from lshdup.compare.sameness import Prints
+from lshdup.compare.fingerprints import Fingerprints
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import fingerprint_sets
@@ -115,9 +115,9 @@ class Collection:
         return self.columns["fingerprints"]
 
     @property
-    def prints(self) -> Prints:
+    def prints(self) -> Fingerprints:
         """The fingerprints of the bytes and of the token sequences."""
-        return Prints(self.columns["byte_prints"], self.columns["text_prints"])
+        return Fingerprints(self.columns["byte_prints"], self.columns["text_prints"])
 
     @property
     def unfiltered_sizes(self) -> NDArray[np.int64]:
@@ -206,11 +206,9 @@ class Collection:
             return replace(self, sets=sets)
         return replace(self, sets=None, unfiltered=replace(self.unfiltered, sets=sets))
 
-    def take(self, rows: NDArray[np.int64], arrays: Arrays = IN_MEMORY) -> "Collection":
-        """Return the documents at ascending `rows` with everything that was made of them.
-
-        arrays : makes the arrays of the result, but for the sets.
-        """
+    def take(self, run: Run, rows: NDArray[np.int64]) -> "Collection":
+        """Return the documents at ascending `rows` with everything that was made of them."""
+        arrays = run.arrays
         notes, unfiltered = self.notes, self.unfiltered
         if unfiltered is not None:
             whole = unfiltered.sets
@@ -219,7 +217,7 @@ class Collection:
         known = np.isin(notes.guess_documents, rows)
         return replace(
             self,
-            documents=self.documents.take(Run(arrays), rows),
+            documents=self.documents.take(run, rows),
             columns={name: arrays.take(column, rows) for name, column in self.columns.items()},
             sets=self.sets.take(rows) if self.sets is not None else None,
             signatures=None if self.signatures is None else arrays.take(self.signatures, rows),
@@ -232,7 +230,7 @@ class Collection:
             saved_identity="",
         )
 
-    def leave_out_changed(self, changed: NDArray[np.int64]) -> "Collection":
+    def leave_out_changed(self, run: Run, changed: NDArray[np.int64]) -> "Collection":
         """Return the collection without documents (ascending) that changed since they were read.
 
         One whose file still exists is a skipped one.
@@ -245,7 +243,7 @@ class Collection:
             )
             for row in there
         ]
-        rest = self.take(np.setdiff1d(np.arange(len(documents)), changed))
+        rest = self.take(run, np.setdiff1d(np.arange(len(documents)), changed))
         return replace(rest, skipped=(*rest.skipped, *skipped))
 
     def without_other_readers(self) -> "Collection":

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
@@ -45,13 +44,10 @@ class FilterRequest:
         return FilterParams(self.ignore_common, fingerprint(self.template), self.least_shingles)
 
 
-def build_filter(
-    collection: Collection | None, request: FilterRequest, jobs: int = 1, arrays: Arrays = IN_MEMORY
-) -> ShingleFilter:
+def build_filter(run: Run, collection: Collection | None, request: FilterRequest) -> ShingleFilter:
     """Return the requested filter; count shingles of the unfiltered sets if it has a limit.
 
     collection : with its unfiltered sets; may be None if the request has no limit.
-    arrays : makes arrays of documents and of shingles.
 
     Exact duplicates count once: a text is common if many different documents have it. Documents
     without tokens do not count.
@@ -60,19 +56,18 @@ def build_filter(
         return ShingleFilter(request.params, request.template, NO_SHINGLES)
     assert collection is not None
     assert collection.sets is not None
-    duplicate_of = find_exact_duplicates(collection.fingerprints, arrays)
-    members = documents_to_compare(duplicate_of, collection.sizes, arrays)
+    duplicate_of = find_exact_duplicates(run, collection.fingerprints)
+    members = documents_to_compare(run, duplicate_of, collection.sizes)
     least = find_least_count(request.ignore_common, len(members))
-    common = find_common_shingles(Run(arrays, jobs), collection.sets, members, least)
+    common = find_common_shingles(run, collection.sets, members, least)
     return ShingleFilter(request.params, request.template, *common)
 
 
 def filter_collection(
+    run: Run,
     collection: Collection,
     shingle_filter: ShingleFilter,
     sketch: SketchParams | None = None,
-    jobs: int = 1,
-    arrays: Arrays = IN_MEMORY,
     *,
     keep: bool = False,
 ) -> Collection:
@@ -85,7 +80,7 @@ def filter_collection(
     """
     sets = collection.sets
     assert sets is not None
-    n = len(sets)
+    n, arrays = len(sets), run.arrays
     sketcher = Sketcher(sketch) if sketch is not None else None
     signatures = arrays.empty((n, sketch.perms), np.uint32) if sketch is not None else None
 
@@ -104,7 +99,7 @@ def filter_collection(
 
     from concurrent.futures import ThreadPoolExecutor  # Imported here to keep `query` fast.
 
-    with ThreadPoolExecutor(jobs) as pool:
+    with ThreadPoolExecutor(run.jobs) as pool:
         pieces = list(pool.map(filter_piece, range(0, max(n, 1), _PIECE)))
     columns = dict(collection.columns)
     for name, whole in WHOLE.items():

@@ -5,8 +5,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import Arrays, GrowingArray, is_counting, slices_of
+from lshdup.base.arrays import GrowingArray, is_counting, slices_of
 from lshdup.base.ragged import RaggedSets, StringTable
+from lshdup.base.run import Run
 from lshdup.base.scratch import Spool
 from lshdup.shingling.shingler import NO_SETS, ShingleBatch
 from lshdup.text.file_types import OFFICE_ENDINGS
@@ -24,15 +25,14 @@ class SetKeeper:
     Stops keeping them once they exceed the memory limit.
 
     keep : a spool, or the limit in bytes.
-    arrays : makes what is kept of each set beside a spool.
     """
 
-    def __init__(self, keep: Spool | int, arrays: Arrays) -> None:
+    def __init__(self, run: Run, keep: Spool | int) -> None:
         self._spool = keep if isinstance(keep, Spool) else None
         self._room = keep if isinstance(keep, int) else 1 << 62
         self._parts: list[RaggedSets] | None = [] if self._room else None
-        self._arrays, self._kept_values = arrays, 0
-        self._indices, self._sizes = (GrowingArray(np.int64, arrays) for _ in range(2))
+        self._arrays, self._kept_values = run.arrays, 0
+        self._indices, self._sizes = (GrowingArray(np.int64, run.arrays) for _ in range(2))
 
     def keep_copy(
         self, made: ShingleBatch, _filtered: RaggedSets, _fingerprints: NDArray[np.uint64]

@@ -5,15 +5,14 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays, rows_of
-from lshdup.base.parallel import Progress, no_progress
+from lshdup.base.arrays import rows_of
 from lshdup.base.ragged import RaggedSets, SetSource, offsets_of
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
 from lshdup.base.system import trim_memory
 from lshdup.collection.batches import Workers, process_batches
 from lshdup.collection.collection import Collection
-from lshdup.compare.similarity import BLOCK_BYTES
+from lshdup.compare.verification import BLOCK_BYTES
 from lshdup.errors import RERUN, ArtifactError
 from lshdup.params import LONGEST
 from lshdup.shingling.shingler import NO_SETS, ShingleBatch, shingle_hash
@@ -23,13 +22,7 @@ from lshdup.sources.reading import cut_by_size
 _BYTES_AT_ONCE = 24 << 20
 
 
-def set_source(
-    collection: Collection,
-    jobs: int,
-    on_skipped: Callable[[Skipped], None],
-    progress: Progress = no_progress,
-    arrays: Arrays = IN_MEMORY,
-) -> SetSource:
+def set_source(run: Run, collection: Collection, *, stage: str = "") -> SetSource:
     """Return a function that gives shingle sets to verify pairs with: the sets that the collection
     holds, or else the sets of the documents, read again.
 
@@ -37,7 +30,7 @@ def set_source(
     empty set: its pairs are missing from the answer, rather than wrong in it. Raise ParameterError
     if the sets were made with a key that is missing.
 
-    arrays : makes room for sets that are read once, because they are expected (`expecting`).
+    stage : name under which the progress of reading is told; empty: it is not told.
     """
     shingle_hash(
         collection.shingle
@@ -48,7 +41,7 @@ def set_source(
     whole = collection.unfiltered_sets
     if whole is not None and shingle_filter is not None:
         return lambda wanted: shingle_filter.apply(whole.take(wanted))
-    return _SetReader(collection, jobs, on_skipped, progress, arrays)
+    return _SetReader(run, collection, stage)
 
 
 def expecting(source: SetSource) -> Callable[[NDArray[np.int64]], None]:
@@ -62,19 +55,11 @@ def expecting(source: SetSource) -> Callable[[NDArray[np.int64]], None]:
 class _SetReader:
     """Sets of the documents of a collection, read again each time, or once if they are known."""
 
-    def __init__(
-        self,
-        collection: Collection,
-        jobs: int,
-        on_skipped: Callable[[Skipped], None],
-        progress: Progress,
-        arrays: Arrays,
-    ) -> None:
-        self._collection, self._on_skipped, self._progress = collection, on_skipped, progress
-        self._workers = Workers(collection.shingle, jobs)
+    def __init__(self, run: Run, collection: Collection, stage: str) -> None:
+        self._run, self._collection, self._stage = run, collection, stage
+        self._workers = Workers(run, collection.shingle)
         self._lost: dict[int, Skipped] = {}
         self._reported: set[int] = set()
-        self._arrays = arrays
         self._expected = np.zeros(0, np.int64)
         self._place = np.zeros(0, np.uint32)
         self._kept: RaggedSets | None = None
@@ -94,7 +79,7 @@ class _SetReader:
             sets = self._read(wanted)
         for index in sorted(set(wanted.tolist()) & self._lost.keys() - self._reported):
             self._reported.add(index)
-            self._on_skipped(self._lost[index])
+            self._run.skipped(self._lost[index])
         return sets
 
     def _find_kept(self, wanted: NDArray[np.int64]) -> RaggedSets | None:
@@ -144,8 +129,8 @@ class _SetReader:
 
         done = 0
         for batch in process_batches(
-            collection.documents, wanted, self._workers, None, place, collection.shingle_filter,
-            self._arrays,
+            self._run, collection.documents, wanted, self._workers, None, place,
+            collection.shingle_filter,
         ):  # fmt: skip
             for index, reason, detail in batch.made.skipped:
                 self._lose(index, reason, detail)
@@ -153,7 +138,8 @@ class _SetReader:
             for index in indices[~same[np.searchsorted(wanted, indices)]].tolist():
                 self._lose(index, Reason.CHANGED, "it is not what was indexed")
             done += len(indices) + len(batch.made.skipped)
-            self._progress("documents", done, len(wanted))
+            if self._stage:
+                self._run.progress(self._stage, done, len(wanted))
         if same.all():
             return sets
         values = sets.take(np.flatnonzero(same)).values
@@ -163,8 +149,8 @@ class _SetReader:
         """Return the expected sets in the order of the files; None if the disk has no room."""
         documents, locations = self._expected, self._collection.documents.locations
         assert locations is not None
-        arrays = self._arrays
-        order = arrays.concatenate(locations.reading_order(Run(arrays), documents))
+        arrays = self._run.arrays
+        order = arrays.concatenate(locations.reading_order(self._run, documents))
         sizes = arrays.take(np.asarray(self._collection.sizes), order)
         np.maximum(sizes, 0, out=sizes)
         try:

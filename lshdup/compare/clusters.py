@@ -11,15 +11,17 @@ Of exact duplicates one document is clustered; `expand_clusters` adds the others
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays, rows_of, slices_of
+from lshdup.base.arrays import rows_of, slices_of
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import SetSource
-from lshdup.compare import similarity
-from lshdup.compare.pairs import Columns, Pairs
+from lshdup.base.run import Run
+from lshdup.compare import verification
+from lshdup.compare.scored_pairs import Columns, Pairs, Scores
 from lshdup.kernels import clusters as kernels
 from lshdup.lsh.candidates import PairArrays
 
@@ -31,24 +33,26 @@ _PIECE = 1 << 20
 class Clusters:
     """A partition of the documents that were compared.
 
+    run : makes the arrays of documents that are made of these.
     representative : int64 array of shape (n,), the representative of each document's cluster, which
         may be the document itself; -1 if the document was not compared.
     similarity : float64 array of shape (n,), exact, to the representative; NaN if not known yet.
-    arrays : makes the arrays of documents that are made of these.
 
-    >>> clusters = Clusters(np.array([0, 0, 2, -1]), np.array([1.0, 0.9, 1.0, np.nan]))
+    >>> own, score = np.array([0, 0, 2, -1]), np.array([1.0, 0.9, 1.0, np.nan])
+    >>> clusters = Clusters(Run.quiet(), own, score)
     >>> clusters.kept.tolist(), clusters.dropped.tolist(), clusters.count
     ([0, 2], [1], 1)
     """
 
+    run: Run = field(compare=False, repr=False)
     representative: NDArray[np.int64]
     similarity: NDArray[np.float64]
-    arrays: Arrays = field(default=IN_MEMORY, compare=False, repr=False)
 
     @classmethod
-    def empty(cls, n: int, arrays: Arrays = IN_MEMORY) -> "Clusters":
+    def empty(cls, run: Run, n: int) -> "Clusters":
         """Return the clusters of n documents of which none was compared."""
-        return cls(arrays.full(n, -1, np.int64), arrays.full(n, np.nan, np.float64), arrays)
+        full = run.arrays.full
+        return cls(run, full(n, -1, np.int64), full(n, np.nan, np.float64))
 
     def assign(
         self,
@@ -77,7 +81,7 @@ class Clusters:
         self, condition: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]
     ) -> NDArray[np.int64]:
         """Return the documents for which a condition of the representative holds."""
-        own, arrays = self.representative, self.arrays
+        own, arrays = self.representative, self.run.arrays
         return arrays.where(len(own), lambda some: condition(own[some], rows_of(some)))
 
     @property
@@ -97,7 +101,7 @@ class Clusters:
         counts : int64 array of shape (n,), or (1,) for all.
         """
         own = self.representative
-        sums: NDArray[np.int64] = self.arrays.zeros(len(own), np.int64)
+        sums: NDArray[np.int64] = self.run.arrays.zeros(len(own), np.int64)
         for some in slices_of(len(own)):
             is_known = own[some] >= 0
             added = counts[some][is_known] if len(counts) > 1 else counts
@@ -130,10 +134,10 @@ class Clusters:
         """
         if not len(lost):
             return self
-        n, arrays = len(self.representative), self.arrays
-        is_lost: NDArray[np.bool_] = arrays.zeros(n, np.bool_)
+        n = len(self.representative)
+        is_lost: NDArray[np.bool_] = self.run.arrays.zeros(n, np.bool_)
         is_lost[lost] = True
-        made = Clusters.empty(n, arrays)
+        made = Clusters.empty(self.run, n)
         for some in slices_of(n):
             own, documents = self.representative[some], rows_of(some)
             alone = (own >= 0) & is_lost[own]
@@ -161,7 +165,7 @@ class ClusterListing:
 
 def list_clusters(clusters: Clusters) -> ClusterListing:
     """Return the clusters of two or more in output order."""
-    sizes, arrays, own = clusters.sizes, clusters.arrays, clusters.representative
+    sizes, arrays, own = clusters.sizes, clusters.run.arrays, clusters.representative
     n, by_size = len(sizes), sizes.__getitem__
     leaders = arrays.where(n, lambda some: by_size(some) > 1)
     leaders = arrays.take(leaders, arrays.order(len(leaders), [lambda at: -by_size(leaders[at])]))
@@ -197,8 +201,8 @@ def expand_clusters(
     duplicate_of : int64 array of shape (n,), of `find_exact_duplicates`.
     preference : int64 array of shape (n,), all documents, the most preferred first.
     """
-    best = choose_representatives(duplicate_of, preference, clusters.arrays)
-    made = Clusters.empty(len(duplicate_of), clusters.arrays)
+    best = choose_representatives(clusters.run, duplicate_of, preference)
+    made = Clusters.empty(clusters.run, len(duplicate_of))
     for some in slices_of(len(duplicate_of)):
         own = clusters.representative[duplicate_of[some]]
         made.representative[some] = np.where(own < 0, -1, best[own])
@@ -208,15 +212,13 @@ def expand_clusters(
 
 
 def choose_representatives(
-    duplicate_of: NDArray[np.int64], preference: NDArray[np.int64], arrays: Arrays = IN_MEMORY
+    run: Run, duplicate_of: NDArray[np.int64], preference: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return the most preferred of the exact duplicates of each d with duplicate_of[d] == d.
 
-    arrays : makes the result.
-
     Returns an int64 array of shape (n,): of every other document the document itself.
     """
-    best = arrays.compute(len(duplicate_of), np.int64, rows_of)
+    best = run.arrays.compute(len(duplicate_of), np.int64, rows_of)
     for some in reversed(list(slices_of(len(preference)))):
         # NumPy writes in order: the last one written, the most preferred, stays.
         worst_first = preference[some][::-1]
@@ -225,20 +227,20 @@ def choose_representatives(
 
 
 def rank_documents(
+    run: Run,
     members: NDArray[np.int64],
     duplicate_of: NDArray[np.int64],
     preference: NDArray[np.int64],
-    arrays: Arrays = IN_MEMORY,
 ) -> NDArray[np.int64]:
     """Return the members in order of preference: each counts as its best exact duplicate.
 
     members : int64 array, documents d with duplicate_of[d] == d.
-    arrays : makes the result.
     """
+    arrays = run.arrays
     rank: NDArray[np.uint32] = arrays.empty(len(preference), np.uint32)
     for some in slices_of(len(preference)):
         rank[preference[some]] = rows_of(some)
-    best = choose_representatives(duplicate_of, preference, arrays)
+    best = choose_representatives(run, duplicate_of, preference)
     order = arrays.order(len(members), [lambda at: rank[best[members[at]]]])
     return arrays.take(members, order)
 
@@ -247,12 +249,12 @@ def rank_documents(
 
 
 def cluster_pairs(
+    run: Run,
     pairs: Pairs,
     ordered: NDArray[np.int64],
     n: int,
     threshold: float,
     linkage: str = "representative",
-    arrays: Arrays = IN_MEMORY,
 ) -> Clusters:
     """Return the clusters of n documents from verified pairs.
 
@@ -260,43 +262,38 @@ def cluster_pairs(
     ordered : int64 array, the documents to cluster, the most preferred first (`rank_documents`).
     linkage : "representative" or "single". With single linkage, similarities to representatives
         that are not among the pairs are NaN; `complete_similarities` computes them.
-    arrays : makes the arrays of documents and of pairs.
 
     Cost: a sort of the pairs. Memory: 30 bytes a pair.
     """
     if linkage != "single":
-        return next(cluster_steps(pairs, ordered, n, [threshold], arrays))
-    low, high, score = _by_position(pairs.at_least(threshold), ordered, n, arrays)
+        return next(cluster_steps(run, pairs, ordered, n, [threshold]))
+    low, high, score = _by_position(run, pairs.at_least(threshold), ordered, n)
     parent = np.arange(len(ordered), dtype=np.uint32)
     kernels.join_pairs(low, high, parent)
     kernels.find_roots(parent)
     to_root = np.where(parent == np.arange(len(parent)), 1.0, np.nan)
     direct = parent[high] == low
     to_root[high[direct]] = score[direct]
-    return Clusters.empty(n, arrays).assign(ordered, ordered[parent], to_root)
+    return Clusters.empty(run, n).assign(ordered, ordered[parent], to_root)
 
 
 def cluster_steps(
-    pairs: Pairs,
-    ordered: NDArray[np.int64],
-    n: int,
-    thresholds: Sequence[float],
-    arrays: Arrays = IN_MEMORY,
+    run: Run, pairs: Pairs, ordered: NDArray[np.int64], n: int, thresholds: Sequence[float]
 ) -> Iterator[Clusters]:
     """Yield the clusters by representative linkage at each of some ascending thresholds.
 
-    pairs, ordered, n, arrays : as in `cluster_pairs`.
+    pairs, ordered, n : as in `cluster_pairs`.
 
     Cost: one sort of the pairs, and one pass over them for each threshold.
     """
-    low, high, score = _by_position(pairs.at_least(thresholds[0]), ordered, n, arrays)
+    arrays = run.arrays
+    low, high, score = _by_position(run, pairs.at_least(thresholds[0]), ordered, n)
     order = arrays.order(len(low), [low.__getitem__, high.__getitem__])
     low, high, score = (arrays.take(each, order) for each in (low, high, score))
     m = len(ordered)
     for threshold in thresholds:
-        if (score < threshold).any():
-            enough = score >= threshold
-            low, high, score = low[enough], high[enough], score[enough]
+        is_enough = partial(_is_at_least, score, threshold)
+        low, high, score = _select(run, (low, high, score), is_enough)
         counts: NDArray[np.int64] = arrays.zeros(m + 1, np.int64)
         np.add.at(counts[1:], low, 1)
         offsets = np.cumsum(counts, out=counts)
@@ -304,11 +301,12 @@ def cluster_steps(
         to_leader = arrays.full(m, 1.0, np.float64)
         kernels.assign_leaders_by_pairs(offsets, high, score, leader, to_leader)
         representative = arrays.take(ordered, leader)
-        yield Clusters.empty(n, arrays).assign(ordered, representative, to_leader)
+        yield Clusters.empty(run, n).assign(ordered, representative, to_leader)
 
 
-def _by_position(pairs: Pairs, ordered: NDArray[np.int64], n: int, arrays: Arrays) -> Columns:
+def _by_position(run: Run, pairs: Pairs, ordered: NDArray[np.int64], n: int) -> Columns:
     """Return the pairs as positions in `ordered`, the smaller one first, and similarities."""
+    arrays = run.arrays
     position: NDArray[np.uint32] = arrays.full(n, kernels.NONE, np.uint32)
     for some in slices_of(len(ordered)):
         position[ordered[some]] = rows_of(some)
@@ -319,23 +317,35 @@ def _by_position(pairs: Pairs, ordered: NDArray[np.int64], n: int, arrays: Array
         left, right, score[some] = pairs.part(some.start, some.stop)
         a, b = position[left], position[right]
         low[some], high[some] = np.minimum(a, b), np.maximum(a, b)
-    if (high == kernels.NONE).any():  # A forged artifact may hold pairs of other documents.
-        is_known = high != kernels.NONE
-        low, high, score = low[is_known], high[is_known], score[is_known]
+    # A forged artifact may hold pairs of other documents.
+    return _select(run, (low, high, score), lambda some: high[some] != kernels.NONE)
+
+
+def _is_at_least(score: Scores, threshold: float, some: slice) -> NDArray[np.bool_]:
+    enough: NDArray[np.bool_] = score[some] >= threshold
+    return enough
+
+
+def _select(run: Run, columns: Columns, condition: Callable[[slice], NDArray[np.bool_]]) -> Columns:
+    """Return the pairs for which a condition holds of the rows of a slice."""
+    rows = run.arrays.where(len(columns[0]), condition)
+    if len(rows) == len(columns[0]):
+        return columns
+    low, high, score = (run.arrays.take(column, rows) for column in columns)
     return low, high, score
 
 
 def complete_similarities(
-    clusters: Clusters, sizes: NDArray[np.int64], source: SetSource, jobs: int = 1
+    run: Run, clusters: Clusters, sizes: NDArray[np.int64], source: SetSource
 ) -> Clusters:
     """Return the clusters with unknown similarities computed; 0 where a set is lost.
 
-    sizes, source : as in `similarity.verify`.
+    sizes, source : as in `verification.verify_jaccard`.
     """
     unknown = np.flatnonzero((clusters.representative >= 0) & np.isnan(clusters.similarity))
     if not len(unknown):
         return clusters
-    completed = clusters.arrays.copy(clusters.similarity)
+    completed = run.arrays.copy(clusters.similarity)
     completed[unknown] = 0.0
     unknown = unknown[np.argsort(clusters.representative[unknown], kind="stable")]
 
@@ -344,6 +354,6 @@ def complete_similarities(
             part = unknown[start : start + _PIECE]
             yield clusters.representative[part].astype(np.uint32), part.astype(np.uint32)
 
-    for _, right, score in similarity.verify(pieces(), sizes, source, 0.0, jobs):
+    for _, right, score in verification.verify_jaccard(run, pieces(), sizes, source, 0.0):
         completed[right] = score
     return replace(clusters, similarity=completed)

@@ -10,13 +10,14 @@ cost does not depend on the larger set.
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.arrays import slices_of
 from lshdup.base.ragged import RaggedSets
+from lshdup.base.run import Run
 from lshdup.compare import prefix_index
 from lshdup.kernels import joins as kernels
 from lshdup.kernels.joins import Postings
@@ -33,13 +34,12 @@ Insides = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64], NDA
 
 
 def containment_pairs(
+    run: Run,
     sets: RaggedSets,
     members: NDArray[np.int64],
     threshold: float,
-    jobs: int,
     split: int | None = None,
-    on_progress: Callable[[int, int], None] = lambda done, n: None,
-    least: NDArray[np.int64] | None = None,
+    min_shared: NDArray[np.int64] | None = None,
 ) -> Iterator[Insides]:
     """Yield all pairs of the sets `members` with |A ∩ B| / |A| >= threshold, |A| <= |B|.
 
@@ -49,9 +49,8 @@ def containment_pairs(
     threshold : above 0, at most 1; a pair is in if the quotient as a double reaches it.
     split : if set, only pairs of two sides, one below `split` and one not; common elements within
         a side then cost nothing.
-    on_progress : called with the number of sets compared, and of all.
-    least : int64 array over all sets, from 1: in place of the threshold, the number of elements of
-        each that a larger set must have.
+    min_shared : int64 array over all sets, from 1: in place of the threshold, the number of
+        elements of each that a larger set must have.
 
     Yields pieces of (inside, holder, containment, similarity), in any order; at most
     `prefix_index.PIECE` pairs each.
@@ -60,11 +59,11 @@ def containment_pairs(
     step for each rare element of a set that a larger one has. Memory: `planned_memory`.
     """
     order = prefix_index.order_by_size(sets, members)
-    if least is None:
-        shared = prefix_index.least_sizes(sets.sizes[order], threshold)
+    if min_shared is None:
+        shared = prefix_index.min_shared_sizes(sets.sizes[order], threshold)
     else:
-        shared = least[order]
-    prefixes = prefix_index.choose_prefixes(sets, order, _loosened(shared), jobs)
+        shared = min_shared[order]
+    prefixes = prefix_index.choose_prefixes(run, sets, order, _loosened(shared))
     outside = prefixes.sizes - prefixes.single - prefixes.kept
     turns = [
         (prefixes._replace(kept=prefixes.kept * indexed), np.flatnonzero(probing))
@@ -73,13 +72,14 @@ def containment_pairs(
     before = 0
     for indexed, holders in turns:
 
-        def report(done: int, _: int, before: int = before) -> None:
-            on_progress(before + done, len(order))
+        def report(stage: str, done: int, _: int, before: int = before) -> None:
+            run.progress(stage, before + done, len(order))
 
         before += len(holders)
-        postings = prefix_index.write_postings(indexed, 0.0, jobs)
+        postings = prefix_index.write_postings(run, indexed, 0.0)
+        part = run.with_progress(report)
         for x, y, containment, similarity in _probe(
-            sets, order, holders, postings, outside, shared, jobs, report
+            part, sets, order, holders, postings, outside, shared
         ):
             yield order[x].astype(np.uint32), order[y].astype(np.uint32), containment, similarity
 
@@ -95,7 +95,7 @@ def planned_memory(sizes: NDArray[np.int64], threshold: float, jobs: int = 1) ->
     n, total, largest = len(sizes), int(sizes.sum()), int(sizes.max(initial=0))
     prefixes = 0
     for some in slices_of(n):
-        shared = _loosened(prefix_index.least_sizes(sizes[some], threshold))
+        shared = _loosened(prefix_index.min_shared_sizes(sizes[some], threshold))
         prefixes += int((sizes[some] - shared + 1).sum())
     columns = 24 * prefix_index.PIECE
     counting = 2 * total + jobs * 4 * largest
@@ -104,20 +104,19 @@ def planned_memory(sizes: NDArray[np.int64], threshold: float, jobs: int = 1) ->
     return 8 * total + 48 * n + 8 * prefixes + max(counting, probing)
 
 
-def _loosened(least: NDArray[np.int64]) -> NDArray[np.int64]:
+def _loosened(min_shared: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return lower numbers of common elements, from 1, whose prefixes are longer."""
-    return np.maximum(least - np.minimum(least // _SLACK, least // 2), 1)
+    return np.maximum(min_shared - np.minimum(min_shared // _SLACK, min_shared // 2), 1)
 
 
 def _probe(
+    run: Run,
     sets: RaggedSets,
     order: NDArray[np.int64],
     holders: NDArray[np.int64],
     postings: Postings,
     outside: NDArray[np.int64],
-    least: NDArray[np.int64],
-    jobs: int,
-    on_progress: Callable[[int, int], None],
+    min_shared: NDArray[np.int64],
 ) -> Iterator[Insides]:
     """Yield the sets inside each of `holders`: (rank, rank, containment, similarity)."""
     n, room = len(order), prefix_index.PIECE
@@ -135,11 +134,11 @@ def _probe(
             local.ranks = np.empty((2, room), np.uint32)
             local.shares = np.empty((2, room), np.float64)
         written = kernels.containment_join(
-            sets.values, sets.offsets, order, least, postings, marks, holders, state, last,
+            sets.values, sets.offsets, order, min_shared, postings, marks, holders, state, last,
             outside, local.hits, local.met, local.own, local.table, *local.ranks, *local.shares,
         )  # fmt: skip
         x, y = local.ranks[:, :written].copy()
         containment, similarity = local.shares[:, :written].copy()
         return x, y, containment, similarity
 
-    yield from prefix_index.run_probes(len(holders), jobs, probe, on_progress)
+    yield from prefix_index.run_probes(run, len(holders), probe)

@@ -9,14 +9,15 @@ meet there (Xiao, Wang, Lin, Yu, "Efficient similarity joins for near duplicate 
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.ragged import RaggedSets
+from lshdup.base.run import Run
 from lshdup.compare import prefix_index
-from lshdup.compare.pairs import Columns
+from lshdup.compare.scored_pairs import Columns
 from lshdup.kernels import joins as kernels
 from lshdup.kernels.joins import Postings, Prefixes
 
@@ -25,12 +26,11 @@ _Piece = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
 
 
 def exact_pairs(
+    run: Run,
     sets: RaggedSets,
     members: NDArray[np.int64],
     threshold: float,
-    jobs: int = 1,
     split: int | None = None,
-    on_progress: Callable[[int, int], None] = lambda done, n: None,
 ) -> Iterator[Columns]:
     """Yield all pairs of the sets `members` with |A ∩ B| / |A ∪ B| >= threshold, in any order.
 
@@ -40,8 +40,6 @@ def exact_pairs(
     threshold : above 0, at most 1.
     split : if set, only pairs of two sides, left < split <= right; common elements within a side
         then cost nothing.
-    on_progress : called with the number of sets compared, and of all; with two sides, each set
-        counts twice.
 
     Yields pieces of (left, right, similarity), left < right.
 
@@ -52,32 +50,32 @@ def exact_pairs(
     t = 0.8, 4 times near 0. And 12 bytes a set, and three pieces, for each thread.
     """
     order = prefix_index.order_by_size(sets, members)
-    least = prefix_index.least_sizes(sets.sizes[order], threshold)
-    prefixes = prefix_index.choose_prefixes(sets, order, least, jobs)
+    min_shared = prefix_index.min_shared_sizes(sets.sizes[order], threshold)
+    prefixes = prefix_index.choose_prefixes(run, sets, order, min_shared)
     turns = list(prefix_index.sides(order, split))
     for turn, (indexed, probing) in enumerate(turns):
-
-        def report(done: int, n: int, before: int = turn) -> None:
-            on_progress(before * n + done, len(turns) * n)
+        # With two sides, each set counts twice.
+        def report(stage: str, done: int, n: int, before: int = turn) -> None:
+            run.progress(stage, before * n + done, len(turns) * n)
 
         # The prefixes of other sets are empty.
         postings = prefix_index.write_postings(
-            prefixes._replace(kept=prefixes.kept * indexed), threshold, jobs
+            run, prefixes._replace(kept=prefixes.kept * indexed), threshold
         )
         probed = prefixes._replace(kept=prefixes.kept * probing)
-        for x, y, similarity in _probe(sets, order, probed, postings, threshold, jobs, report):
+        part = run.with_progress(report)
+        for x, y, similarity in _probe(part, sets, order, probed, postings, threshold):
             a, b = order[x], order[y]
             yield np.minimum(a, b).astype(np.uint32), np.maximum(a, b).astype(np.uint32), similarity
 
 
 def _probe(
+    run: Run,
     sets: RaggedSets,
     order: NDArray[np.int64],
     prefixes: Prefixes,
     postings: Postings,
     threshold: float,
-    jobs: int,
-    on_progress: Callable[[int, int], None],
 ) -> Iterator[_Piece]:
     """Yield the pairs of each set with sets of lower rank: (rank, rank, similarity)."""
     n = len(order)
@@ -98,4 +96,4 @@ def _probe(
         x, y, similarity = (column[:written].copy() for column in local.out)
         return x, y, similarity
 
-    yield from prefix_index.run_probes(n, jobs, probe, on_progress)
+    yield from prefix_index.run_probes(run, n, probe)

@@ -8,21 +8,20 @@ Documents are taken in order of preference, component by component. A component 
 that buckets connect; no cluster is larger.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays, slices_of
+from lshdup.base.arrays import slices_of
 from lshdup.base.parallel import run_in_parts
 from lshdup.base.ragged import SetSource, offsets_of
-from lshdup.compare import similarity
-from lshdup.compare.checkpoint import StageCheckpoint
+from lshdup.base.run import Run
+from lshdup.compare import verification
 from lshdup.compare.clusters import Clusters
-from lshdup.compare.similarity import BLOCK_BYTES
+from lshdup.compare.verification import BLOCK_BYTES, StageCheckpoint
 from lshdup.kernels import clusters as kernels
-from lshdup.lsh.band_table import BandTable
-from lshdup.lsh.buckets import Buckets, Components, SharedBuckets
+from lshdup.lsh.buckets import Components
 from lshdup.lsh.candidates import PairArrays
 
 #: The size of the leaders' sets that are in memory, for a component larger than a block.
@@ -38,32 +37,23 @@ _COLUMNS = {"leader": np.uint32, "similarity": np.float64}
 
 
 def cluster_buckets(
-    table: BandTable,
+    run: Run,
+    components: Components,
     ordered: NDArray[np.int64],
     sizes: NDArray[np.int64],
     source: SetSource,
     threshold: float,
     *,
     linkage: str = "representative",
-    max_bucket: int = 0,
-    jobs: int = 1,
-    on_buckets: Callable[[Buckets], None] = lambda _: None,
-    progress: Callable[[int, int], None] = lambda _, __: None,
-    on_documents: Callable[[NDArray[np.int64]], None] = lambda _: None,
-    arrays: Arrays = IN_MEMORY,
     checkpoint: StageCheckpoint | None = None,
-) -> tuple[Clusters, Buckets, int]:
-    """Return the clusters, the buckets, and the number of similarities computed.
+) -> tuple[Clusters, int]:
+    """Return the clusters, and the number of similarities computed.
 
+    components : the documents that share buckets, in the order of `ordered` within a component.
     ordered : int64 array, the documents to cluster, the most preferred first (`rank_documents`).
     sizes : int64 array of shape (n,), size of the set of each document.
     source : called with ascending documents for their sets; a lost set is empty.
     linkage : "representative" or "single".
-    max_bucket : larger buckets are skipped; 0: none.
-    on_buckets : called with the buckets before the work.
-    progress : called with the number of documents done, and of all.
-    on_documents : called with the documents that share a bucket, ascending, before the work.
-    arrays : makes the arrays of these documents.
     checkpoint : keeps the leaders that are found; a step is a document.
 
     Determinism: the clusters are those of `cluster_pairs` for the pairs of the same buckets, at any
@@ -72,33 +62,29 @@ def cluster_buckets(
     is fetched once, unless the leaders of a component exceed HELD_BYTES. Memory: HELD_BYTES, a
     block of sets, and 8 bytes a band for each document that shares a bucket.
     """
-    shared = SharedBuckets.of(table, max_bucket, jobs=jobs, arrays=arrays)
-    on_buckets(shared.counts)
-    components = Components.of(shared, ordered, arrays)
-    on_documents(components.list_documents(arrays))
-    expected = arrays.take(np.asarray(sizes), components.documents)
-    search = _LeaderSearch(components, expected, source, threshold, jobs, progress, arrays)
-    search.run(checkpoint)
+    expected = run.arrays.take(np.asarray(sizes), components.documents)
+    search = _LeaderSearch(run, components, expected, source, threshold)
+    search.search(checkpoint)
     compared, leader, score = search.compared, search.leader, search.similarity
     if linkage == "single":
         parent = leader.copy()
-        compared += _connect_clusters(components, parent, leader, sizes, source, threshold, jobs)
+        compared += _connect_clusters(run, components, parent, leader, sizes, source, threshold)
         # The similarity to a root is known where it is the leader that was found.
         score = np.where(parent == leader, score, np.nan)
         leader = parent
-    clusters = Clusters.empty(len(sizes), arrays)
+    clusters = Clusters.empty(run, len(sizes))
     clusters.assign(ordered, ordered, 1.0)
-    clusters.assign(components.documents, arrays.take(components.documents, leader), score)
-    return clusters, shared.counts, compared
+    clusters.assign(components.documents, run.arrays.take(components.documents, leader), score)
+    return clusters, compared
 
 
 class _SetsInMemory:
     """Sets by position: that of position p is values[starts[p]:starts[p] + sizes[p]]."""
 
-    def __init__(self, documents: NDArray[np.uint32], source: SetSource, arrays: Arrays) -> None:
+    def __init__(self, run: Run, documents: NDArray[np.uint32], source: SetSource) -> None:
         self.values = np.empty(0, np.uint64)
-        self.starts: NDArray[np.int64] = arrays.zeros(len(documents), np.int64)
-        self.sizes: NDArray[np.int64] = arrays.zeros(len(documents), np.int64)
+        self.starts: NDArray[np.int64] = run.arrays.zeros(len(documents), np.int64)
+        self.sizes: NDArray[np.int64] = run.arrays.zeros(len(documents), np.int64)
         self._documents = documents
         self._source = source
 
@@ -133,34 +119,32 @@ class _SetsInMemory:
 class _LeaderSearch:
     """The search for the leader of each position.
 
-    leader, similarity : uint32 and float64 arrays of shape (m,), filled by `run`.
+    leader, similarity : uint32 and float64 arrays of shape (m,), filled by `search`.
     compared : number of similarities computed.
     """
 
     def __init__(
         self,
+        run: Run,
         components: Components,
         sizes: NDArray[np.int64],
         source: SetSource,
         threshold: float,
-        jobs: int,
-        progress: Callable[[int, int], None],
-        arrays: Arrays,
     ) -> None:
+        arrays = run.arrays
         m = len(components.documents)
         self.leader: NDArray[np.uint32] = arrays.full(m, _NONE, np.uint32)
         self.similarity: NDArray[np.float64] = arrays.full(m, 1.0, np.float64)
         self.compared = 0
         self._edges, self._bucket = components.edges, components.bucket
-        self._expected, self._arrays = sizes, arrays
-        self._sets = _SetsInMemory(components.documents, source, arrays)
-        self._threshold, self._jobs, self._progress = threshold, jobs, progress
+        self._run, self._expected, self._threshold = run, sizes, threshold
+        self._sets = _SetsInMemory(run, components.documents, source)
         # The leaders of each bucket, as linked lists: see `kernels.assign_leaders`.
         self._heads = arrays.full(components.count, _NONE, np.uint32)
         self._tails = arrays.empty(components.count, np.uint32)
         self._following = arrays.empty(components.bucket.shape, np.uint32)
 
-    def run(self, checkpoint: StageCheckpoint | None) -> None:
+    def search(self, checkpoint: StageCheckpoint | None) -> None:
         """Search component by component: as many at a time as make a block, or one larger one.
 
         checkpoint : has the leaders of the first components, and keeps those of further ones.
@@ -178,7 +162,7 @@ class _LeaderSearch:
             else:
                 self._search_large(positions)
             at, end = to, int(edges[to])
-            self._progress(end, len(self.leader))
+            self._run.progress("groups", end, len(self.leader))
             if checkpoint is not None and checkpoint.is_due():
                 found = self.leader[done:end], self.similarity[done:end]
                 checkpoint.add(end, dict(zip(_COLUMNS, found, strict=True)))
@@ -186,8 +170,8 @@ class _LeaderSearch:
 
     def _sum_sizes(self) -> NDArray[np.int64]:
         """Return the elements of the sets before each component, and of all: int64 array."""
-        sums = offsets_of(self._expected, self._arrays)
-        return self._arrays.take(sums, self._edges)
+        sums = offsets_of(self._expected, self._run.arrays)
+        return self._run.arrays.take(sums, self._edges)
 
     def _resume(self, checkpoint: StageCheckpoint) -> int:
         """Fill in what an interrupted run has found; return how many positions it has done."""
@@ -195,7 +179,7 @@ class _LeaderSearch:
         if not parts or done not in self._edges:
             return 0
         leader, score = (
-            self._arrays.concatenate([part[name] for part in parts]) for name in _COLUMNS
+            self._run.arrays.concatenate([part[name] for part in parts]) for name in _COLUMNS
         )
         if len(leader) != done or any(
             (leader[leader[some]] != leader[some]).any() for some in slices_of(done)
@@ -232,7 +216,7 @@ class _LeaderSearch:
             self.compared += self._assign(block, since=int(block[0]), add=True)
             used = self._sets.keep(block[self.leader[block] == block], used)
             done += len(block)
-            self._progress(int(block[-1]) + 1, len(self.leader))
+            self._run.progress("groups", int(block[-1]) + 1, len(self.leader))
         return done, used
 
     def _compare_with_leaders(self, rest: NDArray[np.uint32], used: int) -> None:
@@ -269,7 +253,7 @@ class _LeaderSearch:
             chosen = block[cuts[part.start] : cuts[part.stop]]
             compared.append(self._assign(chosen, since=0, add=edges is not None))
 
-        run_in_parts(len(cuts) - 1, self._jobs, work, least=256 if edges is None else 64)
+        run_in_parts(len(cuts) - 1, self._run.jobs, work, least=256 if edges is None else 64)
         self.compared += sum(compared)
 
     def _assign(self, positions: NDArray[np.uint32], *, since: int, add: bool) -> int:
@@ -284,13 +268,13 @@ class _LeaderSearch:
 
 
 def _connect_clusters(
+    run: Run,
     components: Components,
     parent: NDArray[np.uint32],
     leader: NDArray[np.uint32],
     sizes: NDArray[np.int64],
     source: SetSource,
     threshold: float,
-    jobs: int,
 ) -> int:
     """Join clusters that have a pair; return the number of similarities computed.
 
@@ -309,7 +293,7 @@ def _connect_clusters(
             yield documents[left], documents[right]
 
     # Both iterators are lazy: the joins of a piece are done before the next piece is made.
-    for left, right, _ in similarity.verify(pieces(), sizes, source, threshold, jobs):
+    for left, right, _ in verification.verify_jaccard(run, pieces(), sizes, source, threshold):
         kernels.join_pairs(position[left], position[right], parent)
     kernels.find_roots(parent)
     return compared

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.parallel import run_in_parts, run_parts
 from lshdup.base.ragged import RaggedSets, offsets_of
+from lshdup.base.run import Run
 from lshdup.kernels import joins as kernels
 from lshdup.kernels.joins import Postings, Prefixes
 from lshdup.kernels.sets import count_elements
@@ -43,12 +44,12 @@ def order_by_size(sets: RaggedSets, members: NDArray[np.int64]) -> NDArray[np.in
 
 
 def choose_prefixes(
-    sets: RaggedSets, order: NDArray[np.int64], least: NDArray[np.int64], jobs: int
+    run: Run, sets: RaggedSets, order: NDArray[np.int64], min_shared: NDArray[np.int64]
 ) -> Prefixes:
     """Return the prefix of each set: as many elements as a similar set must share one of.
 
-    least : int64 array of shape (m,), by rank, the least number of elements that a similar set must
-        share, from 1.
+    min_shared : int64 array of shape (m,), by rank, the least number of elements that a similar set
+        must share, from 1.
     """
     sizes = sets.sizes[order]
     largest = int(sizes.max(initial=0))
@@ -61,8 +62,8 @@ def choose_prefixes(
             sets.values, sets.offsets, order, part, parts, np.empty(largest, np.uint32), counters
         )
 
-    run_parts(jobs, count)
-    starts = offsets_of(sizes - least + 1)
+    run_parts(run.jobs, count)
+    starts = offsets_of(sizes - min_shared + 1)
     prefixes = Prefixes(
         sizes,
         starts[:-1],
@@ -74,20 +75,20 @@ def choose_prefixes(
     def choose(part: slice) -> None:
         rarity, tally = np.empty(largest, np.uint8), np.empty(257, np.int64)
         kernels.rarest_elements(
-            sets.values, sets.offsets, order, least, counters, rarity, tally, part.start,
+            sets.values, sets.offsets, order, min_shared, counters, rarity, tally, part.start,
             part.stop, prefixes,
         )  # fmt: skip
 
-    run_in_parts(len(order), jobs, choose, least=64)
+    run_in_parts(len(order), run.jobs, choose, least=64)
     return prefixes
 
 
-def least_sizes(sizes: NDArray[np.int64], threshold: float) -> NDArray[np.int64]:
+def min_shared_sizes(sizes: NDArray[np.int64], threshold: float) -> NDArray[np.int64]:
     """Return the least share of sets of these sizes, in elements, that reaches the threshold.
 
     The loop makes the result exact for the rounded division of doubles.
 
-    >>> least_sizes(np.array([1, 5, 9, 100]), 0.8).tolist()
+    >>> min_shared_sizes(np.array([1, 5, 9, 100]), 0.8).tolist()
     [1, 4, 8, 80]
     """
     least: NDArray[np.int64] = np.maximum(np.floor(threshold * sizes).astype(np.int64) - 1, 0)
@@ -96,7 +97,7 @@ def least_sizes(sizes: NDArray[np.int64], threshold: float) -> NDArray[np.int64]
     return least
 
 
-def write_postings(prefixes: Prefixes, threshold: float, jobs: int) -> Postings:
+def write_postings(run: Run, prefixes: Prefixes, threshold: float) -> Postings:
     """Return the lists of all prefixes, or of their beginnings that sets of the same size need.
 
     threshold : of the similarity; 0 takes whole prefixes.
@@ -108,12 +109,12 @@ def write_postings(prefixes: Prefixes, threshold: float, jobs: int) -> Postings:
     def write(part: int, parts: int) -> None:
         kernels.write_postings(prefixes, threshold, part, parts, postings)
 
-    run_parts(jobs, write)
+    run_parts(run.jobs, write)
     np.cumsum(postings.starts, out=postings.starts)
     n = int(postings.starts[-1])
     if n:
         postings = Postings(postings.starts, np.empty(n, np.uint64), np.empty(n, np.uint64))
-        run_parts(jobs, write)
+        run_parts(run.jobs, write)
     return postings
 
 
@@ -134,10 +135,7 @@ def sides(order: NDArray[np.int64], split: int | None) -> Iterator[tuple[NDArray
 
 
 def run_probes(
-    n: int,
-    jobs: int,
-    probe: Callable[[NDArray[np.int64], int], Piece],
-    on_progress: Callable[[int, int], None],
+    run: Run, n: int, probe: Callable[[NDArray[np.int64], int], Piece]
 ) -> Iterator[Piece]:
     """Yield what probes find, in order, on several threads.
 
@@ -150,16 +148,16 @@ def run_probes(
     """
     cuts = [*range(0, n, _PROBES), n]
     waiting = deque((np.array([first, 0]), last) for first, last in pairwise(cuts))
-    with ThreadPoolExecutor(jobs) as pool:
+    with ThreadPoolExecutor(run.jobs) as pool:
         under_way: deque[tuple[NDArray[np.int64], int, Future[Piece]]] = deque()
         try:
             while waiting or under_way:
-                while waiting and len(under_way) < 2 * jobs:
+                while waiting and len(under_way) < 2 * run.jobs:
                     state, last = waiting.popleft()
                     under_way.append((state, last, pool.submit(probe, state, last)))
                 state, last, future = under_way.popleft()
                 piece = future.result()
-                on_progress(int(state[0]), n)
+                run.progress("candidates", int(state[0]), n)
                 if state[0] < last:
                     under_way.appendleft((state, last, pool.submit(probe, state, last)))
                 if len(piece[0]):

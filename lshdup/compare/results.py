@@ -1,4 +1,4 @@
-"""Results of matching: the index, pairs, clusters, neighbours."""
+"""Results of comparing: the index, pairs, clusters, neighbours."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
-from lshdup.compare.pairs import Columns, Pairs, Scores, gather_pairs, pack_pairs
+from lshdup.compare.scored_pairs import Columns, Pairs, Scores, pack_pairs
 from lshdup.kernels import bands as kernels
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import BandTable
@@ -42,15 +42,15 @@ class PairsFound:
     pairs : pairs at or above the threshold.
     candidates : number of candidate pairs; -1 if the exact join found the pairs.
     buckets : buckets that the candidates came from.
+    estimated : uint64 array, ascending keys of the pairs whose similarity is an estimate.
+    by_estimate : number of candidates that were decided by an estimate, rejected ones too.
     """
 
     pairs: Pairs
     candidates: int
     buckets: Buckets = NO_BUCKETS
-
-
-#: No pairs, of none that were compared.
-NO_PAIRS_FOUND = PairsFound(gather_pairs([]), -1)
+    estimated: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
+    by_estimate: int = 0
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.messages import significant
-from lshdup.compare.pairs import Pairs
-from lshdup.compare.similarity import all_pairs, jaccard
+from lshdup.compare.scored_pairs import Pairs
+from lshdup.compare.verification import all_pairs, jaccard
 from lshdup.evaluation.experiment import Experiment, list_pairs
 from lshdup.lsh.band_plan import BandPlan, collision_probabilities, half_point_estimate
 from lshdup.lsh.band_table import band_keys
@@ -57,7 +57,7 @@ class Accuracy:
 def accuracy(experiment: Experiment, epsilons: Sequence[float], runs: int) -> Iterator[Accuracy]:
     """Yield one result for each sketch and epsilon.
 
-    runs : run i uses the seed of the sketch + i.
+    runs : turn i uses the seed of the sketch + i.
     Cost: one exact similarity a pair and K, K comparisons a pair and run.
     Memory: the signatures of all runs, and a piece of at most about 8 million pairs.
     """
@@ -69,24 +69,24 @@ def accuracy(experiment: Experiment, epsilons: Sequence[float], runs: int) -> It
         total = squares = largest = 0.0
         expected = np.zeros(len(epsilons))
         signed = [
-            experiment.sign(sets, replace(sketch, seed=sketch.seed + run)) for run in range(runs)
+            experiment.sign(sets, replace(sketch, seed=sketch.seed + turn)) for turn in range(runs)
         ]
         done = 0
-        for first, exact in all_pairs(sets, experiment.jobs):
+        for first, exact in all_pairs(experiment.run, sets):
             left, right = list_pairs(n, first, len(exact))
             different, counts = _count_values(exact)
             for at, epsilon in enumerate(epsilons):
                 chances = chances_off(different, sketch.perms, epsilon + TIE)
                 expected[at] += float((chances * counts).sum())
-            for run, signatures in enumerate(signed):
-                error = estimate(signatures, left, right, experiment.jobs).similarity - exact
+            for turn, signatures in enumerate(signed):
+                error = estimate(experiment.run, signatures, left, right).similarity - exact
                 size = np.abs(error)
-                off[run] += [np.count_nonzero(size > epsilon + TIE) for epsilon in epsilons]
+                off[turn] += [np.count_nonzero(size > epsilon + TIE) for epsilon in epsilons]
                 total += float(error.sum())
                 squares += float(np.square(error).sum())
                 largest = max(largest, float(size.max(initial=0.0)))
             done += len(exact)
-            experiment.progress(f"K = {sketch.perms}", done, pairs)
+            experiment.run.progress(f"K = {sketch.perms}", done, pairs)
         measured = max(1, pairs * runs)
         for at, epsilon in enumerate(epsilons):
             yield Accuracy(
@@ -168,20 +168,20 @@ def band_accuracy(
         rng = np.random.Generator(np.random.PCG64(sketch.seed))
         drawn = np.sort(rng.choice(eligible, min(sample, len(eligible)), replace=False))
         left, right = np.repeat(drawn, n), np.tile(np.arange(n), len(drawn))
-        exact = jaccard(sets, left, right, experiment.jobs).reshape(len(drawn), n)
+        exact = jaccard(experiment.run, sets, left, right).reshape(len(drawn), n)
         is_other = drawn[:, None] != np.arange(n)  # A document is no neighbour of itself.
         is_near = is_other & (exact >= threshold)
         signatures = experiment.sign(sets, sketch)
         for done, b in enumerate(bands, 1):
             plan = BandPlan(b, sketch.perms // b, threshold, 0.0, buckets)
             shares = np.zeros_like(is_near)
-            for keys in band_keys(signatures, plan):
+            for keys in band_keys(experiment.run, signatures, plan):
                 shares |= keys[drawn, None] == keys
             shares &= is_other
             chance = np.where(is_other, _find_chances(exact, plan), 0.0)
             false_negatives, apart = (is_near & ~shares).sum(1), (is_other & ~shares).sum(1)
             false_positives = (shares & ~is_near).sum(1)
-            experiment.progress("bands", done, len(bands))
+            experiment.run.progress("bands", done, len(bands))
             yield BandAccuracy(
                 sketch.scheme,
                 sketch.perms,
@@ -247,9 +247,9 @@ def band_recall(
     for sketch in experiment.sketches:
         signatures = experiment.sign(experiment.sets, sketch)
         for done, plan in enumerate(plans[sketch.perms]):
-            experiment.progress(f"bands, K = {sketch.perms}", done, len(plans[sketch.perms]))
+            experiment.run.progress(f"bands, K = {sketch.perms}", done, len(plans[sketch.perms]))
             is_found = np.zeros(len(pairs), np.bool_)
-            for keys in band_keys(signatures, plan, experiment.jobs):
+            for keys in band_keys(experiment.run, signatures, plan):
                 is_found |= keys[left] == keys[right]
             chance = _find_chances(similarity, plan)
             for each in recall_in_bins(plan.threshold, similarity, is_found, chance):

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.parallel import Progress, no_progress
 from lshdup.base.ragged import RaggedSets, ranges
+from lshdup.base.run import Run
+from lshdup.compare.comparing import Method, compare
+from lshdup.compare.scored_pairs import Pairs
+from lshdup.compare.sides import Side, Sides
 from lshdup.lsh.signatures import make_signatures
-from lshdup.params import SketchParams
+from lshdup.params import BandParams, PairParams, SketchParams
 
 
 @dataclass(frozen=True)
@@ -19,19 +22,32 @@ class Experiment:
     sets : of all documents.
     """
 
+    run: Run
     sets: RaggedSets
     sketches: Sequence[SketchParams]
-    jobs: int = 1
-    progress: Progress = no_progress
 
     @property
     def present(self) -> NDArray[np.int64]:
         """The documents that have shingles, ascending: the other ones take no part."""
         return np.flatnonzero(self.sets.sizes > 0)
 
+    def find_true_pairs(
+        self, fingerprints: NDArray[np.uint64], threshold: float, measure: str = "jaccard"
+    ) -> Pairs:
+        """Return all pairs from the threshold on, none missed; of exact duplicates one stands.
+
+        fingerprints : uint64 array of shape (n,), of the sets.
+        """
+        # What a join takes is said of no experiment.
+        run = Run(self.run.arrays, self.run.jobs, self.run.progress)
+        source, sets = self.sets.take, self.sets
+        side = Side(sets.sizes, fingerprints, None, source, sets=sets)
+        method = Method(PairParams(measure=measure), exact=True)
+        return compare(run, Sides.of(run, side), BandParams(threshold), method).pairs
+
     def sign(self, sets: RaggedSets, sketch: SketchParams) -> NDArray[np.uint32]:
         """Return the signatures of sets: uint32 array of shape (n_sets, K)."""
-        return make_signatures(sets, sketch, self.jobs)
+        return make_signatures(self.run, sets, sketch)
 
 
 def list_pairs(n: int, first: int, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

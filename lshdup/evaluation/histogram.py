@@ -1,7 +1,8 @@
 """The histogram: numbers of pairs, documents and groups at each threshold, and example pairs.
 
 It is made of the pairs of one run at the lowest threshold: no document is read, and pairs of exact
-duplicates are counted without being made.
+duplicates are counted without being made. Groups are those of `clusters`, for which a pair takes
+its place in the arrays of the run: beyond its memory, in scratch files.
 """
 
 from collections.abc import Sequence
@@ -10,9 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.run import Run
 from lshdup.compare import clusters
-from lshdup.compare.copies import ExpandedPairs
-from lshdup.compare.pairs import Columns, Pairs
+from lshdup.compare.expand_duplicates import ExpandedPairs
+from lshdup.compare.scored_pairs import Columns, Pairs
 from lshdup.lsh.candidates import documents_to_compare
 
 
@@ -48,6 +50,7 @@ def list_thresholds(lowest: float, step: float) -> list[float]:
 
 
 def make_histogram(
+    run: Run,
     sizes: NDArray[np.int64],
     order: NDArray[np.int64],
     pairs: Pairs,
@@ -69,11 +72,12 @@ def make_histogram(
     """
     n = len(duplicate_of)
     documents = n - np.searchsorted(np.sort(expanded.best(n)), levels)
-    members = documents_to_compare(duplicate_of, sizes)
-    ranked = clusters.rank_documents(members, duplicate_of, order)
+    members = documents_to_compare(run, duplicate_of, sizes)
+    ranked = clusters.rank_documents(run, members, duplicate_of, order)
     copies = np.bincount(duplicate_of, minlength=n)
     groups = (
-        found.count_groups(copies)[0] for found in clusters.cluster_steps(pairs, ranked, n, levels)
+        found.count_groups(copies)[0]
+        for found in clusters.cluster_steps(run, pairs, ranked, n, levels)
     )
     counts = zip(levels, expanded.totals(np.array(levels)), documents.tolist(), groups, strict=True)
     return [

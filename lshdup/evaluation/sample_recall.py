@@ -6,12 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.compare.measures import containment
-from lshdup.compare.pairs import Pairs
+from lshdup.compare.scored_pairs import Pairs
+from lshdup.compare.verification import containment
 from lshdup.evaluation.accuracy import recall_in_bins
 from lshdup.evaluation.experiment import Experiment
-from lshdup.lsh.sample_plan import SamplePlan
-from lshdup.lsh.samples import sample_sets
+from lshdup.lsh.samples import SamplePlan, sample_sets
 
 
 @dataclass(frozen=True)
@@ -53,11 +52,11 @@ def sample_recall(
     pairs : the true pairs, ordered, with scores of containment.
     Cost: one pass over the sets, one comparison of samples a pair.
     """
-    samples = sample_sets(experiment.sets, plan.rate, seed)
+    samples = sample_sets(experiment.run, experiment.sets, plan.rate, seed)
     inside, holder = (side.astype(np.int64) for side in (pairs.left, pairs.right))
     share = pairs.similarity.real
     least = np.minimum(samples.sizes[inside], samples.sizes[holder])
-    common = np.rint(containment(samples, inside, holder, experiment.jobs).real * least)
+    common = np.rint(containment(experiment.run, samples, inside, holder).real * least)
     is_found = common >= plan.least_common(least)
     sizes = experiment.sets.sizes[inside]
     chance = _find_chances(sizes, np.rint(share * sizes).astype(np.int64), plan)

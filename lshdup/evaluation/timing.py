@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from lshdup.compare.similarity import all_pairs
+from lshdup.compare.verification import all_pairs
 from lshdup.evaluation.experiment import Experiment, list_pairs
 from lshdup.lsh.signatures import estimate
 from lshdup.params import SketchParams
@@ -43,18 +43,18 @@ def timing(experiment: Experiment, runs: int) -> Iterator[Timing]:
     values an element for the matrix (the fast scheme makes far fewer), and K rows for an estimate.
     Memory: bounded.
     """
-    sets, jobs = experiment.sets.take(experiment.present), experiment.jobs
+    sets = experiment.sets.take(experiment.present)
     n, elements = len(sets), int(sets.sizes.sum())
 
     def exact(_: SketchParams) -> None:
-        for _piece in all_pairs(sets, jobs):
+        for _piece in all_pairs(experiment.run, sets):
             pass
 
     def estimated(_: SketchParams) -> None:
         first = 0
         while first < n - 1:
             left, right = list_pairs(n, first, _PIECE)
-            estimate(signatures, left, right, jobs)
+            estimate(experiment.run, signatures, left, right)
             first = int(left[-1]) + 1
 
     for done, sketch in enumerate(experiment.sketches):
@@ -65,13 +65,13 @@ def timing(experiment: Experiment, runs: int) -> Iterator[Timing]:
             (ESTIMATED, n * (n - 1) // 2 * sketch.perms, estimated),
         ]
         seconds: list[list[float]] = [[] for _ in parts]
-        for run in range(-1, runs):
+        for turn in range(-1, runs):
             total = len(experiment.sketches) * (runs + 1)
-            experiment.progress("timing", done * (runs + 1) + run + 1, total)
+            experiment.run.progress("timing", done * (runs + 1) + turn + 1, total)
             for (_, _, work), times in zip(parts, seconds, strict=True):
                 start = time.perf_counter()
                 work(sketch)
-                if run >= 0:
+                if turn >= 0:
                     times.append(time.perf_counter() - start)
         for (name, comparisons, _), times in zip(parts, seconds, strict=True):
             median, least, most = float(np.median(times)), min(times), max(times)

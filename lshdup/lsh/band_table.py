@@ -4,16 +4,18 @@ Two documents are candidates if they agree in all rows of a band, and so share a
 """
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays
 from lshdup.base.parallel import run_in_parts
+from lshdup.base.run import Run
 from lshdup.kernels import bands as kernels
+from lshdup.kernels.sets import order_by_key
 from lshdup.lsh.band_plan import BandPlan
-from lshdup.lsh.key_order import scratch_bytes, sort_by_key
 
 
 class BandTable:
@@ -89,34 +91,25 @@ class StoredBandTable(BandTable):
     A query needs the keys of few documents. All keys are made when they are requested together.
 
     signatures : uint32 array of shape (n_docs, K). plan : the bands. order : as of `BandTable`.
-    jobs : threads that make all keys. arrays : makes their array.
     """
 
     def __init__(
-        self,
-        signatures: NDArray[np.uint32],
-        plan: BandPlan,
-        order: NDArray[np.uint32],
-        jobs: int,
-        arrays: Arrays,
+        self, run: Run, signatures: NDArray[np.uint32], plan: BandPlan, order: NDArray[np.uint32]
     ) -> None:
-        self._signatures, self._plan, self.order, self._jobs = signatures, plan, order, jobs
-        self._arrays = arrays
+        self._run, self._signatures, self._plan, self.order = run, signatures, plan, order
         self.documents = len(signatures)
 
     @cached_property
     def keys(self) -> NDArray[np.uint64]:
         """The key of every document in every band: uint64 array of shape (bands, n_docs)."""
-        return band_keys(np.asarray(self._signatures), self._plan, self._jobs, self._arrays)
+        return band_keys(self._run, np.asarray(self._signatures), self._plan)
 
     def keys_of(self, document: int) -> NDArray[np.uint64]:
         """Return the keys of a document: uint64 array of shape (bands,)."""
-        return band_keys(self._signatures[document : document + 1], self._plan)[:, 0]
+        return band_keys(self._run, self._signatures[document : document + 1], self._plan)[:, 0]
 
 
-def band_keys(
-    signatures: NDArray[np.uint32], plan: BandPlan, jobs: int = 1, arrays: Arrays = IN_MEMORY
-) -> NDArray[np.uint64]:
+def band_keys(run: Run, signatures: NDArray[np.uint32], plan: BandPlan) -> NDArray[np.uint64]:
     """Return the key of every signature in every band.
 
     Equal rows in two bands make different keys (R3: a separate bucket array per band).
@@ -125,46 +118,116 @@ def band_keys(
 
     Returns a uint64 array of shape (bands, n).
     """
-    keys: NDArray[np.uint64] = arrays.empty((plan.bands, len(signatures)), np.uint64)
+    keys: NDArray[np.uint64] = run.arrays.empty((plan.bands, len(signatures)), np.uint64)
     buckets = np.uint64(plan.buckets)
     run_in_parts(
         len(signatures),
-        jobs,
+        run.jobs,
         lambda part: kernels.band_keys(signatures, part.start, part.stop, plan.rows, buckets, keys),
     )
     return keys
 
 
 def build_band_table(
-    signatures: NDArray[np.uint32],
-    members: NDArray[np.int64],
-    plan: BandPlan,
-    jobs: int = 1,
-    arrays: Arrays = IN_MEMORY,
+    run: Run, signatures: NDArray[np.uint32], members: NDArray[np.int64], plan: BandPlan
 ) -> BandTable:
     """Return the band table of signatures.
 
     signatures : uint32 array of shape (n, K).
     members : ascending int64 array of shape (m,), the documents in buckets; others have keys only.
-    arrays : makes the arrays of the table.
 
     Cost: one pass over the signatures, and one over the keys of each band. Memory: 8 n + 4 m bytes
-    a band, which `arrays` makes, and bounded scratch a thread.
+    a band, of the run, and bounded scratch a thread.
     """
-    return sort_keys(band_keys(signatures, plan, jobs, arrays), members, jobs, arrays)
+    return sort_keys(run, band_keys(run, signatures, plan), members)
 
 
-def sort_keys(
-    keys: NDArray[np.uint64], members: NDArray[np.int64], jobs: int = 1, arrays: Arrays = IN_MEMORY
-) -> BandTable:
+def sort_keys(run: Run, keys: NDArray[np.uint64], members: NDArray[np.int64]) -> BandTable:
     """Return the band table of keys, a uint64 array of shape (bands, n)."""
-    order: NDArray[np.uint32] = arrays.empty((len(keys), len(members)), np.uint32)
-    scratch = scratch_bytes(arrays.limit, jobs)
+    order: NDArray[np.uint32] = run.arrays.empty((len(keys), len(members)), np.uint32)
+    scratch = scratch_bytes(run, run.jobs)
 
     def sort(bands: slice) -> None:
         for band in range(bands.start, bands.stop):
             for _ in sort_by_key(keys[band], members, order[band], scratch):
                 pass
 
-    run_in_parts(len(keys), jobs, sort, least=1)
+    run_in_parts(len(keys), run.jobs, sort, least=1)
     return BandTable(keys, order)
+
+
+# --- documents sorted by 64-bit keys, in memory that does not grow with their number ---
+
+
+#: Bytes of scratch for one sort at most, and at least.
+MOST_SCRATCH, LEAST_SCRATCH = 128 << 20, 4 << 20
+
+#: Bytes of scratch for a document: its key, two counts, its number.
+_BYTES = 24
+
+#: Documents whose keys are looked at together.
+_AT_ONCE = 1 << 20
+
+
+def scratch_bytes(run: Run, sorts: int = 1) -> int:
+    """Return the bytes for one of some sorts at a time: a small share of the memory of the run."""
+    return max(LEAST_SCRATCH, min(MOST_SCRATCH, run.memory // 16 // sorts))
+
+
+def sort_by_key(
+    keys: NDArray[np.uint64],
+    members: NDArray[np.int64] | None,
+    order: NDArray[np.uint32],
+    scratch: int,
+) -> Iterator[tuple[slice, NDArray[np.uint64]]]:
+    """Sort documents by key and then by number, one range of keys after the other.
+
+    Parameters
+    ----------
+    keys : uint64 array of shape (n,), the key of each document.
+    members : ascending int64 array of shape (m,), the documents to sort; None: all n.
+    order : uint32 array of shape (m,), which is filled with the sorted documents.
+    scratch : bytes to work in, if keys are spread evenly as hashes are: a range may hold more
+        documents otherwise.
+
+    Yields the slice of `order` that a range fills and its sorted keys: equal keys are in one range.
+
+    Cost: one pass over the keys for each range, and one step a document.
+
+    """
+    m = len(order)
+    count = max(1, -(-_BYTES * m // scratch))
+    if count == 1:
+        whole = np.arange(m) if members is None else members
+        yield slice(0, m), _sort(keys, whole, order)
+        return
+
+    def look(start: int) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+        if members is None:
+            some = np.arange(start, min(start + _AT_ONCE, m))
+            return some, keys[start : start + _AT_ONCE]
+        some = members[start : start + _AT_ONCE]
+        return some, keys[some]
+
+    ends = [(each.min(), each.max()) for _, each in map(look, range(0, m, _AT_ONCE))]
+    low, high = int(min(ends)[0]), max(int(end) for _, end in ends)
+    at = 0
+    for first, after in pairwise(low + (high + 1 - low) * i // count for i in range(count + 1)):
+        found = []
+        for some, each in map(look, range(0, m, _AT_ONCE)):
+            found.append(some[(each >= np.uint64(first)) & (each <= np.uint64(max(after - 1, 0)))])
+        mine = np.concatenate(found)
+        if after > first and len(mine):
+            part = slice(at, at + len(mine))
+            yield part, _sort(keys, mine, order[part])
+            at = part.stop
+
+
+def _sort(
+    keys: NDArray[np.uint64], members: NDArray[np.int64], order: NDArray[np.uint32]
+) -> NDArray[np.uint64]:
+    """Fill `order` with the sorted members; return their keys."""
+    sorted_keys = np.empty(len(members), np.uint64)
+    counts = np.empty(2 * len(members) + 2, np.uint32)
+    order_by_key(keys, members, counts, sorted_keys, order)
+    return sorted_keys

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays, rows_of, slices_of
+from lshdup.base.arrays import rows_of, slices_of
 from lshdup.base.frozen import dataclass
 from lshdup.base.parallel import run_in_parts
 from lshdup.base.ragged import offsets_of
+from lshdup.base.run import Run
 from lshdup.kernels import bands as kernels
 from lshdup.kernels.clusters import find_roots, join_buckets
 from lshdup.lsh.band_table import BandTable
@@ -57,22 +58,17 @@ class SharedBuckets:
 
     @classmethod
     def of(
-        cls,
-        table: BandTable,
-        max_bucket: int = 0,
-        split: int = kernels.NO_SPLIT,
-        jobs: int = 1,
-        arrays: Arrays = IN_MEMORY,
+        cls, run: Run, table: BandTable, max_bucket: int = 0, split: int = kernels.NO_SPLIT
     ) -> "SharedBuckets":
         """Return the buckets of a table.
 
         max_bucket : larger buckets are skipped; 0: none.
         split : if set, only buckets with documents below and from it on count.
 
-        Cost: a step a document and band. Memory, from `arrays`: 6 bytes a document of the table
+        Cost: a step a document and band. Memory, of the run: 6 bytes a document of the table
         and thread, 4 to 6 bytes a document and shared bucket.
         """
-        bands, m = table.order.shape
+        arrays, (bands, m) = run.arrays, table.order.shape
         members: list[NDArray[np.uint32]] = [np.zeros(0, np.uint32)] * bands
         ends = members.copy()
         tallies = np.zeros((bands, 5), np.int64)
@@ -89,7 +85,7 @@ class SharedBuckets:
                 members[band] = arrays.copy(room[: int(stops[n - 1]) if n else 0])
                 skipped[room[m - int(tally[4]) :]] = True
 
-        run_in_parts(bands, jobs, look, least=1)
+        run_in_parts(bands, run.jobs, look, least=1)
         largest, example = tallies[tallies[:, 0].argmax(), :2].tolist() if bands else (0, 0)
         _, _, buckets, pairs, _ = tallies.sum(axis=0).tolist()
         root: NDArray[np.uint32] = arrays.compute(table.documents, np.uint32, rows_of)
@@ -119,17 +115,14 @@ class Components:
 
     @classmethod
     def of(
-        cls,
-        shared: SharedBuckets,
-        ordered: NDArray[np.int64] | None = None,
-        arrays: Arrays = IN_MEMORY,
+        cls, run: Run, shared: SharedBuckets, ordered: NDArray[np.int64] | None = None
     ) -> "Components":
         """Arrange the documents of buckets.
 
         ordered : int64 array, the documents to arrange, as they come within a component; None: all,
             ascending.
         """
-        root, n = shared.root, len(shared.root)
+        arrays, root, n = run.arrays, shared.root, len(shared.root)
         shares: NDArray[np.bool_] = arrays.zeros(n, np.bool_)
         for each in shared.members:
             shares[each] = True
@@ -159,9 +152,9 @@ class Components:
             kernels.number_buckets(each, ends, position, band, starts[band], bucket)
         return cls(documents, edges, bucket, starts[-1])
 
-    def list_documents(self, arrays: Arrays) -> NDArray[np.int64]:
-        """Return the documents: ascending int64 array. arrays : makes it."""
-        listed: NDArray[np.int64] = arrays.empty(len(self.documents), np.int64)
+    def list_documents(self, run: Run) -> NDArray[np.int64]:
+        """Return the documents: ascending int64 array."""
+        listed: NDArray[np.int64] = run.arrays.empty(len(self.documents), np.int64)
         listed[:] = self.documents
         listed.sort()
         return listed

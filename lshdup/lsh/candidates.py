@@ -1,21 +1,24 @@
 """Band table -> candidate pairs, each once; or the candidates of one signature.
 
 Exact duplicates share every bucket, so only one document of each shingle set is in the table:
-m duplicates would make m (m - 1) / 2 pairs. compare/copies.py expands the answer to all.
+m duplicates would make m (m - 1) / 2 pairs. compare/expand_duplicates.py expands the answer to all.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays, rows_of, slices_of
+from lshdup.base.arrays import rows_of, slices_of
+from lshdup.base.frozen import dataclass
+from lshdup.base.messages import join_names
 from lshdup.base.ragged import distinct
-from lshdup.errors import ArtifactError
+from lshdup.base.run import Run
+from lshdup.errors import ArtifactError, ParameterError
 from lshdup.kernels import bands as kernels
-from lshdup.lsh.band_table import BandTable
+from lshdup.lsh.band_plan import BandPlan
+from lshdup.lsh.band_table import BandTable, build_band_table, scratch_bytes, sort_by_key
 from lshdup.lsh.buckets import Buckets, Components, SharedBuckets
-from lshdup.lsh.key_order import scratch_bytes, sort_by_key
 
 #: (left, right) of pairs of documents: uint32 arrays of equal length.
 PairArrays = tuple[NDArray[np.uint32], NDArray[np.uint32]]
@@ -25,6 +28,20 @@ PIECE = 1 << 20
 
 #: Documents whose buckets are looked at together, unless a component is larger.
 _BLOCK = 1 << 14
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Candidate pairs of a band table, before the first of them is made.
+
+    buckets : the buckets they come from.
+    documents : ascending int64 array, the documents that share a bucket.
+    pieces : yields the pairs, once.
+    """
+
+    buckets: Buckets
+    documents: NDArray[np.int64]
+    pieces: Iterator[PairArrays]
 
 
 class CandidateCounter:
@@ -39,24 +56,21 @@ class CandidateCounter:
             yield left, right
 
 
-def find_exact_duplicates(
-    fingerprints: NDArray[np.uint64], arrays: Arrays = IN_MEMORY
-) -> NDArray[np.int64]:
+def find_exact_duplicates(run: Run, fingerprints: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Return `duplicate_of`: for each document the first one with the same shingle set.
 
     That document represents its exact duplicates: duplicate_of[d] == d. So does every document
     with an empty set.
 
     fingerprints : uint64 array of shape (n,), one number for each shingle set; 0 for empty sets.
-    arrays : makes the result.
 
     Returns an int64 array of shape (n,).
     """
     fingerprints = np.asarray(fingerprints)  # A kernel takes no array that is verified lazily.
     n = len(fingerprints)
-    order: NDArray[np.uint32] = arrays.empty(n, np.uint32)
-    duplicate_of: NDArray[np.int64] = arrays.empty(n, np.int64)
-    for part, keys in sort_by_key(fingerprints, None, order, scratch_bytes(arrays.limit)):
+    order: NDArray[np.uint32] = run.arrays.empty(n, np.uint32)
+    duplicate_of: NDArray[np.int64] = run.arrays.empty(n, np.int64)
+    for part, keys in sort_by_key(fingerprints, None, order, scratch_bytes(run)):
         # Equal fingerprints are one run, with the smallest document first; empty sets are no run.
         begins = np.flatnonzero((np.diff(keys, prepend=~keys[:1]) != 0) | (keys == 0))
         firsts = order[part][begins]
@@ -65,13 +79,12 @@ def find_exact_duplicates(
 
 
 def documents_to_compare(
-    duplicate_of: NDArray[np.int64], sizes: NDArray[np.int64], arrays: Arrays = IN_MEMORY
+    run: Run, duplicate_of: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return the documents that are compared: one of all exact duplicates, if it has shingles.
 
     duplicate_of : int64 array of shape (n,), of `find_exact_duplicates`.
     sizes : int64 array of shape (n,), number of shingles of each document.
-    arrays : makes the result.
 
     Returns an ascending int64 array.
     """
@@ -80,45 +93,36 @@ def documents_to_compare(
         is_first: NDArray[np.bool_] = duplicate_of[some] == rows_of(some)
         return is_first & (np.asarray(sizes[some]) > 0)
 
-    return arrays.where(len(duplicate_of), is_compared)
+    return run.arrays.where(len(duplicate_of), is_compared)
 
 
 def candidate_pairs(
-    table: BandTable,
-    max_bucket: int = 0,
-    on_progress: Callable[[int, int], None] = lambda done, n: None,
-    split: int = kernels.NO_SPLIT,
-    jobs: int = 1,
-    on_documents: Callable[[NDArray[np.int64]], None] = lambda _: None,
-    arrays: Arrays = IN_MEMORY,
-) -> tuple[Buckets, Iterator[PairArrays]]:
-    """Return the buckets, and an iterator over all pairs that share a bucket, each once.
+    run: Run, table: BandTable, max_bucket: int = 0, split: int = kernels.NO_SPLIT
+) -> Candidates:
+    """Return all pairs that share a bucket, each once, and their buckets.
 
     Pairs come component by component, a component being the documents that buckets connect, and
     within one by left document. A stage that fetches data for each document thus finds documents
     that belong together close together.
 
     max_bucket : larger buckets are skipped; 0: none.
-    on_progress : called with each piece: documents looked up, of how many.
     split : if set, only pairs of two sides: left < split <= right. Buckets of one side are not
         counted, and pairs within a side cost nothing.
-    on_documents : called with the documents that share a bucket, ascending, before any pair.
-    arrays : makes the arrays of the documents that share a bucket.
 
-    Yields pieces of (left, right), uint32 arrays, left < right.
+    The pieces are (left, right), uint32 arrays, left < right.
 
     Cost: one step a pair and common band, two a document and band. Memory: one piece, 9 bytes a
     document of the collection, and 8 bytes a band for each document that shares a bucket.
     """
-    shared = SharedBuckets.of(table, max_bucket, split, jobs, arrays)
-    components = Components.of(shared, arrays=arrays)
-    on_documents(components.list_documents(arrays))
-    return shared.counts, _pieces(components, on_progress, split, arrays)
+    run.progress("candidates", 0, 0)
+    shared = SharedBuckets.of(run, table, max_bucket, split)
+    components = Components.of(run, shared)
+    documents = components.list_documents(run)
+    return Candidates(shared.counts, documents, _pieces(run, components, split))
 
 
-def _pieces(
-    components: Components, on_progress: Callable[[int, int], None], split: int, arrays: Arrays
-) -> Iterator[PairArrays]:
+def _pieces(run: Run, components: Components, split: int) -> Iterator[PairArrays]:
+    arrays, total = run.arrays, len(components.documents)
     heads = arrays.full(components.count, kernels.NO_BUCKET, np.uint32)
     left, right = np.empty(PIECE, np.uint32), np.empty(PIECE, np.uint32)
     n = 0
@@ -132,10 +136,10 @@ def _pieces(
                 documents, bucket, following, split, state, left[n:], right[n:]
             )
             if state[0] < len(documents):
-                on_progress(block.start + int(state[0]), len(components.documents))
+                run.progress("candidates", block.start + int(state[0]), total)
                 yield left[:n].copy(), right[:n].copy()
                 n = 0
-    on_progress(len(components.documents), len(components.documents))
+    run.progress("candidates", total, total)
     if n:
         yield left[:n].copy(), right[:n].copy()
 
@@ -197,3 +201,78 @@ def candidates_of(
     if len(near) and near[-1] >= table.documents:
         raise damaged
     return near
+
+
+# --- the class interface of R1 ---
+
+
+def row_of(rows: Mapping[str, int], doc: str | int) -> int:
+    """Return the row of a document. rows : by name; of a list, 0 is "0".
+
+    Raise KeyError, which says names that there are, for an unknown one.
+
+    >>> row_of({"0": 0, "1": 1}, 1), row_of({"0": 0, "1": 1}, "1")
+    (1, 1)
+    """
+    row = rows.get(str(doc))
+    if row is None:
+        message = f"no document is called {doc!r}; names: {join_names(map(repr, rows))}"
+        raise KeyError(message)
+    return row
+
+
+class LSH:
+    """Banded hash tables over a signature matrix.
+
+    Parameters
+    ----------
+    minhash_matrix : uint32 array of shape (K, n_docs), one signature a column, for instance
+        `MinHash.minhash_matrix()`.
+    doc_names : n_docs names, in the order of the columns.
+    bands : b; each has K // b rows. More bands: more recall, more candidates, larger tables.
+    buckets : number of buckets that the 64-bit keys of a band are folded into (R1: the smallest
+        prime >= n_docs); 0: whole keys.
+
+    Errors: ParameterError if shapes do not fit or there are more bands than rows.
+
+    >>> matrix = np.array([[1, 1, 7], [2, 2, 8], [3, 9, 9], [4, 9, 9]], np.uint32)
+    >>> LSH(matrix, ["a", "b", "c"], bands=2).near_duplicates_of("b")
+    ['a', 'c']
+
+    """
+
+    def __init__(
+        self,
+        minhash_matrix: NDArray[np.uint32],
+        doc_names: Iterable[str],
+        bands: int,
+        *,
+        buckets: int = 0,
+    ) -> None:
+        self._names = list(doc_names)
+        self._rows = {name: row for row, name in enumerate(self._names)}
+        matrix = np.asarray(minhash_matrix, np.uint32)
+        if matrix.ndim != 2 or matrix.shape[1] != len(self._names):
+            message = (
+                f"a matrix of shape {matrix.shape} does not fit {len(self._names)} names: one"
+                " column a document is needed"
+            )
+            raise ParameterError(message, "give minhash.minhash_matrix() and minhash.all_docs()")
+        perms = matrix.shape[0]
+        if not 1 <= bands <= perms:
+            message = f"{bands} bands of {perms} rows: there must be 1 to {perms}"
+            raise ParameterError(message, "use fewer bands or more permutations")
+        self.plan = BandPlan(bands, perms // bands, 1.0, 0.0, buckets)
+        signatures = np.ascontiguousarray(matrix.T)
+        # A column of 2^32 - 1 is a document without tokens: it has no near-duplicates.
+        members = np.flatnonzero((signatures != 0xFFFFFFFF).any(axis=1))
+        self._table = build_band_table(Run.quiet(), signatures, members, self.plan)
+        self._members = members
+
+    def near_duplicates_of(self, doc: str | int) -> list[str]:
+        """Return the other documents in the buckets of a document, in the order of the columns."""
+        row = row_of(self._rows, doc)
+        if row not in self._members:
+            return []
+        near = candidates_of(self._table, np.ascontiguousarray(self._table.keys[:, row]))
+        return [self._names[other] for other in near.tolist() if other != row]

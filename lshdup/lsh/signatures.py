@@ -8,10 +8,10 @@ estimates J without bias; only for the scheme `linear` of R1 it is biased.
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays
 from lshdup.base.frozen import dataclass
 from lshdup.base.parallel import run_in_parts
 from lshdup.base.ragged import RaggedSets
+from lshdup.base.run import Run
 from lshdup.choices import STORED_SCHEMES
 from lshdup.errors import ParameterError
 from lshdup.kernels import sketch as kernels
@@ -67,14 +67,12 @@ class Sketcher:
         return out
 
 
-def make_signatures(
-    sets: RaggedSets, params: SketchParams, jobs: int = 1, arrays: Arrays = IN_MEMORY
-) -> NDArray[np.uint32]:
+def make_signatures(run: Run, sets: RaggedSets, params: SketchParams) -> NDArray[np.uint32]:
     """Return the signatures of sets by any scheme: uint32 array of shape (n_sets, K)."""
     if params.scheme == "linear":
         return linear_signatures(sets, params)
     sketcher = Sketcher(params)
-    signatures: NDArray[np.uint32] = arrays.empty((len(sets), params.perms), np.uint32)
+    signatures: NDArray[np.uint32] = run.arrays.empty((len(sets), params.perms), np.uint32)
 
     def sketch(start: int) -> None:
         stop = min(start + _PIECE, len(sets))
@@ -83,7 +81,7 @@ def make_signatures(
 
     from concurrent.futures import ThreadPoolExecutor  # Imported here to keep `query` fast.
 
-    with ThreadPoolExecutor(jobs) as pool:
+    with ThreadPoolExecutor(run.jobs) as pool:
         list(pool.map(sketch, range(0, len(sets), _PIECE)))
     return signatures
 
@@ -147,7 +145,7 @@ class Estimate:
 
 
 def estimate(
-    signatures: NDArray[np.uint32], left: NDArray[np.int64], right: NDArray[np.int64], jobs: int = 1
+    run: Run, signatures: NDArray[np.uint32], left: NDArray[np.int64], right: NDArray[np.int64]
 ) -> Estimate:
     """Return the share s of agreeing rows of the pairs (left[i], right[i]) of signatures.
 
@@ -160,7 +158,7 @@ def estimate(
     agreeing = np.empty(len(left), np.int64)
     run_in_parts(
         len(left),
-        jobs,
+        run.jobs,
         lambda part: kernels.agreeing_rows(signatures, left[part], right[part], agreeing[part]),
     )
     rows = signatures.shape[1]

@@ -123,7 +123,7 @@ def shingle_hash(params: ShingleParams) -> ShingleHash:
         return ShingleHash(HASH_POLY31 if poly31 else HASH_MIX64)
     if not params.secret:
         message = (
-            "the store was made with a --hash-key, "
+            "the store was made with an LSHDUP_HASH_KEY, "
             "and it is not the one that was given, or none was"
         )
         raise ParameterError(message, "give the key in LSHDUP_HASH_KEY")

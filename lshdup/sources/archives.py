@@ -204,7 +204,6 @@ def _find_directory(archive: _Opened) -> tuple[int, int, int]:
             if larger.startswith(b"PK\x06\x06"):
                 *_, size, offset = _END_64.unpack(larger)
                 end = place
-                break
     start = end - size
     if start < offset:
         message = f"it begins at byte {start}, not at {offset}"
@@ -399,8 +398,7 @@ class WarcFile(ContentReader):
             name = found.get(b"warc-target-uri", b"").strip(b"<>")
             if at > size:
                 members.damaged(number, "its last record is cut off")
-                break
-            if found.get(b"warc-type") in _DOCUMENTS:
+            elif found.get(b"warc-type") in _DOCUMENTS:
                 members.add(number, start, at - start, name)
         return members.listed()
 

@@ -187,7 +187,7 @@ def preference(
     """Return the order of documents by `--prefer`, then whole files before parts of files (but
     where "first" goes by the order of DOCS), then `--keep`, then their place in the list.
 
-    The rule "central" orders as the default rule does; `compare.centres` chooses after it.
+    The rule "central" orders as the default rule does; `compare.medoids` chooses after it.
 
     documents : n documents.
     sizes : int64 array of shape (n,), shingles of each.

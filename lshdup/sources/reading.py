@@ -152,7 +152,10 @@ def read_batch(
         contents.text,
         contents.starts[good],
         contents.lengths[good],
-        [(int(indices[at]), *_explain(error)) for at, error in contents.failed.items()],
+        [
+            (int(indices[at]), *_explain(error, changed=False))
+            for at, error in contents.failed.items()
+        ],
         max_bytes=documents.max_bytes,
         home=documents.home,
         are_files=True,
@@ -218,7 +221,7 @@ def _read_parts(
     )
 
 
-def _explain(error: OSError | RecordError, *, changed: bool = False) -> tuple[Reason, str]:
+def _explain(error: OSError | RecordError, *, changed: bool) -> tuple[Reason, str]:
     """Return why a document cannot be read. changed : its file is another one now."""
     if isinstance(error, OSError):
         return find_reason(error), describe_error(error)

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from lshdup.base.arrow import batch_of, ragged
 from lshdup.base.ragged import RaggedSets
-from lshdup.compare import similarity
+from lshdup.base.run import Run
+from lshdup.compare.verification import jaccard
 from lshdup.errors import InputError
 from lshdup.kernels import bands as kernels
 from lshdup.spark.workers import ARROW_BYTES, Batches, Recipe, shown_id
@@ -73,7 +74,7 @@ def verified_rows(recipe: Recipe, rows: Batches) -> Batches:
         state = np.array([0, -1, 0])
         while state[0] < len(splits):
             n = kernels.tile_pairs(before, offsets, starts, splits, state, left, right)
-            found = similarity.jaccard(sets, left[:n], right[:n], threshold=recipe.threshold)
+            found = jaccard(Run.quiet(), sets, left[:n], right[:n], threshold=recipe.threshold)
             keep = np.flatnonzero(found >= recipe.threshold)
             swapped = order[left[keep]] > order[right[keep]]
             a = np.where(swapped, right[keep], left[keep])

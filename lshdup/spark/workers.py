@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from lshdup.base.arrow import as_binary, batch_of, content
+from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.errors import InputError
 from lshdup.kernels.helpers import PADDING
@@ -95,7 +96,7 @@ def sketch_rows(recipe: Recipe, documents: Batches) -> Batches:
         digests = [
             sha256(data[a:b]).digest() if b > a else None for a, b in itertools.pairwise(ends)
         ]
-        keys = np.ascontiguousarray(band_keys(sketcher.sketch(sets), recipe.plan).T)
+        keys = np.ascontiguousarray(band_keys(Run.quiet(), sketcher.sketch(sets), recipe.plan).T)
         rows = [
             row.tobytes() if digest else None for row, digest in zip(keys, digests, strict=True)
         ]

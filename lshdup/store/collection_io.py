@@ -56,29 +56,23 @@ def collection_arrays(collection: Collection, kind: str) -> dict[str, Array]:
     """Return the arrays of a collection for an artifact.
 
     kind : "shingles" for the documents and their unfiltered sets; "signatures" for the documents,
-        their signatures and the filter; "journal" for everything but the filter.
+        their signatures and the filter; "segment" for everything.
     """
-    # Parts of a journal are joined with a list of documents that knows what was skipped.
+    # The list that a part is of knows what was skipped there.
     skipped = collection.skipped
-    skipped += collection.documents.skipped if kind != "journal" else ()
+    skipped += collection.documents.skipped if kind != "segment" else ()
     arrays = _document_arrays(collection.documents) | _skipped_arrays(skipped)
     arrays |= _notes_arrays(collection.notes) | collection.columns
     unfiltered = collection.unfiltered
     if kind != "shingles" and collection.signatures is not None:
         arrays["signatures"] = collection.signatures
-    if kind == "signatures" and unfiltered is not None:
-        arrays |= filter_arrays(unfiltered.shingle_filter)
+    if kind != "shingles" and unfiltered is not None:
+        removed = unfiltered.shingle_filter
+        arrays |= {"template": removed.template, "common": removed.common}
     sets = collection.unfiltered_sets
     if kind != "signatures" and sets is not None:
         arrays |= {"values": sets.values, "offsets": sets.offsets}
     return arrays
-
-
-def filter_arrays(shingle_filter: ShingleFilter | None) -> dict[str, Array]:
-    """Return the shingles of a filter as arrays of an artifact."""
-    if shingle_filter is None:
-        return {}
-    return {"template": shingle_filter.template, "common": shingle_filter.common}
 
 
 def _document_arrays(documents: DocumentList) -> dict[str, Array]:
@@ -211,7 +205,7 @@ def _read_documents(
 
 
 def _read_docs(header: Mapping[str, Any]) -> tuple[bytes, ...]:
-    docs = header.get("docs", [])  # the journal has none
+    docs = header.get("docs", [])  # A part has none.
     fits = type(docs) is list and all(type(name) is str and "\0" not in name for name in docs)
     refuse_if(not fits, "its DOCS are no names")
     return tuple(map(os.fsencode, docs))

@@ -13,7 +13,7 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -30,7 +30,7 @@ from lshdup.store.checksums import Blocks, CheckedArray, block_checksums, block_
 from lshdup.version import __version__
 
 #: Increased whenever an older lshdup would misread a newer artifact.
-FORMAT_VERSION = 8
+FORMAT_VERSION = 9
 
 Array = NDArray[Any]
 
@@ -71,8 +71,17 @@ def full_header(kind: str, header: Mapping[str, Any]) -> dict[str, Any]:
     return {"kind": kind, "format": FORMAT_VERSION, "lshdup": __version__, **header}
 
 
-def save(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+def save(
+    path: Path,
+    kind: str,
+    header: Mapping[str, Any],
+    arrays: Mapping[str, Array],
+    *,
+    before: Callable[[], None] | None = None,
+) -> None:
     """Write an artifact beside `path`, sync it, and rename it.
+
+    before : called when it is written, before it replaces the old one.
 
     Killed at any instant, the old or the new file is there, whole. Raises ArtifactError if the
     folder cannot be written or the disk is full; the old file is then untouched.
@@ -82,6 +91,8 @@ def save(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, 
     try:
         with Folder(path.parent) as folder, folder.replace(path.name) as file:
             write(file, kind, header, arrays)
+            if before is not None:
+                before()
     except OSError as error:
         raise cannot_write(path, error) from None
 
@@ -125,12 +136,18 @@ def _write_member(archive: zipfile.ZipFile, name: str, array: Array) -> None:
 
 
 def load(
-    path: Path, kind: str, remedy: str, *, verify: bool = True, always: tuple[str, ...] = ()
+    path: Path,
+    kind: str | tuple[str, ...],
+    remedy: str,
+    *,
+    verify: bool = True,
+    always: tuple[str, ...] = (),
 ) -> Artifact | None:
     """Map an artifact. Return None if there is no such file.
 
     Raises ArtifactError for a file that is damaged, of another kind, or of another format.
 
+    kind : that it must have, or one of several.
     remedy : the command that rebuilds the artifact, for the error.
     verify : whether every byte is verified now. Otherwise members above 4 MB are only mapped, and
         their blocks are verified when rows of them are read: a query touches a few pages.
@@ -149,7 +166,7 @@ def load(
 def read(
     file: IO[bytes],
     path: Path,
-    kind: str,
+    kind: str | tuple[str, ...],
     remedy: str,
     *,
     verify: bool = True,
@@ -157,14 +174,20 @@ def read(
 ) -> Artifact:
     """Map an artifact that is open, as `load`. path : its name for errors."""
     try:
-        return _read(file, path, kind, remedy, verify, always)
+        kinds = (kind,) if isinstance(kind, str) else kind
+        return _read(file, path, kinds, remedy, verify, always)
     except _BROKEN as error:
         message = f"{path} is damaged or no lshdup artifact ({error})"
         raise ArtifactError(message, remedy) from None
 
 
 def _read(
-    file: IO[bytes], path: Path, kind: str, remedy: str, verify: bool, always: tuple[str, ...]
+    file: IO[bytes],
+    path: Path,
+    kinds: tuple[str, ...],
+    remedy: str,
+    verify: bool,
+    always: tuple[str, ...],
 ) -> Artifact:
     file.read(1)  # `zipfile` says of a file that cannot be read that it is no archive.
     with zipfile.ZipFile(file) as archive:
@@ -184,8 +207,8 @@ def _read(
     if not isinstance(header, dict) or not isinstance(header.get("format"), int):
         message = "it has no header"
         raise KeyError(message)
-    if header.get("kind") != kind:
-        message = f"{path} holds {header.get('kind')}, not {kind}"
+    if header.get("kind") not in kinds:
+        message = f"{path} holds {header.get('kind')}, not {kinds[0]}"
         raise ArtifactError(message, remedy)
     if header["format"] != FORMAT_VERSION:
         message = (

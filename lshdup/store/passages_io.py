@@ -36,7 +36,9 @@ def save_passages(
         "place_documents": passages.documents,
         "place_first": passages.first,
     }
-    store.save_collection("passages", collection.with_unfiltered_sets(None), beside)
+    collection = collection.with_unfiltered_sets(None)
+    store.save_collection("passages", collection, beside)
+    store.make_current("passages", collection)
 
 
 def load_passages(store: Store, *, here: bool) -> tuple[Collection, PassageParams, Passages] | None:
@@ -57,7 +59,7 @@ def load_passages(store: Store, *, here: bool) -> tuple[Collection, PassageParam
         tokens, places, documents, first = arrays.values()
         refuse_if((places < 2).any() or (places > len(documents)).any(), "places are none")
         starts = np.append(0, np.cumsum(places))
-        refuse_if(starts[-1] != len(documents) or (np.diff(starts) < 0).any(), "places do not fit")
+        refuse_if(starts[-1] != len(documents), "places do not fit")
         refuse_if((tokens < params.least).any(), "passages are too short")
         outside = (first < 0) | (first > sizes[documents] - np.repeat(tokens, places))
         refuse_if(outside.any(), "places are outside their documents")

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import Arrays
+from lshdup.base.run import Run
 from lshdup.collection.collection import Collection
-from lshdup.compare.pairs import Pairs
 from lshdup.compare.results import ClustersFound, Index, PairsFound, StoredPairs
+from lshdup.compare.scored_pairs import Pairs
 from lshdup.errors import ArtifactError
 from lshdup.lsh import band_plan
 from lshdup.lsh.band_table import StoredBandTable
@@ -60,14 +60,12 @@ def save_index(store: Store, collection: Collection, index: Index, params: BandP
 
 
 def load_index(
-    store: Store, collection: Collection, *, verify: bool, in_order: bool, jobs: int, arrays: Arrays
+    run: Run, store: Store, collection: Collection, *, verify: bool, in_order: bool
 ) -> tuple[Index, BandParams] | None:
     """Load bands.npz. Return None if it is missing or was made from another collection.
 
     verify : whether every byte is verified. Raises ArtifactError if the artifact is damaged.
-    in_order : whether all keys are made then, on `jobs` threads, to see that the buckets are in
-        order.
-    arrays : makes the array of the keys.
+    in_order : whether all keys are made then, to see that the buckets are in order.
     """
     path = store.path("bands")
     # A query reads all of `firsts`.
@@ -92,7 +90,7 @@ def load_index(
             fits = fits and all(is_compared[band].all() for band in order)
             refuse_if(not fits, "its buckets are of other documents")
         assert collection.signatures is not None
-        table = StoredBandTable(collection.signatures, plan, order, jobs, arrays)
+        table = StoredBandTable(run, collection.signatures, plan, order)
         refuse_if(verify and in_order and not table.is_in_order(), "its buckets are not in order")
         return Index(plan, table, duplicate_of), params
 
@@ -119,7 +117,7 @@ def save_pairs(
     npz.save(store.path("pairs"), "pairs", header, arrays)
 
 
-def load_pairs(store: Store, collection: Collection) -> StoredPairs | None:
+def load_pairs(run: Run, store: Store, collection: Collection) -> StoredPairs | None:
     """Load pairs.npz. Return None if it is missing, damaged, or of another collection."""
     with contextlib.suppress(ArtifactError, *DAMAGED):
         artifact = npz.load(store.path("pairs"), "pairs", _PAIRS_AGAIN)
@@ -137,7 +135,9 @@ def load_pairs(store: Store, collection: Collection) -> StoredPairs | None:
         assert collection.sketch is not None
         fits = 0 < counts[1] * counts[2] <= collection.sketch.perms
         refuse_if(not fits, "bands that do not fit")
-        found = PairsFound(Pairs.of(left, right, similarity), counts[0], _read_buckets(header, n))
+        found = PairsFound(
+            Pairs.of(run, left, right, similarity), counts[0], _read_buckets(header, n)
+        )
         return StoredPairs(found, bands, params, *counts[1:])
     return None
 
@@ -165,6 +165,7 @@ def save_clusters(
 
 
 def load_clusters(
+    run: Run,
     store: Store,
     collection: Collection,
     index: Index,
@@ -195,7 +196,7 @@ def load_clusters(
         buckets = _read_buckets(artifact.header, n)
         from lshdup.compare.clusters import Clusters  # Imported here to keep `query` fast.
 
-        groups = Clusters(representative, similarity)
+        groups = Clusters(run, representative, similarity)
         return ClustersFound(groups, index.duplicate_of, buckets=buckets)
     return None
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import RaggedSets
+from lshdup.base.run import Run
 from lshdup.lsh.samples import sample_sets
 from lshdup.params import ShingleParams
 from lshdup.store import npz
@@ -41,23 +42,19 @@ class StoredSamples:
         """The fingerprints and the samples."""
         return self.prints, self.samples
 
-    @property
-    def arrays(self) -> dict[str, npz.Array]:
-        """The arrays of an artifact."""
-        return {
-            "fingerprints": self.prints,
-            "values": self.samples.values,
-            "offsets": self.samples.offsets,
-        }
-
 
 def save_samples(store: Store, shingle: ShingleParams, stored: StoredSamples) -> None:
     """Save samples.npz."""
-    header = describe_samples(shingle, stored.rate, stored.seed)
-    npz.save(store.path("samples"), "samples", header, stored.arrays)
+    header = _describe(shingle) | {"rate": stored.rate, "seed": stored.seed}
+    arrays: dict[str, npz.Array] = {
+        "fingerprints": stored.prints,
+        "values": stored.samples.values,
+        "offsets": stored.samples.offsets,
+    }
+    npz.save(store.path("samples"), "samples", header, arrays)
 
 
-def load_samples(store: Store, shingle: ShingleParams) -> StoredSamples | None:
+def load_samples(run: Run, store: Store, shingle: ShingleParams) -> StoredSamples | None:
     """Load samples.npz. Return None if it is missing, or of sets with other parameters.
 
     Raises ArtifactError if it is damaged.
@@ -73,25 +70,15 @@ def load_samples(store: Store, shingle: ShingleParams) -> StoredSamples | None:
         rate, seed = header["rate"], header["seed"]
         fits = type(rate) is int and 1 <= rate <= 1 << 32 and type(seed) is int and seed >= 0
         refuse_if(not fits, "its rate or seed is none")
-        return read_samples(artifact, rate, seed)
-
-
-def read_samples(artifact: npz.Artifact, rate: int, seed: int) -> StoredSamples:
-    """Return the samples that an artifact holds. Errors: one of `DAMAGED`."""
-    prints, values, offsets = check_arrays(artifact, _SAMPLES, {}).values()
-    samples = RaggedSets(values, offsets)
-    whole = sample_sets(samples, rate, seed)
-    refuse_if(len(whole.values) != len(values), "its samples have elements of another rate")
-    is_first = np.zeros(len(values) + 1, bool)
-    is_first[offsets] = True
-    in_order = (values[1:] > values[:-1]) | is_first[1:-1]
-    refuse_if(not in_order.all(), "its samples are not in order")
-    return StoredSamples(prints, samples, rate, seed)
-
-
-def describe_samples(shingle: ShingleParams, rate: int, seed: int) -> dict[str, object]:
-    """Return the header of samples."""
-    return _describe(shingle) | {"rate": rate, "seed": seed}
+        prints, values, offsets = check_arrays(artifact, _SAMPLES, {}).values()
+        samples = RaggedSets(values, offsets)
+        whole = sample_sets(run, samples, rate, seed)
+        refuse_if(len(whole.values) != len(values), "its samples have elements of another rate")
+        is_first = np.zeros(len(values) + 1, bool)
+        is_first[offsets] = True
+        in_order = (values[1:] > values[:-1]) | is_first[1:-1]
+        refuse_if(not in_order.all(), "its samples are not in order")
+        return StoredSamples(prints, samples, rate, seed)
 
 
 def _describe(shingle: ShingleParams) -> dict[str, object]:

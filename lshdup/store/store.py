@@ -2,10 +2,12 @@
 
 import contextlib
 import errno
+import json
 import os
 import shutil
+import time
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lshdup.base.atomic import PREFIX, SUFFIX, Folder, describe_obstacle
-from lshdup.base.system import is_own, is_read_only
+from lshdup.base.system import hold, is_own, is_read_only, pread, pwrite
 from lshdup.collection.collection import Collection
 from lshdup.errors import RERUN, ArtifactError
 from lshdup.params import DEFAULT_STORE, ShingleParams, SketchParams
@@ -21,7 +23,6 @@ from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.sources.records import RecordFields
 from lshdup.store import npz
 from lshdup.store.collection_io import collection_arrays, read_collection, would_save_the_same
-from lshdup.store.lock import locked
 from lshdup.store.members import damage_explained, refuse_if
 
 #: The first line of a store's .gitignore, by which it is known, and the whole of it.
@@ -36,12 +37,20 @@ _CACHE_TAG = (
 
 #: Names of the files of a store beside its artifacts, and how those of its journals begin.
 _MARK_NAME, _TAG_NAME, _LOCK_NAME, _JOURNAL = ".gitignore", "CACHEDIR.TAG", ".lock", ".journal"
+_MANIFEST = "manifest.json"
+_FILES = (_MARK_NAME, _TAG_NAME, _LOCK_NAME, _MANIFEST)
+
+#: The folder of the segments that are no artifact of the current run.
+MEMO = "memo"
+
+#: The kinds of artifacts in it.
+_SEGMENTS = ("segment", "signatures", "shingles")
+
+#: Bytes that the memo may have, unless another limit is set.
+MEMO_BYTES = 4 << 30
 
 #: Characters of a path that a system may open.
 _LONGEST_PATH = 4096
-
-#: Seconds by which the coarsest file systems tell times apart.
-_TIME_STEP = 2.0
 
 
 def nearest_store() -> Path:
@@ -80,15 +89,20 @@ class _Loaded(NamedTuple):
 
 class Store:
     """A folder with at most one artifact of each kind: `shingles.npz`, `signatures.npz`,
-    `bands.npz`, `pairs.npz`, `clusters.npz`, `samples.npz`, `passages.npz`; and the `.lock` of
-    the run that writes.
+    `bands.npz`, `pairs.npz`, `clusters.npz`, `samples.npz`, `passages.npz`; a `memo` of what other
+    runs have made; a `manifest.json` that names what the last run with DOCS has made; and the
+    `.lock` of the run that writes.
 
     secret : the hash key, if one was set; artifacts hold its name only.
+    wait : seconds to wait for another run that writes.
+    most : bytes that the memo may have.
     """
 
-    def __init__(self, folder: Path, secret: bytes = b"") -> None:
+    def __init__(
+        self, folder: Path, secret: bytes = b"", *, wait: float = 0.0, most: int = MEMO_BYTES
+    ) -> None:
         self.folder = folder
-        self._secret = secret
+        self._secret, self._wait, self._most = secret, wait, most
         self._loaded: dict[str, _Loaded] = {}
         self.is_held = False  #: whether this process is the one that writes
 
@@ -141,7 +155,13 @@ class Store:
     def size(self) -> int:
         """Return how many bytes the files of the store have."""
         with Folder(self.folder) as folder:
+            return folder.size() + self._memo_size()
+
+    def _memo_size(self) -> int:
+        """Return how many bytes the memo has."""
+        with contextlib.suppress(OSError), Folder(self.folder, MEMO) as folder:
             return folder.size()
+        return 0
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
@@ -153,7 +173,7 @@ class Store:
         Raises ArtifactError if another run writes, or if the folder cannot be written.
         """
         self.make_writable()
-        with locked(self.folder / _LOCK_NAME):
+        with _locked(self.folder / _LOCK_NAME, self._wait):
             with Folder(self.folder) as folder:
                 folder.remove_temporary_files()
             self.is_held = True
@@ -166,45 +186,130 @@ class Store:
         """Remove a store that this run has made if it holds nothing: it would hide one above."""
         with contextlib.suppress(OSError):
             names = {each.name for each in self.folder.iterdir()}
-            if self.is_held and names <= {_MARK_NAME, _TAG_NAME, _LOCK_NAME}:
+            if self.is_held and names <= {_MARK_NAME, _TAG_NAME, _LOCK_NAME, _MANIFEST}:
                 shutil.rmtree(self.folder)
 
-    def modified(self, kind: str) -> int:
-        """Return when an artifact was saved or confirmed, in nanoseconds; 0 if it is missing."""
+    # --- the manifest -----------------------------------------------------------------------------
+
+    def _read_manifest(self) -> dict[str, Any]:
+        """Return what the manifest says; nothing if it is missing or damaged."""
+        with contextlib.suppress(OSError, ValueError, RecursionError):
+            with Folder(self.folder) as folder, folder.open(_MANIFEST) as file:
+                manifest = json.loads(file.read())
+            if isinstance(manifest, dict) and manifest.get("format") == npz.FORMAT_VERSION:
+                return manifest
+        return {}
+
+    def _write_manifest(self, **values: Any) -> None:
+        """Write values of the manifest; the others stay. Raises ArtifactError."""
+        before = self._read_manifest()
+        manifest = {"format": npz.FORMAT_VERSION, **before, **values}
+        if manifest == before:
+            return
         try:
-            return self.path(kind).lstat().st_mtime_ns
-        except (FileNotFoundError, NotADirectoryError):
-            return 0
+            with Folder(self.folder) as folder, folder.replace(_MANIFEST) as file:
+                file.write(json.dumps(manifest, indent=1).encode("ascii") + b"\n")
+        except OSError as error:
+            raise npz.cannot_write(self.folder / _MANIFEST, error) from None
 
-    def newest(self) -> str:
-        """Return which artifact the last run with DOCS made: "shingles" or "signatures"."""
-        is_newer = self.modified("shingles") > self.modified("signatures")
-        return "shingles" if is_newer else "signatures"
+    def current(self) -> str:
+        """Return which artifact commands without DOCS continue with: "shingles" or "signatures"."""
+        is_named = self._read_manifest().get("current") == "shingles"
+        named, other = ("shingles", "signatures") if is_named else ("signatures", "shingles")
+        is_there = self._find(named).exists() or not self.path(other).exists()
+        return named if is_there else other
 
-    def mark_as_derived(self) -> None:
-        """Set the time of signatures.npz before that of shingles.npz, which stays the newest."""
+    def is_of_passages(self) -> bool:
+        """Return whether the last run with DOCS was one for passages."""
+        return self._read_manifest().get("passages") is True
+
+    def make_current(self, kind: str, collection: Collection) -> None:
+        """Name the artifact that commands without DOCS continue with, or that of passages."""
+        if kind == "passages":
+            self._write_manifest(passages=True)
+            return
+        documents = collection.documents
+        docs = [os.fsdecode(name) for name in documents.docs]
+        self._write_manifest(
+            current=kind, corpus=self._identity(collection, kind), documents=len(documents),
+            docs=docs, base=self.base(documents.home), passages=False,
+        )  # fmt: skip
+
+    @staticmethod
+    def _identity(collection: Collection, kind: str) -> str:
+        """Return the identity of a collection as an artifact of this kind holds it."""
+        return collection.unfiltered_identity if kind == "shingles" else collection.identity
+
+    # --- the memo ---------------------------------------------------------------------------------
+
+    def segments(self) -> list[str]:
+        """Return the names of the segments in the memo, the newest first."""
+        with contextlib.suppress(OSError), Folder(self.folder, MEMO) as folder:
+            names = [name.removesuffix(".npz") for name in folder.names() if _is_segment(name)]
+            return [f"{MEMO}/{name}" for name in sorted(names, reverse=True)]
+        return []
+
+    def last_segment(self) -> int:
+        """Return the number of the newest segment; 0 without any."""
+        return int(next(iter(self.segments()), "/0").rpartition("/")[2])
+
+    def _keep(self, kind: str) -> None:
+        """Move an artifact into the memo. Raises OSError."""
+        name = f"{self.last_segment() + 1:08}.npz"
         with Folder(self.folder) as folder:
-            folder.set_time("signatures.npz", self.modified("shingles") / 1e9 - _TIME_STEP)
+            folder.make_folder(MEMO)
+            with Folder(self.folder, MEMO) as memo, contextlib.suppress(FileNotFoundError):
+                folder.move(self.path(kind).name, memo, name)
+        self._loaded.pop(kind, None)
 
-    def drop(self, kind: str) -> None:
-        """Remove an artifact that cannot be used."""
-        self.path(kind).unlink(missing_ok=True)
+    def forget(self, used: Sequence[str]) -> None:
+        """Remove the segments that were not used for longest, while the memo is too large.
+
+        used : the segments that this run has used, which are the last ones to go.
+        """
+        there = self.segments()
+        before = self._read_manifest().get("memo")
+        before = [each for each in before if each in there] if isinstance(before, list) else []
+        new = [each for each in reversed(there) if each not in before]
+        order = [each for each in before + new if each not in used]
+        order += [each for each in used if each in there]
+        while order and self._memo_size() > self._most:
+            self.drop(order.pop(0))
+        self._write_manifest(memo=order)
+
+    def drop(self, kind: str, *, keep: bool = False) -> None:
+        """Remove an artifact that cannot be used. keep : move it into the memo instead."""
+        self._loaded.pop(kind, None)
+        above, _, name = self.path(kind).relative_to(self.folder).as_posix().rpartition("/")
+        with contextlib.suppress(OSError):
+            if keep:
+                self._keep(kind)
+                return
+            with Folder(self.folder, *filter(None, [above])) as folder:
+                folder.remove(name)
+            if above:  # as far as it is empty
+                (self.folder / above).rmdir()
+
+    # --- collections ------------------------------------------------------------------------------
 
     def save_collection(
-        self, kind: str, collection: Collection, beside: Mapping[str, Any] | None = None
+        self,
+        kind: str,
+        collection: Collection,
+        beside: Mapping[str, Any] | None = None,
+        *,
+        keep_old: bool = False,
     ) -> None:
-        """Save shingles.npz or signatures.npz. A file that says the same is only touched.
+        """Save shingles.npz, signatures.npz or passages.npz, unless the file says the same.
 
         beside : arrays of the artifact that hold more than the collection, and values of its
             header; it is always written then.
+        keep_old : whether the file that it replaces is moved into the memo.
         """
         if kind == "shingles" and collection.unfiltered is not None:
             # The next run may apply another filter.
             collection = collection.before_filter
         if beside is None and self._is_saved(kind, collection):
-            # The times of artifacts tell which collection the last run was of.
-            with Folder(self.folder) as folder:
-                folder.set_time(self.path(kind).name)
             return
         self._loaded.pop(kind, None)
         arrays = collection_arrays(collection, kind)
@@ -215,13 +320,17 @@ class Store:
             header["whole"] = collection.unfiltered_identity
         for name, value in (beside or {}).items():
             (arrays if isinstance(value, np.ndarray) else header)[name] = value
-        npz.save(self.path(kind), kind, header, arrays)
+        npz.save(
+            self.path(kind), kind, header, arrays,
+            before=(lambda: self._keep(kind)) if keep_old else None,
+        )  # fmt: skip
 
     def _is_saved(self, kind: str, collection: Collection) -> bool:
         """Return whether an artifact holds this collection already."""
         try:
             old = self.load_collection(kind, here=True, verify=False)
-            return old is not None and would_save_the_same(old, collection, kind)
+            is_there = old is not None and self.path(kind).exists()
+            return old is not None and is_there and would_save_the_same(old, collection, kind)
         except ArtifactError:
             return False
 
@@ -261,19 +370,21 @@ class Store:
     def load_collection(
         self, kind: str, *, here: bool = False, verify: bool = True
     ) -> Collection | None:
-        """Load shingles.npz or signatures.npz, once a run. Return None if it is missing.
+        """Load shingles.npz, signatures.npz or a segment of the memo, the former once a run.
+        Return None if it is missing.
 
         Raises ArtifactError if the artifact is damaged.
 
         here : return None too if its names do not start from the current folder.
         verify : whether every byte is verified.
         """
-        path = self.path(kind)
+        path = self._find(kind)
         stamp, loaded = _stamp(path), self._loaded.get(kind)
         if loaded is not None and loaded.stamp == stamp and loaded.is_verified >= verify:
             return None if here and loaded.collection.documents.home else loaded.collection
         # A query looks up every shingle in the filter.
-        artifact = npz.load(path, kind, RERUN, verify=verify, always=("template", "common"))
+        kinds = (kind,) if path.parent == self.folder else _SEGMENTS
+        artifact = npz.load(path, kinds, RERUN, verify=verify, always=("template", "common"))
         if artifact is None:
             return None
         with damage_explained(path, RERUN):
@@ -292,8 +403,23 @@ class Store:
                 artifact, b"" if at_home else os.fsencode(home), verify=verify, folder=self.folder
             )
             collection = replace(collection, shingle=collection.shingle.with_secret(self._secret))
-            self._loaded[kind] = _Loaded(stamp, verify, collection)
+            if not kind.startswith(MEMO):  # Each holds a file descriptor.
+                self._loaded[kind] = _Loaded(stamp, verify, collection)
             return collection
+
+    def _find(self, kind: str) -> Path:
+        """Return where an artifact is: the current one in the memo, if the run that had moved it
+        there was killed before it had written its own.
+        """
+        path, manifest = self.path(kind), self._read_manifest()
+        if path.exists() or path.is_symlink() or kind != manifest.get("current"):
+            return path
+        for name in self.segments():
+            with contextlib.suppress(ArtifactError):
+                held = npz.load(self.path(name), (kind,), RERUN, verify=False)
+                if held is not None and held.header.get("corpus") == manifest.get("corpus"):
+                    return self.path(name)
+        return path
 
 
 def _is_begun(folder: Folder, name: str) -> bool:
@@ -309,8 +435,8 @@ def _is_begun(folder: Folder, name: str) -> bool:
 def _refuse_obstacles(store: Path, *below: str) -> None:
     with Folder(store, *below) as folder:
         for name in folder.names():
-            is_file = name.endswith(".npz") or name in (_MARK_NAME, _TAG_NAME, _LOCK_NAME)
-            if not is_file and not below and not name.startswith(_JOURNAL):
+            is_file = name.endswith(".npz") or name in _FILES
+            if not is_file and not below and name != MEMO and not name.startswith(_JOURNAL):
                 continue
             with contextlib.suppress(FileNotFoundError):  # Another run has removed it.
                 if obstacle := describe_obstacle(folder.status(name), folder=not is_file):
@@ -325,6 +451,10 @@ def _refuse_obstacles(store: Path, *below: str) -> None:
                     _refuse_obstacles(store, *below, name)
 
 
+def _is_segment(name: str) -> bool:
+    return len(name) == 12 and name.endswith(".npz") and name[:8].isdecimal()
+
+
 def _stamp(path: Path) -> tuple[int, ...]:
     """Return numbers that differ for a file that has been replaced; none for a missing file."""
     try:
@@ -332,3 +462,47 @@ def _stamp(path: Path) -> tuple[int, ...]:
     except OSError:
         return ()
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+@contextlib.contextmanager
+def _locked(path: Path, wait: float = 0.0) -> Iterator[None]:
+    """Hold the lock file `path` of a store, where there are locks.
+
+    Not every platform and file system has them. The system releases a lock however the process
+    ends. The file holds the number of the process, for the message. It is never removed: a run
+    that has just opened it would hold a lock that no other run sees.
+
+    Raises ArtifactError if another run holds the lock, and goes on to do so for `wait` seconds.
+    """
+    try:
+        with Folder(path.parent) as folder:
+            descriptor = folder.open_lock(path.name)
+    except OSError as error:
+        raise npz.cannot_write(path, error) from None
+    try:
+        _hold(descriptor, path.parent, time.monotonic() + wait)
+        with contextlib.suppress(OSError):  # A full disk costs the number in a message.
+            os.ftruncate(descriptor, pwrite(descriptor, b"%d\n" % os.getpid(), 0))
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
+
+
+def _hold(descriptor: int, store: Path, until: float) -> None:
+    try:
+        while True:
+            try:
+                hold(descriptor)
+                return
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    raise
+            time.sleep(0.05)
+    except BlockingIOError:
+        time.sleep(0.01)  # The other run may have begun just now, without its number.
+        number = pread(descriptor, 20, 0).partition(b"\n")[0].decode("ascii", "replace")
+        holder = f" (process {number})" if number.isdecimal() else ""
+        message = f"another lshdup run{holder} is writing to {store}"
+        hint = "wait until it is done (LSHDUP_WAIT=SECONDS), or use --store DIR or --no-store"
+        raise ArtifactError(message, hint) from None

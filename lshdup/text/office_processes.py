@@ -247,7 +247,7 @@ class _Worker:
     def _explain_end(self) -> OfficeText:
         """Return why a worker ended in the middle of a document: time, memory, or a crash."""
         if self._is_late:
-            detail = f"more than {self.limits.seconds:g} s; --format-seconds allows more"
+            detail = f"more than {self.limits.seconds:g} s; LSHDUP_FORMAT_SECONDS allows more"
             return OfficeText(reason=Reason.SLOW, detail=detail)
         code, peak = self._wait()
         self._stderr.seek(max(0, self._stderr.seek(0, os.SEEK_END) - _LAST_WORDS))
@@ -276,7 +276,7 @@ class _Worker:
         return self._process.wait(), 0
 
     def _memory_detail(self) -> str:
-        return f"more than {self.limits.memory:,} bytes; --format-memory allows more"
+        return f"more than {self.limits.memory:,} bytes; LSHDUP_FORMAT_MEMORY allows more"
 
     def end(self) -> None:
         """Kill the worker if it has not ended, and release its resources."""

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import RaggedSets
-from lshdup.compare.similarity import jaccard
+from lshdup.base.run import Run
+from lshdup.compare.verification import jaccard
 from lshdup.lsh.signatures import Sketcher, estimate
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.inspection import LocatedText, locate_tokens
@@ -120,10 +121,11 @@ def compare(
     sets = unfiltered if shingle_filter is None else shingle_filter.of_any_size().apply(unfiltered)
     left, right = np.array([0]), np.array([1])
     shared = len(np.intersect1d(sets[0], sets[1], assume_unique=True))
-    similarity = float(jaccard(sets, left, right)[0])
+    run = Run.quiet()
+    similarity = float(jaccard(run, sets, left, right)[0])
     estimated = standard_error = None
     if sketch is not None and all(sets.sizes):
-        estimated = float(estimate(Sketcher(sketch).sketch(sets), left, right).similarity[0])
+        estimated = float(estimate(run, Sketcher(sketch).sketch(sets), left, right).similarity[0])
         # The error at the true similarity, which is known here.
         standard_error = math.sqrt(similarity * (1 - similarity) / sketch.perms)
     texts = align_tokens(locate_tokens(text_a, params), locate_tokens(text_b, params), params)

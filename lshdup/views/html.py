@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.messages import printable
+from lshdup.base.run import Run
 from lshdup.compare.clusters import choose_representatives
 from lshdup.views.differences import Differences
 from lshdup.views.selection import Selection
@@ -66,7 +67,7 @@ def collect_data(
     set_sizes : int64 array of shape (n,), number of shingles.
     preference : int64 array of shape (n,), all documents, the most preferred first.
     names : returns the names of documents.
-    compare : returns how much pairs of documents are the same, as `Prints.compare`.
+    compare : returns how much pairs of documents are the same, as `Fingerprints.compare`.
 
     In the result, `documents` has the columns of the named documents, in byte order of their names:
     `line` is the place of a name in the lists of `add_lists`, `same` how much a document is the
@@ -82,7 +83,7 @@ def collect_data(
     places = np.searchsorted(named, in_order).tolist()
     for kind, place in zip(position[duplicate_of[in_order]].tolist(), places, strict=True):
         members[kind].append(place)
-    first = choose_representatives(duplicate_of, preference)[duplicate_of[named]]
+    first = choose_representatives(Run.quiet(), duplicate_of, preference)[duplicate_of[named]]
     columns = {
         "line": named.tolist(),
         "shingles": set_sizes[named].tolist(),

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.run import Run
 from lshdup.compare import clusters
-from lshdup.compare.copies import ExpandedPairs
-from lshdup.compare.pairs import Pairs
+from lshdup.compare.expand_duplicates import ExpandedPairs
+from lshdup.compare.scored_pairs import Pairs
 
 #: What a page lists if no number is requested: so many documents and pairs, and bytes of each list.
 _MOST, _GROUP_BYTES, _PAIR_BYTES = 100_000, 4_500_000, 2_000_000
@@ -150,15 +151,16 @@ def select(
     known = np.union1d(
         np.flatnonzero(copies > 1), np.concatenate([pairs.left, pairs.right]).astype(np.int64)
     )
-    ranked = clusters.rank_documents(known, duplicate_of, preference)
-    best = clusters.choose_representatives(duplicate_of, preference)
+    run = Run.quiet()
+    ranked = clusters.rank_documents(run, known, duplicate_of, preference)
+    best = clusters.choose_representatives(run, duplicate_of, preference)
     moves: list[tuple[NDArray[Any], ...]] = []
     counts = []
     before, changed_roles = np.arange(n), []
     members = np.flatnonzero(np.isin(duplicate_of, known))
     is_kept, is_lost = np.ones(len(members), bool), np.zeros(n, bool)
     is_lost[list(lost)] = True
-    for step, found in enumerate(clusters.cluster_steps(pairs, ranked, n, thresholds)):
+    for step, found in enumerate(clusters.cluster_steps(run, pairs, ranked, n, thresholds)):
         counts.append(found.count_groups(copies))
         own = found.representative
         moved = known[own[known] != before[known]]
@@ -170,7 +172,7 @@ def select(
         is_kept = stays
     columns = [np.concatenate(column) for column in zip(*moves, strict=True)]
     cost = np.bincount(duplicate_of, name_sizes + _DOCUMENT, n)
-    whole = clusters.cluster_pairs(pairs, ranked, n, thresholds[0], "single").representative
+    whole = clusters.cluster_pairs(run, pairs, ranked, n, thresholds[0], "single").representative
     group_cost = cost + _MOVE * np.bincount(columns[0], minlength=n)
     listed = np.zeros(n, bool)
     listed[known] = _fit(whole[known], copies[known], group_cost[known], most)

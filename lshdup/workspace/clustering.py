@@ -2,35 +2,28 @@
 changed documents.
 """
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import Arrays, slices_of
-from lshdup.base.ragged import RaggedSets
+from lshdup.base.arrays import slices_of
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
 from lshdup.collection.collection import Collection
-from lshdup.collection.set_source import expecting, set_source
-from lshdup.compare.centres import Comparisons
+from lshdup.collection.set_source import set_source
 from lshdup.compare.clusters import Clusters, expand_clusters
 from lshdup.compare.results import ClustersFound
 from lshdup.params import ClusterParams, PairParams
-from lshdup.pipeline import find_clusters, find_clusters_exactly
+from lshdup.pipeline import find_clusters
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.preference import Preference, preference
 from lshdup.store import results_io
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.index import IndexedCollection
-from lshdup.workspace.pairs import load_or_find_pairs, say_large_bucket
+from lshdup.workspace.pairs import load_or_find_pairs
 from lshdup.workspace.request import Request
-
-#: More similarities than this are announced: they take seconds.
-_MANY_COMPARISONS = 1 << 22
 
 
 def load_or_find_clusters(
@@ -45,15 +38,15 @@ def load_or_find_clusters(
     order = order_documents(run, collection, params, request)
     store, found, known = run.store, None, None
     if store is not None:
-        found = results_io.load_clusters(store, collection, index, bands, params, order.order)
-        earlier = results_io.load_pairs(store, collection) if found is None else None
+        found = results_io.load_clusters(run, store, collection, index, bands, params, order.order)
+        earlier = results_io.load_pairs(run, store, collection) if found is None else None
         pair_params = PairParams(max_bucket=params.max_bucket)
         if earlier is None:
             pass
         elif earlier.covers(index.plan, bands, pair_params):
             known = earlier.at_least(bands.threshold)
         elif not indexed.from_documents and earlier.has_verified_all(bands.threshold):
-            known = load_or_find_pairs(run, indexed, pair_params, request.jobs)
+            known = load_or_find_pairs(run, indexed, pair_params)
     if found is not None:
         run.end_stage("clusters")
     else:
@@ -69,8 +62,9 @@ def load_or_find_clusters(
             if journal is not None:
                 journal.stop()
 
-        source = set_source(collection, request.jobs, skip, arrays=run.arrays)
+        source = set_source(run.with_skipped(skip), collection)
         found = find_clusters(
+            run,
             collection,
             index,
             source,
@@ -78,12 +72,6 @@ def load_or_find_clusters(
             params,
             order,
             known=known,
-            jobs=request.jobs,
-            progress=run.progress,
-            on_buckets=lambda buckets: say_large_bucket(run, indexed, buckets, clustering=True),
-            on_central=partial(say_comparisons, run, collection.documents),
-            on_documents=expecting(source),
-            arrays=run.arrays,
             checkpoint=journal,
         )
         if journal is not None:
@@ -104,17 +92,15 @@ def load_or_find_clusters(
 def cluster_exactly(
     run: RunContext,
     collection: Collection,
-    sets: RaggedSets,
     threshold: float,
     params: ClusterParams,
     request: Request,
 ) -> ClustersFound:
     """Cluster all documents by all pairs of their sets, none missed. Nothing is saved."""
     order = order_documents(run, collection, params, request)
-    found = find_clusters_exactly(
-        collection, sets, threshold, params, order, request.jobs, run.progress,
-        on_central=partial(say_comparisons, run, collection.documents),
-    )  # fmt: skip
+    assert collection.sets is not None
+    source = collection.sets.take
+    found = find_clusters(run, collection, None, source, threshold, params, order)
     return drop_changed(found, collection.documents, run.skipped, 0)
 
 
@@ -123,23 +109,22 @@ def cluster_same(
 ) -> ClustersFound:
     """Group the documents that are the same in text, or in bytes as well. Nothing is saved."""
     order = order_documents(run, collection, params, request)
-    found = find_same_clusters(collection, same, order.order, run.arrays)
+    found = find_same_clusters(run, collection, same, order.order)
     return drop_changed(found, collection.documents, run.skipped, 0)
 
 
 def find_same_clusters(
-    collection: Collection, same: str, preference: NDArray[np.int64], arrays: Arrays
+    run: Run, collection: Collection, same: str, preference: NDArray[np.int64]
 ) -> ClustersFound:
     """Group all documents that are the same in text, or in bytes as well.
 
     same : "text" or "bytes".
     preference : int64 array of shape (n,), all documents, the most preferred one first.
-    arrays : makes the arrays of documents.
 
     Cost: a sort of the documents. No shingle set is needed.
     """
-    duplicate_of = collection.prints.find_duplicates(same, collection.sizes, arrays)
-    groups = Clusters.empty(len(duplicate_of), arrays)
+    duplicate_of = collection.prints.find_duplicates(run, same, collection.sizes)
+    groups = Clusters.empty(run, len(duplicate_of))
     for some in slices_of(len(duplicate_of)):
         compared = np.asarray(collection.sizes[some]) > 0
         groups.representative[some][compared] = duplicate_of[some][compared]
@@ -148,29 +133,13 @@ def find_same_clusters(
 
 
 def order_documents(
-    run: RunContext, collection: Collection, params: ClusterParams, request: Request
+    run: Run, collection: Collection, params: ClusterParams, request: Request
 ) -> Preference:
     """Return the order of documents; warn of unused --prefer."""
-    order = preference(
-        Run(run.arrays, request.jobs),
-        collection.documents,
-        collection.sizes,
-        params,
-        request.documents,
-    )
+    order = preference(run, collection.documents, collection.sizes, params, request.documents)
     for line in order.unused:
         run.warn(line)
     return order
-
-
-def say_comparisons(run: RunContext, documents: DocumentList, work: Comparisons) -> None:
-    """Say what `--keep central` costs, if it takes more than moments."""
-    if work.pairs > _MANY_COMPARISONS:
-        name = os.fsdecode(documents.names[work.example])
-        run.say(
-            f"--keep central compares all documents of a group: {work.pairs:,} similarities; the "
-            f"largest group has {work.largest:,} different documents, one is {name}"
-        )
 
 
 def drop_changed(
@@ -182,7 +151,11 @@ def drop_changed(
 
     documents : those that are looked at. first : the number of the first of them in the clusters.
     """
-    sizes, own, arrays = found.clusters.sizes, found.clusters.representative, found.clusters.arrays
+    sizes, own, arrays = (
+        found.clusters.sizes,
+        found.clusters.representative,
+        found.clusters.run.arrays,
+    )
     end = min(first + len(documents), len(own))
 
     def are_several(some: slice) -> NDArray[np.bool_]:

@@ -5,22 +5,24 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lshdup.base.arrays import Arrays
 from lshdup.base.atomic import Folder
 from lshdup.base.compression import PIP, is_lacking
 from lshdup.base.messages import count_of
-from lshdup.base.parallel import Progress, no_progress
-from lshdup.base.skipped import Reason, Skipped, SkippedFile
-from lshdup.base.system import default_limit
+from lshdup.base.ragged import RaggedSets
+from lshdup.base.run import Run
+from lshdup.base.skipped import Reason, SkippedFile
 from lshdup.base.temporary import MORE_ROOM
-from lshdup.collection.collect import OnSets
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.params import ShingleParams
 from lshdup.sources.document_list import DocumentList, typed_name
 from lshdup.sources.records import is_archive
-from lshdup.store.store import Store
+from lshdup.store.store import MEMO_BYTES, Store
 
 #: What is said of an archive in a folder that was taken for a document, and could not be one.
 _CLOSED = "an archive; --archives takes the documents in it"
@@ -33,59 +35,64 @@ _MUCH = 2 << 30
 _COLUMN_BYTES = 96
 
 if TYPE_CHECKING:
-    from lshdup.store.journal import Journal, StageJournal
+    from lshdup.store.journal import StageJournal
 
 
-class RunContext:
-    """The state of one run.
+class Sampler(Protocol):
+    """What takes samples of the sets of documents while these are read."""
+
+    def add(self, sets: RaggedSets, prints: NDArray[np.uint64]) -> None:
+        """Take samples of sets with these fingerprints. For any thread."""
+
+    def keep(self, run: "RunContext", shingle: ShingleParams) -> None:
+        """Save the samples so far."""
+
+
+class RunContext(Run):
+    """A run with its store, or with none.
 
     Parameters
     ----------
+    run : threads, memory and what is told. The files of its arrays are in the store.
     folder : the store; None: nothing is kept. Raises ArtifactError if something else is where a
         file of it belongs.
-    say : notified of a line for the user, such as that an artifact was rebuilt.
-    skipped : notified of each file that is not compared.
-    progress : notified (stage, steps done, steps in all).
     secret : hash key, for stores that were made with it; requests have it as a parameter too.
     read_only : nothing is written.
     apart : folder in which no documents are looked for, if there is no store.
-    warn : notified of a probable mistake; default: `say`.
-    detail : notified of a line that is printed with -v only.
     above : store that commands without DOCS use here until this folder has one of its own.
-    memory : bytes that the arrays of the run plan for; 0: a share of the machine's.
+    wait : seconds to wait for another run that writes to the store.
+    memo : bytes that the memo of the store may have.
 
     """
 
     def __init__(
         self,
+        run: Run,
         folder: Path | None,
-        say: Callable[[str], None] = lambda _: None,
-        skipped: Callable[[Skipped], None] = lambda _: None,
-        progress: Progress = no_progress,
         secret: bytes = b"",
         *,
         read_only: bool = False,
         apart: Path | None = None,
-        warn: Callable[[str], None] | None = None,
-        detail: Callable[[str], None] = lambda _: None,
         above: Path | None = None,
-        memory: int = 0,
+        wait: float = 0.0,
+        memo: int = MEMO_BYTES,
     ) -> None:
-        self.store = Store(folder, secret) if folder is not None else None
+        place = None if read_only else folder
+        arrays = run.arrays if place is None else Arrays(run.memory, lambda: place)
+        super().__init__(arrays, run.jobs, run.progress, run.say, run.warn, run.detail, run.skipped)
+        self.store = Store(folder, secret, wait=wait, most=memo) if folder is not None else None
         if self.store is not None:
             self.store.refuse_obstacles()
         self.apart = folder or apart
         self.read_only = read_only
-        self.say, self.warn, self.detail = say, warn or say, detail
-        self.skipped, self.progress = skipped, progress
         self._above = above
         self._lock: ExitStack | None = None  # Of `locking`, until its block ends.
-        #: Makes arrays of a run that may exceed memory; their files are in the store.
-        self.arrays = Arrays(memory or default_limit(), lambda: None if read_only else folder)
         self._said: set[str] = set()
-        self.on_sets: OnSets | None = None  #: notified of the sets of documents that are read
-        #: notified of the journal of these documents
-        self.on_journal: Callable[[Journal, ShingleParams], None] = lambda _, __: None
+        #: takes samples of the sets of documents that are read
+        self.sampled: Sampler | None = None
+
+    # The state of a run with a store changes, unlike what its stages share.
+    __setattr__ = object.__setattr__
 
     def say_once(self, line: str) -> None:
         """Say a line that several steps would say."""
@@ -178,7 +185,7 @@ class RunContext:
             return None
         from lshdup.store.journal import StageJournal  # Imported here to keep `query` fast.
 
-        return StageJournal(self.store, stage, describe(self.store), self.say, self.arrays)
+        return StageJournal(self, self.store, stage, describe(self.store))
 
     def end_stage(self, stage: str) -> None:
         """Remove the journal of a stage whose result is in the store: of a run that was killed

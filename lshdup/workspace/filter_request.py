@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.ragged import distinct
-from lshdup.base.run import Run
 from lshdup.collection.collect import collect
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest
@@ -56,7 +55,7 @@ def _read_template(run: RunContext, request: Request, shingle: ShingleParams) ->
     check_named(request.templates, "--template ", hint, included=False)
     try:
         documents = find_documents(
-            Run(run.arrays, request.jobs, skipped=run.skipped),
+            run,
             request.templates,
             DocumentParams(max_bytes=request.files.max_bytes),
             id_lists=shingle.tokens == "ids",
@@ -64,7 +63,7 @@ def _read_template(run: RunContext, request: Request, shingle: ShingleParams) ->
     except InputError as error:
         message = f"--template {error.message}"
         raise InputError(message, hint) from None
-    texts = collect(documents, shingle.of_any_size(), jobs=request.jobs, keep=EVERY_SET)
+    texts = collect(run, documents, shingle.of_any_size(), keep=EVERY_SET)
     for each in texts.skipped:
         run.skipped(each.skipped)
     assert texts.sets is not None

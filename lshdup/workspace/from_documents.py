@@ -1,69 +1,34 @@
-"""Collections from documents: what has not changed comes from the store or a journal."""
+"""Collections from documents: what the memo knows of them is not read again."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from lshdup.base.messages import count_of
-from lshdup.base.run import Run
+from lshdup.base.parallel import no_progress
 from lshdup.base.scratch import Spool
-from lshdup.collection.collect import Previous, collect, sketch_collection
+from lshdup.collection.collect import Previous, collect
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
-from lshdup.collection.joining import join_collections
 from lshdup.collection.set_keeper import expects_office_documents
-from lshdup.compare.similarity import SET_BYTES
-from lshdup.errors import ArtifactError, InputError
+from lshdup.compare.verification import SET_BYTES
+from lshdup.errors import ArtifactError
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.pipeline import EVERY_SET
-from lshdup.shingling.shingle_filter import ShingleFilter, are_same_filters
-from lshdup.sources.document_list import (
-    DocumentList,
-    describe_docs,
-    list_outside,
-    summarize_docs,
-    typed_name,
-)
+from lshdup.shingling.shingle_filter import ShingleFilter
+from lshdup.sources.document_list import DocumentList, summarize_docs, typed_name
 from lshdup.sources.expansion import KnownRecords
 from lshdup.sources.finding import find_documents
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.filter_request import read_filter_request
-from lshdup.workspace.from_store import is_made_from
+from lshdup.workspace.from_store import is_made_from, load_last_collection
 from lshdup.workspace.request import Request, list_definition, merge_params
-from lshdup.workspace.unchanged import (
-    count_known,
-    find_known_records,
-    find_still_skipped,
-    find_unchanged,
-)
 
 if TYPE_CHECKING:
-    from lshdup.store.journal import Journal
-
-
-def collect_sets(
-    run: RunContext,
-    request: Request,
-    documents: DocumentList,
-    shingle: ShingleParams,
-    keep: Spool | int,
-) -> Collection:
-    """Collect the unfiltered sets of the documents that a request names.
-
-    Parameters
-    ----------
-    run : state of the run.
-    request : names the documents.
-    documents : as `find_named` returns them.
-    shingle : parameters of the sets.
-    keep : where the sets are: in a spool, or in memory as far as they fit into so many bytes.
-
-    """
-    return _collect(run, request, documents, shingle, None, keep)
+    from lshdup.store.memo import Memo
 
 
 def collect_signatures(run: RunContext, request: Request, memory: int) -> Collection:
@@ -78,42 +43,25 @@ def collect_signatures(run: RunContext, request: Request, memory: int) -> Collec
     sketch = merge_params(SketchParams, request.given)
     if wanted is not None and wanted.ignore_common:
         return _collect_in_two_passes(run, request, shingle, sketch, wanted)
-    shingle_filter = build_filter(None, wanted) if wanted is not None else None
+    shingle_filter = build_filter(run, None, wanted) if wanted is not None else None
     documents = find_named(run, request, shingle)
-    journal = _open_journal(run, documents, shingle, sketch, shingle_filter)
+    memo = _open_memo(run, documents, shingle, sketch, shingle_filter)
     is_slow = expects_office_documents(documents.names) or (
         run.store is not None and documents.has_packed_members
     )
     # They are there twice while they are put in order.
-    most = min(SET_BYTES, request.memory // 2) // 2
+    most = min(SET_BYTES, run.memory // 2) // 2
     # Few rows of Parquet are not decoded again. Of many, those that share a bucket are, which is
     # as fast as keeping the sets of all.
     are_kept = is_slow or (documents.has_parquet and documents.spans.sum() <= most // 8)
     keep = max(memory, most if are_kept else 0)
-    collection = _collect(run, request, documents, shingle, sketch, keep, shingle_filter, journal)
-    if run.store is not None:
-        kinds = ("shingles", "signatures") if is_slow else ("signatures",)
-        _save(run, collection, kinds, journal)
-        _drop_useless_sets(run, collection, request.check_content)
-    if journal is not None:
-        journal.remove()
+    collection = _collect(run, request, documents, shingle, sketch, keep, memo, shingle_filter)
+    if memo is not None:
+        # Sets that were too many to be kept are missing.
+        has_sets = is_slow and collection.unfiltered_sets is not None
+        kinds = ("shingles", "signatures") if has_sets else ("signatures",)
+        memo.save(collection, *kinds, is_checked=request.check_content)
     return collection
-
-
-def _drop_useless_sets(run: RunContext, collection: Collection, is_checked: bool) -> None:
-    """Drop stored sets that spare no later run the reading of a document.
-
-    is_checked : whether the content of the collection was checked. By size and time, other sets
-        would count as those of documents that were changed behind their back.
-    """
-    assert run.store is not None
-    with suppress(ArtifactError, IndexError):  # A damaged artifact is rebuilt, and said then.
-        stored = run.store.load_collection("shingles", here=True, verify=False)
-        if stored is None or stored.identity == collection.unfiltered_identity:
-            return
-        serves = stored.shingle == collection.shingle and not is_checked
-        if not serves or not count_known(stored, collection.documents):
-            run.store.drop("shingles")
 
 
 def _collect_in_two_passes(
@@ -127,14 +75,13 @@ def _collect_in_two_passes(
     store = run.store
     documents = find_named(run, request, shingle)
     with Spool(store.folder) if store is not None else nullcontext() as spool:
-        journal = _open_journal(run, documents, shingle)
-        keep = spool or EVERY_SET
-        collection = _collect(run, request, documents, shingle, None, keep, None, journal)
-        if store is None:
-            shingle_filter = build_filter(collection, wanted, request.jobs, run.arrays)
-            return filter_collection(collection, shingle_filter, sketch, request.jobs, run.arrays)
-        _save(run, collection, ("shingles",), journal)
-        stored = _load_for_reuse(run, "signatures")
+        memo = _open_memo(run, documents, shingle)
+        collection = _collect(run, request, documents, shingle, None, spool or EVERY_SET, memo)
+        stored = None
+        if memo is not None and store is not None:
+            memo.save_artifact(collection, "shingles", is_checked=request.check_content)
+            with suppress(ArtifactError, IndexError):  # A damaged artifact is rebuilt.
+                stored = store.load_collection("signatures", here=True)
         if stored is not None and is_made_from(stored, collection, wanted, sketch):
             collection = replace(
                 stored,
@@ -142,52 +89,50 @@ def _collect_in_two_passes(
                 skipped=collection.skipped,
                 notes=collection.notes,
                 read=collection.read,
-            )
+            ).with_unfiltered_sets(collection.sets)
         else:
-            shingle_filter = build_filter(collection, wanted, request.jobs, run.arrays)
-            collection = filter_collection(
-                collection, shingle_filter, sketch, request.jobs, run.arrays
-            )
-        _save(run, collection, ("signatures",), journal)
-        if journal is not None:
-            journal.remove()
+            shingle_filter = build_filter(run, collection, wanted)
+            collection = filter_collection(run, collection, shingle_filter, sketch)
+        if memo is None:
+            return collection
+        memo.save(collection, "shingles", "signatures", is_checked=request.check_content)
         # The spool ends here, and shingles.npz holds its sets now. The sets of an unchanged folder
         # are those of shingles.npz already.
         return collection.with_unfiltered_sets(None) if collection.read else collection
 
 
-def _open_journal(
+def make_sets(run: RunContext, request: Request, shingle: ShingleParams) -> Collection:
+    """Collect and save the unfiltered sets of the documents that a request names.
+
+    The collection has them from shingles.npz.
+    """
+    store, documents = run.require_store(), find_named(run, request, shingle)
+    memo = _open_memo(run, documents, shingle)
+    assert memo is not None
+    with Spool(store.folder) as spool:
+        collection = _collect(run, request, documents, shingle, None, spool, memo)
+        memo.save(collection, "shingles", is_checked=request.check_content)
+    return collection
+
+
+def read_sets(run: RunContext, request: Request, shingle: ShingleParams) -> Collection:
+    """Collect the unfiltered sets of the documents that a request names, in memory."""
+    return _collect(run, request, find_named(run, request, shingle), shingle, None, EVERY_SET, None)
+
+
+def _open_memo(
     run: RunContext,
     documents: DocumentList,
     shingle: ShingleParams,
     sketch: SketchParams | None = None,
     shingle_filter: ShingleFilter | None = None,
-) -> "Journal | None":
-    """Open the journal from which an interrupted run is resumed, if there is a store."""
+) -> "Memo | None":
+    """Open the memo of a definition, if there is a store."""
     if run.store is None:
         return None
-    from lshdup.store.journal import Journal  # Imported here to keep `query` fast.
+    from lshdup.store.memo import Memo  # Imported here to keep `query` fast.
 
-    fields = documents.record_fields
-    journal = Journal(run.store, shingle, sketch, fields, run.say, shingle_filter)
-    run.on_journal(journal, shingle)
-    return journal
-
-
-def _save(
-    run: RunContext, collection: Collection, kinds: tuple[str, ...], journal: "Journal | None"
-) -> None:
-    """Save artifacts; remove the journal, which is nearly as large, if the disk is full."""
-    assert run.store is not None
-    try:
-        for kind in kinds:
-            # Sets that were too many to be kept are missing.
-            if kind != "shingles" or collection.unfiltered_sets is not None:
-                run.store.save_collection(kind, collection)
-    except ArtifactError:
-        if journal is None or not journal.remove():
-            raise
-        _save(run, collection, kinds, None)
+    return Memo(run, run.store, shingle, sketch, shingle_filter, documents.record_fields)
 
 
 def find_named(
@@ -195,89 +140,37 @@ def find_named(
 ) -> DocumentList:
     """Find the documents that a request names; the store is made when they are accepted.
 
-    replaces : whether the run replaces the collection of the store, which must be the same one.
+    replaces : whether the run makes the collection that later ones continue with.
     """
     run.progress("documents", 0, 0)
+    known_records: KnownRecords = {}
+    if run.store is not None and not request.check_content:
+        from lshdup.store.memo import load_known_records  # Imported here to keep `query` fast.
+
+        known_records = load_known_records(run, run.store, request.files)
     documents = find_documents(
-        Run(run.arrays, request.jobs, say=run.say, warn=run.warn, skipped=run.skipped),
+        run.with_progress(no_progress),
         request.documents,
         request.files,
         id_lists=shingle.tokens == "ids",
         store=os.fsencode(run.apart) if run.apart is not None else None,
-        known_records={} if request.check_content else _load_known_records(run, request),
+        known_records=known_records,
     )
     docs = summarize_docs(map(typed_name, request.documents))
     documents = replace(documents, docs=docs)
     request.accept(documents, False)
     run.begin()
-    if replaces:
-        _check_store(run, request, shingle)
+    if replaces and run.store is not None and run.store.is_held:
+        _say_definition(run, shingle)
     run.progress("documents", 0, len(documents))
     return documents
 
 
-def _load_known_records(run: RunContext, request: Request) -> KnownRecords:
-    """Load where the records of files were in the last run."""
-    if run.store is None:
-        return {}
-    try:
-        old = run.store.load_collection(run.store.newest(), here=True)
-        return {} if old is None else find_known_records(old, request.files, run.arrays)
-    except (ArtifactError, IndexError):  # A damaged artifact is rebuilt, and that is said then.
-        return {}
-
-
-def describe_other_collection(run: RunContext, documents: Sequence[bytes]) -> str:
-    """Return what the store holds, if it holds documents that a run with these DOCS drops; else "".
-
-    Files that were deleted since do not count.
-    """
-    wanted = _locate(documents)
-    for old in _load_held(run):
-        with suppress(ArtifactError, IndexError):  # The other artifact may tell.
-            docs = old.documents.typed_docs()
-            if any(list_outside(_locate(docs), wanted)):
-                lost = list_outside(_locate(old.documents.typed_files()), wanted)
-                if any(map(os.path.lexists, lost)):
-                    return count_of(len(old.documents), "document") + describe_docs(docs)
-            return ""
-    return ""
-
-
-def _load_held(run: RunContext) -> Iterator[Collection]:
-    """Yield what the artifacts of the store hold, of the last run first.
-
-    A damaged artifact is passed over: it is rebuilt, and that is said then.
-    """
-    if run.store is not None:
-        for kind in sorted(("signatures", "shingles"), key=run.store.newest().__ne__):
-            held = None
-            with suppress(ArtifactError, IndexError):
-                held = run.store.load_collection(kind, verify=False)
-            if held is not None:
-                yield held
-
-
-def _locate(paths: Iterable[bytes]) -> list[bytes]:
-    return [os.path.abspath(path) for path in paths]  # noqa: PTH100 (bytes path)
-
-
-def _check_store(run: RunContext, request: Request, shingle: ShingleParams) -> None:
-    """Raise InputError if the store holds another collection, which this run would replace.
-
-    Say so if it holds the same one, made with other parameters.
-    """
-    if run.store is None or not run.store.is_held:
-        return
-    held = "" if request.replace_store else describe_other_collection(run, request.documents)
-    if held:
-        message = f"the store {run.store.folder} holds another collection: {held}"
-        raise InputError(
-            message,
-            "keep these documents in a store of their own with --store DIR, or keep nothing with"
-            " --no-store; --replace-store replaces what the store holds",
-        )
-    old = next(_load_held(run), None)
+def _say_definition(run: RunContext, shingle: ShingleParams) -> None:
+    """Say so if the last run compared its documents by another definition."""
+    old = None
+    with suppress(ArtifactError, IndexError):  # A damaged artifact is rebuilt, and said then.
+        old = load_last_collection(run, verify=False)
     if old is not None and old.shingle != shingle:
         run.say(f"the store was made with {' '.join(list_definition(old))}; it is rebuilt")
 
@@ -289,114 +182,23 @@ def _collect(
     shingle: ShingleParams,
     sketch: SketchParams | None,
     keep: Spool | int,
+    memo: "Memo | None",
     shingle_filter: ShingleFilter | None = None,
-    journal: "Journal | None" = None,
 ) -> Collection:
     """Collect what no earlier run has collected, and report the files that are skipped."""
-    previous = None
-    if not request.check_content:
-        previous = _load_previous(run, request, documents, shingle, sketch, shingle_filter, journal)
-    if sketch is not None and (previous is None or (previous.rows < 0).any()):
-        run.expect_signatures(documents, sketch.perms, journal.size() if journal else 0)
+    previous: Iterator[Previous] = iter(())
+    if memo is not None and not request.check_content:
+        previous = memo.find(documents, with_sets=keep != 0)
+    first = next(previous, None)
+    if memo is not None and sketch is not None and (first is None or (first.rows < 0).any()):
+        run.expect_signatures(documents, sketch.perms, memo.size())
+    sampled = run.sampled
+    if memo is not None and sampled is not None:
+        memo.on_add = partial(sampled.keep, run, shingle)
     collection = collect(
-        documents, shingle, sketch, shingle_filter=shingle_filter, jobs=request.jobs,
-        previous=previous, keep=keep, arrays=run.arrays, progress=run.progress, checkpoint=journal,
-        on_sets=run.on_sets,
+        run, documents, shingle, sketch, shingle_filter=shingle_filter,
+        previous=chain([first] if first is not None else [], previous), keep=keep,
+        checkpoint=memo, on_sets=sampled.add if sampled is not None else None,
     )  # fmt: skip
     run.report_skipped(collection.skipped, request.documents)
     return collection
-
-
-def _load_previous(
-    run: RunContext,
-    request: Request,
-    documents: DocumentList,
-    shingle: ShingleParams,
-    sketch: SketchParams | None,
-    shingle_filter: ShingleFilter | None,
-    journal: "Journal | None",
-) -> Previous | None:
-    """Load the results of earlier runs, from the store and from the journal."""
-    old = _load_stored(run, documents, shingle, sketch, shingle_filter)
-    if old is not None and shingle_filter is not None and old.shingle_filter is None:
-        old = filter_collection(old, shingle_filter, sketch, request.jobs, run.arrays)
-    finished = journal.load_finished(run.arrays) if journal is not None else None
-    if finished is not None:
-        if old is not None and sketch is not None and old.signatures is None:
-            old = sketch_collection(old, sketch, request.jobs, run.arrays)
-        old = finished if old is None else join_collections([old, finished], run.arrays)
-    if old is None:
-        return None
-    rows = find_unchanged(old.documents, documents, run.arrays)
-    if finished is not None:
-        resumed = np.count_nonzero(rows >= len(old.documents) - len(finished.documents))
-        if resumed:
-            what = ("document of an interrupted run is", "documents of an interrupted run are")
-            run.say(f"resumed: {count_of(int(resumed), *what)} not read again")
-    # A record that other fields make no document may be one with these fields.
-    same_fields = old.documents.record_fields in (None, documents.record_fields)
-    return Previous(old, rows, find_still_skipped(old, documents) if same_fields else {})
-
-
-def _load_stored(
-    run: RunContext,
-    documents: DocumentList,
-    shingle: ShingleParams,
-    sketch: SketchParams | None,
-    shingle_filter: ShingleFilter | None,
-) -> Collection | None:
-    """Load the stored collection with these parameters; else the unfiltered sets."""
-    old = _load_for_reuse(run, "signatures") if sketch is not None else None
-    if old is not None and (
-        old.shingle != shingle
-        or old.sketch != sketch
-        or not are_same_filters(old.shingle_filter, shingle_filter)
-    ):
-        old = None
-    if old is not None:
-        known = count_known(old, documents, run.arrays)
-        if known == len(documents) or _are_older_sets(run, old, known, documents):
-            return old
-    shingles = _load_for_reuse(run, "shingles", "removed" if sketch is not None else "rebuilt")
-    if shingles is None or shingles.shingle != shingle:
-        return old
-    if old is None:
-        return shingles
-    if old.unfiltered_identity == shingles.identity:
-        return old.with_unfiltered_sets(shingles.sets)
-    # If the last run ended between saving shingles and signatures, shingles.npz knows more.
-    more = count_known(shingles, documents, run.arrays) >= known
-    return shingles if more else old
-
-
-def _are_older_sets(
-    run: RunContext, signatures: Collection, known: int, documents: DocumentList
-) -> bool:
-    """Return whether shingles.npz is of an earlier run and knows no more documents; only its
-    header and its documents are looked at.
-    """
-    with suppress(ArtifactError, IndexError):  # Damage is said when all of it is verified.
-        kept = run.store.load_collection("shingles", here=True, verify=False) if run.store else None
-        is_other = kept is not None and kept.identity != signatures.unfiltered_identity
-        return kept is not None and is_other and count_known(kept, documents) <= known
-    return False
-
-
-def _load_for_reuse(run: RunContext, kind: str, fate: str = "rebuilt") -> Collection | None:
-    """Load an artifact; drop it and return None if it is damaged. fate : what is said of it."""
-    if run.store is None:
-        return None
-    try:
-        stored = run.store.load_collection(kind, here=True)
-        usable = stored.without_other_readers() if stored is not None else None
-        if usable is not stored:
-            run.say_once(
-                "the reader of office documents is another one than in the last run: they are read"
-                " again"
-            )
-        return usable
-    except ArtifactError as error:
-        run.say(f"{error.message}; it is {fate}")
-        if run.store.is_held:
-            run.store.drop(kind)
-        return None

@@ -55,7 +55,7 @@ def load_or_sketch_signatures(
     if run.store is None:
         _refuse_nothing(run, "signatures", request)
     signatures = run.store.load_collection("signatures", verify=verify)
-    if run.store.newest() == "signatures":
+    if run.store.current() == "signatures":
         if signatures is None:
             _refuse_nothing(run, "signatures", request)
         wanted = read_filter_request(run, request, signatures.shingle, signatures)
@@ -68,7 +68,7 @@ def load_or_sketch_signatures(
         now = {name: getattr(shingles, name) for name in ("documents", "skipped", "notes")}
         return replace(signatures, **now)
     run.say(f"signatures.npz is made from shingles.npz{', which is newer' if signatures else ''}")
-    return sketch_shingles(run, shingles, sketch, wanted, request.jobs, save=save)
+    return sketch_shingles(run, shingles, sketch, wanted, save=save)
 
 
 def is_made_from(
@@ -89,7 +89,6 @@ def sketch_shingles(
     shingles: Collection,
     sketch: SketchParams,
     wanted: FilterRequest | None,
-    jobs: int,
     *,
     save: bool,
 ) -> Collection:
@@ -98,21 +97,21 @@ def sketch_shingles(
     save : whether later commands continue with them, or with shingles.npz.
     """
     if wanted is None:
-        collection = sketch_collection(shingles, sketch, jobs, run.arrays)
+        collection = sketch_collection(run, shingles, sketch)
     else:
-        shingle_filter = build_filter(shingles, wanted, jobs, run.arrays)
-        collection = filter_collection(shingles, shingle_filter, sketch, jobs, run.arrays)
+        shingle_filter = build_filter(run, shingles, wanted)
+        collection = filter_collection(run, shingles, shingle_filter, sketch)
 
     def keep(store: Store) -> None:
         stored = store.load_collection("shingles", verify=False)
         # Another run may have replaced shingles.npz in between.
         if stored is not None and stored.identity == shingles.identity:
             store.save_collection("signatures", collection)
-            store.mark_as_derived()
 
     if save:
         assert run.store is not None
         run.store.save_collection("signatures", collection)
+        run.store.make_current("signatures", collection)
     else:
         run.keep("signatures.npz", keep)
     return collection
@@ -148,9 +147,9 @@ def load_last_collection(run: RunContext, *, verify: bool) -> Collection | None:
     """Load the newest collection of the store, to look names up in; None if there is none."""
     if run.store is None:
         return None
-    newest = run.store.newest()
-    other = "shingles" if newest == "signatures" else "signatures"
-    return run.store.load_collection(newest, verify=verify) or run.store.load_collection(
+    current = run.store.current()
+    other = "shingles" if current == "signatures" else "signatures"
+    return run.store.load_collection(current, verify=verify) or run.store.load_collection(
         other, verify=verify
     )
 
@@ -165,22 +164,22 @@ def sign_again(run: RunContext, request: Request) -> Collection:
     wanted = read_filter_request(run, request, collection.shingle)
     sketch = merge_params(SketchParams, request.given)
     if collection.sets is not None:
-        return sketch_shingles(run, collection, sketch, wanted, request.jobs, save=True)
+        return sketch_shingles(run, collection, sketch, wanted, save=True)
     assert run.store is not None
     if wanted is not None and wanted.ignore_common:  # All sets are counted before one is filtered.
         with Spool(run.store.folder) as spool:
-            unfiltered = _collect_again(run, collection, request, None, None, spool)
-            return sketch_shingles(run, unfiltered, sketch, wanted, request.jobs, save=True)
-    shingle_filter = build_filter(None, wanted) if wanted is not None else None
-    signatures = _collect_again(run, collection, request, sketch, shingle_filter, 0)
+            unfiltered = _collect_again(run, collection, None, None, spool)
+            return sketch_shingles(run, unfiltered, sketch, wanted, save=True)
+    shingle_filter = build_filter(run, None, wanted) if wanted is not None else None
+    signatures = _collect_again(run, collection, sketch, shingle_filter, 0)
     run.store.save_collection("signatures", signatures)
+    run.store.make_current("signatures", signatures)
     return signatures
 
 
 def _collect_again(
     run: RunContext,
     collection: Collection,
-    request: Request,
     sketch: SketchParams | None,
     shingle_filter: ShingleFilter | None,
     keep: Spool | int,
@@ -188,8 +187,8 @@ def _collect_again(
     """Collect the documents of a collection again. Raise InputError if one is not what it was."""
     _say_read_again(run, collection)
     again = collect(
-        collection.documents, collection.shingle, sketch, shingle_filter=shingle_filter,
-        jobs=request.jobs, keep=keep, arrays=run.arrays, progress=run.progress,
+        run, collection.documents, collection.shingle, sketch, shingle_filter=shingle_filter,
+        keep=keep,
     )  # fmt: skip
     lost = _find_lost(collection, again)
     if lost:
@@ -236,12 +235,12 @@ def load_or_read_sets(run: RunContext, request: Request) -> tuple[Collection, Co
         collection = leave_out_changed(run, collection, request)
         _say_read_again(run, collection)
         wanted = np.arange(len(collection.documents))
-        sets = set_source(collection, request.jobs, run.skipped, run.progress)(wanted)
+        sets = set_source(run, collection, stage="documents")(wanted)
         readable = np.flatnonzero(sets.sizes == collection.sizes)
         if len(readable) < len(wanted):
             run.read_only = True
             lost = np.setdiff1d(wanted, readable)
-            collection, sets = collection.leave_out_changed(lost), sets.take(readable)
+            collection, sets = collection.leave_out_changed(run, lost), sets.take(readable)
         collection = collection.with_unfiltered_sets(sets)
     return collection, signatures
 
@@ -253,7 +252,7 @@ def _load_unfiltered(run: RunContext, request: Request) -> tuple[Collection, Col
     """
     store = run.store
     signatures = store.load_collection("signatures") if store is not None else None
-    if store is None or signatures is None or store.newest() == "shingles":
+    if store is None or signatures is None or store.current() == "shingles":
         return load_shingles(run, request), None
     check_conflict("signatures.npz", signatures.shingle, request.given, RERUN)
     sets = load_sets(run, signatures, verify=True)
@@ -296,7 +295,7 @@ def leave_out_changed(run: RunContext, collection: Collection, request: Request)
         " run (-v names them)"
     )
     run.read_only = True
-    return collection.leave_out_changed(changed)
+    return collection.leave_out_changed(run, changed)
 
 
 def _refuse_nothing(run: RunContext, kind: str, request: Request) -> NoReturn:

@@ -7,17 +7,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.ragged import RaggedSets, SetSource
+from lshdup.base.run import Run
 from lshdup.base.system import trim_memory
 from lshdup.collection.collection import Collection
-from lshdup.compare.results import Index, StoredPairs
+from lshdup.compare.comparing import find_neighbours
+from lshdup.compare.fingerprints import Fingerprints
+from lshdup.compare.results import Index, Neighbours, StoredPairs
+from lshdup.compare.sides import Sides
 from lshdup.errors import ArtifactError
 from lshdup.lsh.band_plan import BandPlan, plan_bands
+from lshdup.lsh.band_table import band_keys
+from lshdup.lsh.candidates import candidates_of, documents_to_compare
+from lshdup.lsh.signatures import Sketcher
 from lshdup.params import BandParams, PairParams, SketchParams
-from lshdup.pipeline import build_index
+from lshdup.pipeline import build_index, side_of
+from lshdup.shingling.shingler import Shingler, fingerprint_bytes, fingerprint_sets
+from lshdup.sources.reading import TextBatch
 from lshdup.store import results_io
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.from_documents import collect_signatures
 from lshdup.workspace.from_store import attach_sets, leave_out_changed, load_or_sketch_signatures
+from lshdup.workspace.lookup import NamedDocument
 from lshdup.workspace.request import Request, merge_params
 
 
@@ -41,6 +52,23 @@ class IndexedCollection:
     plan: BandPlan
     from_documents: bool = True
     pairs: StoredPairs | None = None
+
+    def candidates_of(
+        self, document: int, keys: NDArray[np.uint64], signature: NDArray[np.uint32]
+    ) -> NDArray[np.int64]:
+        """Return the documents that share a band of the plan with one document, ascending.
+
+        document : its number if it is in the collection; else -1.
+        keys : uint64 array of shape (bands,), its band keys.
+        signature : uint32 array of shape (K,).
+
+        Raises ArtifactError if the table is damaged.
+        """
+        table = self.index.table
+        is_indexed = document >= 0 and np.array_equal(keys, table.keys_of(document))
+        member = int(self.index.duplicate_of[document]) if is_indexed else -1
+        near, is_candidate = candidates_of(table, keys, member), self.is_candidate(signature)
+        return near if is_candidate is None else near[is_candidate(near)]
 
     def is_candidate(
         self, signature: NDArray[np.uint32]
@@ -95,7 +123,7 @@ def load_or_build_index(
         plan = plan_bands(collection.sketch.perms, params)
         earlier = None
         if pairs is not None and run.store is not None:
-            earlier = results_io.load_pairs(run.store, collection)
+            earlier = results_io.load_pairs(run, run.store, collection)
             if earlier is not None and not earlier.covers(plan, params, pairs):
                 earlier = None
         stored = _load(run, collection, request, verify=verify, in_order=earlier is None)
@@ -110,7 +138,7 @@ def load_or_build_index(
                     f" {index.plan.threshold:g}; `lshdup index` with the same options keeps them"
                 )
             trim_memory()  # What reading kept.
-            index = build_index(collection, params, request.jobs, run.arrays)
+            index = build_index(run, collection, params)
             trim_memory()
         if save and run.store is not None and (stored is None or stored[1] != params):
             results_io.save_index(run.store, collection, index, params)
@@ -124,12 +152,82 @@ def _load(
     if run.store is None:
         return None
     try:
-        return results_io.load_index(
-            run.store, collection, verify=verify, in_order=in_order, jobs=request.jobs,
-            arrays=run.arrays,
-        )  # fmt: skip
+        return results_io.load_index(run, run.store, collection, verify=verify, in_order=in_order)
     except ArtifactError as error:
         if not request.documents:
             raise
         run.say(f"{error.message}; it is rebuilt")
         return None
+
+
+# --- the near-duplicates of one document that was named ---
+
+
+@dataclass(frozen=True)
+class Query:
+    """A document that is looked up.
+
+    shingles : its shingle set, uint64 array, ascending.
+    prints : its fingerprints.
+    index : its number in the collection; -1 if it is not of the store.
+    is_stored : whether the store has this text of it.
+    """
+
+    shingles: NDArray[np.uint64]
+    prints: Fingerprints
+    index: int
+    is_stored: bool
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether the store has another text of the document."""
+        return self.index >= 0 and not self.is_stored
+
+
+def read_query(collection: Collection, document: NamedDocument) -> Query:
+    """Read a document, and make its set as those of the collection were made."""
+    params, text = collection.shingle, document.utf8(collection.shingle)
+    sets, text_prints = Shingler(params).shingle_decoded([text])
+    raw = text if params.tokens == "ids" else document.content()
+    prints = Fingerprints(fingerprint_bytes(TextBatch.of([0], [raw]), params), text_prints)
+    if collection.shingle_filter is not None:
+        sets = collection.shingle_filter.apply(sets)
+    index, print_ = document.index, fingerprint_sets(sets, params)[0]
+    is_stored = index >= 0 and print_ == collection.fingerprints[index]
+    return Query(sets[0], prints, index, bool(is_stored))
+
+
+def find_by_bands(
+    run: Run, indexed: IndexedCollection, source: SetSource, query: Query, threshold: float
+) -> Neighbours:
+    """Find the documents at or above a similarity that share a bucket with a document."""
+    collection, table = indexed.collection, indexed.index.table
+    assert collection.sketch is not None
+    if query.is_stored:
+        assert collection.signatures is not None
+        keys, signature = table.keys_of(query.index), collection.signatures[query.index]
+    else:
+        sizes = np.array([len(query.shingles)], np.int64)
+        made = Sketcher(collection.sketch).sketch(RaggedSets.from_sizes(query.shingles, sizes))
+        keys = np.ascontiguousarray(band_keys(run, made, indexed.index.plan)[:, 0])
+        signature = made[0]
+    duplicate_of = indexed.index.duplicate_of
+    sides = Sides.of(run, side_of(collection, source), duplicate_of=duplicate_of)
+    near = indexed.candidates_of(query.index, keys, signature)
+    return find_neighbours(run, query.shingles, near, sides, threshold, itself=query.index)
+
+
+def find_by_containment(
+    run: Run, collection: Collection, source: SetSource, query: Query, threshold: float
+) -> Neighbours:
+    """Find the documents at or above a containment with a document among all sets."""
+    sides = Sides.of(run, side_of(collection, source))
+    near = documents_to_compare(run, sides.duplicate_of, sides.sizes)
+    return find_neighbours(
+        run, query.shingles, near, sides, threshold, "containment", itself=query.index
+    )
+
+
+def holds_another(collection: Collection, index: int) -> bool:
+    """Return whether a collection has a document with shingles beside the one at `index`, or -1."""
+    return any(at != index for at in collection.sizes.nonzero()[0][:2].tolist())

@@ -1,27 +1,22 @@
 """The verified pairs of an indexed collection: loaded from the store, or found and saved."""
 
-import os
-
 from lshdup.base.messages import count_of
 from lshdup.base.skipped import Skipped
 from lshdup.collection.set_source import expecting, set_source
+from lshdup.compare.comparing import verify
 from lshdup.compare.results import PairsFound
-from lshdup.compare.similarity import ResumedPairs
-from lshdup.lsh.buckets import Buckets
+from lshdup.compare.sides import Sides
+from lshdup.compare.verification import ResumedPairs
 from lshdup.lsh.candidates import candidate_pairs
 from lshdup.params import PairParams
-from lshdup.pipeline import verify
+from lshdup.pipeline import say_large_bucket, side_of
 from lshdup.store import results_io
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.index import IndexedCollection
 
-#: A bucket of more documents, or with more pairs, is said before the work: it may take minutes and
-#: gigabytes.
-_MANY_DOCUMENTS, _MANY_PAIRS = 1000, 1 << 28
-
 
 def load_or_find_pairs(
-    run: RunContext, indexed: IndexedCollection, params: PairParams, jobs: int
+    run: RunContext, indexed: IndexedCollection, params: PairParams
 ) -> PairsFound:
     """Return the verified pairs of an index, from the last run if its pairs cover this run.
 
@@ -30,24 +25,22 @@ def load_or_find_pairs(
     run : state of the run.
     indexed : collection and index.
     params : how candidates are met and verified.
-    jobs : threads.
 
     """
     collection, index, bands = indexed.collection, indexed.index, indexed.params
     earlier = indexed.pairs
     if earlier is None and run.store is not None:
-        earlier = results_io.load_pairs(run.store, collection)
+        earlier = results_io.load_pairs(run, run.store, collection)
     if earlier is not None and earlier.covers(index.plan, bands, params):
         run.end_stage("pairs")
         found = earlier.at_least(bands.threshold)
-        say_large_bucket(run, indexed, found.buckets)
+        say_large_bucket(run, collection.documents, found.buckets)
         found_at = earlier.band_params.threshold
         if found_at < bands.threshold:
             run.say(f"the pairs that were found at {found_at:g} answer this: no document is read")
             if indexed.from_documents:
                 _save(run, indexed, params, found)
         return found
-    run.progress("candidates", 0, 0)
     # If most candidates are known, few sets are needed.
     knows_most = earlier is not None and earlier.has_verified_all(bands.threshold)
     is_new = not knows_most and params.verify == "exact"
@@ -69,27 +62,14 @@ def load_or_find_pairs(
         if journal is not None:
             journal.stop()
 
-    source = set_source(collection, jobs, skip, arrays=run.arrays)
-    buckets, pieces = candidate_pairs(
-        index.table,
-        params.max_bucket,
-        lambda done, n: run.progress("candidates", done, n),
-        jobs=jobs,
-        on_documents=expecting(source) if is_new else lambda _: None,
-        arrays=run.arrays,
-    )
-    say_large_bucket(run, indexed, buckets)
+    source = set_source(run.with_skipped(skip), collection)
+    met = candidate_pairs(run, index.table, params.max_bucket)
+    if is_new:
+        expecting(source)(met.documents)
+    say_large_bucket(run, collection.documents, met.buckets)
+    sides = Sides.of(run, side_of(collection, source), duplicate_of=index.duplicate_of)
     found = verify(
-        pieces,
-        collection,
-        source,
-        bands.threshold,
-        method=params.verify,
-        earlier=earlier,
-        buckets=buckets,
-        jobs=jobs,
-        arrays=run.arrays,
-        resumed=resumed,
+        run, met, sides, bands.threshold, params.verify, earlier=earlier, resumed=resumed
     )
     if journal is not None:
         journal.close()
@@ -113,26 +93,3 @@ def _save(
         "pairs.npz",
         lambda store: results_io.save_pairs(store, collection, index, bands, params, found),
     )
-
-
-def say_large_bucket(
-    run: RunContext, indexed: IndexedCollection, buckets: Buckets, *, clustering: bool = False
-) -> None:
-    """Say what the largest bucket means for time and memory, if it has many documents.
-
-    clustering : whether clusters are made of it, or pairs.
-    """
-    size, pairs = buckets.largest, buckets.largest * (buckets.largest - 1) // 2
-    if buckets.skipped or (size <= _MANY_DOCUMENTS and pairs < _MANY_PAIRS):
-        return
-    name = os.fsdecode(indexed.collection.documents.names[buckets.example])
-    means = (
-        f"quick to group if they are alike; if not, up to {pairs:,} pairs are compared"
-        if clustering
-        else f"their {pairs:,} pairs are candidates, 16 bytes each if they are found"
-    )
-    helps = (
-        "--ignore-common X or --template FILE compares without what they share, --max-bucket N"
-        " leaves such buckets out"
-    )
-    run.say(f"a bucket has {size:,} documents: {means}; one is {name}; {helps}")

@@ -15,6 +15,8 @@ from lshdup.base.run import Run
 from lshdup.collection.collect import Previous, collect, unchanged_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.sequence_keeper import SequenceKeeper
+from lshdup.collection.shared_documents import find_shared
+from lshdup.collection.unchanged import find_still_skipped, find_unchanged
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.params import PassageParams, ShingleParams
 from lshdup.passages.anchors import plan_anchors
@@ -23,12 +25,10 @@ from lshdup.sources.document_list import DocumentList
 from lshdup.sources.finding import check_named
 from lshdup.store.passages_io import load_passages, save_passages
 from lshdup.store.store import Store
-from lshdup.workspace.against.shared import find_shared
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.from_documents import find_named
 from lshdup.workspace.from_store import leave_out_changed, load_last_collection
 from lshdup.workspace.request import Request, check_conflict, merge_params
-from lshdup.workspace.unchanged import find_still_skipped, find_unchanged
 
 #: Bytes of text that a token takes, about, and its separator.
 _TOKEN_BYTES = {"word": 6, "terms": 6, "symbols": 5, "char": 1}
@@ -97,23 +97,22 @@ def _read_and_find(
     params: PassageParams,
 ) -> PassagesFound:
     """Read documents, and those of the other side if there is one, and find their passages."""
-    run = Run(context.arrays, sides[0][0].jobs, context.progress)
+    run = Run(context.arrays, context.jobs, context.progress)
     store = context.store
     folder = store.folder if store is not None and store.is_held else None
     expected = _plan_disk(context, folder, [each for _, each in sides], shingle, params)
-    with SequenceKeeper(run, params, folder, expected) as keeper:
+    with SequenceKeeper(context, params, folder, expected) as keeper:
         collections = []
         for request, documents in sides:
-            collection = collect(
-                documents, shingle,
-                jobs=run.jobs, keep=keeper, arrays=run.arrays, progress=run.progress,
-            )  # fmt: skip
+            collection = collect(run, documents, shingle, keep=keeper)
             context.report_skipped(collection.skipped, request.documents)
             request.accept(collection.documents, True)
             collections.append(collection)
         sequences, anchors, numbers = keeper.results()
         split = keeper.first_of(1) if len(sides) > 1 else None
-        passages = find_passages(run, sequences, anchors, params, documents=numbers, split=split)
+        passages = find_passages(
+            context, sequences, anchors, params, documents=numbers, split=split
+        )
     return PassagesFound(passages, *collections)
 
 
@@ -143,7 +142,7 @@ def _with_order(shingle: ShingleParams) -> ShingleParams:
 def _load_last(context: RunContext) -> Collection | None:
     """Load the collection of the last run, which may have been one for passages."""
     store = context.store
-    if store is not None and store.modified("passages") > store.modified(store.newest()):
+    if store is not None and store.is_of_passages():
         return store.load_collection("passages")
     return load_last_collection(context, verify=True)
 
@@ -164,9 +163,9 @@ def _load_stored(
     old, params, passages = stored
     if old.without_other_readers() is not old:
         return None
-    rows = find_unchanged(old.documents, documents, context.arrays)
+    rows = find_unchanged(context, old.documents, documents)
     previous = Previous(old, rows, find_still_skipped(old, documents))
-    collection = unchanged_collection(documents, None, previous, 0)
+    collection = unchanged_collection(context, documents, None, previous, 0)
     return None if collection is None else (collection, params, passages)
 
 
@@ -174,15 +173,15 @@ def _find_others(
     context: RunContext, request: Request, others: Sequence[bytes], shingle: ShingleParams
 ) -> DocumentList:
     """Return the documents that --against names: those of a store, or of folders and files."""
+    reader = RunContext(context, None, apart=context.apart)
     store = Path(os.fsdecode(others[0]))
     if len(others) == 1 and Store(store).is_ours():
-        held = load_last_collection(RunContext(store, context.say, read_only=True), verify=True)
+        held = load_last_collection(RunContext(context, store, read_only=True), verify=True)
         if held is None:
             message = f"the store {store} holds no documents"
             raise InputError(message, f"run `lshdup index OTHER --store {store}`")
         request.accept(held.documents, False)
         return held.documents
-    reader = RunContext(None, context.say, context.skipped, context.progress, apart=context.apart)
     everything = replace(request.files, include=(), exclude=())
     wanted = replace(request, documents=tuple(others), files=everything)
     return find_named(reader, wanted, shingle, replaces=False)
@@ -199,7 +198,7 @@ def _leave_out_shared(
         message = "every document of DOCS is in OTHER too"
         raise InputError(message, "name another OTHER, or leave --against out")
     context.say(f"{count_of(len(shared), 'document')} of DOCS in OTHER too: only there")
-    return documents.take(Run(context.arrays), np.delete(np.arange(len(documents)), shared))
+    return documents.take(context, np.delete(np.arange(len(documents)), shared))
 
 
 def _plan_disk(

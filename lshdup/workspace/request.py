@@ -27,7 +27,7 @@ P = TypeVar(
 _OPTIONS = {"k": "-k", "keep_case": "--keep-case", "normalize": "normalization"}
 
 #: Options whose value is a secret, a fingerprint, or said by the option itself.
-_UNQUOTED = {"key": "--hash-key …", "template": "--template …", "normalize": "--no-normalize"}
+_UNQUOTED = {"key": "LSHDUP_HASH_KEY=…", "template": "--template …", "normalize": "--no-normalize"}
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,8 @@ class Request:
     documents : folders and files; empty: the command continues from the store.
     files : which files below the folders are documents.
     given : parameters that were set explicitly, by field name.
-    jobs : threads.
     check_content : read all documents, even if their size and time have not changed.
     check_files : leave out documents of the store that were deleted or changed since.
-    replace_store : replace a store that holds another collection.
-    memory : bytes that a stage may plan for, beside what every run takes.
     templates : files and folders of the texts whose shingles are filtered.
     is_other : whether the store is one that --against names, which must hold an index.
     accept : notified (documents, whether they have been read), when they are found and when they
@@ -52,15 +49,12 @@ class Request:
     documents: tuple[bytes, ...]
     files: DocumentParams
     given: Mapping[str, Any]
-    jobs: int
     check_content: bool = False
     templates: tuple[bytes, ...] = ()
     is_other: bool = False
     accept: Callable[["DocumentList", bool], None] = lambda _documents, _read: None
     accept_other: Callable[["DocumentList"], None] = lambda _documents: None
     check_files: bool = False
-    replace_store: bool = False
-    memory: int = 1 << 62
 
 
 def merge_params(kind: type[P], given: Mapping[str, Any]) -> P:
@@ -77,7 +71,7 @@ def check_conflict(
         actual = getattr(stored, field.name)
         if field.compare and field.name in given and given[field.name] != actual:
             if field.name == "key":
-                message = f"{name} was made with {'another' if actual else 'no'} --hash-key"
+                message = f"{name} was made with {'another' if actual else 'no'} LSHDUP_HASH_KEY"
                 raise ArtifactError(message, remedy)
             option = _OPTIONS.get(field.name, f"--{field.name.replace('_', '-')}")
             message = f"{name} was made with {option} {actual}, not {given[field.name]}"

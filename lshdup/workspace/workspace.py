@@ -5,14 +5,11 @@ DOCS continues from the store; stale artifacts are rebuilt, and said. The module
 the work.
 """
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lshdup.base.ragged import RaggedSets, SetSource
-from lshdup.base.scratch import Spool
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import build_filter, filter_collection
 from lshdup.collection.set_source import set_source
@@ -20,7 +17,7 @@ from lshdup.compare.results import ClustersFound, PairsFound
 from lshdup.errors import RERUN, ArtifactError, InputError
 from lshdup.lsh.buckets import Buckets
 from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams
-from lshdup.pipeline import EVERY_SET
+from lshdup.pipeline import say_large_bucket
 from lshdup.shingling.shingle_filter import ShingleFilter, find_first_sets
 from lshdup.workspace import from_documents, from_store, index, pairs
 from lshdup.workspace.context import RunContext
@@ -29,8 +26,7 @@ from lshdup.workspace.index import IndexedCollection
 from lshdup.workspace.request import Request, merge_params
 
 if TYPE_CHECKING:
-    from lshdup.workspace.containment.joining import JoinPlan
-    from lshdup.workspace.containment.samples import SampleCollector
+    from lshdup.workspace.samples import SampleCollector
 
 
 class Workspace(RunContext):
@@ -43,16 +39,14 @@ class Workspace(RunContext):
         if not request.documents:
             message = "no documents were named"
             raise InputError(message, f"{RERUN} (files or folders)")
-        store, shingle = self.require_store(), merge_params(ShingleParams, request.given)
+        self.require_store()
+        shingle = merge_params(ShingleParams, request.given)
         with self.locking(create=True):
             wanted = read_filter_request(self, request, shingle)
-            documents = from_documents.find_named(self, request, shingle)
-            with Spool(store.folder) as spool:
-                collection = from_documents.collect_sets(self, request, documents, shingle, spool)
-                store.save_collection("shingles", collection)
+            collection = from_documents.make_sets(self, request, shingle)
             if wanted is not None:
-                shingle_filter = build_filter(collection, wanted, request.jobs)
-                collection = filter_collection(collection, shingle_filter, jobs=request.jobs)
+                shingle_filter = build_filter(self, collection, wanted)
+                collection = filter_collection(self, collection, shingle_filter)
             return collection.with_unfiltered_sets(None)  # The spool ends here.
 
     def make_signatures(self, request: Request) -> Collection:
@@ -88,9 +82,9 @@ class Workspace(RunContext):
         request.accept(indexed.collection.documents, True)
         return indexed
 
-    def find_pairs(self, indexed: IndexedCollection, params: PairParams, jobs: int) -> PairsFound:
+    def find_pairs(self, indexed: IndexedCollection, params: PairParams) -> PairsFound:
         """`lshdup pairs`: the verified pairs, from the store if the last run found them."""
-        return pairs.load_or_find_pairs(self, indexed, params, jobs)
+        return pairs.load_or_find_pairs(self, indexed, params)
 
     def find_clusters(
         self, indexed: IndexedCollection, params: ClusterParams, request: Request
@@ -109,43 +103,28 @@ class Workspace(RunContext):
         return clustering.cluster_same(self, collection, same, params, request)
 
     def find_clusters_exactly(
-        self, collection: Collection, sets: RaggedSets, params: ClusterParams, request: Request
+        self, collection: Collection, params: ClusterParams, request: Request
     ) -> ClustersFound:
-        """`lshdup clusters --exact`: the clusters of a collection and its sets."""
+        """`lshdup clusters --exact`: the clusters of a collection with its sets."""
         from lshdup.workspace import clustering  # Imported here to keep `query` fast.
 
         threshold = merge_params(BandParams, request.given).threshold
-        return clustering.cluster_exactly(self, collection, sets, threshold, params, request)
+        return clustering.cluster_exactly(self, collection, threshold, params, request)
 
     def collect_to_join(self, request: Request) -> tuple[Collection, "SampleCollector"]:
         """`lshdup pairs --measure containment` begins: the collection, and samples of its sets."""
-        from lshdup.workspace.containment import joining  # Imported here to keep `query` fast.
+        from lshdup.workspace import samples  # Imported here to keep `query` fast.
 
-        sampled = joining.new_collector(merge_params(BandParams, request.given), request)
-        self.on_sets, self.on_journal = sampled.add, sampled.follow
+        sampled = samples.new_collector(self, merge_params(BandParams, request.given), request)
+        self.sampled = sampled
         try:
             # Sets are in memory twice while they are gathered.
-            collection = self.load_or_collect_signatures(request, request.memory // 2)
+            collection = self.load_or_collect_signatures(request, self.memory // 2)
             assert collection.sketch is not None
             sampled.seed = collection.sketch.seed  # That of the store, if nothing was read.
             return collection, sampled
         finally:
-            self.on_sets, self.on_journal = None, lambda _, __: None
-
-    def find_contained_pairs(
-        self,
-        collection: Collection,
-        sampled: "SampleCollector",
-        request: Request,
-        on_plan: Callable[["JoinPlan"], None],
-    ) -> tuple[NDArray[np.int64], PairsFound]:
-        """`lshdup pairs --measure containment`: `duplicate_of`, and the pairs of a collection."""
-        from lshdup.workspace.containment import joining  # Imported here to keep `query` fast.
-
-        params = merge_params(BandParams, request.given)
-        return joining.find_contained_pairs(
-            self, collection, sampled, params, request, on_plan, sample=False
-        )
+            self.sampled = None
 
     # --- inputs of the exact join, of --against and of the experiments ----------------------------
 
@@ -154,15 +133,14 @@ class Workspace(RunContext):
         if request.documents:
             shingle = merge_params(ShingleParams, request.given)
             wanted = read_filter_request(self, request, shingle)
-            documents = from_documents.find_named(self, request, shingle)
-            collection = from_documents.collect_sets(self, request, documents, shingle, EVERY_SET)
+            collection = from_documents.read_sets(self, request, shingle)
         else:
             collection, last = from_store.load_or_read_sets(self, request)
             wanted = read_filter_request(self, request, collection.shingle, last)
         request.accept(collection.documents, True)
         if wanted is not None:
-            shingle_filter = build_filter(collection, wanted, request.jobs)
-            collection = filter_collection(collection, shingle_filter, jobs=request.jobs, keep=True)
+            shingle_filter = build_filter(self, collection, wanted)
+            collection = filter_collection(self, collection, shingle_filter, keep=True)
         collection = from_store.leave_out_changed(self, collection, request)
         assert collection.sets is not None
         return collection, collection.sets
@@ -181,13 +159,13 @@ class Workspace(RunContext):
             )
         return from_store.leave_out_changed(self, from_store.attach_sets(self, collection), request)
 
-    def set_source(self, collection: Collection, jobs: int) -> SetSource:
+    def set_source(self, collection: Collection) -> SetSource:
         """Return the function that gives the sets of a collection."""
-        return set_source(collection, jobs, self.skipped, arrays=self.arrays)
+        return set_source(self, collection)
 
     def say_large_bucket(self, indexed: IndexedCollection, buckets: Buckets) -> None:
         """Say what the largest bucket means for time and memory, if it has many documents."""
-        pairs.say_large_bucket(self, indexed, buckets)
+        say_large_bucket(self, indexed.collection.documents, buckets)
 
     # --- what the last run left -------------------------------------------------------------------
 
@@ -216,12 +194,12 @@ class Workspace(RunContext):
         if made is not None and made.params == wanted.params:
             return made
         if not wanted.ignore_common:
-            return build_filter(None, wanted)
+            return build_filter(self, None, wanted)
         shingles, _ = from_store.load_or_read_sets(self, request)
         if shingles.shingle != shingle:
             message = "the store was made with other options than are shown"
             raise ArtifactError(message, RERUN)
-        return build_filter(shingles, wanted, request.jobs)
+        return build_filter(self, shingles, wanted)
 
     def most_common_shingles(self, collection: Collection, most: int) -> list[tuple[int, int, int]]:
         """Return the most common filtered shingles: (shingle, documents with it, one of them).

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import time
+from functools import partial
 
 import pytest
 
@@ -170,8 +171,9 @@ def test_only_files_of_ours_are_opened(tmp_path):
     os.mkfifo(tmp_path / "in/pipe")
     (tmp_path / "in/folder").mkdir()
     with Folder(tmp_path / "in") as folder:
+        moving = partial(folder.move, folder=folder, new_name="moved")
         for name in ("link", "dangling", "hard", "pipe", "folder"):
-            for use in (folder.open, folder.create, folder.open_lock, folder.set_time):
+            for use in (folder.open, folder.create, folder.open_lock, moving):
                 with pytest.raises(OSError):  # noqa: PT011 (its number differs)
                     use(name)
             if name != "folder":

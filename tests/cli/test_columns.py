@@ -20,7 +20,7 @@ from lshdup.base.messages import chance, decimal
 from lshdup.cli.columns import LISTINGS, column_names, describe
 from lshdup.cli.commands import COMMANDS
 from lshdup.cli.main import lshdup
-from lshdup.cli.output.tables import table
+from lshdup.cli.tables import table
 from tests import office
 from tests.conftest import ROOT, ZSTD, require
 from tests.running import run_many
@@ -78,21 +78,6 @@ def test_header(run, corpus, tmp_path):
     ]
     assert one.splitlines()[0] == b"name\tsimilarity\tsame"
     assert two.splitlines()[0].decode().split("\t") == list(column_names("query"))
-
-
-def test_a_header_of_nothing_is_refused(run, corpus, tmp_path):
-    run("index", "sample_corpus")
-    cases = [
-        ["pairs", "--format", "json"],
-        ["pairs", "--format", "jsonl"],
-        ["show", "MIT.txt", "ISC.txt"],
-        ["shingle"],
-    ]
-    lines = [([*case, "--header"], None) for case in cases]
-    for case, (code, out, err) in zip(cases, run_many(lines, tmp_path), strict=True):
-        assert (code, out) == (2, b"")
-        why = b"cannot be combined with" if case[0] == "pairs" else b"has no effect without"
-        assert b"--header " + why in err
 
 
 def test_a_number_that_is_none_is_null_in_json(run, corpus):
@@ -260,7 +245,7 @@ def test_a_reader_that_goes_changes_nothing_but_the_listing(command, run, corpus
 
 
 def test_the_summary_comes_before_the_listing(corpus, run, tmp_path):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "LSHDUP_HEADER": "1"}
     run("index", "sample_corpus")
     for arguments in (
         ["pairs"],
@@ -268,7 +253,7 @@ def test_the_summary_comes_before_the_listing(corpus, run, tmp_path):
         ["curve"],
         ["timing", "--runs", "1", "--perms", "50"],
     ):
-        command = [sys.executable, "-m", "lshdup", *arguments, "--header"]
+        command = [sys.executable, "-m", "lshdup", *arguments]
         process = subprocess.run(
             command,
             stdout=-1,

@@ -173,13 +173,13 @@ def test_thousands_of_identical_files_are_linear(run, tmp_path):
 
 COUNTING = """
 import sys
-from lshdup.cli import printing
-name_pairs = printing.name_pairs
+from lshdup.cli import output
+name_pairs = output.name_pairs
 def counting(*arguments):
     for piece in name_pairs(*arguments):
         print("a piece", file=sys.stderr)
         yield piece
-printing.name_pairs = counting
+output.name_pairs = counting
 from lshdup.cli.main import program
 program()"""
 
@@ -253,7 +253,7 @@ def test_step_by_step_gives_the_same_answers(run, corpus, tmp_path):
     at_once = run("pairs", "sample_corpus", "-t", "0.7", "--no-store").out
     run("shingle", "sample_corpus")
     assert sorted(os.listdir(tmp_path / ".lshdup")) == [
-        *(".gitignore", ".lock", "CACHEDIR.TAG", "shingles.npz")
+        *(".gitignore", ".lock", "CACHEDIR.TAG", "manifest.json", "shingles.npz")
     ]
     run("signatures")
     run("index", "-t", "0.7")
@@ -473,13 +473,13 @@ def test_the_last_run_is_continued_whichever_it_was(run, corpus):
         run("pairs", "sample_corpus/udhr", "-t", "0.9", "--no-store").rows,
     )
     assert a != b
-    run("shingle", "sample_corpus/udhr", "--replace-store")
+    run("shingle", "sample_corpus/udhr")
     assert run("pairs", "-t", "0.9").rows == b
-    run("index", "sample_corpus/licences", "--replace-store")
+    run("index", "sample_corpus/licences")
     assert run("pairs", "-t", "0.9").rows == a
-    run("shingle", "sample_corpus/udhr", "--replace-store")
+    run("shingle", "sample_corpus/udhr")
     # Nothing changed there, and yet it is the last run now.
-    run("index", "sample_corpus/licences", "--replace-store")
+    run("index", "sample_corpus/licences")
     assert run("pairs", "-t", "0.9").rows == a
     # shingles.npz still is of the others: documents are read again.
     exact = run("pairs", "sample_corpus/licences", "-t", "0.9", "--exact", "--no-store")
@@ -536,7 +536,7 @@ def test_id_lists_of_the_same_shape_are_told_apart(run, tmp_path):
         (tmp_path / name).write_text(text)
         os.utime(tmp_path / name, ns=(0, 0))
     assert run("pairs", "a", "--tokens", "ids").rows == []
-    rows = run("pairs", "b", "--tokens", "ids", "--replace-store").rows
+    rows = run("pairs", "b", "--tokens", "ids").rows
     assert rows == [["d1", "d2", "1.0", "bytes"]]
 
 
@@ -685,7 +685,7 @@ def test_odd_names_byte_for_byte(run, odd_names, tmp_path):
     assert b"\x1b" not in table
     assert b"[bold]red[bold]" in table
     assert b"\\x1b" in run("pairs", "odd", "--max-bytes", "1", "-v", code=2).err.encode()
-    listed = run("pairs", "--files0-from", "-", "-0", stdin=b"\0".join(odd_names)).out
+    listed = run("pairs", "--files-from", "-", "-0", stdin=b"\0".join(odd_names)).out
     assert listed == run("pairs", "odd", "-0").out
 
 
@@ -827,7 +827,7 @@ def test_named_files_that_cannot_be_documents(run, tmp_path):
 
 def test_defects_never_exit_with_the_code_for_pairs(tmp_path):
     script = (
-        "import lshdup.cli.output.target, lshdup.cli.main\nlshdup.cli.output.target.Target.write = "
+        "import lshdup.cli.output, lshdup.cli.main\nlshdup.cli.output.Target.write = "
         "lambda *a: 1 / 0\nlshdup.cli.main.main(['curve'])"
     )
     process = subprocess.run(
@@ -852,7 +852,7 @@ def shell(command, cwd):
 
 def test_pipes(run, corpus, tmp_path):
     head = shell(
-        "lshdup pairs sample_corpus -t 0.02 --perms 512 --recall 0.5 | (exec <&-; sleep "
+        "LSHDUP_PERMS=512 lshdup pairs sample_corpus -t 0.02 --recall 0.5 | (exec <&-; sleep "
         "1); exit ${PIPESTATUS[0]}",
         tmp_path,
     )
@@ -901,12 +901,12 @@ def test_usage_errors(run, tmp_path):
         (["pairs", "a", "-t", "0"], ["--threshold is 0", "above 0"]),
         (["pairs", "a", "--max-bytes", "0"], ["--max-bytes is 0", "from 1"]),
         (["pairs", "a", "--recall", "1"], ["--recall is 1"]),
-        (["pairs", "a", "--perms", "0"], ["--perms is 0"]),
+        (["index", "a", "--perms", "0"], ["--perms is 0"]),
         (["pairs", "a", "--tokens", "ids", "-k", "2"], ["ids are shingles already"]),
-        (["pairs", "a", "--hash", "poly31"], ["characters only"]),
+        (["index", "a", "--hash", "poly31"], ["characters only"]),
         (["pairs", "a", "--encoding", "klingon"], ["klingon"]),
         (["pairs", "a", "--perms", "8", "-t", "0.1"], ["8 rows cannot meet", "--perms"]),
-        (["pairs", "a", "--bands", "20", "--rows", "20"], ["400"]),
+        (["index", "a", "--bands", "20", "--rows", "20"], ["400"]),
         (["pairs"], ["there is no signatures.npz in .lshdup", "lshdup pairs DOCS"]),
         (["signatures"], ["there is no shingles.npz"]),
         (["shingle"], ["no documents were named"]),
@@ -949,9 +949,7 @@ def test_damaged_artifacts_are_refused_in_one_line(run, corpus, tmp_path):
         path.write_bytes(data)
     shingles = tmp_path / ".lshdup/shingles.npz"
     shingles.write_bytes(b"junk")
-    assert "run `lshdup index DOCS`" in run("query", "MIT.txt", code=2).err
-    run("index", "sample_corpus")
-    run("query", "MIT.txt")
+    run("query", "MIT.txt")  # needs none of them
     assert "rebuilt" in run("shingle", "sample_corpus").err
     run("index", "sample_corpus")
     (tmp_path / ".lshdup/bands.npz").write_bytes((tmp_path / ".lshdup/signatures.npz").read_bytes())
@@ -1036,6 +1034,8 @@ def test_every_option_shows_its_default_or_variable(run, command):
     assert "default: " in text
     loaded = lshdup.get_command(None, command)
     context = click.Context(loaded, info_name=command)
+    settings = loaded.settings()
+    assert all(each.envvar in text for each in settings)
     options = [each for each in loaded.params if isinstance(each, click.Option)]
     for option in [each for each in options if each.show_envvar and not each.hidden]:
         long = next(name for name in option.opts if name.startswith("--"))

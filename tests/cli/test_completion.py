@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from lshdup.base.ragged import StringTable
-from lshdup.cli.completion import MOST_CANDIDATES, find_names
+from lshdup.cli.types import MOST_CANDIDATES, find_names
 from lshdup.sources.document_list import DocumentList
 from tests.conftest import ROOT
 

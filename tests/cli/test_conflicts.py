@@ -1,60 +1,89 @@
 """Options that a run would ignore are refused, each of them."""
 
+from dataclasses import MISSING, fields
+
+import click
 import pytest
 
+from lshdup.cli.commands import COMMANDS
+from lshdup.cli.main import load_command
+from lshdup.cli.suggestions import translate_error
 from tests.running import run_many, run_program
 
 #: An option and its value, for every option that the run of the second line ignores.
-WITH_EXACT = """
---scheme=classic --perms=64 --seed=2 --recall=0.9 --bands=3 --rows=2 --buckets=5 --verify=estimate
---max-bucket=3
-""".split()
-WITH_SAME = """
---measure=jaccard --exact --verify=exact --max-bucket=3 --histogram --recall=0.9 --bands=3
---rows=2 --buckets=5
-""".split()
-CLUSTERS_WITH_SAME = """
---exact --linkage=single --max-bucket=3 --recall=0.9 --bands=3 --rows=2 --buckets=5
-""".split()
+WITH_EXACT = "--recall=0.9 --max-bucket=3 --memory=64MB".split()
+WITH_SAME = "--measure=jaccard --exact --max-bucket=3 --histogram --recall=0.9 --plot=p.png".split()
 WITHOUT_DOCUMENTS = """
---include=x --exclude=x --gitignore --max-depth=2 --hidden --follow --max-bytes=1000
---format-seconds=3 --format-memory=1GB --text-field=x --id-field=x --check-content
+--include=x --exclude=x --gitignore --hidden --follow --max-bytes=1000 --text-field=x --id-field=x
+--archives --split=x
 """.split()
+OTHER = ["pairs", "d", "--against", "d"]
 
 
 @pytest.mark.parametrize(
     ("command", "options", "where"),
     [
         (["pairs", "d", "--exact"], WITH_EXACT, "with --exact"),
-        (["clusters", "--exact"], [o for o in WITH_EXACT if "verify" not in o], "with --exact"),
-        (["report", "--exact"], [o for o in WITH_EXACT if "verify" not in o], "with --exact"),
+        (["clusters", "--exact"], WITH_EXACT, "with --exact"),
+        (["folders", "d", "--exact"], WITH_EXACT[:2], "with --exact"),
+        (["report", "--exact"], WITH_EXACT[:2], "with --exact"),
         (
             ["pairs", "d", "--measure", "containment"],
-            [*(o for o in WITH_EXACT if o[:6] not in ("--seed", "--reca")), "--histogram"],
+            ["--max-bucket=3", "--histogram"],
             "with --measure containment",
         ),
-        (
-            ["query", "d", "--measure", "containment"],
-            ["--recall=0.9", "--bands=3", "--rows=2", "--buckets=5"],
-            "with --measure containment",
-        ),
+        (["query", "d", "--measure", "containment"], ["--recall=0.9"], "with --measure contain"),
         (["pairs", "d", "--same", "text"], WITH_SAME, "with --same text"),
-        (["clusters", "--same", "bytes"], CLUSTERS_WITH_SAME, "with --same bytes"),
-        (["pairs", "d", "--exact"], ["--replace-store"], "with --exact"),
-        (["pairs", "d", "--no-store"], ["--replace-store"], "with --no-store"),
-        (["pairs", "d"], ["--unmatched"], "without --against OTHER"),
         (
-            ["pairs", "d", "--against", "d", "--unmatched"],
-            ["--collapse-copies"],
-            "with --unmatched",
+            ["clusters", "--same", "bytes"],
+            ["--exact", "--linkage=single", "--max-bucket=3", "--recall=0.9"],
+            "with --same bytes",
         ),
+        (
+            ["folders", "d", "--same", "bytes"],
+            ["--exact", "--max-bucket=3", "--recall=0.9"],
+            "with --same bytes",
+        ),
+        (["pairs", "d"], ["--unmatched"], "without --against OTHER"),
+        ([*OTHER, "--unmatched"], ["--collapse-copies"], "with --unmatched"),
+        (
+            ["pairs", "d", "--histogram"],
+            ["--against=d", "--baseline=f", "--changed-since=HEAD"],
+            "with --histogram",
+        ),
+        ([*OTHER, "--unmatched"], ["--baseline=f", "--changed-since=HEAD"], "with --unmatched"),
+        (["pairs", "d"], ["--update-baseline"], "without --baseline FILE"),
+        (
+            ["pairs", "d", "--baseline", "f", "--update-baseline"],
+            ["--changed-since=HEAD"],
+            "with --update-baseline",
+        ),
+        (["clusters", "d", "--linkage", "single"], ["--against=d"], "with --linkage single"),
+        (["clusters", "d"], ["--removed=f"], "without --write"),
+        (["passages", "d"], ["--removed=f"], "without --write"),
         (["pairs"], WITHOUT_DOCUMENTS, "without DOCS"),
-        (["pairs", "d"], ["--step=0.1", "--examples=2", "--plot=p.png"], "without --histogram"),
-        (["shingle", "d"], ["--format=csv", "--header", "-o=x"], "without --show"),
+        (["signatures"], WITHOUT_DOCUMENTS, "without DOCS"),
+        (["pairs", "d"], ["--plot=p.png"], "without --histogram"),
+        (["shingle", "d"], ["--format=csv", "-o=x"], "without --show"),
         (
             ["pairs", "d", "--tokens", "ids"],
             ["--text-field=a", "--id-field=a"],
             "with --tokens ids",
+        ),
+        (["accuracy", "d", "--bands", "9"], ["--epsilon=0.1", "--runs=2"], "with --bands"),
+        (
+            ["accuracy", "d", "--found"],
+            ["--epsilon=0.1", "--runs=2", "--sample=3", "--queries=x", "--plot=p.png"],
+            "with --found",
+        ),
+        (["accuracy", "d"], ["--sample=3", "--queries=x"], "without --bands"),
+        (["accuracy", "d"], ["--threshold=0.9", "--buckets=9"], "without --bands or --found"),
+        (["accuracy", "d"], ["--recall=0.9", "--measure=containment"], "without --found"),
+        (["accuracy", "d", "--found"], ["--memory=1GB"], "without --measure containment"),
+        (
+            ["accuracy", "d", "--found", "--measure", "containment"],
+            ["--scheme=fast", "--perms=9", "--bands=9", "--buckets=9"],
+            "with --measure containment",
         ),
     ],
 )
@@ -67,6 +96,43 @@ def test_each_option_that_would_be_ignored_is_refused(command, options, where, t
         why = "has no effect" if where.startswith("without") else "cannot be combined"
         assert f"{name} {why} {where}" in err.decode().replace("\n  ", " "), option
     assert not (tmp_path / ".lshdup").exists()
+
+
+@pytest.mark.parametrize("command", ["pairs", "clusters", "query", "folders", "report", "show"])
+def test_what_a_variable_sets_is_no_option(command):
+    """It is refused with the variable, and with the step that has it as an option, if one has."""
+    steps = {
+        name for each in load_command("index").params for name in each.opts if not variable(each)
+    }
+    for option in filter(variable, load_command(command).params):
+        name = max(option.opts, key=len)
+        with pytest.raises(click.NoSuchOption) as error:
+            load_command(command).make_context(command, ["d", name])
+        hint = translate_error(error.value).hint
+        assert f"{option.envvar}=" in hint
+        assert (f"`lshdup index DOCS {name}" in hint) == (name in steps)
+
+
+def variable(parameter):
+    return getattr(parameter, "variable", "")
+
+
+@pytest.mark.parametrize("command", ["pairs", "clusters"])
+def test_a_command_has_at_most_45_options(command):
+    options = (each for each in load_command(command).params if isinstance(each, click.Option))
+    assert sum(not variable(each) for each in options) + 1 <= 45  # and --help
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_typed_options_are_parameters(command):
+    """What a function of a command gets has only fields that a parameter of the command makes."""
+    every = load_command(command)
+    for each in getattr(every, "commands", {"": every}).values():
+        names = {parameter.name for parameter in each.params}
+        kind = each.takes
+        needed = () if kind is None else fields(kind)
+        missing = {field.name for field in needed if field.default is MISSING} - names
+        assert not missing
 
 
 def test_a_dumb_terminal_gets_no_colours(tmp_path):

@@ -135,12 +135,12 @@ def test_rows_of_files_and_exact_duplicates(run, tmp_path):
         file.write("\n".join(lines))
     asked = ["pairs", "rows.jsonl.gz", "--id-field", "id", *MEASURE, "--no-store"]
     assert [row[:3] for row in run(*asked).rows] == [
-        ["copy", "part", "1.0"],
-        ["copy", "whole", "1.0"],
+        ["part", "copy", "1.0"],
         ["part", "whole", "1.0"],
+        ["copy", "whole", "1.0"],
     ]
     collapsed = run(*asked, "--collapse-copies").rows
-    assert [row[:2] for row in collapsed] == [["copy", "part"], ["copy", "whole"]]
+    assert [row[:2] for row in collapsed] == [["part", "copy"], ["part", "whole"]]
     assert collapsed[0][6] == "bytes"
 
 
@@ -263,7 +263,7 @@ def test_small_documents_that_may_be_missed_are_counted(run, tmp_path):
     ("options", "said"),
     [
         ([*MEASURE, "--exact", "--memory", "1GB"], "--memory cannot be combined with --exact"),
-        ([*MEASURE, "--bands", "3"], "--bands cannot be combined with --measure containment"),
+        ([*MEASURE, "--max-bucket", "3"], "cannot be combined with --measure containment"),
         ([*MEASURE, "--memory", "3MB"], "'3MB' is less than 16MB"),
     ],
 )

@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from string import ascii_lowercase
 
 import pytest
 
@@ -46,6 +47,9 @@ def test_a_command_without_docs_uses_the_store_of_a_folder_above(run, here):
     dropped = run("clusters", "--emit", "drop", "-0", cwd=sub).out.split(b"\0")[:-1]
     assert len(dropped) == 2
     assert all((sub / os.fsdecode(name)).is_file() for name in dropped)
+    (here / "c").write_text((here / "docs/own").read_text())
+    run("pairs", "docs", "c", "-q")
+    assert {row[0] for row in run("query", "c", cwd=sub).rows} == {"../a", "../b"}  # the nearer one
 
 
 def test_two_files_are_shown_beside_a_damaged_store(run, here):
@@ -129,7 +133,7 @@ def test_documents_of_the_answer_that_are_gone_are_said_before_it(run, changed, 
     result = run(*command.split(), "-v")
     is_page = command == "report"  # which packs the names
     assert is_page or b"docs/b" in result.out
-    said = "1 document of this answer changed or vanished since the last run; --check-files leaves"
+    said = "1 document of this answer changed or vanished since the last run; name DOCS to read"
     assert f"lshdup: warning: {said}" in result.err
     assert "lshdup: docs/b: deleted or changed since the last run\n" in result.err
     checked = run(*command.split(), "--check-files", "-v")
@@ -158,7 +162,6 @@ def test_what_is_left_out_was_never_there(run, changed):
         stays = b"docs/own\n" * ("keep" in command)  # it was not compared, and is still there
         assert run(*command, "--check-files").out == alone + stays, command
     assert {path: path.read_bytes() for path in before} == before
-    assert "cannot be combined with DOCS" in run("pairs", "docs", "--check-files", code=2).err
 
 
 @pytest.mark.parametrize("options", [[], ["docs/link"], ["--follow"]])
@@ -206,50 +209,43 @@ def test_nothing_is_dropped_for_a_document_that_is_gone(run, here):
     assert [row["name"] for row in kept] == ["docs/b", "docs/sub/c"]
 
 
-# --- replacing a store ----------------------------------------------------------------------------
+# --- several collections in one store -------------------------------------------------------------
 
 
-def test_a_store_of_another_collection_stays(run, here):
+def test_a_store_takes_another_collection_and_forgets_none(run, here):
     run("index", "docs", "-q")
-    before = {path: path.read_bytes() for path in (here / ".lshdup").glob("*.npz")}
     (here / "other").mkdir()
     (here / "other/x").write_text(TEXT)
-    for command in ("shingle", "signatures", "index", "pairs", "clusters", "report"):
-        err = run(command, "other", code=2).err
-        assert "the store .lshdup holds another collection: 4 documents in docs\n" in err
-        assert all(option in err for option in ("--store DIR", "--no-store", "--replace-store"))
+    before = {path: path.read_bytes() for path in (here / ".lshdup").glob("*.npz")}
     for command in ("accuracy", "timing"):  # they keep nothing
         run(command, "docs/a", "docs/b", "--perms", "16", "--runs", "1", "-q")
     run("pairs", "other", "--no-store", "-q")
     run("pairs", "other", "--store", "elsewhere", "-q")
     assert {path: path.read_bytes() for path in before} == before
-    run("pairs", "other", "--replace-store", "-q")
-    assert "1 document in other" in run("pairs").err
+    for command in ("shingle", "signatures", "index", "pairs", "clusters"):
+        run(command, "other", "-q")
+        assert "1 document in other" in run("pairs").err
+        assert "0 documents read, 4 unchanged" in run("index", "docs").err
 
 
 @pytest.mark.parametrize("kind", ["signatures", "shingles"])
-def test_a_store_of_another_collection_stays_if_one_artifact_is_damaged(run, here, kind):
+def test_another_collection_after_one_artifact_is_damaged(run, here, kind):
     run("shingle", "docs", "-q")
     run("index", "docs", "-q")
     os.truncate(here / f".lshdup/{kind}.npz", 500)
     (here / "other").mkdir()
     (here / "other/x").write_text(TEXT)
-    before = {path: path.read_bytes() for path in (here / ".lshdup").glob("*.npz")}
-    err = run("pairs", "other", code=2).err
-    assert "the store .lshdup holds another collection: 4 documents in docs\n" in err
-    assert {path: path.read_bytes() for path in before} == before
-    command = "shingle" if kind == "shingles" else "pairs"
-    assert "it is rebuilt" in run(command, "docs").err
+    assert run("pairs", "other").out == run("pairs", "other", "--no-store").out
+    expected = run("pairs", "docs", "--no-store").out
+    assert run("pairs", "docs").out == expected
 
 
-def test_docs_that_are_compared_with_others_are_not_kept_in_a_store_of_others(run, here):
+def test_docs_that_are_compared_with_others_are_the_last_run(run, here):
     run("index", "docs", "-q")
     (here / "new").write_text(TEXT)
-    before = {path: path.read_bytes() for path in (here / ".lshdup").glob("*.npz")}
     result = run("pairs", "new", "--against", "docs/sub")
     assert [row[:2] for row in result.rows] == [["new", "docs/sub/c"]]
-    assert "what is made of DOCS is not kept: the store .lshdup holds 4 documents" in result.err
-    assert {path: path.read_bytes() for path in before} == before
+    assert "0 documents read, 4 unchanged" in run("index", "docs").err
 
 
 def test_exact_pairs_across_need_no_bands(run, here):
@@ -309,6 +305,18 @@ def test_sets_that_were_read_again_have_the_times_of_their_files(run, here):
     assert {row[2] for row in run("clusters", code=0).rows} == {"docs/a", "docs/b", "docs/sub/c"}
 
 
+def test_a_document_that_was_changed_behind_the_back_is_not_compared(run, here):
+    """Of the same size and time, and with as many shingles."""
+    run("index", "docs", "-q")
+    status = os.stat(here / "docs/b")
+    rotated = str.maketrans(ascii_lowercase, ascii_lowercase[13:] + ascii_lowercase[:13])
+    (here / "docs/b").write_text((here / "docs/b").read_text().translate(rotated))
+    os.utime(here / "docs/b", ns=(status.st_atime_ns, status.st_mtime_ns))
+    found = run("pairs", "--exact", "-t", "0.5", code=2)
+    assert "skipped: 1 changed while in use" in found.err
+    assert [row[:2] for row in found.rows] == [["docs/a", "docs/sub/c"]]
+
+
 # --- documents are never written ------------------------------------------------------------------
 
 
@@ -327,6 +335,8 @@ def test_no_output_replaces_a_document(run, here, words):
         what = "would replace --show docs/a" if is_shown else "is one of the documents that are"
         assert f"-o {output} {what}" in refused.replace("-o docs/a ", f"-o {output} ")
         assert (here / "docs/a").read_text() == f"{TEXT} a"
+    (here / "docs/a").write_text("another text, of another size")
+    assert f"-o hard {what}" in run(*words.split(), "-o", "hard", code=2).err
 
 
 # --- what fails leaves nothing behind -------------------------------------------------------------
@@ -372,7 +382,6 @@ pairs docs --template form.txt -o form.txt | would replace --template form.txt
 pairs docs --template forms -o forms/a.txt | would replace --template forms/a.txt
 pairs docs --template forms -o hard.txt | hard.txt would replace --template forms/a.txt
 pairs --files-from list -o list | would replace --files-from list
-pairs --files0-from list0 -o soft | soft would replace --files0-from list0
 pairs docs --against other -o other/o.txt | would replace --against other/o.txt
 clusters docs --against other/o.txt -o other/o.txt | would replace --against other/o.txt
 pairs docs --baseline B --update-baseline -o B | -o and --baseline are both B
@@ -389,7 +398,7 @@ passages docs -o docs/a | is one of the documents
 folders docs -o docs/sub/c | is one of the documents
 pairs docs -o docs/large.txt --max-bytes 1000 | is one of the documents
 clusters rows.jsonl --write rows.jsonl | is one of the documents
-clusters rows.jsonl rows2.jsonl --no-store --write . | . holds 17 files that this run does not write
+clusters rows.jsonl rows2.jsonl --no-store --write . | . holds 18 files that this run does not write
 pairs docs -o docs/new.tsv --hidden --follow | docs/new.tsv is one of the documents
 """
 

@@ -170,7 +170,6 @@ def test_options_that_exclude_each_other(run, repository):
         "--baseline k --histogram": "--baseline cannot be combined with --histogram",
         "--changed-since main --against docs --unmatched": "--changed-since cannot be combined",
         "--format github --histogram": "--format github is of pairs, not of --histogram",
-        "--format sarif --header": "--header cannot be combined with --format sarif",
     }.items():
         assert why in run("pairs", "docs", *options.split(), code=2).err
     assert not (repository / ".lshdup").exists()

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from lshdup.cli.commands import COMMANDS
+from lshdup.cli.main import load_command
 from tests import office
 from tests.conftest import WHOLE
 from tests.running import clean_environment, run_program, shell
@@ -35,7 +36,6 @@ ARGUMENTS = {
 #: in an error, has "2> " in front.
 SHOWN = {
     "--files-from": "--files-from list",
-    "--files0-from": "--files0-from list0",
     "--include": "--include *.txt",
     "--exclude": "--exclude b.*",
     "--gitignore": "--gitignore",
@@ -50,7 +50,6 @@ SHOWN = {
     "--archives": "--archives",
     "--split": "--split ^Chapter",
     "--check-content": "... --store old + --check-content",
-    "--replace-store": "other --store kept + --replace-store",
     "passages --check-content": "d --least 5 --store kept + --check-content",
     "--tokens": "--tokens char",
     "--shingle-size": "-k 2",
@@ -192,6 +191,7 @@ SHOWN = {
 NOT_SHOWN = {
     "--format-memory": "The least limit is 128 MB: tests/text/test_office.py.",
     "--jobs": "The answer is the same at any number of threads.",
+    "--wait": "Only where another run writes: tests/store/test_memo.py.",
     "--memory": "Only the plan of a large run hears it: tests/cli/test_containment.py.",
     "--progress": "A bar needs a stage of a second: test_progress_is_shown.",
     "timing --keep-case": "It prints counts and seconds.",
@@ -209,11 +209,10 @@ NEEDS = {"--plot": "matplotlib"}
 @cache
 def all_options():
     """(command, option) of the whole program, as Click has them."""
-    modules = ((name, f"lshdup.cli.commands.{COMMANDS[name]}") for name in COMMANDS)
     return [
         (name, max(each.opts, key=len))
-        for name, module in modules
-        for each in importlib.import_module(module).command.params
+        for name in COMMANDS
+        for each in load_command(name).params
         if isinstance(each, click.Option)
     ]
 
@@ -282,7 +281,6 @@ FILES = {
     "rows.jsonl": f'{{"name": "x", "text": "{TEXT}"}}\n{{"name": "y", "text": "{TEXT}"}}\n',
     "template.txt": " ".join(WORDS[:12]),
     "list": "other\n",
-    "list0": "other\0",
     "empty/file": "",
     "office/x.docx": office.docx(TEXT),
 }
@@ -418,9 +416,9 @@ def test_progress_is_shown(command, here):
     line = [sys.executable, "-c", script, command, "d", "--no-store"]
     said = [
         subprocess.run(
-            [*line, *more], cwd=here, env=clean_environment(), capture_output=True
+            line, cwd=here, env=clean_environment() | variables, capture_output=True
         ).stderr
-        for more in ([], ["--progress"])
+        for variables in ({}, {"LSHDUP_PROGRESS": "1"})
     ]
     assert b"\rdocuments" not in said[0]
     assert b"\rdocuments" in said[1]

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from lshdup.base.atomic import check_writable
 from lshdup.cli.columns import COMPARISON, COUNT, DOCUMENT, LISTINGS, OPTIONAL, SHARE
-from lshdup.cli.output.tables import table
-from lshdup.cli.output.target import FORMATS, Target
+from lshdup.cli.output import FORMATS, Target
+from lshdup.cli.tables import table
 from tests import golden
 from tests.conftest import part
 from tests.running import clean_environment, run_many
@@ -352,7 +352,7 @@ def test_a_table_fills_ten_screens_and_says_how_many_rows_are_left(copies):
         assert out.count(b"d/") == 2 * shown, options
         last = out.splitlines()[-1].decode()
         if left:
-            assert last == f"… {left} more; use -o FILE, or --max-rows 0", options
+            assert last == f"… {left} more; use -o FILE, or --format tsv", options
         else:
             assert "more" not in last
 
@@ -383,12 +383,10 @@ def test_listings_for_eyes(columns, corpus, tmp_path):
 def test_rows_of_a_listing_that_are_not_counted_are(copies):
     listing = ["shingle", "--show", "d/00.txt", "-q", "--max-rows", "4", "--format", "table"]
     ((_, out, _),) = run_many([(listing, None)], copies)
-    assert out.decode().splitlines()[-1] == "… 8 more; use -o FILE, or --max-rows 0"
+    assert out.decode().splitlines()[-1] == "… 8 more; use -o FILE, or --format tsv"
 
 
-def test_max_rows_is_for_tables(run, copies):
-    refused = run("pairs", "--max-rows", "3", code=2, cwd=copies).err
-    assert "--max-rows is for tables, and this listing is tsv" in refused
+def test_rows_of_a_pipe_are_not_cut(run, copies):
     run("pairs", cwd=copies, env={"LSHDUP_MAX_ROWS": "3"})  # a habit of terminals harms no pipe
 
 
@@ -406,7 +404,7 @@ def test_a_table_begins_before_its_last_row_is_made(tmp_path):
     assert (
         (tmp_path / "t")
         .read_text()
-        .endswith("0.5000\n… 9,950 more; use -o FILE, or --max-rows 0\n")
+        .endswith("0.5000\n… 9,950 more; use -o FILE, or --format tsv\n")
     )
     rows = (made.append(-1) or ("a", "b") for _ in range(10_000))
     lines = table(("x", "y"), rows, [False, False], 80, color=False, header=True)

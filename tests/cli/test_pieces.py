@@ -9,7 +9,7 @@ import tarfile
 import pytest
 
 from tests.conftest import ROOT
-from tests.running import clean_environment, run_program
+from tests.running import as_variables, clean_environment, run_program
 
 #: What is large enough that no folder of the other tests fills it, and a size that these do fill.
 SIZES = {
@@ -18,8 +18,8 @@ SIZES = {
     "collection.name_lists._PIECE": 4,
     "collection.set_keeper._SETS_AT_ONCE": 4,
     "collection.set_source._BYTES_AT_ONCE": 4096,
-    "cli.output.target.PIECE_ROWS": 4,
-    "cli.printing._MOST_NAMES": 3,
+    "cli.output.PIECE_ROWS": 4,
+    "cli.output._MOST_NAMES": 3,
     "sources.preference._PIECE": 4,
     "sources.reading.BATCH_BYTES": 3000,
     "sources.reading.BATCH_DOCUMENTS": 5,
@@ -32,19 +32,19 @@ SIZES = {
     "evaluation.timing._PIECE": 4,
     "lsh.candidates.PIECE": 8,
     "lsh.candidates._BLOCK": 4,
-    "lsh.key_order._AT_ONCE": 64,
+    "lsh.band_table._AT_ONCE": 64,
     "lsh.signatures._PIECE": 4,
-    "compare.centres.PIECE": 4,
+    "compare.medoids.PIECE": 4,
     "compare.clusters._PIECE": 4,
-    "compare.copies.PIECE": 4,
+    "compare.expand_duplicates.PIECE": 4,
     "compare.folders.pairs._AT_ONCE": 4,
     "compare.leaders.HELD_BYTES": 512,
-    "compare.pairs.RUN": 8,
+    "compare.scored_pairs.RUN": 8,
     "compare.prefix_index.PIECE": 4,
     "compare.prefix_index._PROBES": 2,
-    "compare.similarity.BLOCK_BYTES": 4096,
-    "compare.similarity.PAIRS_AT_ONCE": 4,
-    "compare.similarity.SET_BYTES": 4096,
+    "compare.verification.BLOCK_BYTES": 4096,
+    "compare.verification.PAIRS_AT_ONCE": 4,
+    "compare.verification.SET_BYTES": 4096,
     "views.shared_passage._KEPT": 1,
     "shingling.shingle_filter._AT_ONCE": 64,
     "base.arrays.MOST_IN_MEMORY": 64,
@@ -53,8 +53,8 @@ SIZES = {
     "base.arrays._UNCOUNTED": 16,
     "base.compression.CHUNK": 64,
     "base.scratch.CHUNK": 256,
-    "workspace.against.verifying._PAIRS_AT_ONCE": 2,
-    "workspace.containment.samples._BYTES_AT_ONCE": 4096,
+    "compare.verification._ESTIMATED_AT_ONCE": 2,
+    "workspace.samples._BYTES_AT_ONCE": 4096,
     "workspace.gate.baseline._GATHERED": 2,
 }  # fmt: skip
 
@@ -105,12 +105,14 @@ for size, value in sizes.items():
         if getattr(module, name, None) is old:  # not only equal: it has taken it from there
             setattr(module, name, value)
 for line in sys.stdin:
-    sys.argv = ["lshdup", *json.loads(line)]
+    words, variables = json.loads(line)
+    sys.argv = ["lshdup", *words]
     said, out = os.pipe()
     child = os.fork()
     if not child:
         os.close(said)
         os.dup2(out, 1)
+        os.environ.update(variables)
         from lshdup.cli.main import program
         program()
     os.close(out)
@@ -174,7 +176,7 @@ class _Sized:
             self._process = subprocess.Popen(
                 command, cwd=cwd, env=environment, stdin=pipe, stdout=pipe
             )
-        self._process.stdin.write(json.dumps(line.split()).encode() + b"\n")
+        self._process.stdin.write(json.dumps(as_variables(line.split())).encode() + b"\n")
         self._process.stdin.flush()
         code, text = json.loads(self._process.stdout.readline())
         return subprocess.CompletedProcess(line, code, text.encode("latin-1"))

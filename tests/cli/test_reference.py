@@ -18,7 +18,7 @@ def test_every_command_option_and_listing_has_its_place():
     for command in COMMANDS:
         names = ("spark pairs", "spark clusters") if command == "spark" else (command,)
         assert all(f"## lshdup {name}\n" in pages["commands.md"] for name in names)
-    for option in ("--threshold", "--against", "--keep", "--perms", "--hash-key", "--memory"):
+    for option in ("--threshold", "--against", "--keep", "--perms", "LSHDUP_HASH_KEY", "--memory"):
         assert option in pages["commands.md"] + pages["options.md"]
     for listing in LISTINGS:
         assert f"## {listing}\n" in pages["columns.md"]
@@ -27,6 +27,6 @@ def test_every_command_option_and_listing_has_its_place():
 def test_an_option_is_described_once():
     """What commands share is on the page of options alone; it is as long as a page may be."""
     pages = make_pages()
-    assert pages["options.md"].count("`--hash-key KEY`") == 1
-    assert "`--hash-key KEY`" not in pages["commands.md"]
+    assert pages["options.md"].count("`LSHDUP_HASH_KEY=KEY`") == 1
+    assert "LSHDUP_HASH_KEY" not in pages["commands.md"]
     assert pages["commands.md"].count("\n") <= 460

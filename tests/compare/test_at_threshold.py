@@ -34,9 +34,12 @@ def test_every_command_finds_it(run, lists, way):
     options = ["--tokens", "ids", "--no-store", *WAYS[way]]
     for threshold, found in ((at, True), (above, False)):
         asked = [*options, "-t", threshold]
-        rows = [("large", "small", similarity)] if found else []
-        for more in (["all"], ["two", "--against", "one"]):
+        for names, more in (
+            (("small", "large"), ["all"]),
+            (("large", "small"), ["two", "--against", "one"]),
+        ):
             pairs = run("pairs", *more, *asked).rows
+            rows = [(*names, similarity)] if found else []
             assert [(a, b, float(score)) for a, b, score, *_ in pairs] == rows, more
         for linkage in ("representative", "single"):
             clusters = run("clusters", "all", *asked, "--linkage", linkage).rows

@@ -15,10 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lshdup import pipeline
 from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.base.run import Run
 from lshdup.choices import KEEP
-from lshdup.compare import clusters, leaders, similarity
+from lshdup.compare import clusters, leaders, verification
 from lshdup.compare.clusters import (
     Clusters,
     cluster_pairs,
@@ -26,9 +27,10 @@ from lshdup.compare.clusters import (
     list_clusters,
     rank_documents,
 )
-from lshdup.compare.pairs import Pairs
+from lshdup.compare.scored_pairs import Pairs
 from lshdup.errors import ParameterError
 from lshdup.lsh.band_table import BandTable
+from lshdup.lsh.buckets import Components, SharedBuckets
 from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
 from lshdup.params import ClusterParams, DocumentParams, ShingleParams
 from lshdup.shingling.shingler import fingerprint_sets
@@ -40,9 +42,8 @@ from lshdup.store import results_io
 from lshdup.store.store import Store
 from lshdup.workspace import clustering
 from lshdup.workspace.request import Request
-from lshdup.workspace.workspace import Workspace
 from tests import reference
-from tests.conftest import ROOT, many
+from tests.conftest import ROOT, RUN, many, open_workspace
 from tests.reference import path_key
 
 # --- the stage against the obvious loop -----------------------------------------------------------
@@ -85,7 +86,9 @@ class Made:
         self.sets, self.order, self.max_bucket = sets, np.array(order, np.int64), max_bucket
         self.ragged = RaggedSets.from_sets(sets)
         self.sizes = self.ragged.sizes
-        self.duplicate_of = find_exact_duplicates(fingerprint_sets(self.ragged, ShingleParams()))
+        self.duplicate_of = find_exact_duplicates(
+            RUN, fingerprint_sets(self.ragged, ShingleParams())
+        )
         self.members = np.flatnonzero(
             (self.duplicate_of == np.arange(len(sets))) & (self.sizes > 0)
         )
@@ -95,7 +98,7 @@ class Made:
             np.uint32,
         )
         self.table = BandTable(self.keys, places.reshape(len(keys), len(self.members)))
-        self.ordered = rank_documents(self.members, self.duplicate_of, self.order)
+        self.ordered = rank_documents(RUN, self.members, self.duplicate_of, self.order)
 
     @cached_property
     def candidates(self):
@@ -121,19 +124,21 @@ class Made:
         order = self.order.tolist()
         return obvious_groups(self.sets, self.is_candidate, order, threshold, linkage)
 
+    def components(self):
+        return Components.of(RUN, SharedBuckets.of(RUN, self.table, self.max_bucket), self.ordered)
+
     def cluster_buckets(self, linkage, threshold, jobs=1, source=None):
         source = source or self.ragged.take
-        kinds, _, compared = leaders.cluster_buckets(
-            self.table,
+        kinds, compared = leaders.cluster_buckets(
+            Run.quiet(jobs),
+            self.components(),
             self.ordered,
             self.sizes,
             source,
             threshold,
             linkage=linkage,
-            max_bucket=self.max_bucket,
-            jobs=jobs,
         )
-        kinds = clusters.complete_similarities(kinds, self.sizes, source, jobs)
+        kinds = clusters.complete_similarities(Run.quiet(jobs), kinds, self.sizes, source)
         return expand_clusters(kinds, self.duplicate_of, self.order), compared
 
     def cluster_pairs(self, linkage, threshold):
@@ -143,11 +148,11 @@ class Made:
         ]  # some that are not similar enough: they are known too
         left, right, score = zip(*rows, strict=True) if rows else ((), (), ())
         pairs = Pairs.of(
-            np.array(left, np.uint32), np.array(right, np.uint32), np.array(score, np.float64)
+            RUN, np.array(left, np.uint32), np.array(right, np.uint32), np.array(score, np.float64)
         )
-        kinds = cluster_pairs(pairs, self.ordered, len(self.sets), threshold, linkage)
+        kinds = cluster_pairs(RUN, pairs, self.ordered, len(self.sets), threshold, linkage)
         return expand_clusters(
-            clusters.complete_similarities(kinds, self.sizes, self.ragged.take),
+            clusters.complete_similarities(RUN, kinds, self.sizes, self.ragged.take),
             self.duplicate_of,
             self.order,
         )
@@ -256,7 +261,7 @@ def large():
         [min(s) + 100_000 * band if rng.random() < 0.9 else 7 for s in sets] for band in range(3)
     ]
     duplicate_of = find_exact_duplicates(
-        fingerprint_sets(RaggedSets.from_sets(sets), ShingleParams())
+        RUN, fingerprint_sets(RaggedSets.from_sets(sets), ShingleParams())
     )
     keys = [[band[first] for first in duplicate_of.tolist()] for band in keys]
     return Made(sets, keys, rng.sample(range(1500), 1500))
@@ -325,8 +330,8 @@ def test_a_set_that_is_lost_represents_nothing_and_is_dropped_for_nothing():
 
 def test_pairs_of_documents_that_are_not_compared_are_ignored():
     """A forged artifact may hold such pairs."""
-    pairs = Pairs.of(np.array([0, 1]), np.array([1, 2]), np.array([0.9, 0.9]))
-    groups = cluster_pairs(pairs, np.array([2, 0]), 3, 0.5)
+    pairs = Pairs.of(RUN, np.array([0, 1]), np.array([1, 2]), np.array([0.9, 0.9]))
+    groups = cluster_pairs(RUN, pairs, np.array([2, 0]), 3, 0.5)
     assert as_dict(groups) == {0: (0, 1.0), 2: (2, 1.0)}
 
 
@@ -338,7 +343,7 @@ def test_listing_is_in_order(rows):
         own[group] = own.get(group, d) if group % 2 else d  # the first, or the last
     representative = np.array([own[group] if group else -1 for group, _ in rows], np.int64)
     score = np.array([1.0 if representative[d] == d else s for d, (_, s) in enumerate(rows)])
-    made = list_clusters(Clusters(representative, score))
+    made = list_clusters(Clusters(RUN, representative, score))
     by_group = defaultdict(list)
     for d in range(n):
         by_group[int(representative[d])].append(d)
@@ -728,7 +733,7 @@ def test_which_is_kept(run, folder):
     assert kept(run("clusters", "d/old", "d", "--keep", "first")) == ["old/a", "x"]
     assert kept(run("clusters", "d/y", "d/new/b", "d", "--keep", "first")) == ["new/b", "y"]
     names = b"\n".join([b"d/y", b"d/old/c", b"d/old/a", b"d/x"])
-    listed = ("clusters", "--files-from", "-", "--keep", "first", "--replace-store")
+    listed = ("clusters", "--files-from", "-", "--keep", "first")
     assert kept(run(*listed, stdin=names)) == ["old/c", "y"]
     assert kept(run("clusters", "--keep", "first")) == ["old/c", "y"]
     for number in range(200):
@@ -749,7 +754,11 @@ def test_what_is_emitted(run, folder):
     ]  # fmt: skip
     assert "2 groups of similarity 0.8 or more with 6 documents; keep 3" in everything.err
     largest = "the largest group has 4 documents, with d/old/c"
-    assert largest in run("clusters", "-v", "--keep", "longest").err
+    verbose = run("clusters", "d", "-v", "--keep", "longest", "--no-store").err
+    assert largest in verbose
+    assert re.search(
+        r"^lshdup: [1-9]\d* similarities of candidates looked at$", verbose, re.MULTILINE
+    )
     size = sum((folder / name).stat().st_size for name in ("new/b", "new/a", "old/a", "y"))
     assert f"keep 3 documents, 1 alone; drop 4, 1 of them copies, {size:,} bytes" in everything.err
     assert "1 document without tokens" in everything.err
@@ -919,8 +928,10 @@ def grouped(
 ):
     """The command's steps, in this process."""
     out = [] if skipped is None else skipped
-    steps = Workspace(tmp_path / ".lshdup", (said if said is not None else []).append, out.append)
-    request = Request(tuple(documents), DocumentParams(), given or {}, 1)
+    steps = open_workspace(
+        tmp_path / ".lshdup", (said if said is not None else []).append, out.append
+    )
+    request = Request(tuple(documents), DocumentParams(), given or {})
     indexed = steps.load_or_build_index(request, save=False)
     return indexed.collection.documents, steps.find_clusters(
         indexed, ClusterParams(linkage, keep), request
@@ -1043,7 +1054,7 @@ def test_what_vanishes_meanwhile_is_never_dropped_nor_a_reason_to_drop(
 ):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
-        similarity, "SET_BYTES", 0
+        verification, "SET_BYTES", 0
     )  # so that sets are not kept, and documents are read again
     monkeypatch.setattr("lshdup.workspace.from_documents.SET_BYTES", 0)
     skipped = []
@@ -1052,7 +1063,7 @@ def test_what_vanishes_meanwhile_is_never_dropped_nor_a_reason_to_drop(
         (folder / "old/c").unlink()
         (folder / "y").unlink()
 
-    monkeypatch.setattr(clustering, "say_large_bucket", vanish)
+    monkeypatch.setattr(pipeline, "say_large_bucket", vanish)
     documents, found = grouped(tmp_path, [b"d"], skipped)
     names = names_of(documents, found.clusters.kept) + names_of(documents, found.clusters.dropped)
     assert "d/old/c" not in names
@@ -1069,9 +1080,11 @@ def test_a_table_with_documents_that_are_not_compared(tmp_path):
     made = Made([{1, 2}, {1, 2, 3}, {4}], [[1, 1, 1], [2, 2, 2]], [0, 1, 2])
     for ordered in ([], [2], [1, 2]):
         for linkage in ("representative", "single"):
-            groups, _, _ = leaders.cluster_buckets(
-                made.table,
-                np.array(ordered, np.int64),
+            ordered = np.array(ordered, np.int64)
+            groups, _ = leaders.cluster_buckets(
+                RUN,
+                Components.of(RUN, SharedBuckets.of(RUN, made.table), ordered),
+                ordered,
                 made.sizes,
                 made.ragged.take,
                 0.5,
@@ -1082,17 +1095,17 @@ def test_a_table_with_documents_that_are_not_compared(tmp_path):
 
 def test_one_of_all_exact_duplicates_is_compared(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    steps = Workspace(None)
-    request = Request((b"d",), DocumentParams(), {}, 1)
+    steps = open_workspace(None)
+    request = Request((b"d",), DocumentParams(), {})
     indexed = steps.load_or_build_index(request)
     found = steps.find_clusters(indexed, ClusterParams(), request)
     own = found.clusters.representative
     assert np.array_equal(own >= 0, indexed.collection.sizes > 0)
     assert np.array_equal(own[own >= 0], own[own[own >= 0]])
     assert set(
-        documents_to_compare(indexed.index.duplicate_of, indexed.collection.sizes).tolist()
+        documents_to_compare(RUN, indexed.index.duplicate_of, indexed.collection.sizes).tolist()
     ) <= set(np.flatnonzero(own >= 0).tolist())
-    assert results_io.load_clusters(Store(tmp_path / "s"),
+    assert results_io.load_clusters(RUN, Store(tmp_path / "s"),
         indexed.collection, indexed.index, indexed.params, ClusterParams(), np.arange(len(own))
     ) is None  # fmt: skip
 

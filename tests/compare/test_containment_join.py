@@ -1,6 +1,7 @@
 """The exact join by containment against brute force."""
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.base.ragged import RaggedSets
+from lshdup.base.run import Run
 from lshdup.compare.containment_join import containment_pairs, planned_memory
 from tests import reference
 from tests.conftest import many
@@ -27,7 +29,7 @@ thresholds = st.tuples(st.integers(1, 40), st.integers(1, 40)).map(
 
 def joined(ragged, members, threshold, jobs=1, split=None):
     """Return all pairs in the order of the pieces."""
-    pieces = containment_pairs(ragged, members, threshold, jobs, split)
+    pieces = containment_pairs(Run.quiet(jobs), ragged, members, threshold, split)
     return [
         pair for piece in pieces for pair in zip(*(array.tolist() for array in piece), strict=True)
     ]
@@ -91,9 +93,8 @@ def test_progress_counts_each_set_once():
     seen = []
     for split, pairs in ((None, 39), (15, 1)):
         seen.clear()
-        pieces = containment_pairs(
-            sets, np.arange(40), 0.5, 1, split, lambda *counts: seen.append(counts)
-        )
+        run = replace(Run.quiet(), progress=lambda _, *counts: seen.append(counts))
+        pieces = containment_pairs(run, sets, np.arange(40), 0.5, split)
         assert sum(len(piece[0]) for piece in pieces) == pairs
         assert seen == sorted(seen)
         assert seen[-1] == (40, 40)
@@ -120,7 +121,7 @@ def test_the_plan_holds(n, size, threshold):
         planned_memory(sets.sizes, threshold, jobs) - sets.values.nbytes for jobs in (1, 2)
     )
     tracemalloc.start()
-    pairs = containment_pairs(sets, np.arange(n), threshold, 2)
+    pairs = containment_pairs(Run.quiet(2), sets, np.arange(n), threshold)
     found = sum(len(piece[0]) for piece in pairs)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

@@ -8,11 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.base.ragged import RaggedSets
-from lshdup.compare import copies
-from lshdup.compare.copies import expand_pairs
-from lshdup.compare.measures import containment, find_containing, join_sets, relations
-from lshdup.lsh.candidates import find_exact_duplicates
-from tests.conftest import many
+from lshdup.base.run import Run
+from lshdup.compare import comparing, expand_duplicates
+from lshdup.compare.comparing import find_neighbours
+from lshdup.compare.expand_duplicates import expand_copies
+from lshdup.compare.sampled_join import score_insides
+from lshdup.compare.scored_pairs import gather_pairs
+from lshdup.compare.sides import Side, Sides
+from lshdup.compare.verification import containment, relations
+from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
+from tests.conftest import RUN, many
 
 sets_of_numbers = st.lists(st.sets(st.integers(0, 12), max_size=10), max_size=14)
 thresholds = st.sampled_from([0.25, 1 / 3, 0.5, 2 / 3, 0.75, 0.8, 1.0])
@@ -39,11 +44,19 @@ def rows(columns):
     return list(zip(*names, scores.real.tolist(), scores.imag.tolist(), strict=True))
 
 
+def insides(sets, members, threshold, split=None):
+    return gather_pairs(RUN, score_insides(RUN, sets, members, threshold, split), np.complex128)
+
+
 def duplicates(sets):
     """`duplicate_of`, from one number for each different set."""
+    return find_exact_duplicates(RUN, numbered(sets))
+
+
+def numbered(sets):
+    """One number for each different set; 0 for empty ones."""
     kinds = {frozenset(each): number for number, each in enumerate(sets, 1)}
-    prints = [kinds[frozenset(each)] if each else 0 for each in sets]
-    return find_exact_duplicates(np.array(prints, np.uint64))
+    return np.array([kinds[frozenset(each)] if each else 0 for each in sets], np.uint64)
 
 
 @settings(max_examples=many(300), deadline=None)
@@ -51,14 +64,14 @@ def duplicates(sets):
 def test_pairs_of_all_documents_are_those_of_brute_force(sets, threshold, piece):
     ragged, duplicate_of = RaggedSets.from_sets(sets), duplicates(sets)
     members = np.flatnonzero(duplicate_of == np.arange(len(sets)))
-    pairs = join_sets(ragged, members, threshold, "containment")
+    pairs = insides(ragged, members, threshold)
     expected = brute_force(sets, threshold)
-    before, copies.PIECE = copies.PIECE, piece
+    before, expand_duplicates.PIECE = expand_duplicates.PIECE, piece
     try:
-        made = expand_pairs(pairs, duplicate_of, sizes=ragged.sizes)
+        made = expand_copies(RUN, pairs, duplicate_of, sizes=ragged.sizes)
         assert [row for each in made.pieces() for row in rows(each)] == expected
     finally:
-        copies.PIECE = before
+        expand_duplicates.PIECE = before
     assert len(made) == len(expected)
     levels = np.array([threshold, 0.9, 1.0])
     assert made.totals(levels) == [sum(row[2] >= t for row in expected) for t in levels.tolist()]
@@ -66,7 +79,7 @@ def test_pairs_of_all_documents_are_those_of_brute_force(sets, threshold, piece)
     assert best == [
         max([row[2] for row in expected if i in row[:2]] + [0.0]) for i in range(len(sets))
     ]
-    above = join_sets(ragged, members, min(threshold, 0.5), "containment").at_least(threshold)
+    above = insides(ragged, members, min(threshold, 0.5)).at_least(threshold)
     assert rows((above.left, above.right, above.similarity)) == rows(
         (pairs.left, pairs.right, pairs.similarity)
     )
@@ -77,11 +90,8 @@ def test_pairs_of_all_documents_are_those_of_brute_force(sets, threshold, piece)
 def test_collapsed_copies_are_beside_the_first(sets, threshold):
     ragged, duplicate_of = RaggedSets.from_sets(sets), duplicates(sets)
     members = np.flatnonzero(duplicate_of == np.arange(len(sets)))
-    made = expand_pairs(
-        join_sets(ragged, members, threshold, "containment"),
-        duplicate_of,
-        collapse=True,
-        sizes=ragged.sizes,
+    made = expand_copies(
+        RUN, insides(ragged, members, threshold), duplicate_of, collapse=True, sizes=ragged.sizes
     )
     is_first = (duplicate_of == np.arange(len(sets))).tolist()
     assert [row for each in made.pieces() for row in rows(each)] == [
@@ -93,9 +103,8 @@ def test_collapsed_copies_are_beside_the_first(sets, threshold):
 
 def test_only_exact_duplicates_have_scores_of_both_measures():
     """No pair of different sets says that the scores are of containment."""
-    made = expand_pairs(
-        join_sets(RaggedSets.from_sets([{1}, {1}]), np.array([0]), 0.8, "containment"),
-        np.zeros(2, int),
+    made = expand_copies(
+        RUN, insides(RaggedSets.from_sets([{1}, {1}]), np.array([0]), 0.8), np.zeros(2, int)
     )
     assert [row for each in made.pieces() for row in rows(each)] == [(0, 1, 1.0, 1.0)]
 
@@ -105,28 +114,30 @@ def test_only_exact_duplicates_have_scores_of_both_measures():
 def test_pairs_of_two_sides(here, there, threshold):
     sets, split = here + there, len(here)
     ragged = RaggedSets.from_sets(sets)
-    found = join_sets(ragged, np.arange(len(sets)), threshold, "containment", split=split)
+    found = insides(ragged, np.arange(len(sets)), threshold, split)
     expected = [
         (min(a, b), max(a, b), *shares)
         for a, b, *shares in brute_force(sets, threshold)
         if min(a, b) < split <= max(a, b)
     ]
-    assert sorted(rows((found.left, found.right, found.similarity))) == sorted(expected)
+    low, high = np.minimum(found.left, found.right), np.maximum(found.left, found.right)
+    assert sorted(rows((low, high, found.similarity))) == sorted(expected)
 
 
 @settings(max_examples=many(200), deadline=None)
 @given(sets_of_numbers, thresholds, st.sampled_from([1, 2, 4]), st.sampled_from([40, 1 << 20]))
 def test_one_document_against_all(sets, threshold, jobs, block):
     """Its neighbours are those of brute force, whatever the size of a block."""
-    from lshdup.compare import measures
-
     ragged, duplicate_of = RaggedSets.from_sets(sets), duplicates(sets)
-    before, measures.BLOCK_BYTES = measures.BLOCK_BYTES, block
+    members = documents_to_compare(RUN, duplicate_of, ragged.sizes)
+    before, comparing.BLOCK_BYTES = comparing.BLOCK_BYTES, block
     try:
         for i in [i for i, each in enumerate(sets) if each][:3]:
-            found = find_containing(
-                ragged[i], duplicate_of, ragged.sizes, ragged.take, threshold, itself=i, jobs=jobs
-            )
+            side = Side(ragged.sizes, numbered(sets), None, ragged.take)
+            found = find_neighbours(
+                Run.quiet(jobs), ragged[i], members, Sides.of(RUN, side), threshold,
+                "containment", itself=i,
+            )  # fmt: skip
             expected = sorted(
                 (-shares[0], -shares[1], j)
                 for j in range(len(sets))
@@ -138,7 +149,7 @@ def test_one_document_against_all(sets, threshold, jobs, block):
                 (j, complex(-c, -s)) for c, s, j in expected
             ]
     finally:
-        measures.BLOCK_BYTES = before
+        comparing.BLOCK_BYTES = before
 
 
 @pytest.mark.parametrize("size", [1, 7, 25, 1000])
@@ -148,7 +159,7 @@ def test_containment_of_every_overlap_is_the_quotient(size):
     sets = RaggedSets.from_sets(
         [large, *(range(3 * size - k, 4 * size - k) for k in range(size + 1))]
     )
-    found = containment(sets, np.zeros(size + 1, int), np.arange(1, size + 2))
+    found = containment(RUN, sets, np.zeros(size + 1, int), np.arange(1, size + 2))
     assert found.real.tolist() == [k / size for k in range(size + 1)]
     assert found.imag.tolist() == [k / (4 * size - k) for k in range(size + 1)]
 

@@ -2,22 +2,23 @@
 
 from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup.cli.output.target import FORMATS, Target
-from lshdup.compare import copies
-from lshdup.compare.copies import expand_pairs
-from lshdup.compare.pairs import Pairs, gather_pairs
+from lshdup import pipeline
+from lshdup.cli.commands.pairs.listing import Listing, describe_size
+from lshdup.cli.output import FORMATS, Target
+from lshdup.compare import expand_duplicates
+from lshdup.compare.expand_duplicates import expand_copies
+from lshdup.compare.scored_pairs import Pairs, gather_pairs
 from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.params import ClusterParams, DocumentParams, PairParams
-from lshdup.workspace import pairs as workspace_pairs
 from lshdup.workspace.request import Request
-from lshdup.workspace.workspace import Workspace
-from tests.conftest import many
+from tests.conftest import RUN, many, open_workspace
 
 similarities = st.sampled_from([1.0, 0.9, 2 / 3, 0.5, 1 / 3])
 
@@ -44,9 +45,8 @@ pair_sets = st.dictionaries(
 @given(pair_sets, st.integers(1, 9))
 def test_parts_in_any_order_make_one_order(pairs, size):
     pairs = [(a, b, s) for (a, b), s in pairs.items()]
-    made = gather_pairs(
-        columns_of(pairs[start : start + size]) for start in range(0, len(pairs), size)
-    )
+    parts = (columns_of(pairs[start : start + size]) for start in range(0, len(pairs), size))
+    made = gather_pairs(RUN, parts)
     assert len(made) == len(pairs)
     assert rows((made.left, made.right, made.similarity)) == ordered(pairs)
     assert rows(made.part(3, 7)) == ordered(pairs)[3:7]
@@ -55,7 +55,7 @@ def test_parts_in_any_order_make_one_order(pairs, size):
 
 
 def test_largest_numbers_of_documents():
-    pairs = Pairs.of(np.array([(1 << 32) - 2]), np.array([(1 << 32) - 1]), np.array([0.5]))
+    pairs = Pairs.of(RUN, np.array([(1 << 32) - 2]), np.array([(1 << 32) - 1]), np.array([0.5]))
     assert rows(pairs.part(0, 1)) == [((1 << 32) - 2, (1 << 32) - 1, 0.5)]
 
 
@@ -72,7 +72,7 @@ def collections(draw):
 
 def found_pairs(kinds, similar):
     """Return the pairs of one document a shingle set, and the exact duplicates."""
-    duplicate_of = find_exact_duplicates(np.array(kinds, np.uint64))
+    duplicate_of = find_exact_duplicates(RUN, np.array(kinds, np.uint64))
     first_of = {kind: kinds.index(kind) for kind in set(kinds)}
     assert duplicate_of.tolist() == [first_of[kind] if kind else i for i, kind in enumerate(kinds)]
     pairs = [
@@ -80,7 +80,14 @@ def found_pairs(kinds, similar):
         for (a, b), s in similar.items()
         if a in first_of and b in first_of
     ]
-    return gather_pairs([columns_of(pairs)]), duplicate_of
+    return gather_pairs(RUN, [columns_of(pairs)]), duplicate_of
+
+
+def test_pairs_of_very_many_similarities_are_in_order():
+    similarity = np.random.default_rng(1).permutation(70_000) / 70_000
+    numbers = np.arange(70_000, dtype=np.uint32)
+    pairs = gather_pairs(RUN, [(numbers, numbers + 1, similarity)])
+    assert (pairs.keys >> np.uint64(32) == np.argsort(-similarity)).all()
 
 
 @settings(max_examples=many(300), deadline=None)
@@ -97,13 +104,13 @@ def test_pairs_of_copies_are_those_of_brute_force(collection, piece, collapse):
             not collapse or (duplicate_of[i] == i and duplicate_of[j] == j)
         ):
             expected.append((i, j, similar[low, high]))
-    before = copies.PIECE
-    copies.PIECE = piece
+    before = expand_duplicates.PIECE
+    expand_duplicates.PIECE = piece
     try:
-        made = expand_pairs(pairs, duplicate_of, collapse=collapse)
+        made = expand_copies(RUN, pairs, duplicate_of, collapse=collapse)
         pieces = list(made.pieces())
     finally:
-        copies.PIECE = before
+        expand_duplicates.PIECE = before
     assert [row for each in pieces for row in rows(each)] == ordered(expected)
     assert len(made) == len(expected)
     assert made.documents().tolist() == sorted(
@@ -114,17 +121,20 @@ def test_pairs_of_copies_are_those_of_brute_force(collection, piece, collapse):
 
 def test_pairs_of_copies_are_counted_but_not_made():
     n = 1_000_000
-    made = expand_pairs(gather_pairs([]), np.zeros(n, np.int64))
+    made = expand_copies(RUN, gather_pairs(RUN, []), np.zeros(n, np.int64))
     assert len(made) == n * (n - 1) // 2
     left, right, similarity = next(made.pieces())
     assert (left[0], right[0], similarity[0]) == (0, 1, 1.0)
     assert len(left) <= n
-    assert len(expand_pairs(gather_pairs([]), np.zeros(n, np.int64), collapse=True)) == n - 1
+    assert (
+        len(expand_copies(RUN, gather_pairs(RUN, []), np.zeros(n, np.int64), collapse=True))
+        == n - 1
+    )
 
 
 def test_two_large_kinds_and_one_document(monkeypatch):
     """Duplicates of two sets are mixed, and pieces end anywhere."""
-    monkeypatch.setattr(copies, "PIECE", 100)
+    monkeypatch.setattr(expand_duplicates, "PIECE", 100)
     rng = np.random.default_rng(3)
     kinds = [*rng.integers(1, 3, 60).tolist(), 3]
     pairs, duplicate_of = found_pairs(kinds, {(1, 2): 0.5, (1, 3): 0.5, (2, 3): 0.9})
@@ -134,7 +144,7 @@ def test_two_large_kinds_and_one_document(monkeypatch):
         for i, j in combinations(range(61), 2)
     ]
     assert [
-        row for each in expand_pairs(pairs, duplicate_of).pieces() for row in rows(each)
+        row for each in expand_copies(RUN, pairs, duplicate_of).pieces() for row in rows(each)
     ] == ordered(expected)
 
 
@@ -170,16 +180,33 @@ def test_columns_print_as_rows(tmp_path: Path, kind, names):
 def test_a_bucket_of_very_many_is_said_before_it_is_compared(tmp_path, monkeypatch, stage, pairs):
     for i in range(4):
         (tmp_path / f"{i}").write_text(" ".join(map(str, range(100 + i))))
-    monkeypatch.setattr(workspace_pairs, "_MANY_PAIRS", 6)
+    monkeypatch.setattr(pipeline, "_MANY_PAIRS", 6)
     for limit, expected in ((0, True), (3, False)):
         said = []
-        steps = Workspace(None, said.append)
-        request = Request((bytes(tmp_path),), DocumentParams(), {"bands": 128, "rows": 1}, 1)
+        steps = open_workspace(None, said.append)
+        request = Request((bytes(tmp_path),), DocumentParams(), {"bands": 128, "rows": 1})
         indexed = steps.load_or_build_index(request)
         if stage == "pairs":
-            found = steps.find_pairs(indexed, PairParams(max_bucket=limit), 1)
+            found = steps.find_pairs(indexed, PairParams(max_bucket=limit))
         else:
             found = steps.find_clusters(indexed, ClusterParams(max_bucket=limit), request)
         assert found.buckets.largest == 4
         lines = [line for line in said if f"a bucket has 4 documents{pairs}" in line]
         assert any("--max-bucket" in line for line in lines) == expected
+
+
+class DocumentsOfTwelveBytes:
+    """Two documents, as far as the size of a listing needs them."""
+
+    names = SimpleNamespace(blob=np.zeros(12, np.uint8))
+
+    def __len__(self):
+        return 2
+
+
+def test_a_listing_of_very_many_pairs_says_how_large_it_is():
+    documents = DocumentsOfTwelveBytes()
+    listing = Listing(50_000_000, None, None, [documents], None, None, None)
+    said = describe_size(listing)
+    assert said.startswith("50,000,000 pairs are listed, about 1.2 GB: ")
+    assert all(way in said for way in ("--max-bucket", "--collapse-copies", "lshdup clusters"))

@@ -10,18 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.base.ragged import RaggedSets
-from lshdup.compare import copies
-from lshdup.compare.copies import expand_pairs
-from lshdup.compare.measures import containment
-from lshdup.compare.pairs import gather_pairs
+from lshdup.compare import expand_duplicates
+from lshdup.compare.expand_duplicates import expand_copies
 from lshdup.compare.sampled_join import candidate_pairs
+from lshdup.compare.scored_pairs import gather_pairs
+from lshdup.compare.verification import containment
 from lshdup.evaluation import histogram
 from lshdup.evaluation.experiment import Experiment
 from lshdup.evaluation.sample_recall import sample_recall
-from lshdup.lsh.sample_plan import SamplePlan
-from lshdup.lsh.samples import sample_sets
+from lshdup.lsh.samples import SamplePlan, sample_sets
 from tests.compare.test_pairs import collections, found_pairs, rows
-from tests.conftest import many, require
+from tests.conftest import RUN, many, require
 
 LEVELS = [0.3, 1 / 3, 0.4, 0.5, 0.6, 0.9, 0.95, 1.0]
 
@@ -31,13 +30,13 @@ LEVELS = [0.3, 1 / 3, 0.4, 0.5, 0.6, 0.9, 0.95, 1.0]
 def test_counts_are_those_of_all_pairs_made(collection, piece, collapse):
     kinds, similar = collection
     pairs, duplicate_of = found_pairs(kinds, similar)
-    before, copies.PIECE = copies.PIECE, piece
+    before, expand_duplicates.PIECE = expand_duplicates.PIECE, piece
     try:
-        made = expand_pairs(pairs, duplicate_of, collapse=collapse)
+        made = expand_copies(RUN, pairs, duplicate_of, collapse=collapse)
         every = [row for part in made.pieces() for row in rows(part)]
         totals, best = made.totals(np.array(LEVELS)), made.best(len(kinds))
     finally:
-        copies.PIECE = before
+        expand_duplicates.PIECE = before
     assert totals == [sum(s >= t for _, _, s in every) for t in LEVELS]
     assert best.tolist() == [
         max([s for a, b, s in every if d in (a, b)], default=0.0) for d in range(len(kinds))
@@ -54,7 +53,7 @@ def test_counts_are_those_of_all_pairs_made(collection, piece, collapse):
 
 
 def test_no_pair_of_copies_is_made():
-    made = expand_pairs(gather_pairs([]), np.zeros(1_000_000, np.int64))
+    made = expand_copies(RUN, gather_pairs(RUN, []), np.zeros(1_000_000, np.int64))
     assert made.totals(np.array([0.5, 1.0])) == [1_000_000 * 999_999 // 2] * 2
     assert rows(made.examples(1.0, np.inf, 5)) == [(0, 1, 1.0)]
     assert (made.best(1_000_000) == 1.0).all()
@@ -104,17 +103,13 @@ def test_the_histogram_is_what_runs_of_their_own_say(run, corpus):
 def test_histogram_options(run, corpus, tmp_path):
     assert (
         "no effect without --histogram"
-        in run("pairs", "sample_corpus", "--step", "0.1", code=2).err
-    )
-    assert (
-        "no effect without --histogram"
         in run("pairs", "sample_corpus", "--plot", "x.svg", code=2).err
     )
     assert (
         "cannot be combined with --histogram"
         in run("pairs", "sample_corpus", "--histogram", "--against", "sample_corpus", code=2).err
     )
-    assert "--step" in run("pairs", "sample_corpus", "--histogram", "--step", "0", code=2).err
+    assert "LSHDUP_STEP" in run("pairs", "sample_corpus", "--histogram", "--step", "0", code=2).err
     assert (
         "ends in one of"
         in run("pairs", "sample_corpus", "--histogram", "--plot", "x.txt", code=2).err
@@ -170,13 +165,13 @@ def test_the_pairs_that_samples_find_are_the_candidates_of_the_join():
     ]
     sets = RaggedSets.from_sets([*map(set, whole.tolist()), *parts])
     inside, holder = np.arange(60, 120), np.arange(60)
-    pairs = gather_pairs([(inside, holder, containment(sets, inside, holder))])
-    samples = sample_sets(sets, plan.rate, 7)
-    joined = candidate_pairs(samples, np.arange(len(sets)), plan)
+    pairs = gather_pairs(RUN, [(inside, holder, containment(RUN, sets, inside, holder))])
+    samples = sample_sets(RUN, sets, plan.rate, 7)
+    joined = candidate_pairs(RUN, samples, np.arange(len(sets)), plan)
     lists = (zip(left.tolist(), right.tolist(), strict=True) for left, right in joined)
     candidates = set(itertools.chain.from_iterable(lists))
     found = sum((number, number + 60) in candidates for number in range(60))
-    results = sample_recall(Experiment(sets, []), pairs, plan, 7)
+    results = sample_recall(Experiment(RUN, sets, []), pairs, plan, 7)
     of_all = [each.found for each in results if each.containment_to - each.containment_from == 0.5]
     assert sum(of_all) == found
     assert 20 < found < 60

@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.base.ragged import RaggedSets, StringTable
+from lshdup.base.run import Run
 from lshdup.collection.collect import sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.compare import exact_join
-from lshdup.compare.pairs import gather_pairs
+from lshdup.compare.scored_pairs import gather_pairs
 from lshdup.evaluation import accuracy, timing
 from lshdup.evaluation.experiment import Experiment, list_pairs
 from lshdup.kernels import sketch as kernels
@@ -26,7 +27,7 @@ from lshdup.lsh.signatures import smallest_prime_from
 from lshdup.params import BandParams, ShingleParams, SketchParams
 from lshdup.sources.document_list import DocumentList
 from tests import reference
-from tests.conftest import ROOT, many
+from tests.conftest import ROOT, RUN, many
 
 
 def collection_of(sets):
@@ -98,12 +99,14 @@ def test_accuracy_counts_what_a_loop_counts(scheme):
     sets = [*some_sets(24), set(), set()]
     ragged, _ = collection_of(sets)
     present = [i for i, each in enumerate(sets) if each]
-    experiment = Experiment(ragged, [SketchParams(scheme, 60, 5)], jobs=2)
+    experiment = Experiment(Run.quiet(2), ragged, [SketchParams(scheme, 60, 5)])
     (one, two) = accuracy.accuracy(experiment, [0.02, 0.06], 3)
     compared = collection_of([sets[i] for i in present])[1]
     errors = []
     for run in range(3):
-        signatures = sketch_collection(compared, SketchParams(scheme, 60, 5 + run)).signatures
+        signatures = sketch_collection(
+            Run.quiet(), compared, SketchParams(scheme, 60, 5 + run)
+        ).signatures
         for i in range(len(present)):
             exact = [
                 reference.jaccard(sets[present[i]], sets[present[j]])
@@ -145,9 +148,9 @@ def test_a_recall_that_bands_meet_exactly_is_met(recall):
 
 def test_pieces_of_all_pairs_change_nothing(monkeypatch):
     ragged, _ = collection_of(some_sets(40))
-    experiment = Experiment(ragged, [SketchParams("fast", 50, 1)])
+    experiment = Experiment(RUN, ragged, [SketchParams("fast", 50, 1)])
     whole = list(accuracy.accuracy(experiment, [0.05], 2))
-    monkeypatch.setattr("lshdup.compare.similarity.PAIRS_AT_ONCE", 100)
+    monkeypatch.setattr("lshdup.compare.verification.PAIRS_AT_ONCE", 100)
     assert [(r.off, r.largest) for r in accuracy.accuracy(experiment, [0.05], 2)] == [
         (r.off, r.largest) for r in whole
     ]
@@ -170,10 +173,10 @@ def test_band_accuracy_counts_what_loops_count(buckets):
     ragged, collection = collection_of(sets)
     sketch = SketchParams("fast", 60, 2)
     (result,) = accuracy.band_accuracy(
-        Experiment(ragged, [sketch]), [12], 0.6, sample=30, buckets=buckets
+        Experiment(RUN, ragged, [sketch]), [12], 0.6, sample=30, buckets=buckets
     )
-    signatures = sketch_collection(collection, sketch).signatures
-    keys = band_table.band_keys(signatures, band_plan.BandPlan(12, 5, 0.6, 0.0, buckets))
+    signatures = sketch_collection(RUN, collection, sketch).signatures
+    keys = band_table.band_keys(RUN, signatures, band_plan.BandPlan(12, 5, 0.6, 0.0, buckets))
     counts = {"found": 0, "fp": 0, "fn": 0, "apart": 0}
     for i in range(30):
         for j in range(30):
@@ -205,7 +208,7 @@ def test_band_expectations_are_met_on_average():
     """
     ragged, _ = collection_of(some_sets(40, 8))
     sketches = [SketchParams("classic", 60, seed) for seed in range(40)]
-    results = list(accuracy.band_accuracy(Experiment(ragged, sketches), [15], 0.6, sample=40))
+    results = list(accuracy.band_accuracy(Experiment(RUN, ragged, sketches), [15], 0.6, sample=40))
     for name in ("found", "false_positives", "false_negatives"):
         values = np.array([getattr(result, name) for result in results])
         expected = getattr(results[0], f"{name}_expected")
@@ -217,8 +220,8 @@ def test_band_expectations_are_met_on_average():
 
 def with_true_pairs(sets, threshold):
     ragged, collection = collection_of(sets)
-    joined = exact_join.exact_pairs(ragged, np.arange(len(sets)), threshold)
-    return gather_pairs(joined), ragged, collection
+    joined = exact_join.exact_pairs(RUN, ragged, np.arange(len(sets)), threshold)
+    return gather_pairs(RUN, joined), ragged, collection
 
 
 @pytest.mark.parametrize("buckets", [0, 7])
@@ -231,8 +234,10 @@ def test_band_recall_counts_what_loops_count(threshold, buckets):
         band_plan.plan_bands(30, BandParams(threshold, 0.9, bands=b, buckets=buckets))
         for b in (3, 10)
     ]
-    results = list(accuracy.band_recall(Experiment(ragged, [sketch], 2), pairs, {30: plans}))
-    signatures = sketch_collection(collection, sketch).signatures
+    results = list(
+        accuracy.band_recall(Experiment(Run.quiet(2), ragged, [sketch]), pairs, {30: plans})
+    )
+    signatures = sketch_collection(RUN, collection, sketch).signatures
     edges = accuracy.make_bins(threshold)
     bins = list(itertools.pairwise(edges)) + ([(threshold, 1.0)] if len(edges) > 2 else [])
     assert [(r.bands, r.similarity_from, r.similarity_to) for r in results] == [
@@ -240,7 +245,7 @@ def test_band_recall_counts_what_loops_count(threshold, buckets):
     ]
     for r in results:
         keys = band_table.band_keys(
-            signatures, band_plan.BandPlan(r.bands, 30 // r.bands, threshold, 0.9, buckets)
+            RUN, signatures, band_plan.BandPlan(r.bands, 30 // r.bands, threshold, 0.9, buckets)
         )
         true, found, chances = 0, 0, []
         for i, j, s in reference.all_pairs(sets, threshold):
@@ -267,7 +272,7 @@ def test_band_recall_is_what_the_s_curve_says_on_average(scheme):
     pairs, ragged, _ = with_true_pairs(some_sets(150, 8), 0.4)
     plan = band_plan.plan_bands(48, BandParams(0.4, bands=6))
     sketches = [SketchParams(scheme, 48, seed) for seed in range(60)]
-    results = list(accuracy.band_recall(Experiment(ragged, sketches), pairs, {48: [plan]}))
+    results = list(accuracy.band_recall(Experiment(RUN, ragged, sketches), pairs, {48: [plan]}))
     each = len(results) // 60
     runs = [results[at : at + each] for at in range(0, len(results), each)]
     told_apart = 0
@@ -449,13 +454,16 @@ def test_experiments_refuse_what_has_no_meaning(run, corpus):
         ),
         (
             ["accuracy", "sample_corpus", "--recall", "0.5", "--bands", "9"],
-            "--recall cannot be combined with --bands",
+            "--recall has no effect without --found",
         ),
         (
             ["accuracy", "sample_corpus", "--threshold", "0.5"],
             "--threshold has no effect without --bands or --found",
         ),
-        (["accuracy", "no-such-folder", "--found", "--plot", "x.png"], "--plot draws no figure"),
+        (
+            ["accuracy", "no-such-folder", "--found", "--plot", "x.png"],
+            "--plot cannot be combined with --found",
+        ),
         (
             ["accuracy", "no-such-folder", "--found", "--perms", "8", "-t", "0.1"],
             "8 rows cannot meet",

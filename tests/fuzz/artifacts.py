@@ -18,6 +18,7 @@ import zipfile
 import zlib
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from lshdup.store import npz
 from lshdup.store.checksums import block_checksums
 from tests.fuzz import Tally
 from tests.fuzz.html import PATIENCE, impatient
+from tests.running import as_variables
 
 KINDS = ("shingles", "signatures", "bands", "pairs", "clusters", "samples", "passages")
 TOKENS = ("word", "ids")
@@ -439,8 +441,9 @@ def run(arguments, patience=PATIENCE):
 def outcome_of(arguments, text, patience):
     try:
         with impatient(patience), redirect_stdout(text), redirect_stderr(io.StringIO()):
-            words = [*arguments, "--jobs", "1"]
-            code = program.main(args=words, standalone_mode=False, obj=words)
+            words, variables = as_variables([*arguments, "--jobs", "1"])
+            with patch.dict(os.environ, variables):
+                code = program.main(args=words, standalone_mode=False, obj=words)
     except LshdupError as error:
         if not f"{error.message}{error.hint}".isprintable() or len(error.message) > 1000:
             return f"NOT ONE LINE {error.message[:1000]!r}"

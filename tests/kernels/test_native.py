@@ -141,6 +141,16 @@ def test_what_is_expected_is_compiled_too(package):
     assert len(package.files(package.folder / "path/__pycache__")) == 2
 
 
+def test_what_is_kept_is_not_compiled_again(own_pack, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setattr(pack, "packed_kernels", lambda: own_pack.kernels)
+    for _ in range(2):
+        machine_code.store_together(own_pack.kernels, 1)
+        assert len(list((tmp_path / "lshdup").iterdir())) == 2
+        monkeypatch.setattr(machine_code, "compile_ir", None)
+
+
 @pytest.mark.parametrize("damages", [2, pytest.param(5, marks=pytest.mark.long)])
 def test_damaged_code_is_compiled_anew(package, damages):
     package.run()
@@ -214,6 +224,19 @@ def test_code_that_others_can_write_is_not_loaded(package, what):
     if os.geteuid() == 0:
         os.chown(path, 12345, -1)
         assert package.run() == "compiled"
+
+
+def test_code_is_kept_where_no_other_can_write(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    assert machine_code.write("kernel", "1", b"code")
+    (kept,) = (tmp_path / "lshdup").iterdir()
+    for path in (kept, kept.parent):
+        path.chmod(0o777)
+        assert machine_code.read("kernel", "1") is None
+        assert machine_code.write("kernel", "2", b"code") == (path == kept)
+        path.chmod(0o755)
+        assert machine_code.read("kernel", "1") == b"code"
 
 
 def test_no_link_in_the_cache_is_followed(tmp_path, monkeypatch):

@@ -9,12 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.base.ragged import RaggedSets
+from lshdup.base.run import Run
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.kernels import sets as kernels
 from lshdup.lsh import band_plan, band_table, candidates
 from lshdup.lsh.signatures import Sketcher
 from lshdup.params import BandParams, SketchParams
 from tests import reference
+from tests.conftest import RUN
 
 
 @pytest.mark.parametrize(
@@ -74,7 +76,7 @@ def table_of(signatures, n_bands, rows, buckets=0, members=None):
     signatures = np.array(signatures, np.uint32)
     plan = band_plan.BandPlan(n_bands, rows, 0.5, 0.9, buckets)
     members = np.arange(len(signatures)) if members is None else members
-    return band_table.build_band_table(signatures, members, plan), plan
+    return band_table.build_band_table(RUN, signatures, members, plan), plan
 
 
 def listed(pieces):
@@ -86,7 +88,7 @@ def listed(pieces):
 
 
 def met(table):
-    return set(listed(candidates.candidate_pairs(table)[1]))
+    return set(listed(candidates.candidate_pairs(RUN, table).pieces))
 
 
 def buckets_of(signatures, n_bands, rows):
@@ -114,7 +116,7 @@ def test_candidates_are_those_of_the_reference(signatures, shape):
         near = candidates.candidates_of(table, table.keys[:, document])
         partners = {a + b - document for a, b in expected if document in (a, b)}
         assert set(near.tolist()) == partners | {document}
-    assert (band_table.band_keys(np.array(signatures, np.uint32), plan) == table.keys).all()
+    assert (band_table.band_keys(RUN, np.array(signatures, np.uint32), plan) == table.keys).all()
 
 
 @settings(deadline=None)
@@ -156,12 +158,13 @@ def test_large_buckets_are_left_out_and_counted(signatures, shape, limit):
     buckets = buckets_of(signatures, *shape)
     large = [bucket for bucket in buckets if len(bucket) > limit]
     small = [bucket for bucket in buckets if len(bucket) <= limit]
-    counts, pieces = candidates.candidate_pairs(table, limit)
+    found = candidates.candidate_pairs(RUN, table, limit)
+    counts, pieces = found.buckets, found.pieces
     assert set(listed(pieces)) == {pair for each in small for pair in combinations(each, 2)}
     assert counts.skipped == len(large)
     assert counts.documents == len({document for bucket in large for document in bucket})
     assert counts.pairs == sum(len(bucket) * (len(bucket) - 1) // 2 for bucket in large)
-    everything, _ = candidates.candidate_pairs(table)
+    everything = candidates.candidate_pairs(RUN, table).buckets
     assert (everything.largest, everything.example) == (counts.largest, counts.example)
     assert everything.skipped == everything.documents == everything.pairs == 0
     assert counts.example == first_of_largest(table)
@@ -206,7 +209,7 @@ def test_forged_tables_are_noticed():
 def test_pairs_come_cluster_by_cluster(monkeypatch):
     monkeypatch.setattr(candidates, "PIECE", 3)
     table, _ = table_of([[kind, 1 + i] for i, kind in enumerate([5, 6, 5, 7, 6, 5, 8, 6])], 2, 1)
-    found = listed(candidates.candidate_pairs(table)[1])
+    found = listed(candidates.candidate_pairs(RUN, table).pieces)
     assert found == [(0, 2), (0, 5), (2, 5), (1, 4), (1, 7), (4, 7)]
 
 
@@ -226,7 +229,7 @@ def test_found_recall_follows_the_s_curve(scheme, n):
             pool = rng.integers(0, 1 << 64, n + different, dtype=np.uint64).tolist()
             sets = RaggedSets.from_sets([pool[:n], pool[different:]])
             sketcher = Sketcher(SketchParams(scheme, 128, int(rng.integers(1 << 62))))
-            keys = band_table.band_keys(sketcher.sketch(sets), plan)
+            keys = band_table.band_keys(RUN, sketcher.sketch(sets), plan)
             hits += bool((keys[:, 0] == keys[:, 1]).any())
         expected = band_plan.collision_probability(similarity, plan.bands, plan.rows)
         margin = 4 * (expected * (1 - expected) / trials) ** 0.5 + 1 / trials
@@ -257,7 +260,9 @@ def test_a_table_is_the_same_on_any_number_of_threads():
     signatures = rng.integers(0, 4, (5000, 12), dtype=np.uint32)
     plan = band_plan.BandPlan(4, 3, 0.5, 0.9)
     members = np.arange(0, 5000, 2)
-    one, four = (band_table.build_band_table(signatures, members, plan, jobs) for jobs in (1, 4))
+    one, four = (
+        band_table.build_band_table(Run.quiet(jobs), signatures, members, plan) for jobs in (1, 4)
+    )
     assert (one.keys == four.keys).all()
     assert (one.order == four.order).all()
 

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from lshdup.base.ragged import RaggedSets
 from lshdup.kernels import sets as kernels
-from lshdup.lsh.sample_plan import SamplePlan, plan_samples
-from lshdup.lsh.samples import sample_sets
+from lshdup.lsh.samples import SamplePlan, plan_samples, sample_sets
 from tests import reference
-from tests.conftest import many
+from tests.conftest import RUN, many
 
 ELEMENTS = st.sets(st.integers(0, (1 << 64) - 1), max_size=40)
 
@@ -38,14 +37,14 @@ def test_samples_have_the_size_of_the_rate_and_nest(first):
     ragged = RaggedSets.from_sets(range(start, start + size) for start in starts)
 
     def sampled(rate, seed=7):
-        return sample_sets(ragged, rate, seed=seed).values.tolist()
+        return sample_sets(RUN, ragged, rate, seed=seed).values.tolist()
 
     for rate in (2, 8, 64):
-        sample, p = sample_sets(ragged, rate, seed=7), 1 / rate
+        sample, p = sample_sets(RUN, ragged, rate, seed=7), 1 / rate
         spread = (size * p * (1 - p)) ** 0.5
         assert abs(sample.sizes.mean() - size * p) < 4 * spread / sets**0.5
         assert 0.8 * spread < sample.sizes.std() < 1.2 * spread
-        assert sample_sets(sample, 2 * rate, seed=7).values.tolist() == sampled(2 * rate)
+        assert sample_sets(RUN, sample, 2 * rate, seed=7).values.tolist() == sampled(2 * rate)
     assert sampled(8, seed=8) != sampled(8)
 
 
@@ -55,7 +54,7 @@ def test_enough_common_elements_are_the_quantile_of_the_binomial_law(containment
     plan, allowed = SamplePlan(4, float(containment), recall), (1 - recall) / 2
     for n in (1, 2, 3, 7, 20, 33):
         law = [comb(n, k) * containment**k * (1 - containment) ** (n - k) for k in range(n + 1)]
-        least = int(plan.least[n])
+        least = int(plan.min_shared[n])
         assert float(sum(law[:least], Fraction(0))) <= allowed + 1e-9 or least == 1
         assert least == n or float(sum(law[: least + 1], Fraction(0))) > allowed - 1e-9
 
@@ -67,6 +66,12 @@ def test_the_least_share_of_large_samples_is_no_larger_than_that_of_any_other():
     assert least[0] == 1
     assert (np.diff(least[2:]) >= 0).all()
     assert (least[4:] / n[4:] > 0.78).all()
+
+
+def test_equal_sets_are_missed_where_their_samples_are_empty():
+    for size in (1, 2, 20, 100):
+        assert SamplePlan(16, 1.0, 0.99).miss(size) == pytest.approx((15 / 16) ** size)
+        assert SamplePlan(1, 1.0, 0.99).miss(size) == 0
 
 
 @pytest.mark.parametrize("threshold", [0.5, 0.8, 1.0])
@@ -81,7 +86,7 @@ def test_the_promise_holds_for_sets_from_the_size_that_is_said(threshold):
         values = rng.integers(0, 1 << 63, (trials, size), dtype=np.uint64)
         inside = RaggedSets.from_sizes(values.ravel(), np.full(trials, size))
         shared = RaggedSets.from_sizes(values[:, :common].ravel(), np.full(trials, common))
-        kept, both = (sample_sets(each, plan.rate, seed=3).sizes for each in (inside, shared))
+        kept, both = (sample_sets(RUN, each, plan.rate, seed=3).sizes for each in (inside, shared))
         missed = np.count_nonzero(both < plan.least_common(kept)) / trials
         expected = plan.miss(size)
         allowed = 4 * (max(expected, 1e-3) / trials) ** 0.5

@@ -25,6 +25,11 @@ _ARITHMETIC = {
 #: File, line without and with a fault.
 Key = tuple[str, str, str]
 
+#: Functions whose answer does not depend on the order of what they are given.
+_SYMMETRIC = re.compile(
+    r"(min|max|np\.(minimum|maximum|intersect1d|union1d|array_equal)|math\.gcd)"
+)
+
 _BOOLEAN = {ast.And: ("and", "or"), ast.Or: ("or", "and")}
 
 
@@ -128,6 +133,8 @@ class _Source:
                     continue
                 for _, place, new in self._faults_at(default):
                     self._add("default", 0, *place, new)
+        if isinstance(node, ast.keyword) and node.arg == "strict":  # lengths that are equal
+            return
         for kind, place, new in self._faults_at(node):
             self._add(kind, function, *place, new)
         for child in _children(node):
@@ -168,7 +175,7 @@ class _Source:
                 yield "statement", self._place(node), b"break"
             case ast.Break():
                 yield "statement", self._place(node), b"continue"
-            case ast.Call(args=[first, second, *_]):
+            case ast.Call(args=[first, second, *_]) if not _is_symmetric(node.func):
                 texts = self._text(first), self._text(second)
                 if not isinstance(first, ast.Starred) and not isinstance(second, ast.Starred):
                     start, end = self._place(first)[0], self._place(second)[1]
@@ -196,6 +203,10 @@ class _Source:
 
     def _text(self, node: ast.expr) -> bytes:
         return self.data[slice(*self._place(node))]
+
+
+def _is_symmetric(function: ast.expr) -> bool:
+    return _SYMMETRIC.fullmatch(ast.unparse(function)) is not None
 
 
 def _children(node: ast.AST) -> Iterator[ast.AST]:

@@ -20,18 +20,18 @@ from hypothesis import strategies as st
 
 import lshdup.collection.batches
 import lshdup.collection.filtering
+import lshdup.pipeline
 import lshdup.workspace.from_documents
-import lshdup.workspace.pairs
 from benchmarks.letters import letters
 from lshdup import MinHash, NearDuplicates
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.cli.main import main
 from lshdup.collection.filtering import FilterRequest, build_filter
+from lshdup.compare.comparing import Method
 from lshdup.errors import ArtifactError, ParameterError
-from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.params import DocumentParams, FilterParams, PairParams, ShingleParams
-from lshdup.pipeline import expand_copies, find_pairs_exactly
+from lshdup.pipeline import expand_copies
 from lshdup.shingling import shingle_filter as filter_module
 from lshdup.shingling.shingle_filter import (
     NO_SHINGLES,
@@ -41,10 +41,10 @@ from lshdup.shingling.shingle_filter import (
     find_least_count,
 )
 from lshdup.shingling.shingler import Shingler
+from lshdup.workspace.comparing import open_comparison
 from lshdup.workspace.request import Request
-from lshdup.workspace.workspace import Workspace
 from tests import reference
-from tests.conftest import killed_behind_a_journal
+from tests.conftest import RUN, killed_behind_a_journal, open_workspace
 
 # --- the arrays -----------------------------------------------------------------------------------
 
@@ -222,12 +222,12 @@ ASKED = {
 }
 
 
-def request(asked, documents=(b"d",), jobs=2, **given):
+def request(asked, documents=(b"d",), **given):
     asked = {"threshold": 0.4, "min_tokens": 1, **given, **asked}
     templates = asked.pop("templates", ())
     if asked["min_tokens"] is None:
         del asked["min_tokens"]
-    return Request(documents, DocumentParams(), asked, jobs, False, templates)
+    return Request(documents, DocumentParams(), asked, False, templates)
 
 
 def shown(collection, listing):
@@ -238,22 +238,19 @@ def shown(collection, listing):
 
 def pairs_of(store, asked, **given):
     """The pairs of `lshdup pairs d`, and its collection."""
-    steps = Workspace(Path(store) if store else None)
+    steps = open_workspace(store)
     wanted = request(asked, **given)
     indexed = steps.load_or_build_index(wanted, save=False)
-    found = steps.find_pairs(indexed, PairParams(), wanted.jobs)
-    pairs = expand_copies(found.pairs, indexed.index.duplicate_of)
+    found = steps.find_pairs(indexed, PairParams())
+    pairs = expand_copies(RUN, found.pairs, indexed.index.duplicate_of)
     return shown(indexed.collection, pairs), indexed.collection
 
 
 def exact_pairs_of(store, asked, documents=(b"d",), **given):
     wanted = request(asked, documents, **given)
-    workspace = Workspace(Path(store) if store else None)
-    collection, sets = workspace.load_or_collect_sets(wanted)
-    duplicate_of = find_exact_duplicates(collection.fingerprints)
-    threshold = wanted.given["threshold"]
-    found = find_pairs_exactly(collection, sets, duplicate_of, threshold, wanted.jobs)
-    return shown(collection, expand_copies(found.pairs, duplicate_of))
+    workspace = open_workspace(store)
+    opened = open_comparison(workspace, wanted, Method(exact=True))
+    return shown(opened.collection, opened.expand_copies(opened.find_pairs()))
 
 
 def expected_pairs(asked, threshold=0.4, **given):
@@ -458,7 +455,7 @@ def test_without_the_options_artifacts_know_nothing_of_them(here):
         assert "common" not in json.loads(file["header"].tobytes())  # whole sets
     with np.load("store/signatures.npz") as file:
         header = json.loads(file["header"].tobytes())
-        assert header["format"] == 8  # who does not know of removal must not compare with these
+        assert header["format"] == 9  # who does not know of removal must not compare with these
         assert header["common"]["ignore_common"] == 5
         assert len(file["template"]) == 24
         assert len(file["common"]) > 5
@@ -488,15 +485,15 @@ def test_documents_that_change_before_they_are_verified(here, monkeypatch):
     """
     monkeypatch.setattr(lshdup.workspace.from_documents, "SET_BYTES", 0)
     skipped = []
-    steps = Workspace(None, skipped=skipped.append)
+    steps = open_workspace(None, skipped=skipped.append)
     indexed = steps.load_or_build_index(request(ASKED["template"]))
     with open("d/000", "a") as file:
         file.write(" and more")
-    found = steps.find_pairs(indexed, PairParams(), 1)
-    pairs = shown(indexed.collection, expand_copies(found.pairs, indexed.index.duplicate_of))
+    found = steps.find_pairs(indexed, PairParams())
+    pairs = shown(indexed.collection, expand_copies(RUN, found.pairs, indexed.index.duplicate_of))
     assert [pair[:2] for pair in pairs if pair[2] < 1] == [(b"d/001", b"d/near")]
     number = list(indexed.collection.documents.names).index(b"d/000")
-    steps.set_source(indexed.collection, 1)(np.array([number]))
+    steps.set_source(indexed.collection)(np.array([number]))
     assert [each.name for each in skipped] == [b"d/000"]
 
 
@@ -507,7 +504,7 @@ def test_killed_runs_are_resumed(run, here, options):
     assert "resumed: 15 documents of an interrupted run are not read again" in result.err
     assert result.out == run("pairs", "d", *options, "--store", "undisturbed").out
     assert artifacts_in(".lshdup") == artifacts_in("undisturbed")
-    assert not Path(".lshdup/.journal").exists()
+    assert not Path(".lshdup/memo").exists()
 
 
 def test_true_copies_come_out_of_a_template():
@@ -541,7 +538,9 @@ def test_a_filter_of_nothing_common():
     shingler = Shingler(ShingleParams())
     sets = shingler.shingle_texts([b"one two three", b"four five six"])
     collection = MinHash(["one two three", "four five six"]).collection
-    assert build_filter(collection, FilterRequest(NO_SHINGLES, 0.1)).common.tolist() == []
+    assert (
+        build_filter(Run.quiet(), collection, FilterRequest(NO_SHINGLES, 0.1)).common.tolist() == []
+    )
     assert as_sets(collection.sets) == as_sets(sets)
 
 
@@ -597,7 +596,7 @@ def test_forged_lists_of_what_was_removed(here, monkeypatch):
     ):
         npz.save(Path("store/signatures.npz"), "signatures", header, arrays | change)
         with pytest.raises(ArtifactError, match="damaged"):
-            Workspace(Path("store")).load_or_build_index(request({}, documents=()), save=False)
+            open_workspace("store").load_or_build_index(request({}, documents=()), save=False)
     expected = pairs_of("other", ASKED["both"])[0]
     assert pairs_of("store", ASKED["both"])[0] == expected  # rebuilt
     assert artifacts_in("store") == artifacts_in("other")
@@ -709,7 +708,7 @@ def test_templates_that_cannot_all_be_read(run, here):
 
 def test_hot_buckets_are_said_with_an_example_and_what_helps(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(lshdup.workspace.pairs, "_MANY_DOCUMENTS", 100)
+    monkeypatch.setattr(lshdup.pipeline, "_MANY_DOCUMENTS", 100)
     (tmp_path / "d").mkdir()
     form = " ".join(f"w{i}" for i in range(200))
     for i in range(120):

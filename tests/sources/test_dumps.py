@@ -184,6 +184,15 @@ def test_entities_are_refused(tmp_path):
     assert "entities" in skipped[0].detail
 
 
+def test_a_title_is_as_long_as_a_name_may_be(tmp_path):
+    """One that is longer is cut nowhere: two could get the same name."""
+    path, longest = tmp_path / "x.xml", 1 << 16
+    path.write_bytes(dump([("a" * longest, ["x"]), ("b" * longest + "&amp;", ["y"])]))
+    found, skipped = listed(path)
+    assert below(path, found) == {b"a" * longest: b"x"}
+    assert [each.detail for each in skipped] == [f"a name of more than {longest} bytes"]
+
+
 def test_a_dump_that_is_cut_off_is_read_up_to_there(tmp_path):
     path = tmp_path / "x.xml"
     path.write_bytes(dump([(f"t{n}", [f"text {n}"]) for n in range(9)])[:-60])

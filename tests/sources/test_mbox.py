@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from lshdup.base.mailbox import bare_mail, find_mails, starts_mailbox
+from lshdup.base.ragged import RaggedSets
 from lshdup.choices import KEEP
 from lshdup.sources import lines
 from lshdup.sources.records import RecordFields
@@ -171,8 +172,14 @@ def test_whole_files_are_kept_before_their_copies_in_archives(run, here, keep):
 def test_shingles_of_a_mailbox_are_kept(run, here):
     """The second pass begins the sets anew, on disk and in memory."""
     run("shingle", "boxed").ok()
-    with np.load(here / ".lshdup/shingles.npz") as file:
-        assert len(file["offsets"]) == 12
+    run("shingle", "plain", "--store", "of-plain").ok()
+    boxed, plain = (
+        RaggedSets(file["values"], file["offsets"])
+        for file in (np.load(here / folder / "shingles.npz") for folder in (".lshdup", "of-plain"))
+    )
+    assert len(boxed) == 11
+    sets = [{sets[n].tobytes() for n in range(len(sets))} for sets in (plain, boxed)]
+    assert sets[0] < sets[1]
     assert len(run("pairs", "boxed", "--exact").ok().rows) == 5
     assert len(run("pairs", "boxed", "--ignore-common", "8", "--no-store").ok().rows) == 5
 

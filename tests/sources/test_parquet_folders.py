@@ -27,10 +27,9 @@ from lshdup.sources import parquet, record_files
 from lshdup.sources.finding import find_documents
 from lshdup.sources.reading import batches, read_batch
 from lshdup.sources.records import RecordError
-from lshdup.workspace.against.clusters import find_clusters_against
-from lshdup.workspace.against.loading import load_sides
+from lshdup.workspace.against import find_clusters_against, load_sides
 from lshdup.workspace.request import Request
-from lshdup.workspace.workspace import Workspace
+from tests.conftest import open_workspace
 from tests.sources.test_records import answer, pa, texts_of, write
 
 FILES, N = 9, 360
@@ -48,7 +47,7 @@ def small(monkeypatch):
     decoded a few at a time.
     """
     monkeypatch.setattr("lshdup.workspace.from_documents.SET_BYTES", 0)
-    monkeypatch.setattr("lshdup.compare.similarity.BLOCK_BYTES", 1 << 13)
+    monkeypatch.setattr("lshdup.compare.verification.BLOCK_BYTES", 1 << 13)
     monkeypatch.setattr("lshdup.sources.reading.BATCH_DOCUMENTS", 16)
     monkeypatch.setattr(parquet, "_SLAB_ROWS", 7)
 
@@ -202,15 +201,14 @@ def test_no_room(here, small, decoded, monkeypatch):
 
 def keys_and_clusters(request):
     """The pairs of rows with those of another file, and the groups of `clusters --against`."""
-    both = load_sides(request, (b"old.parquet",), None, *[lambda *_: None] * 3)
-    assert both.sides.arrays.limit == request.memory // 2
-    found = both.find_pairs(PairParams(), 2, lambda *_: None).found.pairs
+    run = Run.quiet(2, memory=1 << 24)
+    both = load_sides(run, request, (b"old.parquet",), None)
+    found = both.find_pairs().pairs
     pairs = found.keys.tolist(), found.similarity.tolist()
-    both = load_sides(request, (b"old.parquet",), None, *[lambda *_: None] * 3)
-    partners = both.find_partners(PairParams(), 2, lambda *_: None)
+    both = load_sides(run, request, (b"old.parquet",), None)
+    matches = both.find_best_matches()
     groups = find_clusters_against(
-        Workspace(None), both, partners, np.zeros(0, np.int64), ClusterParams(), request,
-        same=None, exact=False,
+        run, both, matches, np.zeros(0, np.int64), ClusterParams(), request
     ).clusters  # fmt: skip
     return *pairs, groups.representative.tolist(), np.nan_to_num(groups.similarity).tolist()
 
@@ -220,7 +218,7 @@ def test_rows_of_two_sides_are_decoded_once_more_in_each_stage(here, small, deco
     texts = fill(here)
     old = [f"{text} and so on" for text in texts[: N // 2]]
     write(here / "old.parquet", old, id=[f"o{i}" for i in range(len(old))])
-    request = Request((b"many",), DocumentParams(**FIELDS), {"threshold": 0.5}, 2, memory=1 << 24)
+    request = Request((b"many",), DocumentParams(**FIELDS), {"threshold": 0.5})
     answers = keys_and_clusters(request)
     assert len(answers[0]) > N // 8
     assert len(set(answers[2])) < N
@@ -234,10 +232,10 @@ def test_rows_of_two_sides_are_decoded_once_more_in_each_stage(here, small, deco
 
 def test_sets_that_were_not_expected(here, small):
     fill(here)
-    request = Request((b"many",), DocumentParams(**FIELDS), {}, 2)
-    collection = Workspace(None).load_or_collect_signatures(request, 0)
-    every = set_source(collection, 2, print)(np.arange(N))
-    source = set_source(collection, 2, print)
+    request = Request((b"many",), DocumentParams(**FIELDS), {})
+    collection = open_workspace(None).load_or_collect_signatures(request, 0)
+    every = set_source(Run.quiet(2), collection)(np.arange(N))
+    source = set_source(Run.quiet(2), collection)
     expecting(source)(np.array([3, 7, 20]))
     for wanted in ([3, 20], [7], [4, 7], [0], [N - 1], [], [3, 7, 20]):
         sets = source(np.array(wanted, np.int64))
@@ -251,17 +249,15 @@ def test_a_file_changes_between_two_runs(here, small):
     ids = [f"{number:03}" for number in range(N)]
     every = answer("one.parquet", store=None, **FIELDS)[0]
     skipped = []
-    request = Request(
-        (b"many",), DocumentParams(**FIELDS), {"threshold": 0.5, "markup": "visible"}, 2
-    )
-    Workspace(Path("s")).load_or_build_index(request)
-    workspace = Workspace(Path("s"), lambda _: None, skipped.append)
+    request = Request((b"many",), DocumentParams(**FIELDS), {"threshold": 0.5, "markup": "visible"})
+    open_workspace("s").load_or_build_index(request)
+    workspace = open_workspace("s", lambda _: None, skipped.append)
     indexed = workspace.load_or_build_index(replace(request, documents=()), save=False)
     others = texts_of(N, seed=5)
     write(here / "many" / "4.parquet", [*others[4::FILES], "more"], id=[*ids[4::FILES], "x"])
     write(here / "many" / "5.parquet", others[5 : N // 2 : FILES], id=ids[5 : N // 2 : FILES])
     (here / "many" / "6.parquet").unlink()
-    found = workspace.find_pairs(indexed, PairParams(), 2).pairs
+    found = workspace.find_pairs(indexed, PairParams()).pairs
     name = indexed.collection.documents.names.__getitem__
     pairs = {
         (name(a), name(b)) for a, b in zip(found.left.tolist(), found.right.tolist(), strict=True)

@@ -28,8 +28,7 @@ from lshdup.sources.reading import batches, read_batch
 from lshdup.sources.record_files import RecordFiles
 from lshdup.sources.records import name_records
 from lshdup.workspace.request import Request
-from lshdup.workspace.workspace import Workspace
-from tests.conftest import ROOT, ZSTD, require
+from tests.conftest import ROOT, RUN, ZSTD, open_workspace, require
 
 pa = require("parquet", "pyarrow")
 pq = require("parquet", "pyarrow.parquet")
@@ -95,17 +94,17 @@ def here(tmp_path, monkeypatch):
 def answer(*documents, store="s", check_content=False, given=None, jobs=2, **params):
     """Pairs, and what was skipped, and how many documents were read."""
     skipped, said = [], []
-    workspace = Workspace(Path(store) if store else None, said.append, skipped.append)
+    workspace = open_workspace(store, said.append, skipped.append, jobs=jobs)
     request = Request(
         tuple(map(os.fsencode, documents)),
         DocumentParams(**params),
         {"threshold": 0.5, "markup": "visible", **(given or {})},
-        jobs,
         check_content,
     )
     indexed = workspace.load_or_build_index(request, save=False)
     found = expand_copies(
-        workspace.find_pairs(indexed, PairParams(), jobs).pairs,
+        RUN,
+        workspace.find_pairs(indexed, PairParams()).pairs,
         indexed.index.duplicate_of,
         collapse=False,
     )
@@ -313,7 +312,7 @@ def test_another_field_is_another_document(here, form):
     assert skipped == {f"{form}:3".encode(): Reason.NULL_TEXT}
     assert answer(form, text_field="body")[2] == 0
     pairs, skipped, read, _ = answer(form)
-    assert (len(pairs), skipped, read) == (3, {}, 3)
+    assert (len(pairs), skipped, read) == (3, {}, 0)  # It is known by this field too.
 
 
 def test_files_of_rows_grow(here):
@@ -378,9 +377,9 @@ def test_skipped_rows_are_known_in_the_next_run(here, form, id_field, monkeypatc
 
     def outcome(max_bytes=500):
         skipped = []
-        workspace = Workspace(Path("s"), skipped=skipped.append)
+        workspace = open_workspace("s", skipped=skipped.append)
         params = DocumentParams(id_field=id_field, max_bytes=max_bytes)
-        request = Request((os.fsencode(form), b"b.jsonl"), params, {"threshold": 0.5}, 2)
+        request = Request((os.fsencode(form), b"b.jsonl"), params, {"threshold": 0.5})
         indexed = workspace.load_or_build_index(request, save=False)
         return skipped, list(indexed.collection.documents.names), indexed.collection.read
 

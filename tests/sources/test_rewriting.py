@@ -446,6 +446,17 @@ def test_what_is_refused(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "note"]
 
 
+def test_each_file_is_what_was_compared(run, tmp_path):
+    for changed in ("a", "b"):
+        for name in "ab":
+            (tmp_path / f"{name}.jsonl").write_text('{"text":"one row, and no more"}\n')
+        run("clusters", "a.jsonl", "b.jsonl")
+        (tmp_path / f"{changed}.jsonl").write_text('{"text":"another row, and no more"}\n')
+        err = run("clusters", "--write", "out", code=2).err
+        assert f"'{changed}.jsonl' has changed since its rows were compared" in err
+        assert not (tmp_path / f"out/{changed}.jsonl").exists()
+
+
 def test_a_file_that_changes_while_it_is_read_replaces_nothing(tmp_path, monkeypatch):
     source, target = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
     source.write_text('{"text":"a"}\n{"text":"b"}\n')

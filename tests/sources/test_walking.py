@@ -111,9 +111,9 @@ def test_folders_that_are_not_entered_are_counted(run, tree):
         (b"t/a/b", Reason.TOO_DEEP, False)
     ]
     said = run("pairs", "t", "--max-depth", "2", "--no-store", "-vv").err
-    assert "1 deeper than --max-depth" in said
-    assert "t/a/b: deeper than --max-depth" in said
-    assert "max-depth" in run("pairs", "t", "--max-depth", "0", code=2).err
+    assert "1 deeper than LSHDUP_MAX_DEPTH" in said
+    assert "t/a/b: deeper than LSHDUP_MAX_DEPTH" in said
+    assert "LSHDUP_MAX_DEPTH" in run("pairs", "t", "--max-depth", "0", code=2).err
     run("index", "t")
     assert "--gitignore has no effect without DOCS" in run("pairs", "--gitignore", code=2).err
 

@@ -224,8 +224,7 @@ def test_stages_of_a_skewed_bucket(session, small):
 
 
 def test_other_columns_and_patterns(session, run, here, tmp_path):
-    """URIs and patterns are as Spark spells them; ids may be bytes, which no string holds."""
-    pq = require("spark", "pyarrow.parquet")
+    """URIs and patterns are as Spark spells them."""
     out = tmp_path / "out.jsonl"
     found = on_spark("pairs", f"file:{here}/files/x/*.txt", "-t", "0.1", out=out)
     assert found
@@ -235,14 +234,22 @@ def test_other_columns_and_patterns(session, run, here, tmp_path):
     for row in by_uri:
         row["a"], row["b"] = (row[side].removeprefix(f"file://{here}/") for side in "ab")
     same_pairs(by_uri, expected)
-    rows = [(b"\xff", "x y z u"), (b"a", "x y z u"), (b"b", "o t h e r")]
-    path = f"{tmp_path}/in.parquet"
+
+
+@pytest.mark.parametrize(
+    ("first", "kind"), [("é".encode(), "string"), (b"\xff", "binary")], ids=["UTF-8", "other"]
+)
+def test_names_in_parquet(session, tmp_path, first, kind):
+    """Strings, but where a name is bytes that no string holds."""
+    pq = require("spark", "pyarrow.parquet")
+    rows = [(first, "x y z u"), (b"a", "x y z u"), (b"b", "o t h e r")]
+    path, out = f"{tmp_path}/in.parquet", tmp_path / "out.parquet"
     session.createDataFrame(rows, "id binary, text string").write.parquet(path)
-    answer = tmp_path / "out.parquet"
-    on_spark("pairs", path, "--id-field", "id", out=answer)
-    assert pq.read_table(answer).to_pylist() == [{"a": b"a", "b": b"\xff", "similarity": 1.0}]
-    on_spark("pairs", f"{here}/p.parquet", *FIELDS, out=answer)
-    assert [str(kind) for kind in pq.read_table(answer).schema.types] == ["string"] * 2 + ["double"]
+    on_spark("pairs", path, "--id-field", "id", out=out)
+    answer = pq.read_table(out)
+    assert [str(each) for each in answer.schema.types] == [kind, kind, "double"]
+    names = [name.decode() if kind == "string" else name for name in (b"a", first)]
+    assert answer.to_pylist() == [{"a": names[0], "b": names[1], "similarity": 1.0}]
 
 
 @pytest.mark.parametrize(("texts", "pairs"), [(["x y z", "x y z", "u v w"], 1), (["", " "], 0)])

@@ -22,16 +22,16 @@ import lshdup.base.arrays
 import lshdup.collection.set_source
 import lshdup.sources.reading
 import lshdup.store.journal
+import lshdup.store.memo
 import lshdup.store.npz
 import lshdup.workspace.from_documents
-from lshdup import pipeline
+from lshdup.base.run import Run
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import DocumentParams, PairParams
 from lshdup.store import npz
 from lshdup.store.store import Store
 from lshdup.workspace.request import Request
-from lshdup.workspace.workspace import Workspace
-from tests.conftest import killed_behind_a_journal
+from tests.conftest import RUN, killed_behind_a_journal, open_workspace
 from tests.running import clean_environment
 
 KINDS = ("signatures", "bands", "pairs")
@@ -62,11 +62,11 @@ def make_documents(folder, n, words=60):
 
 def steps(store, said=None, jobs=2, check_content=False, documents=(b"d",), **given):
     """`lshdup pairs d` in this process: every pair with its similarity."""
-    workspace = Workspace(Path(store), (said if said is not None else []).append)
+    workspace = open_workspace(store, (said if said is not None else []).append, jobs=jobs)
     indexed = workspace.load_or_build_index(
-        Request(documents, DocumentParams(), given, jobs, check_content), save=False
+        Request(documents, DocumentParams(), given, check_content), save=False
     )
-    found = workspace.find_pairs(indexed, PairParams(), jobs).pairs
+    found = workspace.find_pairs(indexed, PairParams()).pairs
     names = list(indexed.collection.documents.names)
     left, right, similarity = found.part(0, len(found))
     return [
@@ -88,7 +88,8 @@ def remains(store):
     return sorted(
         path.name
         for path in Path(store).iterdir()
-        if path.suffix != ".npz" and path.name not in (".gitignore", ".lock", "CACHEDIR.TAG")
+        if path.suffix != ".npz"
+        and path.name not in (".gitignore", ".lock", "CACHEDIR.TAG", "manifest.json")
     )
 
 
@@ -119,10 +120,11 @@ def test_two_runs_at_once_both_end_cleanly(run, here):
     expected = run("pairs", "d", "--no-store").out
     refused = 0
     for attempt in range(4):
-        command = [sys.executable, "-m", "lshdup", "pairs", "d", "--seed", str(attempt)]
+        command = [sys.executable, "-m", "lshdup", "pairs", "d"]
+        environment = {**ENVIRONMENT, "LSHDUP_SEED": str(attempt)}
         pair = [
             subprocess.Popen(
-                command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+                command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
             )
             for _ in range(2)
         ]
@@ -220,7 +222,9 @@ for number, line in enumerate(sys.stdin):
         try:
             os.dup2(errors, 2)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupt)
-            sys.argv = ["lshdup", *line.split()]
+            perms, *words = line.split()
+            os.environ["LSHDUP_PERMS"] = perms
+            sys.argv = ["lshdup", *words]
             program()
         except KeyboardInterrupt:  # before the program began
             os._exit(130)
@@ -249,9 +253,9 @@ class Started:
         self._process.stdout.close()
         self._process.wait(timeout=60)
 
-    def run(self, arguments, number=None, delay=0.0):
+    def run(self, arguments, number=None, delay=0.0, perms=128):
         """Exit code, and seconds from the signal, if one was sent, else from the beginning."""
-        self._process.stdin.write(f"{arguments}\n".encode())
+        self._process.stdin.write(f"{perms} {arguments}\n".encode())
         self._process.stdin.flush()
         child = int(self._process.stdout.readline())
         began = time.monotonic()
@@ -289,7 +293,8 @@ def disturbed(here, number, wanted):
             for name in chance.sample(names, chance.choice((0, 1, 500))):
                 os.utime(f"d/{name}", ns=(now, now))
             perms = chance.choice((64, 128))
-            code, _ = started.run(f"pairs d -q --perms {perms}", number, chance.random() * longest)
+            delay = chance.random() * longest
+            code, _ = started.run("pairs d -q", number, delay, perms)
             hit += code != 0
             yield code
             if not os.path.isdir(".lshdup"):
@@ -317,7 +322,7 @@ def test_interrupted_at_any_instant(here, instants):
     for code in disturbed(here, signal.SIGINT, instants):
         assert code in (0, 130)
         if os.path.isdir(".lshdup"):
-            assert set(remains(".lshdup")) <= {".journal"}
+            assert set(remains(".lshdup")) <= {"memo"}
     kept = ("nothing of this run was kept", "what was finished is kept, whole")
     said = set(Path("errors").read_text().splitlines())
     assert said
@@ -366,7 +371,7 @@ def small_batches(monkeypatch):
 
 def interrupted_after(monkeypatch, batches, **given):
     """A run that is interrupted when it has written so many batches to its journal."""
-    add, left = lshdup.store.journal.Journal.add, [batches]
+    add, left = lshdup.store.memo.Memo.add, [batches]
 
     def count(self, part):
         add(self, part)
@@ -375,7 +380,7 @@ def interrupted_after(monkeypatch, batches, **given):
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(lshdup.store.journal.Journal, "add", count)
+        patch.setattr(lshdup.store.memo.Memo, "add", count)
         with pytest.raises(KeyboardInterrupt):
             steps(".lshdup", **given)
 
@@ -412,7 +417,7 @@ def test_a_journal_of_more_parts_than_a_process_may_open(here, monkeypatch, smal
     """Each mapped part holds a file descriptor."""
     make_documents(here / "d", 300)
     interrupted_after(monkeypatch, 14)
-    Path(".lshdup/.journal/other.npz").write_bytes(b"of nobody")
+    Path(".lshdup/memo/other.npz").write_bytes(b"of nobody")
     monkeypatch.setattr(lshdup.store.journal, "_MAPPED_PARTS", 3)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 9, hard))
@@ -435,7 +440,7 @@ def test_resumed_again_after_changes_and_beside_older_artifacts(here, monkeypatc
     with open("d/00003.txt", "a") as file:
         file.write(" and so forth")
     os.remove("d/00004.txt")
-    parts = sorted(Path(".lshdup/.journal").iterdir())
+    parts = sorted(Path(".lshdup/memo").iterdir())
     parts[-1].with_name("00000099.npz").write_bytes(parts[-1].read_bytes()[:-10])  # torn
     other = []
     assert steps("other", other, perms=64)  # other parameters, other store
@@ -449,7 +454,7 @@ def test_a_damaged_part_of_a_journal_is_ignored(here, monkeypatch, small_batches
     make_documents(here / "d", 300)
     expected = steps("undisturbed")
     interrupted_after(monkeypatch, 10)
-    parts = sorted((here / ".lshdup/.journal").iterdir())
+    parts = sorted((here / ".lshdup/memo").iterdir())
     chance = random.Random(1)
     ignored = 0
     for _ in range(30):
@@ -463,7 +468,7 @@ def test_a_damaged_part_of_a_journal_is_ignored(here, monkeypatch, small_batches
         )
         shutil.rmtree("damaged", ignore_errors=True)
         shutil.copytree(".lshdup", "damaged")
-        (here / "damaged/.journal" / part.name).write_bytes(damaged)
+        (here / "damaged/memo" / part.name).write_bytes(damaged)
         said = []
         assert steps("damaged", said) == expected
         assert contents("damaged") == contents("undisturbed")
@@ -503,7 +508,7 @@ def test_killed_runs_over_rows_are_resumed(run, here):
 
 def test_short_runs_write_no_journal(here, monkeypatch):
     monkeypatch.setattr(
-        lshdup.store.journal.Journal, "add", lambda *_: pytest.fail("a short run wrote a journal")
+        lshdup.store.memo.Memo, "add", lambda *_: pytest.fail("a short run wrote a journal")
     )
     make_documents(here / "d", 30)
     steps(".lshdup")
@@ -524,12 +529,12 @@ def files_of_at_most(size):
 
 
 def shingled(store, said, **given):
-    Workspace(Path(store), said.append).make_shingles(Request((b"d",), DocumentParams(), given, 2))
+    open_workspace(store, said.append).make_shingles(Request((b"d",), DocumentParams(), given))
 
 
 def continued(store, said, **given):
-    Workspace(Path(store), said.append).load_or_build_index(
-        Request((), DocumentParams(), {"threshold": 0.9, **given}, 2)
+    open_workspace(store, said.append).load_or_build_index(
+        Request((), DocumentParams(), {"threshold": 0.9, **given})
     )
 
 
@@ -632,11 +637,11 @@ def test_no_room_for_the_journal(here, monkeypatch, small_batches):
     expected = steps("undisturbed")
     written = max(map(len, contents("undisturbed").values()))
     monkeypatch.setattr(
-        lshdup.store.journal, "collection_arrays", lambda *_: {"much": np.zeros(written, np.uint64)}
+        lshdup.store.memo, "collection_arrays", lambda *_: {"much": np.zeros(written, np.uint64)}
     )
     said, added = [], []
-    add = lshdup.store.journal.Journal.add
-    monkeypatch.setattr(lshdup.store.journal.Journal, "add", lambda *each: added.append(add(*each)))
+    add = lshdup.store.memo.Memo.add
+    monkeypatch.setattr(lshdup.store.memo.Memo, "add", lambda *each: added.append(add(*each)))
     with files_of_at_most(written):
         assert steps(".lshdup", said) == expected
     assert len(added) == 300 // 20  # No batch waits for a journal that cannot be written.
@@ -672,9 +677,9 @@ def test_flipped_bits_never_change_an_answer(here, monkeypatch, kind, name):
     """
     monkeypatch.setattr(lshdup.store.npz, "_ALWAYS_VERIFIED", 0)
     make_documents(here / "d", 60)
+    expected = steps(".lshdup")
     if kind == "shingles":
         shingled(".lshdup", [])
-    expected = steps(".lshdup")
     path = here / f".lshdup/{kind}.npz"
     (here / ".lshdup/pairs.npz").unlink()
     data = path.read_bytes()
@@ -786,25 +791,23 @@ def test_a_document_that_is_not_in_its_own_bucket_is_noticed(here, monkeypatch):
 
 def queried(name=b"d/00000.txt", **given):
     """What `lshdup query` prints of a document of the store."""
-    from lshdup.cli.commands.query import shingle_and_sketch
-    from lshdup.cli.console import Console
+    from lshdup.workspace.index import find_by_bands, read_query
     from lshdup.workspace.lookup import look_up
 
-    workspace = Workspace(Path(".lshdup"))
+    workspace = open_workspace(".lshdup")
     indexed = workspace.load_or_build_index(
-        Request((), DocumentParams(), given, 1), save=False, verify=False
+        Request((), DocumentParams(), given), save=False, verify=False
     )
     collection = indexed.collection
     asked = look_up(name, collection)
     if asked.index < 0:
         message = "a file that is not in the store"
         raise InputError(message)
-    own, keys, *_ = shingle_and_sketch(Console(quiet=True), indexed, asked)
     missing = []
-    source = lshdup.collection.set_source.set_source(collection, 1, missing.append)
-    near = pipeline.find_neighbours(
-        indexed.index, source, 0.5, keys=keys, shingles=own, itself=asked.index
+    source = lshdup.collection.set_source.set_source(
+        Run.quiet().with_skipped(missing.append), collection
     )
+    near = find_by_bands(RUN, indexed, source, read_query(collection, asked), 0.5)
     assert not missing
     assert not len(collection.documents.changed(near.documents))
     return collection.documents.typed_names(near.documents), near.similarity.tolist()

@@ -13,15 +13,14 @@ from lshdup.errors import ArtifactError
 from lshdup.params import DocumentParams, PairParams
 from lshdup.store.store import Store
 from lshdup.workspace.request import Request
-from lshdup.workspace.workspace import Workspace
-from tests.conftest import part
+from tests.conftest import open_workspace, part
 
 #: Every file and every folder that a store can hold.
 FILES = (
     *(".lock", ".gitignore", "CACHEDIR.TAG", "shingles.npz", "signatures.npz", "bands.npz"),
-    *("pairs.npz", "clusters.npz", "samples.npz", "passages.npz", ".journal/00000001.npz"),
+    *("pairs.npz", "clusters.npz", "samples.npz", "passages.npz", "memo/00000001.npz"),
 )
-FOLDERS = (".journal", ".journal-pairs", ".journal-clusters", ".journal/samples")
+FOLDERS = ("memo", ".journal-pairs", ".journal-clusters")
 
 COMMANDS = (
     *("pairs d", "clusters d", "passages d", "index d", "query d/0.txt", "report d", "folders d"),
@@ -106,7 +105,7 @@ def test_what_is_no_file_of_ours_is_refused_by_name_before_the_work(run):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_refuses(run, command):
     run("clusters", "d")
-    for name in (".lock", "signatures.npz", "passages.npz", ".journal"):
+    for name in (".lock", "signatures.npz", "passages.npz", "memo"):
         place(name, "a link")
         before = outside()
         said = run(*command.split(), code=2)
@@ -124,10 +123,10 @@ def test_nothing_is_followed_although_nothing_is_refused(name, kind, monkeypatch
     for documents in ((b"d",), (b"d", b"dir")):
         place(name, kind)
         before = outside()
-        workspace = Workspace(Path(".lshdup"))
-        request = Request(documents, DocumentParams(), {}, 1)
+        workspace = open_workspace(".lshdup")
+        request = Request(documents, DocumentParams(), {})
         with contextlib.suppress(ArtifactError, OSError):
-            workspace.find_pairs(workspace.load_or_build_index(request), PairParams(), 1)
+            workspace.find_pairs(workspace.load_or_build_index(request), PairParams())
         with contextlib.suppress(ArtifactError, OSError):
             workspace.make_shingles(request)
         assert outside().keys() == before.keys()

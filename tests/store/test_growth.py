@@ -21,11 +21,15 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from lshdup.collection.set_source import set_source
+from lshdup.compare.sampled_join import join_contained
+from lshdup.compare.sides import Sides
 from lshdup.params import BandParams, ClusterParams, DocumentParams, PairParams
-from lshdup.workspace.containment.joining import find_contained_pairs
-from lshdup.workspace.folders.finding import compare_folders
+from lshdup.pipeline import side_of
+from lshdup.workspace.comparing import sample_with
+from lshdup.workspace.folders import compare_folders
 from lshdup.workspace.request import Request
-from lshdup.workspace.workspace import Workspace
+from tests.conftest import RUN, open_workspace
 
 WORDS = ["a", "rose", "is", "a", "rose,", "Größe", "日本語", "e\u0301t\u00e9", "ＦＵＬＬ", "x" * 70]
 
@@ -50,11 +54,11 @@ texts = st.one_of(
 def pairs_of(store, check_content=False):
     """`lshdup pairs d --store STORE`: all pairs, and what was skipped."""
     skipped = []
-    workspace = Workspace(Path(store), skipped=skipped.append)
+    workspace = open_workspace(store, skipped=skipped.append)
     indexed = workspace.load_or_build_index(
-        Request((b"d",), DocumentParams(), {"threshold": 0.6}, 2, check_content), save=False
+        Request((b"d",), DocumentParams(), {"threshold": 0.6}, check_content), save=False
     )
-    found = workspace.find_pairs(indexed, PairParams(), 2).pairs
+    found = workspace.find_pairs(indexed, PairParams()).pairs
     columns = [*found.part(0, len(found)), indexed.index.duplicate_of]
     return [column.tolist() for column in columns], sorted(
         skipped, key=lambda each: (each.name, each.reason)
@@ -63,11 +67,11 @@ def pairs_of(store, check_content=False):
 
 def folders_of(store):
     """`lshdup folders d --containment 0.5 --store STORE`: folders and pairs of them."""
-    workspace = Workspace(Path(store))
-    request = Request((b"d",), DocumentParams(), {"threshold": 0.6}, 2)
+    workspace = open_workspace(store)
+    request = Request((b"d",), DocumentParams(), {"threshold": 0.6})
     indexed = workspace.load_or_build_index(request, save=False)
     found = workspace.find_clusters(indexed, ClusterParams(), request)
-    folders, pairs = compare_folders(indexed.collection, found.clusters, 0.5)
+    folders, pairs = compare_folders(RUN, indexed.collection, found.clusters, 0.5)
     documents = indexed.collection.documents
     names = [folders.typed_names(documents, each) for each in (pairs.inside, pairs.holder)]
     columns = [getattr(pairs, name) for name in pairs.__dataclass_fields__ if name != "common"]
@@ -76,12 +80,12 @@ def folders_of(store):
 
 def contained_of(store):
     """`lshdup pairs d --measure containment --store STORE`, by samples."""
-    request = Request((b"d",), DocumentParams(), {"threshold": 0.6}, 2)
-    workspace = Workspace(Path(store))
+    request = Request((b"d",), DocumentParams(), {"threshold": 0.6})
+    workspace = open_workspace(store)
     collection, sampled = workspace.collect_to_join(request)
-    _, found = find_contained_pairs(
-        workspace, collection, sampled, BandParams(0.6), request, sample=True
-    )
+    source = set_source(workspace, collection, stage="documents")
+    side = side_of(collection, source, sample=sample_with(workspace, collection, sampled))
+    found = join_contained(workspace, Sides.of(workspace, side), BandParams(0.6), sample=True)
     return [column.tolist() for column in found.pairs.part(0, len(found.pairs))]
 
 
@@ -187,8 +191,8 @@ class Growth(RuleBasedStateMachine):
         self.occurred["inside another"] += len(contained[0]) > len(left)
         self.occurred["skipped"] += bool(skipped)
         for store in ("store", "fresh"):
-            request = Request((b"d",), DocumentParams(), {}, 2)
-            Workspace(Path(store)).make_shingles(request)
+            request = Request((b"d",), DocumentParams(), {})
+            open_workspace(store).make_shingles(request)
         kinds = ["shingles", "signatures", "bands", "pairs"]
         if Path("fresh/samples.npz").exists():  # There was a document to sample.
             kinds.append("samples")
@@ -244,7 +248,7 @@ def test_sets_of_before_a_hidden_change_are_not_reused(run, tmp_path):
 
 
 def test_sets_that_serve_no_more_are_removed(run, tmp_path):
-    """Of other parameters, or of documents that are all gone; those that still serve stay."""
+    """Of other parameters, or of documents that are all gone; those that still serve are kept."""
     sets = tmp_path / "st/shingles.npz"
     for folder in ("d", "e"):
         (tmp_path / folder).mkdir()
@@ -253,10 +257,12 @@ def test_sets_that_serve_no_more_are_removed(run, tmp_path):
     run("shingle", "d", "--store", "st")
     (tmp_path / "d/3").write_text("one more")
     run("index", "d", "--store", "st")
-    assert sets.exists()
+    assert not sets.exists()  # shingles.npz is of the current run, or not there
+    kept = tmp_path / "st/memo/00000001.npz"
+    assert kept.exists()
     assert "1 document read, 3 unchanged" in run("index", "d", "--perms", "64", "--store", "st").err
-    run("index", "e", "--store", "st", "--replace-store")
-    assert not sets.exists()
+    assert kept.exists()
+    run("index", "e", "--store", "st")
     run("shingle", "e", "--store", "st")
     run("index", "e", "--store", "st", "-k", "2")
     assert not sets.exists()

@@ -19,8 +19,7 @@ from lshdup.store.checksums import is_lazy
 from lshdup.store.members import Member, check_arrays, declare_sets
 from lshdup.store.store import Store
 from lshdup.workspace.request import Request
-from lshdup.workspace.workspace import Workspace
-from tests.conftest import ROOT
+from tests.conftest import ROOT, open_workspace
 
 ARRAYS = {
     "a": np.arange(5, dtype=np.uint64),
@@ -296,7 +295,7 @@ def test_a_store_verifies_every_byte_where_no_less_is_asked_for(tmp_path, monkey
     for number in range(3):
         (tmp_path / "d" / f"{number}").write_text(f"some words of a text {number}")
     monkeypatch.chdir(tmp_path)
-    Workspace(Path("s")).make_signatures(Request((b"d",), DocumentParams(), {}, 1))
+    open_workspace("s").make_signatures(Request((b"d",), DocumentParams(), {}))
     signatures = Path("s/signatures.npz")
     whole = npz.load(signatures, "signatures", "mend").arrays["signatures"].tobytes()
     damaged = bytearray(signatures.read_bytes())
@@ -306,4 +305,4 @@ def test_a_store_verifies_every_byte_where_no_less_is_asked_for(tmp_path, monkey
     with pytest.raises(ArtifactError):
         Store(Path("s")).load_collection("signatures")
     with pytest.raises(ArtifactError):
-        Workspace(Path("s")).load_or_build_index(Request((), DocumentParams(), {}, 1))
+        open_workspace("s").load_or_build_index(Request((), DocumentParams(), {}))

@@ -1,16 +1,15 @@
 """Sets depend on Python's Unicode tables: a store made with another version is not continued."""
 
 import unicodedata
-from pathlib import Path
 
 import pytest
 
 from lshdup.errors import ArtifactError
 from lshdup.params import DocumentParams
 from lshdup.workspace.request import Request
-from lshdup.workspace.workspace import Workspace
+from tests.conftest import open_workspace
 
-DOCS = Request((b"d",), DocumentParams(), {}, 1)
+DOCS = Request((b"d",), DocumentParams(), {})
 
 
 @pytest.fixture
@@ -26,14 +25,14 @@ def made(tmp_path, monkeypatch):
 
 
 def workspace():
-    return Workspace(Path("s"), skipped=lambda _: None)
+    return open_workspace("s", skipped=lambda _: None)
 
 
 @pytest.mark.usefixtures("made")
 def test_commands_without_documents_refuse_it():
     present = unicodedata.unidata_version
     with pytest.raises(ArtifactError, match=rf"with Unicode 3\.2\.0; this Python has {present}"):
-        workspace().load_or_build_index(Request((), DocumentParams(), {}, 1), save=False)
+        workspace().load_or_build_index(Request((), DocumentParams(), {}), save=False)
 
 
 def test_commands_with_documents_read_them_all_again(made):

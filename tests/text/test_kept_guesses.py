@@ -13,8 +13,7 @@ from lshdup.errors import ArtifactError
 from lshdup.params import DocumentParams, PairParams
 from lshdup.store import npz
 from lshdup.workspace.request import Request
-from lshdup.workspace.workspace import Workspace
-from tests.conftest import killed_behind_a_journal
+from tests.conftest import killed_behind_a_journal, open_workspace
 
 LATIN = "Die Größe der Bäume überraschte fünf müde Übersetzer. " * 5
 RUSSIAN = "Все люди рождаются свободными и равными в своем достоинстве и правах. " * 5
@@ -47,14 +46,14 @@ def here(tmp_path, monkeypatch):
 
 
 def request(documents=(b"d",), **given):
-    return Request(tuple(documents), DocumentParams(), given, 2)
+    return Request(tuple(documents), DocumentParams(), given)
 
 
 def made(store, documents=(b"d",), **given):
     """The collection of a run of all steps, and what is known of guesses by name."""
-    workspace = Workspace(Path(store))
+    workspace = open_workspace(store)
     indexed = workspace.load_or_build_index(request(documents, **given))
-    workspace.find_pairs(indexed, PairParams(), 2)
+    workspace.find_pairs(indexed, PairParams())
     return indexed.collection
 
 
@@ -149,7 +148,7 @@ def test_artifacts_are_those_of_a_run_from_nothing(here, given):
 
 
 def test_without_docs_the_store_knows_them(here):
-    workspace = Workspace(Path("store"))
+    workspace = open_workspace("store")
     workspace.make_shingles(request())
     made("store")
     assert (
@@ -167,7 +166,7 @@ def test_a_run_that_was_killed_is_resumed_with_them(here):
     killed_behind_a_journal("pairs", "d", batch=3, parts=3)
     made("undisturbed")
     said = []
-    resumed = Workspace(Path(".lshdup"), said.append)
+    resumed = open_workspace(".lshdup", said.append)
     collection = resumed.load_or_build_index(request()).collection
     assert any("of an interrupted run are not read again" in line for line in said)
     assert guesses(collection) == EXPECTED
@@ -203,7 +202,7 @@ def test_forged_guesses_are_refused(here):
         npz.save(Path("store/signatures.npz"), "signatures", header, arrays | change)
         for verify in (True, False):
             with pytest.raises(ArtifactError, match="damaged"):
-                Workspace(Path("store")).load_or_build_index(request(()), save=False, verify=verify)
+                open_workspace("store").load_or_build_index(request(()), save=False, verify=verify)
     made("store")
     assert contents("store") == expected
 
@@ -215,7 +214,7 @@ def test_stores_that_do_not_know_them_are_made_anew(run, here, monkeypatch):
         made(".lshdup")
     refused = run("pairs", "-v", code=2)
     assert re.search(
-        r"^lshdup: error: \S+signatures.npz has format 3 .*; this lshdup reads 8$",
+        r"^lshdup: error: \S+signatures.npz has format 3 .*; this lshdup reads 9$",
         refused.err,
         re.M,
     )

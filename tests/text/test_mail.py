@@ -228,6 +228,7 @@ def test_charsets_that_do_not_exist_or_do_not_fit():
         ("us-ascii", "größe".encode(), "größe"),
         ("us-ascii", b"gr\xf6\xdfe", "größe"),
         ("utf-8", b"gr\xf6\xdfe", "größe"),
+        ("iso-2022-jp", "größe".encode(), "größe"),
         ("iso-8859-1", b"\x93quoted\x94", "“quoted”"),
         ("punycode", b"abc-xyz", "abc-xyz"),
         ("zip", b"abc", "abc"),

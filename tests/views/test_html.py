@@ -23,15 +23,15 @@ from hypothesis import strategies as st
 
 from lshdup.base.messages import chance, decimal
 from lshdup.compare import clusters
-from lshdup.compare.copies import expand_pairs
-from lshdup.compare.pairs import Pairs
+from lshdup.compare.expand_duplicates import expand_copies
+from lshdup.compare.scored_pairs import Pairs
 from lshdup.evaluation.histogram import list_thresholds
 from lshdup.views import html
 from lshdup.views.differences import Differences, escape
 from lshdup.views.selection import select
 from tests.browser import browser
 from tests.compare.test_pairs import collections, found_pairs, rows
-from tests.conftest import many, part
+from tests.conftest import RUN, many, part
 from tests.views.conftest import write
 
 HOSTILE = [
@@ -54,10 +54,10 @@ def page_of(names, triples, passages=None, duplicate_of=None, *, same=None, **op
         triples = zip(*triples, strict=True) if triples else (np.zeros(0, int),) * 3
     left, right, similarity = map(np.array, triples)
     duplicate_of = np.arange(n) if duplicate_of is None else np.array(duplicate_of)
-    pairs = Pairs.of(left, right, similarity.astype(float))
+    pairs = Pairs.of(RUN, left, right, similarity.astype(float))
     order = np.arange(n) if preference is None else np.array(preference)
     selection = select(
-        pairs, expand_pairs(pairs, duplicate_of), duplicate_of, order,
+        pairs, expand_copies(RUN, pairs, duplicate_of), duplicate_of, order,
         np.array([len(name) for name in names]),
         list_thresholds(options.get("threshold", 0.5), 0.005), options.get("most", 0),
     )  # fmt: skip
@@ -151,13 +151,13 @@ def test_all_is_counted_and_the_groups_that_are_listed_are_whole(collection, thr
     options = {"threshold": threshold, "most": most, "preference": order}
     known, _ = page_of([f"{i}".encode() for i in range(n)], triples, None, duplicate_of, **options)
     steps, rows_of = known["steps"], known["pairs"]
-    ranked = clusters.rank_documents(np.unique(duplicate_of), duplicate_of, order)
+    ranked = clusters.rank_documents(RUN, np.unique(duplicate_of), duplicate_of, order)
     named = {int(name): at for at, name in enumerate(full_names(known))}
     assert sum(len(kind) for kind in known["kinds"][: known["grouped"]]) <= (most or n)
     for step in sorted({0, 1, len(steps["threshold"]) // 2, len(steps["threshold"]) - 1}):
         level = steps["threshold"][min(step, len(steps["threshold"]) - 1)]
         step = steps["threshold"].index(level)
-        found = clusters.cluster_pairs(pairs, ranked, n, level)
+        found = clusters.cluster_pairs(RUN, pairs, ranked, n, level)
         found = clusters.expand_clusters(found, duplicate_of, order)
         lost = [d for d, leader in enumerate(found.representative.tolist()) if d != leader]
         assert dropped_at(known, step) == {b"%d" % d for d in lost}
@@ -165,7 +165,9 @@ def test_all_is_counted_and_the_groups_that_are_listed_are_whole(collection, thr
         for document, leader in enumerate(found.representative.tolist()):
             truth[leader].add(document)
         truth = {leader: group for leader, group in truth.items() if len(group) > 1}
-        every = [row for part in expand_pairs(pairs, duplicate_of).pieces() for row in rows(part)]
+        every = [
+            row for part in expand_copies(RUN, pairs, duplicate_of).pieces() for row in rows(part)
+        ]
         assert steps["pairs"][step] == sum(s >= level for _, _, s in every)
         assert steps["groups"][step] == len(truth)
         assert steps["members"][step] == sum(map(len, truth.values()))
@@ -532,13 +534,13 @@ def test_a_hundred_thousand_pairs(chromium, run, tmp_path):
     page = (tmp_path / "report.html").read_bytes()
     assert len(page) < 8_000_000
     opened(chromium, page)
-    _, *words = shlex.split(known_of(page)["command"])
-    assert words[-4:] == ["--bands", "21", "--rows", "6"]
+    words, env = typed_of(shlex.split(known_of(page)["command"]))
+    assert env == {"LSHDUP_BANDS": "21", "LSHDUP_ROWS": "6"}
     loaded = "return performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd"
     print(f"{len(page):,} bytes, {chromium.execute_script(loaded):.0f} ms")  # noqa: T201
     for threshold in ("0.8", "0.9"):
         set_threshold(chromium, float(threshold))
-        rows = run(*words, "-t", threshold).rows
+        rows = run(*words, "-t", threshold, env=env).rows
         pairs = run("pairs", *words[1:], "-t", threshold).rows
         dropped = {row[2] for row in rows if row[1] == "drop"}
         counts = [len(pairs), len({row[0] for row in rows}), len(rows), len(dropped)]
@@ -665,14 +667,15 @@ def test_the_lists_that_are_saved_are_those_of_clusters(chromium, run, mixed, tm
         if js(chromium, "document.getElementById('nul').checked") != nul:
             click(chromium, "#nul")
         (line,) = texts(chromium, "#command")
-        program, *words, _, file = shlex.split(line)
-        assert (program, "-0" in words, file) == ("lshdup", nul, "keep.txt")
+        *words, _, file = shlex.split(line)
+        words, env = typed_of(words)
+        assert ("-0" in words, file) == (nul, "keep.txt")
         lists = ["keep", "drop", "drop-files"]
         folder = tmp_path / f"saved at {threshold}"
         saved = downloads(chromium, folder, *(f"#save-{what}" for what in lists))
         for what, found in zip(lists, saved, strict=True):
             words[words.index("--emit") + 1] = what
-            done = run(*words, code=0 if arguments else 2)
+            done = run(*words, code=0 if arguments else 2, env=env)
             assert found == done.out
             assert not nul or texts(chromium, f"#save-{what}")[0].endswith(f"({found.count(0)})")
             if what == "drop":
@@ -715,6 +718,12 @@ def test_the_rule_by_which_documents_are_kept_is_said(chromium, run, mixed, tmp_
     assert texts(chromium, "#rule")[0].startswith(f"Of each group one document is kept: {rule}. ")
 
 
+def typed_of(words):
+    """The words of a command line in a page behind lshdup, and its variables."""
+    at = words.index("lshdup")
+    return words[at + 1 :], dict(word.split("=", 1) for word in words[:at])
+
+
 def test_the_command_line_in_the_page_makes_its_groups(run, corpus):
     """With the options that were typed, but for the threshold, and without a secret."""
     typed = ["--tokens", "char", "-k", "7", "--keep-case", "--prefer", "udhr", "--prefer", "x y"]
@@ -723,12 +732,13 @@ def test_the_command_line_in_the_page_makes_its_groups(run, corpus):
     known = known_of(page)
     assert "hush-2026" not in page.decode()
     assert known["command"] == (
-        "lshdup clusters sample_corpus --exclude '*.html' --tokens char --shingle-size 7 "
-        "--keep-case --keep shortest --prefer udhr --prefer 'x y' --no-store --bands 42 --rows 3"
+        "LSHDUP_KEEP_CASE=1 LSHDUP_BANDS=42 LSHDUP_ROWS=3 lshdup clusters sample_corpus "
+        "--exclude '*.html' --tokens char --shingle-size 7 --keep shortest --prefer udhr "
+        "--prefer 'x y' --no-store"
     )
     step = known["steps"]["threshold"].index(0.7)
-    _, *words = shlex.split(known["command"])
-    kept = {row[2] for row in run(*words, "-t", "0.7").rows if row[1] == "keep"}
+    words, env = typed_of(shlex.split(known["command"]))
+    kept = {row[2] for row in run(*words, "-t", "0.7", env=env).rows if row[1] == "keep"}
     assert {full_names(known)[first] for first in groups_of(known, step)} == kept
     assert len(kept) == known["steps"]["groups"][step] > 5
 

@@ -99,3 +99,6 @@ def test_a_member_that_cannot_be_read_costs_no_other():
     assert found.without == {None: "more than --differences 9", **gone}
     few = find_differences(Run.quiet(), groups, read, params, 2, 10_000)
     assert [*few.segments] == [(0, 2)]
+    full = find_differences(Run.quiet(), [(0, [2, 1]), (4, [2])], read, params, 9, 10)
+    assert not full.segments
+    assert full.without == {None: "the page would be too large; --differences N takes N"}

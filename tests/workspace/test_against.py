@@ -4,9 +4,9 @@ import json
 import os
 import re
 import shutil
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,18 +14,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.base.ragged import RaggedSets
-from lshdup.compare import similarity
-from lshdup.compare.copies import expand_pairs
+from lshdup.base.run import Run
+from lshdup.compare import verification
+from lshdup.compare.comparing import Method
 from lshdup.compare.exact_join import exact_pairs
-from lshdup.compare.pairs import gather_pairs
+from lshdup.compare.expand_duplicates import expand_copies
+from lshdup.compare.scored_pairs import gather_pairs
+from lshdup.compare.sides import Side, Sides
+from lshdup.compare.verification import Verifier
 from lshdup.lsh import band_table, candidates
 from lshdup.lsh.candidates import candidate_pairs
 from lshdup.params import DocumentParams, PairParams
-from lshdup.workspace.against.loading import load_sides
-from lshdup.workspace.against.verifying import Verifier
+from lshdup.workspace.against import load_sides
 from lshdup.workspace.request import Request
 from tests import reference
-from tests.conftest import many
+from tests.conftest import RUN, many
 
 WORDS = [f"word{i}" for i in range(400)]
 
@@ -94,22 +97,22 @@ def asked(
         tuple(docs),
         DocumentParams(),
         {"threshold": threshold, "recall": 0.99999, "perms": 256, **dict(given)},
-        jobs,
     )
-    both = load_sides(request, tuple(others), store and Path(store), said.append, skipped.append)
-    across = (
-        both.find_pairs_exactly(jobs) if exact else both.find_pairs(params, jobs, lambda *_: None)
-    )
+    run = replace(Run.quiet(jobs), say=said.append, skipped=skipped.append)
+    both = load_sides(run, request, tuple(others), store and Path(store), Method(params, exact))
+    across = both.find_pairs()
     crossing = both.expand_copies(across, collapse=collapse)
     rows = [
         row
         for piece in crossing.pieces()
-        for row in zip(*(column.tolist() for column in piece), strict=True)
+        for row in zip(
+            *(column.tolist() for column in (*piece, crossing.is_estimate(*piece[:2]))), strict=True
+        )
     ]
-    names = both.sides.names(np.arange(len(both.sides.sizes)))
+    names = both.names(np.arange(len(both.sides.sizes)))
     assert len(rows) == len(crossing)
     assert sum(estimated for *_, estimated in rows) == crossing.estimates
-    return [(names[a], names[b], s, e) for a, b, s, e in rows], across.found.candidates, skipped
+    return [(names[a], names[b], s, e) for a, b, s, e in rows], across.candidates, skipped
 
 
 def exactly(rows):
@@ -301,6 +304,12 @@ def test_an_index_whose_documents_are_partly_gone_or_changed(run, two_sides):
     stored(run)
     options = ("--against", "archive", "-t", "0.6", "--recall", "0.99999")
     exact = printed(run("pairs", "new", *options))
+    partner = max(exact, key=lambda row: row[2])[1]
+    status = os.stat(partner)
+    os.utime(partner, (1, 1))
+    alone = run("pairs", "new", *options, "--unmatched").err
+    assert "warning: 1 document of OTHER in this answer changed or vanished" in alone
+    os.utime(partner, ns=(status.st_atime_ns, status.st_mtime_ns))
     lost = {b"old/%03d.txt" % i for i in range(0, 40, 2)}
     for name in sorted(lost):
         os.remove(name)
@@ -341,8 +350,9 @@ def test_a_copy_that_is_there_stands_in_for_one_that_is_gone(run, tmp_path):
 
 
 def test_every_piece_of_candidates_is_verified_by_estimate(monkeypatch):
-    sides = SimpleNamespace(sizes=np.full(4, 3), fingerprints=np.arange(4))
-    verifier = Verifier(sides, np.arange(4), 0.5, only_estimate=True, jobs=1)
+    side = Side(np.full(2, 3), np.arange(1, 3, dtype=np.uint64), None, None)
+    other = replace(side, fingerprints=np.arange(3, 5, dtype=np.uint64))
+    verifier = Verifier(RUN, Sides.of(RUN, side, other), 0.5, "estimate")
     monkeypatch.setattr(verifier, "_estimate", lambda left, right: (left, right, left / 4))
     pieces = [(np.array([0]), np.array([2])), (np.array([1]), np.array([3]))]
     found = [pair for a, b, _ in verifier.verify(pieces) for pair in zip(a, b, strict=True)]
@@ -404,7 +414,7 @@ def test_what_is_made_of_docs_is_kept(run, two_sides):
 def table_of(buckets):
     """A band table of documents with these keys: a row for each band."""
     keys = np.array(buckets, np.uint64)
-    return band_table.sort_keys(keys, np.arange(keys.shape[1]))
+    return band_table.sort_keys(RUN, keys, np.arange(keys.shape[1]))
 
 
 @settings(max_examples=many(200), deadline=None)
@@ -428,7 +438,8 @@ def test_candidates_across_are_those_of_the_whole_table(data):
                 tally = [tally[0] + 1, tally[1] + len(across)]
             else:
                 expected |= across
-    buckets, pieces = candidate_pairs(table, limit, split=split)
+    met = candidate_pairs(RUN, table, limit, split=split)
+    buckets, pieces = met.buckets, met.pieces
     found = [
         pair for left, right in pieces for pair in zip(left.tolist(), right.tolist(), strict=True)
     ]
@@ -445,7 +456,8 @@ def test_a_template_on_one_side_costs_what_the_other_has_of_it(monkeypatch):
     monkeypatch.setattr(candidates, "PIECE", 1 << 12)
     keys = [[1] * 20_010, [2] * 20_000 + [3] * 10, list(range(20_010))]
     for split in (20_000, 10):
-        buckets, pieces = candidate_pairs(table_of(keys), split=split)
+        met = candidate_pairs(RUN, table_of(keys), split=split)
+        buckets, pieces = met.buckets, met.pieces
         met = sum(len(left) for left, _ in pieces)
         assert met == 10 * 20_000
         assert buckets.largest == 20_010
@@ -459,7 +471,7 @@ def test_a_template_on_one_side_costs_what_the_other_has_of_it(monkeypatch):
 )
 def test_the_join_across_is_brute_force(each, split, threshold):
     sets = RaggedSets.from_sets(each)
-    pieces = exact_pairs(sets, np.arange(len(each)), threshold, 1, split)
+    pieces = exact_pairs(Run.quiet(1), sets, np.arange(len(each)), threshold, split)
     found = {
         (a, b): s
         for piece in pieces
@@ -477,13 +489,13 @@ def test_copies_on_both_sides_are_counted_but_not_made():
     """100,000 equal documents on one side, 50,000 on the other: five thousand million pairs."""
     duplicate_of = np.concatenate([np.zeros(100_000, np.int64), np.full(50_000, 100_000)])
     same = np.array([0], np.uint32), np.array([100_000], np.uint32)
-    pairs = gather_pairs([(*same, np.array([1.0]))])
-    made = expand_pairs(pairs, duplicate_of, across=same)
+    pairs = gather_pairs(RUN, [(*same, np.array([1.0]))])
+    made = expand_copies(RUN, pairs, duplicate_of, across=same)
     assert len(made) == 100_000 * 50_000
     left, right, _ = next(made.pieces())
     assert (left[:2].tolist(), right[:2].tolist()) == ([0, 0], [100_000, 100_001])
     assert len(left) <= 1 << 18
-    assert len(expand_pairs(pairs, duplicate_of, across=same, collapse=True)) == 150_000 - 1
+    assert len(expand_copies(RUN, pairs, duplicate_of, across=same, collapse=True)) == 150_000 - 1
 
 
 # --- what is only in DOCS -------------------------------------------------------------------------
@@ -572,17 +584,17 @@ def test_one_template_costs_a_comparison_a_document(two_sides, monkeypatch):
         Path(folder).mkdir()
         for i in range(300):
             Path(folder, f"{i}").write_text(" ".join([*words, f"{folder}{i}"]))
-    request = Request((b"a",), DocumentParams(), {"threshold": 0.8}, 2)
-    both = load_sides(request, (b"b",), None)
+    request = Request((b"a",), DocumentParams(), {"threshold": 0.8})
+    both = load_sides(Run.quiet(2), request, (b"b",), None)
     compared = []
-    verify = similarity.verify
+    verify = verification.verify_jaccard
 
-    def counted(pieces, *rest):
+    def counted(run, pieces, *rest):
         for left, right in pieces:
             compared.append(len(left))
-            yield from verify([(left, right)], *rest)
+            yield from verify(run, [(left, right)], *rest)
 
-    monkeypatch.setattr(similarity, "verify", counted)
-    partners = both.find_partners(PairParams(), 2, lambda *_: None)
-    assert (partners.there >= 0).all()
+    monkeypatch.setattr(verification, "verify_jaccard", counted)
+    matches = both.find_best_matches()
+    assert (matches.right >= 0).all()
     assert sum(compared) <= 300

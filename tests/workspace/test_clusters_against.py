@@ -182,4 +182,4 @@ def test_the_summary_and_check(two_sides, run):
     result = run("clusters", "far", *options[2:], "--check", code=0)
     assert "no groups of similarity 0.8 or more: 1 document alone" in result.err
     refused = run(*options, "--linkage", "single", code=2).err
-    assert "--linkage single cannot be combined with --against" in refused
+    assert "--against cannot be combined with --linkage single" in refused

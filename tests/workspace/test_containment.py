@@ -1,21 +1,27 @@
 """Pairs of containment over a store: by the exact join, and by samples that are kept and grow."""
 
 import random
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from lshdup.collection.set_source import set_source
+from lshdup.compare import sampled_join
+from lshdup.compare.sampled_join import join_contained, plan_join
+from lshdup.compare.sides import Sides
 from lshdup.errors import ArtifactError
+from lshdup.lsh.candidates import documents_to_compare
 from lshdup.params import BandParams, DocumentParams, ShingleParams
+from lshdup.pipeline import side_of
 from lshdup.store import journal, npz
+from lshdup.store.memo import Memo
 from lshdup.store.samples_io import load_samples
-from lshdup.workspace import from_documents
-from lshdup.workspace.containment import joining, samples
-from lshdup.workspace.containment.joining import find_contained_pairs, plan_join
+from lshdup.workspace import comparing, samples
 from lshdup.workspace.request import Request
-from lshdup.workspace.workspace import Workspace
+from tests.conftest import RUN, open_workspace
 
 T = 0.8
 
@@ -41,24 +47,34 @@ def contained(
     store="store", *, sample=True, jobs=2, said=None, skipped=None, recall=0.99, again=False
 ):
     """(inside, holder, scores) of the documents of d, and the plan."""
-    plans, said = [], said if said is not None else []
-    run = Workspace(
-        Path(store) if store else None, said.append, (skipped if skipped is not None else []).append
-    )
-    request = Request((b"d",), DocumentParams(), {"threshold": T, "recall": recall}, jobs)
+    said = said if said is not None else []
+
+    def say(line):
+        if "containment" not in line and " joined" not in line:
+            said.append(line)
+
+    run = open_workspace(store, say, (skipped if skipped is not None else []).append, jobs=jobs)
+    request = Request((b"d",), DocumentParams(), {"threshold": T, "recall": recall})
     collection, sampled = run.collect_to_join(request)
     if again:  # as if the documents had not been read in this run
         sampled.parts.clear()
         collection = replace(collection, sets=None)
-    _, found = find_contained_pairs(
-        run, collection, sampled, BandParams(T, recall), request, plans.append, sample=sample
-    )
+    sides = sides_of(run, collection, sampled)
+    params = BandParams(T, recall)
+    found = join_contained(run, sides, params, sample=sample)
+    sizes = sides.sizes[documents_to_compare(run, sides.duplicate_of, sides.sizes)]
     names = list(collection.documents.names)
     columns = found.pairs.part(0, len(found.pairs))
     pairs = [
         (names[a], names[b], s) for a, b, s in zip(*(c.tolist() for c in columns), strict=True)
     ]
-    return pairs, plans[0]
+    return pairs, plan_join(sizes, params, run.memory, jobs, sample=sample)
+
+
+def sides_of(run, collection, sampled):
+    source = set_source(run, collection, stage="documents")
+    sample = comparing.sample_with(run, collection, sampled)
+    return Sides.of(run, side_of(collection, source, collection.sets, sample))
 
 
 def test_samples_find_the_pairs_of_the_exact_join():
@@ -95,11 +111,11 @@ def test_a_smaller_rate_serves_a_larger_one_and_not_the_reverse():
     contained()
     contained("fine", recall=0.99999)
     shingle = ShingleParams()
-    run, fine = Workspace(Path("store")), Workspace(Path("fine"))
-    rates = [load_samples(each.store, shingle).rate for each in (run, fine)]
+    run, fine = open_workspace("store"), open_workspace("fine")
+    rates = [load_samples(RUN, each.store, shingle).rate for each in (run, fine)]
     assert rates[0] > rates[1]
     assert contained("fine")[0] == contained()[0]
-    assert load_samples(fine.store, shingle).rate == rates[1]
+    assert load_samples(RUN, fine.store, shingle).rate == rates[1]
     contained(recall=0.99999)
     assert Path("fine/samples.npz").read_bytes() == Path("store/samples.npz").read_bytes()
     # What is new is sampled at the rate of what is stored, not at that of the run.
@@ -119,7 +135,7 @@ def test_an_interrupted_run_is_resumed(monkeypatch):
     def sample_three(*args):
         if len(parts) == 3:
             raise KeyboardInterrupt
-        parts.append(len(args[0]))
+        parts.append(len(args[1]))
         return original(*args)
 
     monkeypatch.setattr(samples, "sample_sets", sample_three)
@@ -132,21 +148,21 @@ def test_an_interrupted_run_is_resumed(monkeypatch):
 
 
 def test_a_first_pass_that_was_interrupted_is_not_sampled_again(monkeypatch):
-    """Samples of its documents are beside its journal."""
+    """Samples of its documents are saved with each segment of them."""
     write_insides("d", 20)
     every = contained("other")[0]
     with monkeypatch.context() as patch:
         patch.setattr(journal, "PATIENCE", 0.0)
-        patch.setattr(from_documents, "_save", None)  # interrupted before signatures.npz is there
+        patch.setattr(Memo, "save", None)  # interrupted before signatures.npz is there
         with pytest.raises(TypeError):
             contained()
-    assert list(Path("store/.journal/samples").iterdir())
+    assert Path("store/samples.npz").exists()
     said = []
     with monkeypatch.context() as patch:
         patch.setattr(samples, "sample_sets", None)
         assert contained(said=said)[0] == every
-    assert said == ["resumed: 40 documents of an interrupted run are not read again"]
-    assert not Path("store/.journal").exists()
+    assert said[0] == "resumed: 40 documents of an interrupted run are not read again"
+    assert not Path("store/memo").exists()
     assert Path("store/samples.npz").read_bytes() == Path("other/samples.npz").read_bytes()
 
 
@@ -174,7 +190,7 @@ def test_damaged_and_forged_samples_are_made_anew(damage):
         kind = "bands" if damage == "kind" else "samples"
         npz.save(path, kind, {n: v for n, v in header.items() if n not in ("kind",)}, arrays)
     with pytest.raises(ArtifactError, match=r"samples\.npz"):
-        load_samples(Workspace(Path("store")).store, ShingleParams())
+        load_samples(RUN, open_workspace("store").store, ShingleParams())
     said = []
     assert contained(said=said)[0] == before
     assert len(said) == 1
@@ -184,14 +200,14 @@ def test_damaged_and_forged_samples_are_made_anew(damage):
 
 def test_a_document_that_changed_meanwhile_is_reported_and_in_no_pair(monkeypatch):
     write_insides("d", 5)
-    original = joining.load_or_make_samples
+    original = comparing.load_or_make_samples
 
     def change(*args):
         made = original(*args)
         Path("d/1-002-a.txt").write_text("something else")
         return made
 
-    monkeypatch.setattr(joining, "load_or_make_samples", change)
+    monkeypatch.setattr(comparing, "load_or_make_samples", change)
     skipped = []
     assert len(contained(skipped=skipped, again=True)[0]) == 4
     assert [each.name for each in skipped] == [b"d/1-002-a.txt"]
@@ -228,17 +244,17 @@ def test_the_choice_of_the_join_does_not_depend_on_threads():
 def test_accidental_candidates_are_ruled_out_by_more_common_elements(monkeypatch):
     """What is promised then is less, and is said again."""
     write_insides("d", 10)
-    found, plans = contained(), []
-    monkeypatch.setattr(joining, "FEW_CANDIDATES", 9)
-    monkeypatch.setattr(joining, "CANDIDATES_EACH", 0)
-    monkeypatch.setattr(joining, "LARGEST_FLOOR", 3)
-    request = Request((b"d",), DocumentParams(), {"threshold": T}, 2)
-    run = Workspace(None)
+    found, said = contained(), []
+    monkeypatch.setattr(sampled_join, "FEW_CANDIDATES", 9)
+    monkeypatch.setattr(sampled_join, "CANDIDATES_EACH", 0)
+    monkeypatch.setattr(sampled_join, "LARGEST_FLOOR", 3)
+    request = Request((b"d",), DocumentParams(), {"threshold": T})
+    run = open_workspace(None, said.append)
     collection, sampled = run.collect_to_join(request)
-    _, again = find_contained_pairs(
-        run, collection, sampled, BandParams(T), request, plans.append, sample=True
-    )
-    assert [plan.samples.floor for plan in plans] == [1, 2, 3]
-    promises = [plan.samples.promised_from for plan in plans]
+    sides = sides_of(run, collection, sampled)
+    again = join_contained(run, sides, BandParams(T), sample=True)
+    assert re.findall(r"pairs have (\d) or more", " ".join(said)) == ["2", "3"]
+    promises = [int(n) for n in re.findall(r"if the smaller document has (\d+)", " ".join(said))]
+    assert len(promises) == 3
     assert promises == sorted(promises)
     assert len(again.pairs) == len(found[0]) == 10

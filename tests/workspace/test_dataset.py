@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import require
-from tests.running import clean_environment
+from tests.running import as_variables, clean_environment
 
 pa = require("parquet", "pyarrow")
 pq = require("parquet", "pyarrow.parquet")
@@ -24,6 +24,7 @@ FILES = ("a.parquet", "b.jsonl", "c.csv", "d.jsonl.gz")
 COMMAND = ("clusters", "train", "--text-field", "text", "--id-field", "id", "--no-store")
 COMMAND += ("--recall", "0.99999", "--perms", "256", "--against", "old.jsonl", "--against")
 COMMAND += ("old.parquet", "--write", "clean/", "--removed", "removed.jsonl")
+WORDS, VARIABLES = as_variables(COMMAND)
 
 
 def made_rows():
@@ -189,9 +190,9 @@ def test_killed_between_any_two_steps(dataset, run):
         for path in [Path("removed.jsonl"), *Path("clean/train").iterdir()]:
             path.unlink(missing_ok=True)
         process = subprocess.run(
-            [sys.executable, "-c", KILLED, str(step), *COMMAND, "-q"],
+            [sys.executable, "-c", KILLED, str(step), *WORDS, "-q"],
             check=False,
-            env=clean_environment(),
+            env=clean_environment() | VARIABLES,
         )
         assert process.returncode == -signal.SIGKILL
         left = {name: data for name, data in snapshot().items() if ".lshdup-" not in name}
@@ -223,9 +224,9 @@ def test_a_full_disk(dataset, room):
     Path("clean/train/a.parquet").write_bytes(b"older")
     before = snapshot()
     process = subprocess.run(
-        [sys.executable, "-c", FULL, str(room), *COMMAND],
+        [sys.executable, "-c", FULL, str(room), *WORDS],
         check=False,
-        env=clean_environment(),
+        env=clean_environment() | VARIABLES,
         capture_output=True,
         text=True,
     )

@@ -12,7 +12,7 @@ import pytest
 from lshdup.base.run import Run
 from lshdup.params import DocumentParams
 from lshdup.sources.finding import find_documents
-from lshdup.workspace.folders.finding import find_folders
+from lshdup.workspace.folders import find_folders
 
 RNG = random.Random(5)
 WORDS = ["".join(RNG.choices("abcdefghijklmnopqrstuvwxyz", k=6)) for _ in range(4000)]

@@ -53,7 +53,7 @@ def folder(tmp_path_factory):
 def start(command, folder, store, out, **options):
     """Start a command over all rows."""
     arguments = [*command.split(), folder, "--text-field", "text", "--id-field", "id"]
-    arguments += ["--store", store, "-v", "--no-progress"]
+    arguments += ["--store", store, "-v"]
     arguments += ["-o", out] if command != "index" else []
     return subprocess.Popen(
         [sys.executable, "-c", SCRIPT, *map(str, arguments)], stderr=subprocess.PIPE, **options
@@ -102,7 +102,7 @@ def test_killed_at_random_instants(folder, tmp_path, command):
         store, out = tmp_path / f"store{round_}", tmp_path / f"{round_}.tsv"
         round_ += 1
         for share in (*rng.uniform(0, 1, 4), 9.0):
-            finished = sum(1 for _ in store.glob(".journal/*.npz")) - 1
+            finished = sum(1 for _ in store.glob("memo/*.npz")) - 1
             process = start(command, folder, store, out)
             try:
                 _, err = process.communicate(timeout=lasts * share)

@@ -15,7 +15,7 @@ from lshdup.store.store import Store
 from lshdup.workspace import passages as module
 from lshdup.workspace.passages import load_or_find_passages
 from lshdup.workspace.request import Request
-from lshdup.workspace.workspace import Workspace
+from tests.conftest import open_workspace
 
 
 @pytest.fixture(autouse=True)
@@ -33,8 +33,8 @@ def write(name, text):
 
 
 def find(*docs, others=(), store="store", params=None, said=None, given=None, jobs=2, **options):
-    run = Workspace(Path(store) if store else None, (said if said is not None else []).append)
-    request = Request(docs, DocumentParams(), given or {}, jobs, **options)
+    run = open_workspace(store, (said if said is not None else []).append, jobs=jobs)
+    request = Request(docs, DocumentParams(), given or {}, **options)
     return load_or_find_passages(run, request, params or PassageParams(), others)
 
 
@@ -94,16 +94,16 @@ def test_without_a_store_nothing_is_written(quotes):
 
 
 def test_documents_of_another_step_are_continued_with(quotes):
-    run = Workspace(Path("store"))
-    run.make_signatures(Request((b"d",), DocumentParams(), {}, 2))
+    run = open_workspace("store")
+    run.make_signatures(Request((b"d",), DocumentParams(), {}))
     assert listed(find()) == EXPECTED
     with pytest.raises(InputError, match="no collection to continue with"):
         find(store="none")
 
 
 def test_the_collection_of_the_store_stays_what_it_is(quotes):
-    request = Request((b"e",), DocumentParams(), {"k": 5}, 2)
-    Workspace(Path("store")).make_signatures(request)
+    request = Request((b"e",), DocumentParams(), {"k": 5})
+    open_workspace("store").make_signatures(request)
     before = Path("store/signatures.npz").read_bytes()
     said = []
     assert listed(find(b"d", said=said)) == EXPECTED
@@ -116,7 +116,7 @@ def test_against_lists_what_stands_on_both_sides(quotes):
     assert listed(find(b"d", others=(b"e",))) == [(53, places)]
     assert listed(find(b"e", others=(b"d",))) == [(53, places[2:] + places[:2])]
     assert not Path("store/passages.npz").exists()
-    Workspace(Path("other")).make_signatures(Request((b"e",), DocumentParams(), {}, 2))
+    open_workspace("other").make_signatures(Request((b"e",), DocumentParams(), {}))
     assert listed(find(b"d", others=(b"other",))) == [(53, places)]
 
 
@@ -151,7 +151,7 @@ def test_forged_and_damaged_artifacts_are_made_anew(quotes):
 def test_a_collection_with_a_flipped_bit_is_not_continued_with(quotes, monkeypatch):
     """Anywhere in it, though it is large: a list of documents may be acted on."""
     monkeypatch.setattr(npz, "_ALWAYS_VERIFIED", 0)
-    Workspace(Path("store")).make_signatures(Request((b"d",), DocumentParams(), {}, 2))
+    open_workspace("store").make_signatures(Request((b"d",), DocumentParams(), {}))
     path = Path("store/signatures.npz")
     data = path.read_bytes()
     rows = npz.load(path, "signatures", "").arrays["signatures"]
@@ -217,7 +217,7 @@ def test_a_file_that_turns_out_to_be_a_mailbox_gives_its_mails(quotes):
 
 
 def test_rows_are_numbered_as_documents_are_sorted():
-    """Rows are read in the order of their file, and 10 is before 2 in the order of names."""
+    """Rows have the order of their file, in which 2 is before 10."""
     chance = random.Random(4)
     quote = words(chance, 60)
     rows = [
@@ -225,5 +225,5 @@ def test_rows_are_numbered_as_documents_are_sorted():
         for n in range(12)
     ]
     Path("r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    at = [("r.jsonl:10", 9), ("r.jsonl:12", 11), ("r.jsonl:2", 1)]
+    at = [("r.jsonl:2", 1), ("r.jsonl:10", 9), ("r.jsonl:12", 11)]
     assert listed(find(b"r.jsonl", store=None)) == [(60, at)]

@@ -9,15 +9,16 @@ import pytest
 
 import lshdup.lsh.candidates
 import lshdup.store.journal
-from lshdup.compare import leaders, similarity
-from lshdup.compare.similarity import ResumedPairs
+from lshdup.base.run import Run
+from lshdup.compare import leaders, verification
+from lshdup.compare.verification import ResumedPairs
 from lshdup.lsh.candidates import CandidateCounter
 from lshdup.params import ClusterParams, DocumentParams, PairParams
 from lshdup.store import npz
 from lshdup.store.journal import StageJournal
 from lshdup.store.store import Store
 from lshdup.workspace.request import Request
-from lshdup.workspace.workspace import Workspace
+from tests.conftest import open_workspace
 
 #: Documents of the folder: ten groups of ten, and ten alone.
 N = 110
@@ -35,7 +36,7 @@ def folder(tmp_path, monkeypatch):
         Path(f"d/{number:03}").write_text(" ".join(map(str, words.tolist())))
     monkeypatch.setattr(lshdup.store.journal, "PATIENCE", 0.0)
     monkeypatch.setattr(lshdup.lsh.candidates, "PIECE", 40)
-    monkeypatch.setattr(similarity, "BLOCK_BYTES", 20 * 8 * 80)
+    monkeypatch.setattr(verification, "BLOCK_BYTES", 20 * 8 * 80)
     monkeypatch.setattr(leaders, "BLOCK_BYTES", 20 * 8 * 80)
 
 
@@ -57,11 +58,11 @@ def fetched(monkeypatch):
 
 def answer(command, threshold=0.8):
     """What `pairs` or `clusters` finds."""
-    request = Request((b"d",), DocumentParams(), {"threshold": threshold}, 2)
-    run = Workspace(Path(".lshdup"))
+    request = Request((b"d",), DocumentParams(), {"threshold": threshold})
+    run = open_workspace(".lshdup")
     indexed = run.load_or_build_index(request)
     if command == "pairs":
-        found = run.find_pairs(indexed, PairParams(), 2)
+        found = run.find_pairs(indexed, PairParams())
         return found.candidates, found.pairs.keys.tolist(), found.pairs.similarity.tolist()
     groups = run.find_clusters(indexed, ClusterParams(), request).clusters
     return groups.representative.tolist(), groups.similarity.tolist()
@@ -89,7 +90,7 @@ def interrupted(monkeypatch, parts, command):
 
 @pytest.mark.parametrize("command", ["pairs", "clusters"])
 def test_a_stage_goes_on_where_it_was_interrupted(folder, monkeypatch, fetched, command):
-    Workspace(Path(".lshdup")).load_or_build_index(Request((b"d",), DocumentParams(), {}, 2))
+    open_workspace(".lshdup").load_or_build_index(Request((b"d",), DocumentParams(), {}))
     shutil.copytree(".lshdup", "indexed")
     expected = answer(command)
     artifact = Path(".lshdup", f"{command}.npz").read_bytes()
@@ -139,7 +140,7 @@ def test_parts_that_do_not_fit_are_not_used(folder, monkeypatch, command, damage
 
 def test_what_is_lost_is_not_kept(folder):
     """A pair that is missing because a document cannot be read is found when it can."""
-    Workspace(Path(".lshdup")).load_or_build_index(Request((b"d",), DocumentParams(), {}, 2))
+    open_workspace(".lshdup").load_or_build_index(Request((b"d",), DocumentParams(), {}))
     expected = answer("pairs")
     Path(".lshdup/pairs.npz").unlink()
     text, status = Path("d/000").read_bytes(), Path("d/000").stat()
@@ -159,12 +160,12 @@ def test_candidates_pass_once(tmp_path, monkeypatch):
         store = Store(tmp_path / f"s{done}")
         with store.writing():
             pass
-        journal = StageJournal(store, "pairs", {}, print)
+        journal = StageJournal(Run.quiet(), store, "pairs", {})
         if done:
             made = {"left": pairs[:done], "right": pairs[:done] + 1, "similarity": np.ones(done)}
             journal.add(done, {**made, "right": made["right"].astype(np.uint32)})
             journal.close()
-        resumed = ResumedPairs(StageJournal(store, "pairs", {}, print), 60)
+        resumed = ResumedPairs(StageJournal(Run.quiet(), store, "pairs", {}), 60)
         counter = CandidateCounter()
         found = resumed.verified(
             (left, right, np.ones(len(left)))
@@ -181,7 +182,7 @@ def test_more_parts_than_open_files_are_used(tmp_path, monkeypatch):
     store = Store(tmp_path / "s")
     with store.writing():
         pass
-    written = StageJournal(store, "pairs", {}, print)
+    written = StageJournal(Run.quiet(), store, "pairs", {})
     for part in range(100):
         left = np.full(3, part, np.uint32)
         written.add(3 * part + 3, {"left": left, "similarity": np.ones(3)})
@@ -190,7 +191,7 @@ def test_more_parts_than_open_files_are_used(tmp_path, monkeypatch):
         usual = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (lowest.fileno() + 40, usual[1]))
         try:
-            steps, parts = StageJournal(store, "pairs", {}, print).load_finished(
+            steps, parts = StageJournal(Run.quiet(), store, "pairs", {}).load_finished(
                 {"left": np.uint32, "similarity": np.float64}, 100
             )
         finally:

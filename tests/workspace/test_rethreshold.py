@@ -6,22 +6,24 @@ import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from lshdup import pipeline
 from lshdup.base.skipped import Skipped
-from lshdup.compare import similarity
-from lshdup.compare.pairs import Pairs
+from lshdup.compare import verification
+from lshdup.compare.comparing import verify
 from lshdup.compare.results import PairsFound, StoredPairs
+from lshdup.compare.scored_pairs import Pairs
+from lshdup.compare.sides import Side, Sides
 from lshdup.kernels.bands import agree_in_a_band
 from lshdup.lsh.band_plan import plan_bands
+from lshdup.lsh.buckets import NO_BUCKETS
+from lshdup.lsh.candidates import Candidates
 from lshdup.params import BandParams, DocumentParams, PairParams
 from lshdup.workspace.request import Request
-from lshdup.workspace.workspace import Workspace
 from tests import reference
+from tests.conftest import RUN, open_workspace
 
 HIGHER = [0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95]
 USUAL = PairParams()
@@ -40,7 +42,7 @@ def overwrite(folder):
 def no_sets_kept(monkeypatch):
     """As if the collection were too large for its shingle sets to be kept."""
     monkeypatch.setattr("lshdup.workspace.from_documents.SET_BYTES", 0)
-    monkeypatch.setattr(similarity, "SET_BYTES", 1 << 20)
+    monkeypatch.setattr(verification, "SET_BYTES", 1 << 20)
 
 
 def steps(store, skipped=None, said=None):
@@ -48,19 +50,17 @@ def steps(store, skipped=None, said=None):
         assert skipped is not None, each
         skipped.append(each)
 
-    return Workspace(
-        Path(store) if store else None, (said if said is not None else []).append, on_skipped
-    )
+    return open_workspace(store, (said if said is not None else []).append, on_skipped)
 
 
 def pairs(store, documents, threshold, said=None, given=(), asked=USUAL):
     """(name, name, similarity) of `lshdup pairs [documents] -t threshold`."""
     run = steps(store, said=said)
     request = Request(
-        tuple(documents), DocumentParams(hidden=False), {"threshold": threshold, **dict(given)}, 2
+        tuple(documents), DocumentParams(hidden=False), {"threshold": threshold, **dict(given)}
     )
     indexed = run.load_or_build_index(request, save=False)
-    found = run.find_pairs(indexed, asked, 2).pairs
+    found = run.find_pairs(indexed, asked).pairs
     names = list(indexed.collection.documents.names)
     return [
         (names[a], names[b], s)
@@ -137,17 +137,17 @@ def test_a_higher_threshold_of_documents_is_a_run_of_its_own_but_verifies_nothin
             for kind in ("signatures", "bands", "pairs")
         }
     read = []
-    real = similarity.verify
+    real = verification.verify_jaccard
 
-    def spied(pieces, *others):
+    def spied(run, pieces, *others):
         def counted():
             for left, right in pieces:
                 read.append(len(left))
                 yield left, right
 
-        return real(counted(), *others)
+        return real(run, counted(), *others)
 
-    monkeypatch.setattr(similarity, "verify", spied)
+    monkeypatch.setattr(verification, "verify_jaccard", spied)
     for t in HIGHER:
         read.clear()
         shutil.copytree("store", f"copy{t}")
@@ -196,24 +196,27 @@ def test_estimates_too(tmp_path, monkeypatch):
 def test_an_estimate_exactly_at_the_threshold_is_found():
     signatures = np.array([[1, 2, 3, 4], [1, 2, 8, 9], [1, 7, 8, 9]], np.uint32)
     pieces = [(np.array([0, 0], np.uint32), np.array([1, 2], np.uint32))]
-    collection = SimpleNamespace(signatures=signatures)
-    found = pipeline.verify(pieces, collection, None, 0.5, method="estimate")
+    side = Side(np.full(3, 4), np.arange(1, 4, dtype=np.uint64), None, None, signatures)
+    met = Candidates(NO_BUCKETS, np.arange(3), iter(pieces))
+    found = verify(RUN, met, Sides.of(RUN, side), 0.5, "estimate")
     assert (found.pairs.right.tolist(), found.pairs.similarity.tolist()) == ([1], [0.5])
 
 
 def test_pairs_at_least():
-    made = Pairs.of(np.array([0, 1, 2]), np.array([1, 2, 3]), np.array([0.5, 1.0, 0.5]))
+    made = Pairs.of(RUN, np.array([0, 1, 2]), np.array([1, 2, 3]), np.array([0.5, 1.0, 0.5]))
     for t, n in ((0.4, 3), (0.5, 3), (0.50001, 1), (1.0, 1)):
         part = made.at_least(t)
         assert len(part) == n == int(part.offsets[-1])
         assert part.similarity.tolist() == [1.0, 0.5, 0.5][:n]
     assert len(made.at_least(1.1)) == 0
-    assert len(Pairs.of(np.zeros(0, int), np.zeros(0, int), np.zeros(0)).at_least(0.5)) == 0
+    assert len(Pairs.of(RUN, np.zeros(0, int), np.zeros(0, int), np.zeros(0)).at_least(0.5)) == 0
 
 
 def test_bands_that_are_chosen_say_nothing_of_the_threshold_of_saved_pairs():
     params = BandParams(0.9, bands=20, rows=5)
-    stored = StoredPairs(PairsFound(Pairs.of(*[np.zeros(0)] * 3), 0), params, PairParams(), 20, 5)
+    stored = StoredPairs(
+        PairsFound(Pairs.of(RUN, *[np.zeros(0)] * 3), 0), params, PairParams(), 20, 5
+    )
     for threshold, covered in ((0.9, True), (0.95, True), (0.89, False)):
         other = replace(params, threshold=threshold)
         assert stored.covers(plan_bands(100, other), other, PairParams()) == covered

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,12 +12,12 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.messages import count_of, printable
 from lshdup.cli.columns import column_names
 from lshdup.cli.commands import writing
-from lshdup.cli.commands.find_groups import find_groups
-from lshdup.cli.conflicts import refuse_with_exact, refuse_with_same
 from lshdup.cli.console import Console
-from lshdup.cli.findings import describe_likeness, describe_rule, say_uncompared
-from lshdup.cli.help import Command, plain_option
+from lshdup.cli.find_pairs import find_groups
+from lshdup.cli.help import define, option, plain_option, stack
+from lshdup.cli.messages import describe_likeness, describe_rule, say_uncompared
 from lshdup.cli.options import (
+    FindOptions,
     against_option,
     check_files_option,
     check_option,
@@ -26,37 +26,50 @@ from lshdup.cli.options import (
     list_columns,
     max_bucket_option,
     memory_option,
-    option,
     output_options,
     run_options,
     same_option,
     table_options,
 )
-from lshdup.cli.output.target import PIECE_ROWS, Target
-from lshdup.cli.printing import DocumentNames, group_layout, make_target, print_pieces
+from lshdup.cli.output import (
+    PIECE_ROWS,
+    DocumentNames,
+    Target,
+    WriteOptions,
+    group_layout,
+    make_target,
+    print_pieces,
+)
 from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import OutputPath
-from lshdup.errors import ParameterError
-from lshdup.params import ClusterParams, PairParams
+from lshdup.params import ClusterParams
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.cli.output.target import Piece
+    from lshdup.cli.output import Piece
     from lshdup.collection.collection import Collection
     from lshdup.compare.clusters import ClusterListing
+    from lshdup.compare.fingerprints import Fingerprints
     from lshdup.compare.results import ClustersFound
-    from lshdup.compare.sameness import Prints
     from lshdup.sources.document_list import DocumentList
 
-_DEFAULT = ClusterParams()
+
+@dataclass(frozen=True)
+class ClustersOptions(FindOptions, WriteOptions):
+    """The options of `clusters`."""
+
+    linkage: str = ClusterParams.linkage
+    keep: str | None = None
+    prefer: tuple[str, ...] = ()
+    emit: str = "all"
 
 
 @list_columns("clusters", "clusters-names")
-@click.command(
+@define(
     "clusters",
-    cls=Command,
+    ClustersOptions,
     short_help="groups of near-duplicates, and which of each to keep",
     epilog="""\b
 Examples:
@@ -65,32 +78,34 @@ Examples:
   lshdup clusters sample_corpus/udhr --against sample_corpus/licences -t 0.6
 """,
 )
-@table_options
-@exact_option
-@max_bucket_option
-@option("--linkage", type=click.Choice(choices.LINKAGES), default=_DEFAULT.linkage,
-               help="All similar enough to the one that is kept; or what chains of pairs "
-                    "connect.")  # fmt: skip
-@same_option
-@keep_options
-@against_option("What is near a document of OTHER goes too; OTHER stays")
-@plain_option("--emit", type=click.Choice(("all", "keep", "drop", "drop-files")),
-              default="all",
-              help="Groups with all that is known; or names only: all that stays; what may "
-                   "go; of that only whole files.")  # fmt: skip
-@plain_option("--write", type=OutputPath(str), metavar="FILE|DIR/",
-              help="Write the JSON Lines, CSV or Parquet files without the rows that may go, all "
-                   "else as it is; - is standard output. Groups only with "
-                   "--emit or -o.")  # fmt: skip
-@plain_option("--removed", type=OutputPath(Path), metavar="FILE",
-              help="List there what --write leaves out; - likewise.")  # fmt: skip
-@check_option("groups")
-@check_files_option
-@memory_option
-@run_options
-@output_options
-@click.pass_context
-def command(ctx: click.Context, /, **options: Any) -> int:
+@stack(
+    table_options,
+    keep_options,
+    against_option("What is near a document of OTHER goes too; OTHER stays"),
+    plain_option("--emit", type=click.Choice(("all", "keep", "drop", "drop-files")), default="all",
+                  brief=True,
+                  help="Groups with all that is known; or names only: all that stays; what may "
+                       "go; of that only whole files."),
+    plain_option("--write", type=OutputPath(str), metavar="FILE|DIR/", brief=True,
+                 help="Write the JSON Lines, CSV or Parquet files without the rows that may go, "
+                      "all else as it is; - is standard output. Groups only with --emit or "
+                      "-o."),
+    plain_option("--removed", type=OutputPath(Path), metavar="FILE", requires=("--write",),
+                  help="List there what --write leaves out; - likewise."),
+    option("--linkage", type=click.Choice(choices.LINKAGES), default=ClustersOptions.linkage,
+            excludes=("--same",),
+            help="All similar enough to the one that is kept; or what chains of pairs "
+                 "connect."),
+    same_option,
+    check_option("groups"),
+    exact_option,
+    max_bucket_option,
+    check_files_option,
+    memory_option,
+    run_options,
+    output_options,
+)  # fmt: skip
+def command(ctx: click.Context, options: ClustersOptions) -> int:
     """Print groups of near-duplicates: group, keep or drop, name, similarity, copy, smallest
     similarity of the group, same.
 
@@ -103,28 +118,22 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     """
     target = make_target(options)
     writing.check_outputs(ctx, options)
-    refuse_with_exact(ctx)
-    refuse_with_same(ctx, options["same"])
     rule = ClusterParams(
-        options["linkage"], options["keep"] or "", options["prefer"], options["max_bucket"] or 0
+        options.linkage, options.keep or "", options.prefer, options.max_bucket or 0
     )
-    if options["against"] and rule.linkage == "single":
-        message = "--linkage single cannot be combined with --against"
-        hint = "leave it out: chains would drop what is near no document of OTHER"
-        raise ParameterError(message, hint)
-    with open_session(ctx, options, partial(writing.check_documents, options)) as session:
+    with open_session(ctx, partial(writing.check_documents, options)) as session:
         console = session.console
-        answer = (_find_against if options["against"] else _find)(session, options, rule)
+        answer = (_find_against if options.against else _find)(session, options, rule)
         took = console.duration_of("groups") if console.is_verbose else ""
         described = describe_rule(rule, answer.documents)
-        likeness = describe_likeness(options["threshold"], options["same"])
+        likeness = describe_likeness(options.threshold, options.same)
         _say_groups(console, answer, likeness, took, described)
-        if options["write"] is not None:
+        if options.write is not None:
             clusters = answer.result.clusters
             prints, uncompared = answer.prints, answer.collection.list_skipped_records()
             writing.write(console, options, clusters, answer.sides, prints, uncompared)
         if writing.prints_listing(ctx, options):
-            _print(console, target, answer, options["emit"])
+            _print(console, target, answer, options.emit)
         return console.exit_code_of(answer.result.clusters.count)
 
 
@@ -142,7 +151,7 @@ class _Answer:
     result: "ClustersFound"
     collection: "Collection"
     sides: "tuple[DocumentList, ...]"
-    prints: "Prints"
+    prints: "Fingerprints"
     typed: "Callable[[NDArray[np.int64]], list[bytes]]"
 
     @property
@@ -157,34 +166,30 @@ class _Answer:
         return kept[kept < len(self.documents)]
 
 
-def _find(session: Session, options: dict[str, Any], rule: ClusterParams) -> _Answer:
+def _find(session: Session, options: ClustersOptions, rule: ClusterParams) -> _Answer:
     """Find groups of DOCS, and say how."""
     collection, result = find_groups(session, options, rule)
     documents = collection.documents
     return _Answer(result, collection, (documents,), collection.prints, documents.typed_names)
 
 
-def _find_against(session: Session, options: dict[str, Any], rule: ClusterParams) -> _Answer:
+def _find_against(session: Session, options: ClustersOptions, rule: ClusterParams) -> _Answer:
     """Find groups of DOCS in which what is near a document of OTHER goes, and say how."""
-    from lshdup.cli.commands.pairs.against import find_partners, open_sides
-    from lshdup.workspace.against.clusters import find_clusters_against, leave_out_changed
+    from lshdup.cli.commands.pairs.against import find_matches, open_sides
+    from lshdup.collection.shared_documents import find_shared
+    from lshdup.workspace.against import find_clusters_against, leave_out_changed
 
     console, request = session.console, session.request
     both = open_sides(session, options)
     session.outputs.refuse_documents(both.there.documents)
-    shared = both.sides.find_shared()
+    shared = find_shared(both.here.documents, both.there.documents)
     if len(shared):
         console.say(f"{count_of(len(shared), 'document')} of DOCS in OTHER too: always kept")
-    skipped = console.report_skipped_of_other
-    both = leave_out_changed(both, console.warn, skipped, request.jobs)
-    params = PairParams(max_bucket=rule.max_bucket)
-    partners = find_partners(session, both, options, params)
-    result = find_clusters_against(
-        session.workspace, both, partners, shared, rule, request,
-        same=options["same"], exact=options["exact"],
-    )  # fmt: skip
-    sides, documents = both.sides, (both.here.documents, both.there.documents)
-    return _Answer(result, both.here, documents, sides.prints, sides.names)
+    both = leave_out_changed(session.workspace, both, console.report_skipped_of_other)
+    matches = find_matches(session, both)
+    result = find_clusters_against(session.workspace, both, matches, shared, rule, request)
+    documents = (both.here.documents, both.there.documents)
+    return _Answer(result, both.here, documents, both.sides.prints, both.names)
 
 
 def _print(console: Console, target: Target, answer: _Answer, what: str) -> None:

@@ -1,16 +1,17 @@
 """`lshdup curve`."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from lshdup.base.frozen import dataclass
 from lshdup.base.messages import significant
 from lshdup.cli.columns import column_names
-from lshdup.cli.conflicts import is_set
 from lshdup.cli.console import Console
-from lshdup.cli.findings import say_contract
-from lshdup.cli.help import Command, plain_option
+from lshdup.cli.help import define, is_set, plain_option
+from lshdup.cli.messages import say_contract
 from lshdup.cli.options import (
     list_columns,
     output_options,
@@ -19,8 +20,8 @@ from lshdup.cli.options import (
     shape_options,
     talk_options,
 )
-from lshdup.cli.output.files import Outputs
-from lshdup.cli.printing import make_target
+from lshdup.cli.output import OutputOptions, make_target
+from lshdup.cli.outputs import Outputs
 from lshdup.params import BandParams, SketchParams
 
 if TYPE_CHECKING:
@@ -31,10 +32,23 @@ if TYPE_CHECKING:
 BELOW = (0.1, 0.2, 0.3, 0.4)
 
 
+@dataclass(frozen=True)
+class CurveOptions(OutputOptions):
+    """The options of `curve`."""
+
+    threshold: float
+    recall: float
+    bands: int | None
+    rows: int | None
+    perms: int
+    every: bool
+    plot: Path | None
+
+
 @list_columns("curve", "curve-all")
-@click.command(
+@define(
     "curve",
-    cls=Command,
+    CurveOptions,
     short_help="S-curve, thresholds, and the choice of bands and rows",
     epilog="""\b
 Examples:
@@ -44,14 +58,13 @@ Examples:
 )
 @shape_options
 @perms_option
-@plain_option("--all", "every", is_flag=True,
+@plain_option("--all", "every", is_flag=True, brief=True,
               help="All (bands, rows) of K: their misses at the threshold, and candidates below "
                    "it.")  # fmt: skip
 @plot_option
 @talk_options
 @output_options
-@click.pass_context
-def command(ctx: click.Context, /, **options: Any) -> int:
+def command(ctx: click.Context, options: CurveOptions) -> int:
     """Print the chance to become a candidate at each similarity, for given bands and rows or for
     those lshdup would choose.
 
@@ -61,12 +74,11 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     """
     target = make_target(options)
     Outputs.of(ctx)
-    console = Console.of(options)
-    shape = {name: options[name] for name in ("bands", "rows") if options[name] is not None}
-    params = BandParams(options["threshold"], options["recall"], **shape)
-    perms = options["perms"]
-    if len(shape) == 2 and not is_set(ctx, "perms"):
-        perms = params.bands * params.rows
+    console = Console.of(ctx.params)
+    bands, rows, perms = options.bands or 0, options.rows or 0, options.perms
+    params = BandParams(options.threshold, options.recall, bands, rows)
+    if bands and rows and not is_set(ctx, "perms"):
+        perms = bands * rows
     SketchParams(perms=perms)
 
     from lshdup.lsh.band_plan import half_point, half_point_estimate, plan_bands
@@ -76,17 +88,17 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     say_contract(console, plan, params, whole=True)
     half, estimate = half_point(b, r), half_point_estimate(b, r)
     console.say(f"the chance is 1/2 at {half:.4f}; (1/b)^(1/r) = {estimate:.4f}")
-    if options["every"]:
+    if options.every:
         lower = [round(params.threshold - step, 6) for step in BELOW if params.threshold > step]
         columns = ["bands", "rows", "half", "estimate", f"miss at {params.threshold:g}"]
         columns += [*(f"candidate at {s:g}" for s in lower), "chosen"]
         target.write(columns, _shapes(perms, plan, lower))
     else:
         target.write(column_names("curve"), _curve(plan))
-    if options["plot"] is not None:
+    if options.plot is not None:
         from lshdup.evaluation.plots import draw_curve
 
-        draw_curve(options["plot"], [(b, r)], params.threshold)
+        draw_curve(options.plot, [(b, r)], params.threshold)
     return console.exit_code
 
 

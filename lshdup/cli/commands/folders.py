@@ -1,46 +1,51 @@
 """`lshdup folders`."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from lshdup.base.frozen import dataclass
 from lshdup.base.messages import count_of
 from lshdup.cli.columns import column_names
-from lshdup.cli.commands.find_groups import find_groups
-from lshdup.cli.conflicts import refuse_with_exact, refuse_with_same
-from lshdup.cli.findings import describe_likeness
-from lshdup.cli.help import Command
-from lshdup.cli.messages import say_if_nothing
+from lshdup.cli.find_pairs import find_groups
+from lshdup.cli.help import define, option
+from lshdup.cli.messages import describe_likeness, say_if_nothing
 from lshdup.cli.options import (
+    FindOptions,
     check_files_option,
     check_option,
     exact_option,
     list_columns,
     max_bucket_option,
-    option,
     output_options,
     run_options,
     same_option,
     table_options,
 )
-from lshdup.cli.output.target import PIECE_ROWS
-from lshdup.cli.printing import make_target, print_pieces
+from lshdup.cli.output import PIECE_ROWS, OutputOptions, make_target, print_pieces
 from lshdup.cli.session import open_session
 from lshdup.cli.types import Share
 from lshdup.params import ClusterParams
 
 if TYPE_CHECKING:
-    from lshdup.cli.output.target import Piece
+    from lshdup.cli.output import Piece
     from lshdup.compare.folders.contents import FolderPairs
     from lshdup.sources.document_list import DocumentList
-    from lshdup.workspace.folders.finding import Folders
+    from lshdup.workspace.folders import Folders
+
+
+@dataclass(frozen=True)
+class FoldersOptions(FindOptions, OutputOptions):
+    """The options of `folders`."""
+
+    containment: float = 0.8
 
 
 @list_columns("folders")
-@click.command(
+@define(
     "folders",
-    cls=Command,
+    FoldersOptions,
     short_help="folders that hold nearly the same documents",
     epilog="""\b
 Examples:
@@ -52,14 +57,14 @@ Examples:
 @exact_option
 @max_bucket_option
 @same_option
-@option("--containment", type=Share(), metavar="C", default=0.8,
+@option("--containment", type=Share(), metavar="C", brief=True,
+        default=FoldersOptions.containment,
         help="Share of the bytes of a folder that the other one holds, at least.")  # fmt: skip
 @check_option("pairs of folders")
 @check_files_option
 @run_options
 @output_options
-@click.pass_context
-def command(ctx: click.Context, /, **options: Any) -> int:
+def command(ctx: click.Context, options: FoldersOptions) -> int:
     """Print pairs of folders that hold nearly the same documents: a is inside b.
 
     A folder holds the groups of the documents below it: those of `lshdup clusters` at the
@@ -77,18 +82,15 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     Without DOCS, the documents of the last run are compared. Archives hold folders too.
     """
     target = make_target(options)
-    if options["exact"]:
-        refuse_with_exact(ctx)
-    refuse_with_same(ctx, options["same"])
-    rule = ClusterParams(max_bucket=options["max_bucket"] or 0)
-    with open_session(ctx, options) as session:
+    rule = ClusterParams(max_bucket=options.max_bucket or 0)
+    with open_session(ctx) as session:
         console = session.console
         collection, found = find_groups(session, options, rule, least=0)
         from lshdup.compare.folders.contents import COMMON
-        from lshdup.workspace.folders.finding import compare_folders
+        from lshdup.workspace.folders import compare_folders
 
-        least, documents = options["containment"], collection.documents
-        folders, pairs = compare_folders(collection, found.clusters, least)
+        least, documents = options.containment, collection.documents
+        folders, pairs = compare_folders(session.workspace, collection, found.clusters, least)
         if not len(documents):
             say_if_nothing(session, collection, 2)
         elif not folders.tree.has_branches():
@@ -98,7 +100,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
                 f"{count_of(len(documents), 'document')}, but no two folders beside each other",
                 "name more folders",
             )
-        likeness = describe_likeness(options["threshold"], options["same"])
+        likeness = describe_likeness(options.threshold, options.same)
         console.summarize(
             f"{count_of(len(pairs), 'pair')} of {count_of(len(folders.examples) - 1, 'folder')}: "
             f"one holds {least:.12g} or more of the other, in documents {likeness}; "

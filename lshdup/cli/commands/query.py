@@ -6,45 +6,50 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lshdup.base.frozen import dataclass
 from lshdup.base.messages import count_of, printable
 from lshdup.cli.columns import column_names
-from lshdup.cli.completion import complete_document
-from lshdup.cli.conflicts import refuse_with_containment
 from lshdup.cli.console import Console
-from lshdup.cli.findings import say_contract, warn_of_changes
-from lshdup.cli.help import Command
-from lshdup.cli.messages import describe_rest, say_last_run
+from lshdup.cli.help import amend, define, option, stack
+from lshdup.cli.messages import describe_rest, say_contract, say_last_run, warn_of_changes
 from lshdup.cli.options import (
     band_options,
     check_files_option,
     list_columns,
     measure_option,
-    option,
+    of_the_index,
     output_options,
     same_option,
     store_options,
 )
-from lshdup.cli.printing import make_target, print_rows
+from lshdup.cli.output import OutputOptions, make_target, print_rows
 from lshdup.cli.session import Session, open_session
+from lshdup.cli.types import DocumentName
 from lshdup.errors import InputError
 from lshdup.workspace.lookup import NamedDocument, look_up
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from lshdup.base.messages import Cell
     from lshdup.base.ragged import SetSource
     from lshdup.collection.collection import Collection
-    from lshdup.compare.results import Neighbours
-    from lshdup.compare.sameness import Prints
-    from lshdup.workspace.index import IndexedCollection
+    from lshdup.workspace.index import IndexedCollection, Query
+
+
+@dataclass(frozen=True)
+class QueryOptions(OutputOptions):
+    """The options of `query`."""
+
+    docs: tuple[bytes, ...]
+    threshold: float
+    measure: str
+    same: str | None
+    top: int | None
 
 
 @list_columns("query", "query-containment")
-@click.command(
+@define(
     "query",
-    cls=Command,
+    QueryOptions,
     short_help="the near-duplicates of one document",
     epilog="""\b
 Examples:
@@ -52,30 +57,25 @@ Examples:
   lshdup query - --threshold 0.9 < sample_corpus/licences/MIT.txt
 """,
 )
-@click.argument("docs", nargs=-1, required=True, type=click.Path(readable=False, allow_dash=True,
-                                                                 path_type=bytes), metavar="DOC...",
-                shell_complete=complete_document)  # fmt: skip
-@band_options
-@measure_option
-@option(
-    "--top",
-    type=click.IntRange(1),
-    metavar="N",
-    show_default="all",
-    help="At most N documents for each DOC: the most similar ones; of equally similar ones, the "
-    "first names.",
-)
-@same_option
-@check_files_option
-@option(
-    "--check",
-    is_flag=True,
-    help="Exit with 1 if a DOC has a near-duplicate, with 2 if one could not be looked up.",
-)
-@store_options
-@output_options
-@click.pass_context
-def command(ctx: click.Context, /, **options: Any) -> int:
+@stack(
+    click.argument("docs", nargs=-1, required=True, type=DocumentName(), metavar="DOC..."),
+    of_the_index,
+    amend("recall", excludes=("--measure containment",)),
+    band_options,
+    amend("measure", excludes=()),
+    measure_option,
+    option("--top", type=click.IntRange(1), metavar="N", show_default="all", brief=True,
+           help="At most N documents for each DOC: the most similar ones; of equally similar "
+                "ones, the first names."),
+    same_option,
+    check_files_option,
+    option("--check", is_flag=True, brief=True,
+            help="Exit with 1 if a DOC has a near-duplicate, with 2 if one could not be looked "
+                 "up."),
+    store_options,
+    output_options,
+)  # fmt: skip
+def command(ctx: click.Context, options: QueryOptions) -> int:
     """Print the documents of the store that are near-duplicates of DOC: name, similarity, same (and
     DOC, if several are given).
 
@@ -88,11 +88,10 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     both, if they have as many shingles. The sets of all documents are looked at.
     """
     target = make_target(options)
-    refuse_with_containment(ctx)
-    words = options.pop("docs")
-    with open_session(ctx, options) as session:
+    words = options.docs
+    with open_session(ctx) as session:
         workspace, indexed = session.workspace, None
-        if options["measure"] == "containment":
+        if options.measure == "containment":
             collection = workspace.load_or_collect_signatures(session.request, 0)
         else:
             indexed = workspace.load_or_build_index(session.request, save=False, verify=False)
@@ -101,7 +100,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         if indexed is not None:
             say_contract(session.console, indexed.plan, indexed.params)
         several = len(words) > 1
-        wide = several or options["format_"] in ("json", "jsonl")
+        wide = several or options.format_ in ("json", "jsonl")
         columns = column_names("query" if indexed else "query-containment")
         documents = []
         for word in words:
@@ -125,144 +124,79 @@ def _rows(
     collection: "Collection",
     indexed: "IndexedCollection | None",
     documents: list[NamedDocument],
-    options: dict[str, Any],
+    options: QueryOptions,
 ) -> "Iterator[tuple[Cell, ...]]":
     """Yield the rows of all documents. indexed : None for containment."""
-    import numpy as np
+    from lshdup.workspace.index import holds_another, read_query
 
-    from lshdup.compare.measures import relations
-    from lshdup.compare.sameness import LEVELS
-    from lshdup.pipeline import find_neighbours
-
-    console, same, threshold = session.console, options["same"], options["threshold"]
-    source = session.workspace.set_source(collection, session.request.jobs)
+    console = session.console
+    source = session.workspace.set_source(collection)
     for done, each in enumerate(documents):
         console.progress("queries", done, len(documents))
-        if indexed is not None:
-            shingles, keys, signature, prints = shingle_and_sketch(console, indexed, each)
-        else:
-            shingles, prints, _ = _shingle(console, collection, each)
-        shown = printable(each.name)
-        if not len(shingles):
-            least = collection.shingle.min_tokens
-            lack = f"has fewer than {count_of(least, 'token')}" if least else "has no tokens"
-            if collection.shingle_filter is not None:
-                fewest = collection.shingle_filter.params.least_shingles
-                lack += f", or {describe_rest(fewest)}"
-            if console.is_check:
-                message = f"{shown} was not checked: it {lack}"
-                console.error(InputError(message, "name a document that holds text"))
-            else:
-                console.say(f"{shown} {lack}: it has no near-duplicates")
+        query, shown = read_query(collection, each), printable(each.name)
+        if query.has_changed:
+            console.warn(f"{shown} has changed since it was indexed; its present text is looked up")
+        if not len(query.shingles):
+            _say_lack(console, collection, shown)
             continue
-        if console.is_check and not _holds_another(collection, each.index):
+        if console.is_check and not holds_another(collection, each.index):
             message = f"{shown} was not checked: the store holds no other document with tokens"
             console.error(InputError(message, "run `lshdup index DOCS` over more documents"))
-        if indexed is not None:
-            near = find_neighbours(
-                indexed.index,
-                source,
-                threshold,
-                keys=keys,
-                shingles=shingles,
-                itself=each.index,
-                is_candidate=indexed.is_candidate(signature),
-            )
-        else:
-            near = _find_containing(session, collection, source, shingles, threshold, each.index)
-        levels = prints.compare_to(collection.prints, near.documents)
-        chosen = np.flatnonzero(levels >= LEVELS.index(same))[: options["top"]]
-        near, levels = near.take(chosen), levels[chosen]
-        if not len(near.documents):
-            stored = count_of(len(collection.documents), "document")
-            likeness = f"is {threshold:g} similar or more to"
-            if indexed is None:
-                likeness = f"has containment {threshold:g} or more with"
-            likeness = f"has the same {same} as" if same else likeness
-            console.say(f"none of {stored} {likeness} {shown}")
-        warn_of_changes(session, collection.documents, near.documents)
-        names = collection.documents.typed_names(near.documents)
-        scores: list[list[Cell]] = [near.similarity.tolist()]
-        if indexed is None:
-            sizes = collection.sizes[near.documents]
-            relation: list[Any] = relations(np.full(len(sizes), len(shingles)), sizes)
-            shares = near.similarity.real.tolist(), near.similarity.imag.tolist()
-            scores = [*shares, sizes.tolist(), relation]
-        words = (LEVELS[level] for level in levels.tolist())
-        for row in zip(names, *scores, words, strict=True):
+        for row in _find(session, collection, indexed, source, query, shown, options):
             yield (*row, each.name)
 
 
-def _find_containing(
+def _say_lack(console: Console, collection: "Collection", shown: str) -> None:
+    """Say that a document has too few tokens to be near another."""
+    least = collection.shingle.min_tokens
+    lack = f"has fewer than {count_of(least, 'token')}" if least else "has no tokens"
+    if collection.shingle_filter is not None:
+        lack += f", or {describe_rest(collection.shingle_filter.params.least_shingles)}"
+    if console.is_check:
+        message = f"{shown} was not checked: it {lack}"
+        console.error(InputError(message, "name a document that holds text"))
+    else:
+        console.say(f"{shown} {lack}: it has no near-duplicates")
+
+
+def _find(
     session: Session,
     collection: "Collection",
+    indexed: "IndexedCollection | None",
     source: "SetSource",
-    shingles: "NDArray[np.uint64]",
-    threshold: float,
-    itself: int,
-) -> "Neighbours":
-    from lshdup.compare.measures import find_containing
-    from lshdup.lsh.candidates import find_exact_duplicates
-
-    return find_containing(
-        shingles,
-        find_exact_duplicates(collection.fingerprints),
-        collection.sizes,
-        source,
-        threshold,
-        itself=itself,
-        jobs=session.request.jobs,
-        on_progress=lambda done, n: session.console.progress("candidates", done, n),
-    )
-
-
-def _holds_another(collection: "Collection", index: int) -> bool:
-    """Return whether a collection has a document with shingles beside the one at `index`, or -1."""
-    return any(at != index for at in collection.sizes.nonzero()[0][:2].tolist())
-
-
-def shingle_and_sketch(
-    console: Console, indexed: "IndexedCollection", document: NamedDocument
-) -> "tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint32], Prints]":
-    """Return the shingle set of a document, its band keys, its signature and its fingerprints."""
+    query: "Query",
+    shown: str,
+    options: QueryOptions,
+) -> "Iterator[tuple[Cell, ...]]":
+    """Yield the rows of a document, without its name."""
     import numpy as np
 
-    from lshdup.base.ragged import RaggedSets
-    from lshdup.lsh import band_table
-    from lshdup.lsh.signatures import Sketcher
+    from lshdup.compare.fingerprints import LEVELS
+    from lshdup.compare.verification import relations
+    from lshdup.workspace.index import find_by_bands, find_by_containment
 
-    collection = indexed.collection
-    assert collection.sketch is not None
-    shingles, prints, is_stored = _shingle(console, collection, document)
-    if is_stored:
-        assert collection.signatures is not None
-        keys = indexed.index.table.keys_of(document.index)
-        return shingles, keys, collection.signatures[document.index], prints
-    sets = RaggedSets.from_sizes(shingles, np.array([len(shingles)], np.int64))
-    signature = Sketcher(collection.sketch).sketch(sets)
-    keys = np.ascontiguousarray(band_table.band_keys(signature, indexed.index.plan)[:, 0])
-    return shingles, keys, signature[0], prints
-
-
-def _shingle(
-    console: Console, collection: "Collection", document: NamedDocument
-) -> "tuple[NDArray[np.uint64], Prints, bool]":
-    """Return the shingle set of a document, its fingerprints, and whether its set is stored."""
-    from lshdup.compare.sameness import Prints
-    from lshdup.shingling.shingler import Shingler, fingerprint_bytes, fingerprint_sets
-    from lshdup.sources.reading import TextBatch
-
-    params, text = collection.shingle, document.utf8(collection.shingle)
-    sets, text_prints = Shingler(params).shingle_decoded([text])
-    raw = text if params.tokens == "ids" else document.content()
-    prints = Prints(fingerprint_bytes(TextBatch.of([0], [raw]), params), text_prints)
-    if collection.shingle_filter is not None:
-        sets = collection.shingle_filter.apply(sets)
-    if document.index >= 0:
-        if fingerprint_sets(sets, params)[0] == collection.fingerprints[document.index]:
-            return sets[0], prints, True
-        console.warn(
-            f"{printable(document.name)} has changed since it was indexed; "
-            "its present text is looked up"
-        )
-    return sets[0], prints, False
+    same, threshold = options.same, options.threshold
+    if indexed is not None:
+        near = find_by_bands(session.workspace, indexed, source, query, threshold)
+    else:
+        near = find_by_containment(session.workspace, collection, source, query, threshold)
+    levels = query.prints.compare_to(collection.prints, near.documents)
+    chosen = np.flatnonzero(levels >= LEVELS.index(same))[: options.top]
+    near, levels = near.take(chosen), levels[chosen]
+    if not len(near.documents):
+        stored = count_of(len(collection.documents), "document")
+        likeness = f"is {threshold:g} similar or more to"
+        if indexed is None:
+            likeness = f"has containment {threshold:g} or more with"
+        likeness = f"has the same {same} as" if same else likeness
+        session.console.say(f"none of {stored} {likeness} {shown}")
+    warn_of_changes(session, collection.documents, near.documents)
+    names = collection.documents.typed_names(near.documents)
+    scores: list[list[Cell]] = [near.similarity.tolist()]
+    if indexed is None:
+        sizes = collection.sizes[near.documents]
+        relation: list[Any] = relations(np.full(len(sizes), len(query.shingles)), sizes)
+        shares = near.similarity.real.tolist(), near.similarity.imag.tolist()
+        scores = [*shares, sizes.tolist(), relation]
+    words = (LEVELS[level] for level in levels.tolist())
+    return zip(names, *scores, words, strict=True)

@@ -2,20 +2,19 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from lshdup.base.frozen import dataclass
 from lshdup.base.messages import count_of
 from lshdup.choices import KEEP, SPARK_KEEP
 from lshdup.cli.console import Console
-from lshdup.cli.findings import say_contract
-from lshdup.cli.help import Command, F, plain_option
-from lshdup.cli.messages import say_skipped
+from lshdup.cli.help import Command, option, plain_option, stack
+from lshdup.cli.messages import say_contract, say_skipped
 from lshdup.cli.options import (
     collapse_option,
     max_bucket_option,
-    option,
     shape_options,
     sketch_options,
     spark_options,
@@ -46,23 +45,47 @@ def command() -> None:
     """
 
 
-def _options(function: F) -> F:
-    """Give a command the input, the output, and the options that both commands have."""
-    decorators = (
-        click.argument("inputs", nargs=-1, required=True, metavar="INPUT..."),
-        plain_option("-o", "--output", required=True, metavar="OUT",
-                     help="The folder that Spark writes: OUT.parquet or OUT.jsonl."),
-        text_source_options, token_options, text_options, sketch_options, shape_options,
-        max_bucket_option, spark_options,
-    )  # fmt: skip
-    for decorator in reversed(decorators):
-        function = decorator(function)
-    return function
+@dataclass(frozen=True)
+class SparkOptions:
+    """The options of both commands, and those of one."""
+
+    inputs: tuple[str, ...]
+    output: str
+    threshold: float
+    max_bucket: int | None
+    master: str | None
+    spark_conf: tuple[str, ...]
+    quiet: bool
+
+
+@dataclass(frozen=True)
+class PairsOptions(SparkOptions):
+    """The options of `spark pairs`."""
+
+    collapse_copies: bool
+
+
+@dataclass(frozen=True)
+class ClustersOptions(SparkOptions):
+    """The options of `spark clusters`."""
+
+    keep: str
+
+
+#: The input, the output, and the options that both commands have.
+_options = stack(
+    click.argument("inputs", nargs=-1, required=True, metavar="INPUT..."),
+    plain_option("-o", "--output", required=True, metavar="OUT", group="Output", brief=True,
+                 help="The folder that Spark writes: OUT.parquet or OUT.jsonl."),
+    text_source_options, token_options, text_options, sketch_options, shape_options,
+    max_bucket_option, spark_options,
+)  # fmt: skip
 
 
 @command.command(
     "pairs",
     cls=Command,
+    takes=PairsOptions,
     short_help="all near-duplicate pairs",
     epilog="""\b
 Examples:
@@ -73,7 +96,7 @@ Examples:
 @_options
 @collapse_option
 @click.pass_context
-def pairs(ctx: click.Context, /, **options: Any) -> int:
+def pairs(ctx: click.Context, options: PairsOptions) -> int:
     """Write all pairs of documents whose similarity is at least the threshold: a, b, similarity.
 
     INPUT are files, folders and patterns on any path that Spark reads. Files are Parquet or JSON
@@ -87,9 +110,9 @@ def pairs(ctx: click.Context, /, **options: Any) -> int:
         from lshdup.spark.files import write
 
         counts = Observation()
-        found = comparison.pairs(collapse=options["collapse_copies"])
+        found = comparison.pairs(collapse=options.collapse_copies)
         found = found.observe(counts, f.count("*").alias("pairs"))
-        write(found, options["output"], comparison.sketches)
+        write(found, options.output, comparison.sketches)
         _say_skipped_buckets(console, comparison)
         _say_answer(console, options, count_of(counts.get["pairs"], "pair"))
         return console.exit_code
@@ -98,6 +121,7 @@ def pairs(ctx: click.Context, /, **options: Any) -> int:
 @command.command(
     "clusters",
     cls=Command,
+    takes=ClustersOptions,
     short_help="groups of near-duplicates, and which of each to keep",
     epilog="""\b
 Examples:
@@ -106,11 +130,11 @@ Examples:
 """,
 )
 @_options
-@option("--keep", type=click.Choice(SPARK_KEEP), default=SPARK_KEEP[0],
+@option("--keep", type=click.Choice(SPARK_KEEP), default=SPARK_KEEP[0], brief=True,
         help="Which of a group to keep: the shortest path (no name of a copy, fewest folders, then "
              "characters), the longest or shortest, or the first in byte order.")  # fmt: skip
 @click.pass_context
-def clusters(ctx: click.Context, /, **options: Any) -> int:
+def clusters(ctx: click.Context, options: ClustersOptions) -> int:
     """Write a row for each compared document: id, representative (itself, if it is kept),
     similarity to that, and whether it is a copy, with equal shingles.
 
@@ -122,9 +146,9 @@ def clusters(ctx: click.Context, /, **options: Any) -> int:
 
         for left in reversed(range(_ATTEMPTS)):
             try:
-                found = Clusters(comparison, options["keep"])
+                found = Clusters(comparison, options.keep)
                 mode = "errorifexists" if left == _ATTEMPTS - 1 else "overwrite"
-                write(found.documents, options["output"], comparison.sketches, mode)
+                write(found.documents, options.output, comparison.sketches, mode)
                 groups, kept, dropped, copies = found.counts()
                 break
             except Exception as error:
@@ -132,7 +156,7 @@ def clusters(ctx: click.Context, /, **options: Any) -> int:
                     raise
                 console.say("an executor was lost with a round of the groups: they begin again")
         _say_skipped_buckets(console, comparison)
-        console.summarize(f"kept: {KEEP[options['keep']]}")
+        console.summarize(f"kept: {KEEP[options.keep]}")
         rest = f" with {count_of(groups + dropped, 'document')}"
         rest += f"; keep {kept:,}, {kept - groups:,} alone; drop {dropped:,}, {copies:,} copies"
         _say_answer(console, options, count_of(groups, "group"), rest)
@@ -141,14 +165,14 @@ def clusters(ctx: click.Context, /, **options: Any) -> int:
 
 @contextmanager
 def _comparison(
-    ctx: click.Context, options: dict[str, Any]
+    ctx: click.Context, options: SparkOptions
 ) -> Iterator[tuple[Console, "Comparison"]]:
     """Start Spark, find the documents and say their number; yield the comparison."""
-    with Console.of(options) as console:
-        explicit, _, files = read_parameters(ctx, options, console)
+    with Console.of(ctx.params) as console:
+        explicit, _, files = read_parameters(ctx, console)
         band, sketch = merge_params(BandParams, explicit), merge_params(SketchParams, explicit)
-        limit = PairParams(max_bucket=options["max_bucket"] or 0).max_bucket
-        settings = settings_of(options["spark_conf"])
+        limit = PairParams(max_bucket=options.max_bucket or 0).max_bucket
+        settings = settings_of(options.spark_conf)
         resume_collecting()
         from lshdup.spark import session as spark_session
 
@@ -156,13 +180,13 @@ def _comparison(
         from lshdup.spark import files as spark_files
         from lshdup.spark.pipeline import Comparison, make_recipe
 
-        spark_files.format_of(options["output"])
+        spark_files.format_of(options.output)
         shingle = merge_params(ShingleParams, explicit)
         recipe = make_recipe(shingle, sketch, band, files.max_bytes)
-        starting = spark_session.session(options["master"], settings, quiet=options["quiet"])
+        starting = spark_session.session(options.master, settings, quiet=options.quiet)
         with starting as session, spark_session.one_line():
-            spark_files.refuse_existing(session, options["output"])
-            documents = spark_files.find_documents(session, options["inputs"], files)
+            spark_files.refuse_existing(session, options.output)
+            documents = spark_files.find_documents(session, options.inputs, files)
             spark_session.set_partitions(documents, settings)
             with Comparison(documents, recipe, limit) as comparison:
                 _say_documents(console, comparison)
@@ -211,7 +235,7 @@ def _say_skipped_buckets(console: Console, comparison: "Comparison") -> None:
         )
 
 
-def _say_answer(console: Console, options: dict[str, Any], what: str, rest: str = "") -> None:
+def _say_answer(console: Console, options: SparkOptions, what: str, rest: str = "") -> None:
     """Say what was found, where it is, and how long that took."""
-    found = f"{what} of similarity {options['threshold']:g} or more{rest}"
-    console.summarize(f"{found} -> {options['output']}; {console.seconds:.2f} s in all")
+    found = f"{what} of similarity {options.threshold:g} or more{rest}"
+    console.summarize(f"{found} -> {options.output}; {console.seconds:.2f} s in all")

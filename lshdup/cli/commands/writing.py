@@ -16,10 +16,9 @@ from lshdup.base.messages import chance, count_of, printable
 from lshdup.base.skipped import Reason
 from lshdup.base.system import STDOUT, is_stdout
 from lshdup.cli.columns import REMOVED
-from lshdup.cli.conflicts import is_set, refuse
 from lshdup.cli.console import Console
-from lshdup.cli.output.target import PIECE_ROWS, Target, format_of
-from lshdup.cli.printing import print_pieces
+from lshdup.cli.help import is_set
+from lshdup.cli.output import PIECE_ROWS, Target, WriteOptions, format_of, print_pieces
 from lshdup.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -30,25 +29,25 @@ if TYPE_CHECKING:
 
     from lshdup.base.messages import Cell
     from lshdup.base.skipped import Skipped, SkippedFile
-    from lshdup.cli.output.target import Piece
+    from lshdup.cli.output import Piece
     from lshdup.compare.clusters import Clusters
-    from lshdup.compare.sameness import Prints
+    from lshdup.compare.fingerprints import Fingerprints
     from lshdup.sources.document_list import DocumentList
+
 
 #: Files that are named when they are written.
 _NAMED = 10
 
 
-def prints_listing(ctx: click.Context, options: dict[str, Any]) -> bool:
+def prints_listing(ctx: click.Context, options: WriteOptions) -> bool:
     """Return whether the command prints a listing, which --write has instead unless it is typed."""
-    return options["write"] is None or is_set(ctx, "emit") or options["output"] is not None
+    return options.write is None or is_set(ctx, "emit") or options.output is not None
 
 
-def check_outputs(ctx: click.Context, options: dict[str, Any]) -> None:
+def check_outputs(ctx: click.Context, options: WriteOptions) -> None:
     """Raise before anything is read if --write or --removed cannot be written."""
-    write, removed, output = options["write"], options["removed"], options["output"]
+    write, removed, output = options.write, options.removed, options.output
     if write is None:
-        refuse(ctx, ("removed",), "without --write, which removes rows")
         return
     listing = (output or "-") if prints_listing(ctx, options) else None
     given = {"--write": write, "--removed": removed, "the listing (--emit, -o)": listing}
@@ -65,16 +64,16 @@ def check_outputs(ctx: click.Context, options: dict[str, Any]) -> None:
 
 
 def check_documents(
-    options: dict[str, Any], documents: "DocumentList", read: bool
+    options: WriteOptions, documents: "DocumentList", read: bool
 ) -> Iterator[tuple[str, str]]:
     """Yield the files that --write writes. Raise before the work if it does not suit DOCS, as far
     as is known then.
     """
-    if options["write"] is None:
+    if options.write is None:
         return
     from lshdup.sources.rewriting import check_target, refuse_other_files
 
-    write = options["write"]
+    write = options.write
     targets = check_target(documents, write, read=read)[1]
     if targets == [STDOUT]:
         if documents.has_parquet and sys.stdout.isatty():
@@ -84,16 +83,16 @@ def check_documents(
     for target in targets:
         yield "--write", str(target)
     if Path(write).is_dir():
-        lists = (Path(path) for path in (options["output"], options["removed"]) if path)
+        lists = (Path(path) for path in (options.output, options.removed) if path)
         refuse_other_files(Path(write), [*targets, *lists])
 
 
 def write(
     console: Console,
-    options: dict[str, Any],
+    options: WriteOptions,
     clusters: "Clusters",
     sides: "tuple[DocumentList, ...]",
-    prints: "Prints",
+    prints: "Fingerprints",
     uncompared: "list[SkippedFile]",
 ) -> None:
     """Write the list of the rows that go, then the files without them, and say how many rows go.
@@ -112,6 +111,7 @@ def write(
     from lshdup.base.run import Run
     from lshdup.sources.rewriting import count_bytes, write_without
 
+    assert options.write is not None
     documents = sides[0]
     not_compared = clusters.representative[: len(documents)] < 0
     skipped = [each.skipped for each in uncompared]
@@ -124,10 +124,10 @@ def write(
         replace(Run.quiet(), progress=console.progress),
         gone.documents,
         gone.rows,
-        options["write"],
+        options.write,
         open_target,
     )
-    size = say_written(console, paths, options["write"])
+    size = say_written(console, paths, options.write)
     rows, dropped = len(documents) + len(uncompared), len(gone.rows)
     bare = int(not_compared.sum()) + len(uncompared) - (dropped - len(clusters.dropped))
     written = "" if size is None else f"; {size:,} of {count_bytes(documents):,} bytes"
@@ -148,13 +148,13 @@ def write(
 
 def list_removed(
     console: Console,
-    options: dict[str, Any],
+    options: WriteOptions,
     columns: Iterable[str],
     pieces: "Iterable[Piece]",
     noun: str,
 ) -> None:
     """Write the list of --removed, if it was typed. noun : what a row of the list is."""
-    removed, rows = options["removed"], 0
+    removed, rows = options.removed, 0
     if removed is None:
         return
 
@@ -239,7 +239,7 @@ def say_written(console: Console, paths: list[Path], write: str) -> int | None:
 
 
 def _list_removed(
-    clusters: "Clusters", sides: "tuple[DocumentList, ...]", prints: "Prints", gone: _Gone
+    clusters: "Clusters", sides: "tuple[DocumentList, ...]", prints: "Fingerprints", gone: _Gone
 ) -> "Iterator[Piece]":
     """Yield pieces of the rows that go, in the order of their files: the columns of REMOVED."""
     import numpy as np

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lshdup.compare.folders.contents import Contents, FolderPairs
 from lshdup.compare.folders.tree import FolderTree
-from lshdup.compare.pairs import contains
+from lshdup.compare.scored_pairs import contains
 
 _I64 = NDArray[np.int64]
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from lshdup.base.atomic import replace_file
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import distinct
-from lshdup.compare.pairs import contains, pack_pairs, unpack_pairs
+from lshdup.compare.scored_pairs import contains, pack_pairs, unpack_pairs
 from lshdup.errors import InputError, LshdupError, ParameterError
 from lshdup.params import ShingleParams
 from lshdup.workspace.request import check_conflict

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.messages import printable
+from lshdup.collection.shared_documents import files_of, resolve_files
 from lshdup.errors import InputError
 from lshdup.sources.document_list import DocumentList
-from lshdup.workspace.against.shared import files_of, resolve_files
 
 #: Files that git is asked about by their names; of more, it lists all that have ever changed.
 _FEW_FILES = 1000

@@ -1,56 +1,51 @@
 """`lshdup pairs --against`: the pairs of DOCS with OTHER, or what of DOCS is in none."""
 
 import math
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lshdup.base.messages import count_of
 from lshdup.cli.columns import column_names
 from lshdup.cli.commands.pairs.listing import Listing, print_listing
 from lshdup.cli.console import Console
-from lshdup.cli.find_pairs import say_plan
-from lshdup.cli.findings import (
+from lshdup.cli.find_pairs import method_of
+from lshdup.cli.messages import (
     describe_likeness,
     say_buckets,
+    say_collection,
     say_contract,
     say_pairs,
+    say_skipped,
     warn_of_changes,
 )
-from lshdup.cli.messages import say_collection, say_skipped
-from lshdup.cli.printing import containments, print_pieces, relations_of
+from lshdup.cli.options import FindOptions
+from lshdup.cli.output import Cells, containments, print_pieces, relations_of
 from lshdup.cli.session import Session
-from lshdup.params import PairParams
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from lshdup.base.messages import Cell
-    from lshdup.cli.commands.pairs.gate import Gate
-    from lshdup.cli.output.target import Target
-    from lshdup.workspace.against.loading import Against
-    from lshdup.workspace.against.pairs import CrossPairs
-    from lshdup.workspace.against.partners import Partners
+    from lshdup.cli.commands.pairs.listing import Gate
+    from lshdup.cli.output import Target
+    from lshdup.compare.best_matches import BestMatches
+    from lshdup.compare.expand_duplicates import ExpandedPairs
+    from lshdup.lsh.buckets import Buckets
+    from lshdup.workspace.against import Against
 
 
-def open_sides(session: Session, options: dict[str, Any]) -> "Against":
+def open_sides(session: Session, options: FindOptions) -> "Against":
     """Load DOCS and OTHER, and say what is compared."""
-    from lshdup.workspace.against.loading import load_sides
+    from lshdup.workspace.against import load_sides
 
     console = session.console
-    store = None if options["no_store"] else options["store"]
-    is_exact = options["exact"] or options.get("measure") == "containment"
     both = load_sides(
+        session.workspace,
         session.request,
-        options["against"],
-        store,
-        console.say,
-        console.report_skipped,
-        console.progress,
+        options.against,
+        session.store,
+        method_of(options),
         console.report_skipped_of_other,
-        bands=not is_exact and options["same"] is None,
-        samples=is_exact and not options["exact"],
     )
     say_collection(session, both.here, 1, " of DOCS")
     where = f"stored in {both.store}" if both.store is not None else "of OTHER"
@@ -62,7 +57,7 @@ def open_sides(session: Session, options: dict[str, Any]) -> "Against":
             "OTHER has no document with shingles",
             "name another, or see with -v what was skipped",
         )
-    elif both.sides.is_one_document():
+    elif both.is_one_document():
         console.report_nothing(
             "nothing to compare with",
             "DOCS and OTHER are one and the same document",
@@ -71,24 +66,27 @@ def open_sides(session: Session, options: dict[str, Any]) -> "Against":
     return both
 
 
-def find_partners(
-    session: Session, both: "Against", options: dict[str, Any], params: PairParams
-) -> "Partners":
+def find_matches(session: Session, both: "Against") -> "BestMatches":
     """Find a near document of OTHER for each document of DOCS, and say how."""
-    console, jobs = session.console, session.request.jobs
-    if options["same"] is not None:
-        return both.find_same_partners(options["same"])
-    if options["exact"] or params.measure == "containment":
-        return both.choose_partners(_join(session, both, options, params.measure))
-    say_contract(console, both.plan(), both.params)
-    partners = both.find_partners(params, jobs, console.progress)
-    say_buckets(console, partners.buckets, both.sides.names, params.max_bucket)
-    return partners
+    _say_plan(session, both)
+    matches = both.find_best_matches()
+    _say_skipped(session, both, matches.buckets)
+    return matches
 
 
-def print_unmatched(
-    session: Session, options: dict[str, Any], target: "Target", _gate: "Gate"
-) -> int:
+def _say_plan(session: Session, both: "Against") -> None:
+    """Say which pairs are missed, if bands find them."""
+    if both.plan is not None:
+        say_contract(session.console, both.plan, both.params)
+
+
+def _say_skipped(session: Session, both: "Against", buckets: "Buckets") -> None:
+    """Say which buckets were skipped, if bands found the pairs."""
+    if both.plan is not None:
+        say_buckets(session.console, buckets, both.names, both.method.pairs.max_bucket)
+
+
+def print_unmatched(session: Session, options: FindOptions, target: "Target", _gate: "Gate") -> int:
     """Print the documents of DOCS that are near no document of OTHER; return the exit code."""
     import numpy as np
 
@@ -97,80 +95,69 @@ def print_unmatched(
 
     both = open_sides(session, options)
     console, documents = session.console, both.here.documents
-    params = PairParams(options["verify"], options["max_bucket"] or 0, options["measure"])
-    partners = find_partners(session, both, options, params)
-    alone = np.flatnonzero(partners.there < 0)
-    matched = f"{count_of(int(partners.estimated.sum()), 'document')} of DOCS near OTHER"
-    _say_estimates(session, both, matched, partners.by_estimate)
-    likeness = describe_likeness(both.params.threshold, options["same"], params.measure)
+    method, matches = both.method, find_matches(session, both)
+    alone = np.flatnonzero(matches.right < 0)
+    matched = f"{count_of(int(matches.estimated.sum()), 'document')} of DOCS near OTHER"
+    _say_estimates(session, both, matched, matches.by_estimate)
+    likeness = describe_likeness(both.params.threshold, method.same, method.pairs.measure)
     bare = int((both.here.sizes[alone] == 0).sum())
     duration = console.duration_of("candidates") if console.is_verbose else ""
     console.summarize(
         f"{len(alone):,} of {count_of(len(documents), 'document')} of DOCS with no document "
         f"{likeness} in OTHER{f', {bare:,} of them not compared' if bare else ''}"
-        f"{', none missed' if partners.is_exact and not console.compared_nothing else ''}"
+        f"{', none missed' if matches.is_exact and not console.compared_nothing else ''}"
         f"{duration}; {console.seconds:.2f} s in all"
     )
     warn_of_changes(session, documents, alone)
-    _warn_of_changes_there(console, both, distinct(partners.there[partners.there >= 0])[0])
+    _warn_of_changes_there(console, both, distinct(matches.right[matches.right >= 0])[0])
     names = ([part] for part in name_documents(documents, alone))
     print_pieces(console, target, column_names("pairs-unmatched"), names, len(alone))
     return console.exit_code_of(len(alone))
 
 
-def pairs_against(session: Session, options: dict[str, Any], target: "Target", gate: "Gate") -> int:
+def pairs_against(session: Session, options: FindOptions, target: "Target", gate: "Gate") -> int:
     """Print the pairs of DOCS with OTHER that a gate lets through, and return the exit code."""
     both = open_sides(session, options)
-    console, jobs = session.console, session.request.jobs
-    params = PairParams(options["verify"], options["max_bucket"] or 0, options["measure"])
-    same, measure = options["same"], params.measure
-    if same is not None:
-        across = both.find_same(same)
-    elif options["exact"] or measure == "containment":
-        across = _join(session, both, options, measure)
-    else:
-        say_contract(console, both.plan(), both.params)
-        across = both.find_pairs(params, jobs, console.progress)
-        say_buckets(console, across.found.buckets, both.sides.names, params.max_bucket)
-    pairs = both.expand_copies(across, collapse=options["collapse_copies"])
+    console, method = session.console, both.method
+    _say_plan(session, both)
+    across = both.find_pairs()
+    _say_skipped(session, both, across.buckets)
+    pairs = both.expand_copies(across, collapse=options.collapse_copies)
     shown = f"{count_of(pairs.estimates, 'pair')} of {len(pairs):,}"
     _say_estimates(session, both, shown, across.by_estimate)
-    candidates = across.found.candidates if across.found.candidates >= 0 else None
-    say_pairs(console, len(pairs), both.params.threshold, candidates, len(pairs), same, measure)
+    measure = method.pairs.measure
+    candidates = across.candidates if across.candidates >= 0 else None
+    say_pairs(
+        console, len(pairs), both.params.threshold, candidates, len(pairs), method.same, measure
+    )
     sides = both.sides
     listing = gate.select(
         session,
         Listing(
-            len(pairs), pairs.documents, pairs.pieces,
-            [both.here.documents, both.there.documents], sides.names, sides.prints,
+            len(pairs), pairs.documents(), pairs.pieces,
+            [both.here.documents, both.there.documents], both.names, sides.prints,
             both.here.shingle,
         ),
     )  # fmt: skip
     here, there = sides.separate(listing.documents)
     warn_of_changes(session, both.here.documents, here)
     _warn_of_changes_there(console, both, there)
-    name, cells = "pairs-against", [_verified]
+    name, cells = "pairs-against", [_verified(pairs)]
     if measure == "containment":
         name, cells = "pairs-containment", [containments(sides.sizes), relations_of(sides.sizes)]
     print_listing(session, target, listing, name, *cells, optional=True)
     return console.exit_code_of(0 if gate.updates else listing.total)
 
 
-def _join(session: Session, both: "Against", options: dict[str, Any], measure: str) -> "CrossPairs":
-    """Find pairs by a join of all sets, or of samples of them; say before what it takes."""
-    from lshdup.pipeline import EVERY_SET
+def _verified(pairs: "ExpandedPairs") -> "Cells":
+    """Return the function that gives the similarities, and how each was verified."""
 
-    console, request = session.console, session.request
-    if measure != "containment":
-        return both.find_pairs_exactly(request.jobs, console.progress)
-    if options["exact"]:
-        request = replace(request, memory=EVERY_SET)
-    return both.find_contained_pairs(request, console.progress, partial(say_plan, console))
+    def cells(left: Any, right: Any, similarity: Any) -> "list[list[Cell]]":
+        estimated = pairs.is_estimate(left, right).tolist()
+        words: list[Cell] = ["estimate" if each else "exact" for each in estimated]
+        return [similarity.tolist(), words]
 
-
-def _verified(_left: Any, _right: Any, similarity: Any, estimated: Any) -> "list[list[Cell]]":
-    words: list[Cell] = ["estimate" if each else "exact" for each in estimated.tolist()]
-    return [similarity.tolist(), words]
+    return cells
 
 
 def _warn_of_changes_there(console: Console, both: "Against", named: "NDArray[np.int64]") -> None:

@@ -1,39 +1,55 @@
 """`lshdup pairs`."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
-from lshdup.cli.commands.pairs.gate import Gate
-from lshdup.cli.commands.pairs.listing import Listing, print_listing
-from lshdup.cli.conflicts import refuse, refuse_with_exact, refuse_with_same
+from lshdup import choices
+from lshdup.base.frozen import dataclass
+from lshdup.cli.commands.pairs.listing import Gate, Listing, print_listing
 from lshdup.cli.find_pairs import find_pairs
-from lshdup.cli.findings import warn_of_changes
-from lshdup.cli.help import Command, plain_option
+from lshdup.cli.help import define, option, plain_option, setting, stack
+from lshdup.cli.messages import warn_of_changes
 from lshdup.cli.options import (
+    FindOptions,
     against_option,
     check_files_option,
     check_option,
+    collapse_option,
+    exact_option,
     list_columns,
+    max_bucket_option,
+    measure_option,
     memory_option,
-    option,
-    pair_options,
     pair_output_options,
     plot_option,
     run_options,
     same_option,
     table_options,
 )
-from lshdup.cli.printing import containments, make_target
+from lshdup.cli.output import OutputOptions, containments, make_target
 from lshdup.cli.session import open_session
 from lshdup.cli.types import OutputPath, Share
 
 
+@dataclass(frozen=True)
+class PairsOptions(FindOptions, OutputOptions):
+    """The options of `pairs`."""
+
+    unmatched: bool = False
+    histogram: bool = False
+    step: float = 0.05
+    examples: int = 1
+    plot: Path | None = None
+    baseline: Path | None = None
+    update_baseline: bool = False
+    changed_since: str | None = None
+
+
 @list_columns("pairs", "pairs-against", "pairs-unmatched", "pairs-containment", "pairs-histogram")
-@click.command(
+@define(
     "pairs",
-    cls=Command,
+    PairsOptions,
     short_help="all near-duplicate pairs",
     epilog="""\b
 Examples:
@@ -43,52 +59,42 @@ Examples:
   lshdup pairs sample_corpus/udhr --against sample_corpus/licences -t 0.6
 """,
 )
-@table_options
-@pair_options
-@memory_option
-@same_option
-@against_option("Only pairs of DOCS with documents of OTHER (they may be gone)")
-@plain_option(
-    "--unmatched",
-    is_flag=True,
-    help="Instead of the pairs: the documents of DOCS that are in none, nor in OTHER.",
-)
-@option(
-    "--histogram",
-    is_flag=True,
-    help="Instead of the pairs: how many there are at each threshold, with examples.",
-)
-@option(
-    "--step",
-    type=Share(least=0.001),
-    metavar="X",
-    default=0.05,
-    help="Between the thresholds of --histogram.",
-)
-@option(
-    "--examples",
-    type=click.IntRange(0),
-    default=1,
-    metavar="N",
-    help="Pairs to show above each threshold of --histogram.",
-)
-@plot_option
-@check_option("pairs")
-@plain_option(
-    "--baseline",
-    type=OutputPath(Path, dir_okay=False),
-    metavar="FILE",
-    help="Only pairs that FILE does not name as known.",
-)
-@plain_option("--update-baseline", is_flag=True, help="Write all pairs to that FILE.")
-@plain_option(
-    "--changed-since", metavar="REF", help="Only pairs of documents that git says changed."
-)
-@check_files_option
-@run_options
-@pair_output_options
-@click.pass_context
-def command(ctx: click.Context, /, **options: Any) -> int:
+@stack(
+    table_options,
+    measure_option,
+    against_option("Only pairs of DOCS with documents of OTHER (they may be gone)"),
+    plain_option("--unmatched", is_flag=True, requires=("--against",), brief=True,
+                 help="Instead of the pairs: the documents of DOCS that are in none, nor in "
+                      "OTHER."),
+    option("--histogram", is_flag=True, excludes=("--measure containment", "--same"), brief=True,
+            help="Instead of the pairs: how many there are at each threshold, with examples."),
+    setting("--step", type=Share(least=0.001), metavar="X", default=PairsOptions.step,
+             help="Between the thresholds of --histogram."),
+    setting("--examples", type=click.IntRange(0), default=PairsOptions.examples, metavar="N",
+             help="Pairs to show above each threshold of --histogram."),
+    plot_option,
+    collapse_option,
+    same_option,
+    check_option("pairs"),
+    plain_option("--baseline", type=OutputPath(Path, dir_okay=False), metavar="FILE",
+                  excludes=("--histogram", "--unmatched"),
+                  help="Only pairs that FILE does not name as known."),
+    plain_option("--update-baseline", is_flag=True, requires=("--baseline",),
+                  help="Write all pairs to that FILE."),
+    plain_option("--changed-since", metavar="REF",
+                  excludes=("--update-baseline", "--histogram", "--unmatched"),
+                  help="Only pairs of documents that git says changed."),
+    exact_option,
+    setting("--verify", type=click.Choice(choices.VERIFY), default=PairsOptions.verify,
+             metavar="exact|estimate",
+             help="What decides and is printed: of the sets, or as signatures estimate it."),
+    max_bucket_option,
+    memory_option,
+    check_files_option,
+    run_options,
+    pair_output_options,
+)  # fmt: skip
+def command(ctx: click.Context, options: PairsOptions) -> int:
     """Print all pairs of documents whose similarity is at least the threshold: name, name,
     similarity, same.
 
@@ -100,31 +106,22 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     With --measure containment, a is inside b; with --against too, relation says which is inside.
     """
     target = make_target(options)
-    gate = Gate(ctx, options)
-    refuse_with_exact(ctx)
-    if options["histogram"]:
-        refuse(ctx, ("against",), "with --histogram")
-    else:
-        refuse(ctx, ("step", "examples", "plot"), "without --histogram")
-    if options["measure"] == "containment":
-        refuse(ctx, ("histogram",), "with --measure containment, which makes no groups")
-    if options["unmatched"]:
-        refuse(ctx, ("collapse_copies",), "with --unmatched, which prints no pairs")
-    if not options["against"]:
-        refuse(ctx, ("unmatched",), "without --against OTHER")
-    refuse_with_same(ctx, options["same"])
-    with open_session(ctx, options, gate.accept) as session:
+    gate = Gate(options.baseline, options.changed_since, updates=options.update_baseline)
+    # If nothing is compared, the baseline stays as it is.
+    check = True if gate.updates else None
+    with open_session(ctx, gate.accept, check=check) as session:
         console = session.console
-        if options["against"]:
+        if options.against:
             from lshdup.cli.commands.pairs.against import pairs_against, print_unmatched
 
-            answer_with = print_unmatched if options["unmatched"] else pairs_against
+            answer_with = print_unmatched if options.unmatched else pairs_against
             return answer_with(session, options, target, gate)
         answer = find_pairs(session, options)
-        if options["histogram"]:
+        if options.histogram:
             from lshdup.cli.commands.pairs.histogram import print_histogram
 
-            print_histogram(session, answer, options, target)
+            steps = options.step, options.examples
+            print_histogram(session, answer, target, *steps, options.plot)
             return console.exit_code_of(len(answer.pairs))
         collection, pairs = answer.collection, answer.pairs
         documents = collection.documents

@@ -1,27 +1,37 @@
 """`lshdup pairs --histogram`."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lshdup.cli.columns import column_names
-from lshdup.cli.findings import warn_of_changes
-from lshdup.cli.printing import print_rows
+from lshdup.cli.messages import warn_of_changes
+from lshdup.cli.output import print_rows
 from lshdup.cli.session import Session
 from lshdup.errors import ParameterError
 from lshdup.params import ClusterParams
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from lshdup.base.messages import Cell
     from lshdup.cli.find_pairs import PairsListed
-    from lshdup.cli.output.target import Target
+    from lshdup.cli.output import Target
     from lshdup.evaluation.histogram import Step
     from lshdup.sources.document_list import DocumentList
 
 
 def print_histogram(
-    session: Session, answer: "PairsListed", options: dict[str, Any], target: "Target"
+    session: Session,
+    answer: "PairsListed",
+    target: "Target",
+    step: float,
+    examples: int,
+    plot: "Path | None",
 ) -> None:
-    """Print the histogram, and draw it with --plot."""
+    """Print the histogram, and draw it with --plot.
+
+    step : between the thresholds. examples : pairs shown above each of them.
+    """
     import numpy as np
 
     from lshdup.base.ragged import distinct
@@ -29,34 +39,32 @@ def print_histogram(
     from lshdup.evaluation.histogram import list_thresholds, make_histogram
     from lshdup.sources.preference import preference
 
-    levels, sizes = list_thresholds(answer.threshold, options["step"]), answer.collection.sizes
+    levels, sizes = list_thresholds(answer.threshold, step), answer.collection.sizes
     documents = answer.collection.documents
     try:
         order = preference(Run.quiet(), documents, sizes, ClusterParams()).order
     except ParameterError:  # The store has not kept the order of many DOCS.
         order = np.arange(len(documents))
     steps = make_histogram(
+        session.workspace,
         sizes,
         order,
         answer.distinct_pairs,
         answer.duplicate_of,
         answer.pairs,
         levels,
-        options["examples"],
+        examples,
     )
-    named = distinct(np.concatenate([each for step in steps for each in step.examples[:2]]))[0]
+    named = distinct(np.concatenate([each for level in steps for each in level.examples[:2]]))[0]
     warn_of_changes(session, documents, named.astype(np.int64))
-    columns = column_names("pairs-histogram", optional=options["examples"] > 0)
+    columns = column_names("pairs-histogram", optional=examples > 0)
     print_rows(
-        session.console,
-        target,
-        columns,
-        _rows(steps, documents, with_examples=options["examples"] > 0),
+        session.console, target, columns, _rows(steps, documents, with_examples=examples > 0)
     )
-    if options["plot"] is not None:
+    if plot is not None:
         from lshdup.evaluation.plots import draw_histogram
 
-        draw_histogram(options["plot"], steps)
+        draw_histogram(plot, steps)
 
 
 def _rows(

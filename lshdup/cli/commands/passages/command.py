@@ -1,30 +1,29 @@
 """`lshdup passages`."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from lshdup import choices
 from lshdup.cli.commands import writing
-from lshdup.cli.conflicts import refuse
-from lshdup.cli.help import Command, plain_option
+from lshdup.cli.help import amend, define, option, plain_option, refuse
 from lshdup.cli.options import (
+    PassagesOptions,
     check_files_option,
     check_option,
     documents_options,
-    hiding,
     keep_one_by_one_options,
     list_columns,
     memory_option,
-    option,
     output_options,
     run_options,
     text_options,
 )
-from lshdup.cli.printing import make_target
+from lshdup.cli.output import make_target
 from lshdup.cli.session import open_session
 from lshdup.cli.types import OutputPath
 from lshdup.errors import ParameterError
@@ -40,9 +39,9 @@ _OF_LISTINGS = ("format_", "header", "max_rows", "nul")
 
 
 @list_columns("passages", "passages-spans")
-@click.command(
+@define(
     "passages",
-    cls=Command,
+    PassagesOptions,
     short_help="passages that stand in several places",
     epilog="""\b
 Examples:
@@ -50,7 +49,7 @@ Examples:
   lshdup passages sample_corpus/udhr --against sample_corpus/licences --least 5
 """,
 )
-@hiding("min_tokens")
+@amend("min_tokens", hidden=True)
 @documents_options
 @option("--least", type=click.IntRange(2), default=_DEFAULT.least, metavar="N",
         help="Tokens of the shortest passage.")  # fmt: skip
@@ -72,7 +71,7 @@ Examples:
               help="Write the JSON Lines or Parquet files with each passage in one place "
                    "only, all else as it is; below DIR they keep their names; - is standard "
                    "output. Prints passages only with --emit or -o.")  # fmt: skip
-@plain_option("--removed", type=OutputPath(Path), metavar="FILE",
+@plain_option("--removed", type=OutputPath(Path), metavar="FILE", requires=("--write",),
               help="List there what --write cuts, and the repeats that it cannot cut; - is "
                    "standard output.")  # fmt: skip
 @keep_one_by_one_options
@@ -85,8 +84,7 @@ Examples:
 @memory_option
 @run_options
 @output_options
-@click.pass_context
-def command(ctx: click.Context, /, **options: Any) -> int:
+def command(ctx: click.Context, options: PassagesOptions) -> int:
     """Print the passages that stand in several places, word for word, the most repeated first: each
     with its places, as tokens and as bytes to cut.
 
@@ -99,34 +97,34 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     --keep say, as in `lshdup clusters`. With --against, all places in DOCS are cut. Without DOCS,
     of the last run.
     """
-    if options["emit"] == "template":
+    if options.emit == "template":
         refuse(ctx, _OF_LISTINGS, "with --emit template")
-    if options["emit"] == "spans" and not options["nul"]:
-        options["format_"] = options["format_"] or "jsonl"
-    if options["gap"] and (options["emit"] == "spans" or options["write"] is not None):
+    if options.emit == "spans" and not options.nul:
+        options = replace(options, format_=options.format_ or "jsonl")
+    if options.gap and (options.emit == "spans" or options.write is not None):
         message = "--gap cannot be combined with --emit spans or --write, which cut equal places"
         raise ParameterError(message, "leave --gap out")
-    if options["emit"] != "spans" and options["write"] is None:
+    if options.emit != "spans" and options.write is None:
         refuse(ctx, ("keep", "prefer"), "without --emit spans or --write")
     refuse(ctx, ("min_tokens",), "where no passage is shorter than --least")
     target = make_target(options)
     writing.check_outputs(ctx, options)
-    rule = ClusterParams(keep=options["keep"] or "", prefer=options["prefer"])
-    wanted = PassageParams(options["least"], options["max_documents"], options["gap"])
-    with open_session(ctx, options, partial(_check_write, options)) as session:
+    rule = ClusterParams(keep=options.keep or "", prefer=options.prefer)
+    wanted = PassageParams(options.least, options.max_documents, options.gap)
+    with open_session(ctx, partial(_check_write, options)) as session:
         from lshdup.cli.commands.passages.listing import print_passages
 
         return print_passages(ctx, session, options, target, wanted, rule)
 
 
 def _check_write(
-    options: dict[str, Any], documents: "DocumentList", read: bool
+    options: PassagesOptions, documents: "DocumentList", read: bool
 ) -> Iterator[tuple[str, str]]:
     """Yield the files that --write writes. Raise before the work if it cannot be carried out, as
     far as is known then.
     """
     yield from writing.check_documents(options, documents, read)
-    if options["write"] is not None:
+    if options.write is not None:
         from lshdup.sources.rewriting import check_cutting
 
         check_cutting(documents)

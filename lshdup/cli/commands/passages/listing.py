@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any
 
 import click
 import numpy as np
@@ -12,13 +11,12 @@ from lshdup.base.messages import chance, count_of
 from lshdup.base.ragged import ranges
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, SkippedFile
+from lshdup.cli import tables
 from lshdup.cli.columns import REMOVED_PASSAGES, column_names
 from lshdup.cli.commands import writing
-from lshdup.cli.findings import warn_of_changes
-from lshdup.cli.messages import say_collection, say_skipped
-from lshdup.cli.output import tables
-from lshdup.cli.output.target import PIECE_ROWS, Piece, Target
-from lshdup.cli.printing import DocumentNames, print_pieces
+from lshdup.cli.messages import say_collection, say_skipped, warn_of_changes
+from lshdup.cli.options import PassagesOptions
+from lshdup.cli.output import PIECE_ROWS, DocumentNames, Piece, Target, print_pieces
 from lshdup.cli.session import Session
 from lshdup.params import ClusterParams, PassageParams
 from lshdup.passages.finding import Passages, TokenRuns, find_repeats
@@ -186,7 +184,7 @@ class PassageListing:
 def print_passages(
     ctx: click.Context,
     session: Session,
-    options: dict[str, Any],
+    options: PassagesOptions,
     target: Target,
     wanted: PassageParams,
     rule: ClusterParams,
@@ -196,25 +194,25 @@ def print_passages(
     rule : says which document of those with a passage keeps it.
     """
     console, request = session.console, session.request
-    found = load_or_find_passages(session.workspace, request, wanted, options["against"])
+    found = load_or_find_passages(session.workspace, request, wanted, options.against)
     passages = found.passages
-    if options["in_documents"] > 1:
-        is_in_enough = passages.count_documents() >= options["in_documents"]
+    if options.in_documents > 1:
+        is_in_enough = passages.count_documents() >= options.in_documents
         passages = passages.take(np.flatnonzero(is_in_enough))
     split = len(found.here.documents) if found.there is not None else None
-    run = Run(session.workspace.arrays, request.jobs, console.progress, warn=console.warn)
+    run = session.workspace
     preferred = preference(run, found.here.documents, found.here.sizes, rule, request.documents)
     for line in preferred.unused:
         console.warn(line)
     repeats = find_repeats(passages, preferred.order, split)
     _say(session, found, passages, repeats, wanted.least)
     listing = PassageListing(run, found, passages)
-    if options["write"] is not None:
+    if options.write is not None:
         _write(session, found, listing, repeats, options)
     if writing.prints_listing(ctx, options):
-        if options["emit"] == "template":
+        if options.emit == "template":
             target.write_raw(listing.template())
-        elif options["emit"] == "spans":
+        elif options.emit == "spans":
             columns = column_names("passages-spans")
             print_pieces(console, target, columns, listing.spans(repeats), len(repeats))
         else:
@@ -261,7 +259,7 @@ def _write(
     found: PassagesFound,
     listing: PassageListing,
     repeats: TokenRuns,
-    options: dict[str, Any],
+    options: PassagesOptions,
 ) -> None:
     """Write the rows without repeats, and say how much was cut."""
     console, here = session.console, found.here
@@ -272,8 +270,9 @@ def _write(
     can = (places.scopes == SCOPES.index("field")) & (places.starts >= 0)
     starts, ends = places.starts[can], places.ends[can]
     cut = here.documents, repeats.documents[can], starts, ends
-    paths, uncut = write_cut(Run.quiet(), *cut, options["write"], writing.open_target)
-    writing.say_written(console, paths, options["write"])
+    assert options.write is not None
+    paths, uncut = write_cut(Run.quiet(), *cut, options.write, writing.open_target)
+    writing.say_written(console, paths, options.write)
     is_cut = can & ~np.isin(repeats.documents, list(uncut))
     rows = len(np.unique(repeats.documents[is_cut]))
     again = [each for each in skipped if each.skipped.reason in (Reason.REPEATED, Reason.COPY)]

@@ -2,32 +2,30 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 import click
 
 from lshdup.base.messages import quote_command, quoted
 from lshdup.base.system import is_stdout
-from lshdup.cli.conflicts import refuse_with_exact
-from lshdup.cli.help import Command, plain_option
+from lshdup.cli.help import define, option, plain_option
 from lshdup.cli.options import (
+    ReportOptions,
     check_files_option,
     exact_option,
     keep_options,
     max_bucket_option,
-    option,
     run_options,
     table_options,
 )
-from lshdup.cli.output.target import Target
+from lshdup.cli.output import Target
 from lshdup.cli.session import open_session
 from lshdup.cli.types import OutputPath
 from lshdup.errors import InputError, ParameterError
 
 
-@click.command(
+@define(
     "report",
-    cls=Command,
+    ReportOptions,
     short_help="one HTML page to look through what was found",
     epilog="""\b
 Examples:
@@ -54,12 +52,11 @@ Examples:
 )
 @check_files_option
 @run_options
-@plain_option("-o", "--output", type=OutputPath(Path), metavar="FILE",
+@plain_option("-o", "--output", type=OutputPath(Path), metavar="FILE", group="Output",
               default=Path("-"),
               show_default="standard output",
               help="Write the page there, all or nothing.")  # fmt: skip
-@click.pass_context
-def command(ctx: click.Context, /, **options: Any) -> int:
+def command(ctx: click.Context, options: ReportOptions) -> int:
     """Make one HTML page of the near-duplicates: a histogram whose threshold can be moved, the
     groups, the pairs, and where they differ; and the folders that hold nearly the same.
 
@@ -69,17 +66,16 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     `lshdup clusters --emit` prints them. It names what was not compared. Without DOCS, of the last
     run.
     """
-    path = options["output"]
-    _refuse_page_as_document(options["docs"], path)
-    target = Target(path=None if is_stdout(path) else path, color=options["color"])
+    path = options.output
+    _refuse_page_as_document(options.docs, path)
+    target = Target(path=None if is_stdout(path) else path, color=options.color)
     if target.columns is not None:
         message = "the page is not for a terminal"
         raise InputError(message, "name a file with -o, for instance -o report.html")
-    refuse_with_exact(ctx)
-    if options["keep"] == "central":
+    if options.keep == "central":
         message = "the page makes groups at every threshold, for which --keep central is too slow"
         raise ParameterError(message, "use `lshdup clusters --keep central`, or another --keep")
-    with open_session(ctx, options) as session:
+    with open_session(ctx) as session:
         from lshdup.cli.commands.report.page import write_page
 
         return write_page(ctx, session, options, target)

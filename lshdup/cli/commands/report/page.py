@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import click
@@ -19,11 +18,11 @@ from lshdup.base.run import Run
 from lshdup.base.skipped import Skipped
 from lshdup.cli.commands.clusters import command as clusters_command
 from lshdup.cli.commands.passages.listing import PassageListing
-from lshdup.cli.conflicts import is_typed
 from lshdup.cli.find_pairs import PairsListed, find_pairs
-from lshdup.cli.findings import describe_rule, warn_of_changes
-from lshdup.cli.messages import find_empty
-from lshdup.cli.output.target import Target
+from lshdup.cli.help import Option, is_set, is_typed
+from lshdup.cli.messages import describe_rule, find_empty, warn_of_changes
+from lshdup.cli.options import ReportOptions
+from lshdup.cli.output import Target
 from lshdup.cli.session import Session
 from lshdup.collection.collection import Collection
 from lshdup.collection.name_lists import names_to_keep
@@ -45,7 +44,7 @@ from lshdup.views import html
 from lshdup.views.differences import Differences, escape, find_differences, shorten
 from lshdup.views.selection import Selection, select
 from lshdup.workspace.context import RunContext
-from lshdup.workspace.folders.page import describe_folders
+from lshdup.workspace.folders import describe_folders
 from lshdup.workspace.lookup import NamedDocument
 from lshdup.workspace.passages import load_or_find_passages
 
@@ -63,19 +62,17 @@ _MOST_BYTES = 1 << 20
 _TOO_LONG = "a document has more than 1 MiB of text, for which there is `lshdup show`"
 
 
-def write_page(
-    ctx: click.Context, session: Session, options: dict[str, Any], target: Target
-) -> int:
+def write_page(ctx: click.Context, session: Session, options: ReportOptions, target: Target) -> int:
     """Write the page of all pairs, and return the exit code."""
     console = session.console
-    run = Run(session.workspace.arrays, session.request.jobs, console.progress)
+    run: Run = session.workspace
     skipped: list[Skipped] = []
     console.on_skipped = skipped.append
     answer = find_pairs(session, options)
     collection, duplicate_of, plan = answer.collection, answer.duplicate_of, answer.plan
     documents = collection.documents
     changed = warn_of_changes(session, documents, answer.pairs.documents())
-    rule = ClusterParams(keep=options["keep"] or "", prefer=options["prefer"])
+    rule = ClusterParams(keep=options.keep or "", prefer=options.prefer)
     preferred = preference(run, documents, collection.sizes, rule, session.request.documents)
     order = preferred.order
     for line in preferred.unused:
@@ -87,12 +84,12 @@ def write_page(
         order,
         documents.names.sizes,
         list_thresholds(answer.threshold, _STEP),
-        options["most"] or 0,
+        options.most or 0,
         changed,
     )
     uncompared = _list_uncompared(session, collection, skipped)
     facts = html.Facts(
-        what=printable(_describe_documents(session, options["store"])),
+        what=printable(_describe_documents(session)),
         document_count=len(documents),
         bands=plan.bands if plan else 0,
         rows=plan.rows if plan else 0,
@@ -112,19 +109,16 @@ def write_page(
         facts,
         collection.prints.compare,
     )
-    source = session.workspace.set_source(collection, run.jobs)
-    groups = cluster_pairs(
-        answer.distinct_pairs,
-        rank_documents(documents_to_compare(duplicate_of, collection.sizes), duplicate_of, order),
-        len(documents),
-        answer.threshold,
-    )
+    source = session.workspace.set_source(collection)
+    members = documents_to_compare(run, duplicate_of, collection.sizes)
+    ranked = rank_documents(run, members, duplicate_of, order)
+    groups = cluster_pairs(run, answer.distinct_pairs, ranked, len(documents), answer.threshold)
     clusters = expand_clusters(groups, duplicate_of, order)
     data["folders"] = describe_folders(run, collection, clusters, source)
-    if options["passages_of_corpus"]:
+    if options.passages_of_corpus:
         data["recurring"] = _find_recurring(run, session)
     room = _PAGE_BYTES - len(html.render_page(data))
-    found = _find_differences(run, answer, selection, order, options["differences"], room)
+    found = _find_differences(run, answer, selection, order, options.differences, room)
     html.add_differences(data, found, selection, duplicate_of)
     every = np.arange(len(documents))
     names = list(chain.from_iterable(names_to_keep(collection, every[:0])))
@@ -163,12 +157,9 @@ def _find_recurring(run: Run, session: Session) -> dict[str, Any]:
     """Return the passages that recur in all documents, and places of each, as the page has them."""
     request, store = session.request, session.workspace.store
     # What is said of the documents has been said.
-    context = RunContext(
-        store.folder if store is not None else None,
-        progress=run.progress,
-        secret=request.given.get("secret", b""),
-        memory=request.memory,
-    )
+    quiet = Run(session.run.arrays, run.jobs, run.progress)
+    folder = store.folder if store is not None else None
+    context = RunContext(quiet, folder, request.given.get("secret", b""))
     params = PassageParams()
     found = load_or_find_passages(context, request, params)
     top = found.passages.take(np.arange(min(_RECURRING, len(found.passages))))
@@ -182,13 +173,13 @@ def _find_recurring(run: Run, session: Session) -> dict[str, Any]:
     return {"count": len(found.passages), "least": params.least, "listed": listed}
 
 
-def _describe_documents(session: Session, store: Path) -> str:
+def _describe_documents(session: Session) -> str:
     """Return the names in DOCS, or the store of the last run."""
     names = session.request.documents
     first = ", ".join(_readable(name) for name in names[:3])
     if len(names) > 3:
         return f"{first} and {len(names) - 3} more"
-    return first or f"the last run in the store {store.resolve()}"
+    return first or f"the last run in the store {session.store and session.store.resolve()}"
 
 
 def _readable(argument: bytes) -> str:
@@ -214,13 +205,13 @@ def _parameters(answer: PairsListed) -> Iterator[tuple[str, str]]:
     shingle, sketch = collection.shingle, collection.sketch
     yield "threshold", f"{answer.threshold:g}"
     yield "shingles", f"{shingle.k} {shingle.tokens}"
-    for name, is_set in (
+    for name, is_on in (
         ("--bag", shingle.bag),
         ("--keep-case", shingle.keep_case),
         ("--no-normalize", not shingle.normalize),
         ("--hash-key", shingle.key),
     ):
-        if is_set:
+        if is_on:
             yield name, "yes"
     if (removed := collection.shingle_filter) is not None:
         count = len(removed.template) + len(removed.common)
@@ -242,12 +233,20 @@ _NOT_REPEATED = set(
 def _clusters_command(ctx: click.Context, plan: BandPlan | None) -> str:
     """Return the beginning of a command line that lists the groups of the page.
 
-    It has the options that were typed and that `clusters` has too, but for the threshold, and no
-    secret. The bands are those of the page: bands that are planned for a higher threshold may miss
-    pairs that the page has.
+    It has the settings of variables, and the options that were typed and that `clusters` has too,
+    but for the threshold, and no secret. The bands are those of the page: bands that are planned
+    for a higher threshold may miss pairs that the page has.
     """
     known = {param.name for param in clusters_command.params} - _NOT_REPEATED
-    words = ["lshdup", "clusters", *map(os.fsdecode, ctx.params["docs"])]
+    variables = [
+        f"{param.envvar}={int(value) if isinstance(value, bool) else value}"
+        for param in ctx.command.params
+        if isinstance(param, Option) and param.variable and param.name in known
+        if is_set(ctx, param.name) and (value := ctx.params[param.name]) is not None
+    ]
+    if plan is not None:
+        variables += [f"LSHDUP_BANDS={plan.bands}", f"LSHDUP_ROWS={plan.rows}"]
+    words = [*variables, "lshdup", "clusters", *map(os.fsdecode, ctx.params["docs"])]
     for param in ctx.command.params:
         name = param.name or ""
         if not isinstance(param, click.Option) or name not in known or not is_typed(ctx, name):
@@ -258,8 +257,6 @@ def _clusters_command(ctx: click.Context, plan: BandPlan | None) -> str:
             words.append(max(flags or param.opts, key=len))
             if not param.is_flag:
                 words.append(os.fsdecode(each) if isinstance(each, bytes) else str(each))
-    if plan is not None:
-        words += ["--bands", str(plan.bands), "--rows", str(plan.rows)]
     return quote_command(*words).strip("`")
 
 
@@ -290,7 +287,7 @@ def _find_differences(
             return "a document cannot be read any more"
         return _TOO_LONG if len(text) > _MOST_BYTES else locate_tokens(text, shingle)
 
-    best = choose_representatives(answer.duplicate_of, order).tolist()
+    best = choose_representatives(run, answer.duplicate_of, order).tolist()
     number, room = (_PASSAGES, room) if most is None else (most, 1 << 62)
     pairs = selection.pairs
     rest = zip(pairs.left[::-1].tolist(), pairs.right[::-1].tolist(), strict=True)

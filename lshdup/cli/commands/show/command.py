@@ -6,10 +6,9 @@ from typing import Any
 
 import click
 
-from lshdup.cli.completion import complete_document
-from lshdup.cli.conflicts import refuse
-from lshdup.cli.help import Command, plain_option
+from lshdup.cli.help import define, plain_option, refuse
 from lshdup.cli.options import (
+    ShowOptions,
     keep_options,
     list_columns,
     measure_option,
@@ -18,8 +17,9 @@ from lshdup.cli.options import (
     shingle_options,
     threshold_option,
 )
-from lshdup.cli.printing import make_target
+from lshdup.cli.output import make_target
 from lshdup.cli.session import open_session
+from lshdup.cli.types import DocumentName
 from lshdup.errors import InputError
 from lshdup.params import ClusterParams, ShingleParams
 
@@ -32,17 +32,14 @@ _DEFINE = (*(field.name for field in fields(ShingleParams)), "templates", "ignor
 
 def _document(name: str, metavar: str) -> Callable[[Any], Any]:
     """Return an argument that names a document or a folder; in brackets, it may be left out."""
-    kind = click.Path(allow_dash=True, path_type=bytes)
     required = not metavar.startswith("[")
-    return click.argument(
-        name, type=kind, metavar=metavar, required=required, shell_complete=complete_document
-    )
+    return click.argument(name, type=DocumentName(), metavar=metavar, required=required)
 
 
 @list_columns("show", "show-group", "show-folders", "show-shingles")
-@click.command(
+@define(
     "show",
-    cls=Command,
+    ShowOptions,
     short_help="why two documents match, and where they differ",
     epilog="""\b
 Examples:
@@ -86,8 +83,7 @@ Examples:
 @shingle_options
 @run_options
 @output_options
-@click.pass_context
-def command(ctx: click.Context, /, **options: Any) -> int:
+def command(ctx: click.Context, options: ShowOptions) -> int:
     """Show why two documents match: their similarity, what their shingle sets share, and where
     their texts differ. Of one document, show the group: what the others have instead of passages of
     the one that is kept, each variant once, with the documents that have it.
@@ -106,31 +102,31 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     the two).
     """
     target = make_target(options)
-    if target.format in ("", "table") and not options["shingles"] and not options["nul"]:
+    if target.format in ("", "table") and not options.shingles and not options.nul:
         refuse(ctx, ("header",), "without --shingles, -0, or --format tsv or csv")
-    if options["shingles"]:
+    if options.shingles:
         refuse(ctx, ("layout", "context", "by_lines", "measure"), "with --shingles")
-    if options["b"] is None:
+    if options.b is None:
         refuse(ctx, ("max_rows", *_OF_TWO_DOCUMENTS), "with one document")
         refuse(ctx, _DEFINE, "with one document, whose group is that of the last run")
-        ClusterParams(prefer=options["prefer"])  # is checked before anything is loaded
-        with open_session(ctx, options) as session:
+        ClusterParams(prefer=options.prefer)  # is checked before anything is loaded
+        with open_session(ctx) as session:
             from lshdup.cli.commands.show.group import show_group
 
             return show_group(session, options, target)
     refuse(ctx, ("keep", "prefer"), "with two documents")
-    if options["a"] == options["b"] == b"-":
+    if options.a == options.b == b"-":
         message = "A and B are both standard input"
         raise InputError(message, "name a file for one of them")
-    with open_session(ctx, options) as session:
+    with open_session(ctx) as session:
         from lshdup.cli.commands.show.documents import show_documents
         from lshdup.cli.commands.show.folders import are_folders, show_folders
 
         last = session.load_last_collection()
-        if are_folders(last, (options["a"], options["b"])):
+        if are_folders(last, options.both):
             refuse(ctx, _OF_TWO_DOCUMENTS, "with folders")
             return show_folders(session, options, target, last)
         refuse(ctx, ("threshold",), "with two documents")
-        if not options["shingles"]:
+        if not options.shingles:
             refuse(ctx, ("max_rows",), "without --shingles")
         return show_documents(session, options, target, last)

@@ -7,8 +7,8 @@ from lshdup.base.messages import Cell, count_of, decimal, printable
 from lshdup.base.parts import visible_text
 from lshdup.cli.columns import COMPARISON, column_names
 from lshdup.cli.messages import say_last_run
-from lshdup.cli.output.target import Target
-from lshdup.cli.printing import print_rows
+from lshdup.cli.options import ShowOptions
+from lshdup.cli.output import Target, print_rows
 from lshdup.cli.session import Session
 from lshdup.collection.collection import Collection
 from lshdup.params import ShingleParams, SketchParams
@@ -27,14 +27,14 @@ from lshdup.workspace.lookup import DocumentRead, look_up, merge_shingle_params,
 
 
 def show_documents(
-    session: Session, options: dict[str, Any], target: Target, last: Collection | None
+    session: Session, options: ShowOptions, target: Target, last: Collection | None
 ) -> int:
     """Print the comparison of two documents, or their shingles, and return the exit code.
 
     last : the collection of the last run, in which names are looked up.
     """
     console = session.console
-    named = [look_up(options[name], last) for name in "ab"]
+    named = [look_up(word, last) for word in options.both]
     stored = of_documents(last, named)
     if stored is not None:
         say_last_run(console, stored)
@@ -43,7 +43,7 @@ def show_documents(
     for note in (each.note for each in named if each.note):
         console.say(note)
     shingle_filter = session.workspace.load_or_build_filter(session.request, params, stored)
-    if options["shingles"]:
+    if options.shingles:
         columns = column_names("show-shingles", optional=shingle_filter is not None)
         rows = _list_shingles(a.text.utf8, b.text.utf8, params, shingle_filter)
         print_rows(console, target, columns, rows)
@@ -58,7 +58,7 @@ def show_documents(
     comparison = compare(a.text.utf8, b.text.utf8, params, sketch, shingle_filter)
     if target.format == "json":
         target.write_object(_object(a, b, comparison, params))
-    elif target.format in ("tsv", "csv", "jsonl") or options["nul"]:
+    elif target.format in ("tsv", "csv", "jsonl") or options.nul:
         print_rows(console, target, column_names("show"), _rows(comparison))
     else:
         target.write_lines(_picture(a, b, comparison, params, target, options, sketch))
@@ -130,15 +130,15 @@ def _picture(
     comparison: Comparison,
     params: ShingleParams,
     target: Target,
-    options: dict[str, Any],
+    options: ShowOptions,
     sketch: SketchParams | None,
 ) -> Iterator[str]:
     """Yield the lines for people: what both are, how much they share, and where they differ."""
     noun, texts = NOUNS[params.tokens], comparison.texts
     yield from _heads(a, b, comparison, params, target)
-    yield from _shares(comparison, options["measure"], sketch)
+    yield from _shares(comparison, options.measure, sketch)
     yield summarize(texts, noun)
-    by_lines = have_same_lines(texts) if options["by_lines"] is None else options["by_lines"]
+    by_lines = have_same_lines(texts) if options.by_lines is None else options.by_lines
     if len(texts.changes) == 1 and comparison.similarity == 1.0:
         is_equal, unseen = a.text.utf8 == b.text.utf8, UNSEEN.get(params.tokens, "case or layout")
         if visible_text(a.text.utf8) == visible_text(b.text.utf8):
@@ -150,9 +150,9 @@ def _picture(
             return
     yield ""
     wide = target.columns is not None and target.columns >= WIDE and not by_lines
-    side = options["layout"] == "side" or (options["layout"] is None and wide)
+    side = options.layout == "side" or (options.layout is None and wide)
     context = LINES if by_lines else CONTEXT[params.tokens]
-    context = context if options["context"] is None else options["context"]
+    context = context if options.context is None else options.context
     width = target.columns or (160 if side else None)
     shown = align_lines(texts.a.text, texts.b.text) if by_lines else texts
     layout = Layout(side, width, target.colored, context, "line" if by_lines else noun)

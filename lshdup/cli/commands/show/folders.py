@@ -4,33 +4,32 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
 from lshdup.base.messages import Cell, count_of, decimal, printable
 from lshdup.cli.columns import column_names
-from lshdup.cli.findings import warn_of_changes
-from lshdup.cli.messages import say_collection, say_last_run
-from lshdup.cli.output.tables import fold_cell
-from lshdup.cli.output.target import Target
-from lshdup.cli.printing import print_rows
+from lshdup.cli.messages import say_collection, say_last_run, warn_of_changes
+from lshdup.cli.options import ShowOptions
+from lshdup.cli.output import Target, print_rows
 from lshdup.cli.session import Session
+from lshdup.cli.tables import fold_cell
 from lshdup.collection.collection import Collection
 from lshdup.errors import InputError
 from lshdup.params import ClusterParams
 from lshdup.sources.document_list import typed_name
-from lshdup.workspace.folders.comparing import (
+from lshdup.workspace.folders import (
     CHANGED,
     ONLY_A,
     ONLY_B,
     SAME,
     Difference,
+    FolderContent,
     compare_contents,
     find_below,
+    group_documents,
     weigh,
 )
-from lshdup.workspace.folders.finding import FolderContent, group_documents
 from lshdup.workspace.workspace import Workspace
 
 #: Lines of a section on a terminal, unless --max-rows says otherwise.
@@ -62,10 +61,10 @@ def are_folders(last: Collection | None, words: Sequence[bytes]) -> bool:
 
 
 def show_folders(
-    session: Session, options: dict[str, Any], target: Target, last: Collection | None
+    session: Session, options: ShowOptions, target: Target, last: Collection | None
 ) -> int:
     """Print what two folders have in common and what not, and return the exit code."""
-    console, words = session.console, (options["a"], options["b"])
+    console, words = session.console, options.both
     workspace, request = session.workspace, session.request
     held = not all(map(os.path.isdir, words))  # Folders that are here are looked at as they are.
     if not held:
@@ -85,15 +84,15 @@ def show_folders(
         message = f"one of {printable(words[0])} and {printable(words[1])} is below the other"
         raise InputError(message, "name two folders beside each other")
     clusters = workspace.find_clusters(indexed, ClusterParams(), request).clusters
-    groups = group_documents(collection, clusters)
-    source = workspace.set_source(collection, request.jobs)
-    found = compare_contents(collection, groups, a, b, source, request.jobs)
+    groups = group_documents(session.workspace, collection, clusters)
+    source = workspace.set_source(collection)
+    found = compare_contents(session.workspace, collection, groups, a, b, source)
     warn_of_changes(session, collection.documents, np.concatenate([a.documents, b.documents]))
     if target.style != "table" and (target.format or target.nul):
         print_rows(console, target, column_names("show-folders"), _rows(collection, found))
         return console.exit_code
     weights = weigh(groups, np.maximum(collection.documents.spans, 0), a, b)
-    most = options["max_rows"]
+    most = options.max_rows
     limit = most if most is not None else _MOST if target.columns else 0
     sections = [_section(kind, found, a, b, limit, target) for kind in _TITLES]
     heads = _heads(collection, words, (a, b), weights, target)
@@ -102,12 +101,7 @@ def show_folders(
 
 
 def _without_store(session: Session) -> Workspace:
-    console, request = session.console, session.request
-    return Workspace(
-        None, console.say, console.report_skipped, console.progress,
-        request.given.get("secret", b""), warn=console.warn, detail=console.detail,
-        memory=request.memory,
-    )  # fmt: skip
+    return Workspace(session.run, None, session.request.given.get("secret", b""))
 
 
 def _rows(collection: Collection, found: list[Difference]) -> Iterator[tuple[Cell, ...]]:

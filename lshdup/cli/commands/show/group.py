@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 from rich.text import Text
@@ -10,10 +9,10 @@ from rich.text import Text
 from lshdup.base.messages import Cell, decimal, join_names, printable
 from lshdup.cli.columns import column_names
 from lshdup.cli.messages import say_last_run
-from lshdup.cli.output.tables import common_folder, fold_cell, groups
-from lshdup.cli.output.target import Target
-from lshdup.cli.printing import print_rows
+from lshdup.cli.options import ShowOptions
+from lshdup.cli.output import Target, print_rows
 from lshdup.cli.session import Session
+from lshdup.cli.tables import common_folder, fold_cell, groups
 from lshdup.errors import InputError
 from lshdup.params import ClusterParams
 from lshdup.shingling.inspection import LocatedText, locate_tokens
@@ -30,19 +29,19 @@ _CONTEXT, _LONGEST = 6, 240
 _NAMED = 5
 
 
-def show_group(session: Session, options: dict[str, Any], target: Target) -> int:
+def show_group(session: Session, options: ShowOptions, target: Target) -> int:
     """Print the variants of the group of a document, and return the exit code."""
     console = session.console
     indexed = session.workspace.load_or_build_index(session.request, save=False)
     say_last_run(console, indexed.collection)
     collection, params = indexed.collection, indexed.collection.shingle
-    named = look_up(options["a"], collection)
+    named = look_up(options.a, collection)
     if named.note:
         console.say(named.note)
     if named.index < 0:
         message = f"{printable(named.name)} is not in the store: its group is not known"
         raise InputError(message, "run `lshdup index DOCS` with it, or name two documents")
-    rule = ClusterParams(keep=options["keep"] or "", prefer=options["prefer"])
+    rule = ClusterParams(keep=options.keep or "", prefer=options.prefer)
     clusters = session.workspace.find_clusters(indexed, rule, session.request).clusters
     kept, *others = members = clusters.group_of(named.index)
     if not others:

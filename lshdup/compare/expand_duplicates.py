@@ -6,19 +6,24 @@ but not stored: they are generated in order, a piece at a time, while the output
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays, rows_of
+from lshdup.base.arrays import rows_of
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import ranges
-from lshdup.compare.pairs import Columns, Pairs, Scores, contains, pack_pairs, unpack_pairs
+from lshdup.base.run import Run
+from lshdup.compare.scored_pairs import Columns, Pairs, Scores, contains, pack_pairs, unpack_pairs
 from lshdup.lsh.candidates import PairArrays
 
 #: Pairs are generated in pieces of about this many.
 PIECE = 1 << 18
+
+#: Keys of no pairs.
+NO_KEYS = np.zeros(0, np.uint64)
 
 
 @dataclass(frozen=True)
@@ -31,12 +36,43 @@ class ExpandedPairs:
     total: int
     _pairs: Pairs
     _classes: "_Classes | None"
+    _estimated: NDArray[np.uint64]
+    _left_out: NDArray[np.uint64]
 
     def __len__(self) -> int:
         return self.total
 
+    def without(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> "ExpandedPairs":
+        """Return the pairs without some, those of two sides that are one file."""
+        is_pair = self.holds(left, right)
+        out = np.sort(pack_pairs(left[is_pair], right[is_pair]))
+        return replace(self, total=self.total - len(out), _left_out=out)
+
+    @property
+    def estimates(self) -> int:
+        """Number of pairs whose similarity is an estimate."""
+        out = self.is_estimate(*unpack_pairs(self._left_out))
+        return self.count(self._estimated) - int(out.sum())
+
+    def is_estimate(self, left: NDArray[np.uint32], right: NDArray[np.uint32]) -> NDArray[np.bool_]:
+        """Return of which of these pairs the similarity is an estimate: bool array."""
+        of = self._classes.duplicate_of if self._classes is not None else None
+        keys = pack_pairs(left, right) if of is None else pack_pairs(of[left], of[right])
+        return contains(self._estimated, keys)
+
     def pieces(self) -> Iterator[Columns]:
         """Yield all pairs in order: (left, right, similarity), uint32 and uint32 arrays and scores.
+
+        Memory and cost: as of `_all`.
+        """
+        for left, right, scores in self._all():
+            if len(self._left_out):
+                stays = ~contains(self._left_out, pack_pairs(left, right))
+                left, right, scores = left[stays], right[stays], scores[stays]
+            yield left, right, scores
+
+    def _all(self) -> Iterator[Columns]:
+        """Yield the pieces with the pairs that are left out.
 
         Memory: one piece, or the pairs of one document if they are more; and 16 bytes for each
         document and each pair of classes of one similarity. Cost: about 0.2 us a pair.
@@ -139,14 +175,15 @@ class ExpandedPairs:
             yield from unpack_pairs(self._pairs.keys[start : start + PIECE])
 
 
-def expand_pairs(
+def expand_copies(
+    run: Run,
     pairs: Pairs,
     duplicate_of: NDArray[np.int64],
     *,
     across: PairArrays | None = None,
     collapse: bool = False,
     sizes: NDArray[np.int64] | None = None,
-    arrays: Arrays = IN_MEMORY,
+    estimated: NDArray[np.uint64] = NO_KEYS,
 ) -> ExpandedPairs:
     """Return the pairs of all documents from pairs of one document a shingle set.
 
@@ -157,8 +194,9 @@ def expand_pairs(
         the first of the other side, m + n - 1 pairs instead of m n.
     sizes : int64 array of shape (n,), shingles of each document; for pairs of containment, of which
         the smaller set is left. None: the lower number is left.
-    arrays : makes the arrays of pairs and of documents.
+    estimated : uint64 array, ascending keys of the pairs whose similarity is an estimate.
     """
+    arrays = run.arrays
     is_copy = arrays.compute(
         len(duplicate_of), np.bool_, lambda some: duplicate_of[some] != rows_of(some)
     )
@@ -171,25 +209,26 @@ def expand_pairs(
             beside = twin[duplicate_of]
             copies = copies[beside[copies] >= 0]
         low, high = np.minimum(copies, beside[copies]), np.maximum(copies, beside[copies])
-        pairs = _with_copies(pairs, pack_pairs(low, high), arrays)
-        return ExpandedPairs(len(pairs), pairs, None)
-    classes, within = _Classes.of(duplicate_of, sizes, arrays), 0
+        pairs = _with_copies(run, pairs, pack_pairs(low, high))
+        return ExpandedPairs(len(pairs), pairs, None, estimated, NO_KEYS)
+    classes, within = _Classes.of(run, duplicate_of, sizes), 0
     if across is None:
         several = arrays.where(len(duplicate_of), lambda some: classes.sizes[some] > 1)
         # The pair of a class with itself stands for the pairs within it.
-        pairs = _with_copies(pairs, pack_pairs(several, several), arrays)
+        pairs = _with_copies(run, pairs, pack_pairs(several, several))
         within = sum(n * (n - 1) // 2 - n * n for n in classes.sizes[several].tolist())
-    return ExpandedPairs(classes.count_products(pairs) + within, pairs, classes)
+    total = classes.count_products(pairs) + within
+    return ExpandedPairs(total, pairs, classes, estimated, NO_KEYS)
 
 
-def _with_copies(pairs: Pairs, keys: NDArray[np.uint64], arrays: Arrays) -> Pairs:
+def _with_copies(run: Run, pairs: Pairs, keys: NDArray[np.uint64]) -> Pairs:
     """Return the pairs, and the pairs of `keys`, which have equal sets."""
     if not len(keys):
         return pairs
     one = 1.0 + 1.0j if np.iscomplexobj(pairs.values) else 1.0
     # Estimates of different sets may be 1, too.
     ones = int(pairs.offsets[1]) if len(pairs) and pairs.values[0] == one else 0
-    merged = arrays.empty(len(keys) + len(pairs), np.uint64)
+    merged = run.arrays.empty(len(keys) + len(pairs), np.uint64)
     merged[: len(keys)], merged[len(keys) :] = keys, pairs.keys
     merged[: len(keys) + ones].sort()
     values = pairs.values if ones else np.concatenate([[one], pairs.values])
@@ -206,22 +245,23 @@ class _Classes:
     sizes, starts : int64 arrays of shape (n,), documents of each class, and its start in `keys`.
     set_sizes : int64 array of shape (n,), shingles of each document if the smaller set of a pair is
         left; None if the lower number is.
-    arrays : makes further arrays of documents.
     """
 
+    run: Run
     duplicate_of: NDArray[np.int64]
     keys: NDArray[np.uint64]
     sizes: NDArray[np.int64]
     starts: NDArray[np.int64]
     set_sizes: NDArray[np.int64] | None
-    arrays: Arrays
 
     @classmethod
     def of(
-        cls, duplicate_of: NDArray[np.int64], set_sizes: NDArray[np.int64] | None, arrays: Arrays
+        cls, run: Run, duplicate_of: NDArray[np.int64], set_sizes: NDArray[np.int64] | None
     ) -> "_Classes":
         n = len(duplicate_of)
-        keys, sizes, starts = (arrays.empty(n, kind) for kind in (np.uint64, np.int64, np.int64))
+        keys, sizes, starts = (
+            run.arrays.empty(n, kind) for kind in (np.uint64, np.int64, np.int64)
+        )
         sizes[:] = 0
         for start in range(0, n, PIECE):
             part = slice(start, min(start + PIECE, n))
@@ -230,7 +270,7 @@ class _Classes:
         keys.sort()
         np.cumsum(sizes, out=starts)
         starts -= sizes
-        return cls(duplicate_of, keys, sizes, starts, set_sizes, arrays)
+        return cls(run, duplicate_of, keys, sizes, starts, set_sizes)
 
     def products(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Return the product of the sizes of two classes, for each of their pairs."""
@@ -280,7 +320,7 @@ class _Classes:
 
         Each piece has all pairs of some left documents.
         """
-        n, arrays = len(self.duplicate_of), self.arrays
+        n, arrays = len(self.duplicate_of), self.run.arrays
         # A document may come after documents of a class with a larger number: such pairs are found
         # from that class.
         left, right = unpack_pairs(keys)

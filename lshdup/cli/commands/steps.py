@@ -1,27 +1,28 @@
-"""`lshdup shingle`."""
+"""`lshdup shingle`, `lshdup signatures` and `lshdup index`: the steps, one artifact each."""
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from lshdup.base.frozen import dataclass
 from lshdup.cli.columns import column_names
-from lshdup.cli.completion import complete_document
-from lshdup.cli.conflicts import refuse
-from lshdup.cli.help import Command, plain_option
-from lshdup.cli.messages import say_collection, say_last_run
+from lshdup.cli.help import amend, define, plain_option
+from lshdup.cli.messages import say_collection, say_index, say_largest, say_last_run
 from lshdup.cli.options import (
     documents_options,
+    index_options,
     list_columns,
     memory_option,
     output_options,
-    replace_store_option,
     run_options,
     shingle_options,
+    sketch_options,
 )
-from lshdup.cli.printing import make_target, print_rows
+from lshdup.cli.output import OutputOptions, make_target, print_rows
 from lshdup.cli.session import Session, open_session
+from lshdup.cli.types import DocumentName
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams
 from lshdup.workspace.lookup import NamedDocument, look_up, merge_shingle_params, of_documents
@@ -35,10 +36,17 @@ if TYPE_CHECKING:
 _MOST_COMMON, _CHARACTERS = 10, 80
 
 
+@dataclass(frozen=True)
+class ShingleOptions(OutputOptions):
+    """The options of `shingle`."""
+
+    show: bytes | None
+
+
 @list_columns("shingle")
-@click.command(
+@define(
     "shingle",
-    cls=Command,
+    ShingleOptions,
     short_help="documents -> shingle sets (shingles.npz)",
     epilog="""\b
 Examples:
@@ -47,21 +55,15 @@ Examples:
 """,
 )
 @documents_options
-@replace_store_option
 @shingle_options
-@plain_option(
-    "--show",
-    metavar="DOC",
-    type=click.Path(readable=False, allow_dash=True, path_type=bytes),
-    shell_complete=complete_document,
-    help="Print the shingles of this file, document of the store, or - (standard input): hash and "
-    "text. Writes nothing.",
-)
+@plain_option("--show", metavar="DOC", type=DocumentName(), brief=True,
+              help="Print the shingles of this file, document of the store, or - (standard input): "
+                   "hash and text. Writes nothing.")  # fmt: skip
 @memory_option
 @run_options
+@amend("format_", "output", requires=("--show",))
 @output_options
-@click.pass_context
-def command(ctx: click.Context, /, **options: Any) -> int:
+def shingle(ctx: click.Context, options: ShingleOptions) -> int:
     """Make the shingle sets of all documents and keep them in the store.
 
     A shingle is a run of k consecutive tokens of the normal form of the text; a document becomes
@@ -70,12 +72,10 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     documents have as text too), and --show marks it.
     """
     target = make_target(options)
-    if options["show"] is None:
-        refuse(ctx, ("format_", "header", "output"), "without --show")
-    with open_session(ctx, options) as session:
-        if options["show"] is not None:
+    with open_session(ctx) as session:
+        if options.show is not None:
             last = session.load_last_collection()
-            document = look_up(options["show"], last)
+            document = look_up(options.show, last)
             stored = of_documents(last, [document])
             if stored is not None:
                 say_last_run(session.console, stored)
@@ -96,6 +96,63 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             )
             if session.console.is_verbose:
                 _say_most_common(session, collection)
+        return session.console.exit_code
+
+
+@define(
+    "signatures",
+    short_help="shingle sets -> signatures (signatures.npz)",
+    epilog="""\b
+Examples:
+  lshdup signatures sample_corpus
+  lshdup shingle sample_corpus && lshdup signatures --perms 400
+""",
+)
+@documents_options
+@shingle_options
+@sketch_options
+@memory_option
+@run_options
+def signatures(ctx: click.Context, /, **_: object) -> int:
+    """Make the signatures of all documents and keep them in the store.
+
+    Two signatures agree in a row with a chance equal to the Jaccard similarity of the shingle sets.
+    Without DOCS, the sets of the last run are used; unless it kept them, its documents are read.
+    """
+    with open_session(ctx) as session:
+        collection = session.workspace.make_signatures(session.request)
+        say_collection(session, collection, 1, whole=True)
+        return session.console.exit_code
+
+
+@define(
+    "index",
+    short_help="signatures -> band table (bands.npz)",
+    epilog="""\b
+Examples:
+  lshdup index sample_corpus --threshold 0.7
+  lshdup signatures sample_corpus && lshdup index
+""",
+)
+@index_options
+@memory_option
+@run_options
+def index(ctx: click.Context, /, **_: object) -> int:
+    """Make the band table that `query` and `pairs` look candidates up in, and keep it in the store.
+
+    Says how many bands of how many rows were chosen, and the chance to miss a pair at the threshold
+    and above it. Without DOCS, the table is made from signatures.npz.
+    """
+    with open_session(ctx) as session:
+        from lshdup.lsh.buckets import Buckets
+        from lshdup.lsh.candidates import largest_buckets
+
+        indexed = session.workspace.load_or_build_index(session.request)
+        say_index(session, indexed, 1, whole=True)
+        for size, first in largest_buckets(indexed.index.table, 1):
+            session.workspace.say_large_bucket(indexed, Buckets(size, first))
+        names = indexed.collection.documents.names.strings_at
+        say_largest(session.console, indexed.index.table, names)
         return session.console.exit_code
 
 

@@ -1,16 +1,28 @@
-"""Exact Jaccard similarity: |A ∩ B| / |A ∪ B| of 64-bit shingle sets, divided once as doubles."""
+"""Candidate pairs -> scored pairs: by the sets of both documents, or by signatures where a set is
+lost.
 
-from collections.abc import Callable, Iterable, Iterator
+The measure "jaccard" is |A ∩ B| / |A ∪ B| of 64-bit shingle sets, divided once as doubles.
+"containment" is |A ∩ B| / min(|A|, |B|): the share of the smaller set that is inside the other. A
+pair of containment is ordered: (inside, holder), and of equal sizes the lower number is inside.
+
+A score of containment is one complex number, containment + similarity·i. NumPy sorts complex
+numbers by their real parts, then by their imaginary parts, which is the order of the listing.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.parallel import run_in_parts
-from lshdup.base.ragged import RaggedSets, SetSource, offsets_of
-from lshdup.compare.checkpoint import StageCheckpoint
-from lshdup.compare.pairs import RUN, Columns, Scores, pack_pairs, unpack_pairs
+from lshdup.base.ragged import RaggedSets, SetSource, distinct, offsets_of
+from lshdup.base.run import Run
+from lshdup.compare.scored_pairs import RUN, Columns, Scores, pack_pairs, unpack_pairs
+from lshdup.compare.sides import Sides
 from lshdup.kernels import sets as kernels
 from lshdup.lsh.candidates import PairArrays
+from lshdup.lsh.signatures import estimate
 
 #: The largest size of the shingle sets that are in memory at a time.
 SET_BYTES = 512 << 20
@@ -25,15 +37,18 @@ CACHE_BYTES = 1 << 20
 #: Verified pairs that wait for their part of a journal at most, before it is due.
 _MOST_WAITING = RUN
 
+#: Pairs whose signatures are compared at a time: 8 bytes a pair and row.
+_ESTIMATED_AT_ONCE = 1 << 13
+
 #: Pairs in one piece of `all_pairs`, 8 bytes each.
 PAIRS_AT_ONCE = 1 << 23
 
 
 def jaccard(
+    run: Run,
     sets: RaggedSets,
     left: NDArray[np.integer],
     right: NDArray[np.integer],
-    jobs: int = 1,
     threshold: float = 0.0,
 ) -> NDArray[np.float64]:
     """Return |A ∩ B| / |A ∪ B| of the sets left[i] and right[i]; 0 below the threshold.
@@ -46,7 +61,7 @@ def jaccard(
     are similar or cannot reach the threshold.
 
     >>> sets = RaggedSets.from_sets([{1, 2, 3}, {1, 3}, {3}])
-    >>> jaccard(sets, np.array([0, 0]), np.array([1, 2])).round(4).tolist()
+    >>> jaccard(Run.quiet(), sets, np.array([0, 0]), np.array([1, 2])).round(4).tolist()
     [0.6667, 0.3333]
     """
     out = np.empty(len(left), np.float64)
@@ -55,8 +70,40 @@ def jaccard(
     def work(part: slice) -> None:
         kernels.pair_jaccard(sets.values, sets.offsets, a[part], b[part], threshold, out[part])
 
-    run_in_parts(len(left), jobs, work, least=256)
+    run_in_parts(len(left), run.jobs, work, least=256)
     return out
+
+
+def containment(
+    run: Run, sets: RaggedSets, left: NDArray[np.integer], right: NDArray[np.integer]
+) -> Scores:
+    """Return the scores of containment of the sets left[i] and right[i]; 0 if one is empty.
+
+    left, right : integer arrays of shape (n_pairs,), below 2^32.
+
+    Returns a complex128 array of shape (n_pairs,).
+
+    >>> sets = RaggedSets.from_sets([{1, 2, 3, 4}, {1, 2, 3}, {3, 5}])
+    >>> containment(Run.quiet(), sets, np.array([0, 0]), np.array([1, 2])).tolist()
+    [(1+0.75j), (0.5+0.2j)]
+    """
+    a, b = sets.sizes[left], sets.sizes[right]
+    similarity = jaccard(run, sets, left, right)
+    # Sets have fewer than 2^31 elements: the rounding error of a double is far below one half.
+    common = np.rint(similarity * (a + b) / (1.0 + similarity))
+    scores: Scores = common / np.maximum(np.minimum(a, b), 1) + 1j * similarity
+    return scores
+
+
+def relations(a_sizes: NDArray[np.int64], b_sizes: NDArray[np.int64]) -> list[str]:
+    """Return which of two sets containment is about: "inside" if a is the smaller one, "holds" if
+    b is, "both" if they have the same size.
+
+    >>> relations(np.array([1, 2, 2]), np.array([2, 1, 2]))
+    ['inside', 'holds', 'both']
+    """
+    words = ("inside", "both", "holds")
+    return [words[sign + 1] for sign in np.sign(a_sizes - b_sizes).tolist()]
 
 
 def keep_possible(
@@ -67,12 +114,12 @@ def keep_possible(
     return left[:n], right[:n]
 
 
-def verify(
-    pieces: Iterable[tuple[NDArray[np.uint32], NDArray[np.uint32]]],
+def verify_jaccard(
+    run: Run,
+    pieces: Iterable[PairArrays],
     sizes: NDArray[np.int64],
     source: SetSource,
     threshold: float,
-    jobs: int = 1,
 ) -> Iterator[Columns]:
     """Yield the candidate pairs whose exact similarity is at least the threshold, in any order.
 
@@ -90,12 +137,37 @@ def verify(
     def score(
         sets: RaggedSets, left: NDArray[np.uint32], right: NDArray[np.uint32]
     ) -> NDArray[np.float64]:
-        return jaccard(sets, left, right, jobs, threshold)
+        return jaccard(run, sets, left, right, threshold)
 
     possible = (keep_possible(*piece, sizes, threshold) for piece in pieces)
     for left, right, similarity in score_pairs(possible, sizes, source, score):
         keep = similarity >= threshold
         yield left[keep], right[keep], similarity[keep]
+
+
+def verify_containment(
+    run: Run,
+    pieces: Iterable[PairArrays],
+    sizes: NDArray[np.int64],
+    source: SetSource,
+    threshold: float,
+) -> Iterator[Columns]:
+    """Yield the candidate pairs whose exact containment is at least the threshold.
+
+    Parameters and cost: as of `verify_jaccard`. Yields (inside, holder, scores of containment).
+    """
+
+    def score(
+        sets: RaggedSets, left: NDArray[np.uint32], right: NDArray[np.uint32]
+    ) -> NDArray[np.complex128]:
+        return containment(run, sets, left, right)
+
+    for left, right, scores in score_pairs(pieces, sizes, source, score):
+        keep = scores.real >= threshold
+        low, high = np.minimum(left, right)[keep], np.maximum(left, right)[keep]
+        is_high_inside = sizes[high] < sizes[low]  # Of equal sizes, the lower number is inside.
+        inside, holder = np.where(is_high_inside, (high, low), (low, high))
+        yield inside, holder, scores[keep]
 
 
 def score_pairs(
@@ -104,7 +176,9 @@ def score_pairs(
     source: SetSource,
     score: Callable[[RaggedSets, NDArray[np.uint32], NDArray[np.uint32]], Scores],
 ) -> Iterator[Columns]:
-    """Yield pairs with the scores of their sets, in any order. Parameters and cost: as `verify`.
+    """Yield pairs with the scores of their sets, in any order.
+
+    Parameters and cost: as of `verify_jaccard`.
 
     score : called with sets and the rows of pairs in them; returns their scores.
     """
@@ -126,6 +200,131 @@ def score_pairs(
             yield fetched.documents[a], fetched.documents[b], score(sets, a, b)
             del sets  # Its memory serves the next block.
             start = end
+
+
+class Verifier:
+    """Verification of pairs by similarity; `estimated` grows while they come.
+
+    Equal keys mean equal sets. If the set of a document of the right side is lost, and none of its
+    exact duplicates is there, signatures decide: so they do for all pairs if that is the rule.
+
+    by : "exact" compares sets; "estimate" takes the share of agreeing rows of the signatures.
+    by_estimate : number of candidates that an estimate has decided, rejected ones too.
+    """
+
+    def __init__(self, run: Run, sides: Sides, threshold: float, by: str = "exact") -> None:
+        self._run, self._sides, self._threshold = run, sides, threshold
+        self._only_estimate, self._split = by == "estimate", len(sides.left.sizes)
+        self._is_lost = np.zeros(len(sides.sizes), bool)
+        self._by_duplicate: NDArray[np.int64] | None = None
+        self._estimated = [np.zeros(0, np.uint64)]
+        self.by_estimate = 0
+
+    def list_estimated(self) -> NDArray[np.uint64]:
+        """Return the keys of the pairs of two sides whose similarity is an estimate, ascending."""
+        return np.sort(np.concatenate(self._estimated))
+
+    def verify(self, pieces: Iterable[PairArrays]) -> Iterator[Columns]:
+        """Yield the candidate pairs whose similarity is at least the threshold.
+
+        pieces : (left, right), uint32 arrays, which are overwritten.
+        """
+        if self._sides.right is None and not self._only_estimate:
+            sides = self._sides
+            yield from verify_jaccard(self._run, pieces, sides.sizes, sides.sets, self._threshold)
+            return
+        for left, right in pieces:
+            yield from self._verify_piece(left, right)
+
+    def _verify_piece(
+        self, left: NDArray[np.uint32], right: NDArray[np.uint32]
+    ) -> Iterator[Columns]:
+        keys, sizes = self._sides.keys, self._sides.sizes
+        same = keys[left] == keys[right]
+        yield left[same], right[same], np.ones(int(same.sum()))
+        left, right = left[~same], right[~same]
+        if self._only_estimate:
+            yield self._estimate(left, right)
+            return
+        left, right = keep_possible(left, right, sizes, self._threshold)
+        known_lost = self._is_lost[right]
+        rest = left[known_lost], right[known_lost]
+        left, right = left[~known_lost], right[~known_lost]
+        yield from verify_jaccard(
+            self._run, [(left.copy(), right.copy())], sizes, self._sets, self._threshold
+        )
+        lost = self._is_lost[right]
+        yield self._estimate(
+            np.concatenate([rest[0], left[lost]]), np.concatenate([rest[1], right[lost]])
+        )
+
+    def _sets(self, documents: NDArray[np.int64]) -> RaggedSets:
+        sets = self._sides.sets(documents)
+        lost = np.flatnonzero((sets.sizes == 0) & (documents >= self._split))
+        if len(lost):
+            sets = self._replace_by_duplicates(sets, documents, lost)
+            self._is_lost[documents[lost[sets.sizes[lost] == 0]]] = True
+        return sets
+
+    def _replace_by_duplicates(
+        self, sets: RaggedSets, documents: NDArray[np.int64], lost: NDArray[np.int64]
+    ) -> RaggedSets:
+        """Return the sets; for positions in `lost`, sets of exact duplicates whose files exist."""
+        right, duplicate_of = self._sides.right, self._sides.duplicate_of
+        assert right is not None
+        if self._by_duplicate is None:
+            self._by_duplicate = np.argsort(duplicate_of, kind="stable")
+        starts, ends = (
+            np.searchsorted(duplicate_of, documents[lost], side=side, sorter=self._by_duplicate)
+            for side in ("left", "right")
+        )
+        found = np.full(len(lost), -1)
+        for number in np.flatnonzero(ends - starts > 1).tolist():
+            others = self._by_duplicate[starts[number] + 1 : ends[number]] - self._split
+            found[number] = right.find_existing(others)
+        usable = distinct(found[found >= 0])[0]
+        index = np.arange(len(sets))
+        index[lost[found >= 0]] = len(sets) + np.searchsorted(usable, found[found >= 0])
+        return RaggedSets.concatenate([sets, right.source(usable)]).take(index)
+
+    def _estimate(self, left: NDArray[np.uint32], right: NDArray[np.uint32]) -> Columns:
+        a, b = left.astype(np.int64), right.astype(np.int64)
+        mine, others = self._sides.left.signatures, self._sides.right
+        assert mine is not None
+        if others is None:
+            share = estimate(self._run, mine, a, b).similarity
+        else:
+            assert others.signatures is not None
+            share = np.empty(len(left))
+            for start in range(0, len(left), _ESTIMATED_AT_ONCE):
+                part = slice(start, start + _ESTIMATED_AT_ONCE)
+                both = mine[a[part]], others.signatures[b[part] - self._split]
+                rows = np.arange(len(both[0]))
+                pool = np.concatenate(both)
+                share[part] = estimate(self._run, pool, rows, rows + len(rows)).similarity
+        keep = share >= self._threshold
+        self.by_estimate += len(left)
+        if others is not None:
+            self._estimated.append(pack_pairs(left[keep], right[keep]))
+        return left[keep], right[keep], share[keep]
+
+
+class StageCheckpoint(Protocol):
+    """What a stage has finished: arrays, in the order of its steps."""
+
+    def load_finished(
+        self, columns: Mapping[str, Any], below: int
+    ) -> tuple[int, list[dict[str, NDArray[Any]]]]:
+        """Return how many steps an interrupted run has finished, and what it made in them.
+
+        columns : names and types of the arrays. below : whole numbers in them are smaller.
+        """
+
+    def is_due(self) -> bool:
+        """Return whether what was finished since the last call of `add` is worth a part."""
+
+    def add(self, steps: int, arrays: dict[str, NDArray[Any]]) -> None:
+        """Keep what was made up to step `steps`, since the last call."""
 
 
 class ResumedPairs:
@@ -213,7 +412,7 @@ def _tiled(
     return high << np.uint32(4) | (keys & np.uint64(15)).astype(np.uint32), right
 
 
-def all_pairs(sets: RaggedSets, jobs: int = 1) -> Iterator[tuple[int, NDArray[np.float64]]]:
+def all_pairs(run: Run, sets: RaggedSets) -> Iterator[tuple[int, NDArray[np.float64]]]:
     """Yield the similarity of every pair, in pieces of whole rows of the upper triangle.
 
     Yields (first row, float64 array); rows are in order, and pair (i, j), i < j, follows
@@ -252,6 +451,6 @@ def all_pairs(sets: RaggedSets, jobs: int = 1) -> Iterator[tuple[int, NDArray[np
                 out[at : int(row_ends[end - 1]) - before],
             )
 
-        run_in_parts(last - first, jobs, rows, least=16)
+        run_in_parts(last - first, run.jobs, rows, least=16)
         yield first, out
         first = last

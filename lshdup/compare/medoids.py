@@ -6,7 +6,7 @@ are made by the default order first, and only members that are t similar to all 
 central; the first representative always is.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import SetSource, offsets_of, ranges
-from lshdup.compare import similarity
+from lshdup.base.run import Run
+from lshdup.compare import verification
 from lshdup.compare.clusters import Clusters
 from lshdup.lsh.candidates import PairArrays
 
@@ -22,7 +23,7 @@ from lshdup.lsh.candidates import PairArrays
 PIECE = 1 << 20
 
 #: Elements of the sets of a block: two blocks are compared with each other in memory.
-BLOCK = similarity.SET_BYTES // 64
+BLOCK = verification.SET_BYTES // 64
 
 #: Sums that differ by a smaller share are equal: floating-point sums depend on their order.
 _TIE = 1e-9
@@ -30,7 +31,7 @@ _TIE = 1e-9
 
 @dataclass(frozen=True)
 class Comparisons:
-    """The work of `choose_centres`, counted before it begins.
+    """The work of `choose_medoids`, counted before it begins (`count_comparisons`).
 
     pairs : similarities to compute.
     largest : distinct sets in the largest cluster.
@@ -42,7 +43,17 @@ class Comparisons:
     example: int
 
 
-def choose_centres(
+def count_comparisons(clusters: Clusters, ordered: NDArray[np.int64]) -> Comparisons:
+    """Count the comparisons of `choose_medoids`. clusters, ordered : as there."""
+    sizes = clusters.sizes[ordered]
+    at = int(sizes.argmax()) if len(sizes) else -1
+    if at < 0 or sizes[at] < 2:
+        return Comparisons(0, 0, -1)
+    return Comparisons(int((sizes * (sizes - 1) // 2).sum()), int(sizes[at]), int(ordered[at]))
+
+
+def choose_medoids(
+    run: Run,
     clusters: Clusters,
     ordered: NDArray[np.int64],
     duplicate_of: NDArray[np.int64],
@@ -52,9 +63,6 @@ def choose_centres(
     *,
     level: NDArray[np.int64] | None = None,
     linkage: str = "representative",
-    jobs: int = 1,
-    on_work: Callable[[Comparisons], None] = lambda _: None,
-    progress: Callable[[int, int], None] = lambda _, __: None,
 ) -> Clusters:
     """Return the clusters with their central documents as representatives.
 
@@ -64,14 +72,12 @@ def choose_centres(
     clusters : of one document a shingle set. Exact duplicates count as often as they are there.
     ordered : int64 array, these documents by preference; the first of equal sums is central.
     duplicate_of : int64 array of shape (n,), of `find_exact_duplicates`.
-    sizes, source : as in `similarity.verify`.
+    sizes, source : as in `verification.verify_jaccard`.
     level : int64 array of shape (n,); only documents of the representative's level can be central.
     linkage : with "single", any member can be central, since members may be less similar than t.
-    on_work : notified before the work.
-    progress : notified of the similarities computed, and of all.
 
     Cost: m (m - 1) / 2 similarities for a cluster of m distinct sets. Memory: as
-    `similarity.verify`, and 100 bytes for each document in a cluster.
+    `verification.verify_jaccard`, and 100 bytes for each document in a cluster.
     """
     n = len(duplicate_of)
     rank = np.zeros(n, np.int64)
@@ -81,10 +87,7 @@ def choose_centres(
     members = members[np.lexsort((rank[members], rank[own[members]]))]
     first = np.flatnonzero(np.diff(own[members], prepend=-1))
     counts = np.diff(first, append=len(members))
-    largest = int(counts.argmax()) if len(counts) else 0
     pairs = int((counts * (counts - 1) // 2).sum())
-    example = int(members[first[largest]]) if len(counts) else -1
-    on_work(Comparisons(pairs, int(counts.max(initial=0)), example))
     if not len(members):
         return clusters
     position = np.zeros(n, np.int64)
@@ -98,7 +101,7 @@ def choose_centres(
         for left, right in pairs_within(counts, sizes[members]):
             yield documents[left], documents[right]
 
-    for left, right, score in similarity.verify(pieces(), sizes, source, 0.0, jobs):
+    for left, right, score in verification.verify_jaccard(run, pieces(), sizes, source, 0.0):
         a, b = position[left], position[right]
         np.add.at(total, a, score * weight[b])
         np.add.at(total, b, score * weight[a])
@@ -106,18 +109,18 @@ def choose_centres(
             below = score < threshold
             can_lead[a[below]] = can_lead[b[below]] = False
         done += len(score)
-        progress(done, pairs)
+        run.progress("groups", done, pairs)
     can_lead[first] = True
     if level is not None:
         can_lead &= level[members] == np.repeat(level[members[first]], counts)
     total[~can_lead] = -np.inf
     best = np.repeat(np.maximum.reduceat(total, first), counts)
     winners = np.flatnonzero(total >= best * (1 - _TIE))
-    centre = members[winners[np.searchsorted(winners, first)]]  # By preference within a cluster.
-    copy = clusters.arrays.copy
+    medoid = members[winners[np.searchsorted(winners, first)]]  # By preference within a cluster.
+    copy = run.arrays.copy
     result = replace(clusters, representative=copy(own), similarity=copy(clusters.similarity))
-    result.assign(members, np.repeat(centre, counts), np.nan)
-    return result.assign(centre, centre, 1.0)
+    result.assign(members, np.repeat(medoid, counts), np.nan)
+    return result.assign(medoid, medoid, 1.0)
 
 
 def pairs_within(

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import distinct, offsets_of, ranges
+from lshdup.base.run import Run
 
 #: Similarities, float64; or scores of containment, complex128 (`compare.containment`).
 Scores = NDArray[Any]
@@ -34,7 +34,8 @@ class Pairs:
     keys : uint64 array of shape (n_pairs,), left · 2^32 + right, which are documents. left < right,
         but where scores are of containment: there left is inside right.
 
-    >>> pairs = Pairs.of(np.array([1, 0, 0]), np.array([2, 2, 1]), np.array([0.5, 0.5, 1.0]))
+    >>> run = Run.quiet()
+    >>> pairs = Pairs.of(run, np.array([1, 0, 0]), np.array([2, 2, 1]), np.array([0.5, 0.5, 1.0]))
     >>> pairs.left.tolist(), pairs.right.tolist(), pairs.similarity.tolist()
     ([0, 0, 1], [1, 2, 2], [1.0, 0.5, 0.5])
     """
@@ -48,14 +49,14 @@ class Pairs:
 
     @classmethod
     def of(
-        cls, left: NDArray[np.integer], right: NDArray[np.integer], similarity: Scores
+        cls, run: Run, left: NDArray[np.integer], right: NDArray[np.integer], similarity: Scores
     ) -> "Pairs":
         """Return pairs given in any order.
 
         left, right : integer arrays of shape (n_pairs,), documents below 2^32, as in `keys`.
         similarity : scores, of shape (n_pairs,).
         """
-        return gather_pairs([(left.astype(np.uint32), right.astype(np.uint32), similarity)])
+        return gather_pairs(run, [(left.astype(np.uint32), right.astype(np.uint32), similarity)])
 
     def at_least(self, threshold: float) -> "Pairs":
         """Return the pairs with at least this similarity, as a view: they are the first ones."""
@@ -108,16 +109,18 @@ def contains(keys: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.bool_]:
     return is_there
 
 
-def gather_pairs(parts: Iterable[Columns], arrays: Arrays = IN_MEMORY) -> Pairs:
+def gather_pairs(
+    run: Run, parts: Iterable[Columns], scores: type[np.number[Any]] = np.float64
+) -> Pairs:
     """Return all pairs of all parts.
 
     parts : columns in any order; no pair is in two of them.
-    arrays : makes the arrays of pairs.
+    scores : type of the scores, which no pair might tell.
 
-    Memory: 8 bytes a pair while the parts come, 16 while they are merged, from `arrays`; and 32
+    Memory: 8 bytes a pair while the parts come, 16 while they are merged, of the run; and 32
     bytes for each of RUN pairs. A value that many pairs have is sorted where it is.
     """
-    runs: list[Pairs] = []
+    merged: list[Pairs] = []
     waiting: list[Pairs] = []
     n = 0
     for part in parts:
@@ -125,16 +128,16 @@ def gather_pairs(parts: Iterable[Columns], arrays: Arrays = IN_MEMORY) -> Pairs:
             waiting.append(_by_similarity(*part))
             n += len(part[0])
         if n >= RUN:
-            runs.append(_merge(waiting, arrays))
+            merged.append(_merge(run, waiting))
             n = 0
-    runs.extend(waiting)
-    merged = _merge(runs, arrays)
-    for i in np.flatnonzero(np.diff(merged.offsets) > 1).tolist():
-        merged.keys[merged.offsets[i] : merged.offsets[i + 1]].sort()
-    return merged
+    merged.extend(waiting)
+    whole = _merge(run, merged)
+    for i in np.flatnonzero(np.diff(whole.offsets) > 1).tolist():
+        whole.keys[whole.offsets[i] : whole.offsets[i + 1]].sort()
+    return whole if len(whole) else Pairs(whole.values.astype(scores), whole.offsets, whole.keys)
 
 
-def _merge(parts: list[Pairs], arrays: Arrays) -> Pairs:
+def _merge(run: Run, parts: list[Pairs]) -> Pairs:
     """Return the pairs of all parts by similarity only, and empty the list."""
     values = distinct(np.concatenate([np.zeros(0), *(part.values for part in parts)]))[0][::-1]
     sizes = np.zeros(len(values), np.int64)
@@ -143,7 +146,7 @@ def _merge(parts: list[Pairs], arrays: Arrays) -> Pairs:
     offsets = offsets_of(sizes)
     if len(parts) == 1:
         return parts.pop()
-    keys = arrays.empty(int(offsets[-1]), np.uint64)
+    keys = run.arrays.empty(int(offsets[-1]), np.uint64)
     ends = offsets[:-1].copy()
     while parts:
         part = parts.pop()  # Its memory is free after this round.

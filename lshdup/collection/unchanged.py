@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays, rows_of, slices_of
+from lshdup.base.arrays import rows_of, slices_of
 from lshdup.base.compression import is_lacking
 from lshdup.base.ragged import StringTable
 from lshdup.base.run import Run
@@ -29,11 +29,12 @@ _LASTING = {
 _NO_ROWS = np.zeros(0, np.int64)
 
 
-def find_unchanged(old: DocumentList, new: DocumentList, arrays: Arrays) -> NDArray[np.int64]:
+def find_unchanged(run: Run, old: DocumentList, new: DocumentList) -> NDArray[np.int64]:
     """Return for each new document the same old one, or -1: int64 array.
 
-    The same is a document with the same name, size, time and location. arrays : makes the result.
+    The same is a document with the same name, size, time and location.
     """
+    arrays = run.arrays
     if not len(old) or (
         old.locations is None
         and new.locations is not None
@@ -86,9 +87,9 @@ def _kinds_of(documents: DocumentList, rows: NDArray[np.int64]) -> NDArray[np.ui
     return kinds
 
 
-def count_known(collection: Collection, documents: DocumentList, arrays: Arrays = IN_MEMORY) -> int:
+def count_known(run: Run, collection: Collection, documents: DocumentList) -> int:
     """Return how many of the documents are unchanged documents of a collection."""
-    rows = find_unchanged(collection.documents, documents, arrays)
+    rows = find_unchanged(run, collection.documents, documents)
     return sum(int(np.count_nonzero(rows[some] >= 0)) for some in slices_of(len(rows)))
 
 
@@ -108,15 +109,14 @@ def find_still_skipped(collection: Collection, documents: DocumentList) -> dict[
     return found
 
 
-def find_known_records(
-    collection: Collection, params: DocumentParams, arrays: Arrays
-) -> KnownRecords:
+def find_known_records(run: Run, collection: Collection, params: DocumentParams) -> KnownRecords:
     """Return the records of the files of a collection, as listing these files would return them.
 
     Nothing is known of files without any record, and of files that are listed in another way with
     this limit of bytes. Of files that --split did not cut, that is known. Cost: one sort of the
-    records. arrays : makes the arrays of records.
+    records.
     """
+    arrays = run.arrays
     documents, locations = collection.documents, collection.documents.locations
     fields = RecordFields.of(params)
     if locations is None or documents.record_fields != fields:
@@ -126,21 +126,21 @@ def find_known_records(
         if each.record is not None:
             skipped.setdefault((each.record.path, each.size, each.mtime), []).append(each)
     known = {
-        key: _list_records(documents, _NO_ROWS, some, named=bool(fields.id), arrays=arrays)
+        key: _list_records(run, documents, _NO_ROWS, some, named=bool(fields.id))
         for key, some in skipped.items()
     }
     rows = arrays.find(locations.are_records())
     rows = arrays.take(rows, arrays.order(len(rows), [lambda at: locations.file[rows[at]]]))
     files = arrays.take(locations.file, rows)
-    for run in np.split(rows, np.flatnonzero(files[1:] != files[:-1]) + 1):
-        if len(run):
-            stamp = int(documents.sizes[run[0]]), int(documents.mtimes[run[0]])
-            number = int(locations.file[run[0]])
+    for part in np.split(rows, np.flatnonzero(files[1:] != files[:-1]) + 1):
+        if len(part):
+            stamp = int(documents.sizes[part[0]]), int(documents.mtimes[part[0]])
+            number = int(locations.file[part[0]])
             key = (locations.paths[number], *stamp)
             kind = Kind(int(locations.kinds[number]))
             named = bool(fields.id) or kind.is_archive
             mine = skipped.get(key, [])
-            records = _list_records(documents, run, mine, named=named, arrays=arrays)
+            records = _list_records(run, documents, part, mine, named=named)
             known[key] = replace(records, kind=kind)
     whole: dict[tuple[bytes, int, int], RecordList | None] = {}
     if fields.split:
@@ -169,17 +169,18 @@ def find_known_records(
 
 
 def _list_records(
+    run: Run,
     documents: DocumentList,
     rows: NDArray[np.int64],
     skipped: list[SkippedFile],
     *,
     named: bool,
-    arrays: Arrays,
 ) -> RecordList:
     """Return the records of a file: the documents at `rows`, and skipped records.
 
     named : whether they have names of their own.
     """
+    arrays = run.arrays
     assert documents.locations is not None
     listed, unlisted, names = list[tuple[int, ...]](), [], []
     for each in skipped:
@@ -190,7 +191,7 @@ def _list_records(
         else:
             listed.append(each.record[1:])
             names.append(skip.name)
-    known = documents.locations.take(Run(arrays), rows)
+    known = documents.locations.take(run, rows)
     others = np.array(listed, np.int64).reshape(-1, 3).T
     numbers, starts, lengths = (
         arrays.concatenate(each)
@@ -201,4 +202,4 @@ def _list_records(
         tables = documents.names.take(rows, arrays), StringTable.from_strings(names)
         table = StringTable.concatenate(tables, arrays)
     records = RecordList(numbers, starts, lengths, table, sorted(unlisted))
-    return records.take(Run(arrays), arrays.order(len(numbers), [numbers.__getitem__]))
+    return records.take(run, arrays.order(len(numbers), [numbers.__getitem__]))

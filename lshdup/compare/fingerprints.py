@@ -11,8 +11,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays
 from lshdup.base.frozen import dataclass
+from lshdup.base.run import Run
 from lshdup.lsh.candidates import find_exact_duplicates
 
 #: The words for how much two documents are the same, by level: not, in text, in bytes as well.
@@ -22,7 +22,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
-class Prints:
+class Fingerprints:
     """Fingerprints of n documents, of their bytes and of their sequences of tokens.
 
     byte_prints, text_prints : uint64 arrays of shape (n,); the latter 0 without tokens.
@@ -32,7 +32,7 @@ class Prints:
     text_prints: NDArray[np.uint64]
 
     @classmethod
-    def concatenate(cls, parts: Iterable["Prints"]) -> "Prints":
+    def concatenate(cls, parts: Iterable["Fingerprints"]) -> "Fingerprints":
         """Return the fingerprints of all parts, in order."""
         each = [(part.byte_prints, part.text_prints) for part in parts]
         return cls(*(np.concatenate(columns) for columns in zip(*each, strict=True)))
@@ -48,10 +48,12 @@ class Prints:
         levels: NDArray[np.int64] = same_text * (1 + same_bytes.astype(np.int64))
         return levels
 
-    def compare_to(self, others: "Prints", documents: NDArray[np.integer]) -> NDArray[np.int64]:
+    def compare_to(
+        self, others: "Fingerprints", documents: NDArray[np.integer]
+    ) -> NDArray[np.int64]:
         """Return how much the first document is the same as some of the others."""
-        both = Prints.concatenate(
-            [self, Prints(others.byte_prints[documents], others.text_prints[documents])]
+        both = Fingerprints.concatenate(
+            [self, Fingerprints(others.byte_prints[documents], others.text_prints[documents])]
         )
         return both.compare(np.zeros(len(documents), np.int64), np.arange(1, len(documents) + 1))
 
@@ -59,14 +61,11 @@ class Prints:
         """Return how much pairs of documents are the same, in words of LEVELS."""
         return [LEVELS[level] for level in self.compare(left, right).tolist()]
 
-    def keys(
-        self, same: str, sizes: NDArray[np.int64], arrays: Arrays = IN_MEMORY
-    ) -> NDArray[np.uint64]:
+    def keys(self, run: Run, same: str, sizes: NDArray[np.int64]) -> NDArray[np.uint64]:
         """Return a key of each document that documents share if, and only if, they are the same.
 
         same : "text" or "bytes".
         sizes : int64 array of shape (n,), shingles of each document; without any, the key is 0.
-        arrays : makes the result.
         """
 
         def keys_of(some: slice) -> NDArray[np.uint64]:
@@ -77,10 +76,8 @@ class Prints:
                 texts = np.maximum(keys, np.uint64(1))
             return np.where(is_compared, texts, np.uint64(0))
 
-        return arrays.compute(len(self.text_prints), np.uint64, keys_of)
+        return run.arrays.compute(len(self.text_prints), np.uint64, keys_of)
 
-    def find_duplicates(
-        self, same: str, sizes: NDArray[np.int64], arrays: Arrays = IN_MEMORY
-    ) -> NDArray[np.int64]:
+    def find_duplicates(self, run: Run, same: str, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return for each document the first one that is the same: int64 array of shape (n,)."""
-        return find_exact_duplicates(self.keys(same, sizes, arrays), arrays)
+        return find_exact_duplicates(run, self.keys(run, same, sizes))

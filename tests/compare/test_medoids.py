@@ -1,6 +1,7 @@
 """The central documents of clusters, against sums of fractions over all pairs of each group."""
 
 from collections import defaultdict
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -8,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lshdup import pipeline
 from lshdup.base.ragged import RaggedSets
-from lshdup.compare import centres, clusters, leaders
-from lshdup.workspace import clustering
+from lshdup.compare import clusters, leaders, medoids
 from tests.compare.test_clusters import Made, collections, sample_sets  # noqa: F401
-from tests.conftest import ROOT, many
+from tests.conftest import ROOT, RUN, many, open_workspace
 from tests.reference import path_key
 
 
@@ -47,18 +48,19 @@ def groups_of(representatives):
 
 
 def check(made, threshold, linkage, level):
-    found, _, _ = leaders.cluster_buckets(
-        made.table, made.ordered, made.sizes, made.ragged.take, threshold, linkage=linkage,
-        max_bucket=made.max_bucket,
+    done = []
+    run = replace(RUN, progress=lambda _, *steps: done.append(steps))
+    found, _ = leaders.cluster_buckets(
+        RUN, made.components(), made.ordered, made.sizes, made.ragged.take, threshold,
+        linkage=linkage,
     )  # fmt: skip
-    best = clusters.choose_representatives(made.duplicate_of, made.order)
-    announced, done = [], []
-    central = centres.choose_centres(
+    best = clusters.choose_representatives(RUN, made.duplicate_of, made.order)
+    announced = [medoids.count_comparisons(found, made.ordered)]
+    central = medoids.choose_medoids(run,
         found, made.ordered, made.duplicate_of, made.sizes, made.ragged.take, threshold,
-        level=level[best[made.duplicate_of]], linkage=linkage, on_work=announced.append,
-        progress=lambda *steps: done.append(steps),
+        level=level[best[made.duplicate_of]], linkage=linkage,
     )  # fmt: skip
-    central = clusters.complete_similarities(central, made.sizes, made.ragged.take)
+    central = clusters.complete_similarities(RUN, central, made.sizes, made.ragged.take)
     central = clusters.expand_clusters(central, made.duplicate_of, made.order)
     rank = np.argsort(made.order).tolist()
     before = {d: r for d, (r, _) in made.expected(linkage, threshold).items()}
@@ -95,8 +97,8 @@ def test_the_centre_has_the_largest_sum(made, threshold, linkage, data):
 @pytest.mark.parametrize("piece", [1, 7, 1 << 20])
 @pytest.mark.parametrize("block", [3, 40, 1 << 20])
 def test_large_groups_are_compared_in_pieces(monkeypatch, piece, block):
-    monkeypatch.setattr(centres, "PIECE", piece)
-    monkeypatch.setattr(centres, "BLOCK", block)
+    monkeypatch.setattr(medoids, "PIECE", piece)
+    monkeypatch.setattr(medoids, "BLOCK", block)
     rng = np.random.default_rng(7)
     base = set(range(20))
     sets = [base - set(rng.integers(0, 20, 3).tolist()) | {50 + i % 4} for i in range(40)]
@@ -110,12 +112,12 @@ def test_large_groups_are_compared_in_pieces(monkeypatch, piece, block):
 
 @pytest.mark.parametrize("block", [1, 5, 100])
 def test_each_pair_comes_once(monkeypatch, block):
-    monkeypatch.setattr(centres, "PIECE", 4)
-    monkeypatch.setattr(centres, "BLOCK", block)
+    monkeypatch.setattr(medoids, "PIECE", 4)
+    monkeypatch.setattr(medoids, "BLOCK", block)
     counts, sizes = np.array([3, 1, 6, 2]), np.array([1, 2, 9, 4, 1, 1, 1, 7, 1, 0, 3, 3])
     found = [
         pair
-        for left, right in centres.pairs_within(counts, sizes)
+        for left, right in medoids.pairs_within(counts, sizes)
         for pair in zip(left.tolist(), right.tolist(), strict=True)
     ]
     group = np.repeat(np.arange(4), counts)
@@ -149,16 +151,16 @@ def test_rounding_decides_no_tie():
 def test_a_lost_set_is_no_centre():
     """The set of the document that represents is lost after groups were made."""
     sets = RaggedSets.from_sets([{1, 2, 3}, {1, 2, 3, 4}, {1, 2, 3, 5}])
-    found = clusters.Clusters(np.zeros(3, np.int64), np.array([1.0, 0.75, 0.75]))
+    found = clusters.Clusters(RUN, np.zeros(3, np.int64), np.array([1.0, 0.75, 0.75]))
 
     def source(wanted):
         taken = [sets[d] if d else sets[d][:0] for d in wanted.tolist()]
         return RaggedSets.from_sizes(np.concatenate(taken), np.array([len(each) for each in taken]))
 
     order = np.arange(3)
-    central = centres.choose_centres(found, order, order, sets.sizes, source, 0.7)
+    central = medoids.choose_medoids(RUN, found, order, order, sets.sizes, source, 0.7)
     assert central.representative.tolist() == [0, 0, 0]
-    whole = centres.choose_centres(found, order, order, sets.sizes, sets.take, 0.7)
+    whole = medoids.choose_medoids(RUN, found, order, order, sets.sizes, sets.take, 0.7)
     assert whole.representative.tolist() == [0, 0, 0]
 
 
@@ -228,13 +230,12 @@ def test_central_of_files_with_copies(run, tmp_path, monkeypatch):
     assert "--keep central" in refused.err
     assert not (tmp_path / "page.html").exists()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(clustering, "_MANY_COMPARISONS", 2)
+    monkeypatch.setattr(pipeline, "_MANY_COMPARISONS", 2)
     from lshdup.params import ClusterParams, DocumentParams
     from lshdup.workspace.request import Request
-    from lshdup.workspace.workspace import Workspace
 
     said = []
-    steps = Workspace(None, said.append)
-    request = Request(tuple(map(str.encode, texts)), DocumentParams(), {"threshold": 0.7}, 1)
+    steps = open_workspace(None, said.append)
+    request = Request(tuple(map(str.encode, texts)), DocumentParams(), {"threshold": 0.7})
     steps.find_clusters(steps.load_or_build_index(request), ClusterParams(keep="central"), request)
     assert "--keep central compares all documents of a group: 3 similarities" in " ".join(said)

@@ -6,12 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.base.ragged import RaggedSets, StringTable
-from lshdup.compare import similarity
+from lshdup.base.run import Run
+from lshdup.compare import verification
 from lshdup.compare.exact_join import exact_pairs
-from lshdup.compare.pairs import gather_pairs
+from lshdup.compare.scored_pairs import gather_pairs
 from lshdup.lsh import band_plan, band_table, candidates
 from tests import reference
-from tests.conftest import many
+from tests.conftest import RUN, many
 
 # Small domains make ties and overlaps; the full domain makes none.
 collections = st.lists(
@@ -22,7 +23,7 @@ thresholds = st.sampled_from([0.01, 0.1, 0.25, 1 / 3, 0.5, 0.6, 2 / 3, 0.75, 0.8
 
 def joined(ragged, members, threshold, jobs=1):
     """Return all pairs of the exact join in the order of the pieces."""
-    pieces = list(exact_pairs(ragged, members, threshold, jobs))
+    pieces = list(exact_pairs(Run.quiet(jobs), ragged, members, threshold))
     return [
         pair for piece in pieces for pair in zip(*(array.tolist() for array in piece), strict=True)
     ]
@@ -80,7 +81,7 @@ def test_the_exact_join_in_pieces(monkeypatch, jobs):
     sets = [set(rng.integers(0, 40, rng.integers(1, 12)).tolist()) for _ in range(200)]
     monkeypatch.setattr("lshdup.compare.prefix_index.PIECE", 1)
     ragged = RaggedSets.from_sets(sets)
-    parts = list(exact_pairs(ragged, np.arange(200), 0.3, jobs))
+    parts = list(exact_pairs(Run.quiet(jobs), ragged, np.arange(200), 0.3))
     assert len(parts) > 2
     assert max(len(left) for left, _, _ in parts) <= 200
     assert sorted(joined(ragged, np.arange(200), 0.3, jobs)) == reference.all_pairs(sets, 0.3)
@@ -122,9 +123,11 @@ def test_a_pair_exactly_at_the_threshold_is_found_by_every_way():
             sets = [set(range(below)), set(range(above))]
             expected = [(0, 1, below / above)] if below / above >= threshold else []
             ragged = RaggedSets.from_sets(sets)
-            joined = exact_pairs(ragged, np.arange(2), threshold)
+            joined = exact_pairs(RUN, ragged, np.arange(2), threshold)
             pairs = (np.array([0], np.uint32), np.array([1], np.uint32))
-            verified = similarity.verify([pairs], ragged.sizes, ragged.take, threshold)
+            verified = verification.verify_jaccard(
+                RUN, [pairs], ragged.sizes, ragged.take, threshold
+            )
             for found in (joined, verified):
                 rows = [
                     tuple(column.tolist()[0] for column in each) for each in found if len(each[0])
@@ -150,9 +153,9 @@ def test_all_pairs_and_given_pairs(sets):
     ragged = RaggedSets.from_sets(sets)
     left, right = np.triu_indices(len(sets), 1)
     expected = [reference.jaccard(sets[i], sets[j]) for i, j in zip(left, right, strict=True)]
-    assert similarity.jaccard(ragged, left, right).tolist() == expected
+    assert verification.jaccard(RUN, ragged, left, right).tolist() == expected
     for jobs in (1, 3):
-        pieces = list(similarity.all_pairs(ragged, jobs))
+        pieces = list(verification.all_pairs(Run.quiet(jobs), ragged))
         assert np.concatenate([piece for _, piece in pieces]).tolist() == expected
 
 
@@ -161,8 +164,8 @@ def test_many_pairs_on_several_threads():
     sets = [set(rng.integers(0, 60, 20).tolist()) for _ in range(80)]
     ragged = RaggedSets.from_sets(sets)
     left, right = np.triu_indices(80, 1)
-    alone = similarity.jaccard(ragged, left, right, jobs=1)
-    assert similarity.jaccard(ragged, left, right, jobs=4).tolist() == alone.tolist()
+    alone = verification.jaccard(Run.quiet(1), ragged, left, right)
+    assert verification.jaccard(Run.quiet(4), ragged, left, right).tolist() == alone.tolist()
     assert alone.tolist() == [
         reference.jaccard(sets[i], sets[j]) for i, j in zip(left, right, strict=True)
     ]
@@ -173,9 +176,9 @@ def test_many_pairs_on_several_threads():
 def test_similarities_below_the_threshold_are_given_up(sets, threshold):
     ragged = RaggedSets.from_sets(sets)
     left, right = np.triu_indices(len(sets), 1)
-    exact = similarity.jaccard(ragged, left, right)
+    exact = verification.jaccard(RUN, ragged, left, right)
     assert (
-        similarity.jaccard(ragged, left, right, 1, threshold).tolist()
+        verification.jaccard(Run.quiet(1), ragged, left, right, threshold).tolist()
         == np.where(exact >= threshold, exact, 0).tolist()
     )
 
@@ -190,8 +193,8 @@ def test_long_runs_of_common_elements(seed, only_a, only_b, common, threshold):
     pool = rng.choice(1000, only_a + only_b + common, replace=False).tolist()
     a, b = set(pool[: only_a + common]), set(pool[only_a:])
     exact = reference.jaccard(a, b)
-    found = similarity.jaccard(
-        RaggedSets.from_sets([a, b]), np.array([0]), np.array([1]), 1, threshold
+    found = verification.jaccard(
+        Run.quiet(1), RaggedSets.from_sets([a, b]), np.array([0]), np.array([1]), threshold
     )
     assert found[0] == (exact if exact >= threshold else 0)
 
@@ -218,10 +221,13 @@ def test_verification_in_blocks_of_any_size(monkeypatch, room, piece, cache, job
         asked.append(wanted)
         return ragged.take(wanted)
 
-    monkeypatch.setattr(similarity, "SET_BYTES", room)
-    monkeypatch.setattr(similarity, "CACHE_BYTES", cache)
+    monkeypatch.setattr(verification, "SET_BYTES", room)
+    monkeypatch.setattr(verification, "CACHE_BYTES", cache)
     found = gather_pairs(
-        similarity.verify(cut(*np.triu_indices(80, 1), piece), ragged.sizes, source, 0.3, jobs)
+        RUN,
+        verification.verify_jaccard(
+            Run.quiet(jobs), cut(*np.triu_indices(80, 1), piece), ragged.sizes, source, 0.3
+        ),
     )
     expected = sorted(reference.all_pairs(sets, 0.3), key=lambda each: (-each[2], each[0], each[1]))
     assert (
@@ -235,8 +241,8 @@ def test_verification_in_blocks_of_any_size(monkeypatch, room, piece, cache, job
 def test_memory_of_sets_is_bounded(monkeypatch):
     """One cluster of sets that exceed the limit: half of it is for the sets of a block."""
     ragged = RaggedSets.from_sets([set(range(d, d + 100)) for d in range(400)])
-    monkeypatch.setattr(similarity, "SET_BYTES", 8 * 100 * 80)  # eighty sets
-    monkeypatch.setattr(similarity, "BLOCK_BYTES", 8 * 100 * 400)
+    monkeypatch.setattr(verification, "SET_BYTES", 8 * 100 * 80)  # eighty sets
+    monkeypatch.setattr(verification, "BLOCK_BYTES", 8 * 100 * 400)
     most = 0
 
     def source(wanted):
@@ -246,7 +252,8 @@ def test_memory_of_sets_is_bounded(monkeypatch):
 
     left, right = (each.astype(np.uint32) for each in np.triu_indices(400, 1))
     found = sum(
-        len(each[0]) for each in similarity.verify([(left, right)], ragged.sizes, source, 0.5)
+        len(each[0])
+        for each in verification.verify_jaccard(RUN, [(left, right)], ragged.sizes, source, 0.5)
     )
     assert found == sum(400 - step for step in range(1, 34))
     assert most <= 40
@@ -260,7 +267,7 @@ def test_sets_of_a_cluster_are_fetched_once(monkeypatch):
     )  # five documents of each, all over the collection
     signatures = clusters[:, None].astype(np.uint32).repeat(4, 1)
     table = band_table.build_band_table(
-        signatures, np.arange(500), band_plan.BandPlan(2, 2, 0.5, 0.9)
+        RUN, signatures, np.arange(500), band_plan.BandPlan(2, 2, 0.5, 0.9)
     )
     sets = RaggedSets.from_sets(
         [set(range(1000 * kind, 1000 * kind + 20)) for kind in clusters.tolist()]
@@ -271,10 +278,13 @@ def test_sets_of_a_cluster_are_fetched_once(monkeypatch):
         asked.extend(wanted.tolist())
         return sets.take(wanted)
 
-    monkeypatch.setattr(similarity, "SET_BYTES", 16 * 20 * 30)  # thirty sets
+    monkeypatch.setattr(verification, "SET_BYTES", 16 * 20 * 30)  # thirty sets
     monkeypatch.setattr(candidates, "PIECE", 64)
     found = gather_pairs(
-        similarity.verify(candidates.candidate_pairs(table)[1], sets.sizes, source, 0.5)
+        RUN,
+        verification.verify_jaccard(
+            RUN, candidates.candidate_pairs(RUN, table).pieces, sets.sizes, source, 0.5
+        ),
     )
     assert len(found) == 100 * 10
     assert set(asked) == set(range(500))

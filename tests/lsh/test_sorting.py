@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 
 from lshdup.base.arrays import Arrays
-from lshdup.lsh import band_plan, key_order
-from lshdup.lsh.band_table import build_band_table
+from lshdup.base.run import Run
+from lshdup.lsh import band_plan, band_table
+from lshdup.lsh.band_table import build_band_table, sort_by_key
 from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
-from lshdup.lsh.key_order import sort_by_key
 
 
 @pytest.mark.parametrize("n", [0, 1, 6, 3000])
 @pytest.mark.parametrize("different", [1, 3, 1 << 63])
 @pytest.mark.parametrize("scratch", [24, 5000, 1 << 30])
 def test_any_scratch_gives_the_stable_order(monkeypatch, n, different, scratch):
-    monkeypatch.setattr(key_order, "_AT_ONCE", 700)
+    monkeypatch.setattr(band_table, "_AT_ONCE", 700)
     rng = np.random.default_rng(n)
     keys = rng.integers(0, different, n, np.uint64) * np.uint64(2)
     if n == 3000:
@@ -32,7 +32,7 @@ def test_any_scratch_gives_the_stable_order(monkeypatch, n, different, scratch):
 
 
 def test_tables_and_exact_duplicates_do_not_depend_on_memory(monkeypatch, tmp_path):
-    monkeypatch.setattr(key_order, "LEAST_SCRATCH", 24 * 100)
+    monkeypatch.setattr(band_table, "LEAST_SCRATCH", 24 * 100)
     monkeypatch.setattr("lshdup.base.arrays._SMALL", 100)
     rng = np.random.default_rng(2)
     fingerprints = rng.integers(0, 900, 2000, np.uint64) << np.uint64(50)
@@ -40,10 +40,10 @@ def test_tables_and_exact_duplicates_do_not_depend_on_memory(monkeypatch, tmp_pa
     plan = band_plan.BandPlan(3, 4, 0.8, 0.9, 0)
     answers = []
     for limit in (0, 1 << 62):
-        arrays = Arrays(limit, lambda: tmp_path)
-        duplicate_of = find_exact_duplicates(fingerprints, arrays)
-        members = documents_to_compare(duplicate_of, np.ones(2000, np.int64))
-        table = build_band_table(signatures, members, plan, 2, arrays)
+        run = Run(Arrays(limit, lambda: tmp_path), 2)
+        duplicate_of = find_exact_duplicates(run, fingerprints)
+        members = documents_to_compare(run, duplicate_of, np.ones(2000, np.int64))
+        table = build_band_table(run, signatures, members, plan)
         assert table.is_in_order()
         answers.append((duplicate_of.tolist(), table.order.tolist(), table.keys.tolist()))
     assert answers[0] == answers[1]

@@ -1,6 +1,6 @@
-r"""The only writer of stdout: rows of a listing as table, tsv, csv, json or jsonl.
+r"""The only writer of stdout: the rows of a listing as table, tsv, csv, json or jsonl.
 
-tsv prints names byte for byte, without a header line unless --header is set; ``-0`` ends every
+tsv prints names byte for byte, without a header line unless LSHDUP_HEADER is set; ``-0`` ends every
 field with NUL, which is safe for any name. json and jsonl are ASCII; a byte of a name that is not
 UTF-8 is a lone surrogate escape (``\udcff``), as of `os.fsdecode`.
 """
@@ -14,17 +14,27 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import click
 
 from lshdup.base.atomic import check_writable, replace_file
 from lshdup.base.frozen import dataclass
 from lshdup.base.messages import Cell, decimal, json_cell, json_line, printable
-from lshdup.cli.console import close_stdout, use_color
+from lshdup.base.system import is_stdout
+from lshdup.cli.console import Console, close_stdout, use_color
+from lshdup.cli.help import is_typed
 from lshdup.errors import InputError, ParameterError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from lshdup.compare.fingerprints import Fingerprints
 
 FORMATS = ("table", "tsv", "csv", "json", "jsonl")
 
-#: Formats of annotations of files, which are no listings: `cli.output.annotations` writes them.
+#: Formats of annotations of files, which are no listings: `views.annotations` writes them.
 ANNOTATIONS = ("github", "sarif")
 
 _ENDINGS = {".tsv": "tsv", ".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}
@@ -41,7 +51,7 @@ _OTHERS = {
     ".pdf": "--plot draws a figure",
 }
 
-#: Screens that a table on a terminal fills at most, unless --max-rows says otherwise.
+#: Screens that a table on a terminal fills at most, unless LSHDUP_MAX_ROWS says otherwise.
 _SCREENS = 10
 
 #: Rows that are made and printed at a time: few enough that they stay in a processor's cache.
@@ -95,13 +105,6 @@ class Target:
         if self.nul and self.format not in ("", "tsv"):
             message = f"-0 and --format {self.format} exclude each other"
             raise ParameterError(message, "leave one of them out")
-        names = "where each row names its columns"
-        if self.header is not None and self.format in ("json", "jsonl", *ANNOTATIONS):
-            message = (
-                f"--{'' if self.header else 'no-'}header cannot be combined with --format "
-                f"{self.format}, {'which has none' if self.format in ANNOTATIONS else names}"
-            )
-            raise ParameterError(message, "leave it out")
         if self.path is None and sys.stdout is None:
             message = "standard output is closed"
             raise InputError(message, "name a file with -o")
@@ -214,7 +217,7 @@ class Target:
         layout: Layout | None,
     ) -> Iterator[str]:
         """Yield the lines of a table, the last of which says how many rows are not shown."""
-        from lshdup.cli.output.tables import table
+        from lshdup.cli.tables import table
 
         screens = _SCREENS * shutil.get_terminal_size().lines if self._on_terminal() else 0
         limit = screens if self.max_rows is None else self.max_rows
@@ -237,7 +240,7 @@ class Target:
             )
         more = sum(1 for _ in rows) if total is None or not limit else total - len(first)
         if more:
-            yield f"… {more:,} more; use -o FILE, or --max-rows 0"
+            yield f"… {more:,} more; use -o FILE, or --format tsv"
 
 
 class _Stdout(io.RawIOBase):
@@ -340,3 +343,179 @@ def _jsonl_parts(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iter
 
 
 _PARTS = {"csv": _csv_parts, "json": _json_parts, "jsonl": _jsonl_parts}
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """The options of a listing."""
+
+    format_: str | None
+    header: bool | None
+    max_rows: int | None
+    nul: bool
+    output: str | None
+    color: bool | None
+
+
+@dataclass(frozen=True)
+class WriteOptions(OutputOptions):
+    """The options of a command that writes files, and perhaps a list of what is left out."""
+
+    write: str | None
+    removed: Path | None
+
+
+def make_target(options: OutputOptions) -> Target:
+    """Return the file or stream that the output options of a command name, and its format.
+
+    Errors: ParameterError if the options exclude each other, InputError if the file cannot be
+    written.
+    """
+    output = options.output
+    path = None if output is None or is_stdout(output) else Path(output)
+    format_ = _format(options, path)
+    target = Target(format_, options.nul, path, options.color, options.header, options.max_rows)
+    given = click.get_current_context().params
+    others = [f"--{name}" for name in ("histogram", "unmatched") if given.get(name)]
+    if target.style in ANNOTATIONS and others:
+        message = f"--format {target.style} is of pairs, not of {others[0]}"
+        raise ParameterError(message, "choose another format, or leave that out")
+    return target
+
+
+def _format(options: OutputOptions, path: Path | None) -> str:
+    """Return the format: typed, else of the ending of the file, else of the variable."""
+    chosen = options.format_ or ""
+    if path is None or (chosen and is_typed(click.get_current_context(), "format_")):
+        return chosen
+    by_name = "sarif" if path.suffix.lower() == ".sarif" and _writes_sarif() else format_of(path)
+    if options.nul and by_name not in ("", "tsv"):
+        message = f"-0 and -o {path} exclude each other, as the file is to be {by_name}"
+        raise ParameterError(message, "leave -0 out, or say --format tsv")
+    return by_name or chosen
+
+
+def _writes_sarif() -> bool:
+    parameters = click.get_current_context().command.params
+    return any("sarif" in getattr(each.type, "choices", ()) for each in parameters)
+
+
+def print_rows(
+    console: Console,
+    target: Target,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Cell]],
+    layout: Layout | None = None,
+) -> None:
+    """Print a listing; warn if names make its lines ambiguous."""
+    print_pieces(console, target, columns, cut_pieces(rows), layout=layout)
+
+
+def print_pieces(
+    console: Console,
+    target: Target,
+    columns: Sequence[str],
+    pieces: Iterable[Piece],
+    total: int | None = None,
+    layout: Layout | None = None,
+) -> None:
+    """Print a listing of many rows at a time, as `Target.write_pieces`; warn likewise."""
+    if not target.write_pieces(columns, pieces, total, layout):
+        console.warn(
+            "some names hold tabs or newlines: lines are ambiguous; use -0, or --format jsonl"
+        )
+
+
+def group_layout(target: Target) -> Layout | None:
+    """Return the layout of `clusters` for people; None if LSHDUP_HEADER asks for columns."""
+    from lshdup.cli.tables import groups
+
+    return None if target.header else groups
+
+
+#: Names that are kept: more are made again for each piece that they are in.
+_MOST_NAMES = 1 << 20
+
+
+class DocumentNames:
+    """Names of n documents, each made once although a name is in many pairs, unless n is large.
+
+    n : number of documents.
+    typed : returns the names of an ascending int64 array of documents.
+    """
+
+    def __init__(self, n: int, typed: "Callable[[NDArray[np.int64]], list[bytes]]") -> None:
+        import numpy as np
+
+        kept = n if n <= _MOST_NAMES else 0
+        self._names: NDArray[Any] = np.empty(kept, object)
+        self._known = np.zeros(kept, bool)
+        self._typed = typed
+
+    def of(self, documents: "NDArray[np.integer]") -> "NDArray[Any]":
+        """Return the names of documents as an array of bytes objects."""
+        import numpy as np
+
+        from lshdup.base.ragged import distinct
+
+        if not len(self._known):
+            every = distinct(documents)[0].astype(np.int64)
+            names: NDArray[Any] = np.empty(len(every), object)
+            names[:] = self._typed(every)
+            return names[np.searchsorted(every, documents)]
+        new = distinct(documents[~self._known[documents]])[0].astype(np.int64)
+        for document, name in zip(new.tolist(), self._typed(new), strict=True):
+            self._names[document] = name
+        self._known[new] = True
+        named: NDArray[Any] = self._names[documents]
+        return named
+
+
+#: Makes columns of pairs from arrays: left, right, scores, and perhaps more.
+Cells = Callable[..., list[list[Cell]]]
+
+
+def similarities(_left: Any, _right: Any, similarity: Any) -> list[list[Cell]]:
+    """Return the column of similarities."""
+    return [similarity.tolist()]
+
+
+def containments(sizes: "NDArray[np.int64]") -> Cells:
+    """Return the function that makes the columns of pairs of containment.
+
+    sizes : int64 array of shape (n,), shingles of each document.
+    """
+    return lambda left, right, scores, *_: [
+        each.tolist() for each in (scores.real, scores.imag, sizes[left], sizes[right])
+    ]
+
+
+def relations_of(sizes: "NDArray[np.int64]") -> Cells:
+    """Return the function that makes the column of which document of a pair is inside the other."""
+    from lshdup.compare.verification import relations
+
+    return lambda left, right, *_: [list(relations(sizes[left], sizes[right]))]
+
+
+def name_pairs(
+    pieces: "Iterable[tuple[Any, ...]]",
+    names: DocumentNames,
+    prints: "Fingerprints",
+    cells: Cells,
+    last: Cells,
+) -> "Iterator[Piece]":
+    """Yield pieces of pairs with names instead of numbers of documents, and how much they are the
+    same.
+
+    pieces : arrays left, right, scores, and perhaps more.
+    prints : fingerprints of the documents.
+    cells, last : make the columns before and behind how much they are the same.
+    """
+    for piece in pieces:
+        a, b = names.of(piece[0]), names.of(piece[1])
+        for start in range(0, len(a), PIECE_ROWS):
+            part = slice(start, start + PIECE_ROWS)
+            arrays = [each[part] for each in piece]
+            same = prints.words(*arrays[:2])
+            named = a[part].tolist(), b[part].tolist()
+            yield [*named, *cells(*arrays), same, *last(*arrays)]

@@ -8,26 +8,18 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, Arrays
 from lshdup.base.messages import count_of
 from lshdup.base.ragged import RaggedSets, SetSource
 from lshdup.base.run import Run
 from lshdup.collection.collection import Collection
-from lshdup.compare.pairs import contains
+from lshdup.compare.scored_pairs import contains
 from lshdup.errors import ArtifactError
-from lshdup.lsh.samples import sample_sets
-from lshdup.params import ShingleParams
+from lshdup.lsh.samples import SMALL, plan_samples, sample_sets
+from lshdup.params import BandParams, ShingleParams, SketchParams
 from lshdup.sources.reading import cut_by_size
-from lshdup.store.journal import Journal
-from lshdup.store.members import DAMAGED
-from lshdup.store.samples_io import (
-    StoredSamples,
-    describe_samples,
-    load_samples,
-    read_samples,
-    save_samples,
-)
+from lshdup.store.samples_io import StoredSamples, load_samples, save_samples
 from lshdup.workspace.context import RunContext
+from lshdup.workspace.request import Request, merge_params
 
 #: Bytes of sets that are read at a time.
 _BYTES_AT_ONCE = 24 << 20
@@ -45,35 +37,28 @@ class SampleCollector:
     rate, seed : of the samples. room : bytes.
     """
 
-    def __init__(self, rate: int, seed: int, room: int) -> None:
+    def __init__(self, run: Run, rate: int, seed: int, room: int) -> None:
+        self._run = run
         self.rate, self.seed = rate, seed
         self.parts: list[Part] = []
         self._room = room
-        self._written = 0  # parts that an interrupted run leaves
 
-    def follow(self, journal: Journal, shingle: ShingleParams) -> None:
-        """Take the samples that an interrupted run has left beside its journal, and leave those of
-        this run there.
+    def keep(self, run: RunContext, shingle: ShingleParams) -> None:
+        """Save the samples so far beside those that are stored: an interrupted run goes on with
+        them. Samples of another rate stay as they are.
         """
-        left = journal.beside("samples", describe_samples(shingle, self.rate, self.seed))
-        for artifact in left.load():
-            with suppress(ArtifactError, *DAMAGED):
-                stored = read_samples(artifact, self.rate, self.seed)
-                self._keep((stored.prints.copy(), stored.samples.copy()))
-        self._written = len(self.parts)
-
-        def write() -> None:
-            new = self.parts[self._written :]
-            if new:
-                left.write(_gather(new, self.rate, self.seed, IN_MEMORY).arrays)
-                self._written += len(new)
-
-        journal.on_add = write
+        stored = _load(run, shingle, self.rate, self.seed)
+        if run.store is not None and self.parts and stored.rate == self.rate:
+            made = _gather(run, [stored.part, *self.parts], self.rate, self.seed)
+            with suppress(ArtifactError):
+                save_samples(run.store, shingle, made)
 
     def add(self, sets: RaggedSets, prints: NDArray[np.uint64]) -> None:
         """Keep the samples of some sets. For any thread."""
         if self._room >= 0:
-            self._keep((prints.copy(), sample_sets(sets, self.rate, self.seed).copy().sort()))
+            self._keep(
+                (prints.copy(), sample_sets(self._run, sets, self.rate, self.seed).copy().sort())
+            )
 
     def _keep(self, part: Part) -> None:
         prints, samples = part
@@ -82,6 +67,13 @@ class SampleCollector:
             self.parts.clear()
         else:
             self.parts.append(part)
+
+
+def new_collector(run: Run, params: BandParams, request: Request) -> SampleCollector:
+    """Return the collector of samples while documents are read, at the rate of `plan_join`."""
+    rate = plan_samples(SMALL, params.threshold, params.recall).rate
+    seed = merge_params(SketchParams, request.given).seed
+    return SampleCollector(run, rate, seed, run.memory // 4)
 
 
 def load_or_make_samples(
@@ -107,32 +99,33 @@ def load_or_make_samples(
     in_order = arrays.copy(prints)
     in_order.sort()
     # Samples that were too many to be collected are made at the rate that fits into memory.
-    stored = _load(run, collection, min(rate, collected.rate) if collected.parts else rate, seed)
-    wanted = _find(arrays, stored.prints, in_order)
+    most = min(rate, collected.rate) if collected.parts else rate
+    stored = _load(run, collection.shingle, most, seed)
+    wanted = _find(run, stored.prints, in_order)
     if len(wanted):
         run.say(f"{count_of(len(wanted), 'sample is', 'samples are')} taken from samples.npz")
     is_changed = len(wanted) < len(stored.prints)
-    made = _take(stored, wanted, arrays)
+    made = _take(run, stored, wanted)
     if collected.rate == stored.rate and collected.parts:
-        new = _gather(collected.parts, stored.rate, seed, arrays)
-        new = _take(new, _find(arrays, new.prints, in_order), arrays)
-        made = _gather([made.part, new.part], stored.rate, seed, arrays)
-    missing = _find(arrays, prints, made.prints, is_in=False)
+        new = _gather(run, collected.parts, stored.rate, seed)
+        new = _take(run, new, _find(run, new.prints, in_order))
+        made = _gather(run, [made.part, new.part], stored.rate, seed)
+    missing = _find(run, prints, made.prints, is_in=False)
     is_changed |= len(missing) > 0 or len(made.prints) > len(wanted)
     done, patience, started, parts = 0, _PATIENCE, time.monotonic(), [made.part]
-    for some in _in_reading_order(collection, members, missing, arrays):
+    for some in _in_reading_order(run, collection, members, missing):
         run.progress("samples", done, len(missing))
         sets = source(members[some])
         readable = np.flatnonzero(sets.sizes)
-        sampled = sample_sets(sets.take(readable), made.rate, seed)
+        sampled = sample_sets(run, sets.take(readable), made.rate, seed)
         parts.append((prints[some[readable]], sampled))
         done += len(some)
         if time.monotonic() - started > patience:
-            made = _gather(parts, made.rate, seed, arrays)
+            made = _gather(run, parts, made.rate, seed)
             parts = [made.part]
             _save(run, collection, made)
             patience, started = 2 * patience, time.monotonic()
-    made = _gather(parts, made.rate, seed, arrays) if len(parts) > 1 else made
+    made = _gather(run, parts, made.rate, seed) if len(parts) > 1 else made
     if is_changed:
         _save(run, collection, made)
     # The sample after the last one is empty.
@@ -143,28 +136,28 @@ def load_or_make_samples(
         return np.where(contains(made.prints, prints[some]), at, len(made.prints))
 
     samples = samples.take(arrays.compute(len(prints), np.int64, place_of), arrays)
-    return samples if made.rate == rate else sample_sets(samples, rate, seed, arrays)
+    return samples if made.rate == rate else sample_sets(run, samples, rate, seed)
 
 
 def _find(
-    arrays: Arrays, prints: NDArray[np.uint64], among: NDArray[np.uint64], *, is_in: bool = True
+    run: Run, prints: NDArray[np.uint64], among: NDArray[np.uint64], *, is_in: bool = True
 ) -> NDArray[np.int64]:
     """Return the indices of fingerprints that are among others, which ascend; or that are not."""
-    return arrays.where(len(prints), lambda some: contains(among, prints[some]) == is_in)
+    return run.arrays.where(len(prints), lambda some: contains(among, prints[some]) == is_in)
 
 
-def _take(stored: StoredSamples, rows: NDArray[np.int64], arrays: Arrays) -> StoredSamples:
+def _take(run: Run, stored: StoredSamples, rows: NDArray[np.int64]) -> StoredSamples:
     """Return the samples at ascending rows."""
     if len(rows) == len(stored.prints):
         return stored
-    samples = stored.samples.take(rows, arrays)
-    return replace(stored, prints=arrays.take(stored.prints, rows), samples=samples)
+    samples = stored.samples.take(rows, run.arrays)
+    return replace(stored, prints=run.arrays.take(stored.prints, rows), samples=samples)
 
 
-def _load(run: RunContext, collection: Collection, rate: int, seed: int) -> StoredSamples:
+def _load(run: RunContext, shingle: ShingleParams, rate: int, seed: int) -> StoredSamples:
     """Return the stored samples, if they serve; else none, at the rate."""
     try:
-        stored = load_samples(run.store, collection.shingle) if run.store is not None else None
+        stored = load_samples(run, run.store, shingle) if run.store is not None else None
         if stored is not None and stored.rate <= rate and stored.seed == seed:
             return stored
     except ArtifactError as error:
@@ -176,8 +169,9 @@ def _save(run: RunContext, collection: Collection, stored: StoredSamples) -> Non
     run.keep("samples.npz", lambda store: save_samples(store, collection.shingle, stored))
 
 
-def _gather(parts: list[Part], rate: int, seed: int, arrays: Arrays) -> StoredSamples:
+def _gather(run: Run, parts: list[Part], rate: int, seed: int) -> StoredSamples:
     """Return samples by the fingerprints of their sets, given in any order, those of copies too."""
+    arrays = run.arrays
     prints = arrays.concatenate([np.zeros(0, np.uint64), *(part for part, _ in parts)])
     order = arrays.order(len(prints), [prints.__getitem__])
     prints = arrays.take(prints, order)
@@ -190,11 +184,12 @@ def _gather(parts: list[Part], rate: int, seed: int, arrays: Arrays) -> StoredSa
 
 
 def _in_reading_order(
-    collection: Collection, members: NDArray[np.int64], rows: NDArray[np.int64], arrays: Arrays
+    run: Run, collection: Collection, members: NDArray[np.int64], rows: NDArray[np.int64]
 ) -> Iterator[NDArray[np.int64]]:
     """Yield ascending runs of rows of `members`: files front to back, sets of limited size."""
+    arrays = run.arrays
     locations, wanted = collection.documents.locations, arrays.take(members, rows)
-    orders = [wanted] if locations is None else locations.reading_order(Run(arrays), wanted)
+    orders = [wanted] if locations is None else locations.reading_order(run, wanted)
     for order in orders:
         sizes = arrays.take(np.asarray(collection.sizes), order)
         for some in cut_by_size(sizes, len(order), _BYTES_AT_ONCE // 8):

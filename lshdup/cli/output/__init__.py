@@ -1,1 +1,0 @@
-"""What is written to stdout: listings in each format, and their layout for people."""

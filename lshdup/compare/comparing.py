@@ -1,0 +1,210 @@
+"""The comparison: one side or two, a measure, a method -> scored pairs.
+
+Arrays only: what is compared is in sides.py. Pairs are of documents that stand for their exact
+duplicates; expand_duplicates.py has the others.
+
+The method is chosen in `compare`, and nowhere else: fingerprints for documents that are the same,
+a join of sets or of samples for containment, the exact join, or bands.
+"""
+
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.base.frozen import dataclass
+from lshdup.base.ragged import RaggedSets
+from lshdup.base.run import Run
+from lshdup.compare.results import Neighbours, PairsFound, StoredPairs
+from lshdup.compare.scored_pairs import Columns, gather_pairs
+from lshdup.compare.sides import Sides, renumber
+from lshdup.compare.verification import BLOCK_BYTES, ResumedPairs, Verifier, containment, jaccard
+from lshdup.lsh.band_plan import BandPlan
+from lshdup.lsh.band_table import band_keys, sort_keys
+from lshdup.lsh.candidates import (
+    CandidateCounter,
+    Candidates,
+    candidate_pairs,
+    documents_to_compare,
+)
+from lshdup.params import BandParams, PairParams
+
+_I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Method:
+    """How documents are compared.
+
+    pairs : the measure, how candidates of bands are verified, and which buckets are skipped.
+    exact : whether no pair may be missed.
+    same : "text" or "bytes" instead of a similarity.
+    """
+
+    pairs: PairParams = PairParams()
+    exact: bool = False
+    same: str | None = None
+
+    @property
+    def is_join(self) -> bool:
+        """Whether sets or samples of them are joined: no signature is needed."""
+        return self.exact or self.pairs.measure == "containment"
+
+    @property
+    def by_bands(self) -> bool:
+        """Whether bands find the pairs."""
+        return not self.is_join and self.same is None
+
+    @property
+    def by_samples(self) -> bool:
+        """Whether samples are joined if the sets exceed memory."""
+        return self.pairs.measure == "containment" and not self.exact
+
+
+def compare(
+    run: Run, sides: Sides, params: BandParams, method: Method, plan: BandPlan | None = None
+) -> PairsFound:
+    """Return all scored pairs of the sides at or above a threshold.
+
+    Pairs of one side have the lower number first, or of containment the inner document. Pairs of
+    two sides are (left, right), whichever is inside the other.
+
+    params : threshold and recall.
+    plan : the bands, if bands are the method.
+
+    Errors: what the sources of sets raise.
+    """
+    from lshdup.compare.sampled_join import join_contained  # Imported here to keep `query` fast.
+
+    if method.same is not None:
+        return _find_same(run, sides)
+    run.progress("candidates", 0, 0)
+    if method.pairs.measure == "containment":
+        return join_contained(run, sides, params, exact=method.exact)
+    if method.exact:
+        return _join_exactly(run, sides, params.threshold)
+    assert plan is not None
+    members = documents_to_compare(run, sides.duplicate_of, sides.sizes)
+    met = meet(run, sides, members, plan, method.pairs.max_bucket)
+    return verify(run, met, sides, params.threshold, method.pairs.verify)
+
+
+def meet(run: Run, sides: Sides, members: _I64, plan: BandPlan, max_bucket: int = 0) -> Candidates:
+    """Return the candidate pairs of one band table over all sides.
+
+    members : ascending int64 array, the documents in the table.
+    """
+    each = [side for side in (sides.left, sides.right) if side is not None]
+    keys: NDArray[np.uint64] = run.arrays.empty((plan.bands, len(sides.sizes)), np.uint64)
+    at = 0
+    for side in each:
+        assert side.signatures is not None
+        end = at + len(side.sizes)
+        keys[:, at:end] = band_keys(run, np.asarray(side.signatures), plan)
+        at = end
+    table = sort_keys(run, keys, members)
+    met = candidate_pairs(run, table, max_bucket, *([] if sides.split is None else [sides.split]))
+    sides.expect(met.documents)
+    return met
+
+
+def verify(
+    run: Run,
+    met: Candidates,
+    sides: Sides,
+    threshold: float,
+    by: str = "exact",
+    *,
+    earlier: StoredPairs | None = None,
+    resumed: ResumedPairs | None = None,
+) -> PairsFound:
+    """Verify candidate pairs: return the pairs whose similarity is at least the threshold.
+
+    Parameters
+    ----------
+    met : candidate pairs; they are overwritten.
+    sides : their documents.
+    threshold : smallest similarity.
+    by : "exact" compares sets; "estimate" takes the share of agreeing rows of the signatures.
+    earlier : pairs of an earlier run over the same documents, which are not verified again. They
+        change the cost, never the answer.
+    resumed : pairs that an interrupted run has verified.
+
+    """
+    counter, verifier = CandidateCounter(), Verifier(run, sides, threshold, by)
+    pieces, known = counter.count(met.pieces), list[Columns]()
+    if by == "exact" and earlier is not None and earlier.has_verified_all(threshold):
+        assert sides.left.signatures is not None
+        pieces = earlier.split_off_known(sides.left.signatures, pieces, known)
+        resumed = None
+    if resumed is None:
+        verified = verifier.verify(pieces)
+    else:
+        verified = resumed.verified(verifier.verify(resumed.candidates(pieces)))
+    pairs = gather_pairs(run, chain(verified, known)).at_least(threshold)
+    estimated = verifier.list_estimated()
+    return PairsFound(pairs, counter.pairs, met.buckets, estimated, verifier.by_estimate)
+
+
+def _find_same(run: Run, sides: Sides) -> PairsFound:
+    """Return the pairs across two sides that are the same; those within a side are duplicates."""
+    empty = np.zeros(0, np.uint32)
+    left, right = empty, empty
+    if sides.right is not None:
+        split = len(sides.left.sizes)
+        a, b = sides.separate(documents_to_compare(run, sides.duplicate_of, sides.sizes))
+        _, at_left, at_right = np.intersect1d(
+            sides.keys[a], sides.keys[b + split], assume_unique=True, return_indices=True
+        )
+        left, right = a[at_left].astype(np.uint32), (b[at_right] + split).astype(np.uint32)
+    return PairsFound(gather_pairs(run, [(left, right, np.ones(len(left)))]), -1)
+
+
+def _join_exactly(run: Run, sides: Sides, threshold: float) -> PairsFound:
+    """Return all pairs, none missed, by the prefix-filter join."""
+    from lshdup.compare.exact_join import exact_pairs  # Imported here to keep `query` fast.
+
+    members = documents_to_compare(run, sides.duplicate_of, sides.sizes)
+    sets, rows, split = sides.gather(members)
+    pairs = gather_pairs(run, exact_pairs(run, sets, rows, threshold, split))
+    return PairsFound(renumber(pairs, members, rows), -1)
+
+
+def find_neighbours(
+    run: Run,
+    shingles: NDArray[np.uint64],
+    near: _I64,
+    sides: Sides,
+    threshold: float,
+    measure: str = "jaccard",
+    *,
+    itself: int,
+) -> Neighbours:
+    """Find the documents of one side that are at least `threshold` similar to one document.
+
+    Parameters
+    ----------
+    shingles : uint64 array, shingle set of the document.
+    near : ascending int64 array, the documents that may be: its candidates, or for containment
+        all documents that are compared.
+    sides : one side.
+    threshold : smallest similarity, or containment.
+    measure : one of MEASURES.
+    itself : number of the document if it is of the side: it is not in the answer; else -1.
+
+    Cost: one pass over the sets of `near`, a block in memory at a time.
+
+    """
+    one = RaggedSets.from_sizes(shingles, np.array([len(shingles)], np.int64))
+    score = jaccard if measure == "jaccard" else containment
+    scores: list[NDArray[np.generic]] = [score(run, one, near[:0], near[:0])]
+    blocks, done = np.cumsum(8 * np.asarray(sides.sizes[near])) // BLOCK_BYTES, 0
+    for block in np.split(near, np.flatnonzero(np.diff(blocks)) + 1):
+        pool = RaggedSets.concatenate([one, sides.sets(block)])
+        rows = np.arange(1, len(pool))
+        scores.append(score(run, pool, np.zeros_like(rows), rows))
+        done += len(block)
+        run.progress("candidates", done, len(near))
+    found = np.concatenate(scores)
+    keep = found.real >= threshold
+    return Neighbours.of(near[keep], found[keep], sides.duplicate_of, itself)

@@ -1,0 +1,169 @@
+"""One side of a comparison, or two under one numbering.
+
+A side says what is known of its documents, and has functions that give shingle sets and samples of
+them. Documents of the right side are numbered behind those of the left one.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.base.frozen import dataclass
+from lshdup.base.ragged import RaggedSets, SetSource
+from lshdup.base.run import Run
+from lshdup.compare.fingerprints import Fingerprints
+from lshdup.compare.scored_pairs import Pairs, pack_pairs
+from lshdup.lsh.candidates import PairArrays, find_exact_duplicates
+
+_I64 = NDArray[np.int64]
+
+
+def expect_nothing(_: _I64) -> None:
+    """Ignore which documents will be wanted."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """The documents of one side of a comparison.
+
+    sizes : int64 array of shape (n,), shingles of each document.
+    fingerprints : uint64 array of shape (n,), of the shingle sets; 0 for empty sets.
+    prints : fingerprints of bytes and of texts; None if they are not known.
+    source : gives shingle sets of documents, an ascending int64 array. The set of a document that
+        cannot be read any more is empty.
+    signatures : uint32 array of shape (n, K); None if no method needs them.
+    sets : all sets, if they are in memory.
+    sample : returns samples of the sets of documents at a rate, made of sets that another function
+        gives where they are not known; None if samples are not wanted.
+    expect : told which sets will be wanted; changes the cost only.
+    find_existing : returns the first of some documents whose file is still there, or -1.
+    """
+
+    sizes: _I64
+    fingerprints: NDArray[np.uint64]
+    prints: Fingerprints | None
+    source: SetSource
+    signatures: NDArray[np.uint32] | None = None
+    sets: RaggedSets | None = None
+    sample: Callable[[_I64, int, SetSource], RaggedSets] | None = None
+    expect: Callable[[_I64], None] = expect_nothing
+    find_existing: Callable[[_I64], int] = lambda _: -1
+
+    def keys(self, run: Run, same: str | None) -> NDArray[np.uint64]:
+        """Return the keys of exact duplicates, of `Sides`."""
+        if same is None:
+            return self.fingerprints
+        assert self.prints is not None
+        return self.prints.keys(run, same, self.sizes)
+
+
+@dataclass(frozen=True)
+class Sides:
+    """One side, or two: the left one is compared with itself, or with the right one.
+
+    keys : uint64 array of shape (n,), equal for documents that are exact duplicates: fingerprints
+        of the sets, or of texts or bytes if documents are compared for sameness.
+    duplicate_of : int64 array of shape (n,), the first exact duplicate of each document on its own
+        side.
+    """
+
+    left: Side
+    right: Side | None
+    sizes: _I64
+    keys: NDArray[np.uint64]
+    duplicate_of: _I64
+
+    @classmethod
+    def of(
+        cls,
+        run: Run,
+        left: Side,
+        right: Side | None = None,
+        same: str | None = None,
+        duplicate_of: _I64 | None = None,
+    ) -> "Sides":
+        """Return the sides.
+
+        same : "text" or "bytes", if such documents are exact duplicates.
+        duplicate_of : if it is known already.
+        """
+        each = [side for side in (left, right) if side is not None]
+        keys = [side.keys(run, same) for side in each]
+        if duplicate_of is None:
+            firsts = [find_exact_duplicates(run, own) for own in keys]
+            if right is not None:
+                firsts[1] += len(left.sizes)
+            duplicate_of = run.arrays.concatenate(firsts) if right is not None else firsts[0]
+        if right is None:
+            return cls(left, None, left.sizes, keys[0], duplicate_of)
+        sizes = run.arrays.concatenate([np.asarray(side.sizes) for side in each])
+        whole = run.arrays.concatenate([np.asarray(own) for own in keys])
+        return cls(left, right, sizes, whole, duplicate_of)
+
+    @property
+    def split(self) -> int | None:
+        """The number of the first document of the right side; None without one."""
+        return None if self.right is None else len(self.left.sizes)
+
+    @cached_property
+    def prints(self) -> Fingerprints:
+        """The fingerprints of the bytes and texts of all documents."""
+        each = [side.prints for side in (self.left, self.right) if side is not None]
+        return Fingerprints.concatenate(prints for prints in each if prints is not None)
+
+    def separate(self, documents: _I64) -> tuple[_I64, _I64]:
+        """Separate ascending numbers into documents of the left side, and of the right side by
+        their own number.
+        """
+        split = len(self.left.sizes)
+        return documents[documents < split], documents[documents >= split] - split
+
+    def expect(self, documents: _I64) -> None:
+        """Tell the sources whose sets will be wanted (ascending int64 array)."""
+        for side, own in zip((self.left, self.right), self.separate(documents), strict=True):
+            if side is not None:
+                side.expect(own)
+
+    def sets(self, documents: _I64) -> RaggedSets:
+        """Return the shingle sets of documents (ascending int64 array)."""
+        if self.right is None:
+            return self.left.source(documents)
+        left, right = self.separate(documents)
+        return RaggedSets.concatenate([self.left.source(left), self.right.source(right)])
+
+    def samples(self, documents: _I64, rate: int) -> RaggedSets:
+        """Return samples of the shingle sets of documents (ascending int64 array)."""
+        parts = []
+        for side, own in zip((self.left, self.right), self.separate(documents), strict=True):
+            if side is not None:
+                assert side.sample is not None
+                parts.append(side.sample(own, rate, side.source))
+        return parts[0] if len(parts) == 1 else RaggedSets.concatenate(parts)
+
+    def gather(self, members: _I64) -> tuple[RaggedSets, _I64, int | None]:
+        """Return sets, the rows of `members` in them, and the first row of the right side.
+
+        members : ascending int64 array.
+        """
+        if self.right is None and self.left.sets is not None:
+            return self.left.sets, members, None
+        split = None if self.split is None else int(np.searchsorted(members, self.split))
+        return self.sets(members), np.arange(len(members)), split
+
+    def identical(self, pairs: Pairs) -> PairArrays | None:
+        """Return the pairs of exact duplicates of two sides; None for one side."""
+        if self.right is None:
+            return None
+        ones = pairs.at_least(1.0)
+        same = self.keys[ones.left] == self.keys[ones.right]
+        return ones.left[same], ones.right[same]
+
+
+def renumber(pairs: Pairs, members: _I64, rows: _I64) -> Pairs:
+    """Return pairs of rows as pairs of documents. members, rows : of `Sides.gather`."""
+    if rows is members:
+        return pairs
+    return replace(pairs, keys=pack_pairs(members[pairs.left], members[pairs.right]))

@@ -1,0 +1,289 @@
+"""The memo of a store: what earlier runs have made of documents, found again from whatever DOCS.
+
+A *segment* is an artifact of a collection, or of the documents that a run has finished so far. The
+artifacts of the current run are segments too; all others are in the folder `memo` of the store.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.base.arrays import rows_of, slices_of
+from lshdup.base.atomic import JOURNAL, note_kept
+from lshdup.base.messages import count_of
+from lshdup.base.run import Run
+from lshdup.collection.collect import Previous
+from lshdup.collection.collection import Collection
+from lshdup.collection.filtering import filter_collection
+from lshdup.collection.unchanged import find_known_records, find_still_skipped, find_unchanged
+from lshdup.errors import ArtifactError
+from lshdup.params import DocumentParams, ShingleParams, SketchParams
+from lshdup.shingling.shingle_filter import ShingleFilter, are_same_filters
+from lshdup.sources.document_list import DocumentList
+from lshdup.sources.expansion import KnownRecords
+from lshdup.sources.records import RecordFields
+from lshdup.store.collection_io import collection_arrays
+from lshdup.store.journal import Parts
+from lshdup.store.store import MEMO, Store
+
+#: The artifacts that hold a collection.
+_KINDS = ("signatures", "shingles")
+
+
+class Memo(Parts):
+    """What is known of documents by one definition, and what a run adds to it.
+
+    run, store : of the memo.
+    shingle, sketch, shingle_filter : the definition of sets and signatures; without `sketch`, it is
+        one of unfiltered sets.
+    fields : fields of the records that are read.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        store: Store,
+        shingle: ShingleParams,
+        sketch: SketchParams | None,
+        shingle_filter: ShingleFilter | None,
+        fields: RecordFields | None,
+    ) -> None:
+        header = store.describe_parameters(shingle, sketch, fields, shingle_filter=shingle_filter)
+        super().__init__(run, store, MEMO, "segment", {"corpus": "", **header})
+        self._shingle, self._sketch, self._filter = shingle, sketch, shingle_filter
+        self._last_number = store.last_segment()
+        self._used: list[str] = []  #: segments that this run has taken documents from, or written
+        self.on_add: Callable[[], None] = lambda: None  #: notified of each segment that is written
+
+    # --- what is known ----------------------------------------------------------------------------
+
+    def find(self, documents: DocumentList, *, with_sets: bool) -> Iterator[Previous]:
+        """Yield what is known of documents, each from the newest segment that has it.
+
+        with_sets : whether their sets are wanted too, where a segment has them.
+        """
+        known = self._run.arrays.zeros(len(documents), np.bool_)
+        left, resumed = len(documents), 0
+        for name, old in self._load_fitting(documents, known, with_sets=with_sets):
+            rows, found = find_unchanged(self._run, old.documents, documents), 0
+            for some in slices_of(len(rows)):
+                rows[some][known[some]] = -1
+                known[some] |= rows[some] >= 0
+                found += int(np.count_nonzero(rows[some] >= 0))
+            resumed += found if _is_part(old) else 0
+            skipped = {}
+            # A record that other fields make no document may be one with these fields.
+            if old.documents.record_fields in (None, documents.record_fields):
+                skipped = {
+                    index: each
+                    for index, each in find_still_skipped(old, documents).items()
+                    if not known[index]
+                }
+                known[list(skipped)] = True
+            left -= found + len(skipped)
+            if found or skipped:
+                if name not in _KINDS:
+                    self._used.append(name)
+                if not left:
+                    self._say_resumed(resumed)
+                yield Previous(old, rows, skipped)
+            if not left:
+                return
+        self._say_resumed(resumed)
+
+    def _say_resumed(self, resumed: int) -> None:
+        if resumed:
+            what = ("document of an interrupted run is", "documents of an interrupted run are")
+            self._run.say(f"resumed: {count_of(resumed, *what)} not read again")
+
+    def _load_fitting(
+        self, documents: DocumentList, known: NDArray[np.bool_], *, with_sets: bool
+    ) -> Iterator[tuple[str, Collection]]:
+        """Yield the segments that may know of documents by this definition, the newest first."""
+        segments = self._store.segments()
+        order = ["signatures", *segments, "shingles"] if self._sketch else ["shingles", *segments]
+        for name in order:
+            old = self._load(name, documents, known)
+            if old is not None and with_sets and old.unfiltered_sets is None:
+                shingles = self._load("shingles")
+                if shingles is not None and shingles.identity == old.unfiltered_identity:
+                    old = old.with_unfiltered_sets(shingles.sets)
+            fitting = self._fit(old) if old is not None else None
+            if fitting is not None:
+                yield name, fitting
+
+    def _load(
+        self,
+        name: str,
+        documents: DocumentList | None = None,
+        known: NDArray[np.bool_] | None = None,
+    ) -> Collection | None:
+        """Load a segment with these parameters of shingles; remove it if it is damaged.
+
+        documents, known : a segment that knows nothing new of them is not verified, and None.
+        """
+        old = self._load_whole(name, verify=False)
+        if old is None or old.shingle != self._shingle:
+            return None
+        if documents is not None and known is not None and (name not in _KINDS or known.any()):
+            rows = find_unchanged(self._run, old.documents, documents)
+            new = ((rows[some] >= 0) & ~known[some] for some in slices_of(len(rows)))
+            if len(rows) and not any(each.any() for each in new):
+                return None
+        old = self._load_whole(name, verify=True)
+        usable = old.without_other_readers() if old is not None else None
+        if usable is not old:
+            self._run.say(
+                "the reader of office documents is another one than in the last run: they are read"
+                " again"
+            )
+        return usable
+
+    def _load_whole(self, name: str, *, verify: bool) -> Collection | None:
+        """Load a segment; say so if it is damaged, and remove it."""
+        try:
+            return self._store.load_collection(name, here=True, verify=verify)
+        except (ArtifactError, IndexError) as error:
+            message = error.message if isinstance(error, ArtifactError) else f"{name} is damaged"
+            self._run.say(f"{message}; it is {'rebuilt' if name in _KINDS else 'removed'}")
+            if self._store.is_held:
+                self._store.drop(name)
+            return None
+
+    def _fit(self, old: Collection) -> Collection | None:
+        """Return what a collection says by this definition; None if that is nothing."""
+        has_signatures = old.signatures is not None and old.sketch == self._sketch
+        if has_signatures and are_same_filters(old.shingle_filter, self._filter):
+            return old
+        unfiltered = old.before_filter
+        if unfiltered.sets is None:
+            return None
+        if self._filter is None:
+            return unfiltered
+        return filter_collection(self._run, unfiltered, self._filter, self._sketch)
+
+    # --- what is added ----------------------------------------------------------------------------
+
+    def add(self, part: Collection) -> None:
+        """Write documents that are finished as a segment."""
+        if not self._failed:
+            self._used.append(f"{MEMO}/{self._last_number + 1:08}")
+            self.write(collection_arrays(part, "segment"))
+            self.on_add()
+
+    def remove(self) -> bool:
+        """Remove the parts of runs that this run has used or written, to make room."""
+        note_kept(JOURNAL, kept=False)
+        parts = [name for name in self._used if self._is_part(name)]
+        self._used = [name for name in self._used if name not in parts]
+        for name in parts:
+            self._store.drop(name)
+        return bool(parts)
+
+    def _is_part(self, name: str) -> bool:
+        with contextlib.suppress(ArtifactError, IndexError):
+            held = self._store.load_collection(name, verify=False)
+            return held is not None and _is_part(held)
+        return True
+
+    # --- the end of a run -------------------------------------------------------------------------
+
+    def save(self, collection: Collection, *kinds: str, is_checked: bool = False) -> None:
+        """Save artifacts of a collection, the last of which is what later commands continue with.
+
+        An artifact that they replace is kept in the memo, if it knows of documents that are still
+        there and that the collection does not have. Segments that know nothing more are removed.
+
+        is_checked : whether the content of the documents was read, whatever their times are: what
+            earlier runs knew of them may be wrong.
+        """
+        store = self._store
+        held = {name: self._load_held(name) for name in self._used}
+        more = {name: old for name, old in held.items() if self._has_more(old, collection)}
+        rest = [old for old in more.values() if old is not None]
+        for kind in kinds:
+            self.save_artifact(collection, kind, *rest, is_checked=is_checked)
+        store.make_current(kinds[-1], collection)
+        for kind in _KINDS:
+            if kind in kinds or not store.path(kind).exists():
+                continue
+            old = self._load_held(kind)
+            if old is None or old.unfiltered_identity != collection.unfiltered_identity:
+                store.drop(kind, keep=not is_checked and self._has_more(old, collection, *rest))
+        for name in store.segments() if is_checked else held:
+            if is_checked or name not in more:
+                store.drop(name)
+        store.forget(list(more))
+        note_kept(JOURNAL, kept=False)
+
+    def save_artifact(
+        self, collection: Collection, kind: str, *others: Collection, is_checked: bool = False
+    ) -> None:
+        """Save an artifact of a collection that is not yet the current one.
+
+        others : what segments hold that stay.
+
+        Makes room if the disk is full. Raises ArtifactError if that does not help.
+        """
+        old = self._load_held(kind)
+        keep = not is_checked and self._has_more(old, collection, *others)
+        try:
+            self._store.save_collection(kind, collection, keep_old=keep)
+        except ArtifactError:
+            if not self.remove():
+                raise
+            self._store.save_collection(kind, collection, keep_old=keep)
+
+    def _load_held(self, name: str) -> Collection | None:
+        """Load what a segment holds; None if it is damaged or missing."""
+        with contextlib.suppress(ArtifactError, IndexError):
+            return self._store.load_collection(name, verify=False)
+        return None
+
+    def _has_more(self, old: Collection | None, new: Collection, *others: Collection) -> bool:
+        """Return whether a segment knows what a later run may want and no other collection does."""
+        if old is None:
+            return False
+        arrays = self._run.arrays
+        missing = arrays.compute(len(old.documents), np.int64, rows_of)
+        for each in (new, *others):
+            known = arrays.take(find_unchanged(self._run, each.documents, old.documents), missing)
+            unknown = arrays.find(known < 0)
+            if each.shingle != old.shingle or _says_as_much(each, old):
+                missing = arrays.take(missing, unknown)
+            elif each is new and len(unknown) < len(known):
+                return True
+        return any(
+            len(old.documents.changed(missing[some])) < some.stop - some.start
+            for some in slices_of(len(missing))
+        )
+
+
+def _says_as_much(new: Collection, old: Collection) -> bool:
+    """Return whether a collection has what another one has of each of its documents."""
+    if old.unfiltered_sets is not None and new.unfiltered_sets is None:
+        return False
+    # Common shingles depend on all documents: such signatures serve no other collection.
+    removed = old.shingle_filter
+    are_bound = removed is not None and removed.params.ignore_common > 0
+    return old.signatures is None or new.signatures is not None or are_bound
+
+
+def load_known_records(run: Run, store: Store, params: DocumentParams) -> KnownRecords:
+    """Return where the records of files are, as earlier runs have listed them whole."""
+    known: KnownRecords = {}
+    for name in (*_KINDS, *store.segments()):
+        # A damaged segment is rebuilt, and that is said then.
+        with contextlib.suppress(ArtifactError, IndexError):
+            held = store.load_collection(name, here=True, verify=False)
+            if held is not None and held.documents.locations is not None and not _is_part(held):
+                held = store.load_collection(name, here=True)
+                known = {**(find_known_records(run, held, params) if held else {}), **known}
+    return known
+
+
+def _is_part(held: Collection) -> bool:
+    """Return whether a segment holds what a run had finished, and not a whole collection."""
+    return not held.documents.docs

@@ -1,0 +1,441 @@
+"""`pairs DOCS --against OTHER`: both sides are read or loaded, with the same parameters.
+
+OTHER is one store, which is only read and sets the parameters of both sides (its documents may be
+gone), or one collection of folders and files, which is read each time.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.base.arrays import Arrays
+from lshdup.base.messages import count_of, quote_command
+from lshdup.base.ragged import RaggedSets, SetSource
+from lshdup.base.run import Run
+from lshdup.base.skipped import Reason, Skipped
+from lshdup.collection.collection import Collection
+from lshdup.collection.set_source import set_source
+from lshdup.collection.shared_documents import match_paths, resolve_paths
+from lshdup.compare.best_matches import BestMatches, find_best_matches
+from lshdup.compare.clusters import Clusters
+from lshdup.compare.comparing import Method, compare
+from lshdup.compare.expand_duplicates import ExpandedPairs, expand_copies
+from lshdup.compare.results import ClustersFound, PairsFound
+from lshdup.compare.sides import Side, Sides
+from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
+from lshdup.lsh.band_plan import BandPlan, plan_bands
+from lshdup.lsh.buckets import NO_BUCKETS, Buckets
+from lshdup.lsh.candidates import find_exact_duplicates
+from lshdup.params import BandParams, ClusterParams, DocumentParams, SketchParams
+from lshdup.pipeline import build_index, find_clusters, side_of
+from lshdup.shingling.shingle_filter import are_same_filters
+from lshdup.sources.finding import check_named
+from lshdup.sources.preference import Preference
+from lshdup.store.store import Store
+from lshdup.workspace.clustering import drop_changed, find_same_clusters, order_documents
+from lshdup.workspace.comparing import sample_with
+from lshdup.workspace.request import Request, check_conflict, merge_params
+from lshdup.workspace.workspace import Workspace
+
+_BY_BANDS = Method()
+
+#: Words for documents of OTHER whose sets are unavailable.
+_FATES = {Reason.VANISHED: "gone", Reason.CHANGED: "changed since"}
+
+
+@dataclass(frozen=True)
+class Against:
+    """Two collections that can be compared: documents of OTHER are numbered behind those of DOCS.
+
+    run : threads and memory, and what is told.
+    here, there : the collections of DOCS and OTHER.
+    sides : what is compared of them.
+    method : how.
+    store : store that OTHER is; None for a collection that was read now.
+    params : parameters of the bands.
+    fates : number of documents of a stored OTHER that were needed and could not be read, by what
+        became of them.
+    """
+
+    run: Run
+    here: Collection
+    there: Collection
+    sides: Sides
+    method: Method
+    store: Path | None
+    params: BandParams
+    fates: Counter[str] = field(default_factory=Counter)
+
+    @cached_property
+    def plan(self) -> BandPlan | None:
+        """The bands for both sides, if bands find the pairs.
+
+        Raises ParameterError if the recall is out of reach.
+        """
+        if not self.method.by_bands:
+            return None
+        assert self.here.sketch is not None
+        return plan_bands(self.here.sketch.perms, self.params)
+
+    def find_pairs(self) -> PairsFound:
+        """Find the pairs across the sides. Raise InputError if a set that is joined is lost."""
+        return compare(self.run, self.sides, self.params, self.method, self.plan)
+
+    def find_best_matches(self) -> BestMatches:
+        """Find a near document of OTHER for each document of DOCS that has one."""
+        return find_best_matches(self.run, self.sides, self.params, self.method, self.plan)
+
+    def expand_copies(self, found: PairsFound, *, collapse: bool) -> ExpandedPairs:
+        """Expand to pairs of all documents. No file is paired with itself."""
+        sides = self.sides
+        pairs = expand_copies(
+            self.run, found.pairs, sides.duplicate_of, across=sides.identical(found.pairs),
+            collapse=collapse, estimated=found.estimated,
+        )  # fmt: skip
+        documents = sides.separate(pairs.documents())
+        left, right = match_paths(self.here.documents, self.there.documents, *documents)
+        return pairs.without(left, right + len(self.here.documents))
+
+    def names(self, documents: NDArray[np.int64]) -> list[bytes]:
+        """Return the names of documents (ascending int64 array) as typed from here."""
+        here, there = self.sides.separate(documents)
+        return self.here.documents.typed_names(here) + self.there.documents.typed_names(there)
+
+    def is_one_document(self) -> bool:
+        """Return whether either side has one document with shingles, the same on both."""
+        here, there = (np.flatnonzero(each.sizes) for each in (self.here, self.there))
+        return (len(here), len(there)) == (1, 1) and resolve_paths(
+            self.here.documents, here
+        ) == resolve_paths(self.there.documents, there)
+
+    def count_changed(self, documents: NDArray[np.int64]) -> int:
+        """Return how many of these documents of a stored OTHER changed since."""
+        return 0 if self.store is None else len(self.there.documents.changed(documents))
+
+
+def load_sides(
+    run: Run,
+    request: Request,
+    others: tuple[bytes, ...],
+    store: Path | None,
+    method: Method = _BY_BANDS,
+    skipped_there: Callable[[Skipped], None] = lambda _: None,
+) -> Against:
+    """Read or load both sides.
+
+    Parameters
+    ----------
+    run : threads and memory of both sides, and what is told.
+    request : names DOCS; without DOCS, the documents of the last run.
+    others : one store; or folders and files, which are read.
+    store : store of DOCS.
+    method : how documents are compared.
+    skipped_there : notified of each file of OTHER that is not compared.
+
+    Errors: ParameterError or ArtifactError, which name the difference, if the sides cannot be
+    compared.
+
+    """
+    other = _select_store(others)
+    fates: Counter[str] = Counter()
+    there: tuple[Collection, Side] | None = None
+    if other is None:
+        # Names are checked before the work.
+        hint = "name a folder or a file, or the store of an earlier run"
+        check_named(others, "--against ", hint, included=True)
+    else:
+        there = _load_store(run, other, request, fates, method)
+        request.accept_other(there[0].documents)
+        request = _adopt_params(request, other, there[0])
+    beside = store
+    if store is not None and other is not None and store.resolve() == other.resolve():
+        if not request.documents:
+            message = (
+                f"the last run in {store} is what OTHER names: without DOCS there is nothing to"
+                " hold against it"
+            )
+            raise InputError(message, "name DOCS, or another --store")
+        run.say(
+            f"what is made of DOCS is not kept: {store} is OTHER's; --store DIR keeps it elsewhere"
+        )
+        beside = None
+    secret = request.given.get("secret", b"")
+    # The memory is that of both sides.
+    whole, run = run, run.with_memory(run.memory // 2)
+    workspace = Workspace(run, beside, secret, apart=store)
+    params = merge_params(BandParams, request.given)
+    if (
+        request.documents and method.by_bands
+    ):  # A promise that cannot be kept is refused before the work.
+        plan_bands(merge_params(SketchParams, request.given).perms, params)
+    here = _load_side(workspace, request, method)
+    if there is None:
+        run.say(_advise_index(others))
+        reader = Workspace(run.with_skipped(skipped_there), None, secret, apart=store)
+        there = _read_other(reader, request, others, here[0], method)
+    if not are_same_filters(here[0].shingle_filter, there[0].shingle_filter):
+        message = (
+            f"from the sets of DOCS and of {other or _listed(others)} not the same shingles were"
+            " removed: they cannot be compared"
+        )
+        raise ParameterError(
+            message,
+            "use the same --template for both, and no --ignore-common, which counts one side only",
+        )
+    sides = Sides.of(whole, here[1], there[1], method.same)
+    return Against(whole, here[0], there[0], sides, method, other, params, fates)
+
+
+def _select_store(others: tuple[bytes, ...]) -> Path | None:
+    """Return the store that OTHER is, None for folders and files. Refuse a mixture."""
+    stores = [each for each in others if Store(Path(os.fsdecode(each))).is_ours()]
+    if not stores:
+        return None
+    if len(others) > 1:
+        what = "several stores" if len(stores) == len(others) else "a store beside other documents"
+        message = f"--against names {what}: {_listed(others)}"
+        raise ParameterError(
+            message,
+            "index the documents of all of them in one store, `lshdup index A B --store DIR`, then"
+            " --against DIR",
+        )
+    return Path(os.fsdecode(stores[0]))
+
+
+def _load_side(workspace: Workspace, request: Request, method: Method) -> tuple[Collection, Side]:
+    """Load or collect a side, with samples of the documents that are read if these may be joined.
+
+    method : as of `load_sides`.
+    """
+    sample = None
+    if method.by_samples:
+        collection, sampled = workspace.collect_to_join(request)
+        sample = sample_with(workspace, collection, sampled)
+    else:
+        collection = workspace.load_or_collect_signatures(request, 0)
+    side = _make_side(collection, workspace.set_source(collection), method)
+    return collection, replace(side, sample=sample)
+
+
+def _make_side(collection: Collection, source: SetSource, method: Method) -> Side:
+    """Return a side of which some documents may be gone: a join of their sets is then refused."""
+
+    def find_existing(documents: NDArray[np.int64]) -> int:
+        for row in documents.tolist():
+            if os.path.exists(collection.documents.path(row)):  # noqa: PTH110 (bytes path)
+                return int(row)
+        return -1
+
+    if method.is_join:
+        source = _require_sets(collection, source, method)
+    return replace(side_of(collection, source), find_existing=find_existing)
+
+
+def _require_sets(collection: Collection, source: SetSource, method: Method) -> SetSource:
+    """Return a source that raises InputError if a set is unavailable."""
+
+    def load(documents: NDArray[np.int64]) -> RaggedSets:
+        sets = source(documents)
+        lost = documents[sets.sizes != np.asarray(collection.sizes[documents])]
+        if len(lost):
+            name = os.fsdecode(collection.documents.typed_names(lost[:1])[0])
+            gone = count_of(len(lost), "document is", "documents are")
+            is_jaccard = method.pairs.measure == "jaccard"
+            message = (
+                f"{'--exact' if is_jaccard else f'--measure {method.pairs.measure}'} needs the"
+                f" shingle sets of all documents, and {gone} not to be had any more, as {name}"
+            )
+            raise InputError(
+                message,
+                "leave --exact out: signatures decide where documents are gone"
+                if is_jaccard
+                else "run `lshdup index OTHER` again over what is there, or name its folders",
+            )
+        return sets
+
+    return load
+
+
+def _load_store(
+    run: Run, folder: Path, request: Request, fates: Counter[str], method: Method
+) -> tuple[Collection, Side]:
+    """Load what a store holds; it is only read."""
+
+    def count(each: Skipped) -> None:
+        fates[_FATES.get(each.reason, str(each.reason))] += 1
+
+    secret = request.given.get("secret", b"")
+    of_other = Run(
+        Arrays(run.memory // 2), run.jobs, say=lambda text: run.say(f"{folder}: {text}"),
+        skipped=count,
+    )  # fmt: skip
+    workspace = Workspace(of_other, folder, secret, read_only=True)
+    names = {each.name for each in fields(BandParams)}
+    given = {name: value for name, value in request.given.items() if name in names}
+    stored = Request((), DocumentParams(), given, is_other=True)
+    try:
+        return _load_side(workspace, stored, method)
+    except ArtifactError as error:
+        error.hint = error.hint.replace(RERUN, f"run `lshdup index OTHER --store {folder}`")
+        raise
+
+
+def _adopt_params(request: Request, folder: Path, stored: Collection) -> Request:
+    """Return the request with the parameters of a store. Refuse explicit ones that differ."""
+    remedy = f"leave that out, or run `lshdup index OTHER --store {folder}` with it"
+    assert stored.sketch is not None
+    for params in (stored.shingle, stored.sketch):
+        check_conflict(str(folder), params, request.given, remedy)
+    given = {**_definition(stored), **request.given}
+    return replace(request, given=given)
+
+
+def _definition(side: Collection) -> dict[str, Any]:
+    """Return the parameters that the sets and signatures of both sides must have."""
+    assert side.sketch is not None
+    definition = {**side.shingle.to_json(), **side.sketch.to_json()}
+    if side.shingle_filter is not None:
+        definition["least_shingles"] = side.shingle_filter.params.least_shingles
+    return definition
+
+
+def _read_other(
+    reader: Workspace, request: Request, others: tuple[bytes, ...], here: Collection, method: Method
+) -> tuple[Collection, Side]:
+    """Read OTHER with the parameters of DOCS, but without their patterns."""
+    given = {**request.given, **_definition(here)}
+    files = replace(request.files, include=(), exclude=())
+    wanted = replace(
+        request,
+        documents=others,
+        files=files,
+        given=given,
+        accept=lambda documents, _read: request.accept_other(documents),
+    )
+    return _load_side(reader, wanted, method)
+
+
+def _advise_index(others: tuple[bytes, ...]) -> str:
+    names = [os.fsdecode(name) for name in others[:3]] + (["..."] if len(others) > 3 else [])
+    command = quote_command("lshdup", "index", *names, "--store", "DIR")
+    return (
+        f"{_listed(others)}: read anew each time it is compared with; {command} once, then"
+        " --against DIR, spares that"
+    )
+
+
+def _listed(names: tuple[bytes, ...]) -> str:
+    """Return the first names for a sentence.
+
+    >>> _listed((b"a", b"b", b"c")), _listed((b"a", b"b", b"c", b"d"))
+    ('a, b, c', 'a, b, c, …')
+    """
+    return ", ".join(os.fsdecode(name) for name in names[:3]) + (", …" if len(names) > 3 else "")
+
+
+# --- groups of DOCS, in which what is near a document of OTHER may go ---
+
+
+def leave_out_changed(run: Run, both: Against, skipped: Callable[[Skipped], None]) -> Against:
+    """Return the sides without documents of a stored OTHER that are not what was indexed.
+
+    Nothing may go in favour of a document that is gone.
+
+    skipped : notified of each document of OTHER that is not compared.
+    """
+    there, n = both.there, len(both.there.documents)
+    if both.store is None:
+        return both
+    changed = there.documents.changed(np.arange(n))
+    if not len(changed):
+        return both
+    run.warn(
+        f"skipped of OTHER: {count_of(len(changed), 'document')} deleted or changed since it was"
+        " indexed; nothing is dropped for their sake"
+    )
+    kept = there.take(run, np.setdiff1d(np.arange(n), changed))
+    side = _make_side(kept, set_source(run.with_skipped(skipped), kept), both.method)
+    sides = Sides.of(run, both.sides.left, side, both.method.same)
+    return replace(both, there=kept, sides=sides)
+
+
+def find_clusters_against(
+    run: Run,
+    both: Against,
+    matches: BestMatches,
+    shared: NDArray[np.int64],
+    params: ClusterParams,
+    request: Request,
+) -> ClustersFound:
+    """Group the documents of both sides; those of OTHER are numbered behind those of DOCS.
+
+    A document of DOCS near one of OTHER is in its group. Documents of DOCS that have no match make
+    groups as those of a collection of their own. All others of OTHER are in no group.
+
+    Parameters
+    ----------
+    both : the sides.
+    matches : a near document of OTHER for each document of DOCS that has one.
+    shared : int64 array, documents of DOCS that are documents of OTHER too.
+    params, request : how groups are made.
+
+    """
+    sides, here = both.sides, both.here
+    split = len(here.documents)
+    is_shared = np.zeros(split, bool)
+    is_shared[shared] = True
+    # An estimate drops nothing.
+    goes = np.flatnonzero((matches.right >= 0) & ~matches.estimated & ~is_shared)
+    found = Clusters.empty(run, len(sides.sizes))
+    leaders = matches.right[goes] + split
+    found.assign(goes, leaders, matches.similarity[goes])
+    found.assign(leaders, leaders, 1.0)
+    stays = np.flatnonzero(is_shared & (here.sizes > 0))
+    found.assign(stays, stays, 1.0)
+    rest = np.setdiff1d(np.flatnonzero((here.sizes > 0) & ~is_shared), goes)
+    order = _take_order(order_documents(run, here, params, request), rest)
+    groups = _cluster_rest(run, both, here.take(run, rest), order, params)
+    own = groups.clusters.representative
+    grouped = np.flatnonzero(own >= 0)
+    found.assign(rest[grouped], rest[own[grouped]], groups.clusters.similarity[grouped])
+    answer = replace(
+        groups,
+        clusters=found,
+        duplicate_of=find_exact_duplicates(run, sides.keys),
+        buckets=matches.buckets if matches.buckets.skipped else _renumber(groups.buckets, rest),
+        lost=rest[groups.lost],
+    )
+    answer = drop_changed(answer, here.documents, run.skipped, 0)
+    return drop_changed(answer, both.there.documents, run.skipped, split)
+
+
+def _take_order(order: Preference, rest: NDArray[np.int64]) -> Preference:
+    """Return the order of some documents, by their place in `rest`, an ascending int64 array."""
+    is_in = np.zeros(len(order.order), bool)
+    is_in[rest] = True
+    places = np.searchsorted(rest, order.order[is_in[order.order]])
+    level = order.level[rest] if len(order.level) else order.level
+    return Preference(places, level, order.keep, [])
+
+
+def _renumber(buckets: Buckets, rest: NDArray[np.int64]) -> Buckets:
+    """Return buckets whose example is a document of DOCS."""
+    return replace(buckets, example=int(rest[buckets.example])) if len(rest) else NO_BUCKETS
+
+
+def _cluster_rest(
+    run: Run, both: Against, rest: Collection, order: Preference, params: ClusterParams
+) -> ClustersFound:
+    """Cluster the documents of DOCS that are near none of OTHER."""
+    if both.method.same is not None:
+        return find_same_clusters(run, rest, both.method.same, order.order)
+    threshold, source = both.params.threshold, set_source(run, rest)
+    index = None if both.method.exact else build_index(run, rest, both.params)
+    return find_clusters(run, rest, index, source, threshold, params, order)

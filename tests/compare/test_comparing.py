@@ -1,0 +1,119 @@
+"""The comparison: each measure and method, of one side and of two, against brute force."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lshdup.base.ragged import RaggedSets
+from lshdup.base.run import Run
+from lshdup.compare.best_matches import find_best_matches
+from lshdup.compare.comparing import Method, compare
+from lshdup.compare.expand_duplicates import expand_copies
+from lshdup.compare.fingerprints import Fingerprints
+from lshdup.compare.sampled_join import join_contained
+from lshdup.compare.sides import Side, Sides
+from lshdup.lsh.band_plan import BandPlan
+from lshdup.lsh.signatures import make_signatures
+from lshdup.params import BandParams, PairParams, SketchParams
+from tests import reference
+from tests.conftest import RUN, many
+
+sets_of_numbers = st.lists(st.sets(st.integers(0, 12), max_size=8), max_size=8)
+thresholds = st.sampled_from([0.2, 0.5, 0.8, 1.0])
+
+#: As many bands as rows, so that nearly every pair with a common element is a candidate.
+PLAN = BandPlan(256, 1, 0.2, 0.99)
+
+METHODS = {
+    "bands": Method(),
+    "exact": Method(exact=True),
+    "contained": Method(PairParams(measure="containment"), exact=True),
+    "samples": Method(PairParams(measure="containment")),
+    "same": Method(same="text"),
+}
+
+
+def side_of(sets, keys):
+    """The sets as a side; documents of equal sets are of one text."""
+    ragged = RaggedSets.from_sets(sets)
+    prints = np.array([keys[frozenset(each)] if each else 0 for each in sets], np.uint64)
+    signatures = make_signatures(RUN, ragged, SketchParams(perms=256))
+
+    return Side(
+        ragged.sizes, prints, Fingerprints(prints, prints), ragged.take, signatures,
+        sample=lambda documents, _, source: source(documents),
+    )  # fmt: skip
+
+
+def sides_of(here, there=None, same=None):
+    keys = {frozenset(each): number for number, each in enumerate(here + (there or []), 1)}
+    right = None if there is None else side_of(there, keys)
+    return Sides.of(RUN, side_of(here, keys), right, same)
+
+
+def found_by(sides, method, threshold, run=RUN):
+    """All pairs, the lower number first, with their scores."""
+    params = BandParams(threshold, 0.99)
+    if method.by_samples:  # Samples of all elements, but candidates that are verified.
+        found = join_contained(run, sides, params, sample=True)
+    else:
+        found = compare(run, sides, params, method, PLAN)
+    across = sides.identical(found.pairs)
+    expanded = expand_copies(run, found.pairs, sides.duplicate_of, across=across)
+    rows = [
+        (min(a, b), max(a, b), complex(score))
+        for piece in expanded.pieces()
+        for a, b, score in zip(*(column.tolist() for column in piece), strict=True)
+    ]
+    assert len(rows) == len(expanded)
+    return sorted(rows, key=str)
+
+
+@pytest.mark.parametrize("name", METHODS)
+@settings(max_examples=many(60), deadline=None)
+@given(sets_of_numbers, sets_of_numbers, thresholds, st.sampled_from([1, 3]))
+def test_pairs_of_two_sides_are_the_crossing_pairs_of_their_union(
+    name, here, there, threshold, jobs
+):
+    method, split = METHODS[name], len(here)
+    crossing = found_by(sides_of(here, there, method.same), method, threshold, Run.quiet(jobs))
+    union = found_by(sides_of(here + there, same=method.same), method, threshold)
+    ones = complex(1, 1) if method.pairs.measure == "containment" else 1
+    if name == "same":  # Exact duplicates are all there is.
+        assert {score for *_, score in union} <= {1}
+    assert crossing == [row for row in union if row[0] < split <= row[1]]
+    assert all(score == ones for a, b, score in union if (here + there)[a] == (here + there)[b])
+
+
+@pytest.mark.parametrize("name", ["exact", "contained"])
+@settings(max_examples=many(60), deadline=None)
+@given(sets_of_numbers, thresholds)
+def test_joins_are_brute_force(name, sets, threshold):
+    method = METHODS[name]
+    expected = []
+    for a, b in combinations(range(len(sets)), 2):
+        common, least = len(sets[a] & sets[b]), min(len(sets[a]), len(sets[b]))
+        if not least:
+            continue
+        similarity = reference.jaccard(sets[a], sets[b])
+        share = similarity if name == "exact" else common / least
+        if share >= threshold:
+            expected.append((a, b, complex(share, 0 if name == "exact" else similarity)))
+    assert found_by(sides_of(sets), method, threshold) == sorted(expected, key=str)
+
+
+@settings(max_examples=many(60), deadline=None)
+@given(sets_of_numbers, sets_of_numbers, thresholds)
+def test_the_best_match_is_that_of_all_pairs(here, there, threshold):
+    sides, params = sides_of(here, there), BandParams(threshold)
+    best = find_best_matches(RUN, sides, params, Method(exact=True))
+    pairs = found_by(sides, Method(exact=True), threshold)
+    for document in range(len(here)):
+        scores = [score.real for a, _, score in pairs if a == document]
+        assert best.similarity[document] == max(scores, default=0)
+        assert (best.right[document] >= 0) == bool(scores)
+    by_bands = find_best_matches(RUN, sides, params, Method(), PLAN)
+    assert (by_bands.right[best.right < 0] < 0).all()

@@ -1,0 +1,291 @@
+"""What is known of documents is found again from whatever DOCS, as a run from nothing finds it."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+import lshdup.sources.reading
+import lshdup.store.journal
+from lshdup.errors import LshdupError
+from lshdup.params import DocumentParams, PairParams
+from lshdup.store.memo import Memo
+from lshdup.store.store import Store
+from lshdup.workspace.request import Request
+from tests.conftest import many, open_workspace
+from tests.running import clean_environment
+from tests.store.test_any_artifact import Disturbed
+
+WORDS = [f"word{number}" for number in range(40)]
+
+
+def text(seed):
+    return " ".join([*WORDS[: 20 + seed % 5], f"own{seed % 7}", *WORDS[20:]])
+
+
+def fill(folder, numbers, first="x"):
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in numbers:
+        (folder / f"{first if number % 2 else 'y'}{number}.txt").write_text(text(number))
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    fill(tmp_path / "a", range(8))
+    fill(tmp_path / "a/sub", range(8, 12))
+    fill(tmp_path / "b", range(20, 26))
+    return tmp_path
+
+
+def segments():
+    return sorted(path.name for path in Path(".lshdup/memo").glob("*"))
+
+
+# --- whatever DOCS --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["pairs", "clusters", "signatures", "index", "shingle"])
+def test_each_collection_in_turn_reads_no_file_twice(run, here, command):
+    for docs, read in (("a", 12), ("b", 6), ("a/sub", 0), ("a --include x*", 0), ("b a", 0)):
+        result = run(command, *docs.split())
+        fresh = run(command, *docs.split(), "--store", f"new{len(docs)}")
+        assert result.out == fresh.out
+        assert ("0 documents read" in result.err) == (not read)
+        for kind in ("signatures", "bands", "shingles"):
+            kept, new = (Path(store, f"{kind}.npz") for store in (".lshdup", f"new{len(docs)}"))
+            assert not new.exists() or kept.read_bytes() == new.read_bytes()
+        assert segments() if docs == "b" else True
+    assert segments() == []  # All is in the artifacts of the last run.
+
+
+def test_a_command_without_docs_goes_on_with_the_last_run(run, here):
+    run("index", "a", "-q")
+    run("pairs", "b", "-q")
+    assert "the last run: 6 documents in b" in run("pairs").err
+    assert "the last run: 6 documents in b" in run("query", "a/x1.txt", "-t", "0.1").err
+    run("shingle", "a", "-q")
+    assert "the last run: 12 documents in a" in run("pairs").err
+    Path(".lshdup/manifest.json").write_text("{")  # It is a cache.
+    assert "the last run: 12 documents in a" in run("pairs").err
+
+
+def test_a_file_that_is_gone_is_not_kept(run, here):
+    run("index", "a", "-q")
+    (here / "a/x1.txt").unlink()
+    assert "0 documents read, 11 unchanged" in run("index", "a").err
+    (here / "a/y2.txt").write_text("other words")
+    run("index", "a", "-q")
+    assert segments() == []
+
+
+def test_checked_content_forgets_what_was_known(run, here):
+    run("shingle", "a", "-q")
+    run("index", "b", "-q")
+    assert segments()
+    path = here / "a/x1.txt"
+    status = path.stat()
+    path.write_text(path.read_text()[::-1])
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    run("index", "a", "--check-content", "-q")
+    assert segments() == []
+    for command in ("shingle", "index"):
+        run(command, "a", "-q")
+        run(command, "a", "--store", "new", "-q")
+    assert Path(".lshdup/shingles.npz").read_bytes() == Path("new/shingles.npz").read_bytes()
+
+
+def test_the_memo_forgets_what_was_not_used_for_longest(run, here):
+    for number, folder in enumerate(("a", "b", "a/sub", "b")):
+        run("index", folder, "-q", env={"LSHDUP_MEMO": "0"})
+        assert segments() == [], number
+    for number in range(3):
+        fill(here / f"c{number}", range(number * 10, number * 10 + 6))
+        run("index", f"c{number}", "-q")
+    held = {path.name: path.stat().st_size for path in Path(".lshdup/memo").iterdir()}
+    assert len(held) == 3
+    run("index", "b", "-q")  # now that of c0 was not used for longest
+    assert "0 documents read" in run("index", "b", "c1").err
+    most = sum(path.stat().st_size for path in Path(".lshdup/memo").iterdir())
+    run("index", "a", "-q", env={"LSHDUP_MEMO": str(most)})
+    assert "0 documents read" in run("index", "b", "c1").err
+    assert run("index", "c0").out == b""
+    err = run("index", "a", env={"LSHDUP_MEMO": "much"}, code=2).err
+    assert "LSHDUP_MEMO: 'much' is not a number of bytes" in err
+
+
+@pytest.mark.parametrize("damage", [b"", b"junk", None])
+def test_a_damaged_segment_is_read_again(run, here, damage):
+    expected = run("pairs", "a", "--no-store").out
+    run("pairs", "a", "-q")
+    run("pairs", "b", "-q")
+    (segment,) = Path(".lshdup/memo").iterdir()
+    data = bytearray(segment.read_bytes())
+    data[len(data) // 2] ^= 1
+    segment.write_bytes(bytes(data) if damage is None else damage)
+    result = run("pairs", "a")
+    assert result.out == expected
+    assert f"{segment} is damaged" in result.err
+    assert "it is removed" in result.err
+
+
+def test_a_run_in_another_folder(run, here):
+    """Names start from the current folder: a collection of another one is not mistaken for it."""
+    run("index", "a", "--store", "st", "-q")
+    shutil.copytree("a", "b/a", dirs_exist_ok=True, copy_function=shutil.copy2)
+    (here / "b/a/x1.txt").write_text("quite other words in this one")
+    os.utime("b/a/x1.txt", ns=(0, Path("a/x1.txt").stat().st_mtime_ns))
+    inside = run("pairs", "a", "--store", "../st", cwd=here / "b")
+    assert inside.out == run("pairs", "a", "--no-store", cwd=here / "b").out
+    assert "0 documents read, 12 unchanged" in run("index", "a", "--store", "st").err
+
+
+# --- killed ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["pairs", "shingle", "pairs --ignore-common 0.9"])
+def test_killed_at_every_write_while_the_collection_changes(run, here, command):
+    answers = [run("pairs", folder, "-q", "--no-store").out for folder in "ab"]
+    run(*command.split(), "a", "-q")
+    shutil.copytree(".lshdup", "saved")
+    with Disturbed(here) as disturbed:
+        for number in range(1, 200):
+            shutil.rmtree(".lshdup")
+            shutil.copytree("saved", ".lshdup", copy_function=shutil.copy2)
+            code, said = disturbed.run("killed", number, f"{command} b -q")
+            if "ignore" not in command:
+                assert run("pairs", "-q").out in answers
+            for folder in ("a", "b"):
+                result = run(*command.split(), folder)
+                new = run(*command.split(), folder, "--store", f"new{folder}", "-q")
+                assert result.out == new.out
+                assert folder == "b" or "12 documents read" not in result.err, number
+            if not code:
+                break
+            assert code == -9, said
+    assert number > 10
+
+
+# --- incremental is from nothing ------------------------------------------------------------------
+
+
+class Collections(RuleBasedStateMachine):
+    """Two folders, one of which is named with another, or in part; two definitions; interrupts."""
+
+    @initialize()
+    def begin(self):
+        self.before, self.home = Path.cwd(), tempfile.mkdtemp()
+        os.chdir(self.home)
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(os, "fsync", lambda _: None)
+        self.patch.setattr(lshdup.sources.reading, "BATCH_DOCUMENTS", 2)
+        self.patch.setattr(lshdup.store.journal, "PATIENCE", 0.0)
+        self.clock = 10**18
+        for number in range(6):
+            for folder in ("a", "a/s", "b"):
+                self.write(folder, number, number)
+
+    def teardown(self):
+        self.patch.undo()
+        os.chdir(self.before)
+        shutil.rmtree(self.home)
+
+    folders = st.sampled_from(["a", "a/s", "b"])
+    numbers = st.integers(0, 7)
+    docs = st.sampled_from([(b"a",), (b"b",), (b"a/s",), (b"a", b"b"), (b"b", b"a/s")])
+    includes = st.sampled_from([(), (), ("*1*",), ("*.txt", "!*2*")])
+    definitions = st.sampled_from([{}, {}, {"k": 2}, {"ignore_common": 0.8, "min_tokens": 1}])
+
+    @rule(folder=folders, number=numbers, seed=st.integers(0, 20))
+    def write(self, folder, number, seed):
+        self.clock += 1
+        path = Path(folder, f"{number}.txt")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"\0" if seed == 20 else text(seed).encode())
+        os.utime(path, ns=(self.clock, self.clock))
+
+    @rule(folder=folders, number=numbers)
+    def delete(self, folder, number):
+        if len(list(Path(folder).glob("*.txt"))) > 2:
+            Path(folder, f"{number}.txt").unlink(missing_ok=True)
+
+    def ask(self, store, docs, include, given, sets):
+        """What a run makes: the bytes of its artifacts, its pairs, and what it skips."""
+        skipped = []
+        workspace = open_workspace(store, skipped=skipped.append)
+        request = Request(docs, DocumentParams(include=include), {"threshold": 0.5, **given})
+        if sets:
+            workspace.make_shingles(request)
+            return Path(store, "shingles.npz").read_bytes(), sorted(map(str, skipped))
+        indexed = workspace.load_or_build_index(request)
+        found = workspace.find_pairs(indexed, PairParams()).pairs
+        kept = [Path(store, f"{kind}.npz").read_bytes() for kind in ("signatures", "bands")]
+        return *kept, np.asarray(found.keys).tolist(), sorted(map(str, skipped))
+
+    @rule(docs=docs, include=includes, given=definitions, sets=st.booleans())
+    def run(self, docs, include, given, sets):
+        asked = docs, include, given, sets
+        try:
+            expected = self.ask("fresh", *asked)
+        except LshdupError:
+            return
+        finally:
+            shutil.rmtree("fresh", ignore_errors=True)
+        assert self.ask("store", *asked) == expected
+        assert self.ask("store", *asked) == expected
+
+    @rule(docs=docs, given=definitions, sets=st.booleans(), left=st.integers(1, 4))
+    def interrupt(self, docs, given, sets, left):
+        add = Memo.add
+
+        def count(memo, part):
+            nonlocal left
+            add(memo, part)
+            left -= 1
+            if not left:
+                raise KeyboardInterrupt
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Memo, "add", count)
+            with suppress(KeyboardInterrupt, LshdupError):
+                self.ask("store", docs, (), given, sets)
+
+    @invariant()
+    def nothing_is_left_behind(self):
+        if Path("store").exists():
+            names = {path.name for path in Path("store").iterdir()} - {"memo", "manifest.json"}
+            assert {Path(name).suffix for name in names} <= {".npz", "", ".TAG"}
+
+
+TestCollections = Collections.TestCase
+TestCollections.settings = settings(max_examples=many(40), stateful_step_count=12, deadline=None)
+
+
+# --- one writer at a time -------------------------------------------------------------------------
+
+
+def test_a_second_writer_waits_if_it_is_told_to(run, here):
+    held = """
+import time; from pathlib import Path; from lshdup.store.store import Store
+with Store(Path('.lshdup')).writing():
+    print(1, flush=True)
+    time.sleep(3)"""
+    command = [sys.executable, "-c", held]
+    with subprocess.Popen(command, env=clean_environment(), stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        started = time.monotonic()
+        assert "another lshdup run" in run("index", "a", "--wait", "0.2", code=2).err
+        assert "LSHDUP_WAIT=SECONDS" in run("pairs", "a", code=2).err
+        run("pairs", "a", "-q", env={"LSHDUP_WAIT": "60"})
+        assert 1 < time.monotonic() - started < 50
+    assert Store(here / ".lshdup").current() == "signatures"
