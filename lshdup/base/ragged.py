@@ -200,20 +200,25 @@ class StringTable:
         """Return for each of n strings the last one of this table that is equal, or -1.
 
         Of a table that is equal as a whole, it is the one in the same place. Returns an int64 array
-        of shape (n,). Cost: one sort of this table. arrays : makes the result.
+        of shape (n,). Cost: one sort of this table and the hashes of both, the first time.
+
+        arrays : makes the result, and what is kept for the next time.
         """
         if are_equal(self.offsets, strings.offsets) and are_equal(self.blob, strings.blob):
             return arrays.compute(len(strings), np.int64, rows_of)
         if not len(self):
             return arrays.full(len(strings), -1, np.int64)
-        hashes, order = self._hashed(arrays)
+        (hashes, order), wanted = self._ordered(arrays), strings._hashes(arrays)
 
         def places_of(some: slice) -> NDArray[np.int64]:
-            part = strings.take(rows_of(some))
-            last = np.searchsorted(hashes, _hash_each(part), side="right") - 1
-            rows = order[np.maximum(last, 0)]
-            same = np.fromiter(map(eq, self.take(rows), part), np.bool_, len(rows))
-            return np.where(same, rows, -1)
+            last = np.maximum(np.searchsorted(hashes, wanted[some], side="right") - 1, 0)
+            agree = np.flatnonzero(hashes[last] == wanted[some])
+            rows = order[last[agree]]
+            pairs = map(eq, self.take(rows), strings.take(agree + some.start))
+            same = np.fromiter(pairs, np.bool_, len(rows))
+            places = np.full(len(last), -1, np.int64)
+            places[agree[same]] = rows[same]
+            return places
 
         return arrays.compute(len(strings), np.int64, places_of)
 
@@ -222,7 +227,7 @@ class StringTable:
 
         Cost: one sort of the table. arrays : makes the arrays for it.
         """
-        hashes, order = self._hashed(arrays)
+        hashes, order = self._ordered(arrays)
         agree: NDArray[np.bool_] = arrays.zeros(len(hashes) + 1, np.bool_)
         np.equal(hashes[1:], hashes[:-1], out=agree[1:-1])
         changes = arrays.find(agree[1:] != agree[:-1]).tolist()
@@ -233,13 +238,26 @@ class StringTable:
                 found.setdefault(string, []).append(row)
         return [rows for rows in found.values() if len(rows) > 1]
 
-    def _hashed(self, arrays: Arrays) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the hashes of the strings, ascending, and the string that each is of."""
-        hashes = arrays.compute(
-            len(self), np.int64, lambda some: _hash_each(self.take(rows_of(some)))
-        )
-        order = arrays.order(len(self), [hashes.__getitem__])
-        return arrays.take(hashes, order), order
+    def _hashes(self, arrays: Arrays) -> NDArray[np.int64]:
+        """Return the hash of each string, which is kept."""
+        if "hashes" not in vars(self):
+            vars(self)["hashes"] = arrays.compute(
+                len(self), np.int64, lambda some: _hash_each(self.take(rows_of(some)))
+            )
+        hashes: NDArray[np.int64] = vars(self)["hashes"]
+        return hashes
+
+    def _ordered(self, arrays: Arrays) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the hashes of the strings, ascending, and the string that each is of: kept too."""
+        if "ordered" not in vars(self):
+            hashes = self._hashes(arrays)
+            order = arrays.order(len(self), [hashes.__getitem__])
+            vars(self)["ordered"] = arrays.take(hashes, order), order
+        ordered: tuple[NDArray[np.int64], NDArray[np.int64]] = vars(self)["ordered"]
+        return ordered
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.blob, self.offsets)  # Another process has other hashes.
 
     def ending_with(self, tail: bytes) -> list[int]:
         """Return the indices of all strings that end with `tail`. Cost: one pass over the blob."""

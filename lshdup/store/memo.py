@@ -55,6 +55,7 @@ class Memo(Parts):
         self._shingle, self._sketch, self._filter = shingle, sketch, shingle_filter
         self._last_number = store.last_segment()
         self._used: list[str] = []  #: segments that this run has taken documents from, or written
+        self._is_reader_said = False
         self.on_add: Callable[[], None] = lambda: None  #: notified of each segment that is written
 
     # --- what is known ----------------------------------------------------------------------------
@@ -134,7 +135,8 @@ class Memo(Parts):
                 return None
         old = self._load_whole(name, verify=True)
         usable = old.without_other_readers() if old is not None else None
-        if usable is not old:
+        if usable is not old and not self._is_reader_said:
+            self._is_reader_said = True
             self._run.say(
                 "the reader of office documents is another one than in the last run: they are read"
                 " again"
@@ -174,13 +176,16 @@ class Memo(Parts):
             self.on_add()
 
     def remove(self) -> bool:
-        """Remove the parts of runs that this run has used or written, to make room."""
+        """Make room: remove the parts of runs that this run has used or written; if there are none,
+        all segments, which are of other runs.
+        """
         note_kept(JOURNAL, kept=False)
         parts = [name for name in self._used if self._is_part(name)]
-        self._used = [name for name in self._used if name not in parts]
-        for name in parts:
+        removed = parts or self._store.segments()
+        self._used = [name for name in self._used if name not in removed]
+        for name in removed:
             self._store.drop(name)
-        return bool(parts)
+        return bool(removed)
 
     def _is_part(self, name: str) -> bool:
         with contextlib.suppress(ArtifactError, IndexError):
@@ -229,12 +234,15 @@ class Memo(Parts):
         """
         old = self._load_held(kind)
         keep = not is_checked and self._has_more(old, collection, *others)
-        try:
-            self._store.save_collection(kind, collection, keep_old=keep)
-        except ArtifactError:
-            if not self.remove():
-                raise
-            self._store.save_collection(kind, collection, keep_old=keep)
+        for _ in range(2):
+            try:
+                self._store.save_collection(kind, collection, keep_old=keep)
+            except ArtifactError:
+                if not self.remove():
+                    raise
+            else:
+                return
+        self._store.save_collection(kind, collection, keep_old=keep)
 
     def _load_held(self, name: str) -> Collection | None:
         """Load what a segment holds; None if it is damaged or missing."""

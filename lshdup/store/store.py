@@ -49,6 +49,9 @@ _SEGMENTS = ("segment", "signatures", "shingles")
 #: Bytes that the memo may have, unless another limit is set.
 MEMO_BYTES = 4 << 30
 
+#: Segments that it may have: each run looks into each of them, which takes milliseconds.
+_MOST_SEGMENTS = 256
+
 #: Characters of a path that a system may open.
 _LONGEST_PATH = 4096
 
@@ -263,7 +266,7 @@ class Store:
         self._loaded.pop(kind, None)
 
     def forget(self, used: Sequence[str]) -> None:
-        """Remove the segments that were not used for longest, while the memo is too large.
+        """Remove the segments that were not used for longest, while they are too large or too many.
 
         used : the segments that this run has used, which are the last ones to go.
         """
@@ -273,7 +276,7 @@ class Store:
         new = [each for each in reversed(there) if each not in before]
         order = [each for each in before + new if each not in used]
         order += [each for each in used if each in there]
-        while order and self._memo_size() > self._most:
+        while len(order) > _MOST_SEGMENTS or (order and self._memo_size() > self._most):
             self.drop(order.pop(0))
         self._write_manifest(memo=order)
 

@@ -15,14 +15,18 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+import lshdup.base.ragged
+import lshdup.collection.collection
 import lshdup.sources.reading
 import lshdup.store.journal
+import lshdup.store.store
 from lshdup.errors import LshdupError
 from lshdup.params import DocumentParams, PairParams
 from lshdup.store.memo import Memo
 from lshdup.store.store import Store
 from lshdup.workspace.request import Request
 from tests.conftest import many, open_workspace
+from tests.office import docx
 from tests.running import clean_environment
 from tests.store.test_any_artifact import Disturbed
 
@@ -174,6 +178,56 @@ def test_killed_at_every_write_while_the_collection_changes(run, here, command):
                 break
             assert code == -9, said
     assert number > 10
+
+
+def test_another_reader_is_said_once(here, monkeypatch):
+    said = []
+    for folder in "ab":
+        (here / folder / "x.docx").write_bytes(docx(text(1)))
+        workspace = open_workspace("store", said.append)
+        workspace.load_or_build_index(Request((os.fsencode(folder),), DocumentParams(), {}))
+    monkeypatch.setattr(lshdup.collection.collection, "current_reader", lambda: "another one")
+    workspace = open_workspace("store", said.append)
+    workspace.load_or_build_index(Request((b"a", b"b"), DocumentParams(), {}))
+    assert len([line for line in said if "the reader of office documents" in line]) == 1
+
+
+def test_the_memo_has_not_more_segments_than_a_run_can_look_into(run, here, monkeypatch):
+    monkeypatch.setattr(lshdup.store.store, "_MOST_SEGMENTS", 2)
+    for number in range(5):
+        fill(here / f"c{number}", range(number * 10, number * 10 + 6))
+        request = Request((os.fsencode(f"c{number}"),), DocumentParams(), {})
+        open_workspace(".lshdup").load_or_build_index(request)
+    assert len(segments()) == 2
+    assert "0 documents read" in run("index", "c2", "c3", "c4").err
+
+
+def test_what_other_runs_have_made_gives_way_when_the_disk_is_full(run, here, small_disk):
+    for number in range(5):
+        rows = (f'{{"text": "{text(row)} {row} {number}"}}\n' for row in range(1800))
+        (here / f"{number}.jsonl").write_text("".join(rows))
+        run("signatures", f"{number}.jsonl", "--store", small_disk / "store", "-q")
+    err = run("signatures", "4.jsonl", "--store", small_disk / "store").err
+    assert "0 documents read" in err
+
+
+def test_names_are_looked_up_once_for_all_segments(run, here, monkeypatch):
+    """A run that was interrupted late is resumed in less time than it takes from nothing."""
+    fill(here / "many", range(200))
+    monkeypatch.setattr(lshdup.sources.reading, "BATCH_DOCUMENTS", 2)
+    monkeypatch.setattr(lshdup.store.journal, "PATIENCE", 0.0)
+    request = Request((b"many",), DocumentParams(), {})
+    with monkeypatch.context() as patch:
+        patch.setattr(Memo, "save", lambda *_, **__: 1 / 0)
+        with suppress(ZeroDivisionError):
+            open_workspace("store").load_or_build_index(request)
+    assert len(list(Path("store/memo").iterdir())) > 50
+    hashed, hash_each = [], lshdup.base.ragged._hash_each
+    monkeypatch.setattr(
+        lshdup.base.ragged, "_hash_each", lambda each: hashed.append(len(each)) or hash_each(each)
+    )
+    assert open_workspace("store").load_or_build_index(request).collection.read == 0
+    assert sum(hashed) < 2000
 
 
 # --- incremental is from nothing ------------------------------------------------------------------
