@@ -2,6 +2,8 @@
 
 import shutil
 
+import pytest
+
 from tests.conftest import require
 
 
@@ -12,32 +14,19 @@ def browser(folder, width=1200, height=900):
 
     options = ChromeOptions()
     options.binary_location = _found("chromium", "chromium-browser", "google-chrome")
-    quiet = (
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-    )
-    for argument in (
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--hide-scrollbars",
-        *quiet,
-    ):
+    still = "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --hide-scrollbars"
+    quiet = "--no-first-run --disable-quic --disable-background-networking"
+    quiet += " --disable-component-update --disable-sync"
+    place = (f"--user-data-dir={folder}", f"--window-size={width},{height}")
+    for argument in (*still.split(), *quiet.split(), *place):
         options.add_argument(argument)
-    options.add_argument(f"--user-data-dir={folder}")
-    options.add_argument(f"--window-size={width},{height}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     return Chrome(options, ChromeService(_found("chromedriver")))
 
 
 def _found(*names):
-    import pytest
 
-    path = next((path for name in names if (path := shutil.which(name))), None)
-    if path is None:
-        pytest.skip(f"{names[0]} is not here")
-    return path
+    for name in names:
+        if path := shutil.which(name):
+            return path
+    return pytest.skip(f"{names[0]} is not here")

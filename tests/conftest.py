@@ -180,6 +180,13 @@ def run(tmp_path):
     return run
 
 
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """The folder of a test, which becomes the current one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 @pytest.fixture(scope="session", autouse=True)
 def compiled():
     """Of several workers, one compiles the kernels that most tests need; the others wait for it."""

@@ -13,12 +13,10 @@ from itertools import chain, combinations
 MASK = (1 << 64) - 1
 UNSPACED = frozenset(chain(
     range(0x0E00, 0x0F00), range(0x1000, 0x10A0), range(0x1780, 0x1800), range(0x2E80, 0x2FE0),
-    range(0x3005, 0x3008),
-    range(0x3021, 0x302A), range(0x3038, 0x303D), range(0x3040, 0x3100), range(0x31F0, 0x3200),
-    range(0x3400, 0x4DC0),
-    range(0x4E00, 0xA000), range(0xA9E0, 0xAA00), range(0xAA60, 0xAA80), range(0xF900, 0xFB00),
-    range(0xFF66, 0xFFA0),
-    range(0x116D0, 0x11700), range(0x1AFF0, 0x1B170), range(0x20000, 0x40000),
+    range(0x3005, 0x3008), range(0x3021, 0x302A), range(0x3038, 0x303D), range(0x3040, 0x3100),
+    range(0x31F0, 0x3200), range(0x3400, 0x4DC0), range(0x4E00, 0xA000), range(0xA9E0, 0xAA00),
+    range(0xAA60, 0xAA80), range(0xF900, 0xFB00), range(0xFF66, 0xFFA0), range(0x116D0, 0x11700),
+    range(0x1AFF0, 0x1B170), range(0x20000, 0x40000),
 ))  # fmt: skip
 
 # Default_Ignorable_Code_Point by its definition in Unicode: Other_Default_Ignorable_Code_Point and
@@ -41,10 +39,9 @@ VISIBLE_FORMATS = frozenset(chain(
 
 class _Visible(html.parser.HTMLParser):
     BLOCKS = frozenset(
-        "address article aside blockquote br caption center dd details dialog dir div dl "
-        "dt fieldset figcaption figure footer form h1 h2 "
-        "h3 h4 h5 h6 header hgroup hr li main menu nav ol option p pre search section "
-        "summary table tbody td tfoot th thead tr ul".split()
+        "address article aside blockquote br caption center dd details dialog dir div dl dt "
+        "fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr li main menu "
+        "nav ol option p pre search section summary table tbody td tfoot th thead tr ul".split()
     )
     SKIPPED = frozenset("head script style template noscript".split())
 
@@ -249,9 +246,8 @@ def all_insides(sets, threshold):
     found = []
     for i, j in combinations(range(len(sets)), 2):
         inside, holder = (i, j) if len(sets[i]) <= len(sets[j]) else (j, i)
-        common = len(sets[i] & sets[j])
-        if sets[inside] and common / len(sets[inside]) >= threshold:
-            share = common / len(sets[inside])
+        share = len(sets[i] & sets[j]) / max(len(sets[inside]), 1)
+        if sets[inside] and share >= threshold:
             found.append((inside, holder, share, jaccard(sets[i], sets[j])))
     return sorted(found)
 
@@ -263,21 +259,18 @@ def folder_sets(folder):
     sets = {}
     for at, folders, files in os.walk(folder):
         folders[:] = [f for f in folders if not f.startswith(".")]
-        for file in files:
-            name = os.path.join(at, file)
+        for name in (os.path.join(at, file) for file in files):
             with open(name, "rb") as f:
                 data = f.read()
             try:
                 text = data.decode("utf-8")
             except UnicodeDecodeError:
                 text = data.decode("cp1252")
-            tokens = word_tokens(
-                normal_form(visible_text(text) if name.endswith(".html") else text)
-            )
+            text = visible_text(text) if name.endswith(".html") else text
+            tokens = word_tokens(normal_form(text))
             k = min(3, len(tokens))
-            sets[name] = (
-                {tuple(tokens[i : i + k]) for i in range(len(tokens) - k + 1)} if tokens else set()
-            )
+            starts = range(len(tokens) - k + 1) if tokens else ()
+            sets[name] = {tuple(tokens[i : i + k]) for i in starts}
     return sets
 
 
@@ -317,13 +310,11 @@ def linear_signatures(sets, prime, a, b):
     for each in sets:
         for x in sorted(each):
             numbers.setdefault(x, len(numbers))
-    return [
-        [
-            min((i * numbers[x] + j) % prime for x in each) if each else 0xFFFFFFFF
-            for i, j in zip(a, b, strict=True)
-        ]
-        for each in sets
-    ]
+
+    def least(each, i, j):
+        return min(((i * numbers[x] + j) % prime for x in each), default=0xFFFFFFFF)
+
+    return [[least(each, i, j) for i, j in zip(a, b, strict=True)] for each in sets]
 
 
 # --- bands ---

@@ -22,19 +22,18 @@ TEXTS = {
 }
 
 
+SETS = {name: set(reference.shingle_list(text)) for name, text in TEXTS.items()}
+
+
 def exact(a, b):
-    return reference.jaccard(
-        set(reference.shingle_list(TEXTS[a])), set(reference.shingle_list(TEXTS[b]))
-    )
+    return reference.jaccard(SETS[a], SETS[b])
 
 
 @pytest.mark.parametrize("scheme", ["fast", "classic", "linear"])
 def test_minhash(scheme):
     minhash = lshdup.MinHash(TEXTS, 20 if scheme == "linear" else 400, scheme=scheme, jobs=2)
     assert minhash.all_docs() == list(TEXTS)
-    assert minhash.num_terms == len(
-        set().union(*(reference.shingle_list(text) for text in TEXTS.values()))
-    )
+    assert minhash.num_terms == len(set().union(*SETS.values()))
     matrix = minhash.minhash_matrix()
     assert matrix.shape == (minhash.num_permutations, 5)
     assert matrix.dtype == np.uint32
@@ -83,34 +82,22 @@ def test_near_duplicates():
     found = lshdup.NearDuplicates(TEXTS, 256, threshold=0.5, recall=0.9999)
     assert found.of("a") == [("copy", 1.0), ("b", exact("a", "b"))]
     assert found.of("empty") == found.of("other") == []
-    assert found.pairs() == [
-        ("a", "copy", 1.0),
-        ("a", "b", exact("a", "b")),
-        ("b", "copy", exact("b", "copy")),
-    ]
-    assert lshdup.NearDuplicates.near_duplicate_detector(TEXTS, 200, 50, 0.5, "a") == ["b", "copy"]
-    assert lshdup.NearDuplicates.near_duplicate_detector(TEXTS, 200, 50, 0.99, "a") == ["copy"]
-
-
-def test_a_folder_by_the_linear_scheme():
-    found = lshdup.NearDuplicates("sample_corpus/licences", scheme="linear", threshold=0.9)
-    assert len(list(found.pairs())) > 5
+    listed = [("a", "copy"), ("a", "b"), ("b", "copy")]
+    assert found.pairs() == [(a, b, exact(a, b)) for a, b in listed]
+    detect = lshdup.NearDuplicates.near_duplicate_detector
+    assert detect(TEXTS, 200, 50, 0.5, "a") == ["b", "copy"]
+    assert detect(TEXTS, 200, 50, 0.99, "a") == ["copy"]
 
 
 def test_folders_give_what_the_command_line_gives(run, monkeypatch):
     monkeypatch.chdir(ROOT)
     found = lshdup.NearDuplicates("sample_corpus", threshold=0.8)
-    printed = [
-        (a, b, float(s))
-        for a, b, s, _ in run("pairs", "sample_corpus", "-t", "0.8", "--no-store", cwd=ROOT).rows
-    ]
+    rows = run("pairs", "sample_corpus", "-t", "0.8", "--no-store", cwd=ROOT).rows
+    printed = [(a, b, float(s)) for a, b, s, _ in rows]
     assert found.pairs() == printed
     for name in {a for a, _, _ in printed}:
-        expected = sorted(
-            ((b if a == name else a, s) for a, b, s in printed if name in (a, b)),
-            key=lambda each: (-each[1], each[0]),
-        )
-        assert found.of(name) == expected
+        near = [(b if a == name else a, s) for a, b, s in printed if name in (a, b)]
+        assert found.of(name) == sorted(near, key=lambda each: (-each[1], each[0]))
 
 
 def test_containment_is_that_of_the_command_line(run, monkeypatch):
@@ -138,21 +125,13 @@ def test_the_linear_scheme_of_a_folder(tmp_path):
     found = lshdup.NearDuplicates(tmp_path, 20, 4, threshold=0.5, scheme="linear")
     assert {(a[-1], b[-1]) for a, b, _ in found.pairs()} <= {("a", "b"), ("a", "y"), ("b", "y")}
     assert (str(tmp_path / "a"), str(tmp_path / "copy"), 1.0) in found.pairs()
+    found = lshdup.NearDuplicates("sample_corpus/licences", scheme="linear", threshold=0.9)
+    assert len(list(found.pairs())) > 5
 
 
-def test_sequences_and_errors(tmp_path):
+def test_sequences():
     assert lshdup.MinHash(["one text", "another text"]).all_docs() == ["0", "1"]
     assert lshdup.MinHash([]).minhash_matrix().shape == (128, 0)
-    with pytest.raises(InputError, match="no documents"):
-        lshdup.MinHash(tmp_path)
-    with pytest.raises(InputError, match="nowhere"):
-        lshdup.MinHash(tmp_path / "nowhere")
-    with pytest.raises(ParameterError):
-        lshdup.MinHash(TEXTS, 0)
-    with pytest.raises(ParameterError, match="shape"):
-        lshdup.LSH(np.zeros((4, 2), np.uint32), ["a"], 2)
-    with pytest.raises(ParameterError, match=r"^5 bands of 4 rows"):
-        lshdup.LSH(np.zeros((4, 1), np.uint32), ["a"], 5)
     assert not hasattr(lshdup, "nothing")
     assert dir(lshdup) == sorted(lshdup.__all__)
 
@@ -169,10 +148,6 @@ def test_what_is_not_known_is_refused(made):
         assert refused.value.hint.startswith(meant)
     with pytest.raises(ParameterError, match="text_field and id_field are of files"):
         made(TEXTS, text_field="question")
-    with pytest.raises(InputError, match="the text of document '1' is NoneType, not str"):
-        made(["a", None])
-    with pytest.raises(InputError, match="the name of document 7 is int, not str"):
-        made({7: "a"})
 
 
 class Series(list):
@@ -186,45 +161,67 @@ class Table(dict):
     columns = ("text",)
 
 
-def test_a_series_gives_names_and_a_table_is_refused():
+def test_a_series_gives_names():
     found = lshdup.NearDuplicates(Series(["one two three four"] * 2))
     assert found.pairs() == [("x", "7", 1.0)]
-    for given, said in (
+
+
+@pytest.mark.parametrize("made", [lshdup.MinHash, lshdup.NearDuplicates])
+@pytest.mark.parametrize(
+    ("documents", "said"),
+    [
+        (["a", None], "the text of document '1' is NoneType, not str"),
+        ({7: "a"}, "the name of document 7 is int, not str"),
         (Table(text=["one two three four"] * 2), "documents are given as a table"),
         (b"one", "documents are given as bytes"),
         (None, "documents are given as NoneType"),
         ({"a": "x \ud800"}, "the text of document 'a' cannot be UTF-8"),
         ({"a\ud800": "x"}, r"the name of document 'a\\ud800' cannot be UTF-8"),
-    ):
-        with pytest.raises(InputError, match=said):
-            lshdup.NearDuplicates(given)
+        (ROOT / "tests/nowhere", "nowhere"),
+    ],
+    ids=["no text", "no name", "table", "bytes", "None", "text", "name", "no folder"],
+)
+def test_what_are_no_documents_is_refused(made, documents, said):
+    with pytest.raises(InputError, match=said):
+        made(documents)
+
+
+def test_empty_folders_and_matrices_without_sense_are_refused(tmp_path):
+    with pytest.raises(InputError, match="no documents"):
+        lshdup.MinHash(tmp_path)
+    with pytest.raises(ParameterError):
+        lshdup.MinHash(TEXTS, 0)
+    for rows, bands, said in ((2, 2, "shape"), (1, 5, r"^5 bands of 4 rows")):
+        with pytest.raises(ParameterError, match=said):
+            lshdup.LSH(np.zeros((4, rows), np.uint32), ["a"], bands)
 
 
 @pytest.mark.parametrize(
     ("keyword", "value", "said"),
     [
-        ("k", 2.5, "k is 2.5; it must be a whole number, or None"),
-        ("k", 0, "k is 0; it must be at least 1"),
-        ("k", True, "k is True; it must be a whole number, or None"),
-        ("threshold", 1.5, "threshold is 1.5; it must be above 0 and at most 1"),
-        ("threshold", "0.5", "threshold is '0.5'; it must be a number"),
-        ("num_permutations", 0, "num_permutations is 0; it must be from 1 to "),
-        ("num_bands", -1, "num_bands is -1; it must be at least 1"),
-        ("min_tokens", -1, "min_tokens is -1; it must be from 0 to "),
-        ("ignore_common", 5.5, "ignore_common is 5.5; it must be a share"),
-        ("bag", "yes", "bag is 'yes'; it must be True or False"),
-        ("jobs", -1, "jobs is -1; it must be at least 1"),
-        ("templates", "a b", "templates is 'a b'; it must be a list of str"),
-        ("nonsense", 1, "'nonsense' is no keyword here"),
+        ("k", 2.5, "a whole number, or None"),
+        ("k", 0, "at least 1"),
+        ("k", True, "a whole number, or None"),
+        ("threshold", 1.5, "above 0 and at most 1"),
+        ("threshold", "0.5", "a number"),
+        ("num_permutations", 0, "from 1 to "),
+        ("num_bands", -1, "at least 1"),
+        ("min_tokens", -1, "from 0 to "),
+        ("ignore_common", 5.5, "a share"),
+        ("bag", "yes", "True or False"),
+        ("jobs", -1, "at least 1"),
+        ("templates", "a b", "a list of str"),
+        ("nonsense", 1, None),
     ],
 )
 def test_errors_speak_of_keywords(keyword, value, said):
     with pytest.raises(ParameterError) as refused:
         lshdup.NearDuplicates(TEXTS, **{keyword: value})
-    assert str(refused.value).startswith(said)
+    known = f"{keyword} is {value!r}; it must be {said}"
+    assert str(refused.value).startswith(known if said else "'nonsense' is no keyword here")
     assert refused.value.message == str(refused.value)
     assert "--" not in refused.value.message + refused.value.hint
-    assert keyword != "nonsense" or "recall, measure" in refused.value.hint
+    assert said or "recall, measure" in refused.value.hint
 
 
 def test_names_of_a_list():
@@ -251,18 +248,18 @@ def test_records_of_a_file(tmp_path, ending):
         assert "text_field" in refused.value.hint
     found = lshdup.NearDuplicates(path, text_field="question", id_field="n")
     assert found.pairs() == [("r0", "r1", 1.0), ("r2", "r3", 1.0)]
-    assert lshdup.MinHash(path, text_field="question").all_docs() == [
-        f"{path}:{number}" for number in range(1, 5)
-    ]
+    names = lshdup.MinHash(path, text_field="question").all_docs()
+    assert names == [f"{path}:{number}" for number in range(1, 5)]
 
 
-def test_defaults_are_those_of_the_command_line():
-    parameters = {
-        **inspect.signature(lshdup.LSH.__init__).parameters,
-        **inspect.signature(lshdup.NearDuplicates.__init__).parameters,
-    }
-    defaults = {name: parameters[name].default for name in ("threshold", "recall")}
-    assert defaults == {"threshold": BandParams().threshold, "recall": BandParams().recall}
-    for each in (lshdup.MinHash, lshdup.NearDuplicates):
-        perms = inspect.signature(each.__init__).parameters["num_permutations"]
-        assert perms.default == SketchParams().perms
+@pytest.mark.parametrize(
+    ("made", "name", "default"),
+    [
+        (lshdup.NearDuplicates, "threshold", BandParams().threshold),
+        (lshdup.NearDuplicates, "recall", BandParams().recall),
+        (lshdup.MinHash, "num_permutations", SketchParams().perms),
+        (lshdup.NearDuplicates, "num_permutations", SketchParams().perms),
+    ],
+)
+def test_defaults_are_those_of_the_command_line(made, name, default):
+    assert inspect.signature(made.__init__).parameters[name].default == default

@@ -15,7 +15,8 @@ import subprocess
 import sys
 import time
 import unicodedata
-from dataclasses import replace
+from collections import Counter
+from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
@@ -27,18 +28,18 @@ from lshdup.base.skipped import Reason
 from lshdup.collection import batches
 from lshdup.collection.collect import collect
 from lshdup.errors import InputError
-from lshdup.params import DocumentParams, ShingleParams
+from lshdup.params import ShingleParams
 from lshdup.shingling import normalization
 from lshdup.shingling.inspection import list_tokens
 from lshdup.shingling.normalization import normal_form
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources import files
-from lshdup.sources.finding import find_documents
 from lshdup.sources.reading import TextBatch, read_batch
 from lshdup.text import html
 from lshdup.text.decoding import decode
 from tests import reference
 from tests.conftest import ROOT
+from tests.documents import find, reasons
 from tests.running import clean_environment
 from tests.shingling.test_text import SPICY
 from tests.test_layers import Package
@@ -48,6 +49,11 @@ TEXT = (
     "seven eight nine ten."
 )
 OTHER = TEXT + " eleven"
+
+
+def reference_set(text):
+    return set(reference.shingle_list(text))
+
 
 #: name -> (bytes, the text that is compared, or why nothing is). A text without tokens is compared
 #: with nothing.
@@ -137,10 +143,6 @@ CONTENTS = {
 KNOWN = [name for name, (_, text) in CONTENTS.items() if text is not None]
 
 
-def reference_set(text):
-    return set(reference.shingle_list(text))
-
-
 @pytest.mark.parametrize("name", CONTENTS)
 def test_a_document_is_what_it_is_or_is_said_to_be_left_out(name):
     data, text = CONTENTS[name]  # one that takes forever ends the run: see conftest.HUNG
@@ -172,18 +174,8 @@ def test_a_folder_of_everything(run, tmp_path):
     contents = {name: CONTENTS[name] for name in KNOWN}
     for name, (data, _) in contents.items():
         (folder / name).write_bytes(data)
-    odd = [
-        b"new\nline",
-        b"tab\t",
-        b"\xff\xfe",
-        b"-rf",
-        b"=1+1",
-        b"n" * 255,
-        b"\x1b[2J\x1b]0;x\x07",
-        "gpj.\u202eexe".encode(),
-        b"a\rb",
-        b" ",
-    ]
+    odd = [b"new\nline", b"tab\t", b"\xff\xfe", b"-rf", b"=1+1", b"n" * 255, b"a\rb", b" "]
+    odd += [b"\x1b[2J\x1b]0;x\x07", "gpj.\u202eexe".encode()]
     for name in odd:
         with open(os.fsencode(folder / "sub") + b"/" + name, "wb") as file:
             file.write(TEXT.encode())
@@ -195,48 +187,31 @@ def test_a_folder_of_everything(run, tmp_path):
         s.bind("socket")
     with open(folder / "sparse", "wb") as file:
         file.truncate(3 << 30)
-    texts = {
-        b"all/" + name.encode(): text
-        for name, (_, text) in contents.items()
-        if not isinstance(text, Reason)
-    }
+    skipped = {name: str(text) for name, (_, text) in contents.items() if isinstance(text, Reason)}
+    compared = {name: text for name, (_, text) in contents.items() if name not in skipped}
+    texts = {b"all/" + name.encode(): text for name, text in compared.items()}
     texts |= {b"all/sub/" + name: TEXT for name in odd}
     names = sorted(texts)
     sets = {text: reference_set(text) for text in set(texts.values())}
     expected = reference.all_pairs([sets[texts[name]] for name in names], 0.7)
     result = run("pairs", "all", "-t", "0.7", "-0", "-v", "--recall", "0.9999", code=2)
-    cells = result.out.split(b"\0")[:-1]
-    found = {
-        (names.index(cells[i]), names.index(cells[i + 1])): float(cells[i + 2])
-        for i in range(0, len(cells), 4)
-    }
+    cells = iter(result.out.split(b"\0")[:-1])
+    rows = zip(cells, cells, cells, cells, strict=True)
+    found = {(names.index(a), names.index(b)): float(s) for a, b, s, _ in rows}
     assert found == {(i, j): s for i, j, s in expected}
-    skipped = {name: str(text) for name, (_, text) in contents.items() if isinstance(text, Reason)}
-    skipped |= {
-        name: "no tokens"
-        for name, (_, text) in contents.items()
-        if not isinstance(text, Reason) and not reference_set(text)
-    }
-    skipped |= {
-        ".hidden": "hidden",
-        "link": "symbolic link",
-        "sub/loop": "symbolic link",
-        "pipe": "not a regular file",
-    }
-    skipped |= {"socket": "not a regular file", "sparse": "too large"}
+    skipped |= {name: "no tokens" for name, text in compared.items() if not reference_set(text)}
+    skipped |= {".hidden": "hidden", "sparse": "too large"}
+    skipped |= dict.fromkeys(("link", "sub/loop"), "symbolic link")
+    skipped |= dict.fromkeys(("pipe", "socket"), "not a regular file")
     lines = result.err.splitlines()
     for name, reason in skipped.items():
-        assert [line for line in lines if line.startswith(f"lshdup: all/{name}: {reason}")], (
-            name,
-            reason,
-            lines,
-        )
-    counts = {reason: list(skipped.values()).count(reason) for reason in set(skipped.values())}
+        said = f"lshdup: all/{name}: {reason}"
+        assert [line for line in lines if line.startswith(said)], (said, lines)
+    counts = Counter(skipped.values())
     empty = counts.pop("no tokens")
     (summary,) = [line for line in lines if line.startswith("lshdup: skipped: ")]
-    assert summary == "lshdup: skipped: " + ", ".join(
-        Reason(reason).counted(n) for reason, n in sorted(counts.items())
-    )
+    counted = (Reason(reason).counted(n) for reason, n in sorted(counts.items()))
+    assert summary == f"lshdup: skipped: {', '.join(counted)}"
     assert f"{empty} documents without tokens" in result.err
     assert f"lshdup: {len(texts)} documents" in result.err
     assert result.err.replace("\n", "").isprintable()
@@ -260,16 +235,6 @@ def test_folders_of_nothing(run, tmp_path, contents):
 
 
 # --- the file system ------------------------------------------------------------------------------
-
-
-def found(*arguments, **params):
-    skipped = []
-    documents = find_documents(
-        replace(Run.quiet(), skipped=skipped.append),
-        [os.fsencode(a) for a in arguments],
-        DocumentParams(**params),
-    )
-    return documents, skipped
 
 
 @pytest.fixture
@@ -298,10 +263,9 @@ def dig(name, depth, text):
 
 def test_folders_a_thousand_deep(here):
     dig("d", 1000, "text")
-    documents, skipped = found("deep")
-    assert sorted(documents.names) == sorted(
-        b"deep" + b"/d" * level + b"/f" for level in range(1, 1001)
-    )
+    documents, skipped = find("deep")
+    assert set(documents.names) == {b"deep" + b"/d" * level + b"/f" for level in range(1, 1001)}
+    assert len(documents) == 1000
     assert skipped == []
     assert len(read_batch(documents, np.arange(1000)).skipped) == 0
 
@@ -309,7 +273,7 @@ def test_folders_a_thousand_deep(here):
 def test_paths_that_are_too_long_for_the_system_are_reported(run, here):
     dig("d" * 200, 30, TEXT)
     path = lambda level: b"deep" + (b"/" + b"d" * 200) * level  # noqa: E731
-    documents, skipped = found("deep")
+    documents, skipped = find("deep")
     most = max(level for level in range(31) if len(path(level) + b"/f") < 4096)
     assert sorted(documents.names) == sorted(path(level) + b"/f" for level in range(1, most + 1))
     # What is below the first folder whose path is too long cannot be named, so it is that folder
@@ -319,55 +283,40 @@ def test_paths_that_are_too_long_for_the_system_are_reported(run, here):
     result = run("pairs", "deep", "--no-store", code=2)
     assert len(result.rows) == most * (most - 1) // 2
     os.symlink("d" * 200, "deep/link")
-    assert {each.reason for each in found("deep", follow=True)[1]} == {Reason.UNREADABLE}
+    assert {each.reason for each in find("deep", follow=True)[1]} == {Reason.UNREADABLE}
 
 
 def test_links_to_what_is_no_file(here):
     os.mkdir("d")
-    os.symlink("/dev/zero", "d/zero")
-    os.symlink("self", "d/self")
-    os.symlink("no-such-file", "d/nowhere")
-    os.symlink("../d", "d/again")
-    (here / "d/file").write_text("text")
-    (here / "elsewhere").write_text("text")
-    os.symlink("file", "d/the-same")
-    os.symlink("../elsewhere", "d/link")
-    documents, skipped = found("d", follow=True)
+    for name in ("d/file", "elsewhere"):
+        (here / name).write_text("text")
+    links = {"zero": "/dev/zero", "self": "self", "nowhere": "no-such-file", "again": "../d"}
+    for name, target in (links | {"the-same": "file", "link": "../elsewhere"}).items():
+        os.symlink(target, f"d/{name}")
+    documents, skipped = find("d", follow=True)
     assert list(documents.names) == [b"d/file", b"d/link"]
-    reasons = {each.name: each.reason for each in skipped}
-    assert reasons == {
-        b"d/zero": Reason.SPECIAL,
-        b"d/self": Reason.UNREADABLE,
-        b"d/nowhere": Reason.VANISHED,
-    }
-    assert {each.reason for each in found("d/file", "d/zero")[1]} == {
-        Reason.UNREADABLE
-    }  # it was asked for by name
-    assert {each.reason for each in found("d")[1]} == {Reason.LINK}
+    wrong = {b"d/zero": Reason.SPECIAL, b"d/self": Reason.UNREADABLE, b"d/nowhere": Reason.VANISHED}
+    assert reasons(skipped) == wrong
+    asked_for = find("d/file", "d/zero")[1]
+    assert {each.reason for each in asked_for} == {Reason.UNREADABLE}
+    assert {each.reason for each in find("d")[1]} == {Reason.LINK}
 
 
 def test_many_files_in_one_folder(here):
     os.mkdir("d")
     for i in range(2000):
         os.close(os.open(f"d/{i:05}", os.O_CREAT))
-    documents, skipped = found("d")
+    documents, skipped = find("d")
     assert (len(documents), skipped) == (2000, [])
 
 
 @pytest.mark.parametrize(
     "label",
     [
-        "punycode",
-        "idna",
-        "unicode_escape",
-        "utf-7",
-        "rot13",
-        "hex",
-        "utf-16",
-        "no-such-thing",
+        "punycode", "idna", "unicode_escape", "utf-7", "rot13", "hex", "utf-16", "no-such-thing",
         "x" * 1500,
     ],
-)
+)  # fmt: skip
 def test_pages_declare_encodings_of_pages(label):
     """Python has codecs under any name, and some take time that grows with the square of the text;
     an unknown label is as good as none.
@@ -384,37 +333,25 @@ def test_pages_declare_encodings_of_pages(label):
 def test_a_file_that_was_named_and_is_no_text(run, here):
     """Met in a folder, it is counted; named itself, somebody asked for it and did not get it."""
     os.mkdir("d")
-    for name, data in (
-        ("d/binary", b"\0"),
-        ("d/a.zip", b"PK\x03\x04"),
-        ("d/a.txt", TEXT.encode()),
-        ("d/b.txt", TEXT.encode()),
-    ):
-        (here / name).write_bytes(data)
+    texts = dict.fromkeys(("a.txt", "b.txt"), TEXT.encode())
+    for name, data in (texts | {"binary": b"\0", "a.zip": b"PK\x03\x04"}).items():
+        (here / "d" / name).write_bytes(data)
     assert len(run("pairs", "d").rows) == 1
     for arguments in (["d/a.txt", "./d//binary", "d/b.txt"], ["d", "d/a.zip"]):
         for _ in range(2):  # read, and remembered
             result = run("pairs", *arguments, code=2)
             assert len(result.rows) == 1
-            name = arguments[1].replace("./d//", "d/")
-            assert (
-                next(
-                    line.split(": ")[1]
-                    for line in result.err.splitlines()
-                    if "binary" in line or "(an archive" in line
-                )
-                == name
-            )
+            lines = result.err.splitlines()
+            named = (line for line in lines if "binary" in line or "(an archive" in line)
+            assert next(named).split(": ")[1] == arguments[1].replace("./d//", "d/")
 
 
 @pytest.mark.parametrize("word", ["18446744073709551616", "9" * 5000, "-1", "x"])
 def test_a_query_that_is_no_id(run, here, word):
     (here / "ids").write_text("a 1 2 3\nb 1 2 3\n")
     run("index", "ids", "--tokens", "ids")
-    assert (
-        "integers from 0 to 2^64 - 1"
-        in run("query", "-", stdin=f"q 1 {word}\n".encode(), code=2).err
-    )
+    refused = run("query", "-", stdin=f"q 1 {word}\n".encode(), code=2).err
+    assert "integers from 0 to 2^64 - 1" in refused
     assert len(run("query", "-", stdin=b"q 1 2 " + b"0" * 5000 + b"3\n").rows) == 2
 
 
@@ -428,12 +365,16 @@ def test_what_cannot_be_read(run, here):
     assert "1 unreadable" in result.err
 
 
+def outcome(made):
+    """The names of what was collected, and why other documents were not."""
+    return list(made.documents.names), reasons([each.skipped for each in made.skipped])
+
+
 def test_files_that_change_between_listing_and_reading(here):
-    for name in ("gone", "grown", "endless", "shrunk", "same", "pipe", "folder"):
+    names = ("gone", "grown", "endless", "shrunk", "same", "pipe", "folder")
+    for name in names:
         (here / name).write_text(TEXT)
-    documents, _ = found(
-        "gone", "grown", "endless", "shrunk", "same", "pipe", "folder", max_bytes=1000
-    )
+    documents, _ = find(*names, max_bytes=1000)
     for name in ("gone", "pipe", "folder"):
         os.remove(name)
     os.mkfifo("pipe")
@@ -443,27 +384,20 @@ def test_files_that_change_between_listing_and_reading(here):
     (here / "shrunk").write_text("little")
     made = collect(Run.quiet(4), documents, ShingleParams(), keep=1 << 30)
     texts = {b"grown": OTHER, b"pipe": "", b"same": TEXT, b"shrunk": "little"}
-    assert list(made.documents.names) == list(texts)
-    assert [set(each.tolist()) for each in made.sets] == [
-        reference_set(text) for text in texts.values()
-    ]
-    assert {each.skipped.name: each.skipped.reason for each in made.skipped} == {
+    assert outcome(made) == (list(texts), {
         b"gone": Reason.VANISHED, b"endless": Reason.TOO_LARGE, b"folder": Reason.UNREADABLE,
-    }  # fmt: skip
-    assert "grew to more than 1000 bytes" in next(
-        each.skipped.detail for each in made.skipped if each.skipped.name == b"endless"
-    )
+    })  # fmt: skip
+    assert [set(each.tolist()) for each in made.sets] == list(map(reference_set, texts.values()))
+    (endless,) = [each.skipped for each in made.skipped if each.skipped.name == b"endless"]
+    assert "grew to more than 1000 bytes" in endless.detail
 
 
 def test_an_id_list_that_shrinks(here):
     (here / "ids").write_text("a 1 2 3\nb 1 2 3\n")
-    documents = find_documents(Run.quiet(), [b"ids"], DocumentParams(), id_lists=True)
+    documents, _ = find("ids", id_lists=True)
     (here / "ids").write_text("a 1 2 3\nb 1")
     made = collect(Run.quiet(4), documents, ShingleParams(tokens="ids"), keep=1 << 30)
-    assert list(made.documents.names) == [b"a"]
-    assert [(each.skipped.name, each.skipped.reason) for each in made.skipped] == [
-        (b"b", Reason.CHANGED)
-    ]
+    assert outcome(made) == ([b"a"], {b"b": Reason.CHANGED})
 
 
 @pytest.mark.parametrize(
@@ -477,13 +411,11 @@ def test_a_row_that_cannot_be_read(here, before, after, reason):
     """Why, if its file is what was listed; else that it has changed."""
     first = '{"text": "a b c"}\n'
     (here / "rows.jsonl").write_text(first + before)
-    documents = find_documents(Run.quiet(), [b"rows.jsonl"], DocumentParams())
+    documents, _ = find("rows.jsonl")
     if after != before:
         (here / "rows.jsonl").write_text(first + after)
     made = collect(Run.quiet(4), documents, ShingleParams(), keep=1 << 30)
-    assert (b"rows.jsonl:2", reason) in {
-        (each.skipped.name, each.skipped.reason) for each in made.skipped
-    }
+    assert outcome(made)[1][b"rows.jsonl:2"] == reason
 
 
 # --- memory and time ------------------------------------------------------------------------------
@@ -503,11 +435,23 @@ finally:
 """
 
 
-@pytest.mark.long
-@pytest.mark.skipif(
+def peak_of(folder, *arguments):
+    """The most memory that a command takes."""
+    command = [sys.executable, "-c", PEAK, *arguments]
+    done = subprocess.run(
+        command, cwd=folder, env=clean_environment(), capture_output=True, check=True
+    )
+    return int(done.stderr.split()[-1]) * 1024
+
+
+tells_memory = pytest.mark.skipif(
     not os.path.exists("/proc/self/status"),
     reason="this system does not tell the memory of a process alone",
 )
+
+
+@pytest.mark.long
+@tells_memory
 def test_large_documents_take_little_memory_however_many_threads(tmp_path):
     """Four documents, each above what may be under way at once: the scratch memory of one, the sets
     of all.
@@ -516,15 +460,9 @@ def test_large_documents_take_little_memory_however_many_threads(tmp_path):
     for name in "abcd":
         (tmp_path / name).write_bytes(name.encode() + text)
     (tmp_path / "small").write_text("small")
-    peaks = []
-    for names in (["small"], list("abcd")):
-        options = ("-j", "4", "-q")
-        command = [sys.executable, "-c", PEAK, "shingle", *names, *options]
-        env = {**os.environ, "PYTHONPATH": str(ROOT)}
-        process = subprocess.run(
-            command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True
-        )
-        peaks.append(int(process.stderr.split()[-1]) * 1024)
+    peaks = [
+        peak_of(tmp_path, "shingle", *names, "-j", "4", "-q") for names in (["small"], list("abcd"))
+    ]
     sets = 4 * 8 * 1_000_003
     assert peaks[1] - peaks[0] < 12 * len(text) + sets, (peaks, len(text))
 
@@ -533,22 +471,17 @@ def drawn(alphabet, n):
     return random.Random(n).choices(alphabet, k=n)
 
 
+LETTERS = string.ascii_letters
+
+
 @pytest.mark.long
-@pytest.mark.skipif(
-    not os.path.exists("/proc/self/status"),
-    reason="this system does not tell the memory of a process alone",
-)
+@tells_memory
 @pytest.mark.parametrize(
     ("text", "tokens", "tags", "options"),
     [
         (lambda: " ".join(drawn(ENGLISH, 3_000_000)), 3_000_000, 0, ()),
-        (lambda: " ".join(drawn(string.ascii_letters, 4_000_000)), 4_000_000, 0, ()),
-        (
-            lambda: "".join(drawn(string.ascii_letters, 9_000_000)),
-            9_000_000,
-            0,
-            ("--tokens", "char"),
-        ),
+        (lambda: " ".join(drawn(LETTERS, 4_000_000)), 4_000_000, 0, ()),
+        (lambda: "".join(drawn(LETTERS, 9_000_000)), 9_000_000, 0, ("--tokens", "char")),
         (lambda: "<html><body>" + "<b>x</b> " * 800_000, 800_000, 1_600_000, ()),
     ],
     ids=["English", "letters", "tokens of a byte", "page"],
@@ -558,24 +491,10 @@ def test_a_document_takes_the_memory_that_the_page_says(tmp_path, text, tokens, 
     text = text()
     (tmp_path / "d").write_text(text)
     (tmp_path / "small").write_text("<html>small" if tags else "small")
-    peaks = []
-    for name in ("small", "d"):
-        command = [
-            sys.executable,
-            "-c",
-            PEAK,
-            "index",
-            name,
-            "-j1",
-            "-q",
-            "--store",
-            f"of {name}",
-            *options,
-        ]
-        process = subprocess.run(
-            command, cwd=tmp_path, env=clean_environment(), capture_output=True, check=True
-        )
-        peaks.append(int(process.stderr.split()[-1]) * 1024)
+    peaks = [
+        peak_of(tmp_path, "index", name, "-j1", "-q", "--store", f"of {name}", *options)
+        for name in ("small", "d")
+    ]
     said = 4 * len(text) + 40 * tokens + 250 * tags
     assert said / 2 < peaks[1] - peaks[0] < said
 
@@ -591,7 +510,7 @@ def test_scratch_memory_is_given_back():
 def test_a_document_for_which_the_memory_is_not_enough_is_left_out(here, monkeypatch):
     (here / "a").write_text(TEXT)
     (here / "b").write_bytes(b"x" * (5 << 20))
-    documents, _ = found("a", "b")
+    documents, _ = find("a", "b")
 
     def read(documents, indices, buffer):
         if documents.sizes[indices].max() > 1 << 20:
@@ -600,10 +519,7 @@ def test_a_document_for_which_the_memory_is_not_enough_is_left_out(here, monkeyp
 
     monkeypatch.setattr(batches, "read_batch", read)
     made = collect(Run.quiet(4), documents, ShingleParams())
-    assert list(made.documents.names) == [b"a"]
-    assert [(each.skipped.name, each.skipped.reason) for each in made.skipped] == [
-        (b"b", Reason.TOO_LARGE)
-    ]
+    assert outcome(made) == ([b"a"], {b"b": Reason.TOO_LARGE})
 
 
 def test_large_documents_wait_for_each_other(here, monkeypatch):
@@ -614,7 +530,7 @@ def test_large_documents_wait_for_each_other(here, monkeypatch):
     sizes = [5000, 9000, 90, 5, 6000, 1, 7000, 100, 30, 50, 8000, 1]
     for name, size in zip(names, sizes, strict=True):
         (here / name).write_text("x" * size)
-    documents, _ = found(*names)
+    documents, _ = find(*names)
     monkeypatch.setattr(batches, "batches", lambda _, __, todo: iter(todo.reshape(-1, 1)))
     under_way, most = [], []
 
@@ -645,32 +561,24 @@ def test_floods_of_marks_are_normalised_like_any_text():
     for text in cases:
         assert normal_form(text.encode(), ShingleParams()) == reference.normal_form(text).encode()
     long = "a" + "\u0316\u0301" * 200_000  # what Python does by itself takes ten minutes: it hangs
-    assert (
-        normal_form(long.encode(), ShingleParams()).decode()
-        == "á" + "\u0316" * 200_000 + "\u0301" * 199_999
-    )
+    found = normal_form(long.encode(), ShingleParams()).decode()
+    assert found == "á" + "\u0316" * 200_000 + "\u0301" * 199_999
 
 
 def test_every_mark_may_flood_and_no_border_joins():
-    flood, border = (
-        normalization._flood_pattern(normalization._FLOOD),
-        normalization._border_pattern(),
-    )
-    letters = [
-        unicodedata.normalize("NFKD", c)[0]
-        for c in "aeoÅ\u0915\u1100\uac00\u30ab\u0d46\u09c7\u0061\u0301"
-    ]
+    flood = normalization._flood_pattern(normalization._FLOOD)
+    border = normalization._border_pattern()
+    nfkd = partial(unicodedata.normalize, "NFKD")
+    nfkc = partial(unicodedata.normalize, "NFKC")
+    letters = [nfkd(c)[0] for c in "aeoÅ\u0915\u1100\uac00\u30ab\u0d46\u09c7\u0061\u0301"]
     for point in range(0x110000):
         c = chr(point)
-        form = unicodedata.normalize("NFKD", c) if not 0xD800 <= point < 0xE000 else "x"
+        form = nfkd(c) if not 0xD800 <= point < 0xE000 else "x"
         if all(map(unicodedata.combining, form)):
             assert flood.fullmatch(c * normalization._FLOOD), hex(point)
         if border.match(c):
             assert not unicodedata.combining(form[0])
-            assert point % 37 or all(
-                unicodedata.normalize("NFKC", a + c) == a + unicodedata.normalize("NFKC", c)
-                for a in letters
-            )
+            assert point % 37 or all(nfkc(a + c) == a + nfkc(c) for a in letters)
 
 
 def test_a_text_is_the_same_in_pieces(monkeypatch):
@@ -684,13 +592,12 @@ def test_a_text_is_the_same_in_pieces(monkeypatch):
 def test_a_normal_form_that_outgrows_its_text_is_reported(monkeypatch):
     monkeypatch.setattr(normalization, "_ALWAYS_FITS", 1000)
     flood = "\ufdfa" * 1000
-    made = Shingler(ShingleParams()).shingle(
-        TextBatch.of(range(3), [b"a b", flood.encode(), b"c d"])
-    )
+    shingler = Shingler(ShingleParams())
+    made = shingler.shingle(TextBatch.of(range(3), [b"a b", flood.encode(), b"c d"]))
     assert made.indices.tolist() == [0, 2]
     assert [(index, reason) for index, reason, _ in made.skipped] == [(1, Reason.TOO_LARGE)]
     with pytest.raises(InputError, match="too long"):
-        Shingler(ShingleParams()).shingle_texts([flood.encode()])
+        shingler.shingle_texts([flood.encode()])
     with pytest.raises(InputError, match="too long"):
         list_tokens(flood.encode(), ShingleParams())
 
@@ -714,19 +621,15 @@ def test_pages_of_as_many_tags_as_may_be_are_parsed(monkeypatch):
 
 def test_crowded_ids_and_words_are_sorted_in_little_time():
     """So many that a comparison of each with each would take an hour: it would hang."""
-    ids = np.concatenate(
-        [np.arange(3_000_000, dtype=np.uint64)[::-1], np.array([2**64 - 1], np.uint64)]
-    )
-    made = Shingler(ShingleParams(tokens="ids")).shingle(
-        TextBatch.of([0], [" ".join(map(str, ids.tolist())).encode()])
-    )
+    ids = np.append(np.arange(3_000_000, dtype=np.uint64)[::-1], np.uint64(2**64 - 1))
+    text = " ".join(map(str, ids.tolist())).encode()
+    made = Shingler(ShingleParams(tokens="ids")).shingle(TextBatch.of([0], [text]))
     assert np.array_equal(made.sets.sort()[0], np.sort(ids))
     words = crowding_words()
     (found,) = Shingler(ShingleParams(k=1)).shingle_texts([" ".join(words).encode()])
     assert found.tolist() == sorted(reference.token_hash(word) for word in words)
-    assert (
-        len({value >> 52 for value in found.tolist()}) == 1
-    )  # they are what they are meant to be: one bucket of 4096
+    # They are what they are meant to be: one bucket of 4096.
+    assert len({value >> 52 for value in found.tolist()}) == 1
 
 
 def crowding_words():
@@ -754,53 +657,33 @@ def test_words_that_collide_can_be_written():
         word = second.to_bytes(8, "little").decode()
         if other != first and word.isalnum() and word.islower():
             break
-    a, b = Shingler(ShingleParams()).shingle_texts(
-        [f"{first}aaaaaaaa".encode(), f"{other}{word}".encode()]
-    )
+    texts = [f"{first}aaaaaaaa".encode(), f"{other}{word}".encode()]
+    a, b = Shingler(ShingleParams()).shingle_texts(texts)
     assert a.tolist() == b.tolist()
 
 
 # --- security -------------------------------------------------------------------------------------
 
 EVIL = [
-    b"\x1b[2J\x1b[31mred",
-    b"\x1b]0;title\x07",
-    b"bell\x07",
-    b"a\rb",
-    "gpj.\u202eexe".encode(),
-    "\u200f\u2066x".encode(),
-    b"\x9b31m\xff",
-    b"n\nl",
+    *(b"\x1b[2J\x1b[31mred", b"\x1b]0;title\x07", b"bell\x07", b"a\rb"),
+    *("gpj.\u202eexe".encode(), "\u200f\u2066x".encode(), b"\x9b31m\xff", b"n\nl"),
 ]
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        [],
-        ["--format", "tsv"],
-        ["--format", "csv"],
-        ["--format", "jsonl"],
-        ["--format", "table"],
-        ["-0"],
-    ],
-)
+FORMATS = [["--format", name] for name in ("tsv", "csv", "jsonl", "table")]
+
+
+@pytest.mark.parametrize("options", [[], *FORMATS, ["-0"]])
 def test_no_name_does_anything_to_a_terminal(tmp_path, options):
-    for name in EVIL:
+    files = dict.fromkeys(EVIL, TEXT.encode()) | {b"\x1b[5mutf-16": b"\xff\xfex"}
+    for name, data in files.items():
         with open(os.fsencode(tmp_path) + b"/" + name, "wb") as file:
-            file.write(TEXT.encode())
-    with open(os.fsencode(tmp_path) + b"/\x1b[5mutf-16", "wb") as file:
-        file.write(b"\xff\xfex")
+            file.write(data)
     master, slave = pty.openpty()
     command = [sys.executable, "-m", "lshdup", "pairs", ".", "-v", "--no-store", *options]
-    env = {
-        **os.environ,
-        "PYTHONPATH": str(ROOT),
-        "COLUMNS": "200",
-        "TERM": "xterm",
-        "NO_COLOR": "1",
-    }
-    with subprocess.Popen(command, cwd=tmp_path, env=env, stdout=slave, stderr=slave) as process:
+    env = {"PYTHONPATH": str(ROOT), "COLUMNS": "200", "TERM": "xterm", "NO_COLOR": "1"}
+    streams = {"cwd": tmp_path, "env": os.environ | env, "stdout": slave, "stderr": slave}
+    with subprocess.Popen(command, **streams) as process:
         os.close(slave)
         shown_ = b""
         with contextlib.suppress(OSError):
@@ -843,54 +726,37 @@ def test_shown():
         assert printable(os.fsdecode(name)).isprintable()
 
 
+#: Modules that run code from outside, or talk to others; and functions and methods that do.
+OUTSIDE = {*"pickle cPickle marshal shelve dill subprocess code pty".split()}
+OUTSIDE |= {*"socket ssl http urllib requests".split()}
+FUNCTIONS = {"eval", "exec", "compile", "__import__"}
+METHODS = {"system", "popen", "execv", "execve", "execvp", "spawnv", "fork", "posix_spawn"}
+#: They start Python for a module of the package, git for --changed-since, or (when a wheel is
+#: built) the linker.
+STARTERS = {
+    "text.office_processes", "kernels.native.machine_code", "kernels.native.prebuilt",
+    "workspace.gate.changes",
+}  # fmt: skip
+
+
 def test_nothing_in_the_package_runs_code_from_outside():
     """No pickle, no eval, no shell, no network."""
-    modules_ = {
-        "pickle",
-        "cPickle",
-        "marshal",
-        "shelve",
-        "dill",
-        "subprocess",
-        "socket",
-        "ssl",
-        "http",
-        "urllib",
-        "requests",
-        "code",
-        "pty",
-    }
-    calls = {"eval", "exec", "compile", "__import__"}
-    methods = {"system", "popen", "execv", "execve", "execvp", "spawnv", "fork", "posix_spawn"}
-    # They start Python for a module of the package, git for --changed-since, or (when a wheel is
-    # built) the linker.
-    starters = {
-        "text.office_processes", "kernels.native.machine_code", "kernels.native.prebuilt",
-        "workspace.gate.changes",
-    }  # fmt: skip
     seen = 0
     for name, tree in Package(ROOT / "lshdup").trees.items():
         for node in ast.walk(tree):
             imported = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             imported += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             imported = [each for each in imported if each != "urllib.parse"]  # no network
-            if name not in starters:
-                assert modules_.isdisjoint(each.split(".")[0] for each in imported), name
+            if name not in STARTERS:
+                assert OUTSIDE.isdisjoint(each.split(".")[0] for each in imported), name
             if isinstance(node, ast.Call):
                 seen += 1
-                assert not (isinstance(node.func, ast.Name) and node.func.id in calls), (
-                    name,
-                    node.lineno,
-                )
-                assert not (isinstance(node.func, ast.Attribute) and node.func.attr in methods), (
-                    name,
-                    node.lineno,
-                )
+                called, at = node.func, (name, node.lineno)
+                assert not (isinstance(called, ast.Name) and called.id in FUNCTIONS), at
+                assert not (isinstance(called, ast.Attribute) and called.attr in METHODS), at
                 for keyword in node.keywords:
-                    assert not (
-                        keyword.arg in ("shell", "allow_pickle")
-                        and getattr(keyword.value, "value", True)
-                    ), (name, node.lineno)
+                    if keyword.arg in ("shell", "allow_pickle"):
+                        assert not getattr(keyword.value, "value", True), at
     assert seen > 1000
 
 
@@ -903,7 +769,5 @@ def test_an_encoding_must_be_one_of_text(run, tmp_path):
 def test_the_largest_document_fits_into_positions_of_32_bits(run, tmp_path):
     (tmp_path / "a").write_text("text")
     run("pairs", "a", "--max-bytes", str((1 << 31) - 1024))
-    assert (
-        "--max-bytes is 2147483648; it must be from 1 to 2147482624"
-        in run("pairs", "a", "--max-bytes", str(1 << 31), code=2).err
-    )
+    refused = run("pairs", "a", "--max-bytes", str(1 << 31), code=2).err
+    assert "--max-bytes is 2147483648; it must be from 1 to 2147482624" in refused

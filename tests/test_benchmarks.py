@@ -23,9 +23,8 @@ def test_corpora_never_change():
     for kind in sorted(KINDS.keys() - {"huge"}):
         for number in (0, 1, 9, 1019, 999_999):
             digest.update(text_of(kind, number))
-    assert digest.hexdigest() == "ceec6f02f2371276", (
-        "raise corpora.VERSION, so that kept folders are rebuilt"
-    )
+    raised = "raise corpora.VERSION, so that kept folders are rebuilt"
+    assert digest.hexdigest() == "ceec6f02f2371276", raised
 
 
 @pytest.mark.parametrize(
@@ -38,8 +37,7 @@ def test_sizes(kind, low, high):
     assert len(set(sizes)) > 30
 
 
-def shingles(number):
-    return shingles_of(text_of("natural", number).decode())
+EXPECTED = sorted((1 - p) ** 3 / (2 - (1 - p) ** 3) for p in REPLACED)
 
 
 def shingles_of(text):
@@ -48,13 +46,13 @@ def shingles_of(text):
 
 
 def test_every_tenth_is_a_near_copy_of_known_similarity():
-    expected = sorted((1 - p) ** 3 / (2 - (1 - p) ** 3) for p in REPLACED)
-    assert expected[0] == pytest.approx(0.52, abs=0.01)
-    assert expected[-1] == 1
-    originals = [shingles(number) for number in range(99) if number % 10 != 9]
-    for number in range(9, 100, 10):
-        nearest = max(jaccard(shingles(number), other) for other in originals)
-        assert min(abs(nearest - each) for each in expected) < 0.06
+    assert EXPECTED[0] == pytest.approx(0.52, abs=0.01)
+    assert EXPECTED[-1] == 1
+    shingles = [shingles_of(text_of("natural", number).decode()) for number in range(100)]
+    originals = [each for number, each in enumerate(shingles) if number % 10 != 9]
+    for copy in shingles[9::10]:
+        nearest = max(jaccard(copy, other) for other in originals)
+        assert min(abs(nearest - each) for each in EXPECTED) < 0.06
         assert nearest > 0.4
 
 
@@ -92,13 +90,10 @@ def test_every_tenth_row_is_a_near_copy_of_known_similarity():
     sources = rows.sources_of(numbers)
     assert (sources < numbers).all()
     assert (sources % 10 != 9).all()
-    pairs = zip(
-        *(rows.texts_of("long", each).to_pylist() for each in (numbers, sources)), strict=True
-    )
-    expected = sorted((1 - p) ** 3 / (2 - (1 - p) ** 3) for p in REPLACED)
-    found = sorted(jaccard(*map(shingles_of, pair)) for pair in pairs)
-    assert abs(np.mean(found) - np.mean(expected)) < 0.03  # 4 · 0.15 / sqrt(400)
-    assert found[0] > expected[0] - 0.15
+    texts = (rows.texts_of("long", each).to_pylist() for each in (numbers, sources))
+    found = sorted(jaccard(*map(shingles_of, pair)) for pair in zip(*texts, strict=True))
+    assert abs(np.mean(found) - np.mean(EXPECTED)) < 0.03  # 4 · 0.15 / sqrt(400)
+    assert found[0] > EXPECTED[0] - 0.15
     alone = [shingles_of(text) for text in rows.texts_of("long", np.arange(9)).to_pylist()]
     assert max(jaccard(a, b) for at, a in enumerate(alone) for b in alone[:at]) < 0.05
 
@@ -112,13 +107,8 @@ def test_memory_and_disk_are_sampled(tmp_path):
 
 
 def test_runs_are_measured(tmp_path):
-    ran = measure.run(
-        sys.executable,
-        "-c",
-        r"x = bytearray(50_000_000); print('b\ta\t1\na\tc\t1')",
-        cwd=tmp_path,
-        keep=True,
-    )
+    work = r"x = bytearray(50_000_000); print('b\ta\t1\na\tc\t1')"
+    ran = measure.run(sys.executable, "-c", work, cwd=tmp_path, keep=True)
     assert ran.pairs == {(b"a", b"b"), (b"a", b"c")}
     assert ran.lines == 2
     assert 50e6 < ran.peak < 100e6
@@ -129,25 +119,21 @@ def test_runs_are_measured(tmp_path):
 
 def test_ratios_are_made_within_each_turn():
     turn = iter([1.0, 2.0, 10.0, 30.0, 1.0, 5.0])
-    done = measure.interleaved(
-        3, {"a": lambda: measure.Run(next(turn)), "b": lambda: measure.Run(next(turn))}
-    )
+    done = measure.interleaved(3, dict.fromkeys("ab", lambda: measure.Run(next(turn))))
     assert measure.ratio(done["b"], done["a"]) == 3
     assert measure.seconds(done["a"]) == 1
 
 
 def test_recall_and_precision():
-    true = frozenset({(b"a", b"b"), (b"a", b"c")})
-    assert measure.recall(frozenset({(b"a", b"b"), (b"x", b"y")}), true) == 0.5
-    assert measure.precision(frozenset({(b"a", b"b"), (b"x", b"y")}), true) == 0.5
+    true, found = (frozenset({(b"a", b"b"), other}) for other in ((b"a", b"c"), (b"x", b"y")))
+    assert measure.recall(found, true) == measure.precision(found, true) == 0.5
     assert measure.recall(frozenset(), frozenset()) == 1
 
 
 def results():
     table = Table("**Cost.**", note="As of now.")
-    table.rows.append(
-        {"documents": 10_000, "seconds": 0.5, "aim": "1 s", "ratio": 2.345, "memory": 123_456_789}
-    )
+    more = {"aim": "1 s", "ratio": 2.345, "memory": 123_456_789}
+    table.rows.append({"documents": 10_000, "seconds": 0.5, **more})
     table.rows.append({"documents": 1_000_000, "seconds": 51.2})
     versions = {"processors": "2", "system": "Linux", "Python": "3.11.1", "rensa": "not installed"}
     return {"scale": {"versions": versions, "runs": 5, "took": 3, "tables": [table.to_json()]}}
@@ -162,14 +148,12 @@ def test_readme_section_is_made_from_results(tmp_path):
         text = readme.read_text("utf-8")
         assert text.startswith("before\n<!-- performance -->\n2 processors, Linux, Python 3.11.1. ")
         assert text.endswith("\n<!-- /performance -->\nafter\n")
-        assert (
-            "| documents | seconds | ratio | memory | aim |\n| --: | --: | --: | --: | --- |\n"
-            in text
-        )
-        assert (
+        for part in (
+            "| documents | seconds | ratio | memory | aim |\n| --: | --: | --: | --: | --- |\n",
             "| 10,000 | 0.500 s | 2.35 × | 123 MB | 1 s |\n| 1,000,000 | 51.2 s |  |  |  |\n\n"
-            "As of now." in text
-        )
+            "As of now.",
+        ):
+            assert part in text
         assert "old" not in text
     readme.write_text("no comments")
     with pytest.raises(ValueError, match="not both there"):

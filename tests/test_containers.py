@@ -2,21 +2,17 @@
 
 import bz2
 import gzip
-import io
 import itertools
 import json
 import os
 import random
-import tarfile
-import zipfile
 
 import pytest
 
 from lshdup.sources.record_files import RecordFiles
 from tests.conftest import ZSTD, require
-from tests.sources.test_records import answer, here
-
-__all__ = ["here"]  # a fixture
+from tests.documents import tar_of, warc_record, wiki_dump, zip_of
+from tests.sources.test_records import answer
 
 zstd = require("zstd", ZSTD)
 
@@ -32,44 +28,16 @@ def text(number, version=0):
     return " ".join(words)
 
 
-def tar_of(members):
-    file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w") as archive:
-        for name, content in members:
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
-    return file.getvalue()
-
-
-def zip_of(members):
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members:
-            archive.writestr(name, content)
-    return file.getvalue()
-
-
 def crawl_of(pages):
-    records = []
-    for uri, kind, content in pages:
-        block = b"HTTP/1.1 200 OK\r\n\r\n" * (kind == "response") + content
-        fields = f"WARC-Type: {kind}\r\nWARC-Target-URI: {uri}\r\nContent-Length: {len(block)}"
-        record = f"WARC/1.0\r\n{fields}\r\n\r\n".encode() + block + b"\r\n\r\n"
-        records.append(gzip.compress(record))
-    return b"".join(records)
-
-
-def wiki_of(pages):
-    made = "".join(
-        f"<page><title>{title}</title><revision><text>{content}</text></revision></page>"
-        for title, content in pages
-    )
-    return f"<mediawiki>{made}</mediawiki>".encode()
+    return b"".join(gzip.compress(warc_record(kind, uri, block)) for uri, kind, block in pages)
 
 
 def page(content):
     return f"<html><body><p>{content}</p></body></html>".encode()
+
+
+def response(content):
+    return b"HTTP/1.1 200 OK\r\n\r\n" + page(content)
 
 
 def content_of(name, number):
@@ -85,15 +53,12 @@ def content_of(name, number):
         return packers.get(os.path.splitext(name)[1], bytes)(data), of_files
     if name.endswith(".zip"):
         return zip_of(files), of_files
-    if ".wet" in name:
-        kind, contents = "conversion", (one.encode(), two.encode())
-        texts = [(f"http://x/{n}", kind, each) for n, each in enumerate(contents)]
-        return crawl_of(texts), [f"{name}/http://x/0", f"{name}/http://x/1"]
     if ".warc" in name:
-        pages = [("http://x/0", "response", page(one)), ("http://x/1", "response", page(two))]
-        return crawl_of(pages), [f"{name}/http://x/0", f"{name}/http://x/1"]
+        kind, block = ("conversion", str.encode) if ".wet" in name else ("response", response)
+        records = [(f"http://x/{n}", kind, block(each)) for n, each in enumerate((one, two))]
+        return crawl_of(records), [f"{name}/http://x/0", f"{name}/http://x/1"]
     if ".xml" in name:
-        data = wiki_of([("One", one), ("Talk:Two", two)])
+        data = wiki_dump([("One", [one]), ("Talk:Two", [two])])
         data = bz2.compress(data) if name.endswith(".bz2") else data
         return data, [f"{name}/One", f"{name}/Talk:Two"]
     names = [f"{name}:1", f"{name}:2"]

@@ -6,8 +6,13 @@ command and its output follows; a line … stands for any number of lines. `pyth
 `text` blocks are not. All blocks of a page are run in order, in one folder with `sample_corpus`.
 """
 
+import ast
+import builtins
+import io
+import keyword
 import re
 import sys
+import tokenize
 import unicodedata
 from itertools import chain
 
@@ -203,3 +208,52 @@ def test_ignorable_characters_are_those_that_are_dropped():
     found = map(ord, names["IGNORABLE"].findall("".join(map(chr, range(sys.maxunicode + 1)))))
     dropped = (range(low, high + 1) for low, high in IGNORABLE_RANGES)
     assert list(found) == list(chain.from_iterable(dropped))
+
+
+class Names:
+    """What a name in backticks may mean: identifiers, words in strings, and files."""
+
+    def __init__(self):
+        self.files = [
+            str(path.relative_to(ROOT))
+            for folder in ("lshdup", "tests", "docs", "benchmarks")
+            for path in (ROOT / folder).rglob("*")
+        ]
+        self.files += [path.name for path in ROOT.iterdir()]
+        self.words = {*dir(builtins), *keyword.kwlist}
+        for path in filter(lambda name: name.endswith(".py"), self.files):
+            self.words |= set(path.removesuffix(".py").split("/"))
+            with (ROOT / path).open(encoding="utf-8") as file:
+                text = file.read()
+            for token in tokenize.generate_tokens(io.StringIO(text).readline):
+                is_docstring = token.string.lstrip("rbfRBF").startswith('"""')
+                if token.type == tokenize.NAME or (
+                    token.type == tokenize.STRING and not is_docstring
+                ):
+                    self.words |= set(re.findall(r"\w+", token.string))
+
+    def unknown(self, text):
+        """Yield the names in backticks that mean nothing."""
+        for quoted in re.findall(r"(?<!`)`([\w./]+)(?:\(\))?`(?!`)", text):
+            if re.search(r"\.(py|md|js|ir)$", quoted):
+                is_there = any(f"/{file}".endswith(f"/{quoted}") for file in self.files)
+            else:
+                is_there = self.words.issuperset(re.findall(r"\w+", quoted))
+            if not is_there:
+                yield quoted
+
+
+def test_names_in_backticks_are_there():
+    """In docstrings, and on the pages that explain."""
+    names, unknown = Names(), []
+    for path in sorted((ROOT / "lshdup").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                text = ast.get_docstring(node) or ""
+                unknown += [f"{path.relative_to(ROOT)}: {each}" for each in names.unknown(text)]
+    for page in (page for page in PAGES if page.startswith("docs/explanation/")):
+        unknown += [f"{page}: {each}" for each in names.unknown(PAGES[page])]
+    assert unknown == []
+    absent = "no_such_" + "name"
+    text = f"`compare/similarity.py` `Run` `{absent}()`"
+    assert list(names.unknown(text)) == ["compare/similarity.py", absent]

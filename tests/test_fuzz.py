@@ -18,12 +18,21 @@ from lshdup.compare.clusters import choose_representatives
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.kernels import text as text_kernels
 from lshdup.params import BandParams, ShingleParams, SketchParams
+from lshdup.shingling.shingler import Shingler
 from lshdup.sources.reading import TextBatch
 from lshdup.store import npz
 from lshdup.text.decoding import decode
 from tests.conftest import ROOT, RUN, part, require
 from tests.fuzz import guided
-from tests.fuzz.artifacts import COMMANDS, archive_of, make_folder, members_of, npy, npy_with
+from tests.fuzz.artifacts import (
+    COMMANDS,
+    archive_of,
+    array_of,
+    make_folder,
+    members_of,
+    npy,
+    npy_with,
+)
 from tests.fuzz.artifacts import run as run_command
 from tests.fuzz.html import Html
 from tests.fuzz.ids import Ids
@@ -51,6 +60,17 @@ def test_id_lists():
     no_findings(Ids().batch(random.Random(SEED), 1000))
 
 
+def fuzz(folder, *arguments):
+    """Run the fuzzer in a process of its own, as for the long run: what reads or writes outside its
+    arrays kills the process. Return what it says.
+    """
+    command = [sys.executable, "-m", "tests.fuzz", *map(str, arguments)]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder)}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=env, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout
+
+
 @pytest.mark.parametrize(
     ("name", "least", "seed"),
     [
@@ -61,58 +81,20 @@ def test_id_lists():
     ],
 )
 def test_in_a_process_of_their_own(tmp_path, name, least, seed):
-    """What reads or writes outside its arrays kills the process; so it is one of its own, as for
-    the long run.
-    """
     if name == "parquet":
         require("parquet", "pyarrow")
-    command = [
-        sys.executable,
-        "-m",
-        "tests.fuzz",
-        "--only",
-        name,
-        "--seconds",
-        "0",
-        "--least",
-        str(least),
-        "--seed",
-        str(seed),
-    ]
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
-    process = subprocess.run(
-        command, capture_output=True, text=True, cwd=ROOT, env=env, check=False
-    )
-    assert process.returncode == 0, process.stdout[-3000:] + process.stderr[-3000:]
-    assert f"{least:,} tried" in process.stdout
+    options = ("--only", name, "--seconds", 0, "--least", least, "--seed", seed)
+    assert f"{least:,} tried" in fuzz(tmp_path, *options)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["ids", "artifacts"])
 def test_guided_by_coverage(tmp_path, name):
     require("fuzz", "atheris")
-    command = [
-        sys.executable,
-        "-m",
-        "tests.fuzz",
-        "--atheris",
-        "--only",
-        name,
-        "--seconds",
-        "60",
-        "--runs",
-        "300",
-        "--seed",
-        str(SEED),
-    ]
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
-    process = subprocess.run(
-        command, capture_output=True, text=True, cwd=ROOT, env=env, check=False
-    )
-    assert process.returncode == 0, process.stdout[-3000:] + process.stderr[-3000:]
+    options = ("--atheris", "--only", name, "--seconds", 60, "--runs", 300, "--seed", SEED)
     assert re.search(
         r"tried by atheris in \d+ s, 0 findings \(coverage [\d,]+ -> [1-9][\d,]+ edges",
-        process.stdout,
+        fuzz(tmp_path, *options),
     )
 
 
@@ -130,18 +112,17 @@ def test_text_that_outgrows_its_room_by_a_hair():
     it.
     """
     text = "\u0149\u0149" + "\u0390" * 130 + "aaaa\u0905"
-    script = (
-        "import numpy as np\nfrom lshdup.sources.reading import TextBatch\nfrom "
-        "lshdup.params import ShingleParams\n"
-        "from lshdup.shingling.shingler import Shingler\nfrom tests.fuzz.fences import run_fenced\n"
-        f"batch = TextBatch.of([0], [{text.encode()!r}])\n"
-        "_, outcomes, whole = run_fenced(Shingler(ShingleParams()), batch, np.full(1, 2, "
-        "np.uint8))\n"
-        "print(whole, outcomes.tolist())"
-    )
-    process = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=False
-    )
+    script = f"""
+import numpy as np
+from lshdup.sources.reading import TextBatch
+from lshdup.params import ShingleParams
+from lshdup.shingling.shingler import Shingler
+from tests.fuzz.fences import run_fenced
+batch = TextBatch.of([0], [{text.encode()!r}])
+_, outcomes, whole = run_fenced(Shingler(ShingleParams()), batch, np.full(1, 2, np.uint8))
+print(whole, outcomes.tolist())"""
+    command = [sys.executable, "-c", script]
+    process = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     assert process.stdout.split() == ["True", f"[{text_kernels.NEEDS_NORMALIZING}]"], process
 
 
@@ -169,15 +150,10 @@ def test_many_ids_with_equal_leading_bits(values, secret):
     """Adversarial sets cost n log n at worst, and are the same sets; sorting the last one by
     insertion would take 10^12 steps.
     """
-    from lshdup.shingling.shingler import Shingler
-
     shuffled = np.array([*values, 0, (1 << 64) - 1], np.uint64)
     np.random.default_rng(1).shuffle(shuffled)
-    (found,) = (
-        Shingler(ShingleParams(tokens="ids", secret=secret))
-        .shingle(TextBatch.of([0], [" ".join(map(str, shuffled.tolist())).encode()]))
-        .sets
-    )
+    batch = TextBatch.of([0], [" ".join(map(str, shuffled.tolist())).encode()])
+    (found,) = Shingler(ShingleParams(tokens="ids", secret=secret)).shingle(batch).sets
     assert np.array_equal(np.sort(found), np.unique(shuffled))
 
 
@@ -191,6 +167,17 @@ def saved(tmp_path):
     return path
 
 
+def rewrite(path, changed, **options):
+    """Replace members of an artifact, or leave them out if they are None."""
+    members = members_of(path.read_bytes()) | changed
+    members = [(name, data) for name, data in members.items() if data is not None]
+    path.write_bytes(archive_of(members, **options))
+
+
+def header_of(data):
+    return {"header.npy": npy(np.frombuffer(data, np.uint8))}
+
+
 def refused(path, match):
     with pytest.raises(ArtifactError, match=match) as error:
         npz.load(path, "things", "mend")
@@ -202,35 +189,25 @@ def refused(path, match):
     "header", [b"[" * 100_000, b'{"a":' * 50_000, b"\xff", b"1" * 10_000, b"[]"]
 )
 def test_headers_that_are_no_headers(saved, header):
-    members = members_of(saved.read_bytes()) | {"header.npy": npy(np.frombuffer(header, np.uint8))}
-    saved.write_bytes(archive_of(list(members.items())))
+    rewrite(saved, header_of(header))
     refused(saved, "damaged")
 
 
 @pytest.mark.parametrize(
     "head",
     [
-        "'''",
-        "(" * 5000,
-        "-" * 9000 + "1",
-        "{'descr': '|O', 'fortran_order': False, 'shape': (3,), }",
-        "\0",
+        "'''", "(" * 5000, "-" * 9000 + "1",
+        "{'descr': '|O', 'fortran_order': False, 'shape': (3,), }", "\0",
     ],
-)
+)  # fmt: skip
 def test_npy_headers_are_not_evaluated(saved, head):
-    members = members_of(saved.read_bytes())
-    saved.write_bytes(
-        archive_of(list((members | {"a.npy": npy_with(head, members["a.npy"])}).items()))
-    )
+    rewrite(saved, {"a.npy": npy_with(head, members_of(saved.read_bytes())["a.npy"])})
     refused(saved, "no array of a shape and type")
 
 
 def test_messages_quote_on_one_line(saved):
     header = {"kind": "\x1b[31m\n" + "x" * 100_000, "format": 1}
-    members = members_of(saved.read_bytes()) | {
-        "header.npy": npy(np.frombuffer(json.dumps(header).encode(), np.uint8))
-    }
-    saved.write_bytes(archive_of(list(members.items())))
+    rewrite(saved, header_of(json.dumps(header).encode()))
     refused(saved, "not things")
 
 
@@ -254,18 +231,16 @@ def test_offsets_that_wrap_are_out_of_range():
     offsets = np.array([0, high, -high - 5], np.int64)
     with pytest.raises(IndexError):
         RaggedSets(np.arange(9, dtype=np.uint64), offsets).take(np.array([1]))
-    assert StringTable(
-        np.frombuffer(b"abc", np.uint8), np.array([0, 1, 0, 3], np.int64)
-    ).ending_with(b"c") in ([], [2])
+    table = StringTable(np.frombuffer(b"abc", np.uint8), np.array([0, 1, 0, 3], np.int64))
+    assert table.ending_with(b"c") in ([], [2])
 
 
 @pytest.mark.parametrize(
     ("kind", "name", "value"),
     [
         (ShingleParams, "k", 2.0), (ShingleParams, "bag", "no"), (SketchParams, "perms", 128.0),
-        (SketchParams, "seed", True),
-        (BandParams, "threshold", 10**4000), (BandParams, "threshold", "0.8"), (BandParams,
-        "rows", None),
+        (SketchParams, "seed", True), (BandParams, "threshold", 10**4000),
+        (BandParams, "threshold", "0.8"), (BandParams, "rows", None),
     ],
 )  # fmt: skip
 def test_parameters_of_the_wrong_type(kind, name, value):
@@ -278,37 +253,30 @@ def test_parameters_of_the_wrong_type(kind, name, value):
 def forge(folder, kind, name, change):
     """Change one array of an artifact, and its checksum with it."""
     path = folder / ".lshdup" / f"{kind}.npz"
-    members = members_of(path.read_bytes())
-    data = members[f"{name}.npy"]
+    data = members_of(path.read_bytes())[f"{name}.npy"]
     size = 10 + int.from_bytes(data[8:10], "little")
-    with np.load(path, allow_pickle=False) as arrays:
-        array = arrays[name].copy()
+    array = array_of(data).copy()
     change(array)
-    members[f"{name}.npy"] = data[:size] + array.tobytes()
-    path.write_bytes(archive_of(list(members.items())))
+    rewrite(path, {f"{name}.npy": data[:size] + array.tobytes()})
+
+
+def twice(order):
+    order[:, 1] = order[:, 0]
+
+
+def in_a_row(firsts):
+    firsts[:-1] = np.arange(1, len(firsts))
 
 
 @pytest.mark.parametrize(
     ("kind", "name", "change", "says"),
     [
         # A band with a document twice: kernels wrote before the places of documents.
-        (
-            "bands",
-            "order",
-            lambda order: order.__setitem__((slice(None), 1), order[:, 0]),
-            "not in order",
-        ),
-        ("bands", "firsts", lambda duplicate_of: duplicate_of.fill(1 << 31), "not there"),
+        ("bands", "order", twice, "not in order"),
+        ("bands", "firsts", lambda firsts: firsts.fill(1 << 31), "not there"),
         # Every document a copy of the next one, but for the last: a best copy was read from memory
         # that had not been written.
-        (
-            "bands",
-            "firsts",
-            lambda duplicate_of: duplicate_of.__setitem__(
-                slice(None, -1), np.arange(1, len(duplicate_of))
-            ),
-            "does not represent itself",
-        ),
+        ("bands", "firsts", in_a_row, "does not represent itself"),
         # A negative size: files were read to before the buffer.
         ("signatures", "file_sizes", lambda sizes: sizes.fill(-50), "size that none can have"),
         # More shingles than there is memory for.
@@ -316,7 +284,7 @@ def forge(folder, kind, name, change):
             "signatures",
             "set_sizes",
             lambda sizes: sizes.fill((1 << 62) - 1),
-            "sets of a size that none can have",
+            "sets of a size that none",
         ),
         ("signatures", "names_blob", lambda blob: blob.fill(0), "NUL"),
     ],
@@ -351,19 +319,8 @@ def test_the_best_copy_of_every_document_is_a_document():
 def test_a_home_with_nul_is_refused(corpus, run, tmp_path):
     run("index", "sample_corpus/licences")
     path = tmp_path / ".lshdup/signatures.npz"
-    members = members_of(path.read_bytes())
-    with np.load(path, allow_pickle=False) as arrays:
-        header = json.loads(arrays["header"].tobytes()) | {"base": "a\0b"}
-    path.write_bytes(
-        archive_of(
-            list(
-                (
-                    members
-                    | {"header.npy": npy(np.frombuffer(json.dumps(header).encode(), np.uint8))}
-                ).items()
-            )
-        )
-    )
+    header = json.loads(array_of(members_of(path.read_bytes())["header.npy"]).tobytes())
+    rewrite(path, header_of(json.dumps(header | {"base": "a\0b"}).encode()))
     result = run("query", "MIT.txt", code=2)
     assert "signatures.npz is damaged" in result.err
     assert "Traceback" not in result.err
@@ -371,12 +328,7 @@ def test_a_home_with_nul_is_refused(corpus, run, tmp_path):
 
 def test_shingles_without_sets_are_refused(corpus, run, tmp_path):
     run("shingle", "sample_corpus/licences")
-    path = tmp_path / ".lshdup/shingles.npz"
-    path.write_bytes(
-        archive_of(
-            [each for each in members_of(path.read_bytes()).items() if each[0] != "values.npy"]
-        )
-    )
+    rewrite(tmp_path / ".lshdup/shingles.npz", {"values.npy": None})
     assert "is missing" in run("pairs", "--exact", code=2).err
 
 

@@ -58,16 +58,8 @@ def run(here, ordinary):
     def run(*arguments, code=0):
         command = [sys.executable, "-m", "lshdup", *arguments]
         environment = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"], "HOME": str(here)}
-        process = subprocess.run(
-            command,
-            cwd=here,
-            env=environment,
-            capture_output=True,
-            timeout=300,
-            check=False,
-            **ordinary,
-        )
-        result = Result(process)
+        options = {"cwd": here, "env": environment, "timeout": 300, **ordinary}
+        result = Result(subprocess.run(command, capture_output=True, check=False, **options))
         assert result.code == code, result
         return result
 
@@ -118,14 +110,8 @@ def test_a_store_that_may_only_be_read(run, read_only):
     assert run("pairs", "-t", "0.7").out == expected
     assert len(run("query", "d/a", "-t", "0.7").rows) == 2
     assert len(run("query", "d/a", "-t", "0.3").rows) == 2  # a table of its own
-    for command in (
-        ["pairs", "d"],
-        ["index", "d"],
-        ["shingle", "d"],
-        ["signatures", "d"],
-        ["index", "-t", "0.9"],
-    ):
-        result = run(*command, code=2)
+    for command in ("pairs d", "index d", "shingle d", "signatures d", "index -t 0.9"):
+        result = run(*command.split(), code=2)
         assert "the store .lshdup cannot be written: Permission denied" in result.err
         assert "--store DIR" in result.err
         assert len(result.err.splitlines()) == 2, result
@@ -170,16 +156,12 @@ def test_a_store_that_may_not_be_entered(run, here, read_only):
 
 def test_output_that_may_not_be_written(run, here):
     (here / "closed").mkdir(mode=0o555)
-    assert (
-        "closed/out cannot be written"
-        in run("pairs", "d", "--no-store", "-o", "closed/out", code=2).err
-    )
+    command = ("pairs", "d", "--no-store", "-t", "0.7", "-o", "closed/out")
+    assert "closed/out cannot be written" in run(*command, code=2).err
     (here / "closed").chmod(0o755)
     (here / "closed/out").write_text("old")
     (here / "closed/out").chmod(0o400)
-    run(
-        "pairs", "d", "--no-store", "-t", "0.7", "-o", "closed/out"
-    )  # as a rename: the folder's rights count
+    run(*command)  # as a rename: the folder's rights count
     assert len((here / "closed/out").read_text().splitlines()) == 3
     assert stat.S_IMODE((here / "closed/out").stat().st_mode) == 0o400
     assert os.listdir(here / "closed") == ["out"]

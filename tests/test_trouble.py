@@ -24,7 +24,6 @@ from lshdup.params import DocumentParams, FormatLimits
 from lshdup.sources import archives, finding, rewriting
 from lshdup.sources.document_list import DocumentList, Locations
 from lshdup.sources.expansion import list_lines
-from lshdup.sources.finding import find_documents
 from lshdup.sources.record_files import RecordFiles
 from lshdup.sources.records import RecordError, RecordFields
 from lshdup.store.members import DAMAGED, damage_explained
@@ -35,20 +34,19 @@ from lshdup.workspace import filter_request
 from lshdup.workspace.from_store import load_sets
 from lshdup.workspace.request import Request
 from tests.conftest import open_workspace
-from tests.sources.test_archives import listed, reasons
+from tests.documents import find, listed, reasons
 
 TEXT = "some words that are the same in each of these three documents, but for number"
 GONE = OSError(errno.EIO, "Input/output error")
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
+def here(here):
     """Three near-duplicates."""
-    monkeypatch.chdir(tmp_path)
     Path("d").mkdir()
     for number in range(3):
         Path(f"d/{number}").write_text(f"{TEXT} {number}")
-    return tmp_path
+    return here
 
 
 # --- files that go, or cannot be read -------------------------------------------------------------
@@ -99,11 +97,7 @@ def test_rows_that_cannot_be_listed_cost_their_file_only(here, monkeypatch, erro
         raise error
 
     monkeypatch.setattr(RecordFiles, "list_records", fail)
-    skipped = []
-    names = [b"d", b"rows.jsonl"]
-    documents = find_documents(
-        replace(Run.quiet(), skipped=skipped.append), names, DocumentParams()
-    )
+    documents, skipped = find("d", "rows.jsonl")
     assert list(documents.names) == [b"d/0", b"d/1", b"d/2"]
     assert [(each.name, each.reason) for each in skipped] == [(b"rows.jsonl", reason)]
     assert ("Input/output" if error is GONE else "no room; make some") in skipped[0].detail
@@ -147,9 +141,8 @@ def test_a_page_of_a_dump_that_is_damaged():
 
 
 def test_names_of_fields_that_msgspec_does_not_take(here, run):
-    Path("rows.jsonl").write_text(
-        "".join(f"{json.dumps({'a' + chr(92): f'{TEXT} {number}'})}\n" for number in range(3))
-    )
+    rows = ({"a\\": f"{TEXT} {number}"} for number in range(3))
+    Path("rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     found = run("pairs", "rows.jsonl", "--text-field", "a\\", "-q", "-t", "0.5")
     assert len(found.rows) == 3
 

@@ -150,7 +150,7 @@ def chunks(file: BinaryIO) -> Iterator[bytes]:
 
 
 class _XzReader:
-    """The content of an xz file, all its streams, within bounds: `lzma.LZMAFile` has none."""
+    """The content of an xz file, all its streams, within bounds, which `lzma` has not."""
 
     def __init__(self, file: BinaryIO, lzma: ModuleType) -> None:
         self._file = file

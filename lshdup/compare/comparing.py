@@ -198,13 +198,15 @@ def find_neighbours(
     one = RaggedSets.from_sizes(shingles, np.array([len(shingles)], np.int64))
     score = jaccard if measure == "jaccard" else containment
     scores: list[NDArray[np.generic]] = [score(run, one, near[:0], near[:0])]
-    blocks, done = np.cumsum(8 * np.asarray(sides.sizes[near])) // BLOCK_BYTES, 0
-    for block in np.split(near, np.flatnonzero(np.diff(blocks)) + 1):
+    number, done = np.cumsum(8 * np.asarray(sides.sizes[near])) // BLOCK_BYTES, 0
+    blocks = np.split(near, np.flatnonzero(np.diff(number)) + 1)
+    for block in blocks:
         pool = RaggedSets.concatenate([one, sides.sets(block)])
         rows = np.arange(1, len(pool))
         scores.append(score(run, pool, np.zeros_like(rows), rows))
         done += len(block)
-        run.progress("candidates", done, len(near))
+        if len(blocks) > 1:  # One block is done in a moment, also for each of many queries.
+            run.progress("candidates", done, len(near))
     found = np.concatenate(scores)
     keep = found.real >= threshold
     return Neighbours.of(near[keep], found[keep], sides.duplicate_of, itself)

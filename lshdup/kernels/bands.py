@@ -3,7 +3,7 @@
 A bucket of a band is a run of equal keys in `order`, the documents sorted by key. A bucket may also
 be cut into tiles of consecutive rows. A tile has either one block, and all its pairs are wanted; or
 a left and a right block, and a pair has one document of each. References in the tests: `candidates`
-of tests/reference.py, and `reference_pairs` of tests/spark/test_worker.py.
+of tests/reference.py, and `reference_pairs` of tests/spark/test_workers.py.
 """
 
 import numpy as np

@@ -3,8 +3,7 @@
 `parent` is a forest with the smallest document of a group at its root. For representatives,
 documents are numbered by *position*: their place in the order of preference among the documents
 that share a bucket. A *leader* is a document that represents itself; a document belongs to the
-first leader that is similar enough. Reference in the tests: `obvious_groups` and
-`obvious_components` of tests/compare/test_clusters.py.
+first leader that is similar enough. Reference: `obvious_groups` of tests/compare/test_clusters.py.
 """
 
 import numpy as np

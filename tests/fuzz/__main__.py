@@ -4,6 +4,7 @@ line for each finding.
 
 import argparse
 import faulthandler
+import importlib
 import json
 import mmap
 import os
@@ -23,25 +24,9 @@ MOST_MEMORY = 8 << 30
 
 
 def target(name, folder):
-    if name == "texts":
-        from tests.fuzz.texts import Texts
-
-        return Texts()
-    if name == "html":
-        from tests.fuzz.html import Html
-
-        return Html()
-    if name == "ids":
-        from tests.fuzz.ids import Ids
-
-        return Ids()
-    if name == "parquet":
-        from tests.fuzz.parquet import Parquet
-
-        return Parquet(folder)
-    from tests.fuzz.artifacts import Artifacts
-
-    return Artifacts(folder)
+    module = importlib.import_module(f"tests.fuzz.{name}")
+    made = getattr(module, name.capitalize())
+    return made(folder) if name in ("parquet", "artifacts") else made()
 
 
 def work(name, seconds, least, seed, results, at):

@@ -33,41 +33,15 @@ from tests.running import as_variables
 KINDS = ("shingles", "signatures", "bands", "pairs", "clusters", "samples", "passages")
 TOKENS = ("word", "ids")
 INTEGERS = (
-    0,
-    1,
-    -1,
-    2,
-    7,
-    24,
-    25,
-    255,
-    (1 << 31) - 1,
-    1 << 31,
-    (1 << 32) - 1,
-    1 << 32,
-    1 << 62,
-    (1 << 63) - 1,
-    -(1 << 63),
-    1 << 63,
-    (1 << 64) - 1,
-    0x3FF0000000000000,  # the bits of 1.0
-)
+    0, 1, -1, 2, 7, 24, 25, 255, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 32, 1 << 62,
+    (1 << 63) - 1, -(1 << 63), 1 << 63, (1 << 64) - 1, 0x3FF0000000000000,  # the bits of 1.0
+)  # fmt: skip
 VALUES = (None, True, False, 0, 1, -1, 2.5, 1e308, float("nan"), float("inf"), "", "x", "\x1b[31m\n\r\u2028red", "x" * 100_000, [], [1], {},
           {"a": 1}, [[[]]], "\0", "../../..", "/", "\udcff", "\ud800", "word", "fast", "linear", 1 << 31, 1 << 63, 1 << 64, -(1 << 63), 65536, 10**4000)  # fmt: skip
 HEADERS = (
-    b"",
-    b"{",
-    b"[]",
-    b"null",
-    b"1",
-    b'"x"',
-    b"\xff\xfe",
-    b"[" * 100_000,
-    b'{"a":' * 50_000,
-    b"1" * 10_000,
-    b"{}" * 3,
-    b"NaN",
-)
+    b"", b"{", b"[]", b"null", b"1", b'"x"', b"\xff\xfe", b"[" * 100_000, b'{"a":' * 50_000,
+    b"1" * 10_000, b"{}" * 3, b"NaN",
+)  # fmt: skip
 NPY = (
     "{'descr': '|O', 'fortran_order': False, 'shape': (3,), }", "{'descr': '<u8', 'fortran_order': True, 'shape': (2, 3), }",
     "{'descr': '>u8', 'fortran_order': False, 'shape': (3,), }", "{'descr': '<u8', 'fortran_order': False, 'shape': (-3,), }",
@@ -149,40 +123,32 @@ def archive_of(members, *, padding=True, method=0):
     """Return a zip of (name, bytes) with correct fields, checksums and alignment."""
     out, central = bytearray(), bytearray()
     for name, data in rechecked(members):
-        raw = name.encode()
-        extra = b""
+        raw, extra, stored = name.encode(), b"", data
         if padding:
             gap = -(len(out) + 30 + len(raw) + 4) % 64
             extra = struct.pack("<HH", 0x4C44, gap) + bytes(gap)
-        stored = data
         if method == 8:
             packer = zlib.compressobj(wbits=-15)
             stored = packer.compress(data) + packer.flush()
-        fields = struct.pack(
-            "<HHHHHIIIH", 45, 0, method, 0, 33, zlib.crc32(data), len(stored), len(data), len(raw)
-        )
-        central += (
-            b"PK\x01\x02"
-            + struct.pack("<H", 45)
-            + fields
-            + struct.pack("<HHHHII", 0, 0, 0, 0, 0, len(out))
-            + raw
-        )
+        sizes = (zlib.crc32(data), len(stored), len(data), len(raw))
+        fields = struct.pack("<HHHHHIIIH", 45, 0, method, 0, 33, *sizes)
+        place = struct.pack("<HHHHII", 0, 0, 0, 0, 0, len(out))
+        central += b"PK\x01\x02" + struct.pack("<H", 45) + fields + place + raw
         out += b"PK\x03\x04" + fields + struct.pack("<H", len(extra)) + raw + extra + stored
-    end = b"PK\x05\x06" + struct.pack(
-        "<HHHHIIH", 0, 0, len(members), len(members), len(central), len(out), 0
-    )
-    return bytes(out + central + end)
+    counts = (len(members), len(members), len(central), len(out))
+    return bytes(out + central + b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, *counts, 0))
 
 
 def rechecked(members):
     """Return the members with correct `checks`, if they have any."""
-    values = {at: np.frombuffer(data[10 + int.from_bytes(data[8:10], "little") :], np.uint8) for at, (name, data) in enumerate(members)
-              if name not in ("header.npy", "checks.npy")}  # fmt: skip
-    return [
-        (name, npy(block_checksums(values)) if name == "checks.npy" else data)
-        for name, data in members
-    ]
+    own = ("header.npy", "checks.npy")
+    values = {
+        at: np.frombuffer(data[10 + int.from_bytes(data[8:10], "little") :], np.uint8)
+        for at, (name, data) in enumerate(members)
+        if name not in own
+    }
+    checks = npy(block_checksums(values))
+    return [(name, checks if name == "checks.npy" else data) for name, data in members]
 
 
 def npy(array):
@@ -219,16 +185,13 @@ def spliced(rng, data, other):
 def directory_changed(rng, data):
     """Overwrite a field of the central directory, of a local header, or of the end record."""
     data = bytearray(data)
-    places = [
-        m.start()
-        for m in re.finditer(rb"PK(?:\x01\x02|\x03\x04|\x05\x06|\x06\x06|\x06\x07)", bytes(data))
-    ]
+    records = re.finditer(rb"PK(?:\x01\x02|\x03\x04|\x05\x06|\x06\x06|\x06\x07)", bytes(data))
+    places = [record.start() for record in records]
     for _ in range(rng.choice((1, 1, 2))):
         at = rng.choice(places) + rng.randrange(0, 46)
         size = rng.choice((1, 2, 4, 8))
-        value = rng.choice((*FIELDS, *INTEGERS, len(data), rng.randrange(len(data)))) & (
-            (1 << 8 * size) - 1
-        )
+        value = rng.choice((*FIELDS, *INTEGERS, len(data), rng.randrange(len(data))))
+        value &= (1 << 8 * size) - 1
         if at + size <= len(data):
             data[at : at + size] = value.to_bytes(size, "little")
     return bytes(data)
@@ -236,16 +199,12 @@ def directory_changed(rng, data):
 
 def zip64_end(rng, data):
     """Insert a zip64 end record with arbitrary numbers before the end record."""
-    at = data.rindex(b"PK\x05\x06")
-    numbers = [
-        rng.choice((*INTEGERS[:2], len(data), at, 1 << 40, (1 << 63) - 1, 1 << 63, (1 << 64) - 1))
-        & ((1 << 64) - 1)
-        for _ in range(4)
-    ]
+    at, most = data.rindex(b"PK\x05\x06"), (1 << 64) - 1
+    some = (*INTEGERS[:2], len(data), at, 1 << 40, (1 << 63) - 1, 1 << 63, most)
+    numbers = [rng.choice(some) & most for _ in range(4)]
     record = b"PK\x06\x06" + struct.pack("<QHHIIQQQQ", 44, 45, 45, 0, 0, *numbers)
-    locator = b"PK\x06\x07" + struct.pack(
-        "<IQI", 0, rng.choice((at, 0, (1 << 63) - 1, (1 << 64) - 1)), 1
-    )
+    place = rng.choice((at, 0, (1 << 63) - 1, most))
+    locator = b"PK\x06\x07" + struct.pack("<IQI", 0, place, 1)
     end = b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
     return data[:at] + record + locator + end
 
@@ -270,54 +229,32 @@ def values_changed(rng, members):
             if array.dtype.kind == "f":
                 flat[at] = rng.choice((0.0, -1.0, 2.0, math.nan, math.inf, 1e-300, 0.5))
             else:
-                bits = 8 * array.itemsize
-                value = rng.choice(
-                    (*INTEGERS, int(flat[rng.randrange(len(flat))]), int(flat[at]) + 1)
-                ) & ((1 << bits) - 1)
+                near = (int(flat[rng.randrange(len(flat))]), int(flat[at]) + 1)
+                value = rng.choice((*INTEGERS, *near)) & ((1 << 8 * array.itemsize) - 1)
                 flat.view(f"<u{array.itemsize}")[at] = value
     return members | {name: npy(array)}
+
+
+DTYPES = "<i8 <u8 <u4 |u1 <f8 |b1 <i4 <f4 >i8 <c16 |S8 <U4".split()
 
 
 def shape_changed(rng, members):
     name = rng.choice([name for name in members if name != "header.npy"])
     array = array_of(members[name])
+    changes = (
+        lambda: array.reshape(-1, 1),
+        lambda: array.reshape(1, -1),
+        lambda: array.reshape(-1)[: rng.randrange(array.size + 1)],
+        lambda: np.concatenate([array, array]),
+        lambda: np.array(rng.choice(INTEGERS[:7])),
+        lambda: array.astype(rng.choice(DTYPES)),
+        lambda: array[:0],
+        lambda: array.reshape(-1).view(np.uint8),
+    )
     kind = rng.randrange(9)
-    if kind == 0:
-        array = array.reshape(-1, 1)
-    elif kind == 1:
-        array = array.reshape(1, -1)
-    elif kind == 2:
-        array = array.reshape(-1)[: rng.randrange(array.size + 1)]
-    elif kind == 3:
-        array = np.concatenate([array, array])
-    elif kind == 4:
-        array = np.array(rng.choice(INTEGERS[:7]))
-    elif kind == 5:
-        array = array.astype(
-            rng.choice(
-                (
-                    "<i8",
-                    "<u8",
-                    "<u4",
-                    "|u1",
-                    "<f8",
-                    "|b1",
-                    "<i4",
-                    "<f4",
-                    ">i8",
-                    "<c16",
-                    "|S8",
-                    "<U4",
-                )
-            )
-        )
-    elif kind == 6:
-        array = array[:0]
-    elif kind == 7:
-        array = array.reshape(-1).view(np.uint8)
-    else:
+    if kind == len(changes):
         return members | {name: npy_with(rng.choice(NPY), members[name])}
-    return members | {name: npy(array)}
+    return members | {name: npy(changes[kind]())}
 
 
 def npy_with(head, data):
@@ -360,18 +297,12 @@ def members_changed(rng, members, other):
         pairs[at] = (
             rng.choice(
                 (
-                    "x.npy",
-                    "",
-                    "header",
-                    "../x.npy",
-                    "\x1b[31m\n.npy",
-                    "a" * 60_000,
-                    "é.npy",
+                    "x.npy", "", "header", "../x.npy", "\x1b[31m\n.npy", "a" * 60_000, "é.npy",
                     "header.npy.npy",
                 )
             ),
             pairs[at][1],
-        )
+        )  # fmt: skip
     elif kind == 3:
         pairs[at], pairs[to] = (pairs[at][0], pairs[to][1]), (pairs[to][0], pairs[at][1])
     elif kind == 4:
@@ -395,19 +326,15 @@ def mutated(rng, files, tokens, kind):
         return flipped(rng, data), False
     if way == 3:
         return spliced(rng, data, other), False
-    if way <= 5:
-        return directory_changed(
-            rng, data
-        ), True  # a name, or which bytes a member is: checksums may be those of another member
+    if way <= 5:  # a name, or which bytes a member is: checksums may be those of another member
+        return directory_changed(rng, data), True
     if way == 6:
         return zip64_end(rng, data), True
     if way == 7:
         return directory_changed(rng, archive_of(list(members_of(data).items()))), True
     members = members_of(data)
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
-        change = rng.choice(
-            (values_changed, values_changed, values_changed, shape_changed, header_changed)
-        )
+        change = rng.choice((*[values_changed] * 3, shape_changed, header_changed))
         try:
             members = change(rng, members)
         except Exception:  # it does not go together with the one before
@@ -418,9 +345,8 @@ def mutated(rng, files, tokens, kind):
     if way == 9:
         return archive_of(pairs, padding=False), True
     if way == 10:
-        return archive_of(pairs, method=rng.choice((0, 8, 12))) + rng.choice(
-            (b"", b"x" * 70_000)
-        ), True
+        behind = rng.choice((b"", b"x" * 70_000))
+        return archive_of(pairs, method=rng.choice((0, 8, 12))) + behind, True
     if way == 11:
         return rng.choice((b"x" * 63, b"PK\x03\x04")) + archive_of(pairs), True
     return archive_of(pairs), True
@@ -502,26 +428,12 @@ class Artifacts:
             right = self._known[tokens, tuple(command)]
             word = outcome.split()[0]
             known = outcome == right
-            tally.outcomes[
-                "as before"
-                if known
-                else "refused"
-                if word == "error"
-                else "another answer"
-                if word == "answer"
-                else word
-            ] += 1
+            kinds = {"error": "refused", "answer": "another answer"}
+            tally.outcomes["as before" if known else kinds.get(word, word)] += 1
             wrong = word == "answer" and not known and not forged
-            if word not in ("answer", "error") or wrong:
-                tally.found(
-                    "wrong answer" if wrong else word,
-                    tokens,
-                    kind,
-                    command,
-                    checked,
-                    outcome[:300],
-                    kept(data),
-                )
+            if word not in kinds or wrong:
+                what = "wrong answer" if wrong else word
+                tally.found(what, tokens, kind, command, checked, outcome[:300], kept(data))
         npz._ALWAYS_VERIFIED = most
 
     def _answer(self, tokens, command, changed, patience=PATIENCE):

@@ -34,20 +34,10 @@ def run(name, seconds, runs, seed):
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder, "log")
-        command = [
-            sys.executable,
-            "-m",
-            "tests.fuzz.guided",
-            name,
-            folder,
-            str(seconds),
-            str(runs),
-            str(seed),
-        ]
+        arguments = [name, folder, *map(str, (seconds, runs, seed))]
+        command = [sys.executable, "-m", "tests.fuzz.guided", *arguments]
         with log.open("wb") as stderr:
-            code = subprocess.run(
-                command, stdout=subprocess.PIPE, stderr=stderr, check=False
-            ).returncode
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=stderr, check=False)
         said = log.read_text("utf-8", "replace")
         findings = [line for line in said.splitlines() if line.startswith("FINDING ")]
         for line in findings:
@@ -57,9 +47,9 @@ def run(name, seconds, runs, seed):
             for count, what, *rest in _DONE.findall(said)
             for numbers in [(count, *rest)]
         }
-        if code or "DONE" not in tried:
+        if done.returncode or "DONE" not in tried:
             print(said[-5000:])
-            return False, f"{name}, seed {seed}: ended with status {code}"
+            return False, f"{name}, seed {seed}: ended with status {done.returncode}"
     (_, before, *_), (count, after, features, corpus) = tried.get("INITED", (0, 0)), tried["DONE"]
     line = (
         f"{name}, seed {seed}: {count:,} tried by atheris in {time.perf_counter() - started:.0f} s, {len(findings)} findings "
@@ -82,13 +72,8 @@ def texts():
         chance = random.Random(data[:2])
         return target.compared(chance, [data[2:]], some_params(chance))
 
-    return attempt, [
-        rng.randbytes(2) + each
-        for each in [
-            *(text.encode() for text in seeds()),
-            *(some_bytes(rng, []) for _ in range(300)),
-        ]
-    ]
+    some = [text.encode() for text in seeds()] + [some_bytes(rng, []) for _ in range(300)]
+    return attempt, [rng.randbytes(2) + each for each in some]
 
 
 def html():
@@ -142,15 +127,8 @@ def artifacts():
         chosen = data[0] if data else 0
         tokens, kind = TOKENS[chosen % 2], KINDS[chosen // 2 % 4]
         commands = COMMANDS[tokens]
-        target.tried(
-            tally,
-            tokens,
-            kind,
-            data[1:],
-            True,
-            [commands[chosen // 8 % len(commands)]],
-            checked=chosen < 128,
-        )
+        command = commands[chosen // 8 % len(commands)]
+        target.tried(tally, tokens, kind, data[1:], True, [command], checked=chosen < 128)
         return tally
 
     some = [(at, TOKENS[at % 2], KINDS[at // 2 % 4]) for at in range(256)]
@@ -163,29 +141,24 @@ def forged(data, longest, seed):
     """
     import atheris
 
-    from tests.fuzz.artifacts import (
-        archive_of,
-        header_changed,
-        members_changed,
-        members_of,
-        shape_changed,
-        values_changed,
-    )
+    from tests.fuzz import artifacts as made_by
 
     rng = random.Random(seed)
     try:
-        members = members_of(data[1:])
+        members = made_by.members_of(data[1:])
         way = rng.randrange(8)
         if way < 3:
-            members = (values_changed, shape_changed, header_changed)[way](rng, members)
+            ways = (made_by.values_changed, made_by.shape_changed, made_by.header_changed)
+            members = ways[way](rng, members)
         elif way < 6:
             name = rng.choice(list(members))
             start = 10 + int.from_bytes(members[name][8:10], "little") if way < 5 else 0
-            members[name] = members[name][:start] + atheris.Mutate(
-                members[name][start:], len(members[name])
-            )
-        pairs = members_changed(rng, members, members) if way == 6 else list(members.items())
-        made = data[:1] + archive_of(pairs)
+            changed = atheris.Mutate(members[name][start:], len(members[name]))
+            members[name] = members[name][:start] + changed
+        pairs = list(members.items())
+        if way == 6:
+            pairs = made_by.members_changed(rng, members, members)
+        made = data[:1] + made_by.archive_of(pairs)
         if way == 7:
             made = bytes([rng.randrange(256)]) + made[1:]
     except Exception:  # it is an archive no more

@@ -16,6 +16,12 @@ PATIENCE = 5
 
 INLINE = "a b i em span code u small strong".split()
 BLOCKS = "div section article blockquote main aside footer".split()
+
+
+UNSEEN = ("<!-- no > text -->", "<script>if (a<b) c('<p>')</script>", "<style>p {}</style>", "<br>")
+REASONS = (
+    None, Reason.BINARY, Reason.FORMAT, Reason.UNDECODABLE, Reason.NO_READER, Reason.SPOILT,
+)  # fmt: skip
 WORDS = "one two Größe 漢字 กำแพง &amp; &lt; &eacute; &#x4e00; &#0; &nbsp; a<b x_1 é".split()
 PIECES = [b"<", b">", b"</", b"/>", b"<!--", b"-->", b"<!", b"<![CDATA[", b"]]>", b"<?xml ", b"?>", b"&", b"&#", b"&#xD800;", b"&#x110000;",
           b"&lt", b"<head>", b"</head>", b"<body hidden>", b"<body>", b"</body>", b"<script>", b"</script>", b"<style>", b"</style>",
@@ -42,25 +48,13 @@ def well_formed(rng, depth=0):
             tag = rng.choice(INLINE[1:])  # no links: they do not nest
             parts.append(f"<{tag} title='x>y'>{' '.join(rng.choices(['in', 'line'], k=2))}</{tag}>")
         elif kind == 3:
-            parts.append(
-                rng.choice(
-                    (
-                        "<!-- no > text -->",
-                        "<script>if (a<b) c('<p>')</script>",
-                        "<style>p {}</style>",
-                        "<br>",
-                    )
-                )
-            )
+            parts.append(rng.choice(UNSEEN))
         else:
             tag = rng.choice(BLOCKS)
             parts.append(f"<{tag}>{well_formed(rng, depth + 1)}</{tag}>")
     body = "".join(parts)
-    return (
-        f"<!DOCTYPE html><html><head><title>no text</title></head><body>{body}</body></html>"
-        if not depth
-        else body
-    )
+    head = "<!DOCTYPE html><html><head><title>no text</title></head>"
+    return body if depth else f"{head}<body>{body}</body></html>"
 
 
 def mutated(rng, page):
@@ -111,17 +105,15 @@ class Html:
             if rng.randrange(4) == 0:
                 self.compared(tally, well_formed(rng))
             else:
-                self.survived(
-                    tally, mutated(rng, rng.choice(self._seeds)), rng.choice((b"a.html", b"a.txt"))
-                )
+                page = mutated(rng, rng.choice(self._seeds))
+                self.survived(tally, page, rng.choice((b"a.html", b"a.txt")))
         return tally
 
     def compared(self, tally, page):
         tally.tried += 1
         tally.outcomes["compared"] += 1
-        found = reference.word_tokens(
-            reference.normal_form(decode(page.encode(), b"a.html").utf8.decode())
-        )
+        shown = decode(page.encode(), b"a.html").utf8.decode()
+        found = reference.word_tokens(reference.normal_form(shown))
         expected = reference.word_tokens(reference.normal_form(reference.visible_text(page)))
         if found != expected:
             tally.found("other text", page, found, expected)
@@ -130,9 +122,8 @@ class Html:
         tally.tried += 1
         try:
             with impatient():
-                if (
-                    b"\xff" in page and page[-1] % 8
-                ):  # guessing takes milliseconds, and is not what is looked for here
+                # Guessing takes milliseconds, and is not what is looked for here.
+                if b"\xff" in page and page[-1] % 8:
                     page = page.replace(b"\xff", b"")
                 text, again = decode(page, name), decode(page, name)
         except TimeoutError:
@@ -144,14 +135,7 @@ class Html:
         tally.outcomes["text" if text.reason is None else str(text.reason)] += 1
         if text != again:
             tally.found("another text each time", page)
-        if text.reason not in (
-            None,
-            Reason.BINARY,
-            Reason.FORMAT,
-            Reason.UNDECODABLE,
-            Reason.NO_READER,
-            Reason.SPOILT,
-        ):
+        if text.reason not in REASONS:
             tally.found("a reason that is not documented", page, text)
         try:
             text.utf8.decode("utf-8")

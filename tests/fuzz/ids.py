@@ -1,16 +1,14 @@
 """Id lists: lines -> names and sets of integers, against what Python's own `split` and `int` say."""
 
-import os
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
-from lshdup.base.run import Run
-from lshdup.params import DocumentParams, ShingleParams
+from lshdup.params import ShingleParams
 from lshdup.shingling.shingler import Shingler
-from lshdup.sources.finding import find_documents
 from lshdup.sources.reading import read_batch
+from tests.documents import find
 from tests.fuzz import Tally
 from tests.fuzz.fences import run_fenced
 
@@ -19,32 +17,20 @@ TOKENS = [b"0", b"1", b"007", b"18446744073709551615", b"18446744073709551616", 
           b"1" * 40, b"0" * 40 + b"5", b"-1", b"+1", b"1.0", b"1e3", b"x", b"\xb2", b"\xd9\xa1", b"", b"1\x002", b"9" * 19, b"1844674407370955162"]  # fmt: skip
 
 
+NAMES = (b"name", b"\xff\xfe", b"1", b"", b"n\0m", "größe".encode())
+
+
+def some_id(rng):
+    if rng.randrange(6) == 0:
+        return rng.choice(TOKENS)
+    return b"%d" % rng.randrange(1 << rng.choice((4, 16, 40, 64)))
+
+
 def some_line(rng):
-    name = rng.choice(
-        (
-            *[b"n%d" % rng.randrange(5000)] * 4,
-            b"name",
-            b"\xff\xfe",
-            b"1",
-            b"",
-            b"n\0m",
-            "größe".encode(),
-        )
-    )
+    name = rng.choice((*[b"n%d" % rng.randrange(5000)] * 4, *NAMES))
     blanks = bytes(rng.choices(BLANKS[:5], k=rng.randrange(1, 3)))
-    ids = [
-        rng.choice(TOKENS)
-        if rng.randrange(6) == 0
-        else b"%d" % rng.randrange(1 << rng.choice((4, 16, 40, 64)))
-        for _ in range(rng.randrange(12))
-    ]
-    line = (
-        rng.choice((b"", b" ", b"\t"))
-        + name
-        + blanks
-        + blanks.join(ids)
-        + rng.choice((b"", b" ", b"\r"))
-    )
+    ids = blanks.join(some_id(rng) for _ in range(rng.randrange(12)))
+    line = rng.choice((b"", b" ", b"\t")) + name + blanks + ids + rng.choice((b"", b" ", b"\r"))
     if rng.randrange(4) == 0 and line:
         at = rng.randrange(len(line))
         line = line[:at] + bytes([rng.randrange(256)]) + line[at + rng.randrange(2) :]
@@ -77,9 +63,7 @@ class Ids:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "ids.txt")
             path.write_bytes(b"\n".join(lines) + end)
-            documents = find_documents(
-                Run.quiet(), [os.fsencode(path)], DocumentParams(), id_lists=True
-            )
+            documents, _ = find(path, id_lists=True)
             batch = read_batch(documents, np.arange(len(documents)))
         if list(documents.names) != list(wanted):
             tally.found("other names", lines)
@@ -89,9 +73,8 @@ class Ids:
         if not whole:
             tally.found("memory before an array was written", lines)
         made = shingler.shingle(batch)
-        found = dict(
-            zip(made.indices.tolist(), (each.tolist() for each in made.sets.sort()), strict=True)
-        )
+        sets = [each.tolist() for each in made.sets.sort()]
+        found = dict(zip(made.indices.tolist(), sets, strict=True))
         for index, name in enumerate(documents.names):
             tally.outcomes["refused" if wanted[name] is None else "set"] += 1
             if found.get(index) != wanted[name]:

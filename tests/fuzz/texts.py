@@ -43,12 +43,9 @@ BLOCKS = [(0x80, 0x250), (0x300, 0x370), (0x370, 0x530), (0x590, 0x800), (0x900,
 JUNK = [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xed\xbf\xbf", b"\xc0\xaf", b"\xc1\x81", b"\xe0\x80\xaf", b"\xe0\x9f\xbf", b"\xf4\x90\x80\x80",
         b"\xf0\x8f\xbf\xbf", b"\xf5\x80\x80\x80", b"\xe2\x82", b"\xf0\x9f\x98", b"\x80", b"\xbf\xbf", b"\xf8\x88\x80\x80\x80"]  # fmt: skip
 BOMS = [
-    codecs.BOM_UTF8,
-    codecs.BOM_UTF16_LE,
-    codecs.BOM_UTF16_BE,
-    codecs.BOM_UTF32_LE,
+    codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE,
     codecs.BOM_UTF32_BE,
-]
+]  # fmt: skip
 
 
 @functools.cache
@@ -128,14 +125,8 @@ def some_bytes(rng, corpus):
     if kind == 3:
         return rng.choice(BOMS) + data
     if kind == 4:
-        bom, codec = rng.choice(
-            (
-                (BOMS[1], "utf-16-le"),
-                (BOMS[2], "utf-16-be"),
-                (BOMS[3], "utf-32-le"),
-                (BOMS[4], "utf-32-be"),
-            )
-        )
+        codecs_ = ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
+        bom, codec = rng.choice(list(zip(BOMS[1:], codecs_, strict=True)))
         made = bom + data.decode().encode(codec)
         return mutated(rng, made, [made]) if rng.randrange(2) else made
     return data
@@ -156,44 +147,28 @@ def some_params(rng):
 
 
 def expected_set(text, params):
-    shingles = reference.shingle_list(
-        text,
-        params.tokens,
-        params.k,
-        params.normalize,
-        params.keep_case,
-        params.hash,
-        params.secret,
-    )
+    options = (params.tokens, params.k, params.normalize, params.keep_case, params.hash)
+    shingles = reference.shingle_list(text, *options, params.secret)
     return sorted(reference.as_bag(shingles, params.secret) if params.bag else set(shingles))
+
+
+#: How a file begins that is no text.
+PACKED = (b"PK\x03\x04", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd")
+FORMATS = (*PACKED, b"%PDF-", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf")
 
 
 def expected_text(data):
     """What the definitions say of bytes that are no page: their text, or why there is none; None where
     the encoding has to be guessed.
     """
-    for bom, codec in zip(
-        BOMS[3:] + BOMS[1:3] + BOMS[:1],
-        ("utf-32", "utf-32", "utf-16", "utf-16", "utf-8-sig"),
-        strict=True,
-    ):
+    by_mark = ("utf-32", "utf-32", "utf-16", "utf-16", "utf-8-sig")
+    for bom, codec in zip(BOMS[3:] + BOMS[1:3] + BOMS[:1], by_mark, strict=True):
         if data.startswith(bom):
             try:
                 return data.decode(codec).removeprefix("\ufeff").encode("utf-8").decode()
-            except UnicodeError:
-                return (
-                    None if codec == "utf-8-sig" else Reason.UNDECODABLE
-                )  # a few bytes that are not UTF-8 may be mended
-    if data.startswith(
-        (
-            b"%PDF-",
-            b"PK\x03\x04",
-            b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
-            b"{\\rtf",
-            b"\x1f\x8b\x08",
-            b"\x28\xb5\x2f\xfd",
-        )
-    ):
+            except UnicodeError:  # a few bytes that are not UTF-8 may be mended
+                return None if codec == "utf-8-sig" else Reason.UNDECODABLE
+    if data.startswith(FORMATS):
         return Reason.FORMAT
     if b"\0" in data[:8192]:
         return Reason.BINARY
@@ -238,20 +213,15 @@ class Texts:
         texts = [decoded(data) for data in datas]
         valid = [i for i, text in enumerate(texts) if text is not None]
         expected = {i: expected_set(texts[i], params) for i in valid}
-        for i, (data, text, outcome) in enumerate(
-            zip(datas, texts, outcomes.tolist(), strict=True)
-        ):
+        trials = zip(datas, texts, outcomes.tolist(), strict=True)
+        for i, (data, text, outcome) in enumerate(trials):
             tally.tried += 1
             nul, high = b"\0" in data[:8192], not data.isascii()
             markup = data.removeprefix(codecs.BOM_UTF8).lstrip(b" \t\n\r\x0b\x0c").startswith(b"<")
             header = bool(HEADER.match(data))
-            if (
-                flags[i]
-                != nul * kernels.HAS_NUL
-                + high * kernels.HAS_HIGH
-                + markup * kernels.STARTS_MARKUP
-                + header * kernels.STARTS_HEADER
-            ):
+            right = nul * kernels.HAS_NUL + high * kernels.HAS_HIGH
+            right += markup * kernels.STARTS_MARKUP + header * kernels.STARTS_HEADER
+            if flags[i] != right:
                 tally.found("other flags", data, int(flags[i]))
             if (text is None and outcome == kernels.DONE) or (
                 text is not None and outcome == kernels.NOT_UTF8
@@ -262,9 +232,7 @@ class Texts:
             tally.outcomes[("set", "not UTF-8", "to normalise")[outcome]] += 1
             if text is not None and i % 16 == 0:
                 self._keep(data, text, outcome)
-        self._all_ways(
-            rng, tally, shingler, [datas[i] for i in valid], [expected[i] for i in valid]
-        )
+        self._all_ways(rng, tally, shingler, [(datas[i], expected[i]) for i in valid])
         self._from_bytes(rng, tally, shingler, datas)
         return tally
 
@@ -274,44 +242,29 @@ class Texts:
             self._features.add(seen)
             self.corpus.append(data)
 
-    def _all_ways(self, rng, tally, shingler, texts, expected):
+    def _all_ways(self, rng, tally, shingler, expected):
         """Normalised where needed; in another order, cut elsewhere."""
-        order = list(range(len(texts)))
         for _ in range(2):
-            found = shingler.shingle_texts([texts[i] for i in order])
-            for i, each in zip(order, found, strict=True):
-                if each.tolist() != expected[i]:
-                    tally.found(
-                        "other set in a batch",
-                        shingler.params,
-                        texts[i],
-                        each.tolist(),
-                        expected[i],
-                    )
-            rng.shuffle(order)
-            order = order[: rng.randrange(len(order) + 1)]
+            found = shingler.shingle_texts([text for text, _ in expected])
+            for (text, right), each in zip(expected, found, strict=True):
+                if each.tolist() != right:
+                    what = "other set in a batch"
+                    tally.found(what, shingler.params, text, each.tolist(), right)
+            rng.shuffle(expected)
+            expected = expected[: rng.randrange(len(expected) + 1)]
 
     def _from_bytes(self, rng, tally, shingler, datas):
         """The whole way, with refusals; of what has to be guessed, which takes milliseconds, a few
         only. Nothing that needs a reader.
         """
-        datas = [data for data in datas if not recognize_file_type(data)]
-        known = [
-            (data, text)
-            for data in datas
-            if (text := expected_text(data)) is not None and not _is_markup(data)
-        ]
+        texts = [data for data in datas if not (recognize_file_type(data) or _is_markup(data))]
+        known = [(data, text) for data in texts if (text := expected_text(data)) is not None]
         rng.shuffle(known)
         known = known[: -(-len(known) // 4)]
-        guesses = [
-            data
-            for data in rng.sample(datas, min(2, len(datas)))
-            if expected_text(data) is None and not _is_markup(data)
-        ]
-        batch = TextBatch.of(
-            range(len(known) + len(guesses)), [data for data, _ in known] + guesses
-        )
-        made = shingler.shingle(batch)
+        some = rng.sample(texts, min(2, len(texts)))
+        guesses = [data for data in some if expected_text(data) is None]
+        tried = [data for data, _ in known] + guesses
+        made = shingler.shingle(TextBatch.of(range(len(tried)), tried))
         refused = {index: reason for index, reason, _ in made.skipped}
         guessed = dict(made.guesses)
         found = dict(zip(made.indices.tolist(), made.sets.sort(), strict=True))

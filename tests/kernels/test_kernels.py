@@ -58,9 +58,8 @@ def test_who_has_leaders_against_the_obvious():
     for _ in range(50):
         n, bands, cells = 30, 3, 8
         sizes = rng.integers(1, 20, n)
-        bucket = rng.integers(0, cells, (n, bands)).astype(np.uint32) + np.arange(
-            0, bands * cells, cells, dtype=np.uint32
-        )
+        begins = np.arange(0, bands * cells, cells, dtype=np.uint32)
+        bucket = rng.integers(0, cells, (n, bands)).astype(np.uint32) + begins
         bucket[rng.random((n, bands)) < 0.3] = NONE
         leaders = np.flatnonzero(rng.random(n) < 0.4)
         heads, following = np.full(bands * cells, NONE), np.full((n, bands), NONE)
@@ -73,14 +72,9 @@ def test_who_has_leaders_against_the_obvious():
             positions.astype(np.uint32), sizes, 0.7, bucket,
             heads.astype(np.uint32), following.astype(np.uint32), out[: len(positions)],
         )  # fmt: skip
-        expected = [
-            any(
-                min(sizes[v], sizes[u]) >= 0.7 * max(sizes[v], sizes[u])
-                for u in leaders
-                if any(a == b != NONE for a, b in zip(bucket[v], bucket[u], strict=True))
-            )
-            for v in positions
-        ]
+        small, large = np.minimum.outer(sizes, sizes), np.maximum.outer(sizes, sizes)
+        near = ((bucket[:, None] == bucket) & (bucket != NONE)).any(2) & (small >= 0.7 * large)
+        expected = near[np.ix_(positions, leaders)].any(1).tolist()
         assert out[: len(positions)].tolist() == expected
         found += expected
     assert 0.2 < np.mean(found) < 0.8

@@ -14,9 +14,8 @@ from tests.conftest import ROOT
 
 
 def test_the_lowest_versions_make_the_pack():
-    lowest = subprocess.run(
-        [sys.executable, ROOT / ".ci/lowest.py"], capture_output=True, text=True, check=True
-    ).stdout.splitlines()
+    command = [sys.executable, ROOT / ".ci/lowest.py"]
+    lowest = subprocess.check_output(command, text=True).splitlines()
     python, *compilers = (word.split() for word in lowering.COMPILER.split(", "))
     assert f'requires-python = ">={python[1]}"' in (ROOT / "pyproject.toml").read_text()
     for name, version in compilers:
@@ -58,7 +57,5 @@ def test_pairs_names_its_kernels():
         "sys.argv = ['lshdup', 'pairs', 'sample_corpus', '--no-store', '-q', '-o', '/dev/null']\n"
         "from lshdup.cli.main import main\ntry: main()\nexcept SystemExit: print(*loaded)"
     )
-    process = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True
-    )
-    assert sorted(process.stdout.split()) == sorted(KERNELS)
+    printed = subprocess.check_output([sys.executable, "-c", script], text=True, cwd=ROOT)
+    assert sorted(printed.split()) == sorted(KERNELS)

@@ -83,38 +83,35 @@ def test_the_same_kernels_make_the_same_bytes(linking, kernels, tmp_path):
     made = []
     for name in "ab":
         (tmp_path / name).mkdir()
-        made.append(
-            [path.read_bytes() for path in linking.link_libraries(tmp_path / name, kernels)]
-        )
+        paths = linking.link_libraries(tmp_path / name, kernels)
+        made.append([path.read_bytes() for path in paths])
     assert made[0] == made[1]
 
 
-def test_without_a_linker_the_error_says_what_to_install(linking, kernels, tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("CC", raising=False)
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(linking.LinkError, match="install a C compiler, or run `pip install ziglan"):
-        linking.link_libraries(tmp_path, kernels)
+#: What is wrong, and what is said.
+FAILURES = {
+    "no linker": "install a C compiler, or run `pip install ziglan",
+    "a linker that fails": "my-cc cannot link the kernels: no such option",
+    "a pack of other sources": r"run \.ci/pack",
+    "another machine": "only for Linux on x86_64 or aarch64",
+}
 
 
-def test_a_linker_that_fails_is_named(linking, kernels, tmp_path, monkeypatch):
-    compiler = tmp_path / "my-cc"
-    compiler.write_text("#!/bin/sh\necho no such option >&2\nexit 1\n")
-    compiler.chmod(0o755)
-    monkeypatch.setenv("CC", str(compiler))
-    with pytest.raises(linking.LinkError, match="my-cc cannot link the kernels: no such option"):
-        linking.link_libraries(tmp_path, kernels)
-
-
-def test_a_pack_of_other_sources_is_not_linked(linking, tmp_path):
-    with pytest.raises(linking.LinkError, match=r"run \.ci/pack"):
-        linking.link_libraries(tmp_path, {})
-
-
-def test_other_machines_are_refused(linking, kernels, tmp_path, monkeypatch):
-    monkeypatch.setattr(linking.sys, "platform", "darwin")
-    with pytest.raises(linking.LinkError, match="only for Linux on x86_64 or aarch64"):
-        linking.link_libraries(tmp_path, kernels)
+@pytest.mark.parametrize("failure", FAILURES)
+def test_why_libraries_are_not_linked(linking, kernels, tmp_path, monkeypatch, failure):
+    if failure == "no linker":
+        monkeypatch.setenv("PATH", str(tmp_path))
+        monkeypatch.delenv("CC", raising=False)
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    elif failure == "a linker that fails":
+        compiler = tmp_path / "my-cc"
+        compiler.write_text("#!/bin/sh\necho no such option >&2\nexit 1\n")
+        compiler.chmod(0o755)
+        monkeypatch.setenv("CC", str(compiler))
+    elif failure == "another machine":
+        monkeypatch.setattr(linking.sys, "platform", "darwin")
+    with pytest.raises(linking.LinkError, match=FAILURES[failure]):
+        linking.link_libraries(tmp_path, {} if failure == "a pack of other sources" else kernels)
 
 
 def test_a_processor_of_which_nothing_is_told_has_the_least(monkeypatch):

@@ -19,37 +19,31 @@ from tests import reference
 from tests.conftest import RUN
 
 
-def test_the_s_curve_of_r3_and_r2():
-    curve = [band_plan.collision_probability(s / 10, 20, 5) for s in range(2, 9)]
-    assert [round(p, 3) for p in curve[:-1]] == [0.006, 0.047, 0.186, 0.470, 0.802, 0.975]
-    assert round(curve[-1], 4) == 0.9996
-    assert round(band_plan.collision_probability(0.75, 20, 5), 4) == 0.9956
-    assert round(band_plan.collision_probability(0.2, 20, 5), 4) == 0.0064
-
-
-def test_known_plans():
-    """The plans of REFERENCE for t = 0.9, K = 128."""
-    assert round(band_plan.collision_probability(0.9, 5, 25), 2) == 0.31
-    assert round(band_plan.collision_probability(0.95, 5, 25), 2) == 0.80
-    assert round(band_plan.collision_probability(0.9, 12, 10), 3) == 0.994
-    assert round(band_plan.collision_probability(0.9, 16, 8), 4) == 0.9999
-    plan = band_plan.plan_bands(128, BandParams(0.9))
-    assert (plan.bands, plan.rows) == (12, 10)
+@pytest.mark.parametrize(
+    ("bands", "rows", "curve"),
+    [
+        (20, 5, {0.2: "0.0064", 0.3: "0.047", 0.4: "0.186", 0.5: "0.470", 0.6: "0.802"}),
+        (20, 5, {0.7: "0.975", 0.75: "0.9956", 0.8: "0.9996"}),
+        (5, 25, {0.9: "0.31", 0.95: "0.80"}),
+        (12, 10, {0.9: "0.994"}),
+        (16, 8, {0.9: "0.9999"}),
+    ],
+)
+def test_the_s_curve_of_r3_and_r2(bands, rows, curve):
+    for s, expected in curve.items():
+        found = band_plan.collision_probability(s, bands, rows)
+        assert f"{found:.{len(expected) - 2}f}" == expected
 
 
 @given(st.integers(1, 2000), st.floats(0.05, 1.0), st.floats(0.5, 0.9999))
 def test_the_plan_is_the_largest_r_that_keeps_the_promise(perms, threshold, recall):
     params = BandParams(threshold, recall)
-    keeping = [
-        r for r in range(1, perms + 1) if 1 - (1 - threshold**r) ** (perms // r) >= recall + 1e-9
-    ]
-    near = [
-        r for r in range(1, perms + 1) if 1 - (1 - threshold**r) ** (perms // r) >= recall - 1e-9
-    ]
+    found = {r: 1 - (1 - threshold**r) ** (perms // r) for r in range(1, perms + 1)}
+    keeping, near = ([r for r in found if found[r] >= recall + e] for e in (1e-9, -1e-9))
+    if not near:
+        with pytest.raises(ParameterError, match=str(perms)):
+            band_plan.plan_bands(perms, params)
     if not keeping:
-        if not near:
-            with pytest.raises(ParameterError, match=str(perms)):
-                band_plan.plan_bands(perms, params)
         return
     plan = band_plan.plan_bands(perms, params)
     assert max(keeping) <= plan.rows <= max(near)
@@ -67,11 +61,12 @@ def test_too_few_rows_name_how_many_would_do():
 
 
 def test_overrides():
+    plan = band_plan.plan_bands(128, BandParams(0.9))
+    assert (plan.bands, plan.rows) == (12, 10)
     assert band_plan.plan_bands(128, BandParams(bands=20)).rows == 6
     assert band_plan.plan_bands(128, BandParams(rows=5)).bands == 25
-    assert band_plan.plan_bands(100, BandParams(bands=20, rows=5, threshold=0.75)).miss(
-        0.75
-    ) == pytest.approx(0.0044, abs=1e-4)
+    plan = band_plan.plan_bands(100, BandParams(bands=20, rows=5, threshold=0.75))
+    assert plan.miss(0.75) == pytest.approx(0.0044, abs=1e-4)
     for wrong in (BandParams(bands=20, rows=7), BandParams(rows=129), BandParams(bands=200)):
         with pytest.raises(ParameterError, match="rows"):
             band_plan.plan_bands(128, wrong)
@@ -80,20 +75,30 @@ def test_overrides():
 def table_of(signatures, n_bands, rows, buckets=0, members=None):
     signatures = np.array(signatures, np.uint32)
     plan = band_plan.BandPlan(n_bands, rows, 0.5, 0.9, buckets)
-    return band_table.build_band_table(
-        RUN, signatures, np.arange(len(signatures)) if members is None else members, plan
-    ), plan
+    members = np.arange(len(signatures)) if members is None else members
+    return band_table.build_band_table(RUN, signatures, members, plan), plan
+
+
+def listed(pieces):
+    """Pairs of pieces in their order."""
+    found = [pair for a, b in pieces for pair in zip(a.tolist(), b.tolist(), strict=True)]
+    assert len(found) == len(set(found)), "a pair was met twice"
+    assert all(a < b for a, b in found)
+    return found
 
 
 def met(table):
-    found = [
-        (int(a), int(b))
-        for left, right in candidates.candidate_pairs(RUN, table).pieces
-        for a, b in zip(left, right, strict=True)
-    ]
-    assert len(found) == len(set(found)), "a pair was met twice"
-    assert all(a < b for a, b in found)
-    return set(found)
+    return set(listed(candidates.candidate_pairs(RUN, table).pieces))
+
+
+def buckets_of(signatures, n_bands, rows):
+    """Documents with equal rows, for each band."""
+    buckets = defaultdict(list)
+    for band in range(n_bands):
+        for document, signature in enumerate(signatures):
+            key = signature[band * rows : (band + 1) * rows]
+            buckets[band, tuple(key)].append(document)
+    return list(buckets.values())
 
 
 signature_lists = st.lists(st.lists(st.integers(0, 2), min_size=6, max_size=6), max_size=25)
@@ -143,32 +148,19 @@ def test_bands_do_not_share_buckets():
     assert (table.keys[0] != table.keys[1]).all()
 
 
+SHAPES = st.sampled_from([(1, 6), (2, 3), (3, 2), (6, 1)])
+
+
 @settings(deadline=None)
-@given(
-    signature_lists.filter(bool),
-    st.sampled_from([(1, 6), (2, 3), (3, 2), (6, 1)]),
-    st.integers(1, 8),
-)
+@given(signature_lists.filter(bool), SHAPES, st.integers(1, 8))
 def test_large_buckets_are_left_out_and_counted(signatures, shape, limit):
     table, _ = table_of(signatures, *shape)
-    n_bands, rows = shape
-    expected, large = set(), []
-    for band in range(n_bands):
-        buckets = defaultdict(list)
-        for document, signature in enumerate(signatures):
-            buckets[tuple(signature[band * rows : (band + 1) * rows])].append(document)
-        for bucket in buckets.values():
-            if len(bucket) > limit:
-                large.append(bucket)
-            else:
-                expected.update(combinations(bucket, 2))
-    met = candidates.candidate_pairs(RUN, table, limit)
-    counts, pieces = met.buckets, met.pieces
-    found = [
-        pair for left, right in pieces for pair in zip(left.tolist(), right.tolist(), strict=True)
-    ]
-    assert len(found) == len(set(found))
-    assert set(found) == expected
+    buckets = buckets_of(signatures, *shape)
+    large = [bucket for bucket in buckets if len(bucket) > limit]
+    small = [bucket for bucket in buckets if len(bucket) <= limit]
+    found = candidates.candidate_pairs(RUN, table, limit)
+    counts, pieces = found.buckets, found.pieces
+    assert set(listed(pieces)) == {pair for each in small for pair in combinations(each, 2)}
     assert counts.skipped == len(large)
     assert counts.documents == len({document for bucket in large for document in bucket})
     assert counts.pairs == sum(len(bucket) * (len(bucket) - 1) // 2 for bucket in large)
@@ -203,24 +195,21 @@ def test_forged_tables_are_noticed():
     for order in ((3, 1, 0, 2), (1, 1, 0, 2), (0, 1, 3, 2)):
         assert not forged(*order).is_in_order()
     assert candidates.candidates_of(forged(1, 3, 0, 2), keys[:, 3], 3).tolist() == [1, 3]
-    with pytest.raises(ArtifactError, match="not in order"):
-        candidates.candidates_of(forged(1, 0, 3, 2), keys[:, 3], 3)
-    with pytest.raises(ArtifactError, match="not in order"):
-        candidates.candidates_of(forged(7, 7, 7, 7), keys[:, 3])
     equal, order = np.full((1, 16), 5, np.uint64), np.arange(16, dtype=np.uint32)
     order[5] = 99  # The search of the bucket does not meet this one.
-    with pytest.raises(ArtifactError, match="not in order"):
-        candidates.candidates_of(band_table.BandTable(equal, order[None]), equal[:, 0])
+    for table, wanted, *document in (
+        (forged(1, 0, 3, 2), keys[:, 3], 3),
+        (forged(7, 7, 7, 7), keys[:, 3]),
+        (band_table.BandTable(equal, order[None]), equal[:, 0]),
+    ):
+        with pytest.raises(ArtifactError, match="not in order"):
+            candidates.candidates_of(table, wanted, *document)
 
 
 def test_pairs_come_cluster_by_cluster(monkeypatch):
     monkeypatch.setattr(candidates, "PIECE", 3)
     table, _ = table_of([[kind, 1 + i] for i, kind in enumerate([5, 6, 5, 7, 6, 5, 8, 6])], 2, 1)
-    found = [
-        pair
-        for left, right in candidates.candidate_pairs(RUN, table).pieces
-        for pair in zip(left.tolist(), right.tolist(), strict=True)
-    ]
+    found = listed(candidates.candidate_pairs(RUN, table).pieces)
     assert found == [(0, 2), (0, 5), (2, 5), (1, 4), (1, 7), (4, 7)]
 
 
@@ -239,11 +228,8 @@ def test_found_recall_follows_the_s_curve(scheme, n):
         for _ in range(trials):
             pool = rng.integers(0, 1 << 64, n + different, dtype=np.uint64).tolist()
             sets = RaggedSets.from_sets([pool[:n], pool[different:]])
-            keys = band_table.band_keys(
-                RUN,
-                Sketcher(SketchParams(scheme, 128, int(rng.integers(1 << 62)))).sketch(sets),
-                plan,
-            )
+            sketcher = Sketcher(SketchParams(scheme, 128, int(rng.integers(1 << 62))))
+            keys = band_table.band_keys(RUN, sketcher.sketch(sets), plan)
             hits += bool((keys[:, 0] == keys[:, 1]).any())
         expected = band_plan.collision_probability(similarity, plan.bands, plan.rows)
         margin = 4 * (expected * (1 - expected) / trials) ** 0.5 + 1 / trials
@@ -253,24 +239,16 @@ def test_found_recall_follows_the_s_curve(scheme, n):
             assert hits / trials >= expected - margin
 
 
-key_lists = st.lists(
-    st.one_of(
-        st.integers(0, 3), st.integers(0, (1 << 64) - 1), st.sampled_from([1 << 63, (1 << 64) - 1])
-    ),
-    max_size=60,
+keys_of_all_kinds = (
+    st.integers(0, 5) | st.integers(0, (1 << 64) - 1) | st.sampled_from([1 << 63, (1 << 64) - 1])
 )
 
 
 @settings(deadline=None)
-@given(key_lists, st.data())
-def test_buckets_are_in_the_order_of_a_stable_sort(keys, data):
-    keys = np.array(keys, np.uint64)
-    members = np.array(
-        data.draw(st.lists(st.integers(0, max(len(keys) - 1, 0)), unique=True).map(sorted))
-        if len(keys)
-        else [],
-        np.int64,
-    )
+@given(st.lists(st.tuples(keys_of_all_kinds, st.booleans()), max_size=60))
+def test_buckets_are_in_the_order_of_a_stable_sort(keys):
+    members = np.flatnonzero([is_member for _, is_member in keys])
+    keys = np.array([key for key, _ in keys], np.uint64)
     order = np.full(len(members), 9, np.uint32)
     counts, spare = np.empty(2 * len(members) + 2, np.uint32), np.empty(len(members), np.uint64)
     kernels.order_by_key(keys, members, counts, spare, order)
@@ -281,32 +259,26 @@ def test_a_table_is_the_same_on_any_number_of_threads():
     rng = np.random.default_rng(5)
     signatures = rng.integers(0, 4, (5000, 12), dtype=np.uint32)
     plan = band_plan.BandPlan(4, 3, 0.5, 0.9)
+    members = np.arange(0, 5000, 2)
     one, four = (
-        band_table.build_band_table(Run.quiet(jobs), signatures, np.arange(0, 5000, 2), plan)
-        for jobs in (1, 4)
+        band_table.build_band_table(Run.quiet(jobs), signatures, members, plan) for jobs in (1, 4)
     )
     assert (one.keys == four.keys).all()
     assert (one.order == four.order).all()
 
 
+def one_band(keys):
+    order = np.argsort(keys, kind="stable").astype(np.uint32)
+    return band_table.BandTable(keys[None, :], np.asarray(order)[None, :])
+
+
 @settings(deadline=None)
-@given(
-    st.lists(
-        st.one_of(st.integers(0, 5), st.integers(0, (1 << 64) - 1), st.just((1 << 64) - 1)),
-        min_size=1,
-        max_size=80,
-    )
-)
+@given(st.lists(keys_of_all_kinds, min_size=1, max_size=80))
 def test_a_bucket_is_what_a_look_at_all_documents_finds(keys):
-    keys = np.array([keys], np.uint64)
-    table = band_table.BandTable(
-        keys, np.argsort(keys[0], kind="stable").astype(np.uint32)[None, :]
-    )
-    for key in {*keys[0].tolist(), 0, 3, 6, 1 << 63, (1 << 64) - 1}:
-        assert (
-            table.bucket(0, np.uint64(key)).tolist()
-            == np.flatnonzero(keys[0] == np.uint64(key)).tolist()
-        )
+    keys = np.array(keys, np.uint64)
+    table = one_band(keys)
+    for key in map(np.uint64, {*keys.tolist(), 0, 3, 6, 1 << 63, (1 << 64) - 1}):
+        assert table.bucket(0, key).tolist() == np.flatnonzero(keys == key).tolist()
 
 
 class Watched(np.ndarray):
@@ -323,9 +295,7 @@ class Watched(np.ndarray):
 def test_a_bucket_is_found_with_few_looks(folded):
     rng = np.random.default_rng(8)
     keys = rng.integers(0, folded or 1 << 64, 200_000, dtype=np.uint64)
-    table = band_table.BandTable(
-        keys[None, :].view(Watched), np.argsort(keys, kind="stable").astype(np.uint32)[None, :]
-    )
+    table = one_band(keys.view(Watched))
     Watched.looks = 0
     for d in range(200):
         assert d in table.bucket(0, keys[d])

@@ -25,30 +25,27 @@ def test_the_kernel_selects_what_the_reference_does(sets, rate, salt):
     n = kernels.select_below(ragged.values, ragged.offsets, np.uint64(salt), limit, out, sizes)
     kept = RaggedSets.from_sizes(out[:n], sizes)
     # Where the rate is no power of two, its limit is rounded down: one hash in 2^64.
-    assert [kept[i].tolist() for i in range(len(sets))] == [
-        sorted(reference.sample_of(each, rate, salt)) for each in sets
-    ]
+    expected = [sorted(reference.sample_of(each, rate, salt)) for each in sets]
+    assert [each.tolist() for each in kept] == expected
 
 
 @pytest.mark.parametrize("first", [0, 1 << 63], ids=["consecutive", "high"])
 def test_samples_have_the_size_of_the_rate_and_nest(first):
     """Consecutive numbers are kept as random ones: mean and spread are binomial."""
     size, sets = 500, 400
-    ragged = RaggedSets.from_sets(
-        range(first + i * size, first + (i + 1) * size) for i in range(sets)
-    )
+    starts = range(first, first + sets * size, size)
+    ragged = RaggedSets.from_sets(range(start, start + size) for start in starts)
+
+    def sampled(rate, seed=7):
+        return sample_sets(RUN, ragged, rate, seed=seed).values.tolist()
+
     for rate in (2, 8, 64):
-        sample = sample_sets(RUN, ragged, rate, seed=7)
-        p = 1 / rate
+        sample, p = sample_sets(RUN, ragged, rate, seed=7), 1 / rate
         spread = (size * p * (1 - p)) ** 0.5
         assert abs(sample.sizes.mean() - size * p) < 4 * spread / sets**0.5
         assert 0.8 * spread < sample.sizes.std() < 1.2 * spread
-        again = sample_sets(RUN, sample, 2 * rate, seed=7)
-        assert again.values.tolist() == sample_sets(RUN, ragged, 2 * rate, seed=7).values.tolist()
-    assert (
-        sample_sets(RUN, ragged, 8, seed=8).values.tolist()
-        != sample_sets(RUN, ragged, 8, 7).values.tolist()
-    )
+        assert sample_sets(RUN, sample, 2 * rate, seed=7).values.tolist() == sampled(2 * rate)
+    assert sampled(8, seed=8) != sampled(8)
 
 
 @settings(max_examples=many(60))

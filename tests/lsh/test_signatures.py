@@ -22,6 +22,15 @@ def constants(seed):
     return np.random.Generator(np.random.PCG64(seed))
 
 
+def sketched(scheme, perms, seed, sets):
+    """Signatures of sets, by any scheme."""
+    params = SketchParams(scheme, perms, int(seed))
+    ragged = sets if isinstance(sets, RaggedSets) else RaggedSets.from_sets(sets)
+    if scheme == "linear":
+        return linear_signatures(ragged, params)
+    return Sketcher(params).sketch(ragged)
+
+
 @settings(max_examples=many(80), deadline=None)
 @given(sets_of_numbers, st.integers(1, 40), st.integers(0, 1000))
 def test_fast_is_the_published_algorithm(sets, perms, seed):
@@ -29,10 +38,8 @@ def test_fast_is_the_published_algorithm(sets, perms, seed):
     salt = int(rng.integers(0, 1 << 64, dtype=np.uint64))
     offsets = rng.integers(0, 1 << 64, 2 * perms, dtype=np.uint64).tolist()
     factors = [x | 1 for x in rng.integers(0, 1 << 64, 2 * perms, dtype=np.uint64).tolist()]
-    found = Sketcher(SketchParams("fast", perms, seed)).sketch(RaggedSets.from_sets(sets))
-    assert found.tolist() == [
-        reference.fast_signature(each, perms, salt, offsets, factors) for each in sets
-    ]
+    expected = [reference.fast_signature(each, perms, salt, offsets, factors) for each in sets]
+    assert sketched("fast", perms, seed, sets).tolist() == expected
 
 
 @settings(max_examples=many(80), deadline=None)
@@ -42,15 +49,12 @@ def test_classic_is_k_linear_maps_of_mixed_elements(sets, perms, seed):
     salt = int(rng.integers(0, 1 << 64, dtype=np.uint64))
     a = rng.integers(1, (1 << 31) - 1, perms, dtype=np.uint32).tolist()
     b = rng.integers(0, (1 << 31) - 1, perms, dtype=np.uint32).tolist()
-    found = Sketcher(SketchParams("classic", perms, seed)).sketch(RaggedSets.from_sets(sets))
-    assert found.tolist() == [reference.classic_signature(each, salt, a, b) for each in sets]
+    expected = [reference.classic_signature(each, salt, a, b) for each in sets]
+    assert sketched("classic", perms, seed, sets).tolist() == expected
 
 
 @settings(max_examples=many(50), deadline=None)
-@given(
-    st.lists(st.sets(st.integers(0, (1 << 64) - 1), max_size=30), min_size=1, max_size=6),
-    st.integers(0, 1000),
-)
+@given(sets_of_numbers, st.integers(0, 1000))
 def test_linear_is_r1_to_the_letter(sets, seed):
     n = len(set().union(*sets))
     prime = smallest_prime_from(n)
@@ -59,13 +63,13 @@ def test_linear_is_r1_to_the_letter(sets, seed):
     a = rng.choice(prime, perms, replace=False).tolist()
     b = rng.choice(prime, perms, replace=False).tolist()
     assert len(set(a)) == len(set(b)) == perms
-    found = linear_signatures(RaggedSets.from_sets(sets), SketchParams("linear", perms, seed))
-    assert found.tolist() == reference.linear_signatures(sets, prime, a, b)
+    expected = reference.linear_signatures(sets, prime, a, b)
+    assert sketched("linear", perms, seed, sets).tolist() == expected
 
 
 def test_linear_needs_enough_coefficients():
     with pytest.raises(ParameterError, match="different coefficients"):
-        linear_signatures(RaggedSets.from_sets([{1, 2, 3}]), SketchParams("linear", 100))
+        sketched("linear", 100, 1, [{1, 2, 3}])
 
 
 def test_the_lecture_example():
@@ -83,31 +87,25 @@ def test_the_lecture_example():
 
 @pytest.mark.parametrize("scheme", ["fast", "classic"])
 def test_laws(scheme):
-    sketcher = Sketcher(SketchParams(scheme, 64, 7))
     a, b = set(range(100, 200)), {5}
-    together = sketcher.sketch(RaggedSets.from_sets([a, b, set(), a]))
+    together = sketched(scheme, 64, 7, [a, b, set(), a])
     assert (together[0] == together[3]).all()
     assert (together[2] == 0xFFFFFFFF).all()
-    assert (sketcher.sketch(RaggedSets.from_sets([b]))[0] == together[1]).all()
-    assert (
-        Sketcher(SketchParams(scheme, 64, 8)).sketch(RaggedSets.from_sets([a]))[0] != together[0]
-    ).any()
-    assert sketcher.sketch(RaggedSets.from_sets([])).shape == (0, 64)
+    assert (sketched(scheme, 64, 7, [b])[0] == together[1]).all()
+    assert (sketched(scheme, 64, 8, [a])[0] != together[0]).any()
+    assert sketched(scheme, 64, 7, []).shape == (0, 64)
 
 
-@pytest.mark.parametrize("scheme", ["fast", "classic"])
-def test_known_answers(scheme):
+@pytest.mark.parametrize(
+    ("scheme", "known"),
+    [
+        ("fast", [1733628, 11391180, 60865047, 20241950]),
+        ("classic", [1167703, 3494257, 2144669, 5523]),
+    ],
+)
+def test_known_answers(scheme, known):
     """Signatures are in artifacts: they must not change silently."""
-    (found,) = (
-        Sketcher(SketchParams(scheme, 4, 1)).sketch(RaggedSets.from_sets([range(1000)])).tolist()
-    )
-    assert found == KNOWN[scheme]
-
-
-KNOWN = {
-    "fast": [1733628, 11391180, 60865047, 20241950],
-    "classic": [1167703, 3494257, 2144669, 5523],
-}
+    assert sketched(scheme, 4, 1, [range(1000)]).tolist() == [known]
 
 
 # --- bias and spread ---
@@ -123,22 +121,16 @@ def consecutive_sets(rng, n):
 
 def template_sets(rng, n):
     """Return multiples of a large odd number: rolling hashes of a running number in a template."""
-    return rng.integers(0, 1 << 63, dtype=np.uint64) + np.arange(n, dtype=np.uint64) * np.uint64(
-        0xD6E8FEB86659FD93
-    )
+    factor = np.uint64(0xD6E8FEB86659FD93)
+    return rng.integers(0, 1 << 63, dtype=np.uint64) + np.arange(n, dtype=np.uint64) * factor
 
 
 TRIALS = 300
+SIZES = (1, 64), (2, 64), (10, 128), (100, 128), (128, 128), (500, 100), (1280, 128), (900, 400)
 
 
 @pytest.mark.parametrize("kind", [random_sets, consecutive_sets, template_sets])
-@pytest.mark.parametrize(
-    ("n", "perms"),
-    part(
-        [(1, 64), (2, 64), (10, 128), (100, 128), (128, 128), (500, 100), (1280, 128), (900, 400)],
-        2,
-    ),
-)
+@pytest.mark.parametrize(("n", "perms"), part(SIZES, 2))
 @pytest.mark.parametrize("scheme", ["fast", "classic"])
 def test_bias_and_spread(scheme, n, perms, kind):
     """Mean within four standard errors of J; deviation at most 1.25 times that of K independent
@@ -152,9 +144,7 @@ def test_bias_and_spread(scheme, n, perms, kind):
             pool = kind(rng, 2 * n - common)
             sides = [np.unique(pool[:n]), np.unique(pool[n - common :])]
             sets = RaggedSets.from_sizes(np.concatenate(sides), np.array([len(x) for x in sides]))
-            signatures = Sketcher(SketchParams(scheme, perms, int(rng.integers(1 << 62)))).sketch(
-                sets
-            )
+            signatures = sketched(scheme, perms, rng.integers(1 << 62), sets)
             estimates[trial] = estimate(RUN, signatures, np.array([0]), np.array([1])).similarity[0]
         exact = common / (2 * n - common)
         spread = (exact * (1 - exact) / perms) ** 0.5
@@ -168,14 +158,13 @@ def test_bias_and_spread(scheme, n, perms, kind):
 
 @pytest.mark.parametrize("n", [1, 5, 64, 128])
 def test_fast_spreads_less_than_independent_rows_on_small_sets(n):
-    perms, exact = 128, 0.5
+    perms, exact = 128, 1 / 3
     rng = np.random.default_rng(n)
     estimates = []
     for _ in range(400):
         pool = random_sets(rng, 3 * n).tolist()
-        sets = RaggedSets.from_sets([pool[: 2 * n], pool[n:]])
-        exact = 1 / 3
-        signatures = Sketcher(SketchParams("fast", perms, int(rng.integers(1 << 62)))).sketch(sets)
+        sets = [pool[: 2 * n], pool[n:]]
+        signatures = sketched("fast", perms, rng.integers(1 << 62), sets)
         estimates.append(estimate(RUN, signatures, np.array([0]), np.array([1])).similarity[0])
     assert np.std(estimates) < 0.95 * (exact * (1 - exact) / perms) ** 0.5
 
@@ -199,19 +188,14 @@ def test_linear_is_biased_where_the_others_are_not():
     def bias(scheme):
         errors = []
         for seed in range(seeds):
-            params = SketchParams(scheme, perms, seed)
-            signatures = (
-                linear_signatures(sets, params)
-                if scheme == "linear"
-                else Sketcher(params).sketch(sets)
-            )
+            signatures = sketched(scheme, perms, seed, sets)
             errors.append(estimate(RUN, signatures, left, left + 1).similarity - exact)
         return float(np.mean(errors))
 
     standard_error = (exact * (1 - exact) / (perms * seeds * len(left))) ** 0.5
     assert -0.055 < bias("linear") < -0.02
-    assert abs(bias("fast")) < 4 * standard_error
-    assert abs(bias("classic")) < 4 * standard_error
+    for scheme in ("fast", "classic"):
+        assert abs(bias(scheme)) < 4 * standard_error
 
 
 def test_a_sketcher_knows_its_schemes():

@@ -20,7 +20,7 @@ from tests.conftest import many
 
 
 def sequences_of(documents):
-    values = np.array([token for document in documents for token in document], np.uint64)
+    values = np.array(list(itertools.chain(*documents)), np.uint64)
     return RaggedSets.from_sizes(values, np.array([len(each) for each in documents], np.int64))
 
 
@@ -42,28 +42,25 @@ def found_passages(documents, least, split=None, *, jobs=1, memory=1 << 30, comm
     anchors = keeper.recurring() if jobs > 1 else find_anchors(sequences, params)
     found = find_passages(run, sequences, anchors, params, split=split)
     places = list(zip(found.documents.tolist(), found.first.tolist(), strict=True))
-    cuts = found.starts.tolist()
-    return [
-        (tokens, places[cuts[i] : cuts[i + 1]]) for i, tokens in enumerate(found.tokens.tolist())
-    ]
+    cuts = itertools.pairwise(found.starts.tolist())
+    return [(n, places[i:j]) for n, (i, j) in zip(found.tokens.tolist(), cuts, strict=True)]
 
 
 def obvious_runs(documents, least, split=None):
     """Places (document, first, tokens) of all maximal common runs that do not overlap."""
     runs = set()
-    for d, a in enumerate(documents):
-        for e, b in list(enumerate(documents))[d:]:
-            if split is not None and not d < split <= e:
+    numbers = range(len(documents))
+    for d, e in itertools.combinations_with_replacement(numbers, 2):
+        if split is not None and not d < split <= e:
+            continue
+        a, b = documents[d], documents[e]
+        for i, j in itertools.product(range(len(a)), range(len(b))):
+            if (d == e and j <= i) or (i and j and a[i - 1] == b[j - 1]):
                 continue
-            for i in range(len(a)):
-                for j in range(i + 1 if d == e else 0, len(b)):
-                    if i and j and a[i - 1] == b[j - 1]:
-                        continue
-                    n = 0
-                    while i + n < len(a) and j + n < len(b) and a[i + n] == b[j + n]:
-                        n += 1
-                    if n >= least and (d != e or j - i >= n):
-                        runs |= {(d, i, n), (e, j, n)}
+            equal = (x == y for x, y in zip(a[i:], b[j:], strict=False))
+            n = sum(1 for _ in itertools.takewhile(bool, equal))
+            if n >= least and (d != e or j - i >= n):
+                runs |= {(d, i, n), (e, j, n)}
     return runs
 
 
@@ -81,13 +78,12 @@ def obvious_places(documents, sequence):
 
 def obvious_passages(documents, least, split=None):
     runs = obvious_runs(documents, least, split)
-    longest = [
-        (d, i, n)
-        for d, i, n in runs
-        if not any(
-            (e, j, m) != (d, i, n) and e == d and j <= i and i + n <= j + m for e, j, m in runs
-        )
-    ]
+
+    def is_inside(run, other):
+        (d, i, n), (e, j, m) = run, other
+        return run != other and e == d and j <= i and i + n <= j + m
+
+    longest = [run for run in runs if not any(is_inside(run, other) for other in runs)]
     sequences = {tuple(documents[d][i : i + n]) for d, i, n in longest}
     passages = [(len(each), obvious_places(documents, each)) for each in sequences]
     return sorted(passages, key=lambda each: (-each[0] * (len(each[1]) - 1), each[1][0], -each[0]))
@@ -186,59 +182,58 @@ def test_anchors_are_the_smallest_of_windows(document, least):
     assert [position - 1 for position in positions] == expected
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_one_template_is_one_passage(jobs):
-    template = list(range(1000, 1090))
-    documents = [
-        [*template[:30], 10 * n, *template[30:], 10 * n + 1, 10 * n + 2] for n in range(2000)
-    ]
-    found = found_passages(documents, 50, jobs=jobs)
-    assert found == [(60, [(n, 31) for n in range(2000)])]
+FORM, TEXT = list(range(1000, 1200)), [list(range(100 * n, 100 * n + 60)) for n in range(25, 31)]
+LETTERS = [[*FORM[:100], *range(10 * n, 10 * n + 9), *FORM[100:]] for n in range(2000, 2030)]
+LETTERS[7] = LETTERS[3]
+CHANGED = [token if i % 10 != 9 else 10_000 + i for i, token in enumerate(range(1000, 1300))]
+QUOTING = [[1, 2, *range(1000, 1300), 3], [4, *CHANGED, 5], [6, 7, 8, *range(1050, 1150), 9]]
+
+#: Documents, options of the search, and passages of at least 50 tokens.
+KNOWN = {
+    **{
+        f"one template is one passage, by {jobs} jobs": (
+            [[*FORM[:30], 10 * n, *FORM[30:90], 10 * n + 1, 10 * n + 2] for n in range(2000)],
+            {"jobs": jobs},
+            [(60, [(n, 31) for n in range(2000)])],
+        )
+        for jobs in (1, 2)
+    },
+    # Two letters of a form, filled alike: the form and their filling are one passage of theirs.
+    "a rare run in a common one is found with it": (
+        LETTERS,
+        {"common": 5},
+        [*((100, [(n, at) for n in range(30)]) for at in (0, 109)), (209, [(3, 0), (7, 0)])],
+    ),
+    # Other tokens stand between them, which are as many and have no anchor that recurs.
+    "common passages at one distance are two": (
+        [[*FORM[:60], *range(10**6 + 100 * n, 10**6 + 100 * n + 80), *TEXT[0]] for n in range(3)],
+        {"jobs": 2, "common": 1},
+        [(60, [(n, at) for n in range(3)]) for at in (0, 140)],
+    ),
+    # At two of five places the three tokens before it are the same, and no anchor of theirs.
+    "what few documents repeat is not common": (
+        [
+            [*TEXT[0], 7, 8, 9, *TEXT[1], *TEXT[2], *TEXT[1]],
+            [*TEXT[3], 7, 8, 9, *TEXT[1], *TEXT[4], *TEXT[1]],
+            [*TEXT[5], *TEXT[1]],
+        ],
+        {"common": 3},
+        [(60, [(0, 63), (0, 183), (1, 63), (1, 183), (2, 60)]), (63, [(0, 60), (1, 60)])],
+    ),
+    "equal documents are one passage": (
+        [list(range(100, 400))] * 1500,
+        {},
+        [(300, [(n, 0) for n in range(1500)])],
+    ),
+    "every tenth token is changed": (QUOTING, {}, [(100, [(0, 52), (2, 3)])]),
+    "with a gap": (QUOTING, {"gap": 1}, [(299, [(0, 2), (1, 1)]), (100, [(0, 52), (2, 3)])]),
+}
 
 
-def test_a_rare_run_in_a_common_one_is_found_with_it():
-    """Two letters of a form, filled alike: the form and their filling are one passage of theirs."""
-    form = list(range(1000, 1200))
-    documents = [[*form[:100], *range(10 * n, 10 * n + 9), *form[100:]] for n in range(2000, 2030)]
-    documents[7] = documents[3]
-    found = found_passages(documents, 50, common=5)
-    assert (209, [(3, 0), (7, 0)]) in found
-    assert (100, [(n, 0) for n in range(30)]) in found
-    assert (100, [(n, 109) for n in range(30)]) in found
-    assert len(found) == 3
-
-
-def test_common_passages_at_one_distance_are_two():
-    """In each document other tokens stand between them, which are as many and have no anchor that
-    recurs.
-    """
-    documents = [
-        [*range(1000, 1060), *range(10**6 + 100 * n, 10**6 + 100 * n + 80), *range(1200, 1260)]
-        for n in range(3)
-    ]
-    places = [[(n, at) for n in range(3)] for at in (0, 140)]
-    assert found_passages(documents, 50, jobs=2, common=1) == [(60, each) for each in places]
-
-
-def test_what_few_documents_repeat_is_not_common():
-    """A passage is five times in three documents; at two places the three tokens before it are the
-    same, and no anchor of theirs.
-    """
-    text = [list(range(2500 + 100 * n, 2560 + 100 * n)) for n in range(6)]
-    documents = [
-        [*text[0], 7, 8, 9, *text[1], *text[2], *text[1]],
-        [*text[3], 7, 8, 9, *text[1], *text[4], *text[1]],
-        [*text[5], *text[1]],
-    ]
-    assert found_passages(documents, 50, common=3) == [
-        (60, [(0, 63), (0, 183), (1, 63), (1, 183), (2, 60)]),
-        (63, [(0, 60), (1, 60)]),
-    ]
-
-
-def test_equal_documents_are_one_passage():
-    documents = [list(range(100, 400))] * 1500
-    assert found_passages(documents, 50) == [(300, [(n, 0) for n in range(1500)])]
+@pytest.mark.parametrize("case", KNOWN)
+def test_known_passages(case):
+    documents, options, expected = KNOWN[case]
+    assert found_passages(documents, 50, **options) == expected
 
 
 def test_a_word_repeated_is_one_passage():
@@ -279,14 +274,11 @@ def test_a_long_text_and_its_copy_are_compared_once(monkeypatch):
 
 def test_near_copies_have_few_passages_though_each_differs():
     """Of 3,000 copies of a text with a word changed, most of the rest is in a passage."""
-    rng = np.random.default_rng(5)
-    text = np.arange(1000, 1400)
-    documents = []
-    for n in range(3000):
-        copy = text.copy()
-        copy[rng.integers(len(text))] = 10_000 + n
-        documents.append(copy.tolist())
-    found = found_passages(documents, 50, common=100)
+    copies = np.tile(np.arange(1000, 1400), (3000, 1))
+    copies[np.arange(3000), np.random.default_rng(5).integers(400, size=3000)] = 10_000 + np.arange(
+        3000
+    )
+    found = found_passages(copies.tolist(), 50, common=100)
     assert len(found) < 100
     covered = np.zeros((3000, 400), bool)
     for size, places in found:
@@ -323,18 +315,7 @@ def test_places_of_a_passage_with_gaps_differ_in_gaps_only(data, gap):
         sequences = [tuple(documents[d][i : i + size]) for d, i in places]
         # The passage is that of one of its places.
         assert any(all(is_chain(a, b, 5, gap) for b in sequences) for a in sequences)
-    verbatim = found_passages(documents, 20)
-    for size, places in verbatim:
+    with_gaps = [(d, i, size) for size, places in found for d, i in places]
+    for size, places in found_passages(documents, 20):
         for d, i in places:
-            assert any(
-                d == e and j <= i and i + size <= j + m for m, others in found for e, j in others
-            )
-
-
-def test_a_passage_of_which_every_tenth_token_is_changed_is_found_with_a_gap():
-    text = list(range(1000, 1300))
-    changed = [token if i % 10 != 9 else 10_000 + i for i, token in enumerate(text)]
-    documents = [[1, 2, *text, 3], [4, *changed, 5], [6, 7, 8, *text[50:150], 9]]
-    places = [(0, 2), (1, 1)]
-    assert found_passages(documents, 50, gap=1) == [(299, places), (100, [(0, 52), (2, 3)])]
-    assert found_passages(documents, 50) == [(100, [(0, 52), (2, 3)])]
+            assert any(d == e and j <= i and i + size <= j + m for e, j, m in with_gaps)

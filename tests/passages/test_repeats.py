@@ -32,9 +32,8 @@ def test_repeats_are_all_places_but_one(drawn, order, split):
             if (document, first) != kept if split is None else document < split:
                 expected |= {(document, token) for token in range(first, first + tokens)}
     runs = find_repeats(passages_of(drawn), np.array(order), split)
-    listed = list(
-        zip(runs.documents.tolist(), runs.first.tolist(), runs.sizes.tolist(), strict=True)
-    )
+    columns = (runs.documents, runs.first, runs.sizes)
+    listed = list(zip(*(each.tolist() for each in columns), strict=True))
     found = [(document, first + at) for document, first, n in listed for at in range(n)]
     assert found == sorted(expected)
     for (document, first, n), (following, begin, _) in pairwise(listed):

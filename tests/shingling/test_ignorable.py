@@ -1,7 +1,7 @@
 """Characters that cannot be seen cut no words: texts are those without them."""
 
 import unicodedata
-from itertools import chain
+from itertools import chain, combinations
 
 import pytest
 from hypothesis import example, given, settings
@@ -82,9 +82,8 @@ def test_they_change_neither_sets_nor_sequences(text, inserted, params):
     (tokens, shingles), found = (list_tokens(each.encode(), params) for each in (text, marked))
     assert found[0] == tokens
     assert found[1].tolist() == shingles.tolist()
-    expected = reference.shingle_list(
-        marked, params.tokens, params.k, params.normalize, params.keep_case
-    )
+    options = (params.tokens, params.k, params.normalize, params.keep_case)
+    expected = reference.shingle_list(marked, *options)
     assert sets[1].tolist() == sorted(set(expected))
 
 
@@ -110,19 +109,18 @@ def test_a_word_stands_with_those_inside_and_without_those_beside(
 
 
 @pytest.mark.parametrize("store", [True, False])
-def test_soft_hyphens_of_texts_and_pages(run, tmp_path, monkeypatch, store):
+def test_soft_hyphens_of_texts_and_pages(run, tmp_path, store):
     """Their similarity was 0.267."""
-    monkeypatch.chdir(tmp_path)
     (tmp_path / "d").mkdir()
     words = "Donau|dampf|schiff|fahrts gesell|schafts kapi|täns|mütze und noch ein wei|te|res Wort"
-    (tmp_path / "d/plain.txt").write_text(words.replace("|", ""))
-    (tmp_path / "d/shy.html").write_text(f"<html><p>{words.replace('|', '&shy;')}</p>")
-    (tmp_path / "d/shy.txt").write_text(words.replace("|", "\u00ad"))
-    names = "d/plain.txt d/shy.html d/shy.txt".split()
-    expected = [[a, b, "1.0", "text"] for i, a in enumerate(names) for b in names[i + 1 :]]
+    plain, shy, page = (words.replace("|", each) for each in ("", "\u00ad", "&shy;"))
+    texts = {"d/plain.txt": plain, "d/shy.html": f"<html><p>{page}</p>", "d/shy.txt": shy}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    expected = [[a, b, "1.0", "text"] for a, b in combinations(texts, 2)]
     assert run("pairs", "d", *([] if store else ["--no-store"])).rows == expected
     shown = run("show", "d/plain.txt", "d/shy.txt", "--no-store").out.decode()
     assert "they differ in no word" in shown
     passages = run("passages", "d/plain.txt", "d/shy.txt", "--least", "4", "--no-store").rows
-    ends = [len(text.encode()) for text in (words.replace("|", ""), words.replace("|", "\u00ad"))]
+    ends = [len(text.encode()) for text in (plain, shy)]
     assert [(int(row[6]), int(row[7])) for row in passages] == [(0, end) for end in ends]

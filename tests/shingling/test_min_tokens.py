@@ -16,15 +16,19 @@ LARGE = "one two three four five six seven eight nine ten"
 SMALL = "a few words"
 
 
+ROWS = [{"text": text} for text in (LARGE, LARGE, SMALL, SMALL)]
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Two large and two small near-copies, and a file without words."""
+    """Two large and two small near-copies, and a file without words; and rows of such texts."""
     monkeypatch.chdir(tmp_path)
     Path("d").mkdir()
     for number in range(2):
         Path(f"d/large{number}").write_text(f"{LARGE} {number}")
         Path(f"d/small{number}").write_text(SMALL)
     Path("d/empty").write_text("...")
+    Path("r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     return tmp_path / "d"
 
 
@@ -37,12 +41,10 @@ def names(result):
 def test_sets_of_small_texts_are_empty_and_others_unchanged(tokens, bag):
     texts = ["", "x", "the the the the", "Größe, größe; 漢字!", f"{LARGE}. {LARGE}", "a b c d e"]
     counts = [len(TOKENS[tokens](normal_form(text))) for text in texts]
-    plain = ShingleParams(tokens=tokens, k=2, bag=bag)
+    batch = TextBatch.of(range(len(texts)), [text.encode() for text in texts])
     for least in (0, 1, 4, 5, max(counts), max(counts) + 1):
-        params = ShingleParams(tokens=tokens, k=2, bag=bag, min_tokens=least)
-        batch = TextBatch.of(range(len(texts)), [text.encode() for text in texts])
-        made = Shingler(params).shingle(batch)
-        whole = Shingler(plain).shingle(batch)
+        params = [ShingleParams(tokens, 2, bag=bag, min_tokens=each) for each in (0, least)]
+        whole, made = (Shingler(each).shingle(batch) for each in params)
         for at, count in enumerate(counts):
             expected = whole.sets[at] if count >= least else np.zeros(0, np.uint64)
             assert np.array_equal(made.sets[at], expected), (texts[at], least)
@@ -51,18 +53,19 @@ def test_sets_of_small_texts_are_empty_and_others_unchanged(tokens, bag):
 
 def test_small_files_are_counted_and_named(run, folder):
     found = run("pairs", "d", "--min-tokens", "4", "-t", "0.5", "-v")
-    assert names(found) == [["d/large0", "d/large1"]]
-    assert "1 document without tokens: not compared (-v names them)" in found.err
-    assert "2 documents with fewer than 4 tokens: not compared" in found.err
-    assert "d/small1: fewer than 4 tokens" in found.err
-    assert "d/empty: no tokens" in found.err
+    large, small = ([f"d/{name}{number}" for number in range(2)] for name in ("large", "small"))
+    assert names(found) == [large]
+    for said in (
+        "1 document without tokens: not compared (-v names them)",
+        "2 documents with fewer than 4 tokens: not compared",
+        "d/small1: fewer than 4 tokens",
+        "d/empty: no tokens",
+    ):
+        assert said in found.err
     again = run("pairs", "-t", "0.5")
     assert again.out == found.out
     assert "--min-tokens 4" in again.err
-    assert names(run("pairs", "d", "--min-tokens", "3", "-t", "0.5")) == [
-        ["d/small0", "d/small1"],
-        ["d/large0", "d/large1"],
-    ]
+    assert names(run("pairs", "d", "--min-tokens", "3", "-t", "0.5")) == [small, large]
     assert names(run("pairs", "d", "--exact", "-t", "0.5", "--min-tokens", "4")) == names(found)
     assert run("pairs", "d", "--same", "bytes", "--min-tokens", "4").rows == []
 
@@ -81,21 +84,13 @@ def test_groups_leave_small_documents_alone(run, folder):
         listed = run("clusters", "d", "--min-tokens", "4", "-t", "0.5", "--emit", "drop", *way)
         assert not any("small" in line for line in listed.lines)
     kept = run("clusters", "d", "--min-tokens", "4", "-t", "0.5", "--emit", "keep")
-    assert kept.lines == [
-        "d/empty",
-        "d/large0",
-        "d/small0",
-        "d/small1",
-    ]  # what was not compared stays
-    rows = [{"text": text} for text in (LARGE, LARGE, SMALL, SMALL)]
-    Path("r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    # What was not compared stays.
+    assert kept.lines == ["d/empty", "d/large0", "d/small0", "d/small1"]
     run("clusters", "r.jsonl", "--no-store", "--min-tokens", "4", "--write", "out.jsonl")
-    assert list(map(json.loads, Path("out.jsonl").read_text().splitlines())) == rows[1:]
+    assert list(map(json.loads, Path("out.jsonl").read_text().splitlines())) == ROWS[1:]
 
 
 def test_rows_ids_and_another_side(run, folder):
-    rows = [{"text": text} for text in (LARGE, LARGE, SMALL, SMALL)]
-    Path("r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     Path("ids").write_text("a 1 2 3\nb 1 2 3\nc 4 5 6 7\nd 4 5 6 7\n")
     found = run("pairs", "r.jsonl", "--no-store", "--min-tokens", "4")
     assert names(found) == [["r.jsonl:1", "r.jsonl:2"]]
@@ -103,10 +98,8 @@ def test_rows_ids_and_another_side(run, folder):
     assert names(found) == [["c", "d"]]
     against = ("pairs", "d", "--against", "r.jsonl", "-t", "0.5", "--no-store")
     assert len(run(*against).rows) == 8
-    found = run(*against, "--min-tokens", "4")
-    assert {name for pair in names(found) for name in pair} == {
-        "d/large0", "d/large1", "r.jsonl:1", "r.jsonl:2",
-    }  # fmt: skip
+    found = {name for pair in names(run(*against, "--min-tokens", "4")) for name in pair}
+    assert found == {"d/large0", "d/large1", "r.jsonl:1", "r.jsonl:2"}
 
 
 def test_a_small_document_has_no_neighbours(run, folder):

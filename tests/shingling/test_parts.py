@@ -1,5 +1,7 @@
 """Texts of several parts: no shingle has tokens of two of them."""
 
+from itertools import chain
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,27 +26,26 @@ def encode(parts, sealed=""):
     return text + SEAL + sealed.encode() if sealed else text
 
 
-@settings(max_examples=many(300), deadline=None)
-@given(
-    st.lists(documents, max_size=4),
-    st.sampled_from(TOKENS),
-    st.integers(1, 5),
-    st.booleans(),
-    st.sampled_from([b"", b"key"]),
+PARAMS = st.builds(
+    ShingleParams,
+    tokens=st.sampled_from(TOKENS),
+    k=st.integers(1, 5),
+    bag=st.booleans(),
+    secret=st.sampled_from([b"", b"key"]),
 )
-def test_sets_and_fingerprints_are_those_of_the_parts(documents, tokens, k, bag, secret):
-    params = ShingleParams(tokens=tokens, k=k, bag=bag, secret=secret)
+
+
+@settings(max_examples=many(300), deadline=None)
+@given(st.lists(documents, max_size=4), PARAMS)
+def test_sets_and_fingerprints_are_those_of_the_parts(documents, params):
+    options = {"tokens": params.tokens, "secret": params.secret}
     data = [encode(*document) for document in documents]
     sets, prints = Shingler(params).shingle_decoded(data)
     for text, (parts, sealed), found, print_ in zip(data, documents, sets, prints, strict=True):
-        shingles = [
-            shingle
-            for part in parts
-            for shingle in reference.shingle_list(part, tokens, k, secret=secret)
-        ]
-        expected = reference.as_bag(shingles, secret) if bag else set(shingles)
+        lists = (reference.shingle_list(part, k=params.k, **options) for part in parts)
+        shingles = list(chain(*lists))
+        expected = reference.as_bag(shingles, params.secret) if params.bag else set(shingles)
         assert found.tolist() == sorted(expected)
-        options = {"tokens": tokens, "secret": secret}
         assert print_ == reference.text_fingerprint(*parts, sealed=sealed, **options)
         assert list_tokens(text, params)[1].tolist() == shingles
         assert sorted(element for element, _, _ in list_shingles(text, params)) == sorted(expected)
@@ -53,17 +54,14 @@ def test_sets_and_fingerprints_are_those_of_the_parts(documents, tokens, k, bag,
 @settings(max_examples=many(100), deadline=None)
 @given(documents, st.sampled_from(TOKENS))
 def test_tokens_of_parts_are_located(document, tokens):
-    params = ShingleParams(tokens=tokens)
-    located = locate_tokens(encode(*document), params)
-    places = zip(located.starts.tolist(), located.ends.tolist(), strict=True)
-    there = [located.text[start:end] for start, end in places]
-    alone = [locate_tokens(part.encode(), params) for part in document[0]]
-    assert there == [
-        each.text[start:end]
-        for each in alone
-        for start, end in zip(each.starts.tolist(), each.ends.tolist(), strict=True)
-    ]
-    assert located.tokens.tolist() == [token for each in alone for token in each.tokens.tolist()]
+    def located(text):
+        found = locate_tokens(text, ShingleParams(tokens=tokens))
+        places = zip(found.starts.tolist(), found.ends.tolist(), strict=True)
+        words = [found.text[start:end] for start, end in places]
+        return list(zip(words, found.tokens.tolist(), strict=True))
+
+    alone = [located(part.encode()) for part in document[0]]
+    assert located(encode(*document)) == list(chain(*alone))
 
 
 def test_shingles_of_parts_as_people_see_them():

@@ -24,13 +24,12 @@ params = st.builds(
 def test_runs_are_where_their_tokens_are(documents, params, alone, chance):
     utf8 = [each.encode() for each in documents]
     located = [locate_tokens(each, params) for each in utf8]
-    runs = [
-        sorted(
-            (first, chance.randrange(1, len(each.starts) - first + 2))
-            for first in (chance.randrange(len(each.starts) + 1) for _ in range(3))
-        )
-        for each in located
-    ]
+
+    def run_of(n):
+        first = chance.randrange(n + 1)
+        return first, chance.randrange(1, n - first + 2)
+
+    runs = [sorted(run_of(len(each.starts)) for _ in range(3)) for each in located]
     first, sizes = np.array([run for each in runs for run in each], np.int64).reshape(-1, 2).T
     bounds = 3 * np.arange(len(runs) + 1)
     begins, ends, is_plain = RunLocator(params).locate(

@@ -10,7 +10,6 @@ import shutil
 import tempfile
 from collections import Counter
 from fractions import Fraction
-from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -44,6 +43,7 @@ from lshdup.shingling.shingle_filter import (
 from lshdup.shingling.shingler import Shingler
 from lshdup.workspace.comparing import open_comparison
 from lshdup.workspace.request import Request
+from tests import reference
 from tests.conftest import RUN, killed_behind_a_journal, open_workspace
 
 # --- the arrays -----------------------------------------------------------------------------------
@@ -72,52 +72,43 @@ def test_what_is_left_is_the_set_difference(sets, template, too_many):
     assert shingle_filter.shingles.tolist() == sorted(template | too_many)
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 300])
-def test_consecutive_ids_are_removed(n):
-    """The filtered shingles are 0 … n - 1: no smaller number marks a free slot."""
-    shingles = np.arange(n, dtype=np.uint64)
-    sets = RaggedSets.from_sets([set(range(n + 2)), {0}, {n - 1, n}, set(), {n, n + 1}])
-    left = ShingleFilter(FilterParams(), shingles, shingles[:0]).apply(sets)
-    expected = [{n, n + 1}, set(), {n}, set(), {n, n + 1}]
-    assert [set(each.tolist()) for each in left] == expected
+def many_removed():
+    elements = np.random.default_rng(4).integers(0, 1 << 63, 10_000).tolist()
+    rng = random.Random(4)
+    return [set(rng.choices(elements, k=500)) for _ in range(20)], set(elements[:3000])
 
 
-def test_what_is_left_where_many_are_removed():
-    rng = np.random.default_rng(4)
-    elements = rng.integers(0, 1 << 63, 10_000)
-    removed = set(elements[:3000].tolist())
-    sets = [set(rng.choice(elements, 500).tolist()) for _ in range(20)]
-    left = ShingleFilter(FilterParams(), as_array(removed), NO_SHINGLES).apply(
-        RaggedSets.from_sets(sets)
-    )
-    assert as_sets(left) == [each - removed for each in sets]
+@pytest.mark.parametrize(
+    ("sets", "removed", "first"),
+    [
+        *(  # no smaller number marks a free slot
+            ([set(range(n + 2)), {0}, {n - 1, n}, set(), {n, n + 1}], set(range(n)), 0)
+            for n in (1, 2, 5, 300)
+        ),
+        (*many_removed(), 0),
+        ([{1, 2, 3}, {2}, {3, 4}], {2, 3}, 1),  # offsets need not begin at 0
+    ],
+    ids=["1 consecutive", "2 consecutive", "5 consecutive", "300 consecutive", "many", "some sets"],
+)
+def test_removed_shingles(sets, removed, first):
+    ragged = RaggedSets.from_sets(sets)
+    shingle_filter = ShingleFilter(FilterParams(), as_array(removed), NO_SHINGLES)
+    left = shingle_filter.apply(RaggedSets(ragged.values, ragged.offsets[first:]))
+    assert as_sets(left) == [each - removed for each in sets[first:]]
 
 
-def test_what_is_left_of_some_of_many_sets():
-    """Offsets need not begin at 0."""
-    sets = RaggedSets.from_sets([{1, 2, 3}, {2}, {3, 4}])
-    shingle_filter = ShingleFilter(FilterParams(), as_array({2, 3}), NO_SHINGLES)
-    assert as_sets(shingle_filter.apply(RaggedSets(sets.values, sets.offsets[1:]))) == [set(), {4}]
+SMALL_SETS = st.lists(st.sets(st.integers(0, 30), max_size=20), max_size=30)
 
 
 @settings(deadline=None)
-@given(
-    st.lists(st.sets(st.integers(0, 30), max_size=20), max_size=30),
-    st.integers(1, 12),
-    st.integers(1, 4),
-    st.data(),
-)
+@given(SMALL_SETS, st.integers(1, 12), st.integers(1, 4), st.data())
 def test_counts_are_those_of_a_counter(sets, least, jobs, data):
-    members = data.draw(
-        st.lists(st.sampled_from(range(len(sets))), unique=True) if sets else st.just([])
-    )
+    members = sorted(data.draw(st.sets(st.sampled_from(range(len(sets)))) if sets else st.just([])))
     counts = Counter(element for i in members for element in sets[i])
-    expected = {element: count for element, count in counts.items() if count >= least}
-    shingles, found = find_common_shingles(
-        Run.quiet(jobs), RaggedSets.from_sets(sets), np.array(sorted(members), np.int64), least
-    )
-    assert dict(zip(shingles.tolist(), found.tolist(), strict=True)) == expected
-    assert shingles.tolist() == sorted(expected)
+    expected = sorted(each for each in counts.items() if each[1] >= least)
+    ragged, members = RaggedSets.from_sets(sets), np.array(members, np.int64)
+    shingles, found = find_common_shingles(Run.quiet(jobs), ragged, members, least)
+    assert list(zip(shingles.tolist(), found.tolist(), strict=True)) == expected
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
@@ -128,19 +119,16 @@ def test_many_common_shingles_and_few_counters(monkeypatch, jobs):
     rng = np.random.default_rng(7)
     sets = [{*range(9000), *rng.integers(0, 1 << 63, 500).tolist()} for _ in range(4)]
     sets.append(set(range(4000, 12000)))
-    shingles, counts = find_common_shingles(
-        Run.quiet(jobs), RaggedSets.from_sets(sets), np.arange(5), 4
-    )
+    ragged = RaggedSets.from_sets(sets)
+    shingles, counts = find_common_shingles(Run.quiet(jobs), ragged, np.arange(5), 4)
     assert shingles.tolist() == list(range(9000))
     assert counts.tolist() == [4] * 4000 + [5] * 5000
 
 
 def test_more_documents_than_a_counter_can_count():
     n = 70_000
-    sets = RaggedSets.from_sizes(
-        np.tile(np.array([5, 9], np.uint64), n)[: 2 * n - 3000],
-        np.array([2] * (n - 3000) + [1] * 3000),
-    )
+    values = np.tile(np.array([5, 9], np.uint64), n)[: 2 * n - 3000]
+    sets = RaggedSets.from_sizes(values, np.array([2] * (n - 3000) + [1] * 3000))
     # The last 3000 sets are halves of pairs (5, 9): half of them have only 5, half only 9.
     counts = Counter(sets.values.tolist())
     for least in (65_535, 65_536, counts[9], counts[5] + 1):
@@ -151,11 +139,9 @@ def test_more_documents_than_a_counter_can_count():
 
 @given(st.integers(1, 999), st.integers(0, 500))
 def test_a_share_is_the_decimal_that_was_written(thousandths, documents):
-    limit = thousandths / 1000
-    least = find_least_count(limit, documents)
-    assert least == max(
-        2, min(n for n in range(documents + 2) if n > Fraction(thousandths, 1000) * documents)
-    )
+    exact = Fraction(thousandths, 1000) * documents
+    least = max(2, min(n for n in range(documents + 2) if n > exact))
+    assert find_least_count(thousandths / 1000, documents) == least
 
 
 def test_a_number_is_a_number():
@@ -168,28 +154,22 @@ def test_limits_that_are_none(limit):
         FilterParams(limit)
 
 
-@given(
-    st.lists(st.sets(st.integers(0, 9), max_size=5), max_size=8),
-    st.lists(st.integers(0, 9), max_size=5),
-)
+SETS_OF_DIGITS = st.lists(st.sets(st.integers(0, 9), max_size=5), max_size=8)
+
+
+@given(SETS_OF_DIGITS, st.lists(st.integers(0, 9), max_size=5))
 def test_first_set_with_a_shingle(sets, wanted):
-    before = filter_module._AT_ONCE
-    filter_module._AT_ONCE = 3
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(filter_module, "_AT_ONCE", 3)
         found = find_first_sets(RaggedSets.from_sets(sets), np.array(wanted, np.uint64))
-    finally:
-        filter_module._AT_ONCE = before
-    assert found.tolist() == [
-        next((i for i, each in enumerate(sets) if element in each), -1) for element in wanted
-    ]
+    first = [[i for i, each in enumerate(sets) if element in each] for element in wanted]
+    assert found.tolist() == [each[0] if each else -1 for each in first]
 
 
 # --- the steps ------------------------------------------------------------------------------------
 
-FORM = (
-    "dear sir or madam we are glad to tell you that your order of {} has been sent to "
-    "{} today please pay the amount of {} by friday"
-)
+FORM = "dear sir or madam we are glad to tell you that your order of {} has been sent to {} today "
+FORM += "please pay the amount of {} by friday"
 
 
 def write_letters(folder, count, seed=1):
@@ -202,13 +182,11 @@ def write_letters(folder, count, seed=1):
     def words(n):
         return " ".join(f"w{rng.randrange(10**6)}" for _ in range(n))
 
-    for i in range(count):
-        (folder / f"{i:03}").write_text(FORM.format(words(2), words(2), words(2)))
-    (folder / "copy").write_bytes((folder / "000").read_bytes())
-    (folder / "near").write_bytes((folder / "001").read_bytes() + b" indeed")
-    (folder / "form").write_text(FORM.partition("{}")[0])
-    (folder / "empty").write_text("")
-    (folder / "other").write_text(words(30))
+    texts = {f"{i:03}": FORM.format(words(2), words(2), words(2)) for i in range(count)}
+    texts |= {"copy": texts["000"], "near": texts["001"] + " indeed", "empty": ""}
+    texts |= {"form": FORM.partition("{}")[0], "other": words(30)}
+    for name, text in texts.items():
+        (folder / name).write_text(text)
 
 
 @pytest.fixture
@@ -221,9 +199,8 @@ def run(capfd):
             main(list(arguments))
         out, err = capfd.readouterr()
         assert done.value.code == code, (arguments, err)
-        return SimpleNamespace(
-            out=out, err=err, rows=[line.split("\t") for line in out.splitlines()]
-        )
+        rows = [line.split("\t") for line in out.splitlines()]
+        return SimpleNamespace(out=out, err=err, rows=rows)
 
     return run
 
@@ -246,35 +223,27 @@ ASKED = {
 
 
 def request(asked, documents=(b"d",), **given):
-    given = {
-        "threshold": 0.4,
-        "min_tokens": 1,
-        **given,
-        **{name: value for name, value in asked.items() if name != "templates"},
-    }
-    if given["min_tokens"] is None:
-        del given["min_tokens"]
-    return Request(documents, DocumentParams(), given, False, asked.get("templates", ()))
+    asked = {"threshold": 0.4, "min_tokens": 1, **given, **asked}
+    templates = asked.pop("templates", ())
+    if asked["min_tokens"] is None:
+        del asked["min_tokens"]
+    return Request(documents, DocumentParams(), asked, False, templates)
 
 
 def shown(collection, listing):
     names = list(collection.documents.names)
-    return [
-        (names[a], names[b], s)
-        for piece in listing.pieces()
-        for a, b, s in zip(*(c.tolist() for c in piece), strict=True)
-    ]
+    rows = (zip(*(c.tolist() for c in piece), strict=True) for piece in listing.pieces())
+    return [(names[a], names[b], s) for piece in rows for a, b, s in piece]
 
 
-def pairs_of(store, asked, said=None, **given):
+def pairs_of(store, asked, **given):
     """The pairs of `lshdup pairs d`, and its collection."""
-    steps = open_workspace(store, said.append if said is not None else lambda _: None)
+    steps = open_workspace(store)
     wanted = request(asked, **given)
     indexed = steps.load_or_build_index(wanted, save=False)
     found = steps.find_pairs(indexed, PairParams())
-    return shown(
-        indexed.collection, expand_copies(RUN, found.pairs, indexed.index.duplicate_of)
-    ), indexed.collection
+    pairs = expand_copies(RUN, found.pairs, indexed.index.duplicate_of)
+    return shown(indexed.collection, pairs), indexed.collection
 
 
 def exact_pairs_of(store, asked, documents=(b"d",), **given):
@@ -294,30 +263,19 @@ def expected_pairs(asked, threshold=0.4, **given):
     sets = {bytes(path): shingles(path) for path in sorted(Path("d").iterdir())}
     kinds = {each for each in sets.values() if each}
     frequency = Counter(shingle for each in kinds for shingle in each)
-    gone = set()
-    for name in asked.get("templates", ()):
-        gone |= shingles(Path(os.fsdecode(name)))
-    limit = asked.get("ignore_common", 0)
-    if limit:
-        gone |= {
-            s
-            for s, n in frequency.items()
-            if n > (limit * len(kinds) if limit < 1 else limit) and n > 1
-        }
+    gone = set().union(*(shingles(Path(os.fsdecode(each))) for each in asked.get("templates", ())))
+    if limit := asked.get("ignore_common", 0):
+        most = max(1, limit * len(kinds) if limit < 1 else limit)
+        gone |= {s for s, n in frequency.items() if n > most}
     left = {name: each - gone for name, each in sets.items()}
     if gone:
         tokens = asked.get("min_tokens", 1)
         least = (20 if tokens is None else tokens) - ShingleParams(**given).k + 1
         left = {name: each if len(each) >= least else frozenset() for name, each in left.items()}
-    scores = (
-        (a, b, len(left[a] & left[b]) / len(left[a] | left[b]))
-        for a, b in combinations(left, 2)
-        if left[a] and left[b]
-    )
-    return sorted(
-        ((a, b, s) for a, b, s in scores if s >= threshold),
-        key=lambda each: (-each[2], each[0], each[1]),
-    ), left
+    names = list(left)
+    pairs = reference.all_pairs(list(left.values()), threshold)
+    listed = [(names[a], names[b], s) for a, b, s in pairs]
+    return sorted(listed, key=lambda each: (-each[2], each[0], each[1])), left
 
 
 def artifacts_in(store):
@@ -334,10 +292,8 @@ def test_pairs_are_those_of_the_definition_by_every_way(here, monkeypatch, asked
     if asked:
         copies = {(b"d/000", b"d/copy"), (b"d/001", b"d/near")}
         assert {(a, b) for a, b, _ in found} == copies
-        assert [name for name, size in zip(left, collection.sizes, strict=True) if not size] == [
-            b"d/empty",
-            b"d/form",
-        ]
+        empty = [name for name, size in zip(left, collection.sizes, strict=True) if not size]
+        assert empty == [b"d/empty", b"d/form"]
         assert collection.unfiltered_sizes.tolist().count(0) == 1
     else:
         assert len(found) > 100
@@ -350,9 +306,8 @@ def test_pairs_are_those_of_the_definition_by_every_way(here, monkeypatch, asked
     for scheme in ("fast", "classic"):
         assert pairs_of(None, asked, scheme=scheme, recall=0.9999)[0] == expected
     assert exact_pairs_of("store", asked) == exact_pairs_of(None, asked) == expected
-    assert (
-        exact_pairs_of("store", {}, documents=()) == expected
-    )  # of the last run, and without what was removed in it
+    # Of the last run, and without what was removed in it.
+    assert exact_pairs_of("store", {}, documents=()) == expected
     monkeypatch.setattr(lshdup.workspace.from_documents, "SET_BYTES", 0)
     assert pairs_of(None, asked, recall=0.9999)[0] == expected
     assert pairs_of("third", asked, recall=0.9999)[0] == expected
@@ -375,11 +330,12 @@ def test_documents_of_which_little_is_left_are_not_compared(run, here, asked, le
     keywords = {} if least is None else {"min_tokens": least}
     if "templates" in asked:
         keywords["templates"] = [Path("form.txt").read_text()]
+        options = ["--template", "form.txt"]
     else:
         keywords["ignore_common"] = asked["ignore_common"]
+        options = ["--ignore-common", "5"]
     near = NearDuplicates(texts, threshold=0.4, recall=0.9999, **keywords)
     assert {pair[:2] for pair in near.pairs()} == {(a.decode(), b.decode()) for a, b, _ in found}
-    options = ["--template", "form.txt"] if "templates" in asked else ["--ignore-common", "5"]
     options += [] if least is None else ["--min-tokens", str(least)]
     options += ["--no-store", "-t", "0.4"]
     copies = [["d/000", "d/copy"], ["d/001", "d/near"]] if len(found) else []
@@ -407,34 +363,29 @@ def test_what_a_filter_leaves_almost_nothing_of_is_counted(run, here):
     assert ["d/a", "d/b"] in [row[:2] for row in run(*contained, "--min-tokens", "0").rows]
 
 
-@pytest.mark.parametrize("tokens", ["char", "ids"])
-def test_other_tokens(here, tokens):
-    if tokens == "ids":
-        shutil.rmtree("d")
-        Path("d").mkdir()
-        Path("d/list").write_text(
-            "".join(f"n{i} 0 1 2 3 {100 + i // 2} {200 + i // 2}\n" for i in range(8))
-        )
-        Path("form.txt").write_text("form 0 1 2 3\n")
-        asked = {"templates": (b"form.txt",)}
-        expected = [(b"n%d" % i, b"n%d" % (i + 1), 1.0) for i in range(0, 8, 2)]
-        assert len(exact_pairs_of(None, {}, tokens=tokens)) > 4
-        assert pairs_of("store", asked, tokens=tokens)[0] == expected
-        # Copies count once: of four different documents, each half of these ids is in one.
-        assert pairs_of("store", {"ignore_common": 0.5}, tokens=tokens)[0] == expected
-    else:
-        for asked in ASKED.values():
-            assert (
-                exact_pairs_of(None, asked, tokens=tokens)
-                == expected_pairs(asked, tokens=tokens)[0]
-            )
+@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
+def test_characters(here, asked):
+    expected, _ = expected_pairs(asked, tokens="char")
+    assert exact_pairs_of(None, asked, tokens="char") == expected
+
+
+def test_ids(here):
+    shutil.rmtree("d")
+    Path("d").mkdir()
+    lists = (f"n{i} 0 1 2 3 {100 + i // 2} {200 + i // 2}\n" for i in range(8))
+    Path("d/list").write_text("".join(lists))
+    Path("form.txt").write_text("form 0 1 2 3\n")
+    expected = [(b"n%d" % i, b"n%d" % (i + 1), 1.0) for i in range(0, 8, 2)]
+    assert len(exact_pairs_of(None, {}, tokens="ids")) > 4
+    # Copies count once: of four different documents, each half of these ids is in one.
+    for asked in ({"templates": (b"form.txt",)}, {"ignore_common": 0.5}):
+        assert pairs_of("store", asked, tokens="ids")[0] == expected
 
 
 def test_copies_count_once():
     """A document that is there fifty times has not become common."""
-    texts = ["the quick brown fox jumps over it"] * 50 + [
-        f"something {i} else {i}" for i in range(10)
-    ]
+    texts = ["the quick brown fox jumps over it"] * 50
+    texts += [f"something {i} else {i}" for i in range(10)]
     found = NearDuplicates(texts, 128, threshold=0.5, ignore_common=40, min_tokens=1)
     assert len(found.pairs()) == 50 * 49 // 2
 
@@ -457,33 +408,25 @@ def test_a_folder_that_changes_and_options_that_change(seed):
     unless the filter is another one.
     """
     rng, last = random.Random(seed), None
-    home, before = Path(tempfile.mkdtemp()), Path.cwd()
-    os.chdir(home)
-    patch = pytest.MonkeyPatch()
-    patch.setattr(os, "fsync", lambda _: None)  # some hundred artifacts that no power cut will meet
-    try:
-        write_letters(home / "d", 12, seed)
+    others = [{"templates": (b"half.txt",)}, {"ignore_common": 3}, {"ignore_common": 0.2}]
+    with tempfile.TemporaryDirectory() as home, pytest.MonkeyPatch.context() as patch:
+        patch.chdir(home)
+        # Some hundred artifacts that no power cut will meet.
+        patch.setattr(os, "fsync", lambda _: None)
+        write_letters(Path("d"), 12, seed)
         Path("form.txt").write_text(FORM.replace("{}", "..."))
         Path("half.txt").write_text(FORM[:60])
         for step in range(5):
             changed = 0
             for name in rng.sample(sorted(os.listdir("d")), 3) if step else []:
-                what = rng.randrange(3)
+                path, what = Path("d") / name, rng.randrange(3)
                 if what == 0:
-                    os.remove(f"d/{name}")
+                    path.unlink()
                 else:
                     changed += 1
-                    Path(f"d/{name}" if what == 1 else f"d/{step}{name}").write_text(
-                        Path(f"d/{name}").read_text() + f" and {step}"
-                    )
-            asked = rng.choice(
-                [
-                    *ASKED.values(),
-                    {"templates": (b"half.txt",)},
-                    {"ignore_common": 3},
-                    {"ignore_common": 0.2},
-                ]
-            )
+                    text = path.read_text() + f" and {step}"
+                    (path if what == 1 else Path(f"d/{step}{name}")).write_text(text)
+            asked = rng.choice([*ASKED.values(), *others])
             for name in asked.get("templates", ()):
                 if rng.random() < 0.3:
                     last = None
@@ -498,10 +441,6 @@ def test_a_folder_that_changes_and_options_that_change(seed):
             left = artifacts_in("store")
             assert {name: left[name] for name in artifacts_in("fresh")} == artifacts_in("fresh")
             shutil.rmtree("fresh")
-    finally:
-        patch.undo()
-        os.chdir(before)
-        shutil.rmtree(home)
 
 
 def test_without_the_options_artifacts_know_nothing_of_them(here):
@@ -525,9 +464,8 @@ def test_without_the_options_artifacts_know_nothing_of_them(here):
 
 def test_another_limit_reads_no_document(here, monkeypatch):
     pairs_of("store", {"ignore_common": 5})
-    monkeypatch.setattr(
-        lshdup.collection.batches, "read_batch", lambda *_: pytest.fail("a document was read")
-    )
+    read = lambda *_: pytest.fail("a document was read")  # noqa: E731
+    monkeypatch.setattr(lshdup.collection.batches, "read_batch", read)
     for limit in (0.9, 3, 5):
         found, collection = pairs_of("store", {"ignore_common": limit})
         assert collection.read == 0
@@ -536,9 +474,8 @@ def test_another_limit_reads_no_document(here, monkeypatch):
 
 def test_what_is_known_is_not_counted_again(here, monkeypatch):
     first = pairs_of("store", {"ignore_common": 5})[0]
-    monkeypatch.setattr(
-        lshdup.collection.filtering, "find_common_shingles", lambda *_: pytest.fail("counted again")
-    )
+    count = lambda *_: pytest.fail("counted again")  # noqa: E731
+    monkeypatch.setattr(lshdup.collection.filtering, "find_common_shingles", count)
     assert pairs_of("store", {"ignore_common": 5})[0] == first
 
 
@@ -555,9 +492,8 @@ def test_documents_that_change_before_they_are_verified(here, monkeypatch):
     found = steps.find_pairs(indexed, PairParams())
     pairs = shown(indexed.collection, expand_copies(RUN, found.pairs, indexed.index.duplicate_of))
     assert [pair[:2] for pair in pairs if pair[2] < 1] == [(b"d/001", b"d/near")]
-    steps.set_source(indexed.collection)(
-        np.array([list(indexed.collection.documents.names).index(b"d/000")])
-    )
+    number = list(indexed.collection.documents.names).index(b"d/000")
+    steps.set_source(indexed.collection)(np.array([number]))
     assert [each.name for each in skipped] == [b"d/000"]
 
 
@@ -612,20 +548,22 @@ def test_a_filter_of_nothing_common():
 
 
 def test_a_query_is_of_what_is_left(run, here):
+    def near(name):
+        return [row[0] for row in run("query", name, "-t", "0.4").rows]
+
     run("index", "d", "--template", "form.txt", "-t", "0.4", "--min-tokens", "1")
     Path("outside").write_text(Path("d/002").read_text() + " too")
     whole = run("query", "outside", "--store", "none", code=2)
     assert "there is no signatures.npz" in whole.err
-    assert [name for name, *_ in run("query", "outside", "-t", "0.4").rows] == ["d/002"]
-    assert [name for name, *_ in run("query", "d/001", "-t", "0.4").rows] == ["d/near"]
+    assert (near("outside"), near("d/001")) == (["d/002"], ["d/near"])
     for name in ("d/form", "form.txt", "d/empty"):
         result = run("query", name, "-t", "0.4")
         assert result.rows == []
         assert ", or only common shingles: it has no near-duplicates" in result.err
     run("index", "d", "--ignore-common", "0.5", "-t", "0.4", "--min-tokens", "1")
-    assert [name for name, *_ in run("query", "outside", "-t", "0.4").rows] == ["d/002"]
+    assert near("outside") == ["d/002"]
     run("index", "d", "-t", "0.4")
-    assert len(run("query", "outside", "-t", "0.4").rows) > 15
+    assert len(near("outside")) > 15
 
 
 def test_a_damaged_list_of_what_was_removed_is_refused(run, here):
@@ -633,13 +571,10 @@ def test_a_damaged_list_of_what_was_removed_is_refused(run, here):
     path = Path(".lshdup/signatures.npz")
     data = bytearray(path.read_bytes())
     with np.load(path) as file:
-        wanted = file["common"].tobytes()
-    at = data.index(wanted) + 11
-    data[at] ^= 1
+        data[data.index(file["common"].tobytes()) + 11] ^= 1
     path.write_bytes(data)
     Path("outside").write_text("one two three four")
-    result = run("query", "outside", code=2)
-    assert "signatures.npz is damaged" in result.err
+    assert "signatures.npz is damaged" in run("query", "outside", code=2).err
 
 
 def test_forged_lists_of_what_was_removed(here, monkeypatch):
@@ -673,39 +608,33 @@ def test_steps_that_continue(run, here):
     """
     common = ["--ignore-common", "5", "--min-tokens", "1"]
     said = run("shingle", "d", *common, "--template", "form.txt", "-v").err
-    assert re.search(
-        r"removed shingles: 24 of templates and \d+ of more than 5 documents, [\d.]+ % of "
-        r"all in the documents",
-        said,
-    )
-    assert "1 document without tokens" in said
-    assert "1 document with only common shingles: not compared" in said
-    assert "d/form: only common shingles" in said
-    assert "d/empty: no tokens" in said
-    assert "shingles.npz keeps the whole sets" in said
-    assert re.search(r"in 22 different documents: 'dear sir or' \([0-9a-f]+\)", said)
+    for part in (
+        r"removed shingles: 24 of templates and \d+ of more than 5 documents, [\d.]+ % of all in",
+        "1 document without tokens",
+        "1 document with only common shingles: not compared",
+        "d/form: only common shingles",
+        "d/empty: no tokens",
+        r"shingles\.npz keeps the whole sets",
+        r"in 22 different documents: 'dear sir or' \([0-9a-f]+\)",
+    ):
+        assert re.search(part, said)
     by_steps = run("index", "--ignore-common", "5", "-t", "0.4").err
     assert "signatures.npz is made from shingles.npz" in by_steps
-    first = run("pairs", "-t", "0.4")
-    assert [row[:2] for row in first.rows] == [["d/000", "d/copy"], ["d/001", "d/near"]]
+
+    def refused(*options):
+        return run("pairs", *options, code=2).err
+
+    first, copies = run("pairs", "-t", "0.4"), [["d/000", "d/copy"], ["d/001", "d/near"]]
+    assert [row[:2] for row in first.rows] == copies
     for same in ("--exact", "--ignore-common=5"):
         assert run("pairs", "-t", "0.4", same).out == first.out
-    assert (
-        "made with --ignore-common 5, not with 6"
-        in run("pairs", "--ignore-common", "6", code=2).err
-    )
-    assert "was made without --template" in run("pairs", "--template", "form.txt", code=2).err
+    assert "made with --ignore-common 5, not with 6" in refused("--ignore-common", "6")
+    assert "was made without --template" in refused("--template", "form.txt")
     run("signatures", "--template", "form.txt")
-    assert (
-        "was made without --ignore-common, not with 5"
-        in run("pairs", "--ignore-common", "5", code=2).err
-    )
+    assert "was made without --ignore-common, not with 5" in refused("--ignore-common", "5")
     Path("form.txt").write_text("another form of more than three words")
-    assert "was made with another --template" in run("pairs", "--template", "form.txt", code=2).err
-    assert [row[:2] for row in run("pairs", "-t", "0.4").rows] == [
-        ["d/000", "d/copy"],
-        ["d/001", "d/near"],
-    ]
+    assert "was made with another --template" in refused("--template", "form.txt")
+    assert [row[:2] for row in run("pairs", "-t", "0.4").rows] == copies
     # New sets have no filter but one that is typed again.
     run("shingle", "d", "-k", "2")
     assert "removed shingles" not in run("pairs", "-t", "0.4").err
@@ -716,24 +645,22 @@ def test_steps_that_continue(run, here):
 
 
 def test_show_marks_what_is_removed(run, here):
-    def marks(*options):
-        return {row[1]: row[2] for row in run("shingle", "--show", "d/000", *options).rows}
+    def show(*options, code=0):
+        return run("shingle", "--show", "d/000", *options, code=code)
 
-    assert all(len(row) == 2 for row in run("shingle", "--show", "d/000").rows)
+    def marks(*options):
+        return {row[1]: row[2] for row in show(*options).rows}
+
+    assert all(len(row) == 2 for row in show().rows)
     assert marks("--template", "form.txt")["dear sir or"] == "template"
-    assert (
-        "there is no shingles.npz"
-        in run("shingle", "--show", "d/000", "--ignore-common", "5", code=2).err
-    )
+    assert "there is no shingles.npz" in show("--ignore-common", "5", code=2).err
     run("shingle", "d")
     by_number = marks("--ignore-common", "5")
     assert by_number["dear sir or"] == "common"
     assert Counter(by_number.values()) == {"common": 18, "": 12}
     run("index", "d", "--template", "form.txt", "--ignore-common", "5")
     assert Counter(marks().values()) == {"template": 18, "": 12}  # as in the last run
-    assert all(
-        len(row) == 2 for row in run("shingle", "--show", "d/000", "-k", "2", "--no-store").rows
-    )
+    assert all(len(row) == 2 for row in show("-k", "2", "--no-store").rows)
 
 
 def test_the_experiments_are_of_what_is_left(run, here):
@@ -746,37 +673,37 @@ def test_the_experiments_are_of_what_is_left(run, here):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("option", "value", "said"),
     [
-        (("--ignore-common", "0"), "--ignore-common 0 would remove every shingle"),
-        (("--ignore-common", "1.5"), "--ignore-common is 1.5; it must be a share"),
-        (("--ignore-common", "-1"), "--ignore-common is -1; it must be a share"),
-        (("--ignore-common", "nan"), "--ignore-common is nan; it must be a share"),
-        (("--ignore-common", "x"), "--ignore-common is 'x', which is no number"),
-        (("--template", "none.txt"), "--template 'none.txt': No such file or directory"),
-        (("--template", "d/empty"), "--template d/empty: there is no text in it"),
-        (("--template", "binary"), "--template binary: there is no text in it"),
+        ("--ignore-common", "0", " 0 would remove every shingle"),
+        ("--ignore-common", "1.5", " is 1.5; it must be a share"),
+        ("--ignore-common", "-1", " is -1; it must be a share"),
+        ("--ignore-common", "nan", " is nan; it must be a share"),
+        ("--ignore-common", "x", " is 'x', which is no number"),
+        ("--template", "none.txt", " 'none.txt': No such file or directory"),
+        ("--template", "d/empty", " d/empty: there is no text in it"),
+        ("--template", "binary", " binary: there is no text in it"),
     ],
 )
-def test_errors_in_one_line(run, here, options, said):
+def test_errors_in_one_line(run, here, option, value, said):
     Path("binary").write_bytes(b"\0\1\2")
-    result = run("pairs", "d", *options, "--no-store", code=2)
-    assert said in result.err
+    result = run("pairs", "d", option, value, "--no-store", code=2)
+    assert option + said in result.err
     assert "Traceback" not in result.err
     assert result.out == ""
 
 
 def test_templates_that_cannot_all_be_read(run, here):
+    words = ("pairs", "d", "--template", "forms")
     Path("forms").mkdir()
     Path("forms/a").write_text(FORM)
     Path("forms/b").write_bytes(b"\0\1\2")
-    said = run("pairs", "d", "--template", "forms", "-v").err
-    assert "forms/b: binary" in said
     os.symlink("nowhere", "forms/c")
-    assert "forms/c: symbolic link" in run("pairs", "d", "--template", "forms", "-v").err
-    (here / "forms/large").write_text("word " * 1000)
-    said = run("pairs", "d", "--template", "forms", "--max-bytes", "2000", code=2).err
-    assert "forms/large: too large" in said
+    said = run(*words, "-v").err
+    assert "forms/b: binary" in said
+    assert "forms/c: symbolic link" in said
+    Path("forms/large").write_text("word " * 1000)
+    assert "forms/large: too large" in run(*words, "--max-bytes", "2000", code=2).err
 
 
 def test_hot_buckets_are_said_with_an_example_and_what_helps(run, tmp_path, monkeypatch):
@@ -787,15 +714,12 @@ def test_hot_buckets_are_said_with_an_example_and_what_helps(run, tmp_path, monk
     for i in range(120):
         (tmp_path / f"d/{i:03}").write_text(f"{form} {i}")
     said = run("index", "d", "-v").err
-    hot = (
-        r"a bucket has 1\d\d documents: their [\d,]+ pairs are candidates, .* one is d/"
-        r"0\d\d; --ignore-common X or --template FILE"
-    )
+    hot = r"a bucket has 1\d\d documents: their [\d,]+ pairs are candidates, .* one is d/0\d\d; "
+    hot += "--ignore-common X or --template FILE"
     assert re.search(hot, said)
     assert "--max-bucket N leaves such buckets out" in said
     assert re.search(r"the largest bucket: 1\d\d documents, with d/0\d\d\n", said)
-    assert "a bucket has" not in run("index", "-q").err
     for _ in range(2):  # found, and from pairs.npz
         assert re.search(hot, run("pairs", "d", "--collapse-copies").err)
-    assert "a bucket has" not in run("pairs", "--max-bucket", "50").err
-    assert "a bucket has" not in run("pairs", "d", "--ignore-common", "0.5").err
+    for words in ("index -q", "pairs --max-bucket 50", "pairs d --ignore-common 0.5"):
+        assert "a bucket has" not in run(*words.split()).err

@@ -47,22 +47,26 @@ def test_tokens(text, tokens):
     assert reference.symbol_tokens(reference.normal_form(text)) == tokens.split()
 
 
-def test_case_and_normal_form_are_those_of_the_options():
-    assert tokens_of("If(A)") == ["if", "(", "a", ")"]
-    assert tokens_of("If(A)", keep_case=True) == ["If", "(", "A", ")"]
-    assert tokens_of("½", normalize=False) == ["½"]
-    assert tokens_of("=\u0338", normalize=False) == ["=\u0338"]
-    assert tokens_of("=\u0338") == ["≠"]
+@pytest.mark.parametrize(
+    ("text", "options", "tokens"),
+    [
+        ("If(A)", {}, "if ( a )"),
+        ("If(A)", {"keep_case": True}, "If ( A )"),
+        ("½", {"normalize": False}, "½"),
+        ("=\u0338", {"normalize": False}, "=\u0338"),
+        ("=\u0338", {}, "≠"),
+    ],
+)
+def test_case_and_normal_form_are_those_of_the_options(text, options, tokens):
+    assert tokens_of(text, **options) == tokens.split()
 
 
 def test_what_words_do_not_tell_apart():
-    for a, b in ((LESS, MORE), ("3.5", "3,5"), ("a-b", "a b"), ("[1, 2]", "(1, 2)")):
-        sets = [
-            Shingler(ShingleParams(tokens=tokens)).shingle_texts([a.encode(), b.encode()]).copy()
-            for tokens in ("word", "symbols")
-        ]
-        assert sets[0][0].tolist() == sets[0][1].tolist()
-        assert sets[1][0].tolist() != sets[1][1].tolist()
+    for texts in ((LESS, MORE), ("3.5", "3,5"), ("a-b", "a b"), ("[1, 2]", "(1, 2)")):
+        for tokens in ("word", "symbols"):
+            shingler = Shingler(ShingleParams(tokens=tokens))
+            a, b = shingler.shingle_texts([each.encode() for each in texts])
+            assert (a.tolist() == b.tolist()) == (tokens == "word")
 
 
 @pytest.mark.parametrize("size", [0, 1, 7, 62, 63, 64, 65, 127, 128, 129, 1000])
@@ -78,10 +82,8 @@ def test_borders_of_words_of_64_bits(size, pattern):
 def test_tokens_stand_where_the_text_has_them():
     text = "Wert: ½ +x…"
     located = locate_tokens(text.encode(), ShingleParams(tokens="symbols"))
-    there = [
-        located.text[start:end].decode()
-        for start, end in zip(located.starts, located.ends, strict=True)
-    ]
+    places = zip(located.starts, located.ends, strict=True)
+    there = [located.text[start:end].decode() for start, end in places]
     # One character becomes three tokens, and stands for each of them.
     assert there == ["Wert", ":", "½", "½", "½", "+", "x", "…", "…", "…"]
 
@@ -90,19 +92,14 @@ def test_tokens_stand_where_the_text_has_them():
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "src").mkdir()
-    (tmp_path / "src/less.c").write_text(LESS)
-    (tmp_path / "src/more.c").write_text(MORE)
-    (tmp_path / "src/spaced.c").write_text(SPACED)
+    for name, text in {"less": LESS, "more": MORE, "spaced": SPACED}.items():
+        (tmp_path / f"src/{name}.c").write_text(text)
     return tmp_path
 
 
-def expected(threshold, texts):
-    sets = [set(reference.shingle_list(text, "symbols", 5)) for text in texts]
-    return [s for _, _, s in reference.all_pairs(sets, threshold)]
-
-
 def test_pairs_and_commands_that_continue(run, folder):
-    similarities = sorted(expected(0.05, [LESS, MORE, SPACED]), reverse=True)
+    sets = [set(reference.shingle_list(text, "symbols", 5)) for text in (LESS, MORE, SPACED)]
+    similarities = sorted((s for *_, s in reference.all_pairs(sets, 0.05)), reverse=True)
     assert len(similarities) == 3
     assert similarities[0] == 1.0
     result = run("pairs", "src", "--tokens", "symbols", "-t", "0.05", "--exact")
@@ -110,17 +107,16 @@ def test_pairs_and_commands_that_continue(run, folder):
     run("shingle", "src", "--tokens", "symbols")
     again = run("pairs", "-t", "0.05", "--exact")
     assert again.out == result.out
-    one = run("pairs", "src", "--tokens", "symbols", "-t", "0.05", "--exact", "--jobs", "1")
-    assert one.out == result.out
+    words = "pairs src --tokens symbols -t 0.05 --exact --jobs 1"
+    assert run(*words.split()).out == result.out
     same = run("pairs", "src", "-t", "1", "--no-store").rows
     assert len(same) == 3  # by words all three are one
 
 
 def test_signatures_of_each_scheme_bands_and_estimates(run, folder):
     for scheme in ("fast", "classic"):
-        result = run(
-            "pairs", "src", "--tokens", "symbols", "--scheme", scheme, "-t", "0.9", "--no-store"
-        )
+        words = f"pairs src --tokens symbols --scheme {scheme} -t 0.9 --no-store"
+        result = run(*words.split())
         assert [row[:2] for row in result.rows] == [["src/less.c", "src/spaced.c"]]
     schemes = ("--scheme", "fast,classic,linear", "--perms", "4")
     assert run("accuracy", "src", "--tokens", "symbols", *schemes).rows
@@ -129,9 +125,8 @@ def test_signatures_of_each_scheme_bands_and_estimates(run, folder):
 def test_query_of_the_standard_input_and_against(run, folder):
     run("index", "src", "--tokens", "symbols")
     found = run("query", "-", "-t", "0.9", stdin=LESS.encode()).out
-    assert b"src/less.c" in found
-    assert b"src/spaced.c" in found
-    assert b"src/more.c" not in found
+    there = [name in found for name in (b"src/less.c", b"src/spaced.c", b"src/more.c")]
+    assert there == [True, True, False]
     (folder / "new").mkdir()
     (folder / "new/a.c").write_text(MORE)
     rows = run("pairs", "new", "--against", ".lshdup", "-t", "0.9", "--store", "other").rows
@@ -141,10 +136,9 @@ def test_query_of_the_standard_input_and_against(run, folder):
 
 
 def test_shingle_and_show(run, folder):
-    lines = run("shingle", "--show", "src/less.c", "--tokens", "symbols").lines
-    assert [line.split("\t")[1] for line in lines][:2] == ["int f ( int a", "f ( int a ,"]
-    printed = [int(line.split("\t")[0], 16) for line in lines]
-    assert printed == reference.shingle_list(LESS, "symbols", 5)
+    rows = run("shingle", "--show", "src/less.c", "--tokens", "symbols").rows
+    assert [row[1] for row in rows][:2] == ["int f ( int a", "f ( int a ,"]
+    assert [int(row[0], 16) for row in rows] == reference.shingle_list(LESS, "symbols", 5)
     lines = run("show", "src/less.c", "src/more.c", "--tokens", "symbols").lines
     assert any("(a [-<-] {+>+} b)" in line for line in lines)
     assert any("return [---]{+++}1;" in line for line in lines)

@@ -58,9 +58,8 @@ def test_shingle_sets_are_those_of_the_reference(texts, tokens, k, normalize, ke
     texts = [encodable(text) for text in texts]
     sets = sets_of(texts, tokens=tokens, k=k, normalize=normalize, keep_case=keep_case)
     for text, found in zip(texts, sets, strict=True):
-        assert found.tolist() == sorted(
-            set(reference.shingle_list(text, tokens, k, normalize, keep_case))
-        )
+        expected = set(reference.shingle_list(text, tokens, k, normalize, keep_case))
+        assert found.tolist() == sorted(expected)
 
 
 @settings(max_examples=many(100), deadline=None)
@@ -69,9 +68,8 @@ def test_tokens_and_shingles_in_order(text, tokens):
     text = encodable(text)
     params = ShingleParams(tokens=tokens)
     found, shingles = list_tokens(text.encode(), params)
-    assert [token.decode() for token in found] == reference.TOKENS[tokens](
-        reference.normal_form(text)
-    )
+    expected = reference.TOKENS[tokens](reference.normal_form(text))
+    assert [token.decode() for token in found] == expected
     assert shingles.tolist() == reference.shingle_list(text, tokens, params.k)
 
 
@@ -96,21 +94,13 @@ def test_every_code_point_alone_and_between_letters(end):
 
 def test_long_documents_of_every_kind():
     rng = random.Random(5)
-    words = [
-        "".join(rng.choices("abcdefghijklmnop_7", k=rng.choice([1, 2, 5, 8, 9, 16, 17, 40])))
-        for _ in range(3000)
-    ]
+    sizes = rng.choices([1, 2, 5, 8, 9, 16, 17, 40], k=3000)
+    words = ["".join(rng.choices("abcdefghijklmnop_7", k=size)) for size in sizes]
     for alphabet in ("abc ", "ñandú ", "漢字かな", "กำแพง ๆ ", "Größe "):
         words += [rng.choice(alphabet) * rng.randint(1, 3) for _ in range(500)]
     rng.shuffle(words)
-    texts = [
-        " ".join(words),
-        " ".join(words[:500]).upper(),
-        "x" * 100_000,
-        "a " * 70_000,
-        "漢" * 40_000,
-        "\n".join(words * 30),
-    ]
+    texts = [" ".join(words), " ".join(words[:500]).upper(), "\n".join(words * 30)]
+    texts += ["x" * 100_000, "a " * 70_000, "漢" * 40_000]
     for text, found in zip(texts, sets_of(texts), strict=True):
         assert found.tolist() == sorted(set(reference.shingle_list(text)))
 
@@ -154,14 +144,17 @@ def test_short_and_empty_documents():
     assert len({tuple(each) for each in sets}) == 5
 
 
-def test_thai_marks_stay_with_their_base():
-    tokens, _ = list_tokens("ที่นี่ 東京タワー".encode(), ShingleParams())
-    assert [token.decode() for token in tokens] == ["ที่", "นี่", "東", "京", "タ", "ワ", "ー"]
-
-
-def test_white_space_in_characters():
-    tokens, _ = list_tokens(" a \t\n b\u00a0c ".encode(), ShingleParams(tokens="char"))
-    assert b"".join(tokens) == b"a b c"
+@pytest.mark.parametrize(
+    ("text", "kind", "tokens"),
+    [
+        ("ที่นี่ 東京タワー", "word", ["ที่", "นี่", "東", "京", "タ", "ワ", "ー"]),
+        (" a \t\n b\u00a0c ", "char", list("a b c")),
+    ],
+    ids=["Thai marks stay with their base", "white space"],
+)
+def test_known_tokens(text, kind, tokens):
+    found, _ = list_tokens(text.encode(), ShingleParams(tokens=kind))
+    assert [token.decode() for token in found] == tokens
 
 
 def test_lecture_hashes():
@@ -173,18 +166,17 @@ def test_lecture_hashes():
     assert len(bag) == 4  # abe twice
 
 
-def test_known_answers():
+@pytest.mark.parametrize(
+    ("text", "k", "hashes"),
+    [
+        ("The quick brown fox", 3, ["002de00965b63620", "e92ef595e7dfb0ff"]),
+        ("zwölf Boxkämpfer jagen", 2, ["25927b509d539ffb", "685f4e769d0bfa09"]),
+    ],
+)
+def test_known_answers(text, k, hashes):
     """Shingle hashes are in every artifact: they must not change silently."""
-    (found,) = sets_of(["The quick brown fox"])
-    assert [f"{x:016x}" for x in found.tolist()] == KNOWN["ascii"]
-    (found,) = sets_of(["zwölf Boxkämpfer jagen"], k=2)
-    assert [f"{x:016x}" for x in found.tolist()] == KNOWN["latin"]
-
-
-KNOWN = {
-    "ascii": ["002de00965b63620", "e92ef595e7dfb0ff"],
-    "latin": ["25927b509d539ffb", "685f4e769d0bfa09"],
-}
+    (found,) = sets_of([text], k=k)
+    assert [f"{x:016x}" for x in found.tolist()] == hashes
 
 
 def batch_of(*texts):
@@ -192,21 +184,13 @@ def batch_of(*texts):
 
 
 def test_ids():
-    batch = batch_of(
-        b" 3 1\t2 3\n",
-        b"",
-        b"18446744073709551615 0",
-        b"18446744073709551616",
-        b"1 x",
-        b"-1",
-        b"12,5",
-    )
+    good = {b" 3 1\t2 3\n": [1, 2, 3], b"": [], b"18446744073709551615 0": [0, (1 << 64) - 1]}
+    batch = batch_of(*good, b"18446744073709551616", b"1 x", b"-1", b"12,5")
     made = Shingler(ShingleParams(tokens="ids")).shingle(batch)
     assert made.indices.tolist() == [0, 1, 2]
-    assert [each.tolist() for each in made.sets.sort()] == [[1, 2, 3], [], [0, (1 << 64) - 1]]
-    assert [(index, str(reason)) for index, reason, _ in made.skipped] == [
-        (i, "not integers") for i in (3, 4, 5, 6)
-    ]
+    assert [each.tolist() for each in made.sets.sort()] == list(good.values())
+    skipped = [(index, str(reason)) for index, reason, _ in made.skipped]
+    assert skipped == [(i, "not integers") for i in (3, 4, 5, 6)]
 
 
 def test_ids_that_crowd_are_sorted_too():
@@ -236,22 +220,13 @@ def test_one_document_or_a_batch():
         assert alone.tolist() == found.tolist()
 
 
-@pytest.mark.parametrize(
-    "junk",
-    [
-        b"\xff",
-        b"a\xc3",
-        b"\xed\xa0\x80",
-        b"\xc0\xaf",
-        b"\xf4\x90\x80\x80",
-        b"\xe2\x82",
-        b"\xf0\x9f\x98",
-    ],
-)
+JUNK = b"\xff a\xc3 \xed\xa0\x80 \xc0\xaf \xf4\x90\x80\x80 \xe2\x82 \xf0\x9f\x98".split()
+
+
+@pytest.mark.parametrize("junk", JUNK)
 def test_invalid_utf8_is_never_taken_for_utf8(junk):
-    batch = batch_of(
-        b"good words here", b"some more text here " + junk + b" and after it more words"
-    )
+    text = b"some more text here " + junk + b" and after it more words"
+    batch = batch_of(b"good words here", text)
     made = Shingler(ShingleParams()).shingle(batch)
     assert [index for index, _ in made.guesses] + [index for index, _, _ in made.skipped] == [1]
 

@@ -4,7 +4,6 @@ and everything else is compared.
 
 import bz2
 import gzip
-import io
 import lzma
 import os
 import random
@@ -17,27 +16,11 @@ import pytest
 
 from lshdup.sources.archives import TarFile, ZipFile
 from lshdup.sources.records import RecordError, RecordFields
-from tests.sources.test_archives import listed, reasons, write_tar, write_zip
+from tests.documents import listed, reasons, tar_of, wiki_dump, zip_of
 
 WORDS = random.Random(1)
 TEXT = " ".join(f"w{WORDS.randrange(900)}" for _ in range(300)).encode()
 NEAR = TEXT.replace(b"w1", b"v1", 1)
-
-
-def tar_of(members, mode="w"):
-    file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode=mode) as archive:
-        for name, content in members:
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
-    return file.getvalue()
-
-
-def zip_of(members, **options):
-    file = io.BytesIO()
-    write_zip(file, members, **options)
-    return file.getvalue()
 
 
 def encrypted(data):
@@ -64,6 +47,13 @@ def overlapping():
 
 
 TWO = [("a", TEXT), ("b", NEAR)]
+
+
+def write_docs(folder, name, content):
+    """Write an archive, and two near-copies beside it."""
+    (folder / "docs").mkdir()
+    for each, data in ((name, content), ("one", TEXT), ("two", NEAR)):
+        (folder / "docs" / each).write_bytes(data)
 
 
 def header(kind, size=0):
@@ -100,13 +90,6 @@ def xz_of_large_dictionary():
     return bytes(data)
 
 
-def dump_of_long_title():
-    """Return a wiki dump with one page, whose title is long."""
-    title = b"<title>" + b"ab " * 100_000 + b"</title>"
-    page = b"<page>" + title + b"<revision><text>x</text></revision></page>"
-    return b"<mediawiki>" + page + b"</mediawiki>"
-
-
 LONG = bytes(40 << 20)
 #: name -> bytes of an archive, and what is said about it.
 ARCHIVES = {
@@ -132,7 +115,10 @@ ARCHIVES = {
     "global.tar": (tar_with_long(b"g", b"14 comment=xx\n" * 99_999), "a name or fields of"),
     "solaris.tar": (tar_with_long(b"X", b"14 comment=xx\n" * 99_999), "a name or fields of"),
     "long-name.tar": (tar_of([("a/" * 50_000 + "b", TEXT), *TWO]), "a name of more than 65536"),
-    "title.xml.bz2": (bz2.compress(dump_of_long_title()), "a name of more than 65536"),
+    "title.xml.bz2": (
+        bz2.compress(wiki_dump([("ab " * 100_000, ["x"])])),
+        "a name of more than 65536",
+    ),
     "dictionary.tar.xz": (xz_of_large_dictionary(), "more than 256 MB of memory"),
     "dictionary.txt.xz": (xz_of_large_dictionary(), "more than 256 MB of memory"),
     "empty.zip": (b"", "no directory"),
@@ -152,17 +138,12 @@ ARCHIVES = {
 @pytest.mark.parametrize("name", ARCHIVES)
 def test_a_bad_archive_is_skipped_and_all_else_compared(tmp_path, run, name):
     content, said = ARCHIVES[name]
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / name).write_bytes(content)
-    (tmp_path / "docs" / "one").write_bytes(TEXT)
-    (tmp_path / "docs" / "two").write_bytes(NEAR)
+    write_docs(tmp_path, name, content)
     result = run("pairs", "docs", "--archives", "--no-store", "--max-bytes", "1MB", code=2)
     assert ["docs/one", "docs/two"] in [row[:2] for row in result.rows]
     assert name in result.err
     assert said in result.err
-    assert sorted(path.name for path in (tmp_path / "docs").iterdir()) == sorted(
-        [name, "one", "two"]
-    )
+    assert {path.name for path in (tmp_path / "docs").iterdir()} == {name, "one", "two"}
 
 
 def test_every_cut_and_many_faults_of_an_archive_are_survived(tmp_path):
@@ -225,9 +206,8 @@ def test_a_wrong_checksum_is_damage(tmp_path, run):
 
 def test_a_member_of_too_many_bytes_is_skipped_alone(tmp_path):
     members = [("a", TEXT), ("b", b"x" * 5000)]
-    write_tar(tmp_path / "x.tar", members)
-    write_zip(tmp_path / "x.zip", members)
-    for name in ("x.tar", "x.zip"):
+    for name, pack in (("x.tar", tar_of), ("x.zip", zip_of)):
+        (tmp_path / name).write_bytes(pack(members))
         found, skipped = listed(tmp_path / name, max_bytes=4000)
         assert list(found.values()) == [TEXT]
         assert [each.detail for each in skipped] == ["5000 bytes, --max-bytes is 4000"]
@@ -235,7 +215,7 @@ def test_a_member_of_too_many_bytes_is_skipped_alone(tmp_path):
 
 
 def test_a_zip_that_is_packed_by_another_method_says_so(tmp_path):
-    write_zip(tmp_path / "x.zip", [("a", TEXT)], compression=zipfile.ZIP_BZIP2)
+    (tmp_path / "x.zip").write_bytes(zip_of([("a", TEXT)], compression=zipfile.ZIP_BZIP2))
     _, skipped = listed(tmp_path / "x.zip")
     assert "method 12" in skipped[0].detail
 
@@ -253,10 +233,7 @@ def test_names_that_are_not_utf8_are_kept_or_decoded_by_the_rule(tmp_path):
 def test_a_store_does_not_save_an_archive_from_a_smaller_bound(tmp_path, run, ending):
     members = [(f"{n}", TEXT + bytes([97 + n]) + b" " * (2 << 20)) for n in range(5)]
     content = tar_of(members, "w:gz") if ending == ".tar.gz" else zip_of(members)
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / f"x{ending}").write_bytes(content)
-    (tmp_path / "docs" / "one").write_bytes(TEXT)
-    (tmp_path / "docs" / "two").write_bytes(NEAR)
+    write_docs(tmp_path, f"x{ending}", content)
     assert len(run("pairs", "docs", "--archives", "--store", "s").rows) > 1
     smaller = ("pairs", "docs", "--archives", "--max-bytes", "3MB")
     again = run(*smaller, "--store", "s", code=2)

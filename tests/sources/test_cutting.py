@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 
 import numpy as np
 import pytest
@@ -11,19 +10,16 @@ from hypothesis import strategies as st
 
 from lshdup.base.run import Run
 from lshdup.errors import ParameterError
-from lshdup.params import DocumentParams
-from lshdup.sources.finding import find_documents
 from lshdup.sources.jsonlines import find_values
 from lshdup.sources.rewriting import check_cutting, cut_texts, write_cut
 from tests.conftest import require
+from tests.documents import find
 
 WORDS = st.text(st.sampled_from('ab é"\\\n漢😀'), max_size=12)
 
 
 def listed(*paths, **params):
-    return find_documents(
-        Run.quiet(), [os.fsencode(path) for path in paths], DocumentParams(**params)
-    )
+    return find(*paths, **params)[0]
 
 
 def cut(documents, parts, target):

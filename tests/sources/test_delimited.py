@@ -161,12 +161,6 @@ def test_fields_are_split_like_a_row():
     assert split_fields("") == ("",)
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def table(*numbers):
     return [["id", "title", "body"], *([f"n{n}", f"title {n}", f"{TEXT}\n{n}"] for n in numbers)]
 
@@ -180,23 +174,19 @@ def test_files_of_rows_in_folders_and_named(run, here):
     Path("d/a.csv").write_bytes(written(table(1, 2)))
     Path("d/b.tsv").write_bytes(written(table(3), delimiter="\t"))
     Path("d/c.CSV.gz").write_bytes(gzip.compress(written(table(4), delimiter=";")))
-    whole = run("pairs", "d", "--no-store", "-t", "0.3").err
-    assert "3 documents" in whole
-    found = run("pairs", "d", "--text-field", "body", "--id-field", "id")
+    assert "3 documents" in run("pairs", "d", "--no-store", "-t", "0.3").err
+    fields = ("--text-field", "body", "--id-field", "id")
+    found, again = run("pairs", "d", *fields), run("pairs", "d", *fields)
     assert len(found.rows) == 6
     assert {name for pair in pairs(found) for name in pair} == {"n1", "n2", "n3", "n4"}
-    again = run("pairs", "d", "--text-field", "body", "--id-field", "id")
     assert again.out == found.out
     assert "4 unchanged" in again.err or "0 documents read" in again.err
-    assert pairs(run("pairs", "d/a.csv", "--text-field", "body", "--no-store")) == [
-        ["d/a.csv:1", "d/a.csv:2"]
-    ]
+    alone = pairs(run("pairs", "d/a.csv", *fields[:2], "--no-store"))
+    assert alone == [["d/a.csv:1", "d/a.csv:2"]]
     assert b"title" not in run("show", "n1", "n2").out
+    both = ("--text-field", "title,body", "-t", "0.5", "--no-store")
     for jobs in ("1", "2"):
-        more = run(
-            "pairs", "d", "--text-field", "title,body", "-t", "0.5", "--no-store", "-j", jobs
-        )
-        assert len(more.rows) == 6
+        assert len(run("pairs", "d", *both, "-j", jobs).rows) == 6
     missing = run("pairs", "d/a.csv", "--no-store", code=2)
     assert "no column 'text', but id, title, body; --text-field names another" in missing.err
 

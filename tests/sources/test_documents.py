@@ -3,7 +3,6 @@
 import gzip
 import os
 import socket
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,42 +12,28 @@ from lshdup.base.ragged import StringTable
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.errors import InputError
-from lshdup.params import DocumentParams, ShingleParams
+from lshdup.params import ShingleParams
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources import files
 from lshdup.sources.document_list import DocumentList, typed_name
-from lshdup.sources.finding import find_documents
 from lshdup.sources.patterns import Patterns
 from lshdup.sources.reading import BATCH_BYTES, BATCH_DOCUMENTS, TextBatch, batches, read_batch
 from lshdup.text.decoding import decode
 from tests import reference
+from tests.documents import batch_texts, find, reasons
 
 
 def found(*arguments, **params):
-    skipped = []
-    store = params.pop("store", None)
-    documents = find_documents(
-        replace(Run.quiet(), skipped=skipped.append),
-        [os.fsencode(a) for a in arguments],
-        DocumentParams(**params),
-        store=store,
-    )
-    return list(documents.names), {each.name: each.reason for each in skipped}
+    documents, skipped = find(*arguments, **params)
+    return list(documents.names), reasons(skipped)
 
 
 @pytest.fixture
 def tree(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "docs/sub").mkdir(parents=True)
-    for name in (
-        "docs/b.txt",
-        "docs/a.txt.copy3",
-        "docs/sub/c",
-        "docs/.hidden",
-        "-dash",
-        "docs/line\nbreak",
-        "docs/tab\t[x]",
-    ):
+    names = ("b.txt", "a.txt.copy3", "sub/c", ".hidden", "line\nbreak", "tab\t[x]")
+    for name in ("-dash", *(f"docs/{each}" for each in names)):
         (tmp_path / name).write_text(f"text of {name}")
     (tmp_path / "docs/.git").mkdir()
     (tmp_path / "docs/.git/x").write_text("x")
@@ -60,13 +45,9 @@ def tree(tmp_path, monkeypatch):
 def test_every_regular_file_in_byte_order(tree):
     names, skipped = found("docs")
     assert names == [
-        b"docs/a.txt.copy3",
-        b"docs/b.txt",
-        b"docs/line\nbreak",
-        b"docs/not-utf8-\xff",
-        b"docs/sub/c",
-        b"docs/tab\t[x]",
-    ]
+        b"docs/a.txt.copy3", b"docs/b.txt", b"docs/line\nbreak", b"docs/not-utf8-\xff",
+        b"docs/sub/c", b"docs/tab\t[x]",
+    ]  # fmt: skip
     assert skipped == {b"docs/.hidden": Reason.HIDDEN, b"docs/.git": Reason.HIDDEN}
 
 
@@ -153,23 +134,6 @@ def test_pipes_sockets_and_the_store_are_left_out(tree):
     assert not [name for name in [*names, *skipped] if b".lshdup" in name]
 
 
-def test_large_files_are_reported_not_cut(tree):
-    names, skipped = found("docs", max_bytes=17)
-    assert skipped[b"docs/a.txt.copy3"] == Reason.TOO_LARGE
-    assert skipped[b"docs/a.txt.copy3"].is_error
-    assert b"docs/not-utf8-\xff" in names
-    size = os.stat("docs/a.txt.copy3").st_size
-    assert b"docs/a.txt.copy3" in found("docs", max_bytes=size)[0]
-    assert b"docs/a.txt.copy3" not in found("docs", max_bytes=size - 1)[0]
-
-
-def test_hard_links_are_documents_of_their_own(tree):
-    os.link("docs/b.txt", "docs/same")
-    for arguments in (["docs"], ["docs/b.txt", "docs"], ["docs/b.txt", "docs/same"]):
-        names, _ = found(*arguments)
-        assert {b"docs/b.txt", b"docs/same"} <= set(names), arguments
-
-
 def test_a_missing_argument_is_an_error(tree):
     with pytest.raises(InputError, match="no-such"):
         found("no-such")
@@ -177,17 +141,10 @@ def test_a_missing_argument_is_an_error(tree):
 
 def test_id_lists(tree):
     (tree / "ids.txt").write_bytes(b"b 1 2 3\n\n  a 4  5\nb 9\nc\n")
-    skipped = []
-    documents = find_documents(
-        replace(Run.quiet(), skipped=skipped.append), [b"ids.txt"], DocumentParams(), id_lists=True
-    )
+    documents, skipped = find("ids.txt", id_lists=True)
     assert list(documents.names) == [b"b", b"a", b"c"]  # in the order of the lines
-    batch = read_batch(documents, np.arange(3))
-    texts = [
-        batch.text[s : s + n].tobytes().split()
-        for s, n in zip(batch.starts, batch.lengths, strict=True)
-    ]
-    assert texts == [[b"1", b"2", b"3"], [b"4", b"5"], []]
+    texts = batch_texts(read_batch(documents, np.arange(3)))
+    assert [text.split() for text in texts.values()] == [[b"1", b"2", b"3"], [b"4", b"5"], []]
     assert [(each.name, each.reason, each.detail) for each in skipped] == [
         (b"b", Reason.REPEATED, "line 4 of ids.txt")
     ]
@@ -205,14 +162,9 @@ def test_sizes_and_times_are_those_of_stat(tree, system):
     os.utime("docs/a.txt.copy3", ns=(1, -5_000_000_001))
     os.symlink("b.txt", "docs/link")
     paths = [
-        b"docs/b.txt",
-        b"docs/a.txt.copy3",
-        b"docs",
-        b"docs/link",
-        b"docs/none",
-        b"docs/not-utf8-\xff",
-        b"",
-    ]
+        b"docs/b.txt", b"docs/a.txt.copy3", b"docs", b"docs/link", b"docs/none",
+        b"docs/not-utf8-\xff", b"",
+    ]  # fmt: skip
     stats = files.stat_files(Run.quiet(), StringTable.from_strings(paths))
     for i in (0, 1, 5):
         status = os.lstat(paths[i])
@@ -223,29 +175,28 @@ def test_sizes_and_times_are_those_of_stat(tree, system):
 
 
 def test_reading_survives_what_happens_to_files(tree, system):
-    documents = find_documents(Run.quiet(), [b"docs"], DocumentParams())
+    documents, _ = find("docs")
     os.remove("docs/b.txt")
     (tree / "docs/sub/c").write_text("grown " * 100)
     (tree / "docs/a.txt.copy3").write_text("s")
     os.remove("docs/tab\t[x]")
     os.mkfifo("docs/tab\t[x]")
     batch = read_batch(documents, np.arange(len(documents)))
-    texts = {
-        documents.names[i]: batch.text[s : s + n].tobytes()
-        for i, s, n in zip(batch.indices, batch.starts, batch.lengths, strict=True)
-    }
+    texts = {documents.names[i]: text for i, text in batch_texts(batch).items()}
     assert texts[b"docs/sub/c"] == b"grown " * 100
     assert texts[b"docs/a.txt.copy3"] == b"s"
     assert (1, Reason.VANISHED) in [(index, reason) for index, reason, _ in batch.skipped]
 
 
+def documents_of(sizes):
+    return DocumentList(StringTable.from_strings([b"x"] * len(sizes)), sizes, sizes)
+
+
 def test_batches_cover_everything_once():
-    sizes = np.array(
-        [1, BATCH_BYTES + 1, 3, 4, BATCH_BYTES - 5, BATCH_BYTES - 5] + [10] * 3 * BATCH_DOCUMENTS
-    )
-    documents = DocumentList(StringTable.from_strings([b"x"] * len(sizes)), sizes, sizes)
+    large = [1, BATCH_BYTES + 1, 3, 4, BATCH_BYTES - 5, BATCH_BYTES - 5]
+    sizes = np.array(large + [10] * 3 * BATCH_DOCUMENTS)
     todo = np.arange(1, len(sizes))
-    parts = list(batches(Run.quiet(), documents, todo))
+    parts = list(batches(Run.quiet(), documents_of(sizes), todo))
     assert np.concatenate(parts).tolist() == todo.tolist()
     assert all(len(part) <= BATCH_DOCUMENTS for part in parts)
     assert all(len(part) == 1 or sizes[part].sum() <= BATCH_BYTES for part in parts)
@@ -253,9 +204,7 @@ def test_batches_cover_everything_once():
 
 @pytest.mark.parametrize("count", [0, 1, 70, 600, BATCH_DOCUMENTS, 6 * BATCH_DOCUMENTS + 15])
 def test_batches_keep_all_threads_busy_to_the_end(count):
-    sizes = np.full(count, 10)
-    documents = DocumentList(StringTable.from_strings([b"x"] * count), sizes, sizes)
-    parts = list(batches(Run.quiet(2), documents, np.arange(count)))
+    parts = list(batches(Run.quiet(2), documents_of(np.full(count, 10)), np.arange(count)))
     assert np.concatenate([np.arange(0), *parts]).tolist() == list(range(count))
     assert max(map(len, parts), default=0) <= BATCH_DOCUMENTS
     if count > 128:
@@ -277,16 +226,18 @@ def shingled(*texts, names=None, **params):
 TEXT = "Größe, 漢字 – naïve café ΟΔΟΣ"
 
 
-@pytest.mark.parametrize(
-    "codec", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"]
-)
+def set_of(text, **options):
+    return sorted(set(reference.shingle_list(text, **options)))
+
+
+@pytest.mark.parametrize("codec", [
+    "utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"
+])  # fmt: skip
 def test_byte_order_marks(codec):
     bom = {"utf-16-le": "\ufeff", "utf-16-be": "\ufeff", "utf-32-be": "\ufeff"}.get(codec, "")
     made = shingled((bom + TEXT).encode(codec), TEXT.encode())
     assert made.skipped == []
-    assert (
-        made.sets[0].tolist() == made.sets[1].tolist() == sorted(set(reference.shingle_list(TEXT)))
-    )
+    assert made.sets[0].tolist() == made.sets[1].tolist() == set_of(TEXT)
 
 
 def test_a_mark_is_no_text_where_the_encoding_is_forced_either():
@@ -310,21 +261,10 @@ def test_a_charset_is_looked_for_in_two_kilobytes():
 
 
 def test_binary_and_foreign_formats_are_left_out():
-    made = shingled(
-        b"abc\0def",
-        b"PK\x03\x04 text",
-        b"PK\x03\x04...",
-        b"fine text",
-        b"x" * 9000 + b"\0",
-        b"PK\x03\x04",
-    )
+    zips = [b"PK\x03\x04 text", b"PK\x03\x04..."]
+    made = shingled(b"abc\0def", *zips, b"fine text", b"x" * 9000 + b"\0", b"PK\x03\x04")
     assert made.indices.tolist() == [3, 4]
-    assert [reason for _, reason, _ in made.skipped] == [
-        Reason.BINARY,
-        Reason.FORMAT,
-        Reason.FORMAT,
-        Reason.FORMAT,
-    ]
+    assert [reason for _, reason, _ in made.skipped] == [Reason.BINARY, *[Reason.FORMAT] * 3]
     assert not any(reason.is_error for _, reason, _ in made.skipped)
 
 
@@ -332,41 +272,30 @@ def test_detected_and_forced_encodings():
     latin = ("Die Größe der Bäume überraschte fünf müde Übersetzer. " * 5).encode("latin-1")
     made = shingled(latin)
     assert len(made.guesses) == 1
-    assert made.sets[0].tolist() == sorted(set(reference.shingle_list(latin.decode("latin-1"))))
+    assert made.sets[0].tolist() == set_of(latin.decode("latin-1"))
     assert made.guesses[0][1] == "cp1252"
     forced = shingled(latin, "\ufeffplain".encode("cp1253", "ignore"), encoding="cp1253")
     assert forced.guesses == []
-    assert forced.sets[0].tolist() == sorted(set(reference.shingle_list(latin.decode("cp1253"))))
-    wrong = shingled(latin, encoding="utf-8")
-    assert [(reason, reason.is_error) for _, reason, _ in wrong.skipped] == [
-        (Reason.UNDECODABLE, True)
-    ]
+    assert forced.sets[0].tolist() == set_of(latin.decode("cp1253"))
+    ((_, reason, _),) = shingled(latin, encoding="utf-8").skipped
+    assert (reason, reason.is_error) == (Reason.UNDECODABLE, True)
+
+
+FRENCH = "L'été dernier, nous avons visité la forêt près de Besançon où les élèves étaient "
+PORTUGUESE = "A decisão não foi fácil, porém a comissão concluiu a votação às três horas da "
+CZECH = "Všichni lidé rodí se svobodní a sobě rovní co do důstojnosti a práv. Příliš "
+JAPANESE = "すべての人間は、生まれながらにして自由であり、かつ、尊厳と権利とについて平等である。"
 
 
 @pytest.mark.parametrize(
     ("codec", "text"),
     [
-        (
-            "cp1252",
-            "L'été dernier, nous avons visité la forêt près de Besançon où les élèves étaient "
-            "très heureux. Après le dîner",
-        ),
+        ("cp1252", FRENCH + "très heureux. Après le dîner"),
         ("cp1252", "Meet me at the café for a naïve résumé by Zoë"),
-        (
-            "cp1252",
-            "A decisão não foi fácil, porém a comissão concluiu a votação às três horas da "
-            "manhã com ação.",
-        ),
-        (
-            "cp1250",
-            "Všichni lidé rodí se svobodní a sobě rovní co do důstojnosti a práv. Příliš "
-            "žluťoučký kůň úpěl ďábelské ódy",
-        ),
+        ("cp1252", PORTUGUESE + "manhã com ação."),
+        ("cp1250", CZECH + "žluťoučký kůň úpěl ďábelské ódy"),
         ("cp1251", "Все люди рождаются свободными и равными в своем достоинстве и правах"),
-        (
-            "shift_jis",
-            "すべての人間は、生まれながらにして自由であり、かつ、尊厳と権利とについて平等である。",
-        ),
+        ("shift_jis", JAPANESE),
     ],
 )
 def test_common_encodings_are_recognised(codec, text):
@@ -401,7 +330,7 @@ def test_a_text_that_speaks_of_markup_is_no_page():
     text = b"<p> is a tag; <html> begins a page"
     assert decode(text, b"notes.txt").utf8 == text
     made = shingled(text, names=[b"notes.txt"], k=1)
-    assert made.sets[0].tolist() == sorted(set(reference.shingle_list(text.decode(), k=1)))
+    assert made.sets[0].tolist() == set_of(text.decode(), k=1)
 
 
 # --- bounds and links, to the byte ----------------------------------------------------------------
@@ -424,24 +353,22 @@ def test_a_file_of_max_bytes_is_taken_and_one_byte_more_is_not(tree):
         there, skipped = found(*arguments, max_bytes=10, **params)
         assert there == names
         assert Reason.TOO_LARGE in skipped.values()
+    assert Reason.TOO_LARGE.is_error
 
 
 def test_max_bytes_of_what_is_read_is_exact_too(tree):
     rows = b'{"text": "%s"}\n'
     (tree / "rows.jsonl").write_bytes(rows % b"xx" + rows % b"xxx")
     bound = len(rows % b"xx") - 1
-    documents = find_documents(Run.quiet(), [b"rows.jsonl"], DocumentParams(max_bytes=bound))
-    assert list(documents.names) == [b"rows.jsonl:1"]
-    both = find_documents(Run.quiet(), [b"rows.jsonl"], DocumentParams(max_bytes=bound + 1))
-    assert len(both) == 2
+    assert found("rows.jsonl", max_bytes=bound)[0] == [b"rows.jsonl:1"]
+    assert len(found("rows.jsonl", max_bytes=bound + 1)[0]) == 2
     for size in (10, 11):
         (tree / f"{size}.gz").write_bytes(gzip.compress(b"x " * (size // 2) + b"x" * (size % 2)))
-    packed = find_documents(Run.quiet(), [b"10.gz", b"11.gz"], DocumentParams(max_bytes=10))
-    assert not len(packed)  # what is packed is larger than that
+    assert not found("10.gz", "11.gz", max_bytes=10)[0]  # what is packed is larger than that
     assert unpacked((tree / "10.gz").read_bytes(), 10) == b"x x x x x "
     with pytest.raises(TooLongError):
         unpacked((tree / "11.gz").read_bytes(), 10)
-    listed = find_documents(Run.quiet(), [b"docs/b.txt"], DocumentParams(max_bytes=20))
+    listed, _ = find("docs/b.txt", max_bytes=20)
     for size, there in ((20, 1), (21, 0)):
         (tree / "docs/b.txt").write_bytes(b"x" * size)
         assert len(read_batch(listed, np.arange(1)).indices) == there
@@ -457,10 +384,7 @@ def test_hard_links_are_files_of_their_own(tree):
     assert found("docs", include=("b.*",))[0] == pair
     assert set(pair) < set(found("docs/b.txt", "docs")[0])
     assert set(pair) < set(found("docs", "docs/b.link")[0])
-    assert (
-        found("docs/b.txt", "other")[0]
-        == found("other", "docs/b.txt")[0]
-        == [b"docs/b.txt", b"other/b"]
-    )
+    across = [b"docs/b.txt", b"other/b"]
+    assert found("docs/b.txt", "other")[0] == found("other", "docs/b.txt")[0] == across
     assert found("docs/b.txt", "docs/../docs/b.txt")[0] == [b"docs/b.txt"]
     assert found("docs/b.txt", "docs/../docs")[0].count(b"docs/../docs/b.txt") == 0

@@ -70,13 +70,10 @@ fields = st.dictionaries(st.sampled_from(["a", "text ", "tex", "id", "t"]), valu
 def rows(draw):
     """(row, text) of a plain row."""
     before, text, after = draw(fields), draw(texts), draw(fields)
-    everything = {
-        **before,
-        "text": text,
-        **{name: value for name, value in after.items() if name not in before},
-    }
+    after = {name: value for name, value in after.items() if name not in before}
     separators = draw(st.sampled_from([(",", ":"), (" , ", " : "), (", ", ": ")]))
-    row = json.dumps(everything, ensure_ascii=draw(st.booleans()), separators=separators)
+    whole = {**before, "text": text, **after}
+    row = json.dumps(whole, ensure_ascii=draw(st.booleans()), separators=separators)
     return row.encode("utf-8", "replace"), text.encode()
 
 
@@ -87,37 +84,9 @@ def test_plain_rows_need_no_other_parser(made):
 
 
 pieces = [
-    *(
-        b"",
-        b'"',
-        b"\\",
-        b"u",
-        b"\\ud800",
-        b"\\udc00",
-        b"{",
-        b"}",
-        b"[",
-        b"]",
-        b",",
-        b":",
-        b"0",
-        b"-",
-        b"e",
-        b".",
-        b"\xff",
-        b"\xc3",
-    ),
-    *(
-        b"\xed\xa0\x80",
-        b"\t",
-        b" ",
-        b"\x01",
-        b'"text":',
-        b"NaN",
-        b'"text":"again",',
-        b"true",
-        b"nul",
-    ),
+    *(b"", b'"', b"\\", b"u", b"\\ud800", b"\\udc00", b"{", b"}", b"[", b"]", b",", b":", b"0"),
+    *(b"-", b"e", b".", b"\xff", b"\xc3", b"\xed\xa0\x80", b"\t", b" ", b"\x01", b'"text":'),
+    *(b"NaN", b'"text":"again",', b"true", b"nul"),
 ]
 mutations = st.lists(
     st.tuples(st.integers(0, 400), st.sampled_from(pieces), st.integers(0, 3)), max_size=3
@@ -186,23 +155,15 @@ def test_any_bytes(row):
 def test_rows_good_and_bad(tmp_path, row, expected):
     assert by_file(tmp_path, row)[1] == [expected]
     # The same beside others, at other places.
-    assert by_file(tmp_path, b'{"text":"x"}\n' * 3 + row + b'\n{"text":"y\\n"}')[1] == [
-        b"x",
-        b"x",
-        b"x",
-        expected,
-        b"y\n",
-    ]
+    beside = b'{"text":"x"}\n' * 3 + row + b'\n{"text":"y\\n"}'
+    assert by_file(tmp_path, beside)[1] == [b"x", b"x", b"x", expected, b"y\n"]
 
 
 def test_names_with_dots_lead_inwards(tmp_path):
     data = b'{"a":{"b":"inner"}}\n{"a.b":"itself","a":{"b":"inner"}}\n{"a":[1]}\n{"a":{"b":{}}}\n'
     assert by_file(tmp_path, data, "a.b")[1] == [
-        b"inner",
-        b"itself",
-        Reason.NO_TEXT,
-        Reason.NOT_TEXT,
-    ]
+        b"inner", b"itself", Reason.NO_TEXT, Reason.NOT_TEXT,
+    ]  # fmt: skip
 
 
 def test_blank_lines_are_counted_and_nothing_else(tmp_path):
@@ -237,24 +198,11 @@ def test_rows_that_are_too_long_are_said(tmp_path):
 
 def test_ids_are_what_is_written(tmp_path):
     ids = [
-        b'"a"',
-        b'"a\\u00e9"',
-        b"12",
-        b"-0",
-        b"9" * 30,
-        b'" \\n"',
-        b"1.0",
-        b"true",
-        b"null",
-        b'""',
-        b"{}",
-        b'"\\ud800"',
-    ]
-    listed, made = by_file(
-        tmp_path,
-        b"\n".join(b'{"text":"t","id":' + each + b"}" for each in ids) + b'\n{"text":"t"}',
-        id="id",
-    )
+        b'"a"', b'"a\\u00e9"', b"12", b"-0", b"9" * 30, b'" \\n"', b"1.0", b"true", b"null", b'""',
+        b"{}", b'"\\ud800"',
+    ]  # fmt: skip
+    lines = [*(b'{"text":"t","id":' + each + b"}" for each in ids), b'{"text":"t"}']
+    listed, made = by_file(tmp_path, b"\n".join(lines), id="id")
     assert list(listed.names) == [b"a", "aé".encode(), b"12", b"-0", b"9" * 30, b" \n"]
     assert [(number, reason) for number, reason, *_ in listed.skipped] == [
         *((n, Reason.NO_ID) for n in range(7, 12)),

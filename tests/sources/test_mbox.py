@@ -13,7 +13,7 @@ from lshdup.base.ragged import RaggedSets
 from lshdup.choices import KEEP
 from lshdup.sources import lines
 from lshdup.sources.records import RecordFields
-from tests.sources.test_archives import write_zip
+from tests.documents import zip_of
 
 WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi".split()
 
@@ -143,7 +143,7 @@ def test_of_repeated_names_the_first_is_the_same_in_every_run(run, here):
 def test_names_that_are_no_files_are_counted(run, here):
     """What is dropped is a part of a file only if no file can be: `rm` would fail on its name."""
     (here / "one.jsonl").write_text(json.dumps({"text": body(0)}) + "\n")
-    write_zip(here / "z.zip", [("n", mail(1, body(1)))])
+    (here / "z.zip").write_bytes(zip_of([("n", mail(1, body(1)))]))
     files = run("clusters", "plain", "--no-store", "--emit", "drop").ok()
     assert len(files.lines) == 5
     assert "`rm`" not in files.err
@@ -159,7 +159,8 @@ def test_names_that_are_no_files_are_counted(run, here):
 def test_whole_files_are_kept_before_their_copies_in_archives(run, here, keep):
     """Also where the archive is newer, or first in byte order, or what it holds is longer."""
     (here / "z").write_bytes(mail(0, body(0)))
-    write_zip(here / "a.zip", [("m", mail(0, body(0))), ("l", mail(0, body(0) + " one more"))])
+    members = [("m", mail(0, body(0))), ("l", mail(0, body(0) + " one more"))]
+    (here / "a.zip").write_bytes(zip_of(members))
     os.utime(here / "z", (1e9, 1e9 + (keep == "oldest") * 2e9))
     options = ["clusters", "z", "a.zip", "--no-store", *(["--keep", keep] if keep else [])]
     result = run(*options, "--emit", "drop").ok()

@@ -24,21 +24,18 @@ from lshdup.collection.set_source import _SetReader, expecting, set_source
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import ClusterParams, DocumentParams, PairParams
 from lshdup.sources import parquet, record_files
-from lshdup.sources.finding import find_documents
 from lshdup.sources.reading import batches, read_batch
 from lshdup.sources.records import RecordError
 from lshdup.workspace.against import find_clusters_against, load_sides
 from lshdup.workspace.request import Request
 from tests.conftest import open_workspace
-from tests.sources.test_records import answer, pa, texts_of, write
+from tests.documents import find, read
+from tests.sources.test_records import answer, pa, texts_of, write, wrong_rows
 
 FILES, N = 9, 360
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("here")
 
 
 @pytest.fixture
@@ -57,25 +54,19 @@ def decoded(monkeypatch):
     """How many values of each column were decoded, and how often files were opened."""
     counts, lock = Counter(), threading.Lock()
 
-    def counted(name, wrapped, number):
+    def count(function, name, number):
+        wrapped = getattr(parquet, function)
+
         def wrapper(*args, **named):
             made = wrapped(*args, **named)
             with lock:
                 counts[name(args, named)] += number(made)
             return made
 
-        return wrapper
+        monkeypatch.setattr(parquet, function, wrapper)
 
-    monkeypatch.setattr(
-        parquet,
-        "texts_of",
-        counted(lambda args, _: args[1][0][0], parquet.texts_of, lambda made: len(made[2])),
-    )
-    monkeypatch.setattr(
-        parquet,
-        "_find_column",
-        counted(lambda _, named: f"opened {named['text']}", parquet._find_column, lambda _: 1),
-    )
+    count("texts_of", lambda args, _: args[1][0][0], lambda made: len(made[2]))
+    count("_find_column", lambda _, named: f"opened {named['text']}", lambda _: 1)
     return counts
 
 
@@ -102,8 +93,7 @@ def expected(here):
     """The pairs of the plain files, by the names of rows; one of them looks like a PDF, but not as
     a row.
     """
-    other = f"{N // 3 + 1:03}".encode()
-    (here / "plain" / other.decode()).write_bytes(b"a text with in it")
+    (here / "plain" / f"{N // 3 + 1:03}").write_bytes(b"a text with in it")
     return [(a[6:], b[6:], similarity) for a, b, similarity in answer("plain", store=None)[0]]
 
 
@@ -138,46 +128,19 @@ def test_a_folder_is_what_one_file_would_be(here, small, decoded, store):
 
 def test_any_rows_by_any_thread(here, small, decoded):
     texts = fill(here)
-    documents = find_documents(Run.quiet(), [b"many"], DocumentParams(**FIELDS))
-    wrong = []
-
-    def read(seed):
-        rng = np.random.default_rng(seed)
-        for _ in range(20):
-            for indices in batches(
-                Run.quiet(), documents, rng.choice(N, rng.integers(1, 90), replace=False)
-            ):
-                batch = read_batch(documents, indices)
-                assert len(batch.indices) == len(indices)
-                for index, start, length in zip(
-                    batch.indices.tolist(),
-                    batch.starts.tolist(),
-                    batch.lengths.tolist(),
-                    strict=True,
-                ):
-                    if (
-                        batch.text[start : start + length].tobytes().decode()
-                        != texts[int(documents.names[index])]
-                    ):
-                        wrong.append(index)
-
-    threads = [threading.Thread(target=read, args=(seed,)) for seed in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+    documents, _ = find("many", **FIELDS)
+    in_order = [texts[int(name)] for name in documents.names]
+    assert wrong_rows(documents, in_order, threads=6, times=20, most=90) == []
     assert documents.record_files.decoded == decoded["text"]
 
 
 def test_few_rows_decode_few(here, small, decoded):
     fill(here)
-    documents = find_documents(Run.quiet(), [b"many"], DocumentParams(**FIELDS))
+    documents, _ = find("many", **FIELDS)
     rows = np.flatnonzero(documents.locations.starts == 9)
     assert len(rows) == FILES
-    for _ in range(2):
-        for row in rows:
-            assert len(read_batch(documents, np.array([row])).indices) == 1
+    for row in [*rows, *rows]:
+        assert len(read_batch(documents, np.array([row])).indices) == 1
     assert decoded["text"] <= 2 * 14 * FILES
 
 
@@ -243,13 +206,12 @@ def test_sets_that_were_not_expected(here, small):
 
 
 def test_a_file_changes_between_two_runs(here, small):
-    fill(
-        here, [f"{text} {number}" for number, text in enumerate(texts_of(N))]
-    )  # no copies, of which only the first is read again
+    # No copies, of which only the first is read again.
+    fill(here, [f"{text} {number}" for number, text in enumerate(texts_of(N))])
     ids = [f"{number:03}" for number in range(N)]
     every = answer("one.parquet", store=None, **FIELDS)[0]
-    skipped = []
-    request = Request((b"many",), DocumentParams(**FIELDS), {"threshold": 0.5, "markup": "visible"})
+    given, skipped = {"threshold": 0.5, "markup": "visible"}, []
+    request = Request((b"many",), DocumentParams(**FIELDS), given)
     open_workspace("s").load_or_build_index(request)
     workspace = open_workspace("s", lambda _: None, skipped.append)
     indexed = workspace.load_or_build_index(replace(request, documents=()), save=False)
@@ -259,9 +221,8 @@ def test_a_file_changes_between_two_runs(here, small):
     (here / "many" / "6.parquet").unlink()
     found = workspace.find_pairs(indexed, PairParams()).pairs
     name = indexed.collection.documents.names.__getitem__
-    pairs = {
-        (name(a), name(b)) for a, b in zip(found.left.tolist(), found.right.tolist(), strict=True)
-    }
+    sides = found.left.tolist(), found.right.tolist()
+    pairs = {(name(a), name(b)) for a, b in zip(*sides, strict=True)}
     lost = {os.fsencode(each) for file in (4, 5, 6) for each in ids[file::FILES]}
     assert pairs == {(a, b) for a, b, _ in every if not {a, b} & lost}
     assert len(pairs) > N // 8
@@ -274,34 +235,20 @@ def test_a_file_changes_between_two_runs(here, small):
 
 def test_another_file_of_the_same_name_is_read_anew(here, small, decoded):
     texts = fill(here)
-    documents = find_documents(Run.quiet(), [b"many"], DocumentParams(**FIELDS))
-    every = np.arange(N)
+    documents, _ = find("many", **FIELDS)
 
-    def read():
-        made = {}
-        for indices in batches(Run.quiet(), documents, every):
-            batch = read_batch(documents, indices)
-            for index, start, length in zip(
-                batch.indices.tolist(), batch.starts.tolist(), batch.lengths.tolist(), strict=True
-            ):
-                made[int(documents.names[index])] = (
-                    batch.text[start : start + length].tobytes().decode()
-                )
-        return [made[number] for number in range(N)]
+    def by_id():
+        made = {int(documents.names[at]): text for at, text in read(documents)[0].items()}
+        return [made[number].decode() for number in range(N)]
 
     for _ in range(3):
-        assert read() == texts
-    now = [
-        text if number % FILES != 3 else f"another {number}" for number, text in enumerate(texts)
-    ]
-    write(
-        here / "many" / "3.parquet",
-        now[3::FILES],
-        id=[f"{number:03}" for number in range(3, N, FILES)],
-    )
+        assert by_id() == texts
+    now = [f"another {at}" if at % FILES == 3 else text for at, text in enumerate(texts)]
+    ids = [f"{number:03}" for number in range(3, N, FILES)]
+    write(here / "many" / "3.parquet", now[3::FILES], id=ids)
     decoded.clear()
     for _ in range(3):
-        assert read() == now
+        assert by_id() == now
     assert decoded["text"] <= 3 * N
 
 
@@ -335,24 +282,22 @@ def test_a_row_group_with_other_rows_than_it_says(here, said):
     """What follows is never taken for its rows."""
     write(here / "a.parquet", [str(number) for number in range(300)])
     true = parquet._import_pyarrow()[1].ParquetFile("a.parquet")
-    sizes = [
-        true.metadata.row_group(number).num_rows for number in range(true.metadata.num_row_groups)
-    ]
+    groups = [true.metadata.row_group(at) for at in range(true.metadata.num_row_groups)]
+    sizes = [group.num_rows for group in groups]
     sizes[1] = said * sizes[1] // 100
-    metadata = SimpleNamespace(
-        num_row_groups=len(sizes), row_group=lambda number: SimpleNamespace(num_rows=sizes[number])
-    )
+    claimed = [SimpleNamespace(num_rows=size) for size in sizes]
+    metadata = SimpleNamespace(num_row_groups=len(sizes), row_group=claimed.__getitem__)
     file = SimpleNamespace(metadata=metadata, iter_batches=true.iter_batches)
+
+    def decoded_sizes(*groups):
+        for ((_, offsets, _),) in parquet._decode(file, [[["text"]]], 10, *groups):
+            yield len(offsets) - 1
+
     read = []
     with pytest.raises(RecordError, match="has not as many rows as it says"):
-        read.extend(
-            len(offsets) - 1 for ((_, offsets, _),) in parquet._decode(file, [[["text"]]], 10)
-        )
+        read.extend(decoded_sizes())
     assert sizes[0] <= sum(read) <= sum(sizes[:2])
-    assert sum(
-        len(offsets) - 1
-        for ((_, offsets, _),) in parquet._decode(file, [[["text"]]], 10, range(2, len(sizes)))
-    ) == sum(sizes[2:])
+    assert sum(decoded_sizes(range(2, len(sizes)))) == sum(sizes[2:])
 
 
 def test_memory_and_descriptors_are_given_back(here, decoded):
@@ -361,15 +306,13 @@ def test_memory_and_descriptors_are_given_back(here, decoded):
     """
     (here / "d").mkdir()
     for file in range(20):
-        write(
-            here / "d" / f"{file:02}.parquet",
-            [f"{file} {row} " + "x" * 10_000 for row in range(30)],
-        )
+        texts = [f"{file} {row} " + "x" * 10_000 for row in range(30)]
+        write(here / "d" / f"{file:02}.parquet", texts)
     folder = "/proc/self/fd"
     descriptors = (lambda: len(os.listdir(folder))) if Path(folder).is_dir() else (lambda: 0)
     gc.collect()
     first, held = descriptors(), pa.total_allocated_bytes()
-    documents = find_documents(Run.quiet(), [b"d"], DocumentParams(text_field="text"))
+    documents, _ = find("d", text_field="text")
     gc.disable()
     try:
         for _ in range(3):

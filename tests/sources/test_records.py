@@ -24,11 +24,12 @@ from lshdup.params import DocumentParams, PairParams
 from lshdup.pipeline import expand_copies
 from lshdup.sources import parquet
 from lshdup.sources.finding import find_documents
-from lshdup.sources.reading import batches, read_batch
+from lshdup.sources.reading import read_batch
 from lshdup.sources.record_files import RecordFiles
 from lshdup.sources.records import name_records
 from lshdup.workspace.request import Request
 from tests.conftest import ROOT, RUN, ZSTD, open_workspace, require
+from tests.documents import batch_texts, find, read, reasons
 
 pa = require("parquet", "pyarrow")
 pq = require("parquet", "pyarrow.parquet")
@@ -41,28 +42,16 @@ def texts_of(n, seed=0):
     """Texts of which some are near-copies, in several scripts, with all that JSON escapes."""
     rng = random.Random(seed)
     words = [
-        "rose",
-        "Größe",
-        "日本語",
-        "e\u0301t\u00e9",
-        'a "quoted" word',
-        "back\\slash",
-        "new\nline",
-        "tab\t",
-        "\u0001",
-        "😀",
-        "x" * 70,
-    ]
+        "rose", "Größe", "日本語", "e\u0301t\u00e9", 'a "quoted" word', "back\\slash", "new\nline",
+        "tab\t", "\u0001", "😀", "x" * 70,
+    ]  # fmt: skip
     made = []
     for number in range(n):
         if number % 3 == 2:
             made.append(made[-1] + " and more")
         else:
-            made.append(
-                " ".join(
-                    rng.choice(words) + str(rng.randrange(50)) for _ in range(rng.randrange(1, 60))
-                )
-            )
+            count = rng.randrange(1, 60)
+            made.append(" ".join(rng.choice(words) + str(rng.randrange(50)) for _ in range(count)))
     made[n // 2] = "<html><body><p>a page <script>no</script> in a row</body></html>"
     made[n // 2 + 1] = "a page in a row"
     made[n // 3] = ""
@@ -76,46 +65,33 @@ def write(path, texts, **columns):
     if path.suffix == ".parquet":
         pq.write_table(pa.table(columns), path, row_group_size=37)
         return
-    lines = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    data = b"".join(
-        json.dumps(line, ensure_ascii=number % 2 == 0).encode() + b"\n"
-        for number, line in enumerate(lines)
-    )
+    rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+    lines = (json.dumps(row, ensure_ascii=at % 2 == 0) + "\n" for at, row in enumerate(rows))
+    data = "".join(lines).encode()
     packers = {".gz": gzip.compress, ".zst": zstd.compress}
     path.write_bytes(packers.get(path.suffix, lambda data: data)(data))
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def answer(*documents, store="s", check_content=False, given=None, jobs=2, **params):
     """Pairs, and what was skipped, and how many documents were read."""
     skipped, said = [], []
     workspace = open_workspace(store, said.append, skipped.append, jobs=jobs)
-    request = Request(
-        tuple(map(os.fsencode, documents)),
-        DocumentParams(**params),
-        {"threshold": 0.5, "markup": "visible", **(given or {})},
-        check_content,
-    )
+    given = {"threshold": 0.5, "markup": "visible", **(given or {})}
+    documents = tuple(map(os.fsencode, documents))
+    request = Request(documents, DocumentParams(**params), given, check_content)
     indexed = workspace.load_or_build_index(request, save=False)
-    found = expand_copies(
-        RUN,
-        workspace.find_pairs(indexed, PairParams()).pairs,
-        indexed.index.duplicate_of,
-        collapse=False,
-    )
+    pairs = workspace.find_pairs(indexed, PairParams()).pairs
+    found = expand_copies(RUN, pairs, indexed.index.duplicate_of, collapse=False)
     name = indexed.collection.documents.names.__getitem__
     pairs = [
         (name(left), name(right), similarity)
         for piece in found.pieces()
         for left, right, similarity in zip(*(column.tolist() for column in piece), strict=True)
     ]
-    pairs.sort()
-    return pairs, {each.name: each.reason for each in skipped}, indexed.collection.read, said
+    return sorted(pairs), reasons(skipped), indexed.collection.read, said
 
 
 FORMS = ["a.jsonl", "a.ndjson", "a.jsonl.gz", "a.jsonl.zst", "a.parquet"]
@@ -124,33 +100,22 @@ FORMS = ["a.jsonl", "a.ndjson", "a.jsonl.gz", "a.jsonl.zst", "a.parquet"]
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("store", ["s", None])
 def test_rows_are_what_files_would_be(here, form, store, monkeypatch):
-    monkeypatch.setattr(
-        "lshdup.workspace.from_documents.SET_BYTES", 0
-    )  # nothing is kept: what is verified is read again
+    # Nothing is kept: what is verified is read again.
+    monkeypatch.setattr("lshdup.workspace.from_documents.SET_BYTES", 0)
     texts = texts_of(N)
-    plain = [
-        text for number, text in enumerate(texts) if number != N // 3 + 1
-    ]  # a file of that one would be a PDF
     (here / "files").mkdir()
     for number, text in enumerate(texts, 1):
-        (here / "files" / str(number)).write_bytes(
-            text.encode() if text in plain else b"a text with in it"
-        )
+        text = "a text with in it" if text == texts[N // 3 + 1] else text  # a file would be a PDF
+        (here / "files" / str(number)).write_bytes(text.encode())
     write(here / form, texts)
+
+    def numbers_of(pairs, mark):
+        return {(frozenset(each.rpartition(mark)[2] for each in pair), s) for *pair, s in pairs}
+
     pairs, skipped, read, _ = answer(form, store=store)
-    expected = answer("files", store=None)[0]
-    in_files = {
-        (frozenset((a.rpartition(b"/")[2], b.rpartition(b"/")[2])), similarity)
-        for a, b, similarity in expected
-    }
-    in_rows = {
-        (frozenset((a.rpartition(b":")[2], b.rpartition(b":")[2])), similarity)
-        for a, b, similarity in pairs
-    }
-    assert in_rows == in_files
+    assert numbers_of(pairs, b":") == numbers_of(answer("files", store=None)[0], b"/")
     assert len(pairs) > N // 4
-    assert skipped == {}
-    assert read == N
+    assert (skipped, read) == ({}, N)
     if store:
         again = answer(form, store=store)
         assert (again[0], again[2]) == (pairs, 0)
@@ -161,34 +126,18 @@ def test_ids_name_rows(here, form):
     texts = texts_of(40)
     ids = [f"id {number * 7 % 40}" for number in range(40)]
     write(here / form, texts, id=ids)
-    documents = find_documents(Run.quiet(), [os.fsencode(form)], DocumentParams(id_field="id"))
+    documents, _ = find(form, id_field="id")
     assert list(documents.names) == list(map(str.encode, ids))  # in the order of the rows
-    got = {}
-    for indices in batches(Run.quiet(), documents, np.arange(len(documents))):
-        batch = read_batch(documents, indices)
-        for index, start, length in zip(
-            batch.indices.tolist(), batch.starts.tolist(), batch.lengths.tolist(), strict=True
-        ):
-            got[documents.names[index].decode()] = (
-                batch.text[start : start + length].tobytes().decode()
-            )
-    assert got == dict(zip(ids, texts, strict=True))
+    assert [text.decode() for _, text in sorted(read(documents)[0].items())] == texts
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_numbers_are_ids_too_and_others_are_named(here, form):
     write(here / form, ["a", "b", "c", "d"], id=[1, None, -2, 1])
-    skipped = []
-    documents = find_documents(
-        replace(Run.quiet(), skipped=skipped.append),
-        [os.fsencode(form)],
-        DocumentParams(id_field="id"),
-    )
+    documents, skipped = find(form, id_field="id")
     assert list(documents.names) == [b"1", b"-2"]
-    assert [(each.name, each.reason) for each in skipped] == [
-        (f"{form}:2".encode(), Reason.NO_ID),
-        (b"1", Reason.REPEATED),
-    ]
+    no_id = (f"{form}:2".encode(), Reason.NO_ID)
+    assert [(each.name, each.reason) for each in skipped] == [no_id, (b"1", Reason.REPEATED)]
     assert skipped[1].detail == f"row 4 of {form}; the first is row 1 of {form}"
 
 
@@ -202,19 +151,11 @@ def test_a_row_with_the_id_and_the_text_of_another_is_a_copy(here, form):
     else:
         write(here / form, texts, id=ids, other=[1, 2, 3, 4, 5])
     (here / "file").write_text("c d")
-    skipped = []
-    documents = find_documents(
-        replace(Run.quiet(), skipped=skipped.append),
-        [os.fsencode(form), b"file"],
-        DocumentParams(id_field="id"),
-    )
+    documents, skipped = find(form, "file", id_field="id")
     in_order = [b"x", b"y", b"file"] if form < "file" else [b"file", b"x", b"y"]
     assert list(documents.names) == in_order
-    assert [(each.name, each.reason) for each in skipped] == [
-        (b"x", Reason.COPY),
-        (b"y", Reason.REPEATED),
-        (b"file", Reason.REPEATED),
-    ]
+    left_out = {b"x": Reason.COPY, b"y": Reason.REPEATED, b"file": Reason.REPEATED}
+    assert [(each.name, each.reason) for each in skipped] == list(left_out.items())
     assert skipped[0].detail == f"row 3 of {form}; the first is row 1 of {form}"
 
 
@@ -222,17 +163,12 @@ def test_ids_are_looked_at_across_files(here):
     write(here / "a.jsonl", ["a", "b"], id=["x", "y"])
     write(here / "b.parquet", ["c", "d"], id=["y", "z"])
     (here / "z").write_text("a file called like a row")
-    skipped = []
-    documents = find_documents(
-        replace(Run.quiet(), skipped=skipped.append),
-        [b"a.jsonl", b"b.parquet", b"z"],
-        DocumentParams(id_field="id"),
-    )
+    documents, skipped = find("a.jsonl", "b.parquet", "z", id_field="id")
     assert list(documents.names) == [b"x", b"y", b"z"]
     assert [(each.name, each.detail) for each in skipped] == [
-        (b"y", "row 1 of b.parquet; the first is row 2 of "
-"a.jsonl"), (b"z", "row 2 of b.parquet; the first is z"),
-    ]  # fmt: skip
+        (b"y", "row 1 of b.parquet; the first is row 2 of a.jsonl"),
+        (b"z", "row 2 of b.parquet; the first is z"),
+    ]
 
 
 def test_files_are_in_byte_order_and_their_rows_by_number(here):
@@ -242,12 +178,7 @@ def test_files_are_in_byte_order_and_their_rows_by_number(here):
     for extra in ((), ("a.jsonl:5", "a.jsonl:zz")):
         for name in extra:
             (here / name).write_text("a file")
-        skipped = []
-        documents = find_documents(
-            replace(Run.quiet(), skipped=skipped.append),
-            map(os.fsencode, (*names, *extra)),
-            DocumentParams(),
-        )
+        documents, skipped = find(*names, *extra)
         made = list(documents.names)
         numbers, places = documents.locations.numbers, documents.locations.file
         in_order = sorted(zip(map(documents.path, range(len(made))), numbers.tolist(), strict=True))
@@ -264,51 +195,37 @@ def test_files_are_in_byte_order_and_their_rows_by_number(here):
 
 def test_which_files_have_rows(here):
     (here / "d").mkdir()
-    for name in ("a.jsonl", "b.NDJSON", "c.json", "e.jsonl.gz"):
+    names = ("a.jsonl", "b.NDJSON", "c.json", "e.jsonl.gz", "f.parquet")
+    for name in names:
         write(here / "d" / name, ["one", "two"], body=["three", "four"])
-    write(here / "d/f.parquet", ["one", "two"], body=["three", "four"])
 
-    def found(*names, **params):
+    def found(*arguments, **params):
         said = []
-        documents = find_documents(
-            replace(Run.quiet(), say=said.append), map(os.fsencode, names), DocumentParams(**params)
-        )
+        run = replace(Run.quiet(), say=said.append)
+        documents = find_documents(run, map(os.fsencode, arguments), DocumentParams(**params))
         return [name.decode() for name in documents.names], said
 
-    whole, said = found("d")
-    assert whole == ["d/a.jsonl", "d/b.NDJSON", "d/c.json", "d/e.jsonl.gz", "d/f.parquet"]
-    assert said == [
-        "3 JSON Lines files in folders are each one document; --text-field NAME takes the rows"
-    ]
+    advice = "3 JSON Lines files in folders are each one document; --text-field NAME takes the rows"
+    assert found("d") == ([f"d/{name}" for name in names], [advice])
     assert found("d/a.jsonl") == (["d/a.jsonl:1", "d/a.jsonl:2"], [])
-    made, said = found("d", text_field="body")
-    records = {"a.jsonl": (1, 2), "b.NDJSON": (1, 2), "c.json": (0,)}
-    records |= {"e.jsonl.gz": (1, 2), "f.parquet": (1, 2)}
-    assert made == [
-        f"d/{name}:{n}" if n else f"d/{name}" for name, numbers in records.items() for n in numbers
-    ]
-    assert said == []
+    rows = [f"d/{name}:{n}" for name in names for n in (1, 2)]
+    rows[4:6] = ["d/c.json"]
+    assert found("d", text_field="body") == (rows, [])
     assert found("d/c.json")[0] == ["d/c.json"]
     assert found("d/c.json", text_field="body")[0] == ["d/c.json:1", "d/c.json:2"]
-    assert found("d/c.json", id_field="id")[1] == [
-        "--id-field has no effect on d/c.json: no JSON Lines, CSV or Parquet file"
-    ]
+    no_effect = "--id-field has no effect on d/c.json: no JSON Lines, CSV or Parquet file"
+    assert found("d/c.json", id_field="id")[1] == [no_effect]
 
 
 @pytest.mark.parametrize("form", ["a.jsonl", "a.jsonl.gz", "a.parquet"])
 def test_another_field_is_another_document(here, form):
     """What is known of the rows by one field is never taken for what another field says."""
-    write(
-        here / form,
-        ["one and the same text"] * 3,
-        body=["something else entirely here", "something else entirely here", None],
-    )
+    bodies = ["something else entirely here", "something else entirely here", None]
+    write(here / form, ["one and the same text"] * 3, body=bodies)
     assert len(answer(form)[0]) == 3
     pairs, skipped, read, _ = answer(form, text_field="body")
-    assert ([pair[:2] for pair in pairs], read) == (
-        [(f"{form}:1".encode(), f"{form}:2".encode())],
-        3,
-    )
+    assert [pair[:2] for pair in pairs] == [(f"{form}:1".encode(), f"{form}:2".encode())]
+    assert read == 3
     assert skipped == {f"{form}:3".encode(): Reason.NULL_TEXT}
     assert answer(form, text_field="body")[2] == 0
     pairs, skipped, read, _ = answer(form)
@@ -420,74 +337,60 @@ def test_parquet_rows_in_any_order_and_by_any_thread(here, monkeypatch, kept):
     monkeypatch.setattr(parquet, "_KEPT_BYTES", kept)
     texts = [f"text {n}" for n in range(500)]
     write(here / "a.parquet", texts)
-    documents = find_documents(Run.quiet(), [b"a.parquet"], DocumentParams())
+    documents, _ = find("a.parquet")
+    assert list(documents.names) == [b"a.parquet:%d" % (n + 1) for n in range(500)]
+    assert wrong_rows(documents, texts, threads=4, times=30, most=60) == []
+
+
+def wrong_rows(documents, texts, *, threads, times, most):
+    """Read random rows by several threads; return those that are not there or have another text."""
     wrong = []
 
-    def read(seed):
+    def read_some(seed):
         rng = np.random.default_rng(seed)
-        for _ in range(30):
-            for indices in batches(
-                Run.quiet(), documents, rng.choice(500, rng.integers(1, 60), replace=False)
-            ):
-                batch = read_batch(documents, indices)
-                for index, start, length in zip(
-                    batch.indices.tolist(),
-                    batch.starts.tolist(),
-                    batch.lengths.tolist(),
-                    strict=True,
-                ):
-                    number = int(documents.names[index].rpartition(b":")[2])
-                    if batch.text[start : start + length].tobytes().decode() != texts[number - 1]:
-                        wrong.append(number)
+        for _ in range(times):
+            rows = rng.choice(len(texts), rng.integers(1, most), replace=False)
+            found, _ = read(documents, rows)
+            wrong.extend(row for row in rows.tolist() if found.get(row) != texts[row].encode())
 
-    threads = [threading.Thread(target=read, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+    workers = [threading.Thread(target=read_some, args=(seed,)) for seed in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return wrong
+
+
+TEXTS = ["a b c d", None, "é"]
+HAS_VIEWS = int(pa.__version__.partition(".")[0]) >= 21
 
 
 @pytest.mark.parametrize(
     "array",
     [
-        pa.array(["a b c d", None, "é"], pa.large_string()),
+        pa.array(TEXTS, pa.large_string()),
         pytest.param(
-            pa.array(["a b c d", None, "é"], pa.string_view()),
-            marks=pytest.mark.skipif(
-                int(pa.__version__.partition(".")[0]) < 21, reason="views cannot be written"
-            ),
+            pa.array(TEXTS, pa.string_view()),
+            marks=pytest.mark.skipif(not HAS_VIEWS, reason="views cannot be written"),
         ),
-        pa.array(["a b c d", None, "é"]).dictionary_encode(),
+        pa.array(TEXTS).dictionary_encode(),
         pa.array([b"a b c d", None, "é".encode()], pa.binary()),
     ],
 )
 def test_parquet_columns_of_all_kinds_of_text(here, array):
     pq.write_table(pa.table({"text": array}), "a.parquet")
-    documents = find_documents(Run.quiet(), [b"a.parquet"], DocumentParams())
-    batch = read_batch(documents, np.arange(3))
-    made = [
-        batch.text[start : start + length].tobytes()
-        for start, length in zip(batch.starts, batch.lengths, strict=True)
-    ]
-    assert made == [b"a b c d", "é".encode()]
+    batch = read_batch(find("a.parquet")[0], np.arange(3))
+    assert batch_texts(batch) == {0: b"a b c d", 2: "é".encode()}
     assert [(index, reason) for index, reason, _ in batch.skipped] == [(1, Reason.NULL_TEXT)]
 
 
 def test_parquet_inside_of_others(here):
-    pq.write_table(
-        pa.table(
-            {"a": [{"b": "inner", "id": 1}, None, {"b": None, "id": 2}], "c.d": ["x", "y", "z"]}
-        ),
-        "a.parquet",
-    )
-    assert answer("a.parquet", text_field="a.b")[1] == {
-        b"a.parquet:2": Reason.NULL_TEXT,
-        b"a.parquet:3": Reason.NULL_TEXT,
-    }
-    assert answer("a.parquet", text_field="c.d", id_field="a.id")[1] == {
-        b"a.parquet:2": Reason.NO_ID
-    }
+    rows = [{"b": "inner", "id": 1}, None, {"b": None, "id": 2}]
+    pq.write_table(pa.table({"a": rows, "c.d": ["x", "y", "z"]}), "a.parquet")
+    null = dict.fromkeys((b"a.parquet:2", b"a.parquet:3"), Reason.NULL_TEXT)
+    assert answer("a.parquet", text_field="a.b")[1] == null
+    no_id = {b"a.parquet:2": Reason.NO_ID}
+    assert answer("a.parquet", text_field="c.d", id_field="a.id")[1] == no_id
 
 
 def test_bad_parquet_files_and_the_rest(here, run):
@@ -500,58 +403,33 @@ def test_bad_parquet_files_and_the_rest(here, run):
     pq.write_table(pa.table({"text": [1, 2]}), "numbers.parquet")
     pq.write_table(pa.table({"body": ["a"]}), "other.parquet")
     (here / "cut.jsonl.gz").write_bytes(gzip.compress(b'{"text":"a"}\n' * 1000)[:-9])
-    names = [
-        "cut.parquet",
-        "none.parquet",
-        "page.parquet",
-        "numbers.parquet",
-        "other.parquet",
-        "cut.jsonl.gz",
-    ]
-    made = run("pairs", "good.jsonl", *names, "-v", code=2)
+    said = dict.fromkeys(("cut.parquet", "none.parquet", "page.parquet"), "damaged")
+    said |= {"numbers.parquet": "row whose text is no string", "other.parquet": "row without text"}
+    said["cut.jsonl.gz"] = "damaged"
+    made = run("pairs", "good.jsonl", *said, "-v", code=2)
     assert made.rows[0] == ["good.jsonl:1", "good.jsonl:2", "1.0", "bytes"]
-    rest = [
-        name.partition(":") for row in made.rows[1:] for name in row[:2]
-    ]  # of its first row group, of 37, nothing can be read
+    # Of its first row group, of 37, nothing can be read.
+    rest = [name.partition(":") for row in made.rows[1:] for name in row[:2]]
     assert rest
     assert all(name == "page.parquet" and int(row) > 37 for name, _, row in rest)
-    for name, reason in zip(
-        names,
-        [
-            "damaged",
-            "damaged",
-            "damaged",
-            "row whose text is no string",
-            "row without text",
-            "damaged",
-        ],
-        strict=True,
-    ):
-        assert any(
-            line.startswith(f"lshdup: {name}") and reason in line for line in made.err.splitlines()
-        ), (name, made)
+    lines = made.err.splitlines()
+    for name, reason in said.items():
+        assert any(line.startswith(f"lshdup: {name}") and reason in line for line in lines), made
     assert "it has no column 'text', but body; --text-field names another" in made.err
 
 
 def test_broken_rows_are_said_and_the_rest_goes_on(here, run):
     lines = [
-        '{"text":"one and the same text"}',
-        "{",
-        "[]",
-        '{"text":null}',
-        '{"text":7}',
-        '{"text":"\\ud800"}',
-        "",
-        '{"other":1}',
-    ]
+        '{"text":"one and the same text"}', "{", "[]", '{"text":null}', '{"text":7}',
+        '{"text":"\\ud800"}', "", '{"other":1}',
+    ]  # fmt: skip
     (here / "a.jsonl").write_text("\n".join([*lines, lines[0]]))
+    said = "skipped: 2 rows that are no JSON objects, 1 row whose text is no string, 1 row whose "
+    said += "text is null, 1 row without text, 1 undecodable"
     for _ in range(2):  # the second time from the store
         made = run("pairs", "a.jsonl", "-v", code=2)
         assert made.rows == [["a.jsonl:1", "a.jsonl:9", "1.0", "bytes"]]
-        assert (
-            "skipped: 2 rows that are no JSON objects, 1 row whose text is no string, 1 row "
-            "whose text is null, 1 row without text, 1 undecodable" in made.err
-        )
+        assert said in made.err
         for row in (2, 3, 4, 5, 6, 8):
             assert f"lshdup: a.jsonl:{row}: " in made.err
         assert "a.jsonl:7" not in made.err
@@ -571,37 +449,29 @@ def test_null_texts_are_counted_and_fail_no_gate(here, form, run):
 
 
 def test_query_of_rows(here, run):
-    write(
-        here / "a.jsonl",
-        ["one text of several words", "another", "one text of several words"],
-        id=["x", "y", "x/z"],
-    )
-    run("index", "a.jsonl")
-    assert run("query", "a.jsonl:3").rows == [["a.jsonl:1", "1.0", "bytes"]]
-    assert run("query", "jsonl:3").rows == [["a.jsonl:1", "1.0", "bytes"]]
-    assert "name one of them, as a.jsonl:1" in run("query", "a.jsonl", code=2).err
+    words = "one text of several words"
+    write(here / "a.jsonl", [words, "another", words], id=["x", "y", "x/z"])
     (here / "sub").mkdir()
-    assert run("query", "../a.jsonl:3", "--store", "../.lshdup", cwd=here / "sub").rows == [
-        ["../a.jsonl:1", "1.0", "bytes"]
-    ]
+    below = {"cwd": here / "sub"}
+
+    def near(*query, **options):
+        ((name, *how),) = run("query", *query, **options).rows
+        assert how == ["1.0", "bytes"]
+        return name
+
+    run("index", "a.jsonl")
+    assert near("a.jsonl:3") == near("jsonl:3") == "a.jsonl:1"
+    assert "name one of them, as a.jsonl:1" in run("query", "a.jsonl", code=2).err
+    assert near("../a.jsonl:3", "--store", "../.lshdup", **below) == "../a.jsonl:1"
     run("index", "a.jsonl", "--id-field", "id")
-    assert run("query", "x/z").rows == [["x", "1.0", "bytes"]]
-    assert run("query", "x", "--store", "../.lshdup", cwd=here / "sub").rows == [
-        ["x/z", "1.0", "bytes"]
-    ]
+    assert near("x/z") == "x"
+    assert near("x", "--store", "../.lshdup", **below) == "x/z"
     assert "has no effect without DOCS" in run("pairs", "--id-field", "id", code=2).err
-    assert (
-        "cannot be combined with --tokens ids"
-        in run("pairs", "a.jsonl", "--tokens", "ids", "--id-field", "id", code=2).err
-    )
+    refused = run("pairs", "a.jsonl", "--tokens", "ids", "--id-field", "id", code=2).err
+    assert "cannot be combined with --tokens ids" in refused
     # Changed since, in its place, and as a whole.
-    write(
-        here / "a.jsonl",
-        ["ane text of several wards", "another", "one text of several words"],
-        id=["x", "y", "x/z"],
-    )
-    changed = run("query", "x")
-    assert "has changed since it was indexed" in changed.err
+    write(here / "a.jsonl", ["ane text of several wards", "another", words], id=["x", "y", "x/z"])
+    assert "has changed since it was indexed" in run("query", "x").err
     write(here / "a.jsonl", ["new"])
     assert "changed while in use" in run("query", "x/z", code=2).err
 
@@ -650,15 +520,11 @@ def test_a_file_for_which_there_is_no_room_to_unpack_is_skipped(here, monkeypatc
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "pwrite", full)
-    skipped = []
-    found = find_documents(
-        replace(Run.quiet(), skipped=skipped.append), [b"a.jsonl.gz", b"b.jsonl"], DocumentParams()
-    )
+    found, (skipped,) = find("a.jsonl.gz", "b.jsonl")
     assert list(found.names) == [b"b.jsonl:1"]
-    ((name, reason, detail),) = [(each.name, each.reason, each.detail) for each in skipped]
-    assert (name, reason) == (b"a.jsonl.gz", Reason.UNREADABLE)
-    assert "'a.jsonl.gz' cannot be unpacked in" in detail
-    assert "No space left on device" in detail
+    assert (skipped.name, skipped.reason) == (b"a.jsonl.gz", Reason.UNREADABLE)
+    assert "'a.jsonl.gz' cannot be unpacked in" in skipped.detail
+    assert "No space left on device" in skipped.detail
 
 
 def test_skipped_when_listed_or_when_read():

@@ -2,23 +2,21 @@
 
 import csv
 import json
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from lshdup.base.parts import visible_text
-from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
-from lshdup.params import DocumentParams, ShingleParams
+from lshdup.params import ShingleParams
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources import jsonlines
-from lshdup.sources.finding import find_documents
 from lshdup.sources.reading import read_batch
 from lshdup.sources.records import RecordError, RecordFields
 from tests import reference
 from tests.conftest import require
+from tests.documents import find
 
 TEXT = "some words that are the same in each of these documents, but for a number"
 
@@ -53,9 +51,8 @@ def test_a_blank_line_is_shown_between_fields(row, names, expected):
     assert text_of({"more": [1, "\n"], **row}, names) == expected
 
 
-def test_every_format_gives_the_same_texts(run, tmp_path, monkeypatch):
+def test_every_format_gives_the_same_texts(run, here):
     pa, pq = require("parquet", "pyarrow"), require("parquet", "pyarrow.parquet")
-    monkeypatch.chdir(tmp_path)
     rows = [
         {"title": f"title {n}", "meta": {"body": f"{TEXT} {n}"}, "a,b": f"more, {n}"}
         for n in range(4)
@@ -78,16 +75,14 @@ def test_every_format_gives_the_same_texts(run, tmp_path, monkeypatch):
     assert "no column 'bdy'" in wrong
 
 
-def test_a_written_file_keeps_all_fields(run, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_written_file_keeps_all_fields(run, here):
     lines = [json.dumps({"title": "t", "body": f"{TEXT} {n // 2}"}) + "\n" for n in range(4)]
     Path("r.jsonl").write_text("".join(lines))
     run("clusters", "r.jsonl", "--text-field", "title,body", "-t", "1", "--write", "out.jsonl")
     assert Path("out.jsonl").read_text() == lines[0] + lines[2]
 
 
-def test_other_fields_are_read_again(run, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_other_fields_are_read_again(run, here):
     rows = [{"title": "t", "body": f"{TEXT} {n}"} for n in range(2)]
     Path("r.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     assert run("pairs", "r.jsonl", "--text-field", "title", "-t", "1").rows
@@ -126,7 +121,7 @@ def test_no_shingle_has_words_of_two_fields(tmp_path, form, markup):
         codec = form.removesuffix(".csv") if "-" in form else "utf-8"
         with path.open("w", encoding=codec, newline="") as file:
             csv.writer(file).writerows([["a", "b"], *rows])
-    documents = find_documents(Run.quiet(), [os.fsencode(path)], DocumentParams(text_field="a,b"))
+    documents, _ = find(path, text_field="a,b")
     batch = read_batch(documents, np.arange(len(documents)))
     made = Shingler(ShingleParams(encoding="latin-1", markup=markup)).shingle(batch)
     for row, found in zip(rows, made.sets, strict=True):
@@ -136,9 +131,8 @@ def test_no_shingle_has_words_of_two_fields(tmp_path, form, markup):
         assert set(found.tolist()) == set().union(*map(reference.shingle_list, fields)), row
 
 
-def test_mails_have_the_pairs_of_rows_with_their_subjects_and_bodies(run, tmp_path, monkeypatch):
+def test_mails_have_the_pairs_of_rows_with_their_subjects_and_bodies(run, here):
     """Subjects of one word, of which a shingle with the body would tell all copies apart."""
-    monkeypatch.chdir(tmp_path)
     Path("mails").mkdir()
     rows = []
     for n in range(12):

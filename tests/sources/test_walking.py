@@ -7,20 +7,17 @@ import re
 import shutil
 import subprocess
 import timeit
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
-from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
-from lshdup.params import DocumentParams
 from lshdup.sources import patterns
-from lshdup.sources.finding import find_documents
 from lshdup.sources.patterns import Patterns, Rules
 from tests.conftest import WHOLE
+from tests.documents import find
 
 _NAMES = ("a", "b", "ab", "c.txt", "d.md", "x y", "[z]", "!q", "#h", "a ", "a\\", "ö", "-", "]")
 _ATOMS = (
@@ -34,19 +31,15 @@ _ATOMS = (
 
 
 @pytest.fixture
-def tree(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def tree(here):
     for name in ("t/1", "t/a/2", "t/a/b/3", "t/a/b/c/4", "t/z/5"):
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text(name)
-    return tmp_path
+    return here
 
 
-def found(*arguments, skipped=None, **options):
-    keep = skipped.append if skipped is not None else (lambda _: None)
-    documents = find_documents(
-        replace(Run.quiet(), skipped=keep), map(os.fsencode, arguments), DocumentParams(**options)
-    )
+def found(*arguments, **options):
+    documents, _ = find(*arguments, **options)
     return [os.fsdecode(name) for name in documents.names]
 
 
@@ -96,7 +89,7 @@ def test_of_two_links_to_a_folder_the_first_name_is_taken(tree, monkeypatch, bac
 
 def test_a_file_that_became_a_link_has_changed(tree):
     """Even a link as long as the file was, of the same time."""
-    listed = find_documents(Run.quiet(), [b"t/1"], DocumentParams())
+    listed, _ = find("t/1")
     target = "x" * int(listed.sizes[0])
     Path("t/1").unlink()
     Path("t/1").symlink_to(target)
@@ -105,8 +98,7 @@ def test_a_file_that_became_a_link_has_changed(tree):
 
 
 def test_folders_that_are_not_entered_are_counted(run, tree):
-    skipped = []
-    found("t", max_depth=2, skipped=skipped)
+    _, skipped = find("t", max_depth=2)
     assert [(each.name, each.reason, each.is_error) for each in skipped] == [
         (b"t/a/b", Reason.TOO_DEEP, False)
     ]

@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -36,21 +37,16 @@ _SOCKETS = "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptio
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings(_SOCKETS)]
 
 #: Most of a small run is the start of Java: no compiler for hot code, no verifier, one collector.
-_JAVA = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
-    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
-)
+_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
+_JAVA += "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 
 #: And no generated code, no page to look at, few partitions.
 QUICK = {
-    "spark.driver.extraJavaOptions": _JAVA,
-    "spark.executor.extraJavaOptions": _JAVA,
-    "spark.ui.enabled": "false",
+    **dict.fromkeys([f"spark.{each}.extraJavaOptions" for each in ("driver", "executor")], _JAVA),
+    **dict.fromkeys(["spark.sql.shuffle.partitions", "spark.default.parallelism"], "2"),
+    **dict.fromkeys(["spark.ui.enabled", "spark.sql.adaptive.enabled"], "false"),
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.default.parallelism": "2",
-    "spark.sql.adaptive.enabled": "false",
 }
 
 #: The fields of the rows of `here`.
@@ -68,9 +64,8 @@ def require_spark():
 @pytest.fixture(scope="module")
 def session():
     require_spark()
-    os.environ["PYTHONPATH"] = os.pathsep.join(
-        dict.fromkeys([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    )
+    path = dict.fromkeys([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    os.environ["PYTHONPATH"] = os.pathsep.join(path)
     with spark_session.session("local[2]", QUICK, quiet=True) as started:
         yield started
 
@@ -97,32 +92,24 @@ def here(tmp_path_factory):
     texts = texts_of(60)
     for name in ("files", "p.parquet", "mixed[1]"):
         (folder / name).mkdir()
-    names = [
-        f"{name}{ending}"
-        for name, ending in zip(texts, (".txt", ".html", "", " %20.txt") * 15, strict=True)
-    ]
+    endings = (".txt", ".html", "", " %20.txt") * 15
+    names = [name + ending for name, ending in zip(texts, endings, strict=True)]
     names[:6] = ["x/a.txt", "x/b (2).txt", "x/ü.txt", "x/y/c.txt", "#.txt", "Copy of d.txt"]
     for name, text in zip(names, texts.values(), strict=True):
         path = folder / "files" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"<p hidden>{text}</p><p>{text}" if name.endswith("html") else text)
-    (folder / "files/bin").write_bytes(b"x\0y" * 99)
-    (folder / "files/few.txt").write_text("few words")
-    (folder / "files/program.c").write_text("int f(int a) { if (a < 1) return -1; return a; }")
-    (folder / "files/program2.c").write_text("int f(int a) { if (a > 1) return -1; return a; }")
+    program = "int f(int a) { if (a < 1) return -1; return a; }"
+    others = {"program.c": program, "program2.c": program.replace("<", ">")}
+    for name, text in (others | {"bin": "x\0y" * 99, "few.txt": "few words"}).items():
+        (folder / "files" / name).write_text(text)
     bad = '{"key": "x"}\n{"key": "y", "body": 5}\nno json\n{"body": "a b c"}\n'
-    lines = [
-        json.dumps({"key": f"é {name}" if number % 2 else number, "body": text, "more": "a b c"})
-        for number, (name, text) in enumerate(texts.items())
-    ]
+    keys = [f"é {name}" if number % 2 else number for number, name in enumerate(texts)]
+    rows = zip(keys, texts.values(), strict=True)
+    lines = [json.dumps({"key": key, "body": text, "more": "a b c"}) for key, text in rows]
     (folder / "r.jsonl").write_text("\n\n".join(lines) + "\n" + bad)
-    table = pa.table(
-        {
-            "body": [*texts.values(), None],
-            "key": [*range(60), 999],
-            "more": ["a b c"] * 30 + [None] * 31,
-        }
-    )
+    columns = {"body": [*texts.values(), None], "key": [*range(60), 999]}
+    table = pa.table(columns | {"more": ["a b c"] * 30 + [None] * 31})
     pq.write_table(table.slice(0, 40), folder / "p.parquet/one.parquet")
     pq.write_table(table.slice(40), folder / "p.parquet/two.parquet")
     mixed = folder / "mixed[1]"
@@ -151,9 +138,12 @@ def on_spark(*arguments, out, code=0):
 
 
 def rows_in(out):
-    return [
-        json.loads(line) for part in out.glob("part-*") for line in part.read_text().splitlines()
-    ]
+    lines = (line for part in out.glob("part-*") for line in part.read_text().splitlines())
+    return list(map(json.loads, lines))
+
+
+def same(command, found, expected):
+    return (same_pairs if command == "pairs" else same_clusters)(found, expected)
 
 
 def same_pairs(found, expected):
@@ -167,15 +157,12 @@ def same_pairs(found, expected):
 def same_clusters(found, expected):
     """Hold a row for each document against the listing of the local engine."""
     leaders = {row["group"]: row["name"] for row in expected if row["role"] == "keep"}
-    rows = {
-        row["name"]: (leaders[row["group"]], row["similarity"], bool(row["copy"]))
-        for row in expected
-    }
     listed = {row["id"]: (row["representative"], row["similarity"], row["copy"]) for row in found}
-    alone = listed.keys() - rows.keys()
-    assert {name: listed[name] for name in rows} == rows
-    assert {listed[name] for name in alone} == {(name, 1.0, False) for name in alone}
-    return len(rows)
+    wanted = {name: (name, 1.0, False) for name in listed}  # those that are alone
+    for row in expected:
+        wanted[row["name"]] = leaders[row["group"]], row["similarity"], bool(row["copy"])
+    assert listed == wanted
+    return len(expected)
 
 
 @pytest.fixture
@@ -187,48 +174,42 @@ def small(monkeypatch):
     monkeypatch.setattr(spark_clusters, "FEW_PAIRS", 25)
 
 
-#: Command lines, of which Spark and the local engine give the same answer, and the exit code.
+#: Command lines, of which Spark and the local engine give the same answer.
 SAME = {
-    "sample": ("pairs sample_corpus -t 0.5", 0),
-    "copies": ("pairs files -t 0.7 --collapse-copies --perms 64 --seed 3", 0),
-    "files": ("pairs ./files// -t 0.6", 0),
-    "symbols": ("pairs files -t 0.5 --tokens symbols -k 2 --bag --min-tokens 5", 0),
-    "bands": (
-        "pairs files -t 0.6 --bands 5 --rows 8 --scheme classic --markup keep --keep-case",
-        0,
-    ),
-    "large buckets": ("pairs files -t 0.6 --max-bucket 10", 0),
-    "lines": ("pairs r.jsonl FIELDS -t 0.6", 2),
-    "parquet": ("pairs p.parquet FIELDS -t 0.6", 0),
-    "fields": ("pairs p.parquet --text-field more,body --id-field key -t 0.6", 0),
-    "mixed": ("pairs mixed[1] FIELDS -t 0.6 --max-bytes 2000", 2),
-    **{keep: (f"clusters sample_corpus -t 0.6 --keep {keep}", 0) for keep in SPARK_KEEP[2:]},
-    "groups": ("clusters files -t 0.6", 0),
+    "sample": "pairs sample_corpus -t 0.5",
+    "copies": "pairs files -t 0.7 --collapse-copies --perms 64 --seed 3",
+    "files": "pairs ./files// -t 0.6",
+    "symbols": "pairs files -t 0.5 --tokens symbols -k 2 --bag --min-tokens 5",
+    "bands": "pairs files -t 0.6 --bands 5 --rows 8 --scheme classic --markup keep --keep-case",
+    "large buckets": "pairs files -t 0.6 --max-bucket 10",
+    "lines": "pairs r.jsonl FIELDS -t 0.6",
+    "parquet": "pairs p.parquet FIELDS -t 0.6",
+    "fields": "pairs p.parquet --text-field more,body --id-field key -t 0.6",
+    "mixed": "pairs mixed[1] FIELDS -t 0.6 --max-bytes 2000",
+    **{keep: f"clusters sample_corpus -t 0.6 --keep {keep}" for keep in SPARK_KEEP[2:]},
+    "groups": "clusters files -t 0.6",
 }
 
 
 @pytest.mark.parametrize("case", SAME)
 def test_the_same_answer(session, run, here, tmp_path, monkeypatch, case):
-    line, code = SAME[case]
-    command, *words = line.replace("FIELDS", " ".join(FIELDS)).split()
+    code = 2 if case in ("lines", "mixed") else 0  # rows that are skipped
+    command, *words = SAME[case].replace("FIELDS", " ".join(FIELDS)).split()
     folder = ROOT if words[0] == "sample_corpus" else here
     monkeypatch.chdir(folder)
     expected = local(run, command, folder, *words, code=code)
     found = on_spark(command, *words, out=tmp_path / "out.jsonl", code=code)
-    assert (same_pairs if command == "pairs" else same_clusters)(found, expected) > 0
+    assert same(command, found, expected) > 0
 
 
-@pytest.mark.parametrize("command", ["pairs", "clusters"])
-def test_a_skewed_bucket_is_cut(session, small, run, here, tmp_path, monkeypatch, command):
+@pytest.mark.parametrize(("command", "keep"), [("pairs", ()), ("clusters", ("--keep", "longest"))])
+def test_a_skewed_bucket_is_cut(session, small, run, here, tmp_path, monkeypatch, command, keep):
     """One key, and one set of exact duplicates, over many tasks: every pair once."""
     monkeypatch.chdir(here)
-    arguments = ["p.parquet", *FIELDS, "-t", "0.6"]
-    expected = local(
-        run, command, here, *arguments, *(["--keep", "longest"] if command == "clusters" else [])
-    )
-    words = [*arguments, "--keep", "longest"] if command == "clusters" else arguments
+    words = ["p.parquet", *FIELDS, "-t", "0.6", *keep]
+    expected = local(run, command, here, *words)
     found = on_spark(command, *words, out=tmp_path / "out.jsonl")
-    assert (same_pairs if command == "pairs" else same_clusters)(found, expected) > 20
+    assert same(command, found, expected) > 20
 
 
 def test_stages_of_a_skewed_bucket(session, small):
@@ -271,13 +252,12 @@ def test_names_in_parquet(session, tmp_path, first, kind):
     assert answer.to_pylist() == [{"a": names[0], "b": names[1], "similarity": 1.0}]
 
 
-@pytest.mark.parametrize(
-    ("texts", "pairs"), [({"a": "x y z", "b": "x y z", "c": "u v w"}, 1), ({"a": "", "b": " "}, 0)]
-)
+@pytest.mark.parametrize(("texts", "pairs"), [(["x y z", "x y z", "u v w"], 1), (["", " "], 0)])
 def test_nothing_near(session, texts, pairs):
     """Without pairs, or with pairs of exact duplicates only, there is an answer with counts."""
-    documents = session.createDataFrame(list(texts.items()), "id string, text string")
-    compared = sum(bool(text.strip()) for text in texts.values())
+    rows = [(str(number), text) for number, text in enumerate(texts)]
+    documents = session.createDataFrame(rows, "id string, text string")
+    compared = sum(bool(text.strip()) for text in texts)
     with spark_pipeline.find_near_duplicates(documents) as found:
         assert found.summary()[:3:2] == (len(texts), len(texts) - compared)
         assert found.pairs().count() == found.pairs(collapse=True).count() == pairs
@@ -337,14 +317,10 @@ def master(tmp_path_factory):
     require_spark()
     home = Path(require("spark", "pyspark").__file__).parent
     folder = tmp_path_factory.mktemp("cluster")
-    environment = {
-        **clean_environment(),
-        "SPARK_HOME": str(home),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_LOG_DIR": str(folder),
-        "SPARK_DAEMON_JAVA_OPTS": _JAVA,
-        "SPARK_DAEMON_MEMORY": "256m",
-    }
+    environment = clean_environment() | {
+        "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOG_DIR": str(folder),
+        "SPARK_DAEMON_JAVA_OPTS": _JAVA, "SPARK_DAEMON_MEMORY": "256m",
+    }  # fmt: skip
     started = []
 
     def start(role, *options):
@@ -397,20 +373,24 @@ def java_of(mark, word=b""):
 def start(mark, *words, settings=QUICK):
     """Start `lshdup spark` in a session of its own, with a mark in its environment."""
     options = [part for item in settings.items() for part in ("--spark-conf", "=".join(item))]
-    environment = {
-        **clean_environment(), "MARK": mark, "PYSPARK_PYTHON": sys.executable,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }  # fmt: skip
+    more = {"MARK": mark, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     return subprocess.Popen(
         [sys.executable, "-m", "lshdup", "spark", *words, *options],
-        cwd=ROOT,
-        env=environment,
-        start_new_session=True,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+        cwd=ROOT, env=clean_environment() | more, start_new_session=True, text=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+@contextmanager
+def started(tmp_path, *words, until, **options):
+    """Start the command on the sample corpus, and wait for a text on stderr."""
+    words = [*words, "sample_corpus", "-o", f"{tmp_path}/out.jsonl"]
+    with start(str(tmp_path), *words, **options) as process:
+        said_before(process, until)
+        yield process
+
+
+LOCALLY = ("pairs", "--master", "local[2]")
 
 
 def said_before(process, text):
@@ -426,27 +406,21 @@ def said_before(process, text):
 @pytest.mark.parametrize("command", ["pairs", "clusters"])
 def test_an_executor_is_lost(run, master, tmp_path, command):
     """With one of two executors killed in mid-job: the local answer."""
-    settings = {
-        **QUICK,
-        "spark.sql.adaptive.enabled": "true",
-        "spark.executor.memory": "512m",
-        "spark.locality.wait": "0",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.executorEnv.MARK": str(tmp_path),
-    }
-    out = tmp_path / "out.jsonl"
-    words = [command, "sample_corpus", "-t", "0.7", "-o", str(out), "--master", master]
-    with start(str(tmp_path), *words, settings=settings) as process:
-        # The sketches are made, and kept by executors.
-        said_before(process, "signatures: fast")
+    settings = QUICK | {
+        "spark.sql.adaptive.enabled": "true", "spark.executor.memory": "512m",
+        "spark.locality.wait": "0", "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1", "spark.executorEnv.MARK": str(tmp_path),
+    }  # fmt: skip
+    words = [command, "-t", "0.7", "--master", master]
+    # The sketches are made, and kept by executors.
+    with started(tmp_path, *words, until="signatures: fast", settings=settings) as process:
         executors = java_of(str(tmp_path), b"CoarseGrainedExecutorBackend")
         assert len(executors) == 2
         os.kill(executors[0], signal.SIGKILL)
         _, said = process.communicate(timeout=300)
         assert process.returncode == 0, said
     expected = local(run, command, ROOT, "sample_corpus", "-t", "0.7")
-    assert (same_pairs if command == "pairs" else same_clusters)(rows_in(out), expected) > 0
+    assert same(command, rows_in(tmp_path / "out.jsonl"), expected) > 0
 
 
 def test_rounds_that_are_lost_begin_again(session, here, tmp_path, monkeypatch, capsys):
@@ -467,10 +441,7 @@ def test_rounds_that_are_lost_begin_again(session, here, tmp_path, monkeypatch, 
 def test_an_interrupt(here, tmp_path):
     """One line, and no Java that is left."""
     mark = str(tmp_path)
-    out = tmp_path / "out.jsonl"
-    words = ["pairs", "sample_corpus", "-o", str(out), "--master", "local[2]"]
-    with start(mark, *words) as process:
-        said_before(process, "chance to miss")
+    with started(tmp_path, *LOCALLY, until="chance to miss") as process:
         time.sleep(1)
         os.killpg(process.pid, signal.SIGINT)
         output, said = process.communicate(timeout=60)
@@ -483,11 +454,8 @@ def test_an_interrupt(here, tmp_path):
 
 
 def test_java_that_is_killed(tmp_path):
-    mark = str(tmp_path)
-    words = ["pairs", "sample_corpus", "-o", f"{tmp_path}/out.jsonl", "--master", "local[2]"]
-    with start(mark, *words) as process:
-        said_before(process, "chance to miss")
-        for number in java_of(mark):
+    with started(tmp_path, *LOCALLY, until="chance to miss") as process:
+        for number in java_of(str(tmp_path)):
             os.kill(number, signal.SIGKILL)
         _, said = process.communicate(timeout=60)
     assert process.returncode == 2
@@ -507,12 +475,9 @@ def test_spark_submit(run, tmp_path):
     wanted = ["spark", "pairs", "sample_corpus", "-t", "0.9", "-o", answer]
     process = subprocess.run(
         [submit, "--master", "local[2]", *options, tmp_path / "run.py", *wanted],
-        cwd=ROOT,
-        env={**clean_environment(), "PYSPARK_PYTHON": sys.executable},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        cwd=ROOT, env=clean_environment() | {"PYSPARK_PYTHON": sys.executable},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert process.returncode == 0, process.stderr
     expected = local(run, "pairs", ROOT, "sample_corpus", "-t", "0.9")
     same_pairs(pq.read_table(answer).to_pylist(), expected)

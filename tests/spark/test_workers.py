@@ -47,19 +47,18 @@ def tile_rows(buckets, sides, ids, before, sets=None):
     return pa.table(columns if sets is None else columns | {"set": pa.array(sets, pa.binary())})
 
 
-def one_tile(ids, sets):
-    """Return the rows of one block of one bucket, of its first band."""
+def verified(ids, sets):
+    """Verify the rows of one block of one bucket, of its first band."""
     n = len(ids)
-    return tile_rows([7] * n, [tile_workers.WITHIN] * n, ids, [b""] * n, sets)
+    rows = tile_rows([7] * n, [tile_workers.WITHIN] * n, ids, [b""] * n, sets)
+    return list(tile_workers.verified_rows(make_recipe(), iter(rows.to_batches())))
 
 
 def reference_pairs(rows):
+    sides = {(tile_workers.WITHIN,) * 2, (tile_workers.LEFT, tile_workers.RIGHT)}
     for (p, a), (q, b) in itertools.combinations(enumerate(rows), 2):
-        apart = a[1] == b[1] == tile_workers.WITHIN or (a[1], b[1]) == (
-            tile_workers.LEFT,
-            tile_workers.RIGHT,
-        )
-        if a[0] == b[0] and apart and not ((a[2] == b[2]) & (a[2] != NO_KEY)).any():
+        together = a[0] == b[0] and (a[1], b[1]) in sides
+        if together and not ((a[2] == b[2]) & (a[2] != NO_KEY)).any():
             yield p, q
 
 
@@ -74,11 +73,8 @@ def test_kernels_of_tiles(seed):
     splits = []
     for start, end in itertools.pairwise(starts.tolist()):
         sides = [row[1] for row in rows[start:end]]
-        splits.append(
-            kernels.ONE_BLOCK
-            if sides[0] == tile_workers.WITHIN
-            else start + sides.count(tile_workers.LEFT)
-        )
+        split = start + sides.count(tile_workers.LEFT)
+        splits.append(kernels.ONE_BLOCK if sides[0] == tile_workers.WITHIN else split)
     splits = np.array(splits)
     state, found = np.array([0, -1, 0]), []
     left, right = np.empty(3, np.uint32), np.empty(3, np.uint32)
@@ -88,9 +84,7 @@ def test_kernels_of_tiles(seed):
     assert found == list(reference_pairs(rows))
     unmet = np.zeros(len(rows), np.uint8)
     kernels.mark_unmet(keys, offsets, starts, splits, unmet)
-    assert set(np.flatnonzero(unmet).tolist()) == {
-        row for pair in reference_pairs(rows) for row in pair
-    }
+    assert set(np.flatnonzero(unmet).tolist()) == {row for pair in found for row in pair}
 
 
 @pytest.mark.parametrize("size", [1, 3, 1000])
@@ -98,12 +92,9 @@ def test_tiles_are_whole_whatever_the_batches(monkeypatch, size):
     pa = require("spark", "pyarrow")
     rng = np.random.default_rng(size)
     rows = some_tiles(rng, 40)
-    table = tile_rows(
-        [row[0] for row in rows],
-        [row[1] for row in rows],
-        [b"%d" % i for i in range(len(rows))],
-        [row[2].astype("<u8").tobytes() for row in rows],
-    )
+    buckets, sides, keys = zip(*rows, strict=True)
+    ids = [b"%d" % i for i in range(len(rows))]
+    table = tile_rows(buckets, sides, ids, [each.astype("<u8").tobytes() for each in keys])
     whole = pa.Table.from_batches(tile_workers.unmet_rows(iter(table.to_batches())))
     monkeypatch.setattr(tile_workers, "ROWS", 5)
     batches = iter(table.to_batches(max_chunksize=size))
@@ -115,10 +106,8 @@ def test_tiles_are_whole_whatever_the_batches(monkeypatch, size):
 
 def test_a_shipped_package_knows_its_kernels(tmp_path):
     """With --py-files the package is a zip file; another one must not run its machine code."""
-    code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); from lshdup.kernels.native import pack; "
-        "print(pack.__file__); print(pack.digest_of_sources())"
-    )
+    code = "import sys; sys.path.insert(0, sys.argv[1]); from lshdup.kernels.native import pack; "
+    code += "print(pack.__file__, pack.digest_of_sources())"
     stamps = []
     for number in range(2):
         archive = tmp_path / f"{number}.zip"
@@ -126,14 +115,8 @@ def test_a_shipped_package_knows_its_kernels(tmp_path):
             for path in sorted((ROOT / "lshdup").rglob("*.py")):
                 change = f"\n# {number}" if path.name == "sets.py" else ""
                 packed.writestr(str(path.relative_to(ROOT)), path.read_text("utf-8") + change)
-        process = subprocess.run(
-            [sys.executable, "-I", "-c", code, str(archive)],
-            capture_output=True,
-            text=True,
-            check=True,
-            cwd=tmp_path,
-        )
-        place, stamp = process.stdout.split()
+        command = [sys.executable, "-I", "-c", code, str(archive)]
+        place, stamp = subprocess.check_output(command, text=True, cwd=tmp_path).split()
         assert place.startswith(str(archive))
         stamps.append(stamp)
     assert stamps[0] != stamps[1]
@@ -155,27 +138,20 @@ def documents_of(pa, texts, **more):
 def test_what_is_skipped():
     """A row without id or text, a text that is too large, and a reason that Spark's reader has."""
     pa = require("spark", "pyarrow")
-    texts = {b"a": b"a few words", b"": b"x", b"null": None, b"large": b"x " * 50, b"few": b"x y"}
-    recipe = make_recipe(ShingleParams(min_tokens=3), max_bytes=60)
-    made = pa.Table.from_batches(
-        workers.sketch_rows(recipe, iter([documents_of(pa, texts | {b"bad": None})]))
-    ).to_pylist()
-    assert {row["id"]: (row["size"], row["reason"]) for row in made} == {
-        b"a": (1, None),
-        b"": (0, "row without id"),
-        b"null": (0, "row whose text is null"),
-        b"large": (0, "too large"),
-        b"few": (0, None),
-        b"bad": (0, "row whose text is null"),
+    cases = {
+        b"a": (b"a few words", None, 1, None),
+        b"": (b"x", None, 0, "row without id"),
+        b"null": (None, None, 0, "row whose text is null"),
+        b"large": (b"x " * 50, None, 0, "too large"),
+        b"few": (b"x y", None, 0, None),
+        b"gone": (None, "vanished", 0, "vanished"),
     }
-    given = pa.array([None, "vanished"], pa.string())
-    batch = documents_of(pa, {b"a": b"a few words", b"b": None}, reason=given)
-    (row,) = (
-        row
-        for row in pa.Table.from_batches(workers.sketch_rows(recipe, iter([batch]))).to_pylist()
-        if row["reason"]
-    )
-    assert (row["id"], row["reason"]) == (b"b", "vanished")
+    recipe = make_recipe(ShingleParams(min_tokens=3), max_bytes=60)
+    reasons = pa.array([reason for _, reason, *_ in cases.values()], pa.string())
+    batch = documents_of(pa, {key: text for key, (text, *_) in cases.items()}, reason=reasons)
+    made = pa.Table.from_batches(workers.sketch_rows(recipe, iter([batch]))).to_pylist()
+    found = {row["id"]: (row["size"], row["reason"]) for row in made}
+    assert found == {key: case[2:] for key, case in cases.items()}
 
 
 def test_lines_of_json():
@@ -200,28 +176,22 @@ def test_what_is_too_large_for_arrow(monkeypatch):
     long = documents_of(pa, {b"long": b" ".join(b"x%d" % j for j in range(100))})
     with pytest.raises(InputError, match="'long' has 98 shingles, more than Spark can"):
         list(workers.set_rows(make_recipe(), iter([long])))
-    rows = one_tile([b"x" * 150, b"y" * 150], [np.arange(5).tobytes()] * 2)
     with pytest.raises(InputError, match=r"the ids of 2 documents .* more than Arrow can hold"):
-        list(tile_workers.verified_rows(make_recipe(), iter(rows.to_batches())))
+        verified([b"x" * 150, b"y" * 150], [np.arange(5).tobytes()] * 2)
 
 
 def test_what_was_read_once_and_not_again_is_an_error():
     """Its pairs would be lost in silence."""
-    own = np.arange(5, dtype="<u8").tobytes()
-    rows = one_tile([b"p", b"q"], [own, None])
-    with pytest.raises(
-        InputError, match="'q' was read once, and could not be read the second time"
-    ):
-        list(tile_workers.verified_rows(make_recipe(), iter(rows.to_batches())))
+    with pytest.raises(InputError, match="'q' was read once, and could not be read the second"):
+        verified([b"p", b"q"], [np.arange(5, dtype="<u8").tobytes(), None])
 
 
 def test_pairs_are_handed_on_in_pieces(monkeypatch):
     pa = require("spark", "pyarrow")
     ids = [b"%02d" % i for i in range(12)]
-    rows = one_tile(ids, [np.arange(5, dtype="<u8").tobytes()] * 12)
     monkeypatch.setattr(tile_workers, "PAIRS_AT_ONCE", 10)
     monkeypatch.setattr(tile_workers, "CANDIDATES_AT_ONCE", 25)
-    given = list(tile_workers.verified_rows(make_recipe(), iter(rows.to_batches())))
+    given = verified(ids, [np.arange(5, dtype="<u8").tobytes()] * 12)
     table = pa.Table.from_batches(given)
     assert max(map(len, given)) == 10
     found = zip(table["a"].to_pylist(), table["b"].to_pylist(), strict=True)
@@ -275,14 +245,9 @@ def test_without_pyspark(tmp_path):
         "sys.argv = ['lshdup', 'spark', 'pairs', 'a.txt', '-o', 'o.jsonl']\n"
         "from lshdup.cli.main import main\nmain()\n"
     )
-    process = subprocess.run(
-        [sys.executable, "none.py"],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    options = {"capture_output": True, "text": True, "cwd": tmp_path, "check": False}
+    process = subprocess.run([sys.executable, "none.py"], env=environment, **options)
     assert process.returncode == 2
     said, hint = process.stderr.splitlines()[-2:]
     assert said.startswith("lshdup: error: `lshdup spark` needs pyspark")

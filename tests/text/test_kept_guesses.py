@@ -36,12 +36,10 @@ def here(tmp_path, monkeypatch):
         (folder / f"{number}.txt").write_text(
             f"plain words of document {number} and so on {'again ' * number}"
         )
-    (folder / "3latin.txt").write_bytes(LATIN.encode("latin-1"))
-    (folder / "5koi.txt").write_bytes(RUSSIAN.encode("koi8_r"))
-    (folder / "cut.txt").write_bytes(LATIN.encode()[:-30] + b"\xc3")
-    (folder / "binary").write_bytes(b"\0\1")
-    (folder / "zip").write_bytes(b"PK\x03\x04 but no more")
-    (folder / "empty").write_bytes(b"")
+    contents = {"3latin.txt": LATIN.encode("latin-1"), "5koi.txt": RUSSIAN.encode("koi8_r")}
+    contents |= {"cut.txt": LATIN.encode()[:-30] + b"\xc3", "binary": b"\0\1", "empty": b""}
+    for name, data in (contents | {"zip": b"PK\x03\x04 but no more"}).items():
+        (folder / name).write_bytes(data)
     return folder
 
 
@@ -91,16 +89,14 @@ def test_the_second_run_says_the_same_of_each_document(run, here):
 
     # Of what is in the store, in another order: nothing is skipped now.
     stored = run("pairs", "-v", "-t", "0.9")
-    assert {
-        each.replace("skipped when DOCS were read", "skipped")
-        for each in OF_DOCUMENTS.findall(stored.err)
-    } == set(said)
+    without_docs = OF_DOCUMENTS.findall(stored.err)
+    now = (each.replace("skipped when DOCS were read", "skipped") for each in without_docs)
+    assert set(now) == set(said)
     assert stored.out == first.out
     exactly = run("pairs", "-v", "--exact", "-t", "0.9")
-    assert set(OF_DOCUMENTS.findall(exactly.err)) == set(OF_DOCUMENTS.findall(stored.err))
-    assert OF_DOCUMENTS.findall(run("pairs").err) == [
-        "1 document without tokens: not compared (-v names them)"
-    ]
+    assert set(OF_DOCUMENTS.findall(exactly.err)) == set(without_docs)
+    empty = "1 document without tokens: not compared (-v names them)"
+    assert OF_DOCUMENTS.findall(run("pairs").err) == [empty]
     assert run("pairs", "-q", "-v").err == ""
 
 
@@ -142,24 +138,22 @@ def test_artifacts_are_those_of_a_run_from_nothing(here, given):
     assert contents("store") == contents("other")
     for kind in ("shingles", "signatures") if "ignore_common" in given else ("signatures",):
         with np.load(f"store/{kind}.npz") as file:
-            assert {"guessed", "guesses_blob", "guesses_offsets"}.isdisjoint(
-                file.files
-            )  # only where there are any
+            # Only where there are any.
+            assert {"guessed", "guesses_blob", "guesses_offsets"}.isdisjoint(file.files)
 
 
 def test_without_docs_the_store_knows_them(here):
     workspace = open_workspace("store")
     workspace.make_shingles(request())
     made("store")
-    assert (
-        guesses(workspace.load_or_build_index(request(()), save=False, verify=False).collection)
-        == EXPECTED
-    )
+
+    def known(**options):
+        return guesses(workspace.load_or_build_index(request(()), save=False, **options).collection)
+
+    assert known(verify=False) == EXPECTED
     Path("store/signatures.npz").unlink()
     Path("store/bands.npz").unlink()
-    assert (
-        guesses(workspace.load_or_build_index(request(()), save=False).collection) == EXPECTED
-    )  # from shingles.npz
+    assert known() == EXPECTED  # from shingles.npz
 
 
 def test_a_run_that_was_killed_is_resumed_with_them(here):
@@ -183,22 +177,14 @@ def test_forged_guesses_are_refused(here):
     made("store")
     expected = contents("store")
     artifact = npz.load(Path("store/signatures.npz"), "signatures", "")
-    header = {
-        name: value
-        for name, value in artifact.header.items()
-        if name not in ("kind", "format", "lshdup")
-    }
+    added = ("kind", "format", "lshdup")
+    header = {name: value for name, value in artifact.header.items() if name not in added}
     arrays = {name: array.copy() for name, array in artifact.arrays.items()}
     rows = arrays["guessed"]
     assert rows.tolist() == sorted(rows.tolist())
-    for change in (
-        {"guessed": rows[::-1].copy()},
-        {"guessed": rows + 100},
-        {"guessed": rows - 100},
-        {"guessed": rows.astype(np.int32)},
-        {"guessed": rows[1:].copy()},
-        {"guesses_offsets": arrays["guesses_offsets"] * 2},
-    ):
+    moved, narrow = (rows[::-1].copy(), rows + 100, rows - 100), rows.astype(np.int32)
+    changes = [{"guessed": each} for each in (*moved, narrow, rows[1:].copy())]
+    for change in (*changes, {"guesses_offsets": arrays["guesses_offsets"] * 2}):
         npz.save(Path("store/signatures.npz"), "signatures", header, arrays | change)
         for verify in (True, False):
             with pytest.raises(ArtifactError, match="damaged"):

@@ -46,6 +46,24 @@ def words(data, **rules):
     return text_of(data, **rules).split()
 
 
+def made(subject, body, *parts, **options):
+    """Return a mail with a subject, a body, and parts: (content, how they are attached)."""
+    message = EmailMessage()
+    if subject:
+        message["Subject"] = subject
+    message.set_content(body, **options)
+    for content, how in parts:
+        if how == ALTERNATIVE:
+            message.add_alternative(content, subtype="html")
+        else:
+            message.add_attachment(content, **how)
+    return message
+
+
+ALTERNATIVE, INLINE = {"alternative": True}, {"disposition": "inline"}
+ATTACHED = (b"ATTACHED", {"maintype": "application", "subtype": "x"})
+
+
 # --- recognised ---------------------------------------------------------------------------------
 
 MAIL_HEADS = {
@@ -197,11 +215,7 @@ def test_charsets_and_transfer_encodings_are_decoded(charset, transfer):
     head = f'Content-Type: Text/Plain; format=flowed; charset="{charset}"\n'
     whole = HEAD + head.encode() + f"Content-Transfer-Encoding: {transfer}\n\n".encode() + data
     assert text_of(whole).split() == ["a", "question", *text.split()]
-    many = EmailMessage()
-    many["Subject"] = text
-    many.set_content(text)
-    many.add_attachment(b"ATTACHED", maintype="application", subtype="x")
-    assert text_of(bytes(many)).split() == [*text.split()] * 2
+    assert words(bytes(made(text, text, ATTACHED))) == text.split() * 2
 
 
 def test_encoded_words_of_the_subject():
@@ -242,14 +256,11 @@ def test_charsets_that_do_not_exist_or_do_not_fit():
 @pytest.mark.parametrize(
     "parameters",
     [
-        "charset*=us-ascii''koi8-r",
-        "charset*=\"utf-8'en'koi8-r\"",
-        "x-charset=utf-8; charset=koi8-r",
-        'name="a; charset=big5"; charset="koi8-r"',
-        'name="unfinished; charset=koi8-r',
-        "charset=; charset=koi8-r",
+        "charset*=us-ascii''koi8-r", "charset*=\"utf-8'en'koi8-r\"",
+        "x-charset=utf-8; charset=koi8-r", 'name="a; charset=big5"; charset="koi8-r"',
+        'name="unfinished; charset=koi8-r', "charset=; charset=koi8-r",
     ],
-)
+)  # fmt: skip
 def test_the_charset_is_that_of_the_parameter(parameters):
     head = f"Content-Type: text/plain; {parameters}\n\n".encode()
     for data in (HEAD + head, HEAD + b"Content-Type: multipart/mixed; boundary=x\n\n--x\n" + head):
@@ -265,100 +276,64 @@ def test_letters_of_two_bytes_are_read_though_each_is_ascii(charset):
 
 
 def test_of_two_versions_the_plain_one_is_read():
-    both = EmailMessage()
-    both["Subject"] = "SUBJECT"
-    both.set_content("the body: größer", charset="latin-1")
-    both.add_alternative("<p>OTHER VERSION</p>", subtype="html")
-    both.add_attachment(b"ATTACHED", maintype="application", subtype="x", filename="a.txt")
-    both.add_attachment("TEXT", filename="b.txt")
+    other, text = ("<p>OTHER VERSION</p>", ALTERNATIVE), ("TEXT", {"filename": "b.txt"})
+    both = made("SUBJECT", "the body: größer", other, ATTACHED, text, charset="latin-1")
     assert words(bytes(both)) == ["SUBJECT", "the", "body:", "größer"]
-    empty = EmailMessage()
-    empty.set_content(" \n")
-    empty.add_alternative("<p>the <b>pa</b>ge", subtype="html")
+    empty = made("", " \n", ("<p>the <b>pa</b>ge", ALTERNATIVE))
     assert words(bytes(empty)) == ["the", "page"]
 
 
-def test_texts_of_every_kind_are_read_unless_they_are_attached():
-    for subtype in ("plain", "x-patch", "calendar", "csv"):
-        whole = EmailMessage()
-        whole["Subject"] = "SUBJECT"
-        whole.set_content("the body")
-        whole.add_attachment("of the second part", subtype=subtype, disposition="inline")
-        whole.add_attachment("ATTACHED", subtype=subtype)
-        expected = ["SUBJECT", "the", "body", "of", "the", "second", "part"]
-        assert words(bytes(whole)) == expected
+@pytest.mark.parametrize("subtype", ["plain", "x-patch", "calendar", "csv"])
+def test_texts_of_every_kind_are_read_unless_they_are_attached(subtype):
+    second = ("of the second part", {"subtype": subtype, **INLINE})
+    whole = made("SUBJECT", "the body", second, ("ATTACHED", {"subtype": subtype}))
+    assert words(bytes(whole)) == ["SUBJECT", *"the body of the second part".split()]
 
 
-def test_a_page_is_read_as_a_page():
-    page = EmailMessage()
-    page["Subject"] = "x"
+@pytest.mark.parametrize("transfer", ["base64", "quoted-printable", "7bit"])
+def test_a_page_is_read_as_a_page(transfer):
     markup = "<html><head><title>TITLE</title></head><p>on<b>e</b> &amp; two<p>three"
-    for transfer in ("base64", "quoted-printable", "7bit"):
-        page.set_content(markup, subtype="html", cte=transfer)
-        assert words(bytes(page)) == ["x", "one", "&", "two", "three"]
+    page = made("x", markup, subtype="html", cte=transfer)
+    assert words(bytes(page)) == ["x", "one", "&", "two", "three"]
 
 
-def test_mails_in_mails_are_read():
-    inner = EmailMessage()
-    inner["Subject"], inner["From"] = "INNER", "nobody"
-    inner.set_content("the inner body")
-    for how in ("attached", "alone", "digest"):
-        outer = EmailMessage()
-        outer["Subject"] = "OUTER"
-        if how == "alone":
-            outer.set_content(inner)
-        else:
-            outer.set_content("the outer body")
-            outer.add_attachment(inner)
-        data = bytes(outer)
-        if how == "digest":
-            data = data.replace(b"multipart/mixed", b"multipart/digest").replace(
-                b"Content-Type: message/rfc822\n", b"Content-Type: message/rfc822; x=y\n"
-            )
-        found = words(data)
-        assert found[0] == "OUTER"
-        assert found[-4:] == ["INNER", "the", "inner", "body"]
-        assert "nobody" not in found
-        assert "nobody" in words(data, headers=True)
+@pytest.mark.parametrize("how", ["attached", "alone", "digest"])
+def test_mails_in_mails_are_read(how):
+    inner = made("INNER", "the inner body")
+    inner["From"] = "nobody"
+    outer = made("OUTER", inner) if how == "alone" else made("OUTER", "the outer body", (inner, {}))
+    data = bytes(outer)
+    if how == "digest":
+        data = data.replace(b"multipart/mixed", b"multipart/digest")
+        kind = b"Content-Type: message/rfc822"
+        data = data.replace(kind + b"\n", kind + b"; x=y\n")
+    found = words(data)
+    assert found[0] == "OUTER"
+    assert found[-4:] == ["INNER", "the", "inner", "body"]
+    assert "nobody" not in found
+    assert "nobody" in words(data, headers=True)
 
 
 def test_a_mail_has_its_subject_and_its_body_as_parts():
-    inner = EmailMessage()
-    inner["Subject"] = "INNER"
-    inner.set_content("the inner body")
-    outer = EmailMessage()
-    outer["Subject"] = "OUTER"
-    outer.set_content("the first text")
-    outer.add_attachment("and the second", disposition="inline")
-    outer.add_attachment(inner)
-    outer.add_attachment("the footer", disposition="inline")
-    assert parts_of(bytes(outer)) == [
-        ["OUTER"],
-        ["the", "first", "text", "and", "the", "second"],
-        ["INNER"],
-        ["the", "inner", "body"],
-        ["the", "footer"],
-    ]
+    inner = (made("INNER", "the inner body"), {})
+    second, footer = ("and the second", INLINE), ("the footer", INLINE)
+    found = parts_of(bytes(made("OUTER", "the first text", second, inner, footer)))
+    parts = ("OUTER", "the first text and the second", "INNER", "the inner body", "the footer")
+    assert found == list(map(str.split, parts))
     one = b"From ann Thu Aug 22 12:36:23 2002\n" + HEAD + b"\nbody\n"
     assert parts_of(one + b"\n" + one) == [["a", "question"], ["body"]] * 2
 
 
 def test_what_is_attached_counts_for_sameness():
-    def attached(content, subtype="octet-stream", inline=False):
-        mail = EmailMessage()
-        mail["Subject"] = "x"
-        mail.set_content("the body")
-        mail.add_alternative("<p>another version", subtype="html")
-        disposition = "inline" if inline else "attachment"
-        mail.add_attachment(
-            content, maintype="application", subtype=subtype, disposition=disposition
-        )
-        return bytes(mail)
+    def attached(content, disposition="attachment"):
+        how = {"maintype": "application", "subtype": "octet-stream", "disposition": disposition}
+        other = ("<p>another version", ALTERNATIVE)
+        return bytes(made("x", "the body", other, (content, how)))
 
     texts = [read_mail(attached(content)) for content in (b"1", b"2", b"1")]
     assert texts[0] == texts[2] != texts[1]
     assert visible_text(texts[0]) == visible_text(texts[1])
-    assert read_mail(attached(b"1", inline=True)) == texts[0]
+    assert read_mail(attached(b"1", "inline")) == texts[0]
     assert read_mail(attached(b"1").replace(b"\n", b"\r\n")).replace(b"\r", b"") == texts[0]
     without = read_mail(b"Subject: x\n\nthe body\n")
     assert without not in texts
@@ -466,17 +441,10 @@ def slow_text(data):
             return
         elif part.is_multipart():
             if kind == "multipart/alternative":
-                plain = [
-                    each
-                    for each in payload
-                    if kind_of(each) == "text/plain"
-                    and (each.get_payload(decode=True) or b"").strip()
-                ]
-                rich = [
-                    each
-                    for each in payload
-                    if kind_of(each).startswith(("text/html", "multipart/"))
-                ]
+                plain = [each for each in payload if kind_of(each) == "text/plain"]
+                plain = [each for each in plain if (each.get_payload(decode=True) or b"").strip()]
+                pages = ("text/html", "multipart/")
+                rich = [each for each in payload if kind_of(each).startswith(pages)]
                 payload = [(plain[:1] or rich[-1:] or payload[-1:])[0]]
             if kind.startswith("multipart/"):
                 for each in payload:
@@ -495,10 +463,8 @@ def slow_text(data):
             decoded = email.header.decode_header(value)
         except ValueError:
             return value
-        return "".join(
-            each if isinstance(each, str) else mail._decode(each, code or "")
-            for each, code in decoded
-        )
+        pieces = (p if isinstance(p, str) else mail._decode(p, code or "") for p, code in decoded)
+        return "".join(pieces)
 
     parts.extend(([subject_of(message)], []))
     walk(message)
@@ -523,9 +489,8 @@ def test_the_fast_way_is_that_of_the_email_package():
 
 
 def random_mail(source, depth, top=True):
-    message = EmailMessage(
-        policy=email.policy.SMTP if source.random() < 0.3 else email.policy.default
-    )
+    policy = email.policy.SMTP if source.random() < 0.3 else email.policy.default
+    message = EmailMessage(policy=policy)
     if top or source.random() < 0.2:
         message["From"], message["To"] = "a@example.org", "b@example.org"
         message["Subject"] = random_text(source)[:60].replace("\n", " ")
@@ -546,12 +511,9 @@ def random_mail(source, depth, top=True):
         message.set_content(random_mail(source, depth - 1))
         return message
     message["Content-Type"] = f"multipart/{kind}"
-    message.set_payload(
-        [
-            random_mail(source, source.randrange(depth), top=False)
-            for _ in range(source.randrange(1, 4))
-        ]
-    )
+    count = source.randrange(1, 4)
+    parts = [random_mail(source, source.randrange(depth), top=False) for _ in range(count)]
+    message.set_payload(parts)
     return message
 
 
@@ -639,11 +601,7 @@ def test_damaged_mails_are_read_as_far_as_they_go():
     assert words(data)[:4] == ["a", "question", "hello", "world"]
     for broken in (b"QUJD=A", b"QUJDR", b"====", b"QUJD\nQ"):
         read_mail(HEAD + b"Content-Transfer-Encoding: base64\n\n" + broken)
-    cut = EmailMessage()
-    cut["Subject"] = "x"
-    cut.set_content("the body")
-    cut.add_alternative("<p>page", subtype="html")
-    whole = bytes(cut)
+    whole = bytes(made("x", "the body", ("<p>page", ALTERNATIVE)))
     for end in range(whole.index(b"\n\n") + 2, len(whole)):
         read_mail(whole[:end])
     assert words(whole[: whole.index(b"text/html")]) == ["x", "the", "body"]

@@ -28,12 +28,9 @@ from lshdup.workspace.request import Request
 from tests import office, reference
 from tests.conftest import ROOT, open_workspace, require
 
-TEXT = (
-    (ROOT / "sample_corpus/udhr/eng.txt")
-    .read_text()[:7000]
-    .encode("cp1252", "replace")
-    .decode("cp1252")
-)
+TEXT = (ROOT / "sample_corpus/udhr/eng.txt").read_text()[:7000]
+TEXT = TEXT.encode("cp1252", "replace").decode("cp1252")
+EXPECTED = reference.word_tokens(reference.normal_form(TEXT))
 WRITERS = {
     "docx": office.docx, "odt": office.odt, "rtf": office.rtf, "epub": office.epub,
     "pptx": office.pptx, "xlsx": office.xlsx,
@@ -61,13 +58,15 @@ def without_reader(monkeypatch):
 
 @pytest.fixture
 def doubled(monkeypatch):
-    """Replace the reader: a module `kreuzberg` of these lines, in a process of its own. Python, so
-    that it can do anything wrong.
+    """Replace the reader: its function has this body, in a process of its own. Python, so that it
+    can do anything wrong.
     """
 
-    def doubled(lines):
+    def doubled(*body, before=""):
         folder = Path(os.environ["PYTEST_DOUBLE"])
-        (folder / "kreuzberg.py").write_text(DOUBLE + lines)
+        lines = "".join(f"    {line}\n" for line in body)
+        function = f"{before}def extract_bytes_sync(data, mime, config):\n{lines}"
+        (folder / "kreuzberg.py").write_text(DOUBLE + function)
         monkeypatch.syspath_prepend(folder)
         office_text.close()
 
@@ -116,39 +115,29 @@ def test_kinds_are_told_by_content_alone():
 
 
 def test_other_zips_and_containers_are_none():
-    inner = office.docx("some words")
     for members in (
         {"a.txt": "x"},
         {"word/document.xml": "<x/>"},
-        {"paper.docx": inner},
+        {"paper.docx": office.docx("some words")},
         {"mimetype": "application/x-other"},
     ):
         for stored in ((), tuple(members)):
             data = office.zipped(members, stored=stored)
             assert recognize_file_type(data) == ""
             assert decode(data, b"a.docx").reason is Reason.FORMAT
-    assert recognize_file_type(office.ole({"Contents": b"x"})) == ""
-    for junk in (
-        b"PK\x03\x04",
-        b"PK\x03\x04" + b"\xff" * 60,
-        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
-        office.docx("x")[-22:],
-    ):
+    cut = (b"PK\x03\x04", b"PK\x03\x04" + b"\xff" * 60, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
+    for junk in (*cut, office.docx("x")[-22:], office.ole({"Contents": b"x"})):
         assert recognize_file_type(junk) == ""
 
 
 @pytest.mark.parametrize("kind", ["epub", "odt", "ods"])
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_package_whose_declaration_is_not_its_first_member(kind, packed):
-    members = office.unzipped(
-        office.epub("some words") if kind == "epub" else office.odt("some words")
-    )
+    write = office.epub if kind == "epub" else office.odt
+    members = dict(sorted(office.unzipped(write("some words")).items()))
     if kind == "ods":
         members["mimetype"] = b"application/vnd.oasis.opendocument.spreadsheet"
-    members = {
-        "a": b"mimetype is no name here",
-        **{name: members[name] for name in sorted(members)},
-    }
+    members = {"a": b"mimetype is no name here", **members}
     data = office.zipped(members, stored=() if packed else tuple(members))
     assert not data[30:].startswith(b"mimetype")
     assert recognize_file_type(data) == recognize_file_type(b"PK\x03\x04 before it" + data) == kind
@@ -160,14 +149,11 @@ def test_a_package_whose_declaration_is_not_its_first_member(kind, packed):
 
 def test_damaged_directories_are_harmless():
     """Whatever the directory of a zip says, something is answered, and soon."""
-    members = office.unzipped(office.epub("some words"))
-    data = bytearray(office.zipped({name: members[name] for name in sorted(members)}, stored=()))
-    begin = data.find(b"PK\x01\x02")
-    for at in range(begin, len(data)):
-        for value in (0, 0xFF):
-            assert recognize_file_type(
-                bytes(data[:at]) + bytes([value]) + bytes(data[at + 1 :])
-            ) in ("", "epub")
+    members = dict(sorted(office.unzipped(office.epub("some words")).items()))
+    data = office.zipped(members, stored=())
+    for at in range(data.find(b"PK\x01\x02"), len(data)):
+        for value in (b"\0", b"\xff"):
+            assert recognize_file_type(data[:at] + value + data[at + 1 :]) in ("", "epub")
     bomb = office.zipped({"a": b"", "mimetype": b"application/epub+zip" + bytes(1 << 22)})
     assert recognize_file_type(bomb) == ""
 
@@ -187,35 +173,28 @@ def test_a_cut_package_is_still_told():
 
 
 def test_every_format_gives_the_words_of_the_text(kreuzberg):
-    expected = tokens(TEXT.encode())
     for kind, write in WRITERS.items():
         title = {"xls": ["sheet1"], "xlsx": ["sheet1"], "eml": ["a", "subject"]}.get(kind, [])
         name = b"a.eml" if kind == "eml" else b"x"
-        assert tokens(text_of(write(TEXT), name)) == [*title, *expected], kind
+        assert tokens(text_of(write(TEXT), name)) == [*title, *EXPECTED], kind
 
 
 def test_what_is_no_text_does_not_enter(kreuzberg):
-    expected = tokens(TEXT.encode())
-    assert (
-        tokens(text_of(office.docx(TEXT, header="Running header", title="Meta title"))) == expected
-    )
-    assert tokens(text_of(office.odt(TEXT, title="Meta title"))) == expected
-    assert tokens(text_of(office.epub(TEXT, title="Meta title", chapters=5))) == expected
-    assert (
-        tokens(
-            text_of(office.pdf(TEXT, header="Running header", title="Meta title", lines_a_page=12))
-        )
-        == expected
-    )
+    title, header = {"title": "Meta title"}, {"header": "Running header"}
+    for data in (
+        office.docx(TEXT, **title, **header),
+        office.odt(TEXT, **title),
+        office.epub(TEXT, **title, chapters=5),
+        office.pdf(TEXT, **title, **header, lines_a_page=12),
+    ):
+        assert tokens(text_of(data)) == EXPECTED
 
 
 @pytest.mark.parametrize("width", [40, 55, 70, 90])
 def test_words_cut_at_line_ends_of_a_pdf_are_whole(kreuzberg, width):
-    lines = [
-        line for paragraph in TEXT.splitlines() for line in office.hyphenated(paragraph, width)
-    ]
-    assert sum(line.endswith("-") for line in lines) > 5
-    assert tokens(text_of(office.pdf(TEXT, width=width, hyphenate=True))) == tokens(TEXT.encode())
+    paragraphs = (office.hyphenated(paragraph, width) for paragraph in TEXT.splitlines())
+    assert sum(line.endswith("-") for lines in paragraphs for line in lines) > 5
+    assert tokens(text_of(office.pdf(TEXT, width=width, hyphenate=True))) == EXPECTED
 
 
 def test_hyphens_of_words_stay():
@@ -232,22 +211,17 @@ def damaged_package(error):
     """A package whose first member makes `zipfile` raise an error."""
     out = io.BytesIO()
     methods = {OSError: zipfile.ZIP_BZIP2, EOFError: zipfile.ZIP_STORED}
-    method = methods.get(error, zipfile.ZIP_DEFLATED)
-    with zipfile.ZipFile(out, "w", method) as package:
+    with zipfile.ZipFile(out, "w", methods.get(error, zipfile.ZIP_DEFLATED)) as package:
         package.writestr("word/document.xml", "<w:vanish/>" * 9)
     data = out.getvalue()
     entry, body = data.index(b"PK\x01\x02"), len("word/document.xml") + 30
-    if error is RuntimeError:  # It is encrypted.
-        places = {6: b"\1", entry + 8: b"\1"}
-    elif error is NotImplementedError:  # It is compressed in an unknown way.
-        places = {8: b"\x61", entry + 10: b"\x61"}
-    elif error is zipfile.BadZipFile:  # Its checksum is another one.
-        places = {entry + 16: b"abcd"}
-    elif error is EOFError:  # It ends behind the file.
-        places = {entry + 20: b"\xff\xff", entry + 24: b"\xff\xff"}
-    else:
-        places = {body: b"\xff" * 5}
-    for at, new in places.items():
+    places = {
+        RuntimeError: {6: b"\1", entry + 8: b"\1"},  # It is encrypted.
+        NotImplementedError: {8: b"\x61", entry + 10: b"\x61"},  # By a method that nobody knows.
+        zipfile.BadZipFile: {entry + 16: b"abcd"},  # Its checksum is another one.
+        EOFError: {entry + 20: b"\xff\xff", entry + 24: b"\xff\xff"},  # It ends behind the file.
+    }
+    for at, new in places.get(error, {body: b"\xff" * 5}).items():
         data = data[:at] + new + data[at + len(new) :]
     with zipfile.ZipFile(io.BytesIO(data)) as package, pytest.raises(error):
         package.read("word/document.xml")
@@ -268,17 +242,12 @@ def test_a_package_that_cannot_be_opened_is_left_to_the_reader(data):
 
 def test_running_lines_are_those_of_most_pages():
     pages = [f"Title\n{word} of one page\nPage {n} of 9" for n, word in enumerate("abcdefghi", 1)]
-    assert office_worker.clean("", "pdf", pages) == "\n".join(
-        f"{word} of one page" for word in "abcdefghi"
-    )
+    kept = "\n".join(f"{word} of one page" for word in "abcdefghi")
+    assert office_worker.clean("", "pdf", pages) == kept
     # Two pages show nothing; what differs is none; and a document that consists of the same page
     # again and again keeps it.
-    for pages in (
-        ["a\nb", "a\nc"],
-        ["one\ntwo", "three\nfour", "five\nsix"],
-        ["a\nb", "", "c\nd"],
-        ["a\nb"] * 5,
-    ):
+    differing = ["one\ntwo", "three\nfour", "five\nsix"]
+    for pages in (["a\nb", "a\nc"], differing, ["a\nb", "", "c\nd"], ["a\nb"] * 5):
         assert office_worker.clean("", "pdf", pages) == "\n".join(pages)
 
 
@@ -290,18 +259,15 @@ def test_one_text_in_every_format_and_encoding_is_one_cluster(run, tmp_path, kre
     latin = TEXT.encode("latin-1", "replace").decode("latin-1")
     for name, codec in [("utf8", "utf-8"), ("utf16", "utf-16"), ("latin1", "latin-1")]:
         (folder / f"{name}.txt").write_bytes(latin.encode(codec))
-    (folder / "a.html").write_text(
-        "<html><head><title>Meta</title></head>"
-        + "".join(f"<p>{line}" for line in TEXT.splitlines())
-    )
+    lines = "".join(f"<p>{line}" for line in TEXT.splitlines())
+    (folder / "a.html").write_text(f"<html><head><title>Meta</title></head>{lines}")
+    copies = {f"same/{path.name}" for path in folder.iterdir()}
     (folder / "other.txt").write_text("quite other words " * 30)
     count = len(WRITERS) + 4
     for threshold in ("0.8", "0.9"):
         rows = run("pairs", "same", "-t", threshold).ok().rows
         assert len(rows) == count * (count - 1) // 2, rows
-        assert {name for a, b, *_ in rows for name in (a, b)} == {
-            f"same/{path.name}" for path in folder.iterdir()
-        } - {"same/other.txt"}
+        assert {name for a, b, *_ in rows for name in (a, b)} == copies
 
 
 def test_query_and_show_take_office_documents(run, tmp_path, kreuzberg):
@@ -320,69 +286,47 @@ def test_query_and_show_take_office_documents(run, tmp_path, kreuzberg):
 # --- mended ---------------------------------------------------------------------------------------
 
 
+def words_of_package(write, part, old, new):
+    """Return the words of a package whose text MARK, in one of its parts, is changed."""
+    members = office.unzipped(write("MARK"))
+    assert old in members[part]
+    members[part] = members[part].replace(old, new)
+    return text_of(office.zipped(members)).decode().split()
+
+
 def test_docx_words_are_those_a_reader_sees(kreuzberg):
-    run = "<w:r>{}</w:r>".format
-    inside = run(
-        "<w:t>a1</w:t><w:tab/><w:t>b1</w:t><w:cr/><w:t>c1</w:t><w:br w:type='page'/"
-        "><w:t>d1</w:t><w:noBreakHyphen/><w:t>e1</w:t>"
+    inside = b"".join(
+        b"<w:r>%s</w:r>" % run
+        for run in (
+            b"<w:t>a1</w:t><w:tab/><w:t>b1</w:t><w:cr/><w:t>c1</w:t><w:br w:type='page'/>"
+            b"<w:t>d1</w:t><w:noBreakHyphen/><w:t>e1</w:t>",
+            b"<w:t> soft</w:t><w:softHyphen/><w:t>ly </w:t>",
+            b"<w:rPr><w:b/></w:rPr><w:t>bo</w:t>",
+            b"<w:t>ld</w:t>",
+            b"<w:rPr><w:vanish/></w:rPr><w:t>HIDDEN</w:t>",
+        )
     )
-    inside += (
-        run("<w:t> soft</w:t><w:softHyphen/><w:t>ly </w:t>")
-        + run("<w:rPr><w:b/></w:rPr><w:t>bo</w:t>")
-        + run("<w:t>ld</w:t>")
-    )
-    inside += (
-        run("<w:rPr><w:vanish/></w:rPr><w:t>HIDDEN</w:t>")
-        + "<w:del>"
-        + run("<w:delText>DELETED</w:delText>")
-        + "</w:del>"
-    )
-    inside += run("<w:footnoteReference w:id='2'/>")
-    members = office.unzipped(office.docx("MARK"))
-    members["word/document.xml"] = members["word/document.xml"].replace(
-        b'<w:r><w:t xml:space="preserve">MARK</w:t></w:r>', inside.encode()
-    )
-    assert text_of(office.zipped(members)).decode().split() == [
-        "a1",
-        "b1",
-        "c1",
-        "d1-e1",
-        "softly",
-        "bold",
-    ]
+    inside += b"<w:del><w:r><w:delText>DELETED</w:delText></w:r></w:del>"
+    inside += b"<w:r><w:footnoteReference w:id='2'/></w:r>"
+    mark = b'<w:r><w:t xml:space="preserve">MARK</w:t></w:r>'
+    made = words_of_package(office.docx, "word/document.xml", mark, inside)
+    assert made == ["a1", "b1", "c1", "d1-e1", "softly", "bold"]
 
 
 def test_pptx_words_in_two_runs_are_one(kreuzberg):
-    members = office.unzipped(office.pptx("MARK\nlast"))
-    two = (
-        b'<a:r><a:rPr lang="en"><a:b/></a:rPr><a:t>on</a:t></a:r><a:r><a:rPr b="1"/'
-        b"><a:t>e wo</a:t></a:r><a:r><a:t>rd</a:t></a:r>"
-    )
-    name = "ppt/slides/slide1.xml"
-    members[name] = members[name].replace(b"<a:r><a:t>MARK</a:t></a:r>", two)
-    assert text_of(office.zipped(members)).decode().split() == ["one", "word", "last"]
+    mark = b"<a:r><a:t>MARK</a:t></a:r>"
+    runs = b'<a:r><a:rPr lang="en"><a:b/></a:rPr><a:t>on</a:t></a:r><a:r><a:rPr b="1"/>'
+    runs += b"<a:t>e wo</a:t></a:r><a:r><a:t>rd</a:t></a:r></a:p><a:p><a:r><a:t>last</a:t></a:r>"
+    made = words_of_package(office.pptx, "ppt/slides/slide1.xml", mark, runs)
+    assert made == ["one", "word", "last"]
 
 
 def test_rtf_words_are_those_a_reader_sees(kreuzberg):
-    data = (
-        rb"{\rtf1\ansi be{\b fore}{\header HEAD{\b x}}{\footerl FOOT} two\~three "
-        rb"four\_five soft\-ly{\v HIDDEN}{\*\bkmkstart a}"
-    )
-    data += rb"\page new{\pict\bin3 }{}}{\deleted GONE} ca\'e9\u228?\par \trowd\cellx9 c1\cell c2\cell\row \pard{\footnote note} \{end\}\par}"  # noqa: E501
-    assert tokens(text_of(data)) == [
-        "before",
-        "two",
-        "three",
-        "four",
-        "five",
-        "softly",
-        "new",
-        "caéä",
-        "c1",
-        "c2",
-        "end",
-        "note",
-    ]
+    data = rb"{\rtf1\ansi be{\b fore}{\header HEAD{\b x}}{\footerl FOOT} two\~three four\_five "
+    data += rb"soft\-ly{\v HIDDEN}{\*\bkmkstart a}\page new{\pict\bin3 }{}}{\deleted GONE} "
+    data += rb"ca\'e9\u228?\par \trowd\cellx9 c1\cell c2\cell\row \pard{\footnote note} \{end\}"
+    words = "before two three four five softly new caéä c1 c2 end note"
+    assert tokens(text_of(data + rb"\par}")) == words.split()
 
 
 def test_an_rtf_that_ends_in_the_middle_is_damaged(kreuzberg):
@@ -395,69 +339,57 @@ def test_an_rtf_that_ends_in_the_middle_is_damaged(kreuzberg):
 
 
 def test_damaged_and_encrypted_files_are_reported_and_the_rest_goes_on(run, tmp_path, kreuzberg):
-    folder = tmp_path / "d"
-    folder.mkdir()
-    good = {
-        "a.txt": TEXT.encode(),
-        "b.pdf": office.pdf(TEXT),
-        "c.docx": office.docx(TEXT),
-        "open.pdf": office.pdf(TEXT, password=""),
-    }
+    pdf, docx = office.pdf(TEXT), office.docx(TEXT)
+    good = {"a.txt": TEXT.encode(), "b.pdf": pdf, "c.docx": docx}
+    good["open.pdf"] = office.pdf(TEXT, password="")
     bad = {
-        "cut.pdf": (office.pdf(TEXT)[:3000], "damaged"),
-        "cut.docx": (office.docx(TEXT)[:1500], "damaged"),
+        "cut.pdf": (pdf[:3000], "damaged"),
+        "cut.docx": (docx[:1500], "damaged"),
         "cut.odt": (office.odt(TEXT)[:-30], "damaged"),
         "locked.pdf": (office.pdf(TEXT, password="secret"), "encrypted"),
         "locked.docx": (office.encrypted_docx(), "encrypted"),
     }
-    for name, content in good.items():
-        (folder / name).write_bytes(content)
-    for name, (content, _) in bad.items():
-        (folder / name).write_bytes(content)
+    (tmp_path / "d").mkdir()
+    for name, content in (good | {name: data for name, (data, _) in bad.items()}).items():
+        (tmp_path / "d" / name).write_bytes(content)
     first = run("pairs", "d", code=2)
     assert len(first.rows) == 6
     for name, (_, reason) in bad.items():
         (line,) = [line for line in first.err.splitlines() if f"d/{name}:" in line]
         assert f": {reason}" in line
-    assert "skipped: 3 damaged documents, 2 encrypted" in first.err
     again = run("pairs", "d", code=2)  # remembered, not read again, and reported all the same
     assert again.out == first.out
     assert "0 documents read" in again.err
-    assert "skipped: 3 damaged documents, 2 encrypted" in again.err
+    for made in (first, again):
+        assert "skipped: 3 damaged documents, 2 encrypted" in made.err
 
 
 LIMITS = FormatLimits(seconds=30.0, memory=256 << 20)
 
 TROUBLES = {
-    "sleeps": ("    time.sleep(60)", Reason.SLOW),
-    "holds the interpreter": ("    x = 3 ** (10 ** 9)", Reason.SLOW),
-    "stops": ("    os.kill(os.getpid(), signal.SIGSTOP)", Reason.SLOW),
-    "exits": ("    os._exit(3)", Reason.CRASHED),
-    "segfault": ("    os.kill(os.getpid(), signal.SIGSEGV)", Reason.CRASHED),
-    "aborts": ("    os.abort()", Reason.CRASHED),
-    "killed": ("    os.kill(os.getpid(), signal.SIGKILL)", Reason.CRASHED),
-    "too much memory": ("    x = bytearray(300 << 20)", Reason.MEMORY),
-    "little by little": ("    x = [bytearray(1 << 20) for _ in range(300)]", Reason.MEMORY),
-    "recursion": ("    def f(n): return f(n + 1)\n    f(0)", Reason.SPOILT),
-    "error": ("    raise RuntimeError('PDF is password-protected')", Reason.ENCRYPTED),
-    "not to be imported": ("    raise ImportError('libthing.so is missing')", Reason.NO_READER),
-    "prints": (
-        "    print('x' * 100_000); os.write(1, b'y' * 100_000); return Result('one two')",
-        None,
-    ),
-    "closes its pipe": ("    os.closerange(3, 100); time.sleep(60)", Reason.CRASHED),
-    "not text": ("    return Result('a\\ud800b')", None),
+    "sleeps": ("time.sleep(60)", Reason.SLOW),
+    "holds the interpreter": ("x = 3 ** (10 ** 9)", Reason.SLOW),
+    "stops": ("os.kill(os.getpid(), signal.SIGSTOP)", Reason.SLOW),
+    "exits": ("os._exit(3)", Reason.CRASHED),
+    "segfault": ("os.kill(os.getpid(), signal.SIGSEGV)", Reason.CRASHED),
+    "aborts": ("os.abort()", Reason.CRASHED),
+    "killed": ("os.kill(os.getpid(), signal.SIGKILL)", Reason.CRASHED),
+    "too much memory": ("x = bytearray(300 << 20)", Reason.MEMORY),
+    "little by little": ("x = [bytearray(1 << 20) for _ in range(300)]", Reason.MEMORY),
+    "recursion": ("f = lambda n: f(n + 1); f(0)", Reason.SPOILT),
+    "error": ("raise RuntimeError('PDF is password-protected')", Reason.ENCRYPTED),
+    "not to be imported": ("raise ImportError('libthing.so is missing')", Reason.NO_READER),
+    "prints": ("print('x' * 100_000); os.write(1, b'y' * 100_000); return Result('one two')", None),
+    "closes its pipe": ("os.closerange(3, 100); time.sleep(60)", Reason.CRASHED),
+    "not text": ("return Result('a\\ud800b')", None),
 }
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_what_a_file_does_to_its_process_is_its_own_matter(doubled, monkeypatch, trouble):
-    lines, reason = TROUBLES[trouble]
+    line, reason = TROUBLES[trouble]
     monkeypatch.setattr(office_text, "_END", 0.5)
-    doubled(
-        "def extract_bytes_sync(data, mime, config):\n    if b'fine' in data: return "
-        f"Result('fine words')\n{lines}\n"
-    )
+    doubled("if b'fine' in data: return Result('fine words')", line)
     fine, bad = b"%PDF-1.4 fine", b"%PDF-1.4 bad"
     limits = FormatLimits(1.0 if reason is Reason.SLOW else 30.0, LIMITS.memory)
     assert text_of(fine, limits=limits) == b"fine words"
@@ -469,33 +401,34 @@ def test_what_a_file_does_to_its_process_is_its_own_matter(doubled, monkeypatch,
 
 
 def test_a_process_that_others_have_used_up_is_not_blamed_on_the_next(doubled):
-    doubled(
-        "kept = []\ndef extract_bytes_sync(data, mime, config):\n    "
-        "kept.append(bytearray(50 << 20)); return Result('fine')\n"
-    )
+    doubled("kept.append(bytearray(50 << 20)); return Result('fine')", before="kept = []\n")
     assert [text_of(b"%PDF-1.4", limits=LIMITS) for _ in range(10)] == [b"fine"] * 10
+
+
+def waiting_worker(doubled, seconds):
+    """The process of a reader that has answered, and waits for the next document."""
+    doubled("return Result('fine')")
+    assert text_of(b"%PDF-1.4", limits=FormatLimits(seconds)) == b"fine"
+    (worker,) = office_text._pool._waiting
+    return worker._process
 
 
 @pytest.mark.timeout(60, method="thread")
 def test_a_process_that_does_not_read_is_killed(doubled):
     """Else to write to it would never end."""
-    doubled("def extract_bytes_sync(data, mime, config): return Result('fine')\n")
-    limits = FormatLimits(1.0)
-    assert text_of(b"%PDF-1.4", limits=limits) == b"fine"
-    (worker,) = office_text._pool._waiting
-    os.kill(worker._process.pid, signal.SIGSTOP)
-    assert decode(b"%PDF-1.4" + bytes(1 << 20), b"", limits=limits).reason is Reason.SLOW
-    assert worker._process.poll() == -signal.SIGKILL
+    process = waiting_worker(doubled, 1.0)
+    os.kill(process.pid, signal.SIGSTOP)
+    document = b"%PDF-1.4" + bytes(1 << 20)
+    assert decode(document, b"", limits=FormatLimits(1.0)).reason is Reason.SLOW
+    assert process.poll() == -signal.SIGKILL
 
 
 @pytest.mark.long
 def test_a_process_that_waits_has_no_limit_of_time(doubled):
     """The limit is that of a file, and ends with it."""
-    doubled("def extract_bytes_sync(data, mime, config): return Result('fine')\n")
-    assert text_of(b"%PDF-1.4", limits=FormatLimits(0.2)) == b"fine"
-    (worker,) = office_text._pool._waiting
+    process = waiting_worker(doubled, 0.2)
     time.sleep(office_worker._GRACE + 0.5)
-    assert worker._process.poll() is None
+    assert process.poll() is None
 
 
 def test_many_threads_at_once(doubled):
@@ -503,9 +436,9 @@ def test_many_threads_at_once(doubled):
     others.
     """
     doubled(
-        "import hashlib\ndef extract_bytes_sync(data, mime, config):\n    if "
-        "data.endswith(b'37'): os._exit(1)\n"
-        "    return Result(hashlib.sha256(data).hexdigest() + 'x' * len(data))\n"
+        "if data.endswith(b'37'): os._exit(1)",
+        "return Result(hashlib.sha256(data).hexdigest() + 'x' * len(data))",
+        before="import hashlib\n",
     )
     documents = [
         b"%PDF-" + bytes([65 + n % 26]) * (n * 3001 % 200_000) + str(n).encode() for n in range(120)
@@ -529,26 +462,25 @@ def test_a_slow_document_that_is_one(run, tmp_path, kreuzberg):
     folder = tmp_path / "d"
     folder.mkdir()
     members = office.unzipped(office.docx("x"))
-    paragraph = b'<w:p><w:r><w:t xml:space="preserve">x</w:t></w:r></w:p>'
-    for name, many in (
-        ("slow.docx", paragraph * 800_000),
-        ("bomb.docx", paragraph.replace(b">x<", b">" + b"x" * 110_000_000 + b"<")),
-    ):
-        changed = {
-            **members,
-            "word/document.xml": members["word/document.xml"].replace(paragraph, many),
-        }
+    main, paragraph = (
+        "word/document.xml",
+        b'<w:p><w:r><w:t xml:space="preserve">x</w:t></w:r></w:p>',
+    )
+    bomb = paragraph.replace(b">x<", b">" + b"x" * 110_000_000 + b"<")
+    for name, many in (("slow.docx", paragraph * 800_000), ("bomb.docx", bomb)):
+        changed = members | {main: members[main].replace(paragraph, many)}
         (folder / name).write_bytes(office.zipped(changed))
         assert (folder / name).stat().st_size < 1_000_000
     (folder / "a.txt").write_text(TEXT)
     (folder / "b.docx").write_bytes(office.docx(TEXT))
     result = run("pairs", "d", "--format-seconds", "0.5", "--format-memory", "500MB", code=2)
     assert len(result.rows) == 1
-    assert "took" in next(line for line in result.err.splitlines() if "slow.docx" in line)
-    assert (
-        ": too large" in next(line for line in result.err.splitlines() if "bomb.docx" in line)
-        or "bomb.docx: took" in result.err
-    )
+    said = {
+        name: next(line for line in result.err.splitlines() if f"{name}.docx" in line)
+        for name in ("slow", "bomb")
+    }
+    assert "took" in said["slow"]
+    assert ": too large" in said["bomb"] or "bomb.docx: took" in result.err
     # Neither is remembered: with other limits it may be read.
     assert "slow.docx" not in run("pairs", "d", "--exclude", "bomb*").ok().err
 
@@ -557,23 +489,18 @@ def test_processes_end_with_the_program(doubled, tmp_path):
     """Idle ones when it ends or is killed; one that hangs when its time is over, though nobody is
     left to end it.
     """
-    doubled(
-        "def extract_bytes_sync(data, mime, config):\n    if b'hang' in data: "
-        "time.sleep(600)\n    return Result('words')\n"
-    )
-    double = os.environ["PYTEST_DOUBLE"]
-    script = (
-        f"import sys; sys.path.insert(0, {double!r})\n"
-        "from lshdup.text import office_processes as office_text\nfrom lshdup.params import "
-        "FormatLimits\nimport threading, time\n"
-        "limits = FormatLimits(1.5)\n"
-        "office_text.extract(b'%PDF', 'pdf', limits)\n"
-        "if len(sys.argv) > 1: threading.Thread(target=office_text.extract, "
-        "args=(b'hang', 'pdf', limits), daemon=True).start()\n"
-        "else: office_text._pool.take(FormatLimits(9), of_mails=False).extract(b'', 'pdf')\n"
-        "time.sleep(0.3); print('ready', flush=True); time.sleep(float(600 if "
-        "len(sys.argv) > 1 else 0))\n"
-    )
+    doubled("if b'hang' in data: time.sleep(600)", "return Result('words')")
+    script = f"""
+import sys, threading, time
+sys.path.insert(0, {os.environ["PYTEST_DOUBLE"]!r})
+from lshdup.params import FormatLimits
+from lshdup.text import office_processes as office_text
+limits, hangs = FormatLimits(1.5), len(sys.argv) > 1
+office_text.extract(b'%PDF', 'pdf', limits)
+hanging = threading.Thread(target=office_text.extract, args=(b'hang', 'pdf', limits), daemon=True)
+if hangs: hanging.start()
+else: office_text._pool.take(FormatLimits(9), of_mails=False).extract(b'', 'pdf')
+time.sleep(0.3); print('ready', flush=True); time.sleep(600 if hangs else 0)"""
     for arguments in ([], ["hang"]):
         program = subprocess.Popen(
             [sys.executable, "-c", script, *arguments],
@@ -591,9 +518,7 @@ def test_processes_end_with_the_program(doubled, tmp_path):
 
 
 def children_of(process):
-    return [
-        int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    ]
+    return Path(f"/proc/{process}/task/{process}/children").read_text().split()
 
 
 def alive(process):
@@ -604,17 +529,11 @@ def alive(process):
 
 
 def test_interrupted_while_a_document_hangs(doubled, tmp_path):
-    doubled(
-        "def extract_bytes_sync(data, mime, config):\n    open('hangs', 'w').close(); "
-        "time.sleep(600)\n"
-    )
+    doubled("open('hangs', 'w').close(); time.sleep(600)")
     (tmp_path / "d").mkdir()
     (tmp_path / "d/a.pdf").write_bytes(b"%PDF-1.4")
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([os.environ["PYTEST_DOUBLE"], str(ROOT)]),
-        "LSHDUP_FORMAT_SECONDS": "30",
-    }
+    paths = os.pathsep.join([os.environ["PYTEST_DOUBLE"], str(ROOT)])
+    environment = {**os.environ, "PYTHONPATH": paths, "LSHDUP_FORMAT_SECONDS": "30"}
     # A program that an interactive shell starts has SIGINT at its default, whatever this test's
     # parent did.
     script = (
@@ -698,11 +617,7 @@ def version(monkeypatch):
 
 
 def test_another_reader_reads_office_documents_again_and_nothing_else(folder, doubled, version):
-    doubled(
-        "def extract_bytes_sync(data, mime, config):\n    if b'bad' in data: raise "
-        "ValueError('bad')\n"
-        "    return Result('old words of it')\n"
-    )
+    doubled("if b'bad' in data: raise ValueError('bad')", "return Result('old words of it')")
     (folder / "a.pdf").write_bytes(b"%PDF-1 a")
     (folder / "b.pdf").write_bytes(b"%PDF-1 bad")
     version("1 kreuzberg 1")
@@ -711,7 +626,7 @@ def test_another_reader_reads_office_documents_again_and_nothing_else(folder, do
     assert out == {b"d/b.pdf": Reason.SPOILT}
     assert np.flatnonzero(first.columns["forms"]).tolist() == [5]
     assert run_here()[0].read == 0
-    doubled("def extract_bytes_sync(data, mime, config):\n    return Result('new words of it')\n")
+    doubled("return Result('new words of it')")
     assert run_here()[0].read == 0
     version("1 kreuzberg 2")
     second, out = run_here()
@@ -738,7 +653,7 @@ def test_the_extra_becomes_available(folder, doubled, version, monkeypatch):
         out = run_here()[1]
         assert out == {b"d/a.pdf": Reason.NO_READER, b"d/z.zip": Reason.FORMAT}
         assert run_here()[0].read == 0
-    doubled("def extract_bytes_sync(data, mime, config):\n    return Result('now it has words')\n")
+    doubled("return Result('now it has words')")
     version("1 kreuzberg 1")
     collection, out = run_here()
     assert collection.read == 1
@@ -747,11 +662,11 @@ def test_the_extra_becomes_available(folder, doubled, version, monkeypatch):
 
 
 def test_trouble_of_the_moment_is_not_remembered(folder, doubled, version):
-    doubled("def extract_bytes_sync(data, mime, config):\n    os._exit(1)\n")
+    doubled("os._exit(1)")
     (folder / "a.pdf").write_bytes(b"%PDF-1 a")
     version("1 kreuzberg 1")
     assert run_here()[1] == {b"d/a.pdf": Reason.CRASHED}
-    doubled("def extract_bytes_sync(data, mime, config):\n    return Result('it was the moment')\n")
+    doubled("return Result('it was the moment')")
     collection, out = run_here()
     assert (collection.read, out) == (1, {})
     run_here("anew")
@@ -774,27 +689,22 @@ def test_memory_is_given_in_bytes_or_larger_units(run, tmp_path, given, code):
 
 # --- a reader that fails --------------------------------------------------------------------------
 
-FAILING = """
-class Panic(BaseException): pass
-def extract_bytes_sync(data, mime, config): raise {}('slice index starts at 3 but ends at 2')
-"""
-
 
 @pytest.mark.parametrize("error", ["Panic", "RuntimeError"])
 def test_packages_are_read_without_the_reader_if_it_fails(doubled, error):
     """Valid EPUBs made the reader panic, and were called damaged."""
-    doubled(FAILING.format(error))
-    expected = tokens(TEXT.encode())
+    message = "slice index starts at 3 but ends at 2"
+    doubled(f"raise {error}('{message}')", before="class Panic(BaseException): pass\n")
     for kind in ("epub", "odt", "docx"):
         text = decode(WRITERS[kind](TEXT), b"")
         assert (text.reason, text.office) == (None, kind)
-        assert tokens(text.utf8) == expected, kind
+        assert tokens(text.utf8) == EXPECTED, kind
     chapters = decode(office.epub(TEXT, title="Meta title", chapters=5), b"")
-    assert tokens(chapters.utf8) == expected
+    assert tokens(chapters.utf8) == EXPECTED
     assert decode(office.docx(TEXT)[:1500], b"").reason is Reason.SPOILT
     pdf = decode(office.pdf(TEXT), b"")
     assert pdf.reason is (Reason.CRASHED if error == "Panic" else Reason.SPOILT)
-    assert pdf.detail == "slice index starts at 3 but ends at 2"
+    assert pdf.detail == message
 
 
 def test_pages_are_in_reading_order():

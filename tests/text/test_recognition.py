@@ -18,10 +18,8 @@ PAGES = [f"<html><script>{word}</script><p>the same body of a page" for word in 
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def folder(here):
     Path("d").mkdir()
-    return tmp_path
 
 
 def write(texts, ending=""):
@@ -105,9 +103,8 @@ def test_rows_keep_their_markup(run, options):
         looks = "look like HTML and are compared with their markup"
         assert (looks in result.err) == (markup != "visible")
         assert ("--markup visible" in result.err) == (markup == "auto")
-        assert ("2 documents, 2 read as HTML" in result.err.replace(" in r.jsonl", "")) == (
-            markup == "visible"
-        )
+        as_html = "2 documents, 2 read as HTML" in result.err.replace(" in r.jsonl", "")
+        assert as_html == (markup == "visible")
     run("clusters", "r.jsonl", "--no-store", "-t", "0.1", "--same", "text", "--write", "w.jsonl")
     assert Path("w.jsonl").read_text().count("\n") == 2
 
@@ -117,20 +114,13 @@ def test_the_same_texts_give_the_same_answer(run):
     texts = [*PAGES, *MEMOS, "<!-- x -->" + PAGES[0], "the same body of a page", "plain words here"]
     write(texts)
     named = {f"d/{n}": text for n, text in enumerate(texts)}
-    for options in (
-        {"markup": "keep"},
-        {"markup": "visible"},
-        {"markup": "visible", "mail": True},
-        {"markup": "keep", "mail": True, "tokens": "symbols"},
-    ):
-        typed = [
-            f"--{name}" if value is True else f"--{name}={value}" for name, value in options.items()
+    keep, visible, mail = {"markup": "keep"}, {"markup": "visible"}, {"mail": True}
+    for options in (keep, visible, visible | mail, keep | mail | {"tokens": "symbols"}):
+        typed = ["-t", "0.1", "--id-field", "id", "--no-store", "--exact"]
+        typed += [
+            f"--{key}" if value is True else f"--{key}={value}" for key, value in options.items()
         ]
-        answers = [
-            sorted(row[:3] for row in run("pairs", where, "-t", "0.1", "--id-field", "id",
-                                          "--no-store", "--exact", *typed).rows)
-            for where in FORMS
-        ]  # fmt: skip
+        answers = [sorted(row[:3] for row in run("pairs", where, *typed).rows) for where in FORMS]
         found = NearDuplicates(named, 256, threshold=0.1, recall=0.9999, **options).pairs()
         answers.append(in_order(found))
         assert answers[0] == answers[1] == answers[2] != []

@@ -1,7 +1,7 @@
 """`lshdup show` by lines: which texts are compared so, what is marked, and what a person sees."""
 
 import re
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +12,7 @@ from lshdup.views.changes import ALIKE
 from lshdup.views.comparison import align_lines, compare, extract_line, have_same_lines, mark_pieces
 from tests import golden
 from tests.running import in_terminal
+from tests.views.conftest import write
 
 CODE = '''import os
 import sys
@@ -41,17 +42,15 @@ class Thing:
     def close(self):
         os.remove(self.name)
 '''
-CHANGED = (
-    CODE.replace("(a < b): return -1", "(a > b): return +1")
-    .replace("def double(x):\n    return x * 2\n\n\n", "")
-    .replace("3.5", "3,5")
-    .replace(
-        "range(10)", "range(12)  # a remark that makes the line longer than a narrow screen has"
-    )
-    .replace(
-        "return None\n", "return None\n\n    def open(self):\n\treturn open(self.name)\x1b[31m\n"
-    )
-)
+CHANGED = CODE
+for old, new in {
+    "(a < b): return -1": "(a > b): return +1",
+    "def double(x):\n    return x * 2\n\n\n": "",
+    "3.5": "3,5",
+    "range(10)": "range(12)  # a remark that makes the line longer than a narrow screen has",
+    "return None\n": "return None\n\n    def open(self):\n\treturn open(self.name)\x1b[31m\n",
+}.items():
+    CHANGED = CHANGED.replace(old, new)
 TABLE = "name;price;stock\n" + "".join(f"thing {i};{i}.50;{i * 7}\n" for i in range(40))
 PRICES = TABLE.replace("7.50", "7,50").replace("thing 20;20.50;140\n", "")
 PROSE = " ".join(f"word{i} and the {i}th thing." for i in range(60))
@@ -90,33 +89,23 @@ LINES = st.lists(st.text("ab .<>=\t漢é", max_size=8), max_size=8)
 @settings(deadline=None)
 @given(LINES, LINES)
 def test_what_is_not_marked_is_in_both(a, b):
-    marks = mark_pieces(a, b)
-    unmarked = []
-    for lines, spans in zip((a, b), marks, strict=True):
+    for lines, spans in zip((a, b), mark_pieces(a, b), strict=True):
         assert len(lines or [""]) == len(spans)
         for line, each in zip(lines, spans, strict=False):
             assert all(0 <= start < end <= len(line) for start, end in each)
             assert all(x[1] < y[0] for x, y in pairwise(each))
-        unmarked.append(
-            {
-                "".join(c for i, c in enumerate(line) if not any(s <= i < e for s, e in each))
-                for line, each in zip(lines, spans, strict=False)
-                if each
-            }
-        )
-    whole = "".join(a), "".join(b)
-    for rests, other in zip(unmarked, whole[::-1], strict=True):
-        for rest in rests:  # one character after the other, in this order
-            there = iter(other)
-            assert all(c in there for c in rest)
+        for line, each in zip(lines, spans, strict=False):
+            if each:  # the rest, one character after the other, in this order
+                there = iter("".join(b if lines is a else a))
+                rest = (c for i, c in enumerate(line) if not any(s <= i < e for s, e in each))
+                assert all(c in there for c in rest)
 
 
 @settings(deadline=None)
 @given(LINES, LINES)
 def test_equal_lines_and_no_others_are_alike(a, b):
-    changes = align_lines(
-        *("".join(f"{line}\n" for line in each).encode() for each in (a, b))
-    ).changes
+    texts = ("".join(f"{line}\n" for line in each).encode() for each in (a, b))
+    changes = align_lines(*texts).changes
     assert [i for c in changes for i in range(c.a_start, c.a_end)] == list(range(len(a)))
     assert [i for c in changes for i in range(c.b_start, c.b_end)] == list(range(len(b)))
     for c in changes:
@@ -126,14 +115,17 @@ def test_equal_lines_and_no_others_are_alike(a, b):
         assert all(c.kind == ALIKE for c in changes)
 
 
-def test_marks_of_a_changed_line():
-    assert mark_pieces(["if (a < b) return -1;"], ["if (a > b) return +1;"]) == (
-        [[(6, 7), (18, 19)]],
-        [[(6, 7), (18, 19)]],
-    )
-    assert mark_pieces(["nothing alike"], ["other words"]) == ([[]], [[]])  # all of it differs
-    assert mark_pieces(["  x = 1"], ["    x = 1"]) == ([[(0, 2)]], [[(0, 4)]])
-    assert mark_pieces(["漢字を読む"], ["漢字を書く"]) == ([[(3, 5)]], [[(3, 5)]])
+@pytest.mark.parametrize(
+    ("before", "after", "marked", "there"),
+    [
+        ("if (a < b) return -1;", "if (a > b) return +1;", *[[(6, 7), (18, 19)]] * 2),
+        ("nothing alike", "other words", [], []),  # all of it differs
+        ("  x = 1", "    x = 1", [(0, 2)], [(0, 4)]),
+        ("漢字を読む", "漢字を書く", [(3, 5)], [(3, 5)]),
+    ],
+)
+def test_marks_of_a_changed_line(before, after, marked, there):
+    assert mark_pieces([before], [after]) == ([marked], [there])
 
 
 @pytest.mark.parametrize(
@@ -155,39 +147,36 @@ def test_lines_are_without_their_ends(text, lines):
 @pytest.fixture
 def pairs(tmp_path):
     """Program text and a table, before and after some changes."""
-    for name, text in {"a.py": CODE, "b.py": CHANGED, "a.csv": TABLE, "b.csv": PRICES}.items():
-        (tmp_path / name).write_text(text)
+    write(tmp_path, {"a.py": CODE, "b.py": CHANGED, "a.csv": TABLE, "b.csv": PRICES})
     return {"code": ("a.py", "b.py"), "table": ("a.csv", "b.csv")}
 
 
 def test_lines_as_they_are_seen(run, pairs, tmp_path):
+    layouts = {"": "", "-plain": "--no-color", "-beside": "--side-by-side --context 1"}
+    for (kind, names), columns, name in product(pairs.items(), (50, 80, 160), layouts):
+        words = ["show", *names, *layouts[name].split()]
+        code, out, err = in_terminal(words, columns, tmp_path)
+        assert (code, err) == (0, "")
+        golden.check(f"show/{kind}-{columns}{name}.txt", out)
+        lines = re.sub(rb"\x1b\[[\d;]*m", b"", out).decode().splitlines()
+        if name != "-plain":
+            assert all(len(line) <= columns for line in lines[lines.index("") :])
+        assert all(line.isprintable() for line in lines)
     for kind, names in pairs.items():
-        for columns in (50, 80, 160):
-            for name, options in {
-                "": (),
-                "-plain": ("--no-color",),
-                "-beside": ("--side-by-side", "--context", "1"),
-            }.items():
-                code, out, err = in_terminal(["show", *names, *options], columns, tmp_path)
-                assert (code, err) == (0, "")
-                golden.check(f"show/{kind}-{columns}{name}.txt", out)
-                lines = re.sub(rb"\x1b\[[\d;]*m", b"", out).decode().splitlines()
-                if name != "-plain":
-                    assert all(len(line) <= columns for line in lines[lines.index("") :])
-                assert all(line.isprintable() for line in lines)
         golden.check(f"show/{kind}-pipe.txt", run("show", *names).out)
 
 
 def test_a_difference_that_is_no_word_is_seen(run, tmp_path):
     """Similarity 1 is not the same: what differs in punctuation only is shown by lines."""
-    (tmp_path / "f.c").write_text("int f(int a, int b) {\n  if (a < b) return -1;\n}\n")
-    (tmp_path / "g.c").write_text("int f(int a, int b) {\n  if (a > b) return +1;\n}\n")
+    less = "int f(int a, int b) {\n  if (a < b) return -1;\n}\n"
+    write(tmp_path, {"f.c": less, "g.c": less.replace("<", ">").replace("-", "+")})
+    said = "they differ in no word, only in case, punctuation or layout"
     lines = run("show", "f.c", "g.c").lines
-    assert "they differ in no word, only in case, punctuation or layout" in lines
+    assert said in lines
     assert "2   -   if (a [-<-] b) return [---]1;" in lines
     assert "  2 +   if (a {+>+} b) return {+++}1;" in lines
     words = run("show", "f.c", "g.c", "--words").lines
-    assert words[-2:] == ["they differ in no word, only in case, punctuation or layout", ""]
+    assert words[-2:] == [said, ""]
     assert not any("return" in line for line in words)
     symbols = run("show", "f.c", "g.c", "--tokens", "symbols").lines
     assert "2   -   if (a [-<-] b) return [---]1;" in symbols
@@ -197,16 +186,15 @@ def test_lines_and_words_are_a_choice(run, pairs, tmp_path):
     by_words = run("show", *pairs["code"], "--words").lines
     assert any("range([-10" in line for line in by_words)
     assert not any(line.startswith(" 1  1 ") for line in by_words)
-    (tmp_path / "p").write_text(PROSE)
-    (tmp_path / "q").write_text(PROSE.replace("word7", "word"))
+    write(tmp_path, {"p": PROSE, "q": PROSE.replace("word7", "word")})
     by_lines = run("show", "p", "q", "--lines", "--context", "0").lines
     assert [line[:6] for line in by_lines if line[4:5] in ("-", "+")] == ["1   - ", "  1 + "]
     assert not any(line[4:5] in ("-", "+") for line in run("show", "p", "q").lines)
 
 
 def test_long_lines_on_request(run, tmp_path):
-    (tmp_path / "p").write_text(f"{PROSE}\n{PROSE}\n")
-    (tmp_path / "q").write_text(f"{PROSE}\n{PROSE.replace('word7 ', 'word ')}\n")
+    changed = PROSE.replace("word7 ", "word ")
+    write(tmp_path, {"p": f"{PROSE}\n{PROSE}\n", "q": f"{PROSE}\n{changed}\n"})
     lines = run("show", "p", "q", "--lines", "--context", "0").lines
     assert "… 1 line alike …" in lines
     assert [line[:4] for line in lines[6:8]] == ["2   ", "  2 "]
@@ -222,33 +210,24 @@ def test_long_lines_on_request(run, tmp_path):
 @pytest.fixture
 def group(run, tmp_path):
     """A text, a copy of it, two documents with the same other word, and one with more."""
-    words = [f"w{i}" for i in range(60)]
-    (tmp_path / "d").mkdir()
-    for name, changes in {
-        "a": {},
-        "a copy": {},
-        "one": {30: "other"},
-        "two": {30: "OTHER,"},
-        "three": {30: "third", 50: ""},
-        "alone": dict.fromkeys(range(60), "x"),
-    }.items():
-        text = "\n".join(changes.get(i, word) for i, word in enumerate(words))
-        (tmp_path / "d" / name).write_text(text)
+    changes = {"a": {}, "a copy": {}, "one": {30: "other"}, "two": {30: "OTHER,"}}
+    changes |= {"three": {30: "third", 50: ""}, "alone": dict.fromkeys(range(60), "x")}
+    for name, changed in changes.items():
+        write(tmp_path / "d", {name: "\n".join(changed.get(i, f"w{i}") for i in range(60))})
     run("index", "d", "-t", "0.5")
     return tmp_path
 
 
 def test_the_group_of_a_document(run, group):
     """Each variant once, with its count and those who have it."""
-    shown = run("show", "d/three", "-t", "0.5", "--keep", "path-order", "-q")
-    assert shown.lines[:2] == ["group 1: d/", "  keep           a"]
-    assert shown.lines[2:6] == [
+    options = ["-t", "0.5", "--keep", "path-order"]
+    assert run("show", "d/three", *options, "-q").lines == [
+        "group 1: d/",
+        "  keep           a",
         "  1.0000  bytes  a copy",
         "  0.9016         one",
         "  0.9016         two",
         "  0.8254         three",
-    ]
-    assert shown.lines[6:] == [
         "",
         "line 31: w24 w25 w26 w27 w28 w29 [-w30-] w31 w32 w33 w34 w35 w36",
         "  {+other+}  2 of 4: one, two",
@@ -260,14 +239,13 @@ def test_the_group_of_a_document(run, group):
         "no difference in words: 1 of 4: a copy",
         "",
     ]
-    rows = run("show", "one", "-t", "0.5", "--keep", "path-order", "-q", "--format", "tsv").rows
-    assert rows == [
+    assert run("show", "one", *options, "-q", "--format", "tsv").rows == [
         ["1", "31", "w30", "other", "d/one"],
         ["1", "31", "w30", "other", "d/two"],
         ["2", "31", "w30", "third", "d/three"],
         ["3", "51", "w50", "", "d/three"],
     ]
-    code, out, err = in_terminal(["show", "one", "-t", "0.5", "--keep", "path-order"], 60, group)
+    code, out, err = in_terminal(["show", "one", *options], 60, group)
     assert code == 0, err
     golden.check("show/group-60.txt", out)
 
@@ -284,14 +262,15 @@ def test_a_document_without_a_group(run, group):
 
 
 @pytest.mark.parametrize(
-    ("options", "expected"),
+    ("words", "option", "documents"),
     [
-        (["a", "--lines"], "--lines cannot be combined with one document"),
-        (["a", "--shingles"], "--shingles cannot be combined with one document"),
-        (["a", "-k", "2"], "--shingle-size cannot be combined with one document"),
-        (["a", "one", "-t", "0.5"], "--threshold cannot be combined with two documents"),
-        (["a", "one", "--keep", "first"], "--keep cannot be combined with two documents"),
+        ("a --lines", "--lines", "one document"),
+        ("a --shingles", "--shingles", "one document"),
+        ("a -k 2", "--shingle-size", "one document"),
+        ("a one -t 0.5", "--threshold", "two documents"),
+        ("a one --keep first", "--keep", "two documents"),
     ],
 )
-def test_options_of_two_documents_and_of_a_group(run, group, options, expected):
-    assert expected in run("show", *options, code=2).err
+def test_options_of_two_documents_and_of_a_group(run, group, words, option, documents):
+    said = run("show", *words.split(), code=2).err
+    assert f"{option} cannot be combined with {documents}" in said

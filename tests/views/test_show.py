@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from itertools import pairwise
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
@@ -14,21 +14,15 @@ from lshdup.kernels.differences import align, heaviest_chain
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.inspection import list_tokens, locate_tokens, number_repeats
 from lshdup.shingling.shingler import Shingler
-from lshdup.views.changes import (
-    ADDED,
-    ALIKE,
-    MOVED_AWAY,
-    MOVED_HERE,
-    REMOVED,
-    find_changes,
-    windows,
-)
+from lshdup.views import changes as kinds
+from lshdup.views.changes import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, find_changes
 from lshdup.views.comparison import compare
 from lshdup.views.terminal import Layout, render
 from tests import golden, office
-from tests.conftest import ROOT, part
+from tests.conftest import part
 from tests.reference import is_ignorable
 from tests.running import in_terminal
+from tests.views.conftest import write
 
 TEXT = st.text(st.sampled_from("aAbB ,.\n\t_1éÉ\u0301ßﬁﷺΐ中文ไท่\u200d\u00ad"), max_size=60)
 TOKENS = ("word", "symbols", "char", "terms")
@@ -56,17 +50,18 @@ def test_tokens_are_where_they_are_said_to_be(text, tokens, keep_case, normalize
         seen = "".join(each for each in there.decode() if not is_ignorable(each))
         assert word in again or (tokens == "char" and word == b" " and not seen.strip())
     if len(words):
-        assert [a == b for a in words for b in words] == [
-            a == b for a in located.tokens for b in located.tokens
-        ]
+        tokens = located.tokens
+        assert [a == b for a in words for b in words] == [a == b for a in tokens for b in tokens]
 
 
-def test_texts_keep_their_spelling():
-    params = ShingleParams()
-    assert locate_tokens("Die STRASSE, ﬁn".encode(), params).text == "Die STRASSE, ﬁn".encode()
-    composed = locate_tokens("E\u0301te\u0301 UND".encode(), params)
-    assert composed.text == "E\u0301te\u0301 UND".encode()
-    assert (composed.starts.tolist(), composed.ends.tolist()) == ([0, 8], [7, 11])
+@pytest.mark.parametrize(
+    ("text", "spans"),
+    [("Die STRASSE, ﬁn", [(0, 3), (4, 11), (13, 17)]), ("E\u0301te\u0301 UND", [(0, 7), (8, 11)])],
+)
+def test_texts_keep_their_spelling(text, spans):
+    located = locate_tokens(text.encode(), ShingleParams())
+    assert located.text == text.encode()
+    assert list(zip(located.starts.tolist(), located.ends.tolist(), strict=True)) == spans
 
 
 # --- the differences ------------------------------------------------------------------------------
@@ -76,19 +71,16 @@ def valid(a, b, changes):
     """Changes cover both, in order; what is alike is alike."""
     assert [i for c in changes for i in range(c.a_start, c.a_end)] == list(range(len(a)))
     assert [i for c in changes for i in range(c.b_start, c.b_end)] == list(range(len(b)))
+    counts = Counter(dict.fromkeys((ALIKE, REMOVED, ADDED, MOVED_AWAY, MOVED_HERE), 0))
     for c in changes:
         assert c.tokens > 0
+        counts[c.kind] += c.tokens
         if c.kind == ALIKE:
             assert a[c.a_start : c.a_end].tolist() == b[c.b_start : c.b_end].tolist()
         else:
             assert (c.a_start == c.a_end) == (c.kind in (ADDED, MOVED_HERE))
             assert (c.b_start == c.b_end) == (c.kind in (REMOVED, MOVED_AWAY))
-    return Counter(
-        {
-            kind: sum(c.tokens for c in changes if c.kind == kind)
-            for kind in (ALIKE, REMOVED, ADDED, MOVED_AWAY, MOVED_HERE)
-        }
-    )
+    return counts
 
 
 def row(values):
@@ -100,83 +92,62 @@ def lcs_score(a, b):
     too.
     """
     n, m = len(a), len(b)
-    best = [
-        [[0, -1] for _ in range(m + 1)] for _ in range(n + 1)
-    ]  # of what is left: any; or if this pair is taken
+    # Of what is left: any; or if this pair is taken.
+    best = [[(0, -1)] * (m + 1) for _ in range(n + 1)]
     for i in range(n - 1, -1, -1):
         for j in range(m - 1, -1, -1):
-            free = max(best[i + 1][j][0], best[i][j + 1][0])
-            taken = -1
-            if a[i] == b[j]:
-                taken = 2 + max(
-                    best[i + 1][j + 1][0],
-                    best[i + 1][j + 1][1] + 1 if best[i + 1][j + 1][1] >= 0 else 0,
-                )
-            best[i][j] = [max(free, taken), taken]
+            after, next_taken = best[i + 1][j + 1]
+            taken = 2 + max(after, next_taken + (next_taken >= 0)) if a[i] == b[j] else -1
+            best[i][j] = (max(best[i + 1][j][0], best[i][j + 1][0], taken), taken)
     return best[0][0][0]
+
+
+def aligned(a, b):
+    """Pairs of places that `align` takes."""
+    steps, scores = np.empty(len(a) * len(b) + 1, np.uint8), np.empty(len(b) + 1, np.int32)
+    matches = np.empty(2 * min(len(a), len(b)) + 2, np.int64)
+    found = align(row(a), row(b), steps, scores, matches)
+    return matches[: 2 * found].reshape(-1, 2).tolist()
 
 
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 4), max_size=12), st.lists(st.integers(0, 4), max_size=12))
 def test_align_finds_a_common_subsequence_about_as_good_as_the_best(a, b):
-    matches = np.empty(2 * min(len(a), len(b)) + 2, np.int64)
-    found = align(
-        row(a),
-        row(b),
-        np.empty(len(a) * len(b) + 1, np.uint8),
-        np.empty(len(b) + 1, np.int32),
-        matches,
-    )
-    pairs = matches[: 2 * found].reshape(-1, 2).tolist()
+    pairs = aligned(a, b)
     assert all(a[i] == b[j] for i, j in pairs)
     assert all(i < k and j < m for (i, j), (k, m) in pairwise(pairs))
-    score = 2 * found + sum(k == i + 1 and m == j + 1 for (i, j), (k, m) in pairwise(pairs))
-    assert 3 * score >= 2 * lcs_score(
-        a, b
-    )  # the longest one has at least two thirds of the best score
+    score = 2 * len(pairs) + sum(k == i + 1 and m == j + 1 for (i, j), (k, m) in pairwise(pairs))
+    assert 3 * score >= 2 * lcs_score(a, b)  # the longest has two thirds of the best or more
 
 
 def test_align_prefers_a_run_to_scattered_words():
-    a, b = row([1, 2, 3]), row([1, 9, 2, 9, 3, 8, 1, 2, 3])
-    matches, steps, scores = np.empty(6, np.int64), np.empty(27, np.uint8), np.empty(10, np.int32)
-    assert align(a, b, steps, scores, matches) == 3
-    assert matches.tolist() == [0, 6, 1, 7, 2, 8]
+    assert aligned([1, 2, 3], [1, 9, 2, 9, 3, 8, 1, 2, 3]) == [[0, 6], [1, 7], [2, 8]]
+
+
+def is_rising(values):
+    return all(a < b for a, b in pairwise(values))
 
 
 @settings(deadline=None)
-@given(
-    st.lists(st.integers(1, 9), min_size=1, max_size=8).flatmap(
-        lambda w: st.tuples(st.just(w), st.permutations(range(len(w))))
-    )
-)
-def test_the_heaviest_chain_is_that_of_trying_all(given_):
-    weight, rank = given_
-    n = len(rank)
-    best = max(
-        sum(weight[i] for i in range(n) if bits >> i & 1)
-        for bits in range(1 << n)
-        if (ranks := [rank[i] for i in range(n) if bits >> i & 1]) == sorted(ranks)
-    )
-    chain = np.empty(n, np.int64)
-    found = heaviest_chain(
-        row(rank).astype(np.int64),
-        row(weight).astype(np.int64),
-        *(np.empty(n + 1, np.int64) for _ in range(3)),
-        chain,
-    )
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=8), st.data())
+def test_the_heaviest_chain_is_that_of_trying_all(weight, data):
+    n = len(weight)
+    rank = data.draw(st.permutations(range(n)))
+    chains = (list(each) for size in range(n + 1) for each in combinations(range(n), size))
+    best = max(sum(weight[i] for i in each) for each in chains if is_rising(rank[i] for i in each))
+    chain, spare = np.empty(n, np.int64), [np.empty(n + 1, np.int64) for _ in range(3)]
+    found = heaviest_chain(np.array(rank), np.array(weight), *spare, chain)
     taken = chain[n - found :].tolist()
-    assert taken == sorted(taken)
-    assert [rank[i] for i in taken] == sorted(rank[i] for i in taken)
+    assert is_rising(taken)
+    assert is_rising(rank[i] for i in taken)
     assert sum(weight[i] for i in taken) == best
 
 
+ROWS = st.lists(st.integers(0, 5), max_size=40)
+
+
 @settings(deadline=None)
-@given(
-    st.lists(st.integers(0, 5), max_size=40),
-    st.lists(st.integers(0, 5), max_size=40),
-    st.integers(1, 4),
-    st.integers(2, 6),
-)
+@given(ROWS, ROWS, st.integers(1, 4), st.integers(2, 6))
 @example([*range(10)], [*range(3, 10), 0, 1, 2], 3, 3)
 @example([0, 0, 0, 0, 1, 1], [0, 1, 1, 0, 0], 1, 2)
 def test_any_two_rows(a, b, passage, moved):
@@ -185,19 +156,16 @@ def test_any_two_rows(a, b, passage, moved):
     """
     changes = find_changes(row(a), row(b), passage, moved)
     valid(row(a), row(b), changes)
-    (away, marked_away), (here, marked_here) = (
-        (
-            {
-                at: tuple(values[at : at + moved])
-                for start, end in _changed(changes, side)
-                for at in range(start, end - moved + 1)
-            },
-            {at for c in changes if c.kind == kind for at in range(c[side], c[side + 1])},
-        )
-        for values, kind, side in ((a, MOVED_AWAY, 1), (b, MOVED_HERE, 3))
-    )
-    both = {*away.values()} & {*here.values()}
-    for passages, marked in ((away, marked_away), (here, marked_here)):
+
+    def passages_and_marks(values, kind, side):
+        stretches = _changed(changes, side)
+        places = [at for start, end in stretches for at in range(start, end - moved + 1)]
+        marked = {at for c in changes if c.kind == kind for at in range(c[side], c[side + 1])}
+        return {at: tuple(values[at : at + moved]) for at in places}, marked
+
+    sides = passages_and_marks(a, MOVED_AWAY, 1), passages_and_marks(b, MOVED_HERE, 3)
+    both = set.intersection(*({*passages.values()} for passages, _ in sides))
+    for passages, marked in sides:
         common = [set(range(at, at + moved)) for at, each in passages.items() if each in both]
         assert marked <= set().union(*common)
         assert all(marked & each for each in common)
@@ -234,13 +202,8 @@ def test_a_moved_passage_is_said_to_have_moved():
     b = np.concatenate([a[:100], a[150:800], a[100:150], a[800:]])
     counts = valid(a, b, find_changes(a, b, 3, 8))
     assert counts == {ALIKE: 950, REMOVED: 0, ADDED: 0, MOVED_AWAY: 50, MOVED_HERE: 50}
-    assert [c.kind for c in find_changes(a, b, 3, 8)] == [
-        ALIKE,
-        MOVED_AWAY,
-        ALIKE,
-        MOVED_HERE,
-        ALIKE,
-    ]
+    changed = [c.kind for c in find_changes(a, b, 3, 8)]
+    assert changed == [ALIKE, MOVED_AWAY, ALIKE, MOVED_HERE, ALIKE]
 
 
 def test_two_unlike_texts_are_not_held_together_by_the_words_of_every_text():
@@ -262,10 +225,8 @@ def test_a_word_before_a_short_end_is_no_coincidence(n):
 )
 def test_long_rows_take_time_in_proportion(kind):
     """300,000 tokens, whatever they are: a comparison of each with each would hang for hours."""
-    rng = np.random.default_rng(1)
-    n = 300_000
-    a = (rng.zipf(1.3, n) % 5000).astype(np.uint64)
-    b = (rng.zipf(1.3, n) % 5000).astype(np.uint64)
+    rng, n = np.random.default_rng(1), 300_000
+    a, b = ((rng.zipf(1.3, n) % 5000).astype(np.uint64) for _ in range(2))
     if kind == "equal":
         a, b = np.zeros(n, np.uint64), np.zeros(n // 2, np.uint64)
     elif kind == "few values":
@@ -284,9 +245,9 @@ def test_long_rows_take_time_in_proportion(kind):
 
 
 def test_windows():
-    assert windows(row([1, 2, 1, 2]), 2).tolist()[0] == windows(row([1, 2, 1, 2]), 2).tolist()[2]
-    assert windows(row([1, 2]), 3).tolist() == []
-    assert windows(row([1, 2]), 1 << 40).tolist() == []
+    first, _, third = kinds.windows(row([1, 2, 1, 2]), 2).tolist()
+    assert first == third
+    assert [kinds.windows(row([1, 2]), size).tolist() for size in (3, 1 << 40)] == [[], []]
 
 
 # --- the comparison -------------------------------------------------------------------------------
@@ -300,25 +261,17 @@ def test_any_two_texts_are_compared_and_shown(one, other, tokens, k, bag):
     valid(found.texts.a.tokens, found.texts.b.tokens, found.texts.changes)
     total = found.shared + found.only_a + found.only_b
     assert found.similarity == (found.shared / total if total else 0)
-    assert (found.estimate is None) == (
-        not found.shared + found.only_a or not found.shared + found.only_b
-    )
-    for side in (False, True):
-        for width in (None, 30):
-            for color in (False, True):
-                for line in render(found.texts, Layout(side, width, color, 2)):
-                    plain = re.sub(r"\x1b\[\d+m", "", line)
-                    assert plain.isprintable()
-                    assert color or line == plain
+    assert (found.estimate is None) == (found.shared + min(found.only_a, found.only_b) == 0)
+    for side, width, color in product((False, True), (None, 30), (False, True)):
+        for line in render(found.texts, Layout(side, width, color, 2)):
+            plain = re.sub(r"\x1b\[\d+m", "", line)
+            assert plain.isprintable()
+            assert color or line == plain
 
 
 def test_marks_take_nothing_but_what_changed():
-    lines = render(
-        compare(
-            b"The red, old (fox) jumps", "The blue «old» fox jumps high".encode(), ShingleParams()
-        ).texts,
-        Layout(),
-    )
+    a, b = b"The red, old (fox) jumps", "The blue «old» fox jumps high".encode()
+    lines = render(compare(a, b, ShingleParams()).texts, Layout())
     assert list(lines) == ["The [-red,-] {+blue+} old (fox) jumps {+high+}"]
 
 
@@ -335,25 +288,19 @@ def test_ids_are_sets(run, tmp_path):
 # --- the command ----------------------------------------------------------------------------------
 
 
-def moved_paragraph(path):
-    paragraphs = (ROOT / "sample_corpus/licences/Apache-1.1.txt").read_text().split("\n\n")
-    paragraphs.insert(6, paragraphs.pop(3))
-    path.write_text("\n\n".join(paragraphs))
-
-
 @pytest.fixture
 def three(corpus, tmp_path):
     """Three pairs of different kind: a word changed, a paragraph moved, another format."""
-    moved_paragraph(tmp_path / "moved.txt")
-    text = (corpus / "udhr/eng.txt").read_text()
-    (tmp_path / "word.txt").write_text(
-        text.replace("detention or exile", "imprisonment or exile", 1)
-    )
+    paragraphs = (corpus / "licences/Apache-1.1.txt").read_text().split("\n\n")
+    paragraphs.insert(6, paragraphs.pop(3))
+    word = (corpus / "udhr/eng.txt").read_text().replace("detention or", "imprisonment or", 1)
+    write(tmp_path, {"moved.txt": "\n\n".join(paragraphs), "word.txt": word})
+    udhr = "sample_corpus/udhr/"
     return {
-        "word": ("sample_corpus/udhr/eng.txt", "word.txt"),
+        "word": (f"{udhr}eng.txt", "word.txt"),
         "moved": ("sample_corpus/licences/Apache-1.1.txt", "moved.txt"),
-        "format": ("sample_corpus/udhr/deu_1901.html", "sample_corpus/udhr/deu_1996.html"),
-        "same": ("sample_corpus/udhr/eng.html", "sample_corpus/udhr/eng.txt"),
+        "format": (f"{udhr}deu_1901.html", f"{udhr}deu_1996.html"),
+        "same": (f"{udhr}eng.html", f"{udhr}eng.txt"),
     }
 
 
@@ -362,58 +309,48 @@ def test_three_kinds_as_they_are_seen(run, three, tmp_path):
         for columns in (80, 160):
             for color in ((), ("--no-color",)) if kind != "same" else ():
                 code, out, err = in_terminal(["show", *names, *color], columns, tmp_path)
-                assert code == 0, err
-                assert err == ""
+                assert (code, err) == (0, "")
                 golden.check(f"show/{kind}-{columns}{'-plain' if color else ''}.txt", out)
                 assert (b"\x1b" in out) == (not color)
         golden.check(f"show/{kind}-pipe.txt", run("show", *names).out)
 
 
 def test_layout_options(run, three):
-    inline = run("show", *three["word"], "--inline", "--context", "1").lines
+    def lines(context, *options):
+        return run("show", *three["word"], "--context", context, *options).lines
+
+    inline = lines("1", "--inline")
     assert any("[-detention-] {+imprisonment+} or" in line for line in inline)
-    assert (
-        run("show", *three["word"], "--context", "0").lines[6] == "[-detention-] {+imprisonment+}"
-    )
-    beside = run("show", *three["word"], "--side-by-side", "--context", "1").lines
-    (line,) = [line for line in beside if "│" in line]
-    assert [part.strip() for part in line.split("│")] == [
-        "arrest, [-detention-] or",
-        "arrest, {+imprisonment+} or",
-    ]
-    whole = run("show", *three["word"], "--context", "100000").out.decode()
-    assert "alike …" not in whole
+    assert lines("0")[6] == "[-detention-] {+imprisonment+}"
+    (line,) = [line for line in lines("1", "--side-by-side") if "│" in line]
+    sides = [part.strip() for part in line.split("│")]
+    assert sides == ["arrest, [-detention-] or", "arrest, {+imprisonment+} or"]
+    assert not any("alike …" in line for line in lines("100000"))
 
 
 def test_as_data(run, three, tmp_path):
     run("index", "sample_corpus")
-    result = json.loads(run("show", "eng.txt", "word.txt", "--format", "json").out)
+    words = ["show", "eng.txt", "word.txt", "--format"]
+    result = json.loads(run(*words, "json").out)
     assert result["a"]["name"] == "sample_corpus/udhr/eng.txt"
-    assert result["similarity"] == result["shared"] / (
-        result["shared"] + result["only_a"] + result["only_b"]
-    )
+    total = sum(result[key] for key in ("shared", "only_a", "only_b"))
+    assert result["similarity"] == result["shared"] / total
     assert abs(result["estimate"] - result["similarity"]) < 5 * result["standard_error"] + 0.01
-    rows = [
-        json.loads(line) for line in run("show", "eng.txt", "word.txt", "--format", "jsonl").lines
-    ]
+    rows = [json.loads(line) for line in run(*words, "jsonl").lines]
     assert rows == result["differences"]
     assert [row["kind"] for row in rows] == [ALIKE, REMOVED, ADDED, ALIKE]
     assert (rows[1]["a"], rows[2]["b"]) == ("detention", "imprisonment")
-    assert run("show", "eng.txt", "word.txt", "--format", "tsv").rows[1][:2] == ["removed", "1"]
+    assert run(*words, "tsv").rows[1][:2] == ["removed", "1"]
     page = json.loads(run("show", "eng.html", "odd/latin-1.txt", "--format", "json").out)
     assert (page["a"]["html"], page["b"]["html"], page["b"]["detected"]) == (True, False, True)
 
 
 def test_shingles_are_listed(run, tmp_path):
-    (tmp_path / "a").write_text("one two three four")
-    (tmp_path / "b").write_text("zero two three four")
-    assert [(where, text) for where, _, text in run("show", "a", "b", "--shingles").rows] == [
-        ("both", "two three four"),
-        ("a", "one two three"),
-        ("b", "zero two three"),
-    ]
-    (tmp_path / "a").write_text("x x x")
-    (tmp_path / "b").write_text("x x")
+    write(tmp_path, {"a": "one two three four", "b": "zero two three four"})
+    listed = [(where, text) for where, _, text in run("show", "a", "b", "--shingles").rows]
+    own = [("a", "one two three"), ("b", "zero two three")]
+    assert listed == [("both", "two three four"), *own]
+    write(tmp_path, {"a": "x x x", "b": "x x"})
     counted = run("show", "a", "b", "--shingles", "-k", "1", "--bag").rows
     assert [where for where, _, _ in counted] == ["both", "both", "a"]
     assert "0.6667, exact: 2 shingles shared" in run("show", "a", "b", "-k", "1", "--bag").lines[2]
@@ -429,10 +366,8 @@ def test_elements_are_those_of_the_set(words, tokens, bag, secret):
     params = ShingleParams(tokens=tokens, k=1, bag=bag, secret=secret)
     text = " ".join(str("abc".index(each)) if tokens == "ids" else each for each in words).encode()
     _, shingles = list_tokens(text, params)
-    assert (
-        sorted(set(number_repeats(shingles, params).tolist()))
-        == Shingler(params).shingle_texts([text])[0].tolist()
-    )
+    listed = sorted(set(number_repeats(shingles, params).tolist()))
+    assert listed == Shingler(params).shingle_texts([text])[0].tolist()
 
 
 FORM = (
@@ -445,17 +380,12 @@ def test_what_is_removed_is_not_compared(run, tmp_path):
     """The similarity is the one that `pairs` prints, by the options of the last run or by those
     that are given.
     """
-    (tmp_path / "d").mkdir()
-    (tmp_path / "form").write_text(FORM.format("", ""))
-    for name, what in (
-        ("a", "two red shoes and one green hat"),
-        ("b", "two red shoes and one green coat"),
-        ("c", "nothing like it"),
-    ):
-        (tmp_path / "d" / name).write_text(FORM.format("7", what))
-    ((_, _, alike, _),) = run(
-        "pairs", "d", "--template", "form", "-t", "0.5", "--min-tokens", "0"
-    ).rows  # fmt: skip
+    shoes = "two red shoes and one green "
+    whats = {"a": f"{shoes}hat", "b": f"{shoes}coat", "c": "nothing like it"}
+    write(tmp_path / "d", {name: FORM.format("7", what) for name, what in whats.items()})
+    write(tmp_path, {"form": FORM.format("", "")})
+    words = "pairs d --template form -t 0.5 --min-tokens 0".split()
+    ((_, _, alike, _),) = run(*words).rows
     for options in ([], ["--template", "form"]):
         shown = run("show", "a", "b", *options)
         assert shown.err.splitlines() == [  # no document has changed
@@ -464,10 +394,8 @@ def test_what_is_removed_is_not_compared(run, tmp_path):
             "lshdup: b: d/b, of the store",
         ]
         assert f"similarity {float(alike):.4f}, exact: " in shown.lines[2]
-        assert re.fullmatch(
-            r"removed before: \d+ shingles of A, \d+ of B, by --template or --ignore-common",
-            shown.lines[3],
-        )
+        removed = r"removed before: \d+ shingles of A, \d+ of B, by --template or --ignore-common"
+        assert re.fullmatch(removed, shown.lines[3])
         data = json.loads(run("show", "a", "b", *options, "--format", "json").out)
         assert data["similarity"] == float(alike)
         assert data["a"]["shingles"] == data["shared"] + data["only_a"] + data["removed_a"]
@@ -475,11 +403,8 @@ def test_what_is_removed_is_not_compared(run, tmp_path):
         rows = run("show", "a", "b", *options, "--shingles").rows
         kept = [where for where, _, _, removed in rows if not removed]
         assert {removed for *_, removed in rows} == {"", "template"}
-        assert (kept.count("both"), kept.count("a"), kept.count("b")) == (
-            data["shared"],
-            data["only_a"],
-            data["only_b"],
-        )
+        for where, counted in {"both": "shared", "a": "only_a", "b": "only_b"}.items():
+            assert kept.count(where) == data[counted]
     (tmp_path / "d/a").write_text(FORM.format("7", "something else now"))
     assert "has changed since it was indexed" in run("show", "a", "b").err
 
@@ -489,9 +414,9 @@ def test_rows_and_mails(run, tmp_path):
     one.
     """
     rows = ["<html> one <i>two</i> three four five", "one two three four six"]
-    (tmp_path / "rows.jsonl").write_text(
-        "".join(json.dumps({"text": each}) + "\n" for each in rows)
-    )
+    jsonl = "".join(json.dumps({"text": each}) + "\n" for each in rows)
+    mail = office.eml(rows[1], subject="")
+    write(tmp_path, {"rows.jsonl": jsonl, "a.eml": mail, "b": rows[1]})
     run("index", "rows.jsonl")
     assert ": 37 bytes, UTF-8, 8 words" in run("show", "rows.jsonl:1", "rows.jsonl:2").lines[0]
     run("index", "rows.jsonl", "--markup", "visible")
@@ -499,52 +424,33 @@ def test_rows_and_mails(run, tmp_path):
     assert "HTML UTF-8, 5 words" in shown.lines[0]
     assert "UTF-8, 5 words" in shown.lines[1]
     assert shown.lines[-2] == "one two three four [-five-] {+six+}"
-    (tmp_path / "a.eml").write_bytes(office.eml(rows[1], subject=""))
-    (tmp_path / "b").write_text(rows[1])
     data = json.loads(run("show", "a.eml", "b", "--format", "json").out)
-    assert (data["a"]["extracted"], data["b"]["extracted"], data["similarity"]) == (
-        True,
-        False,
-        1.0,
-    )
+    assert (data["a"]["extracted"], data["b"]["extracted"]) == (True, False)
+    assert data["similarity"] == 1
     assert "mail, 5 words" in run("show", "a.eml", "b").lines[0]
 
 
 def test_as_the_store_has_it(run, corpus, tmp_path):
-    run(
-        "index",
-        "sample_corpus",
-        "--tokens",
-        "char",
-        "-k",
-        "5",
-        "--scheme",
-        "classic",
-        "--perms",
-        "64",
-    )
+    options = "--tokens char -k 5 --scheme classic --perms 64"
+    run("index", "sample_corpus", *options.split())
     out = run("show", "MIT.txt", "ISC.txt")
     assert "characters" in out.lines[0]
-    assert "(--tokens char -k 5 --scheme classic --perms 64)" in out.err
-    assert any(
-        line.startswith("estimate 0.") and line.endswith("by signatures: classic, K = 64")
-        for line in out.lines
-    )
+    assert f"({options})" in out.err
+    (line,) = [line for line in out.lines if line.startswith("estimate 0.")]
+    assert line.endswith("by signatures: classic, K = 64")
     assert "words" in run("show", "MIT.txt", "ISC.txt", "--tokens", "word").lines[0]
     (corpus / "licences/ISC.txt").write_text("something else now")
     assert "has changed since it was indexed" in run("show", "MIT.txt", "licences/ISC.txt").err
-    assert "is the end of 5 names" in run("show", "copy1", "MIT.txt", code=2).err
-    assert "both standard input" in run("show", "-", "-", code=2).err
-    assert (
-        "cannot be combined with --shingles"
-        in run("show", "MIT.txt", "ISC.txt", "--shingles", "--inline", code=2).err
-    )
+    for words, refusal in {
+        "copy1 MIT.txt": "is the end of 5 names",
+        "- -": "both standard input",
+        "MIT.txt ISC.txt --shingles --inline": "cannot be combined with --shingles",
+    }.items():
+        assert refusal in run("show", *words.split(), code=2).err
 
 
 def test_documents_without_tokens(run, tmp_path):
-    (tmp_path / "empty").write_bytes(b"")
-    (tmp_path / "dots").write_bytes(b"...")
-    (tmp_path / "some").write_bytes(b"one text")
+    write(tmp_path, {"empty": "", "dots": "...", "some": "one text"})
     assert run("show", "empty", "dots").lines[2:4] == [
         "similarity 0.0000, exact: 0 shingles shared, 0 only in A, 0 only in B",
         "0 words alike",
@@ -553,29 +459,24 @@ def test_documents_without_tokens(run, tmp_path):
 
 
 def test_hostile_texts_do_nothing_to_a_terminal(run, tmp_path):
-    (tmp_path / "a").write_bytes(
-        "plain \x1b[31mred\x1b]0;title\x07 gpj.\u202eexe \x9b2J ".encode()
-        + b"m" * 1_000_000
-        + b" end"
-    )
-    (tmp_path / "b\x1b[2J").write_bytes(b"plain " + b"n" * 1_000_000 + b" end")
-    for options in ((), ("--side-by-side",), ("--shingles",), ("--format", "json")):
-        code, out, err = in_terminal(
-            ["show", "a", "b\x1b[2J", "--no-color", *options], 80, tmp_path
-        )
+    from rich.cells import cell_len
+
+    begin = "plain \x1b[31mred\x1b]0;title\x07 gpj.\u202eexe \x9b2J "
+    long = {"a": begin + "m" * 1_000_000 + " end", "b\x1b[2J": f"plain {'n' * 1_000_000} end"}
+    write(tmp_path, long)
+    for width, *options in (
+        (80,), (160,), (80, "--side-by-side"), (80, "--shingles"), (80, "--format", "json")
+    ):  # fmt: skip
+        code, out, err = in_terminal(["show", *long, "--no-color", *options], width, tmp_path)
         assert code == 0, err
         text = out.decode()
         assert all(c.isprintable() or c == "\n" for c in text)
-        if not options or options == ("--side-by-side",):
+        if not options or options == ["--side-by-side"]:
             assert len(text) < 20_000
-            assert "characters)…" in text
-            assert r"\x1b" in text
-            assert r"\u202e" in text
-    for width in (80, 160):
-        _, out, _ = in_terminal(["show", "a", "b\x1b[2J", "--no-color"], width, tmp_path)
-        from rich.cells import cell_len
-
-        assert max(cell_len(line) for line in out.decode().splitlines()[5:]) <= width
+            for part in ("characters)…", r"\x1b", r"\u202e"):
+                assert part in text
+        if not options:
+            assert max(cell_len(line) for line in text.splitlines()[5:]) <= width
 
 
 def test_long_documents(run, tmp_path):

@@ -66,14 +66,10 @@ def test_a_repeated_word_is_added_or_removed_in_one_place():
     kept = " ".join(words)
     found = set()
     for before, behind in itertools.product((None, 3, 17, 19), (None, 24, 30)):
-        made = list(words)
-        for place in (before, behind):
-            if place is not None:
-                made[place] = "other"
-        del made[22]
-        found |= {v[:2] for v in listed(kept, " ".join(made)) if "other" not in v[1]}
-        made[22:22] = ["x", "x"]
-        found |= {v[:2] for v in listed(kept, " ".join(made)) if "other" not in v[1]}
+        made = ["other" if at in (before, behind) else word for at, word in enumerate(words)]
+        for xs in ([], ["x", "x"]):
+            text = " ".join(made[:22] + xs + made[23:])
+            found |= {v[:2] for v in listed(kept, text) if "other" not in v[1]}
     assert found == {("x", ""), ("", "x")}
     located, variants = variants_of(kept, " ".join(words[:20] + words[21:]))
     assert (variants[0].start, variants[0].end) == (22, 23)
@@ -99,13 +95,8 @@ def test_a_member_that_cannot_be_read_costs_no_other():
     params = ShingleParams()
     found = find_differences(Run.quiet(), groups, read, params, 9, 10_000)
     assert [*found.segments] == [(0, 2), (0, 3), (2, 3)]
-    assert found.without == {
-        None: "more than --differences 9",
-        (0, 1): "1 is gone",
-        (4, 2): "4 is gone",
-        (4, 3): "4 is gone",
-        (2, 1): "1 is gone",
-    }
+    gone = {(0, 1): "1 is gone", (4, 2): "4 is gone", (4, 3): "4 is gone", (2, 1): "1 is gone"}
+    assert found.without == {None: "more than --differences 9", **gone}
     few = find_differences(Run.quiet(), groups, read, params, 2, 10_000)
     assert [*few.segments] == [(0, 2)]
     full = find_differences(Run.quiet(), [(0, [2, 1]), (4, [2])], read, params, 9, 10)

@@ -1,0 +1,98 @@
+"""What tests of sources share: documents that are found and read, and what they are packed in."""
+
+import io
+import os
+import tarfile
+import zipfile
+from dataclasses import replace
+
+import numpy as np
+
+from lshdup.base.run import Run
+from lshdup.params import DocumentParams
+from lshdup.sources.finding import find_documents
+from lshdup.sources.reading import batches, read_batch
+
+
+def find(*names, store=None, id_lists=False, **params):
+    """Return the documents that names lead to, and what is skipped."""
+    skipped = []
+    documents = find_documents(
+        replace(Run.quiet(), skipped=skipped.append), map(os.fsencode, names),
+        DocumentParams(**params), store=store, id_lists=id_lists,
+    )  # fmt: skip
+    return documents, skipped
+
+
+def batch_texts(batch):
+    """Return the texts of a batch by the numbers of their documents."""
+    columns = (batch.indices.tolist(), batch.starts.tolist(), batch.lengths.tolist())
+    return {
+        index: batch.text[start : start + size].tobytes()
+        for index, start, size in zip(*columns, strict=True)
+    }
+
+
+def read(documents, which=None):
+    """Return the texts of documents, of all or some numbers, and what is skipped."""
+    texts, skipped = {}, []
+    which = np.arange(len(documents)) if which is None else np.asarray(which)
+    for indices in batches(Run.quiet(), documents, which):
+        batch = read_batch(documents, indices)
+        texts |= batch_texts(batch)
+        skipped += batch.skipped
+    return texts, skipped
+
+
+def reasons(skipped):
+    """Return the reasons by which things are skipped, by name."""
+    return {each.name: each.reason for each in skipped}
+
+
+def listed(*names, **params):
+    """Return the texts of the documents that names lead to, by name, and what is skipped."""
+    documents, skipped = find(*names, **params)
+    texts, more = read(documents)
+    skipped += [(documents.names[index], reason, detail) for index, reason, detail in more]
+    return {documents.names[index]: text for index, text in texts.items()}, skipped
+
+
+def tar_of(members, mode="w"):
+    """Return an archive of members: pairs of a name or a TarInfo, and bytes."""
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode=mode, errors="surrogateescape") as archive:
+        for name, content in members:
+            member = name if isinstance(name, tarfile.TarInfo) else tarfile.TarInfo(name)
+            if member.isreg():
+                member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return file.getvalue()
+
+
+def zip_of(members, **options):
+    """Return an archive of members: pairs of a name or a ZipInfo, and bytes."""
+    file = io.BytesIO()
+    options = {"compression": zipfile.ZIP_DEFLATED} | options
+    with zipfile.ZipFile(file, "w", **options) as archive:
+        for name, content in members:
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+def warc_record(kind, uri, block):
+    """Return a record of a crawl."""
+    fields = f"WARC-Type: {kind}\r\nWARC-Target-URI: {uri}\r\nWARC-Date: 2020-01-01T00:00:00Z\r\n"
+    header = f"WARC/1.0\r\n{fields}Content-Length: {len(block)}\r\n\r\n"
+    return header.encode() + block + b"\r\n\r\n"
+
+
+def wiki_dump(pages, before=""):
+    """Return a dump of pages: pairs of a title and texts of revisions, as XML."""
+    made = "".join(
+        f"<page><title>{title}</title><ns>0</ns>"
+        + "".join(f"<revision><text bytes='1'>{text}</text></revision>" for text in texts)
+        + "</page>\n"
+        for title, texts in pages
+    )
+    root = '<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.10/" xml:lang="en">'
+    return f"{before}{root}<siteinfo/>{made}</mediawiki>".encode()
