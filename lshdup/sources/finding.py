@@ -84,11 +84,16 @@ def find_documents(
         return replace(list_lines(finder.run, files), skipped=tuple(skipped))
     folder = None if store is None else Path(os.fsdecode(store))
     opened = RecordFiles(folder, RecordFields.of(params), params.max_bytes)
+    too_large = set()
     for (path, *stamp), known in known_records.items():
         at = files.names.find(path) if known is not None and known.kind == Kind.MBOX else None
         was_mailbox = at is not None and stamp == [files.sizes[at], files.mtimes[at]]
         if was_mailbox and finder.records.get(path, Kind.SPLIT) == Kind.SPLIT:
-            finder.records[path] = Kind.MBOX
+            if stamp[0] <= params.max_bytes:
+                finder.records[path] = Kind.MBOX
+            else:  # Only one that --split cuts may be so large.
+                too_large.add((path, *stamp))
+    known_records = {key: known_records[key] for key in known_records if key not in too_large}
     found = replace(files, record_files=opened)
     if finder.records:
         found, listed = expand_records(run, found, finder.records, known_records)

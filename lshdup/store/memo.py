@@ -55,6 +55,7 @@ class Memo(Parts):
         self._shingle, self._sketch, self._filter = shingle, sketch, shingle_filter
         self._last_number = store.last_segment()
         self._used: list[str] = []  #: segments that this run has taken documents from, or written
+        self._sets: dict[str, str] | None = None  #: by identity, the segment that has them
         self._is_reader_said = False
         self.on_add: Callable[[], None] = lambda: None  #: notified of each segment that is written
 
@@ -108,12 +109,26 @@ class Memo(Parts):
         for name in order:
             old = self._load(name, documents, known)
             if old is not None and with_sets and old.unfiltered_sets is None:
-                shingles = self._load("shingles")
-                if shingles is not None and shingles.identity == old.unfiltered_identity:
-                    old = old.with_unfiltered_sets(shingles.sets)
+                old = self._with_sets(old)
             fitting = self._fit(old) if old is not None else None
             if fitting is not None:
                 yield name, fitting
+
+    def _with_sets(self, old: Collection) -> Collection:
+        """Return a collection with its unfiltered sets, if another segment has them."""
+        if self._sets is None:
+            self._sets = {}
+            for name in (*self._store.segments(), "shingles"):
+                held = self._load_held(name)
+                if held is not None and held.unfiltered_sets is not None:
+                    self._sets[held.unfiltered_identity] = name
+        name = self._sets.get(old.unfiltered_identity, "")
+        held = self._load(name) if name else None
+        if held is None or held.unfiltered_identity != old.unfiltered_identity:
+            return old
+        if name not in _KINDS:
+            self._used.append(name)
+        return old.with_unfiltered_sets(held.unfiltered_sets)
 
     def _load(
         self,

@@ -192,6 +192,29 @@ def test_another_reader_is_said_once(here, monkeypatch):
     assert len([line for line in said if "the reader of office documents" in line]) == 1
 
 
+def test_sets_of_office_documents_stay_known(here):
+    """Reading one again, to verify a pair, would take a reader milliseconds."""
+    for docs in ((b"a",), (b"b",), (b"a", b"b")):
+        (here / os.fsdecode(docs[0]) / "x.docx").write_bytes(docx(text(1)))
+        os.utime(here / os.fsdecode(docs[0]) / "x.docx", ns=(0, 0))
+        workspace = open_workspace(".lshdup")
+        found = workspace.load_or_build_index(Request(docs, DocumentParams(), {})).collection
+        assert found.unfiltered_sets is not None
+    assert found.read == 0
+    assert segments() == []
+
+
+def test_a_known_mailbox_that_is_too_large_for_split_now(run, here):
+    split = ["--split", "^never"]
+    mail = "From x@y.z Mon Jan 01 00:00:00 2024\nFrom: x@y.z\nSubject: s\n\n{}\n\n"
+    (here / "a/box.txt").write_text("".join(mail.format(text(seed)) for seed in range(4)))
+    assert "16 documents" in run("index", "a", *split).err
+    limit = ["--max-bytes", "600", *split]
+    for store in ("new", ".lshdup"):
+        result = run("pairs", "a", *limit, "--store", store, code=2)  # A file is left out.
+        assert "box.txt: too large" in result.err, store
+
+
 def test_the_memo_has_not_more_segments_than_a_run_can_look_into(run, here, monkeypatch):
     monkeypatch.setattr(lshdup.store.store, "_MOST_SEGMENTS", 2)
     for number in range(5):
