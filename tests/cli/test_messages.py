@@ -323,6 +323,7 @@ def test_what_does_the_work_of_options_of_other_programs(here):
     help_ = "run `lshdup pairs --help`"
     cases = {
         "--dry-run": "leave it out: lshdup never changes or deletes a document",
+        "--replace-store": "leave it out: a store keeps what other runs have made",
         "--ext": "--include '*.txt' takes the files with one ending",
         "--min-length": "--min-tokens N leaves out documents of fewer than N tokens",
         "--delete": nothing,
