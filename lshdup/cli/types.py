@@ -30,13 +30,13 @@ else:
             return cls
 
 
-def read_share(text: str, option: str, *, or_number: bool = False) -> float:
+def read_share(text: str, option: str, *, or_number: bool) -> float:
     """Read a share such as 0.9 or 90%. For 0,9 the error says what to type.
 
     or_number : whether a number of documents is allowed too.
 
-    >>> read_share("0.9", "--threshold"), read_share("99.9%", "--recall"), read_share("100%", "-t")
-    (0.9, 0.999, 1.0)
+    >>> [read_share(text, "-t", or_number=False) for text in ("0.9", "99.9%", "100%")]
+    [0.9, 0.999, 1.0]
     >>> read_share("30", "--ignore-common", or_number=True)
     30.0
     """
@@ -78,7 +78,9 @@ class Listed(ParamType[tuple[Any, ...]]):
             return value
         try:
             if self._item is float:
-                return tuple(read_share(part, "") for part in str(value).split(","))
+                return tuple(
+                    read_share(part, "", or_number=False) for part in str(value).split(",")
+                )
             return tuple(self._item(part) for part in str(value).split(","))
         except (ValueError, ParameterError):
             self.fail(

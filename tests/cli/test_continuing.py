@@ -39,6 +39,7 @@ def test_a_command_without_docs_uses_the_store_of_a_folder_above(run, here):
         near = {cell for row in run("query", name, cwd=sub).rows for cell in row if "." in cell[:1]}
         assert near == {"../a", "../b"}, name
     assert {row[2] for row in run("clusters", cwd=sub).rows} == {"../a", "../b", "c"}
+    assert "a: ../a, of the store" in run("show", "a", cwd=sub).err
     shown = run("show", "../a", "c", cwd=sub, code=0)
     assert shown.lines[0].startswith("A  ../a: ")
     assert "the store is ../../.lshdup" in run("report", cwd=sub).err
