@@ -9,10 +9,37 @@ from collections.abc import Collection
 from dataclasses import field, fields, replace
 from typing import Any, Self
 
-from lshdup import choices
 from lshdup.base.frozen import dataclass
 from lshdup.base.messages import quoted
 from lshdup.errors import ParameterError
+
+# --- the values of options that are one of a few words: a word is added here first ---
+
+TOKENS = ("word", "symbols", "char", "terms", "ids")
+HASHES = ("mix64", "poly31")
+#: Schemes of signatures; "linear" is for experiments, not for a store.
+SCHEMES = ("fast", "classic", "linear")
+STORED_SCHEMES = SCHEMES[:2]
+VERIFY = ("exact", "estimate")
+MEASURES = ("jaccard", "containment")
+SAME, MAIL_QUOTES = ("bytes", "text"), ("keep", "drop")
+MARKUP = ("auto", "visible", "keep")  # of `--markup`
+LINKAGES = ("representative", "single")
+#: Rules of `--keep`, and what each keeps.
+KEEP = {
+    "shortest-path": "the shortest path (no name of a copy, then fewest folders and characters)",
+    "first": "the first as DOCS were named",
+    "central": "the most similar to all others of its group",
+    "longest": "the longest",
+    "shortest": "the shortest",
+    "newest": "the newest",
+    "oldest": "the oldest",
+    "path-order": "the first in byte order of the names",
+}
+#: The rules that Spark has.
+SPARK_KEEP = ("shortest-path", "longest", "shortest", "path-order")
+
+# --- defaults and limits ---
 
 DEFAULT_K = {"word": 3, "symbols": 5, "char": 9, "terms": 1, "ids": 1}
 DEFAULT_MAX_BYTES = 256 * 1024 * 1024
@@ -184,10 +211,10 @@ class ShingleParams(_Params):
         )
         is_mix = self.hash == "mix64"
         _check(not self.key or is_mix, "--hash poly31 takes no key", "leave --hash-key out")
-        _check_choice("--tokens", self.tokens, choices.TOKENS)
-        _check_choice("--hash", self.hash, choices.HASHES)
-        _check_choice("--markup", self.markup, choices.MARKUP)
-        _check_choice("--mail-quotes", self.mail_quotes, choices.MAIL_QUOTES)
+        _check_choice("--tokens", self.tokens, TOKENS)
+        _check_choice("--hash", self.hash, HASHES)
+        _check_choice("--markup", self.markup, MARKUP)
+        _check_choice("--mail-quotes", self.mail_quotes, MAIL_QUOTES)
         _check(
             0 <= self.min_tokens < LONGEST,
             f"--min-tokens is {self.min_tokens}; it must be from 0 to {LONGEST - 1}",
@@ -279,7 +306,7 @@ class SketchParams(_Params):
     seed: int = 1
 
     def __post_init__(self) -> None:
-        _check_choice("--scheme", self.scheme, choices.SCHEMES)
+        _check_choice("--scheme", self.scheme, SCHEMES)
         _check(
             1 <= self.perms <= MAX_PERMS,
             f"--perms is {self.perms}; it must be from 1 to {MAX_PERMS}",
@@ -330,8 +357,8 @@ class PairParams(_Params):
     measure: str = "jaccard"
 
     def __post_init__(self) -> None:
-        _check_choice("--verify", self.verify, choices.VERIFY)
-        _check_choice("--measure", self.measure, choices.MEASURES)
+        _check_choice("--verify", self.verify, VERIFY)
+        _check_choice("--measure", self.measure, MEASURES)
         _check(self.max_bucket >= 0, f"--max-bucket is {self.max_bucket}; it must be at least 1")
 
 
@@ -358,9 +385,9 @@ class ClusterParams(_Params):
     max_bucket: int = 0
 
     def __post_init__(self) -> None:
-        _check_choice("--linkage", self.linkage, choices.LINKAGES)
+        _check_choice("--linkage", self.linkage, LINKAGES)
         if self.keep:
-            _check_choice("--keep", self.keep, choices.KEEP)
+            _check_choice("--keep", self.keep, KEEP)
         _check(self.max_bucket >= 0, f"--max-bucket is {self.max_bucket}; it must be at least 1")
         _check(all(self.prefer), "--prefer is empty", "name a folder or a pattern")
 

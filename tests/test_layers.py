@@ -13,7 +13,7 @@ from tests.conftest import ROOT
 #: only from lines above its own; within a line nothing imports anything. Inside a package only
 #: circles are forbidden.
 LAYERS = """
-choices errors kernels version
+errors kernels version
 base
 params
 lsh sources text

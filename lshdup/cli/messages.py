@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from lshdup import choices
 from lshdup.base.messages import chance, count_of, join_names, printable
 from lshdup.base.skipped import Reason
 from lshdup.cli.console import Console
-from lshdup.params import ClusterParams
+from lshdup.params import KEEP, ClusterParams
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -467,11 +466,11 @@ def describe_rule(rule: ClusterParams, documents: "DocumentList") -> str:
     from lshdup.sources.preference import default_keep
 
     keep = rule.keep or default_keep(documents)
-    parts = [choices.KEEP[keep]]
+    parts = [KEEP[keep]]
     if keep != "first" and 0 < documents.are_parts(np.arange(len(documents))).sum() < len(
         documents
     ):
-        parts = [f"whole files before parts of files, then {choices.KEEP[keep]}"]
+        parts = [f"whole files before parts of files, then {KEEP[keep]}"]
     if rule.prefer:
         parts.append(f"preferring {join_names(rule.prefer)}")
     if rule.linkage != ClusterParams().linkage:

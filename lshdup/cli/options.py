@@ -7,14 +7,29 @@ from pathlib import Path
 
 import click
 
-from lshdup import choices, params
+from lshdup import params
 from lshdup.base.frozen import dataclass
 from lshdup.base.system import LEAST_LIMIT
 from lshdup.cli.columns import describe
 from lshdup.cli.help import F, amend, option, plain_option, setting, stack
 from lshdup.cli.output import ANNOTATIONS, FORMATS, OutputOptions, WriteOptions
 from lshdup.cli.types import Level, Lines, Listed, OutputPath, Pattern, PlotPath, Share, Size
-from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams, SketchParams
+from lshdup.params import (
+    HASHES,
+    KEEP,
+    MAIL_QUOTES,
+    MARKUP,
+    MEASURES,
+    SAME,
+    SCHEMES,
+    STORED_SCHEMES,
+    TOKENS,
+    BandParams,
+    ClusterParams,
+    PairParams,
+    ShingleParams,
+    SketchParams,
+)
 
 _SHINGLE, _SKETCH, _BANDS = ShingleParams(), SketchParams(), BandParams()
 _PAIRS, _CLUSTERS, _FORMATS = PairParams(), ClusterParams(), params.DEFAULT_FORMATS
@@ -83,16 +98,16 @@ text_options = stack(
     _documents("--encoding", default="", metavar="NAME",
                show_default="UTF-8, byte-order marks, else detected",
                help="Read every document as this."),
-    _documents("--markup", type=click.Choice(choices.MARKUP), default=_SHINGLE.markup,
+    _documents("--markup", type=click.Choice(MARKUP), default=_SHINGLE.markup,
                metavar="HOW", help="Of HTML: auto, visible (rows too), or keep the tags."),
     _documents("--mail", is_flag=True, help="Text with mail headers is mail."),
     _documents("--mail-headers", is_flag=True, help="All headers of mails."),
-    _documents("--mail-quotes", type=click.Choice(choices.MAIL_QUOTES),
+    _documents("--mail-quotes", type=click.Choice(MAIL_QUOTES),
                default=_SHINGLE.mail_quotes, metavar="keep|drop", help="Quoted lines."),
 )  # fmt: skip
 
 token_options = stack(
-    _shingles("--tokens", type=click.Choice(choices.TOKENS), default=_SHINGLE.tokens, brief=True,
+    _shingles("--tokens", type=click.Choice(TOKENS), default=_SHINGLE.tokens, brief=True,
               help="What a shingle is made of: words; symbols (words and every other visible "
                    "mark, for program text); characters; terms (lower-case words of three letters "
                    "or more, without 'the'); or lines of ids."),
@@ -106,7 +121,7 @@ token_options = stack(
 shingle_options = stack(
     token_options,
     text_options,
-    _rare("--hash", type=click.Choice(choices.HASHES), default=_SHINGLE.hash,
+    _rare("--hash", type=click.Choice(HASHES), default=_SHINGLE.hash,
           help="Of shingles: 64 bits, or, of characters only, a 32-bit polynomial."),
     _shingles("--template", "templates", multiple=True, type=click.Path(path_type=bytes),
               metavar="FILE",
@@ -123,7 +138,7 @@ perms_option = _bands(
 )  # fmt: skip
 
 sketch_options = stack(
-    _rare("--scheme", type=click.Choice(choices.STORED_SCHEMES), default=_SKETCH.scheme,
+    _rare("--scheme", type=click.Choice(STORED_SCHEMES), default=_SKETCH.scheme,
           help="How signatures are made: Fast Similarity Sketching, or K independent "
                "permutations."),
     perms_option,
@@ -181,12 +196,12 @@ max_bucket_option = _bands(
 )  # fmt: skip
 
 same_option = plain_option(
-    "--same", type=click.Choice(choices.SAME), metavar="bytes|text",
+    "--same", type=click.Choice(SAME), metavar="bytes|text",
     help="Only equal files, or equal sequences of words.",
 )  # fmt: skip
 
 measure_option = plain_option(
-    "--measure", type=click.Choice(choices.MEASURES), default=_PAIRS.measure, metavar="NAME",
+    "--measure", type=click.Choice(MEASURES), default=_PAIRS.measure, metavar="NAME",
     excludes=("--same",), brief=True,
     help="jaccard, or containment: the share of the smaller one that is in the larger one.",
 )  # fmt: skip
@@ -214,7 +229,7 @@ def against_option(what: str) -> Callable[[F], F]:
 def _keep_options(*left_out: str) -> Callable[[F], F]:
     central = "" if "central" in left_out else "the most similar to all others; "
     return stack(
-        option("--keep", type=click.Choice([each for each in choices.KEEP if each not in left_out]),
+        option("--keep", type=click.Choice([each for each in KEEP if each not in left_out]),
                show_default="shortest-path; of records first", brief=True,
                help="Which of a group to keep: the shortest path (no name of a copy, fewest "
                     "folders, then characters); the first as DOCS were named; "
@@ -312,7 +327,7 @@ plot_option = plain_option(
 schemes_option = plain_option(
     "--scheme", "schemes", type=Listed(str), default=_SKETCH.scheme, group="Signatures and bands",
     excludes=("--measure containment",),
-    help=f"Schemes, separated by commas: {', '.join(choices.SCHEMES)}.",
+    help=f"Schemes, separated by commas: {', '.join(SCHEMES)}.",
 )  # fmt: skip
 
 

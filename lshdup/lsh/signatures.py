@@ -12,10 +12,9 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.parallel import run_in_parts
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
-from lshdup.choices import STORED_SCHEMES
 from lshdup.errors import ParameterError
 from lshdup.kernels import sketch as kernels
-from lshdup.params import SketchParams
+from lshdup.params import STORED_SCHEMES, SketchParams
 
 #: Sets that a thread sketches together.
 _PIECE = 4096

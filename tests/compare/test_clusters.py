@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from lshdup import pipeline
 from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.base.run import Run
-from lshdup.choices import KEEP
 from lshdup.compare import clusters, leaders, verification
 from lshdup.compare.clusters import (
     Clusters,
@@ -32,7 +31,7 @@ from lshdup.errors import ParameterError
 from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.buckets import Components, SharedBuckets
 from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
-from lshdup.params import ClusterParams, DocumentParams, ShingleParams
+from lshdup.params import KEEP, ClusterParams, DocumentParams, ShingleParams
 from lshdup.shingling.shingler import fingerprint_sets
 from lshdup.sources import preference as preferring
 from lshdup.sources.document_list import Locations, typed_name

@@ -10,7 +10,7 @@ import pytest
 
 from lshdup.base.mailbox import bare_mail, find_mails, starts_mailbox
 from lshdup.base.ragged import RaggedSets
-from lshdup.choices import KEEP
+from lshdup.params import KEEP
 from lshdup.sources import lines
 from lshdup.sources.records import RecordFields
 from tests.documents import zip_of

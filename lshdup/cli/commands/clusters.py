@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lshdup import choices
 from lshdup.base.frozen import dataclass
 from lshdup.base.messages import count_of, printable
 from lshdup.cli.columns import column_names
@@ -42,7 +41,7 @@ from lshdup.cli.output import (
 )
 from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import OutputPath
-from lshdup.params import ClusterParams
+from lshdup.params import LINKAGES, ClusterParams
 
 if TYPE_CHECKING:
     import numpy as np
@@ -92,7 +91,7 @@ Examples:
                       "-o."),
     plain_option("--removed", type=OutputPath(Path), metavar="FILE", requires=("--write",),
                   help="List there what --write leaves out; - likewise."),
-    option("--linkage", type=click.Choice(choices.LINKAGES), default=ClustersOptions.linkage,
+    option("--linkage", type=click.Choice(LINKAGES), default=ClustersOptions.linkage,
             excludes=("--same",),
             help="All similar enough to the one that is kept; or what chains of pairs "
                  "connect."),

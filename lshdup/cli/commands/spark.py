@@ -8,7 +8,6 @@ import click
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.messages import count_of
-from lshdup.choices import KEEP, SPARK_KEEP
 from lshdup.cli.console import Console
 from lshdup.cli.help import Command, option, plain_option, stack
 from lshdup.cli.messages import say_contract, say_skipped
@@ -24,7 +23,7 @@ from lshdup.cli.options import (
 )
 from lshdup.cli.session import read_parameters, resume_collecting
 from lshdup.errors import ParameterError
-from lshdup.params import BandParams, PairParams, ShingleParams, SketchParams
+from lshdup.params import KEEP, SPARK_KEEP, BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.workspace.request import merge_params
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import click
 
-from lshdup import choices
 from lshdup.base.frozen import dataclass
 from lshdup.cli.commands.pairs.listing import Gate, Listing, print_listing
 from lshdup.cli.find_pairs import find_pairs
@@ -30,6 +29,7 @@ from lshdup.cli.options import (
 from lshdup.cli.output import OutputOptions, containments, make_target
 from lshdup.cli.session import open_session
 from lshdup.cli.types import OutputPath, Share
+from lshdup.params import VERIFY
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ Examples:
                   excludes=("--update-baseline", "--histogram", "--unmatched"),
                   help="Only pairs of documents that git says changed."),
     exact_option,
-    setting("--verify", type=click.Choice(choices.VERIFY), default=PairsOptions.verify,
+    setting("--verify", type=click.Choice(VERIFY), default=PairsOptions.verify,
              metavar="exact|estimate",
              help="What decides and is printed: of the sets, or as signatures estimate it."),
     max_bucket_option,

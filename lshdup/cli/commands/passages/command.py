@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lshdup import choices
 from lshdup.cli.commands import writing
 from lshdup.cli.help import amend, define, option, plain_option, refuse
 from lshdup.cli.options import (
@@ -27,7 +26,7 @@ from lshdup.cli.output import make_target
 from lshdup.cli.session import open_session
 from lshdup.cli.types import OutputPath
 from lshdup.errors import ParameterError
-from lshdup.params import ClusterParams, PassageParams
+from lshdup.params import TOKENS, ClusterParams, PassageParams
 
 if TYPE_CHECKING:
     from lshdup.sources.document_list import DocumentList
@@ -76,7 +75,7 @@ Examples:
                    "standard output.")  # fmt: skip
 @keep_one_by_one_options
 @check_option("passages")
-@option("--tokens", type=click.Choice([each for each in choices.TOKENS if each != "ids"]),
+@option("--tokens", type=click.Choice([each for each in TOKENS if each != "ids"]),
         default="word", help="What passages are made of: words; symbols (words and every other "
                              "visible character); characters; or terms.")  # fmt: skip
 @text_options
