@@ -304,7 +304,9 @@ def disturbed(here, number, wanted):
             shutil.copytree(".lshdup", "next")
             assert steps("next", perms=perms) == expected
         assert started.run("pairs d -q")[0] == 0
-        assert remains(".lshdup") == []
+        # What a killed run has made with the other number of rows may be asked for again.
+        assert set(remains(".lshdup")) <= {"memo"}
+        assert {path.suffix for path in Path(".lshdup").glob("memo/*")} <= {".npz"}
         assert steps(".lshdup") == expected
 
 
@@ -589,8 +591,8 @@ def test_a_full_file_system_leaves_old_artifacts_whole(
                 assert "No space left on device" in result.err
                 assert len(result.err.splitlines()) == 2
         now = contents("disk/store")
-        assert set(now) == set(new)
-        assert all(now[name] in (old[name], new[name]) for name in now)
+        assert set(now) in (set(old), set(new))  # `shingle` leaves no older signatures
+        assert all(now[name] in (old.get(name), new.get(name)) for name in now)
         assert remains("disk/store") == []
         os.remove("disk/filler")
     assert refused > 3

@@ -541,7 +541,7 @@ def test_a_hundred_thousand_pairs(chromium, run, tmp_path):
     for threshold in ("0.8", "0.9"):
         set_threshold(chromium, float(threshold))
         rows = run(*words, "-t", threshold, env=env).rows
-        pairs = run("pairs", *words[1:], "-t", threshold).rows
+        pairs = run("pairs", *words[1:], "-t", threshold, env=env).rows
         dropped = {row[2] for row in rows if row[1] == "drop"}
         counts = [len(pairs), len({row[0] for row in rows}), len(rows), len(dropped)]
         assert numbers(chromium, "#n-pairs, #n-groups, #n-members, #n-beside") == counts
