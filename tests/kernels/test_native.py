@@ -144,6 +144,8 @@ def test_what_is_expected_is_compiled_too(package):
 def test_what_is_kept_is_not_compiled_again(own_pack, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    # Other tests may have stored one of the kernels there.
+    monkeypatch.setattr(machine_code, "_beside", lambda: tmp_path / "beside")
     monkeypatch.setattr(pack, "packed_kernels", lambda: own_pack.kernels)
     for _ in range(2):
         machine_code.store_together(own_pack.kernels, 1)

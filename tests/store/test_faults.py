@@ -593,7 +593,7 @@ def test_a_full_file_system_leaves_old_artifacts_whole(
         now = contents("disk/store")
         assert set(now) in (set(old), set(new))  # `shingle` leaves no older signatures
         assert all(now[name] in (old.get(name), new.get(name)) for name in now)
-        assert remains("disk/store") == []
+        assert set(remains("disk/store")) <= {"memo"}  # documents that were finished
         os.remove("disk/filler")
     assert refused > 3
     assert now == new
