@@ -267,8 +267,13 @@ def _find_moved(
     (at_a, of_a), (at_b, of_b) = (
         _windows_within(tokens, side, size) for tokens, side in ((a, removed), (b, added))
     )
-    away, here = at_a[np.isin(of_a, of_b)], at_b[np.isin(of_b, of_a)]
+    away, here = at_a[_is_in(of_a, of_b)], at_b[_is_in(of_b, of_a)]
     return _cover(len(a), away, size), _cover(len(b), here, size)
+
+
+def _is_in(hashes: U64, others: U64) -> NDArray[np.bool_]:
+    """Return which hashes are among others. The table of NumPy 2.0 overflows on 64 bits."""
+    return np.isin(hashes, others, kind="sort")
 
 
 def _windows_within(tokens: U64, stretches: list[tuple[int, int]], size: int) -> tuple[I64, U64]:
