@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import rows_of, slices_of
+from lshdup.base.arrays import rows_of
 from lshdup.base.compression import is_lacking
 from lshdup.base.ragged import StringTable
 from lshdup.base.run import Run
@@ -85,12 +85,6 @@ def _kinds_of(documents: DocumentList, rows: NDArray[np.int64]) -> NDArray[np.ui
         return np.full(len(rows), Kind.FILE, np.uint8)
     kinds: NDArray[np.uint8] = locations.kinds[locations.file[rows]]
     return kinds
-
-
-def count_known(run: Run, collection: Collection, documents: DocumentList) -> int:
-    """Return how many of the documents are unchanged documents of a collection."""
-    rows = find_unchanged(run, collection.documents, documents)
-    return sum(int(np.count_nonzero(rows[some] >= 0)) for some in slices_of(len(rows)))
 
 
 def find_still_skipped(collection: Collection, documents: DocumentList) -> dict[int, SkippedFile]:

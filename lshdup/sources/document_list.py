@@ -248,12 +248,6 @@ class DocumentList:
         """Return DOCS as they would be typed from the current folder."""
         return self._typed(self.docs)
 
-    def typed_files(self) -> list[bytes]:
-        """Return the files that documents are in as they would be typed from the current folder."""
-        if self.locations is None:
-            return self._typed(self.names)
-        return self.typed_paths(distinct(self.locations.file)[0])
-
     def typed_paths(self, numbers: NDArray[np.int64]) -> list[bytes]:
         """Return files that documents are parts of as typed from the current folder."""
         assert self.locations is not None

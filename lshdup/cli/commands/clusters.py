@@ -130,7 +130,7 @@ def command(ctx: click.Context, options: ClustersOptions) -> int:
         if options.write is not None:
             clusters = answer.result.clusters
             prints, uncompared = answer.prints, answer.collection.list_skipped_records()
-            writing.write(console, options, clusters, answer.sides, prints, uncompared)
+            writing.write(session, options, clusters, answer.sides, prints, uncompared)
         if writing.prints_listing(ctx, options):
             _print(console, target, answer, options.emit)
         return console.exit_code_of(answer.result.clusters.count)

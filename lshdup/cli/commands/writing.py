@@ -4,7 +4,6 @@ No command of its own.
 
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from lshdup.base.messages import Cell
     from lshdup.base.skipped import Skipped, SkippedFile
     from lshdup.cli.output import Piece
+    from lshdup.cli.session import Session
     from lshdup.compare.clusters import Clusters
     from lshdup.compare.fingerprints import Fingerprints
     from lshdup.sources.document_list import DocumentList
@@ -88,7 +88,7 @@ def check_documents(
 
 
 def write(
-    console: Console,
+    session: "Session",
     options: WriteOptions,
     clusters: "Clusters",
     sides: "tuple[DocumentList, ...]",
@@ -101,18 +101,17 @@ def write(
 
     Parameters
     ----------
-    console, options : of the command.
+    session, options : of the command.
     clusters : documents of OTHER are behind those of DOCS.
     sides : DOCS, and if there are any, the documents of OTHER.
     prints : fingerprints of the documents of all sides.
     uncompared : rows of DOCS that are no documents, and stay.
 
     """
-    from lshdup.base.run import Run
     from lshdup.sources.rewriting import count_bytes, write_without
 
     assert options.write is not None
-    documents = sides[0]
+    console, documents = session.console, sides[0]
     not_compared = clusters.representative[: len(documents)] < 0
     skipped = [each.skipped for each in uncompared]
     refuse_nothing(console, int((~not_compared).sum()), skipped)
@@ -120,13 +119,7 @@ def write(
     list_removed(
         console, options, REMOVED, _list_removed(clusters, sides, prints, gone), "removed row"
     )
-    paths = write_without(
-        replace(Run.quiet(), progress=console.progress),
-        gone.documents,
-        gone.rows,
-        options.write,
-        open_target,
-    )
+    paths = write_without(session.run, gone.documents, gone.rows, options.write, open_target)
     size = say_written(console, paths, options.write)
     rows, dropped = len(documents) + len(uncompared), len(gone.rows)
     bare = int(not_compared.sum()) + len(uncompared) - (dropped - len(clusters.dropped))

@@ -35,14 +35,13 @@ def print_histogram(
     import numpy as np
 
     from lshdup.base.ragged import distinct
-    from lshdup.base.run import Run
     from lshdup.evaluation.histogram import list_thresholds, make_histogram
     from lshdup.sources.preference import preference
 
     levels, sizes = list_thresholds(answer.threshold, step), answer.collection.sizes
     documents = answer.collection.documents
     try:
-        order = preference(Run.quiet(), documents, sizes, ClusterParams()).order
+        order = preference(session.run, documents, sizes, ClusterParams()).order
     except ParameterError:  # The store has not kept the order of many DOCS.
         order = np.arange(len(documents))
     steps = make_histogram(

@@ -271,7 +271,7 @@ def _write(
     starts, ends = places.starts[can], places.ends[can]
     cut = here.documents, repeats.documents[can], starts, ends
     assert options.write is not None
-    paths, uncut = write_cut(Run.quiet(), *cut, options.write, writing.open_target)
+    paths, uncut = write_cut(Run(session.run.arrays), *cut, options.write, writing.open_target)
     writing.say_written(console, paths, options.write)
     is_cut = can & ~np.isin(repeats.documents, list(uncut))
     rows = len(np.unique(repeats.documents[is_cut]))
