@@ -55,7 +55,7 @@ def chunked(body):
 
 
 BODY = PAGE.format("a body").encode()
-PACKED_BODY = gzip.compress(BODY)
+PACKED_BODY = gzip.compress(BODY, mtime=0)
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,7 @@ PACKED_BODY = gzip.compress(BODY)
         ([("Content-Encoding", "br")], BODY),
         ([("Content-Encoding", "gzip"), ("Transfer-Encoding", "chunked")], chunked(PACKED_BODY)),
     ],
+    ids=["chunked", "joined", "deflate", "deflate without its head", "br", "gzip in chunks"],
 )
 def test_bodies_are_unpacked(tmp_path, fields, body):
     """But for gzip: what is packed by it is read like a packed file."""
@@ -82,6 +83,7 @@ def test_bodies_are_unpacked(tmp_path, fields, body):
         ("br", b"\xff\x0f", Reason.FORMAT),
         ("deflate", zlib.compress(bytes(100_001)), Reason.TOO_LARGE),
     ],
+    ids=["damaged", "bomb"],
 )
 def test_a_body_that_cannot_be_unpacked_is_skipped(tmp_path, encoding, body, reason):
     write_warc(tmp_path / "x.warc", [("http://x/", body)], fields=[("Content-Encoding", encoding)])
