@@ -14,6 +14,7 @@ import os
 import pickle
 import pty
 import select
+import shlex
 import signal
 import socket
 import struct
@@ -96,8 +97,11 @@ def settings_of(command):
 def as_variables(arguments):
     """The words of a command line, and the variables for what its command has no option for:
     settings stand in the lines of tests as options do.
+
+    arguments : a line as it is typed, or such a line (that may be one word) and more arguments.
     """
-    arguments = list(arguments)
+    line, *more = [arguments] if isinstance(arguments, str) else [*arguments] or [""]
+    arguments = [*(shlex.split(line) if isinstance(line, str) else [line]), *more]
     if not arguments or arguments[0] not in COMMANDS:
         return arguments, {}
     words, variables, settings = [], {}, settings_of(arguments[0])

@@ -194,7 +194,7 @@ def test_a_folder_of_everything(run, tmp_path):
     names = sorted(texts)
     sets = {text: reference_set(text) for text in set(texts.values())}
     expected = reference.all_pairs([sets[texts[name]] for name in names], 0.7)
-    result = run("pairs", "all", "-t", "0.7", "-0", "-v", "--recall", "0.9999", code=2)
+    result = run("pairs all -t 0.7 -0 -v --recall 0.9999", code=2)
     cells = iter(result.out.split(b"\0")[:-1])
     rows = zip(cells, cells, cells, cells, strict=True)
     found = {(names.index(a), names.index(b)): float(s) for a, b, s, _ in rows}
@@ -219,7 +219,7 @@ def test_a_folder_of_everything(run, tmp_path):
     for name, reason in skipped.items():
         if reason in ("too large", "undecodable", "too much markup", "damaged", "damaged document"):
             os.remove(folder / name)
-    assert run("pairs", "all", "-t", "0.7", "-0", "--recall", "0.9999").out == result.out
+    assert run("pairs all -t 0.7 -0 --recall 0.9999").out == result.out
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_folders_of_nothing(run, tmp_path, contents):
     for name, data in contents.items():
         (tmp_path / "d" / name).write_bytes(data)
     for options in ((), ("--exact",), ("--tokens", "char")):
-        assert run("pairs", "d", *options).out == b""
+        assert run("pairs d", *options).out == b""
 
 
 # --- the file system ------------------------------------------------------------------------------
@@ -280,7 +280,7 @@ def test_paths_that_are_too_long_for_the_system_are_reported(run, here):
     # that is reported.
     assert [(each.name, each.reason) for each in skipped] == [(path(most + 1), Reason.UNREADABLE)]
     assert "start lshdup in a folder further down" in skipped[0].detail
-    result = run("pairs", "deep", "--no-store", code=2)
+    result = run("pairs deep --no-store", code=2)
     assert len(result.rows) == most * (most - 1) // 2
     os.symlink("d" * 200, "deep/link")
     assert {each.reason for each in find("deep", follow=True)[1]} == {Reason.UNREADABLE}
@@ -336,7 +336,7 @@ def test_a_file_that_was_named_and_is_no_text(run, here):
     texts = dict.fromkeys(("a.txt", "b.txt"), TEXT.encode())
     for name, data in (texts | {"binary": b"\0", "a.zip": b"PK\x03\x04"}).items():
         (here / "d" / name).write_bytes(data)
-    assert len(run("pairs", "d").rows) == 1
+    assert len(run("pairs d").rows) == 1
     for arguments in (["d/a.txt", "./d//binary", "d/b.txt"], ["d", "d/a.zip"]):
         for _ in range(2):  # read, and remembered
             result = run("pairs", *arguments, code=2)
@@ -349,10 +349,10 @@ def test_a_file_that_was_named_and_is_no_text(run, here):
 @pytest.mark.parametrize("word", ["18446744073709551616", "9" * 5000, "-1", "x"])
 def test_a_query_that_is_no_id(run, here, word):
     (here / "ids").write_text("a 1 2 3\nb 1 2 3\n")
-    run("index", "ids", "--tokens", "ids")
-    refused = run("query", "-", stdin=f"q 1 {word}\n".encode(), code=2).err
+    run("index ids --tokens ids")
+    refused = run("query -", stdin=f"q 1 {word}\n".encode(), code=2).err
     assert "integers from 0 to 2^64 - 1" in refused
-    assert len(run("query", "-", stdin=b"q 1 2 " + b"0" * 5000 + b"3\n").rows) == 2
+    assert len(run("query -", stdin=b"q 1 2 " + b"0" * 5000 + b"3\n").rows) == 2
 
 
 @pytest.mark.skipif(
@@ -360,7 +360,7 @@ def test_a_query_that_is_no_id(run, here, word):
 )
 def test_what_cannot_be_read(run, here):
     (here / "a").write_text("text")
-    result = run("pairs", "a", "/proc/self/mem", code=2)
+    result = run("pairs a /proc/self/mem", code=2)
     assert "/proc/self/mem: unreadable (Input/output error)" in result.err
     assert "1 unreadable" in result.err
 
@@ -763,11 +763,11 @@ def test_nothing_in_the_package_runs_code_from_outside():
 def test_an_encoding_must_be_one_of_text(run, tmp_path):
     (tmp_path / "a").write_text("text")
     for codec in ("hex", "zlib", "rot13", "klingon"):
-        assert "as an encoding of text" in run("pairs", "a", "--encoding", codec, code=2).err
+        assert "as an encoding of text" in run("pairs a --encoding", codec, code=2).err
 
 
 def test_the_largest_document_fits_into_positions_of_32_bits(run, tmp_path):
     (tmp_path / "a").write_text("text")
-    run("pairs", "a", "--max-bytes", str((1 << 31) - 1024))
-    refused = run("pairs", "a", "--max-bytes", str(1 << 31), code=2).err
+    run("pairs a --max-bytes", str((1 << 31) - 1024))
+    refused = run("pairs a --max-bytes", str(1 << 31), code=2).err
     assert "--max-bytes is 2147483648; it must be from 1 to 2147482624" in refused

@@ -41,7 +41,7 @@ def test_every_listing_is_in_the_help_of_its_command():
 
 
 def test_header(run, corpus, tmp_path):
-    run("index", "sample_corpus", "-t", "0.9")
+    run("index sample_corpus -t 0.9")
     more = [[], ["--header"], ["--no-header"], ["-0"], ["-0", "--header"]]
     more += [
         ["--format", kind, *header]
@@ -82,17 +82,7 @@ def test_header(run, corpus, tmp_path):
 
 def test_a_number_that_is_none_is_null_in_json(run, corpus):
     (row, *_) = json.loads(
-        run(
-            "accuracy",
-            "sample_corpus",
-            "--perms",
-            "50",
-            "--runs",
-            "1",
-            "--no-store",
-            "--format",
-            "json",
-        ).out
+        run("accuracy sample_corpus --perms 50 --runs 1 --no-store --format json").out
     )
     assert row["off_error"] is None
 
@@ -141,7 +131,7 @@ def test_a_long_cell_takes_time_in_proportion():
 
 
 def test_no_number_is_cut_on_a_narrow_terminal(run, corpus, tmp_path):
-    run("index", "sample_corpus", "-t", "0.5")
+    run("index sample_corpus -t 0.5")
     cases = [
         ["accuracy", "--perms", "60", "--bands", "10,20", "-t", "0.7"],
         ["accuracy", "--found", "-t", "0.7", "--perms", "64"],
@@ -200,7 +190,7 @@ def test_no_number_looks_like_another(x):
 @pytest.mark.parametrize("command", ["pairs", "clusters", "query", "timing"])
 def test_a_reader_that_goes_changes_nothing_but_the_listing(command, run, corpus, tmp_path):
     """The summary, warnings and the exit code are the same, however much is read."""
-    run("index", "sample_corpus", "-t", "0.5")
+    run("index sample_corpus -t 0.5")
     if command in ("pairs", "query"):
         os.utime(tmp_path / "sample_corpus/licences/MIT.txt", ns=(1, 1))
     arguments = {
@@ -246,7 +236,7 @@ def test_a_reader_that_goes_changes_nothing_but_the_listing(command, run, corpus
 
 def test_the_summary_comes_before_the_listing(corpus, run, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "LSHDUP_HEADER": "1"}
-    run("index", "sample_corpus")
+    run("index sample_corpus")
     for arguments in (
         ["pairs"],
         ["clusters"],
@@ -279,12 +269,12 @@ def test_show_names_what_a_document_was_packed_in(run, tmp_path):
     (tmp_path / "a.gz").write_bytes(gzip.compress(text.encode("latin-1"), mtime=0))
     (tmp_path / "b.eml").write_bytes(office.eml("Some text of a mail."))
     (tmp_path / "c.html.gz").write_bytes(gzip.compress(f"<html><p>{text}".encode(), mtime=0))
-    shown = run("show", "a.gz", "c.html.gz", "--encoding", "latin-1")
+    shown = run("show a.gz c.html.gz --encoding latin-1")
     assert ", gzip, LATIN-1, " in shown.lines[0]
-    shown = run("show", "c.html.gz", "b.eml")
+    shown = run("show c.html.gz b.eml")
     assert ", gzip, HTML UTF-8, " in shown.lines[0]
     assert ", mail, " in shown.lines[1]
-    data = json.loads(run("show", "c.html.gz", "b.eml", "--format", "json").out)
+    data = json.loads(run("show c.html.gz b.eml --format json").out)
     assert [(data[side]["packed"], data[side]["office"]) for side in "ab"] == [
         ("gzip", ""),
         ("", "eml"),
@@ -296,11 +286,11 @@ def test_show_names_zstd(run, tmp_path):
     packed = io.BytesIO(zstd.compress(b"one two three four five"))
     (tmp_path / "a").write_bytes(packed.getvalue())
     (tmp_path / "b").write_text("one two three four six")
-    assert ", zstd, UTF-8, 5 words" in run("show", "a", "b").lines[0]
+    assert ", zstd, UTF-8, 5 words" in run("show a b").lines[0]
 
 
 def test_a_document_of_which_little_differs_is_not_called_the_same(run, tmp_path):
     words = [f"w{i}" for i in np.random.default_rng(5).integers(0, 1 << 40, 60_000).tolist()]
     (tmp_path / "a").write_text(" ".join(words))
     (tmp_path / "b").write_text(" ".join([*words, "more"]))
-    assert run("show", "a", "b").lines[2].startswith("similarity 0.9999, ")
+    assert run("show a b").lines[2].startswith("similarity 0.9999, ")

@@ -16,7 +16,7 @@ def test_the_funnel(run, corpus):
     """Documents -> shingles -> signatures -> bands -> candidates -> pairs, with how many and how
     long.
     """
-    first = run("pairs", "sample_corpus", "-v", "-t", "0.9").err
+    first = run("pairs sample_corpus -v -t 0.9").err
     assert re.search(
         r"^lshdup: 121 documents, 5 read as HTML -> [\d,]+ shingles -> signatures: fast, K = 128"
         rf"{SECONDS}; 1 doc",
@@ -34,12 +34,10 @@ def test_the_funnel(run, corpus):
     again = run("pairs", "-v", "-t", "0.9").err  # nothing was made: nothing took time
     assert len(re.findall(SECONDS, again)) == 1
     assert re.search(
-        rf"none missed{SECONDS}{SECONDS} in all$",
-        run("pairs", "sample_corpus", "-v", "--exact").err,
-        re.M,
+        rf"none missed{SECONDS}{SECONDS} in all$", run("pairs sample_corpus -v --exact").err, re.M
     )
-    assert run("pairs", "-t", "0.9", "-q").err == ""
-    assert "sample_corpus/odd/empty.txt: no tokens" in run("pairs", "-v", "-t", "0.9").err
+    assert run("pairs -t 0.9 -q").err == ""
+    assert "sample_corpus/odd/empty.txt: no tokens" in run("pairs -v -t 0.9").err
 
 
 def test_progress_says_how_long_it_will_take(capsys, monkeypatch):
@@ -102,26 +100,17 @@ def test_long_stages_tell_how_far_they_are(monkeypatch, corpus, tmp_path):
 
 
 def test_the_funnel_of_groups_and_of_two_sides(run, corpus):
-    groups = run("clusters", "sample_corpus", "-v", "-t", "0.9").err
+    groups = run("clusters sample_corpus -v -t 0.9").err
     assert re.search(rf"; keep \d+ documents, .* bytes{SECONDS}{SECONDS} in all$", groups, re.M)
     assert re.search(
         rf" bytes{SECONDS}{SECONDS} in all$",
-        run("clusters", "sample_corpus", "-v", "-t", "0.9", "--exact").err,
+        run("clusters sample_corpus -v -t 0.9 --exact").err,
         re.M,
     )
     again = run("clusters", "-v", "-t", "0.9").err  # they are kept
     assert len(re.findall(SECONDS, again)) == 1
     for more in ([], ["--exact"]):
-        two = run(
-            "pairs",
-            "sample_corpus/udhr",
-            "--against",
-            "sample_corpus/licences",
-            "-v",
-            "-t",
-            "0.6",
-            *more,
-        ).err
+        two = run("pairs sample_corpus/udhr --against sample_corpus/licences -v -t 0.6", *more).err
         assert re.search(
             rf"pairs? of similarity 0\.6 or more(, none missed)?{SECONDS}{SECONDS} in all$",
             two,

@@ -80,7 +80,7 @@ def test_a_query_answers_both_ways(run, truth):
     assert {row[-1] for row in found} == {"inside", "holds"}
     # A text from elsewhere, and one that is stored by another name, have the same answer.
     raw = (LICENCES / "MIT.txt").read_bytes()
-    own = run("query", "-", *MEASURE, "-t", "0.5", stdin=raw).rows
+    own = run("query -", *MEASURE, "-t", "0.5", stdin=raw).rows
     assert [row for row in own if row[1:3] != ["1.0", "1.0"]] == run(*asked).rows
     assert run(*asked, "--top", "2").rows == run(*asked).rows[:2]
 
@@ -94,9 +94,9 @@ def test_both_sides_of_against(run, tmp_path, truth):
         (tmp_path / side).mkdir()
         for name in names:
             shutil.copy(LICENCES / name, tmp_path / side)
-    run("index", "there", "--store", "stored")
-    found = run("pairs", "here", "--against", "there", *MEASURE, "-t", "0.6", "--no-store")
-    stored = run("pairs", "here", "--against", "stored", *MEASURE, "-t", "0.6", "--no-store")
+    run("index there --store stored")
+    found = run("pairs here --against there", *MEASURE, "-t", "0.6", "--no-store")
+    stored = run("pairs here --against stored", *MEASURE, "-t", "0.6", "--no-store")
     assert found.out == stored.out
     expected = [
         row
@@ -115,15 +115,15 @@ def test_both_sides_of_against(run, tmp_path, truth):
         sizes = [int(size) for size in row[4:6]]
         ways = {(True, False): "inside", (False, True): "holds", (False, False): "both"}
         assert row[7] == ways[sizes[0] < sizes[1], sizes[0] > sizes[1]]
-    alone = run("pairs", "here", "--against", "there", *MEASURE, "-t", "0.6", "--unmatched").rows
+    alone = run("pairs here --against there", *MEASURE, "-t", "0.6", "--unmatched").rows
     matched = {row[0] for row in found.rows}
     assert matched.isdisjoint(name for (name,) in alone)
     assert len(alone) + len(matched) == len(sides["here"])
-    itself = run("pairs", "here", "--against", "here", *MEASURE, "-t", "0.6", "--no-store")
+    itself = run("pairs here --against here", *MEASURE, "-t", "0.6", "--no-store")
     assert all(row[0] != row[1] for row in itself.rows)
     # Signatures cannot say what is inside what.
     (tmp_path / "there" / sides["there"][0]).unlink()
-    gone = run("pairs", "here", "--against", "stored", *MEASURE, "--no-store", code=2)
+    gone = run("pairs here --against stored", *MEASURE, "--no-store", code=2)
     assert "--measure containment needs the shingle sets" in gone.err
     assert "lshdup index OTHER" in gone.err
 
@@ -175,10 +175,10 @@ def test_short_documents_are_spoken_of(run, tmp_path):
 def test_show_says_what_is_inside_what(run, tmp_path):
     (tmp_path / "a").write_text(text(0, 400))
     (tmp_path / "b").write_text(text(100, 160))
-    told = run("show", "a", "b", *MEASURE, "--no-store")
+    told = run("show a b", *MEASURE, "--no-store")
     assert "containment 1.0000 of B, similarity 0.1457, exact: 58 shingles shared" in told.lines[2]
-    assert "containment" not in run("show", "a", "b", "--no-store").lines[2]
-    shown = json.loads(run("show", "a", "b", "--format", "json", "--no-store").out)
+    assert "containment" not in run("show a b --no-store").lines[2]
+    shown = json.loads(run("show a b --format json --no-store").out)
     assert (shown["containment"], shown["similarity"]) == (1.0, 58 / 398)
 
 
@@ -226,7 +226,7 @@ def test_samples_across_two_sides_find_the_same(run, tmp_path):
         assert "more than --memory, 16 MB: samples of 1 shingle in" in sampled.err
         assert "chance to miss a pair of containment 0.6: " in sampled.err
         assert "none missed" not in sampled.err
-    run("pairs", "there", *MEASURE, *LITTLE, "--store", "other", "--seed", "3")
+    run("pairs there", *MEASURE, *LITTLE, "--store", "other", "--seed", "3")
     before = (tmp_path / "other/samples.npz").read_bytes()
     for said in ("", "samples are taken from samples.npz"):
         sampled = run(*asked, "--against", "other", *LITTLE, "--store", "own")
@@ -243,10 +243,10 @@ def test_samples_across_two_sides_find_the_same(run, tmp_path):
     assert sampled.out == every.out
     assert "none missed" not in sampled.err
     # Signatures cannot say what is inside what, nor can samples, or what has none.
-    run("index", "there", "--store", "bare")
+    run("index there --store bare")
     (tmp_path / exact.rows[0][1]).unlink()
     for store in ("other", "bare"):
-        gone = run("pairs", "here", "--against", store, *MEASURE, *LITTLE, code=2)
+        gone = run("pairs here --against", store, *MEASURE, *LITTLE, code=2)
         assert "--measure containment needs the shingle sets" in gone.err
 
 
@@ -255,7 +255,7 @@ def test_small_documents_that_may_be_missed_are_counted(run, tmp_path):
     folder.mkdir()
     for name, words in {"a": (0, 900), "b": (100, 122), "c": (300, 500)}.items():
         (folder / f"{name}.txt").write_text(text(*words))
-    err = run("pairs", "d", *MEASURE, *LITTLE).err
+    err = run("pairs d", *MEASURE, *LITTLE).err
     assert "; 1 document with fewer, 9.9 % with 22: --exact finds all" in err
 
 
@@ -269,7 +269,7 @@ def test_small_documents_that_may_be_missed_are_counted(run, tmp_path):
 )
 def test_options_that_samples_do_not_use_are_refused(run, tmp_path, options, said):
     (tmp_path / "d").mkdir()
-    assert said in run("pairs", "d", *options, code=2).err
+    assert said in run("pairs d", *options, code=2).err
 
 
 def test_the_recall_of_samples_is_at_least_what_was_promised(run):

@@ -85,7 +85,7 @@ def test_what_a_known_pair_may_become(run, repository):
     (docs / "a").write_text(f"{FOX} at last")
     assert pairs_of(run(*KNOWN, code=1)) == [["docs/0 renamed", "docs/a"]]
     (docs / "a").unlink()
-    gone = run("pairs", "docs", "--no-store", "--baseline", "known", "--check")
+    gone = run("pairs docs --no-store --baseline known --check")
     assert "1 line of known for pairs that are gone: --update-baseline drops them\n" in gone.err
     run(*KNOWN, "--update-baseline")
     assert len((repository / "known").read_text().splitlines()) == 1
@@ -137,7 +137,7 @@ def test_a_baseline_is_written_only_of_what_was_compared(run, repository):
     empty = ["pairs", "none", "--no-store", "--baseline", "known"]
     run(*empty, "--check", code=2)
     assert "warning: known is not written" in run(*empty, "--update-baseline", code=2).err
-    run("pairs", "docs", "gone", "--no-store", "--baseline", "known", "--update-baseline", code=2)
+    run("pairs docs gone --no-store --baseline known --update-baseline", code=2)
     assert (repository / "known").read_bytes() == text
 
 
@@ -171,12 +171,9 @@ def test_options_that_exclude_each_other(run, repository):
         "--changed-since main --against docs --unmatched": "--changed-since cannot be combined",
         "--format github --histogram": "--format github is of pairs, not of --histogram",
     }.items():
-        assert why in run("pairs", "docs", *options.split(), code=2).err
+        assert why in run("pairs docs", *options.split(), code=2).err
     assert not (repository / ".lshdup").exists()
-    assert (
-        "-o x.sarif: .sarif is not written here"
-        in run("clusters", "docs", "-o", "x.sarif", code=2).err
-    )
+    assert "-o x.sarif: .sarif is not written here" in run("clusters docs -o x.sarif", code=2).err
 
 
 # --- --changed-since ------------------------------------------------------------------------------
@@ -221,9 +218,9 @@ def test_changes_in_folders_files_and_other_repositories(run, repository):
     (docs / "rows.jsonl").write_text("\n".join(rows))
     since = ["--no-store", "-q", "--check", "--changed-since", "main"]
     expected = [["rows.jsonl:1", "rows.jsonl:2"]]
-    assert pairs_of(run("pairs", "rows.jsonl", *since, cwd=docs, code=1)) == expected
+    assert pairs_of(run("pairs rows.jsonl", *since, cwd=docs, code=1)) == expected
     (repository / "link").symlink_to("docs")
-    assert len(run("pairs", "link/rows.jsonl", "link/c", *since, code=1).rows) == 3
+    assert len(run("pairs link/rows.jsonl link/c", *since, code=1).rows) == 3
     (docs / "rows.jsonl").unlink()
     inner = docs / "inner"
     inner.mkdir()
@@ -280,7 +277,7 @@ def test_annotations_of_github(run, repository):
     (docs / "e: 50 %,\n").rename(docs / "c.html")
     page = "<html><body><p>{}</p>\n</body></html>"
     (docs / "c.html").write_text(page.format(SEA))
-    (line,) = run("pairs", "docs", "--no-store", "--format", "github", "-t", "1").lines[1:]
+    (line,) = run("pairs docs --no-store --format github -t 1").lines[1:]
     assert line.startswith("::warning file=docs/c.html,title=Near-duplicate of docs/c::docs/c.html")
 
 

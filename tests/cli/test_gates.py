@@ -49,7 +49,7 @@ def test_check_answers_yes_no_or_not_at_all(run, folders, command):
         result = run(*check, nothing, code=2)
         assert result.err.startswith(f"lshdup: error: nothing was checked: {why}\n")
         assert "warning" not in result.err
-        assert run(*command.split(), nothing, "-q", code=0).err.startswith("lshdup: warning: ")
+        assert run(command, nothing, "-q", code=0).err.startswith("lshdup: warning: ")
     pattern = run(*check, "docs", "--include", "*.md", code=2).err
     assert "3 excluded by --include\n  look at --include\n" in pattern
 
@@ -67,43 +67,43 @@ def test_check_against_the_documents_of_nobody(run, folders):
     ):
         err = run(*check, docs, "--against", other, code=2).err
         assert err.startswith(f"lshdup: error: nothing was checked: {why}"), (docs, other)
-    run("pairs", "one", "--against", "one", code=0)
+    run("pairs one --against one", code=0)
 
 
 def test_check_of_one_mailbox(run, tmp_path):
     """A file of messages is one document, and one document is compared with nothing."""
     (tmp_path / "box").write_text("From a\nFrom: a@b\nTo: c@d\nSubject: x\n\none two three four\n")
-    assert "nothing was checked: 1 document" in run("pairs", "box", "--check", code=2).err
+    assert "nothing was checked: 1 document" in run("pairs box --check", code=2).err
 
 
 def test_an_input_that_cannot_be_read_outweighs_what_was_found(run, folders):
-    assert run("pairs", "docs", "gone", "--check", code=2).out
-    assert run("clusters", "docs", "gone", "--check", code=2).out
+    assert run("pairs docs gone --check", code=2).out
+    assert run("clusters docs gone --check", code=2).out
 
 
 def test_check_of_a_query(run, folders):
-    run("index", "docs", "blank", "-q")
+    run("index docs blank -q")
     (folders / "unlike").write_text("these are the words of a stranger from far away")
     (folders / "bad").write_bytes(b"binary \0 and so no text")
-    assert run("query", "docs/a", "--check", "-q", code=1).out
-    assert run("query", "-", "--check", "-q", stdin=b"", code=2).err == (
+    assert run("query docs/a --check -q", code=1).out
+    assert run("query - --check -q", stdin=b"", code=2).err == (
         "lshdup: error: - was not checked: it has no tokens\n  name a document that holds text\n"
     )
-    assert run("query", "unlike", "--check", "-q", code=0).out == b""
-    assert run("query", "unlike", "docs/b", "--check", "-q", code=1).out
+    assert run("query unlike --check -q", code=0).out == b""
+    assert run("query unlike docs/b --check -q", code=1).out
     for word in ("gone", "none", "bad", "blank/empty"):
         run("query", word, "--check", "-q", code=2)
-    assert run("query", "docs/a", "gone", "--check", "-q", code=2).out
+    assert run("query docs/a gone --check -q", code=2).out
     (folders / "docs/c").unlink()
-    assert "cannot be read" in run("query", "docs/c", "--check", "-q", code=2).err
-    run("query", "blank/empty", code=0)
+    assert "cannot be read" in run("query docs/c --check -q", code=2).err
+    run("query blank/empty", code=0)
 
 
 def test_check_of_a_query_with_nothing_to_compare_with(run, folders):
     for docs, code in (("blank", 2), ("one", 1)):
         run("index", docs, "-q")
-        run("query", "docs/a", "--check", "-q", code=code)
-    alone = run("query", "one/a", "--check", "-q", code=2).err
+        run("query docs/a --check -q", code=code)
+    alone = run("query one/a --check -q", code=2).err
     assert "the store holds no other document with tokens" in alone
 
 
@@ -185,25 +185,25 @@ def test_a_list_with_nul_is_read_as_one(run, folders):
     for command in ("pairs", "clusters", "index", "signatures", "shingle"):
         run(command, "--files-from", "-", stdin=found)
     (folders / "my list").write_bytes(found)
-    by_name = run("pairs", "docs").out
-    assert run("pairs", "--files-from", "my list").out == by_name
-    assert run("pairs", "--files-from", "-", stdin=found.replace(b"\0", b"\n")).out == by_name
+    by_name = run("pairs docs").out
+    assert run("pairs --files-from 'my list'").out == by_name
+    assert run("pairs --files-from -", stdin=found.replace(b"\0", b"\n")).out == by_name
 
 
 def test_the_form_of_a_list_says_nothing_about_the_output(run, folders):
     found = b"docs/a\0docs/b\0"
     pair = {"a": "docs/a", "b": "docs/b", "similarity": 1.0}
-    lines = run("pairs", "--files-from", "-", "--format", "jsonl", stdin=found).out
+    lines = run("pairs --files-from - --format jsonl", stdin=found).out
     assert pair.items() <= json.loads(lines).items()
-    assert run("pairs", "--files-from", "-", stdin=found).out.startswith(b"docs/a\tdocs/b\t1.0")
-    nul = run("pairs", "--files-from", "-", "-0", stdin=b"docs/a\ndocs/b\n").out
+    assert run("pairs --files-from -", stdin=found).out.startswith(b"docs/a\tdocs/b\t1.0")
+    nul = run("pairs --files-from - -0", stdin=b"docs/a\ndocs/b\n").out
     assert nul.startswith(b"docs/a\0docs/b\0" + b"1.0\0")
 
 
 def test_names_with_control_characters_end_in_no_traceback(run, folders):
     for name in ODD:
         Path(os.fsdecode(os.fsencode(folders) + b"/" + name)).write_text("one and the same text")
-    there = run("clusters", "--files-from", "-", "--emit", "drop", "-0", stdin=b"\0".join(ODD)).out
+    there = run("clusters --files-from - --emit drop -0", stdin=b"\0".join(ODD)).out
     assert set(there.split(b"\0")[:-1]) < set(ODD)
     for separator in (b"\0", b"\n"):
         for command in ("pairs", "shingle"):
@@ -211,14 +211,14 @@ def test_names_with_control_characters_end_in_no_traceback(run, folders):
             result = run(command, "--files-from", "-", stdin=names, code=2)
             assert "defect" not in result.err
             assert "\x1b" not in result.err
-    windows = run("pairs", "--files-from", "-", stdin=b"docs/a\r\ndocs/b\r\n", code=2).err
+    windows = run("pairs --files-from -", stdin=b"docs/a\r\ndocs/b\r\n", code=2).err
     assert "did you mean docs/a?" in windows
 
 
 def test_a_list_that_names_nothing(run, folders):
-    err = run("pairs", "--files-from", "-", stdin=b"", code=2).err
+    err = run("pairs --files-from -", stdin=b"", code=2).err
     assert err.startswith("lshdup: error: --files-from - names no documents\n")
-    missing = run("pairs", "--files-from", "gone\tlist", code=2).err
+    missing = run("pairs --files-from", "gone\tlist", code=2).err
     assert missing.startswith("lshdup: error: --files-from gone\\tlist: No such file")
 
 
@@ -252,7 +252,7 @@ def test_the_summary_counts_skipped_files(run, folders):
     (folders / "docs/.dot").write_text("hidden")
     for command in ("pairs", "clusters", "shingle", "index"):
         assert "lshdup: skipped: 1 binary, 1 hidden\n" in run(command, "docs").err
-    against = run("pairs", "far", "--against", "docs").err
+    against = run("pairs far --against docs").err
     assert "lshdup: skipped of OTHER: 1 binary, 1 hidden\n" in against
 
 
@@ -270,19 +270,19 @@ def test_a_first_run_that_fails_names_the_command_that_was_typed(run, tmp_path):
         "query x --store s": "index DOCS --store s",
         "query x": "index DOCS",
     }.items():
-        err = run(*typed.split(), code=2).err
+        err = run(typed, code=2).err
         assert f"\n  run `lshdup {suggested}` (files or folders)" in err
         assert "geheim" not in err
 
 
 def test_a_store_that_does_not_suit_names_the_command_that_was_typed(run, folders):
-    run("index", "docs", "-q")
-    other = run("pairs", "--tokens", "char", code=2).err
+    run("index docs -q")
+    other = run("pairs --tokens char", code=2).err
     assert "\n  run `lshdup pairs DOCS --tokens char`\n" in other
-    perms = run("timing", "--perms", "64", "--seed", "7", "--no-store", code=2).err
+    perms = run("timing --perms 64 --seed 7 --no-store", code=2).err
     assert "`lshdup timing DOCS --perms 64 --seed 7 --no-store`" in perms
-    run("shingle", "docs", "-q", "--store", "sets")
-    conflict = run("signatures", "--store", "sets", "-k", "2", code=2).err
+    run("shingle docs -q --store sets")
+    conflict = run("signatures --store sets -k 2", code=2).err
     assert "\n  run `lshdup signatures DOCS --store sets -k 2`\n" in conflict
 
 
@@ -296,5 +296,5 @@ def test_a_document_is_no_duplicate_of_itself_by_another_name(run, folders):
         for word in words:
             result = run("query", word, "--check", "--store", "s", cwd=docs, code=0)
             assert not result.out, (named, word)
-        assert run("query", "b", "--check", "--store", "s", cwd=docs, code=1).out
+        assert run("query b --check --store s", cwd=docs, code=1).out
         (docs / "s").rename(folders / f"s{len(list(folders.iterdir()))}")

@@ -52,7 +52,7 @@ def here(tmp_path, monkeypatch):
 
 def said(here, *commands, code=2, env=None):
     """What each command line says on standard error."""
-    results = run_many([([*command], None) for command in commands], here, env)
+    results = run_many([(command, None) for command in commands], here, env)
     for command, (actual, out, err) in zip(commands, results, strict=True):
         assert code is None or actual == code, (command, err)
         assert code != 2 or out == b"", command
@@ -102,9 +102,7 @@ def test_without_documents_and_without_a_store(here):
 def test_what_cannot_take_documents_says_what_can(here):
     Path("begun").mkdir()
     Path("begun/.gitignore").write_text("# Made by lshdup.\n*\n")
-    query, other, none = said(
-        here, ["query", "x"], ["pairs", "docs", "--against", "begun"], ["pairs", "--no-store"]
-    )
+    query, other, none = said(here, "query x", "pairs docs --against begun", "pairs --no-store")
     assert "run `lshdup index DOCS`" in query
     assert other == error(
         "there is no signatures.npz in begun", "run `lshdup index DOCS --store begun`"
@@ -120,11 +118,8 @@ def test_what_cannot_take_documents_says_what_can(here):
 
 def test_a_misspelt_other_is_said_first_and_alone(here):
     near, far, good = said(
-        here,
-        ["pairs", "docs", "--against", "dcs"],
-        ["pairs", "docs", "--against", "nothing-like-it"],
-        code=2,
-    ) + said(here, ["pairs", "docs/0.txt", "--against", "docs/1.txt"], code=0)
+        here, "pairs docs --against dcs", "pairs docs --against nothing-like-it", code=2
+    ) + said(here, "pairs docs/0.txt --against docs/1.txt", code=0)
     assert near == error("--against 'dcs': No such file or directory", "did you mean docs?")
     assert far == error(
         "--against 'nothing-like-it': No such file or directory",
@@ -145,7 +140,7 @@ def test_what_a_shell_was_to_expand(here):
         ["pairs", "docs", "--template", "docs/*.txt"],
     ]
     glob, deep, nowhere, home, template = said(here, *commands, env={"HOME": "/home/me"})
-    ((code, out, some),) = run_many([(["pairs", "docs", "docs/[ab].md"], None)], here)
+    ((code, out, some),) = run_many([("pairs docs 'docs/[ab].md'", None)], here)
     assert (code, out.count(b"\n")) == (2, 3)  # the others are compared
     pattern = (
         "the shell did not expand the pattern, as it is quoted or matches nothing; name the folder"
@@ -219,7 +214,7 @@ def test_words_that_are_no_command(here):
 
 
 def test_misspelt_options(here):
-    of_command, of_program = said(here, ["pairs", "docs", "--treshold", "0.9"], ["--verison"])
+    of_command, of_program = said(here, "pairs docs --treshold 0.9", ["--verison"])
     assert of_command == error("there is no option --treshold", "did you mean --threshold?")
     assert of_program == error("there is no option --verison", "did you mean --version?")
 
@@ -344,32 +339,29 @@ def test_what_does_the_work_of_options_of_other_programs(here):
     ]
     least, keep, plain = run_many(
         [
-            (["passages", "docs", "--no-store", "--min-length", "5"], None),
-            (["clusters", "docs", "--no-store", "--keep-newest"], None),
-            (["passages", "docs", "--no-store", "--least", "5"], None),
+            ("passages docs --no-store --min-length 5", None),
+            ("clusters docs --no-store --keep-newest", None),
+            ("passages docs --no-store --least 5", None),
         ],
         here,
     )
     assert least[:2] == plain[:2]
     assert (least[0], keep[0]) == (0, 0)
     cluster, no_format, value = said(
-        here,
-        ["pairs", "docs", "-qr"],
-        ["shingle", "docs", "--num-perm=5"],
-        ["pairs", "docs", "--csv=1"],
+        here, "pairs docs -qr", "shingle docs --num-perm=5", "pairs docs --csv=1"
     )
     assert cluster == error("there is no option -r", "leave it out: folders are read to any depth")
     assert no_format.startswith("lshdup: error: there is no option --num-perm\n")
     assert value.startswith("lshdup: error: there is no option --csv\n")
-    page = run_many([(["pairs", "--help"], 80)], here)[0][1]
+    page = run_many([("pairs --help", 80)], here)[0][1]
     assert b"--num-perm" not in page
     assert b"--recursive" not in page
 
 
 def test_shares_from_the_environment_and_of_other_commands(here):
-    (err,) = said(here, ["pairs", "docs"], env={"LSHDUP_THRESHOLD": "8,0%"})
+    (err,) = said(here, "pairs docs", env={"LSHDUP_THRESHOLD": "8,0%"})
     assert err == error("LSHDUP_THRESHOLD is '8,0%', which is no number", "write 0.08")
-    (err,) = said(here, ["accuracy", "docs", "--found", "-t", "80"])
+    (err,) = said(here, "accuracy docs --found -t 80")
     assert "if 80 % is meant, write 0.8" in err
 
 
@@ -430,10 +422,10 @@ def test_why_nothing_is_compared(here):
 def test_a_wrong_field_names_those_there_are(here):
     text, near, inner, name = said(
         here,
-        ["pairs", "rows.jsonl"],
-        ["pairs", "rows.jsonl", "--text-field", "contents"],
-        ["pairs", "rows.jsonl", "--text-field", "langauge"],
-        ["pairs", "rows.jsonl", "--text-field", "content", "--id-field", "ID"],
+        "pairs rows.jsonl",
+        "pairs rows.jsonl --text-field contents",
+        "pairs rows.jsonl --text-field langauge",
+        "pairs rows.jsonl --text-field content --id-field ID",
     )
     assert (
         "rows.jsonl:1: row without text (no field 'text', but content, id, meta, "
@@ -465,8 +457,8 @@ def test_a_wrong_column_names_those_there_are(here):
     )
     text, name = said(
         here,
-        ["pairs", "rows.parquet", "--text-field", "langauge"],
-        ["pairs", "rows.parquet", "--text-field", "content", "--id-field", "nothing"],
+        "pairs rows.parquet --text-field langauge",
+        "pairs rows.parquet --text-field content --id-field nothing",
     )
     assert (
         "it has no column 'langauge', but content, id, meta, meta.language; did you mean "
@@ -526,9 +518,9 @@ def test_write_is_refused_before_the_work(here):
     Path("docs/c.jsonl").write_text(Path("rows.jsonl").read_text())
     plain, clash, ending = said(
         here,
-        ["clusters", "docs/0.txt", "docs/1.txt", "--write", "out.jsonl"],
-        ["clusters", "rows.jsonl", "--text-field", "content", "--write", "rows.jsonl"],
-        ["clusters", "rows.jsonl", "--text-field", "content", "--write", "out.parquet"],
+        "clusters docs/0.txt docs/1.txt --write out.jsonl",
+        "clusters rows.jsonl --text-field content --write rows.jsonl",
+        "clusters rows.jsonl --text-field content --write out.parquet",
     )
     hint = (
         "name files of rows only; --text-field takes the rows of files in folders too; "
@@ -557,9 +549,9 @@ def test_what_turns_out_to_be_no_document_does_not_hinder_writing(here):
     os.mkdir("mixed")
     Path("mixed/rows.jsonl").write_text(Path("rows.jsonl").read_text())
     Path("mixed/picture").write_bytes(b"\0\1\2")
-    said(here, ["clusters", "mixed", "--text-field", "content", "--write", "out.jsonl"], code=0)
+    said(here, "clusters mixed --text-field content --write out.jsonl", code=0)
     assert 0 < len(Path("out.jsonl").read_text().splitlines()) < 4
-    said(here, ["clusters", "--write", "again.jsonl"], code=0)
+    said(here, "clusters --write again.jsonl", code=0)
     assert Path("again.jsonl").read_bytes() == Path("out.jsonl").read_bytes()
 
 
@@ -604,7 +596,7 @@ def test_help_is_grouped_and_fits(here):
 
 def outputs(here, *commands):
     """What each command line prints, and says."""
-    results = run_many([([*command], None) for command in commands], here)
+    results = run_many([(command, None) for command in commands], here)
     assert [code for code, _, _ in results] == [0] * len(commands), results
     return [out.decode() for _, out, _ in results], [err.decode() for _, _, err in results]
 
@@ -620,7 +612,7 @@ def test_clusters_are_as_they_are_asked_for(here):
     older = [*usual, "-t", "0.6", "--keep", "oldest"]
     middle = [*usual, "-t", "0.6", "--prefer", "*1.txt"]
     listed, err = outputs(
-        here, asked, usual, older, usual, middle, [*middle, "--exact"], ["index", "-t", "0.5"],
+        here, asked, usual, older, usual, middle, [*middle, "--exact"], "index -t 0.5",
         usual, older,
     )  # fmt: skip
     assert listed[0] == listed[2] == listed[8] == "docs/0.txt\ndocs/1.txt\n"
@@ -662,7 +654,7 @@ def test_what_is_continued_is_said(here):
 
 
 def test_a_pipe_that_is_not_read(here):
-    outputs(here, ["index", "docs"])
+    outputs(here, "index docs")
     command = [sys.executable, "-m", "lshdup", "pairs"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     for options, data, expected in (
@@ -683,7 +675,7 @@ def test_a_pipe_that_is_not_read(here):
 def test_a_page_that_is_named_as_a_document(here):
     Path("there.html").write_text(TEXT)
     alone, beside, there = said(
-        here, ["report", "page.html"], ["report", "docs", "my page.html"], ["report", "there.html"]
+        here, "report page.html", "report docs 'my page.html'", "report there.html"
     )
     hint = "if the page is to be written there: `lshdup report"
     assert alone == error(
@@ -694,9 +686,7 @@ def test_a_page_that_is_named_as_a_document(here):
     )
     assert there == error("'there.html' is named as a document", f"{hint} -o there.html`")
     assert not os.path.lexists(".lshdup")
-    outputs(
-        here, ["report", "docs", "there.html"], ["report", "docs", "there.html", "-o", "page.html"]
-    )
+    outputs(here, "report docs there.html", "report docs there.html -o page.html")
 
 
 # --- patterns -------------------------------------------------------------------------------------
@@ -771,10 +761,7 @@ def test_a_file_that_is_named_itself_is_taken_whatever_the_patterns_say(here):
 
 def test_patterns_that_match_nothing_are_warned_of(here):
     pairs, clusters = said(
-        here,
-        ["pairs", "docs", "-q", "--exclude", "dosc/0.txt"],
-        ["clusters", "docs", "-q", "--prefer", "dosc"],
-        code=0,
+        here, "pairs docs -q --exclude dosc/0.txt", "clusters docs -q --prefer dosc", code=0
     )
     assert (
         "lshdup: warning: --exclude dosc/0.txt matches nothing that was met; did you mean "
@@ -789,12 +776,11 @@ def test_patterns_that_match_nothing_are_warned_of(here):
 def test_which_document_is_meant(here):
     for name in ("git-am.txt", "x-git-am.txt", "git-bisect.txt", "install-empty"):
         Path("docs", name).write_text(TEXT)
-    outputs(here, ["index", "docs"])
+    outputs(here, "index docs")
     Path("git-bisect.txt").write_text(TEXT)
     _, (end, part, full, local, show, quiet) = outputs(
-        here, ["query", "git-am.txt"], ["query", "bisect.txt", "--top", "1"], ["query",
-        "./docs/0.txt"], ["query", "git-bisect.txt"],
-        ["show", "git-am.txt", "git-bisect.txt"], ["query", "git-am.txt", "-q"],
+        here, "query git-am.txt", "query bisect.txt --top 1", "query ./docs/0.txt",
+        "query git-bisect.txt", "show git-am.txt git-bisect.txt", "query git-am.txt -q",
     )  # fmt: skip
     assert "lshdup: git-am.txt: docs/git-am.txt, of the store\n" in end
     assert "lshdup: bisect.txt: docs/git-bisect.txt, of the store\n" in part
@@ -804,8 +790,7 @@ def test_which_document_is_meant(here):
     assert file in show
     assert "git-am.txt: docs/git-am.txt, of the store\n" in show
     folder, misspelt, other, far = (each.split("or: ", 1)[1] for each in said(
-        here, ["query", "empty"], ["query", "git-bisct.txt"], ["query", "doc/GIT-AM"], ["query",
-        "zzzzz.txt"],
+        here, "query empty", "query git-bisct.txt", "query doc/GIT-AM", "query zzzzz.txt",
     ))  # fmt: skip
     assert folder.startswith("empty is a folder\n")
     assert "  did you mean git-bisect.txt?\n" in misspelt
@@ -877,8 +862,8 @@ def test_a_variable_is_named_where_the_value_is_from_there(here):
 
 def test_hints_that_help(here):
     elsewhere, (begun, of_json) = (
-        said(here, ["pairs", "--store", "nostore"])[0],
-        said(here, ["index", "docs"], ["pairs", "--store", "."], code=None),
+        said(here, "pairs --store nostore")[0],
+        said(here, "index docs", "pairs --store .", code=None),
     )
     assert elsewhere == error(
         "there is no signatures.npz in nostore",
@@ -953,10 +938,7 @@ def test_rows_of_one_cause_are_one_line(here):
     good = [json.dumps({"text": f"{TEXT} {number}"}) for number in range(2)]
     Path("mixed.jsonl").write_text("\n".join([*good, *bad]))
     one, each = said(
-        here,
-        ["pairs", "mixed.jsonl", "-t", "0.5"],
-        ["pairs", "mixed.jsonl", "-t", "0.5", "-v", "--no-store"],
-        code=None,
+        here, "pairs mixed.jsonl -t 0.5", "pairs mixed.jsonl -t 0.5 -v --no-store", code=None
     )
     no_field = "row without text (no field 'text', but body; --text-field names another)"
     named = [line for line in one.splitlines() if "mixed.jsonl:" in line]
@@ -985,12 +967,7 @@ def test_more_rows_than_are_named_are_rows(capsys):
 
 def test_copies_are_said_to_be_compared_once(here):
     Path("docs/again.txt").write_text(f"{TEXT} 1")
-    apart, joined = said(
-        here,
-        ["pairs", "docs", "-v", "-t", "0.99"],
-        ["pairs", "docs", "-v", "-t", "0.99", "--exact"],
-        code=None,
-    )
+    apart, joined = said(here, "pairs docs -v -t 0.99", "pairs docs -v -t 0.99 --exact", code=None)
     assert re.search(
         r"copies compared once: \d+ candidate pairs? -> 0 pairs; with all copies 1 pair "
         r"of similarity 0\.99 or more",
@@ -1006,7 +983,7 @@ def test_each_side_says_what_it_left_out(here):
     for name in ("docs/a.bin", "empty/a.bin", "empty/b.bin"):
         Path(name).write_bytes(b"\0")
     Path("empty/text").write_text(f"{TEXT} 5")
-    (err,) = said(here, ["pairs", "docs", "--against", "empty"], code=0)
+    (err,) = said(here, "pairs docs --against empty", code=0)
     assert re.search(
         r"skipped of DOCS: 1 binary\n.*against 1 document of OTHER\nlshdup: skipped of "
         r"OTHER: 2 binary\n",
@@ -1088,8 +1065,8 @@ def test_lines_are_folded_between_words_on_a_terminal(monkeypatch):
 def test_an_ambiguous_name_has_its_meanings_below_one_another(here):
     Path("docs/deep").mkdir()
     Path("docs/deep/0.txt").write_text(TEXT)
-    said(here, ["index", "docs"], code=0)
-    (err,) = said(here, ["query", "0.txt", "-q"])
+    said(here, "index docs", code=0)
+    (err,) = said(here, "query 0.txt -q")
     assert err == error(
         "0.txt is the end of 2 names:", "docs/0.txt", "docs/deep/0.txt", "give more of the name"
     )
@@ -1101,7 +1078,7 @@ def test_an_ambiguous_name_has_its_meanings_below_one_another(here):
 def test_what_is_no_row_says_why(here):
     Path("cr.csv").write_text("text,id\rone two three,1\r")
     Path("wide.csv").write_text(",".join(f"column{number}" for number in range(300_000)) + "\n1\n")
-    mac, wide = said(here, ["pairs", "cr.csv"], ["pairs", "wide.csv"])
+    mac, wide = said(here, "pairs cr.csv", "pairs wide.csv")
     assert "a carriage return ends its lines; `tr '\\r' '\\n'` converts it" in mac
     assert "the names of its columns take more than 1,048,576 bytes" in wide
     for each in (mac, wide):
@@ -1117,7 +1094,7 @@ def test_archives_that_are_not_opened_are_said_to_be(here):
         archive.writestr("x", TEXT)
     with tarfile.open("docs/b.tar", "w") as archive:
         archive.add("docs/0.txt")
-    (err,) = said(here, ["pairs", "docs", "-v", "--no-store"], code=0)
+    (err,) = said(here, "pairs docs -v --no-store", code=0)
     for name in ("a.zip", "b.tar"):
         closed = "format not supported (an archive; --archives takes the documents in it)"
         assert f"docs/{name}: {closed}" in err
@@ -1148,7 +1125,7 @@ def test_names_that_are_not_utf8_are_shown_as_bytes(here):
 
 
 def test_numbers_are_shown_as_they_are(here):
-    (err,) = said(here, ["pairs", "docs", "-t", "1.0000001"])
+    (err,) = said(here, "pairs docs -t 1.0000001")
     assert err.startswith("lshdup: error: --threshold is 1.0000001; it must be ")
 
 
@@ -1260,7 +1237,7 @@ def test_a_baseline_of_brackets_is_no_baseline(here):
     deep = "[" * 100_000
     Path("deep").write_text(deep)
     Path("head").write_text(f"# lshdup baseline 1 {deep}\n")
-    run_many([(["pairs", "docs", "-t", "0.5", "--baseline", "B", "--update-baseline"], None)], here)
+    run_many([("pairs docs -t 0.5 --baseline B --update-baseline", None)], here)
     Path("B").write_text(f'{Path("B").read_text()}"{deep}\tb\t0\t0\n')
     deep, head, line = said(
         here,
@@ -1293,8 +1270,8 @@ def test_what_the_system_refuses_is_named(here):
 
 def test_what_is_refused_before_and_after_the_work(here):
     Path("one").write_text(TEXT)
-    run_many([(["index", "docs", "--store", "plain", "-q"], None)], here)
-    run_many([(["index", "docs", "--template", "one", "--store", "less", "-q"], None)], here)
+    run_many([("index docs --store plain -q", None)], here)
+    run_many([("index docs --template one --store less -q", None)], here)
     expected = {
         "pairs docs --split [": "'[' is no regular expression: unterminated character set",
         "pairs docs --histogram --step 1.01": "LSHDUP_STEP is 1.01; it must be from 0.001 to 1",
@@ -1322,7 +1299,7 @@ def test_a_page_says_what_was_removed_and_of_which_documents(here):
 
 
 def test_a_page_is_not_for_a_terminal(here):
-    code, out, err = in_terminal(["report", "docs", "-o", "-"], cwd=here)
+    code, out, err = in_terminal("report docs -o -", cwd=here)
     assert (code, out) == (2, b"")
     assert err == error(
         "the page is not for a terminal", "name a file with -o, for instance -o report.html"

@@ -29,41 +29,10 @@ COMMANDS = {
     "pairs": ["pairs", "d", "-t", "0.5"],
     "pairs-against": ["pairs", "d/one.txt", "d/x", "--against", "d", "-t", "0.5", "--no-store"],
     "pairs-containment": ["pairs", "d", "--measure", "containment", "-t", "0.5"],
-    "pairs-containment-against": [
-        "pairs",
-        "d/one.txt",
-        "d/x",
-        "--against",
-        "d",
-        "--measure",
-        "containment",
-        "-t",
-        "0.5",
-        "--no-store",
-    ],
+    "pairs-containment-against": "pairs d/one.txt d/x --against d --measure containment -t 0.5 --no-store".split(),
     "pairs-unmatched": "pairs d --against d/one.txt -t 0.9 --no-store --unmatched".split(),
-    "pairs-histogram": [
-        "pairs",
-        "d",
-        "-t",
-        "0.5",
-        "--histogram",
-        "--step",
-        "0.2",
-        "--examples",
-        "2",
-    ],
-    "pairs-histogram-counts": [
-        "pairs",
-        "d",
-        "-t",
-        "0.5",
-        "--histogram",
-        "--step",
-        "0.2",
-        "--examples",
-        "0",
-    ],
+    "pairs-histogram": "pairs d -t 0.5 --histogram --step 0.2 --examples 2".split(),
+    "pairs-histogram-counts": "pairs d -t 0.5 --histogram --step 0.2 --examples 0".split(),
     "clusters": ["clusters", "d", "-t", "0.5"],
     "clusters-against": ["clusters", "d", "--against", "d/one.txt", "-t", "0.5", "--no-store"],
     "clusters-names": ["clusters", "d", "-t", "0.5", "--emit", "drop"],
@@ -140,7 +109,7 @@ def folder(tmp_path_factory):
         (here / "e" / name).mkdir(parents=True)
         for number, text in enumerate(texts):
             (here / "e" / name / f"{number}.txt").write_text(text)
-    ((code, _, err),) = run_many([(["pairs", "d", "-t", "0.5"], None)], here)
+    ((code, _, err),) = run_many([("pairs d -t 0.5", None)], here)
     assert code == 0, err
     return here
 
@@ -246,7 +215,7 @@ def test_every_listing_is_here():
 
 
 def test_names_of_any_bytes_survive_json(folder):
-    ((_, out, _),) = run_many([(["pairs", "-q", "--format", "json"], None)], folder)
+    ((_, out, _),) = run_many([("pairs -q --format json", None)], folder)
     names = {os.fsencode(row[side]) for row in json.loads(out) for side in "ab"}
     assert b'd/=\xff\x1b[31m,".txt' in names
 
@@ -298,20 +267,18 @@ def test_a_carriage_return_forges_no_row_of_csv(run, tmp_path):
     (tmp_path / "d").mkdir()
     for name in ("a\rd_victim.txt", "b"):
         (tmp_path / "d" / name).write_text("a b c d e f g")
-    text = os.fsdecode(run("pairs", "d", "--format", "csv", "--no-store").out)
+    text = os.fsdecode(run("pairs d --format csv --no-store").out)
     [_, row] = csv.reader(io.StringIO(text, newline=""), strict=True)
     assert row[:2] == ["d/a\rd_victim.txt", "d/b"]
-    assert "lines are ambiguous" in run("pairs", "d", "--no-store").err
+    assert "lines are ambiguous" in run("pairs d --no-store").err
 
 
 def test_output_file(run, folder):
-    out = run("query", "one.txt", "--format", "csv", cwd=folder).out
-    run("query", "one.txt", "--format", "csv", "-o", "o.csv", cwd=folder)
+    out = run("query one.txt --format csv", cwd=folder).out
+    run("query one.txt --format csv -o o.csv", cwd=folder)
     assert (folder / "o.csv").read_bytes() == out
-    run("show", "one.txt", "two words.txt", "-o", "o.txt", cwd=folder)
-    assert (folder / "o.txt").read_bytes() == run(
-        "show", "one.txt", "two words.txt", cwd=folder
-    ).out
+    run("show one.txt 'two words.txt' -o o.txt", cwd=folder)
+    assert (folder / "o.txt").read_bytes() == run("show one.txt 'two words.txt'", cwd=folder).out
 
 
 # --- tables of many rows --------------------------------------------------------------------------
@@ -324,7 +291,7 @@ def copies(tmp_path_factory):
     (here / "d").mkdir()
     for i in range(30):
         (here / "d" / f"{i:02}.txt").write_text(TEXT)
-    ((code, _, err),) = run_many([(["pairs", "d"], None)], here)
+    ((code, _, err),) = run_many([("pairs d", None)], here)
     assert code == 0, err
     return here
 
@@ -360,7 +327,7 @@ def test_a_table_fills_ten_screens_and_says_how_many_rows_are_left(copies):
 @pytest.mark.parametrize("columns", [50, 80, 160])
 def test_listings_for_eyes(columns, corpus, tmp_path):
     """Tables and groups of real names, with colours and without, whole and cut."""
-    prepare = run_many([(["index", "sample_corpus", "-t", "0.6"], None)], tmp_path)
+    prepare = run_many([("index sample_corpus -t 0.6", None)], tmp_path)
     assert prepare[0][0] == 0
     licences = ["passages", "sample_corpus/licences", "--no-store"]
     commands = {
@@ -434,7 +401,7 @@ def test_that_a_file_can_be_written_is_proved_before_the_work(run, tmp_path, wor
         (tmp_path / "d" / copy).write_text(TEXT)
     (tmp_path / "a").write_text("a file, in which no other file can be")
     os.symlink("/proc/nosuch/full", tmp_path / "full")
-    refused = run(*words.split(), name, code=2)
+    refused = run(words, name, code=2)
     assert " cannot be written: " in refused.err or " is a directory" in refused.err
     assert "documents" not in refused.err.replace("--baseline", "")
     assert not (tmp_path / ".lshdup").exists()
@@ -453,7 +420,7 @@ def test_what_can_be_written_is_found_by_trying(tmp_path, monkeypatch):
 
 def test_an_answer_goes_to_pipes_that_have_no_name_of_their_own(folder):
     """As a shell makes them for `-o >(wc -l)`."""
-    expected = run_many([(["pairs", "-q", "-t", "0.5"], None)], folder)[0][1]
+    expected = run_many([("pairs -q -t 0.5", None)], folder)[0][1]
     for name in ("/dev/fd/{}", "/proc/self/fd/{}"):
         reader, writer = os.pipe()
         command = [sys.executable, "-m", "lshdup", "pairs", "-q", "-t", "0.5"]
@@ -464,9 +431,7 @@ def test_an_answer_goes_to_pipes_that_have_no_name_of_their_own(folder):
             )  # fmt: skip
             os.close(writer)
             assert (done.returncode, done.stderr, answer.read()) == (0, b"", expected)
-    ((code, out, err),) = run_many(
-        [(["pairs", "-q", "-t", "0.5", "-o", "/dev/stdout"], None)], folder
-    )
+    ((code, out, err),) = run_many([("pairs -q -t 0.5 -o /dev/stdout", None)], folder)
     assert (code, out, err) == (0, expected, b"")
 
 
@@ -474,7 +439,7 @@ def test_passages_are_cut_for_eyes_only(run, tmp_path):
     words = " ".join(f"word{number}" for number in range(200))
     for number in range(2):
         (tmp_path / f"{number}.txt").write_text(f"{number} {words} {number}")
-    run("passages", ".", "-o", "x.csv", "-q")
+    run("passages . -o x.csv -q")
     with open(tmp_path / "x.csv", newline="") as file:
         assert next(csv.DictReader(file))["text"].startswith(words)
-    assert len(run("passages", "-q").rows[0][4]) < 120
+    assert len(run("passages -q").rows[0][4]) < 120

@@ -591,9 +591,7 @@ def test_laws_on_the_sample_corpus(run, sample_sets, threshold, options):
 
     def out(*more, **settings):
         return run(
-            "clusters",
-            "sample_corpus",
-            "-t",
+            "clusters sample_corpus -t",
             str(threshold),
             *options,
             "--no-store",
@@ -656,17 +654,7 @@ def test_single_linkage_is_what_pairs_connect(run, sample_sets):
     )
     for options in (["--exact"], ["--recall", "0.9999", "--perms", "256"]):
         rows = parsed(
-            run(
-                "clusters",
-                "sample_corpus",
-                "-t",
-                "0.5",
-                "--linkage",
-                "single",
-                "--no-store",
-                *options,
-                cwd=ROOT,
-            )
+            run("clusters sample_corpus -t 0.5 --linkage single --no-store", *options, cwd=ROOT)
         )
         keeper = {row[0]: row[2] for row in rows if row[1] == "keep"}
         found = {row[2]: (keeper[row[0]], row[3]) for row in rows}
@@ -718,34 +706,31 @@ def test_which_is_kept(run, folder):
         ("--prefer", "d/old", "--keep", "path-order"): ["old/a", "x"],
         ("--prefer", "**/b", "--prefer", "d/old", "--prefer", "y"): ["new/b", "y"],
     }.items():
-        assert kept(run("clusters", "d", *options)) == expected, options
+        assert kept(run("clusters d", *options)) == expected, options
     for more in (
         ["--no-store"],
         ["--exact"],
         ["--linkage", "single"],
         ["--linkage", "single", "--exact"],
     ):
-        assert kept(run("clusters", "d", "--prefer", "**/b", "--keep", "newest", *more)) == [
-            "new/b",
-            "y",
-        ], more
-    assert kept(run("clusters", "d/old", "d", "--keep", "first")) == ["old/a", "x"]
-    assert kept(run("clusters", "d/y", "d/new/b", "d", "--keep", "first")) == ["new/b", "y"]
+        assert kept(run("clusters d --prefer '**/b' --keep newest", *more)) == ["new/b", "y"], more
+    assert kept(run("clusters d/old d --keep first")) == ["old/a", "x"]
+    assert kept(run("clusters d/y d/new/b d --keep first")) == ["new/b", "y"]
     names = b"\n".join([b"d/y", b"d/old/c", b"d/old/a", b"d/x"])
     listed = ("clusters", "--files-from", "-", "--keep", "first")
     assert kept(run(*listed, stdin=names)) == ["old/c", "y"]
-    assert kept(run("clusters", "--keep", "first")) == ["old/c", "y"]
+    assert kept(run("clusters --keep first")) == ["old/c", "y"]
     for number in range(200):
         (folder / f"more{number}").write_text(f"another text {number}")
     many = b"\n".join([b"d/old/c", b"d/old/a", *(b"d/more%d" % n for n in range(200))])
     assert kept(run(*listed, stdin=many)) == ["old/c"]
     unknown = run("clusters", "--keep", "first", code=2)  # of so many names it is not stored
     assert "--keep first needs DOCS here" in unknown.err
-    assert "--prefer nowhere matches no document" in run("clusters", "d", "--prefer", "nowhere").err
+    assert "--prefer nowhere matches no document" in run("clusters d --prefer nowhere").err
 
 
 def test_what_is_emitted(run, folder):
-    everything = run("clusters", "d", "--keep", "longest")
+    everything = run("clusters d --keep longest")
     assert [(row[0], row[1], row[2], row[4]) for row in everything.rows] == [
         ("1", "keep", "d/old/c", "no"), ("1", "drop", "d/new/b", "no"), ("1", "drop", "d/new/a",
         "no"), ("1", "drop", "d/old/a", "no"),
@@ -753,7 +738,7 @@ def test_what_is_emitted(run, folder):
     ]  # fmt: skip
     assert "2 groups of similarity 0.8 or more with 6 documents; keep 3" in everything.err
     largest = "the largest group has 4 documents, with d/old/c"
-    verbose = run("clusters", "d", "-v", "--keep", "longest", "--no-store").err
+    verbose = run("clusters d -v --keep longest --no-store").err
     assert largest in verbose
     assert re.search(
         r"^lshdup: [1-9]\d* similarities of candidates looked at$", verbose, re.MULTILINE
@@ -774,17 +759,14 @@ def test_what_is_emitted(run, folder):
         "smallest": rows[3]["similarity"],
         "same": None,
     }
-    run("clusters", "--check", code=1)
-    nothing = run("clusters", "d/x", "d/alone", "d/empty", "--check", "--no-store", code=0)
+    run("clusters --check", code=1)
+    nothing = run("clusters d/x d/alone d/empty --check --no-store", code=0)
     assert nothing.out == b""
     assert "no groups of similarity 0.8 or more: 2 documents alone" in nothing.err
-    assert run("clusters", "d/x", "--no-store").out == b""
-    assert run("clusters", "d/empty", "--emit", "keep", "--no-store").out == b"d/empty\n"
-    assert (
-        "cannot be combined with --exact"
-        in run("clusters", "d", "--exact", "--max-bucket", "5", code=2).err
-    )
-    assert "--prefer is empty" in run("clusters", "d", "--prefer", "", code=2).err
+    assert run("clusters d/x --no-store").out == b""
+    assert run("clusters d/empty --emit keep --no-store").out == b"d/empty\n"
+    assert "cannot be combined with --exact" in run("clusters d --exact --max-bucket 5", code=2).err
+    assert "--prefer is empty" in run("clusters d --prefer", "", code=2).err
 
 
 def test_what_was_not_compared_is_kept(run, folder, tmp_path):
@@ -809,24 +791,24 @@ def test_what_was_not_compared_is_kept(run, folder, tmp_path):
     run("clusters", *options[:2], "--emit", "keep", "--exact", cwd=folder)
     (folder / "new/b").write_text("now something else")
     (folder / "y").unlink()
-    kept = run("clusters", "--check-files", "--keep", "longest", "--emit", "keep").lines
+    kept = run("clusters --check-files --keep longest --emit keep").lines
     assert "d/new/b" in kept
     assert "d/y" not in kept
 
 
 def test_hard_links_are_said_to_free_nothing(run, folder):
     said = "1 of these is a hard link of the document that is kept: removing one frees nothing"
-    assert said not in run("clusters", "d", "--same", "bytes").err
+    assert said not in run("clusters d --same bytes").err
     os.link(folder / "x", folder / "xx")
-    assert said in run("clusters", "d", "--same", "bytes").err
-    assert said in run("clusters", "--emit", "drop").err
+    assert said in run("clusters d --same bytes").err
+    assert said in run("clusters --emit drop").err
 
 
 def test_what_may_go_goes_safely(run, folder, tmp_path):
     """As a person does it; afterwards there are no groups, and the rest is as it was."""
     from subprocess import run as process
 
-    dropped = run("clusters", "d", "--emit", "drop", "-0").out
+    dropped = run("clusters d --emit drop -0").out
     (tmp_path / "attic").mkdir()
     process(
         ["xargs", "-0", "mv", "--backup=numbered", "-t", "attic/"],
@@ -834,7 +816,7 @@ def test_what_may_go_goes_safely(run, folder, tmp_path):
         cwd=tmp_path,
         check=True,
     )
-    after = run("clusters", "d", "--check", code=0)
+    after = run("clusters d --check", code=0)
     assert after.out == b""
     assert sorted(
         path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
@@ -842,7 +824,7 @@ def test_what_may_go_goes_safely(run, folder, tmp_path):
 
 
 def test_order_of_input_and_threads_change_nothing(run, corpus, tmp_path):
-    plain = run("clusters", "sample_corpus", "-t", "0.6", "--no-store").out
+    plain = run("clusters sample_corpus -t 0.6 --no-store").out
     for names in (
         ["sample_corpus/udhr", "sample_corpus/licences", "sample_corpus"],
         ["./sample_corpus//", "sample_corpus/udhr"],
@@ -855,29 +837,9 @@ def test_order_of_input_and_threads_change_nothing(run, corpus, tmp_path):
                 ).out
                 == plain
             )
-    run("clusters", "sample_corpus", "-t", "0.6", "--store", "a", "--jobs", "1")
-    run(
-        "clusters",
-        "sample_corpus/udhr",
-        "-t",
-        "0.6",
-        "--store",
-        "b",
-        "--jobs",
-        "4",
-        env={"PYTHONHASHSEED": "4"},
-    )
-    run(
-        "clusters",
-        "sample_corpus",
-        "-t",
-        "0.6",
-        "--store",
-        "b",
-        "--jobs",
-        "4",
-        env={"PYTHONHASHSEED": "5"},
-    )
+    run("clusters sample_corpus -t 0.6 --store a --jobs 1")
+    run("clusters sample_corpus/udhr -t 0.6 --store b --jobs 4", env={"PYTHONHASHSEED": "4"})
+    run("clusters sample_corpus -t 0.6 --store b --jobs 4", env={"PYTHONHASHSEED": "5"})
     assert (tmp_path / "a/clusters.npz").read_bytes() == (tmp_path / "b/clusters.npz").read_bytes()
 
 
@@ -901,12 +863,12 @@ def test_max_bucket(run, tmp_path):
     (tmp_path / "d").mkdir()
     for i in range(30):
         (tmp_path / "d" / f"{i:02}").write_text(text(i % 6) + f" {i}")
-    everything = run("clusters", "d", "-t", "0.9")
+    everything = run("clusters d -t 0.9")
     assert len(everything.rows) == 30
-    limited = run("clusters", "-t", "0.9", "--max-bucket", "10")
+    limited = run("clusters -t 0.9 --max-bucket 10")
     assert "--max-bucket 10 skipped" in limited.err
     assert len(limited.rows) < 30
-    pairs = {frozenset(row[:2]) for row in run("pairs", "-t", "0.9", "--max-bucket", "10").rows}
+    pairs = {frozenset(row[:2]) for row in run("pairs -t 0.9 --max-bucket 10").rows}
     keeper = {row[0]: row[2] for row in limited.rows if row[1] == "keep"}
     assert all(
         frozenset((keeper[row[0]], row[2])) in pairs for row in limited.rows if row[1] == "drop"
@@ -978,14 +940,14 @@ def test_another_preference_or_another_time_is_another_answer(folder, tmp_path, 
 
 
 def test_known_pairs_are_used(run, folder, tmp_path, monkeypatch):
-    fresh = run("clusters", "d", "--store", "other").out
-    run("pairs", "d")
+    fresh = run("clusters d --store other").out
+    run("pairs d")
     monkeypatch.chdir(tmp_path)
     unreadable(monkeypatch)
     for keep in ("longest", "oldest"):
         _, found = grouped(tmp_path, [b"d"], keep=keep)
         assert found.compared == -1
-    assert run("clusters", "d").out == fresh
+    assert run("clusters d").out == fresh
     assert (tmp_path / ".lshdup/clusters.npz").read_bytes() == (
         tmp_path / "other/clusters.npz"
     ).read_bytes()
@@ -1019,32 +981,27 @@ def test_forged_groups_are_no_groups(folder, tmp_path, monkeypatch, column):
 
 def test_what_changed_since_is_never_dropped_nor_a_reason_to_drop(run, folder):
     run("shingle", "d")  # no document is read again
-    run("index", "d")
+    run("index d")
     (folder / "old/c").unlink()  # it would be kept
     (folder / "y").write_text("now something else")  # it would be dropped
-    result = run("clusters", "--emit", "drop", "--keep", "longest", code=2)
+    result = run("clusters --emit drop --keep longest", code=2)
     assert result.lines == []
     assert "d/old/c: changed while in use" in result.err
-    assert run("clusters", "--emit", "keep", "--keep", "longest", code=2).lines == [
-        "d/alone",
-        "d/empty",
-        "d/new/a",
-        "d/new/b",
-        "d/old/a",
-        "d/x",
-        "d/y",
-    ]
-    assert run("clusters", "d", "--emit", "drop").lines == ["d/new/b", "d/old/a"]
+    assert (
+        run("clusters --emit keep --keep longest", code=2).lines
+        == "d/alone d/empty d/new/a d/new/b d/old/a d/x d/y".split()
+    )
+    assert run("clusters d --emit drop").lines == ["d/new/b", "d/old/a"]
 
 
 def test_documents_that_are_read_again_are_grouped_without_what_changed(run, folder):
-    run("index", "d")
+    run("index d")
     (folder / "old/c").unlink()
     (folder / "y").write_text("now something else")
-    dropped = run("clusters", "--emit", "drop", "--keep", "longest", code=2)
+    dropped = run("clusters --emit drop --keep longest", code=2)
     assert dropped.lines == ["d/new/b", "d/old/a"]
     assert "d/old/c: vanished" in dropped.err
-    kept = run("clusters", "--emit", "keep", "--keep", "longest", code=2)
+    kept = run("clusters --emit keep --keep longest", code=2)
     assert kept.lines == ["d/alone", "d/empty", "d/new/a", "d/x", "d/y"]
 
 
@@ -1117,10 +1074,10 @@ def test_whole_files_only(run, tmp_path, monkeypatch):
     (tmp_path / "d/inbox").write_text(mail * 3)
     for name in ("a.txt", "b.txt", "c.txt"):
         (tmp_path / "d" / name).write_text("five six seven eight")
-    every = run("clusters", "d", "--emit", "drop", "--no-store")
+    every = run("clusters d --emit drop --no-store")
     assert [name for (name,) in every.rows] == ["d/b.txt", "d/c.txt", "d/inbox:2", "d/inbox:3"]
     assert "2 names are of parts of files" in every.err
     assert "--emit drop-files names whole files only" in every.err
-    files = run("clusters", "d", "--emit", "drop-files", "--no-store")
+    files = run("clusters d --emit drop-files --no-store")
     assert files.rows == [["d/b.txt"], ["d/c.txt"]]
     assert "names are of parts" not in files.err

@@ -199,18 +199,18 @@ def test_similarity_1_does_not_say_the_same(run, folder):
         ("d/ten.txt", "d/upper.txt"): "text", ("d/ten-again.txt", "d/twice.txt"): "",
         ("d/ten.txt", "d/twice.txt"): "", ("d/twice.txt", "d/upper.txt"): "",
     }  # fmt: skip
-    rows = run("pairs", "d", "-t", "1").rows
+    rows = run("pairs d -t 1").rows
     assert {(a, b): same for a, b, _, same in rows} == expected
     assert {similarity for _, _, similarity, _ in rows} == {"1.0"}
-    exact = run("pairs", "d", "-t", "1", "--exact", "--no-store").rows
+    exact = run("pairs d -t 1 --exact --no-store").rows
     assert exact == rows
     for least in ("text", "bytes"):
         wanted = [
             row for row in rows if row[3] in ("text", "bytes")[("text", "bytes").index(least) :]
         ]
-        assert run("pairs", "d", "--same", least).rows == wanted
-        assert run("pairs", "--same", least).rows == wanted
-    symbols = run("pairs", "d", "-t", "0.1", "--tokens", "symbols", "--no-store").rows
+        assert run("pairs d --same", least).rows == wanted
+        assert run("pairs --same", least).rows == wanted
+    symbols = run("pairs d -t 0.1 --tokens symbols --no-store").rows
     told = {(a, b): same for a, b, _, same in symbols}
     assert told["d/less.c", "d/more.c"] == told["d/comma.txt", "d/point.txt"] == ""
 
@@ -219,7 +219,7 @@ def test_a_copy_has_the_same_set_and_perhaps_another_text(run, tmp_path):
     (tmp_path / "d").mkdir()
     for name, times in (("three", 3), ("four", 4)):
         (tmp_path / "d" / name).write_text("a b c " * times)
-    rows = json.loads(run("clusters", "d", "--format", "json").out)
+    rows = json.loads(run("clusters d --format json").out)
     assert [(row["role"], row["copy"], row["same"]) for row in rows] == [
         ("keep", False, None),
         ("drop", True, None),
@@ -227,42 +227,40 @@ def test_a_copy_has_the_same_set_and_perhaps_another_text(run, tmp_path):
 
 
 def test_the_recipe_drops_equal_files_only(run, folder):
-    assert run("clusters", "d", "-t", "1", "--same", "bytes", "--emit", "drop").lines == [
-        "d/ten-again.txt"
-    ]
-    kept = run("clusters", "d", "--same", "text", "--keep", "path-order").rows
+    assert run("clusters d -t 1 --same bytes --emit drop").lines == ["d/ten-again.txt"]
+    kept = run("clusters d --same text --keep path-order").rows
     assert [(row[1], row[2], row[4], row[6]) for row in kept] == [
         ("keep", "d/ten-again.txt", "no", ""), ("drop", "d/ten.txt", "yes", "bytes"),
         ("drop", "d/upper.txt", "yes", "text"), ("keep", "d/comma.txt", "no", ""),
         ("drop", "d/point.txt", "yes", "text"), ("keep", "d/less.c", "no", ""),
         ("drop", "d/more.c", "yes", "text"),
     ]  # fmt: skip
-    everything = run("clusters", "d", "-t", "1", "--keep", "path-order").rows
+    everything = run("clusters d -t 1 --keep path-order").rows
     assert [row[6] for row in everything if row[2] == "d/twice.txt"] == [""]
-    rows = json.loads(run("clusters", "d", "-t", "1", "--format", "json").out)
+    rows = json.loads(run("clusters d -t 1 --format json").out)
     assert {row["same"] for row in rows} == {None, "text", "bytes"}
     assert {row["copy"] for row in rows} == {True, False}
 
 
 def test_query(run, folder):
-    run("index", "d", "-t", "0.9")
-    rows = run("query", "ten.txt").rows
+    run("index d -t 0.9")
+    rows = run("query ten.txt").rows
     assert sorted(rows) == [
         ["d/ten-again.txt", "1.0", "bytes"], ["d/twice.txt", "1.0", ""],
         ["d/upper.txt", "1.0", "text"],
     ]  # fmt: skip
     text = DEFECTS["ten.txt"].encode()
-    assert run("query", "ten.txt", "--same", "bytes").rows == [["d/ten-again.txt", "1.0", "bytes"]]
-    assert {row[0] for row in run("query", "-", "--same", "text", stdin=text).rows} == {
+    assert run("query ten.txt --same bytes").rows == [["d/ten-again.txt", "1.0", "bytes"]]
+    assert {row[0] for row in run("query - --same text", stdin=text).rows} == {
         "d/ten.txt", "d/ten-again.txt", "d/upper.txt",
     }  # fmt: skip
-    assert len(run("query", "-", "--same", "bytes", stdin=text).rows) == 2
-    nothing = run("query", "twice.txt", "--same", "text")
+    assert len(run("query - --same bytes", stdin=text).rows) == 2
+    nothing = run("query twice.txt --same text")
     assert not nothing.rows
     assert "none of 8 documents has the same text as d/twice.txt" in nothing.err
     (folder.parent / "elsewhere").write_bytes(text)
-    assert len(run("query", "elsewhere", "--same", "bytes", "--top", "1").rows) == 1
-    row = json.loads(run("query", "twice.txt", "--format", "json").out)[0]
+    assert len(run("query elsewhere --same bytes --top 1").rows) == 1
+    row = json.loads(run("query twice.txt --format json").out)[0]
     assert list(row) == ["name", "similarity", "same", "query"]
     assert row["same"] is None
 
@@ -274,25 +272,25 @@ def test_against(run, folder, stored):
     for name in ("ten.txt", "point.txt", "twice.txt"):
         (other / name).write_text(DEFECTS[name])
     if stored:
-        run("index", "other", "--store", "st")
+        run("index other --store st")
     against = ["--against", "st" if stored else "other", "--store", "own"]
-    rows = run("pairs", "d", *against, "-t", "1").rows
+    rows = run("pairs d", *against, "-t", "1").rows
     told = {(a, b): (verified, same) for a, b, _, verified, same in rows}
     assert told["d/ten.txt", "other/ten.txt"] == ("exact", "bytes")
     assert told["d/upper.txt", "other/ten.txt"] == ("exact", "text")
     assert told["d/upper.txt", "other/twice.txt"] == ("exact", "")
     for least, words in (("text", {"text", "bytes"}), ("bytes", {"bytes"})):
         wanted = [row for row in rows if row[4] in words]
-        assert run("pairs", "d", *against, "--same", least).rows == wanted
-    collapsed = run("pairs", "d", *against, "--same", "text", "--collapse-copies").rows
+        assert run("pairs d", *against, "--same", least).rows == wanted
+    collapsed = run("pairs d", *against, "--same", "text", "--collapse-copies").rows
     assert {row[0] for row in collapsed} == {row[0] for row in rows if row[4]}
     assert all(row[4] for row in collapsed)
 
 
 def test_collapsed_copies_stand_beside_one_that_is_the_same(run, folder):
     for same in ("text", "bytes"):
-        rows = run("pairs", "d", "--same", same, "--collapse-copies").rows
-        everything = run("pairs", "d", "--same", same).rows
+        rows = run("pairs d --same", same, "--collapse-copies").rows
+        everything = run("pairs d --same", same).rows
         assert {b for _, b, *_ in rows} == {b for _, b, *_ in everything}
         assert len(rows) == len({b for _, b, *_ in rows})
         assert [row for row in everything if row in rows] == rows
@@ -309,14 +307,14 @@ def test_what_same_ignores_is_refused(run, folder):
 def test_same_is_not_refused_because_of_bands_and_makes_none(run, folder):
     """128 rows cannot meet a pair of similarity 0.02; equal documents need no rows at all."""
     low = ("-t", "0.02")
-    assert "cannot meet" in run("pairs", "d", *low, code=2).err
+    assert "cannot meet" in run("pairs d", *low, code=2).err
     for documents in (["d"], []):
         for same in ("text", "bytes"):
             rows = run("pairs", *documents, "--same", same).rows
             assert rows == run("pairs", *documents, "--same", same, *low).rows != []
             groups = run("clusters", *documents, "--same", same).rows
             assert groups == run("clusters", *documents, "--same", same, *low).rows != []
-    assert run("pairs", "d/ten.txt", "--against", "d", "--same", "bytes", "--no-store", *low).rows
+    assert run("pairs d/ten.txt --against d --same bytes --no-store", *low).rows
     assert (folder.parent / ".lshdup/signatures.npz").exists()
     assert not (folder.parent / ".lshdup/bands.npz").exists()
 
@@ -327,11 +325,11 @@ def test_same_is_not_refused_because_of_bands_and_makes_none(run, folder):
 def test_a_filter_does_not_change_what_is_the_same(run, folder):
     """It is of the whole text; a document with nothing left is compared with none."""
     (folder.parent / "form").write_text(LINE * 2)
-    plain = run("pairs", "d", "--same", "text", "--no-store").rows
-    left = run("pairs", "d", "--same", "text", "--template", "form", "--min-tokens", "1").rows
+    plain = run("pairs d --same text --no-store").rows
+    left = run("pairs d --same text --template form --min-tokens 1").rows
     assert len(plain) == 5
     assert left == [row for row in plain if not {"d/ten.txt", "d/upper.txt"} & {*row[:2]}]
-    rows = run("clusters", "d", "-t", "1", "--template", "form", "--min-tokens", "1").rows
+    rows = run("clusters d -t 1 --template form --min-tokens 1").rows
     assert len(rows) == 4
     assert {row[6] for row in rows if row[1] == "drop"} == {"text"}
 
@@ -349,7 +347,7 @@ def test_bytes_are_those_of_the_file_and_text_is_what_is_read(run, tmp_path):
     }  # fmt: skip
     for name, data in files.items():
         (tmp_path / "d" / name).write_bytes(data)
-    rows = run("pairs", "d", "-t", "1").rows
+    rows = run("pairs d -t 1").rows
     assert len(rows) == 8 * 7 // 2
     for a, b, _, same in rows:
         equal = files[a.removeprefix("d/")] == files[b.removeprefix("d/")]
@@ -357,7 +355,7 @@ def test_bytes_are_those_of_the_file_and_text_is_what_is_read(run, tmp_path):
     # A page that is read as plain text has other words: equal files, but not the same here.
     for name in ("part.html", "part.txt"):
         (tmp_path / "d" / name).write_text(f"{text} <b>more</b>")
-    told = run("pairs", "d", "--same", "text").rows
+    told = run("pairs d --same text").rows
     assert not any("d/part.txt" in row for row in told)
 
 
@@ -390,7 +388,7 @@ def test_records_ids_and_terms(run, tmp_path, kind):
         expected = {("a", "b"): "text", ("a", "c"): "", ("b", "c"): ""}
     rows = run("pairs", *command, "-t", "1").rows
     assert {(a, b): same for a, b, _, same in rows} == expected
-    rows = run("pairs", "--same", "text").rows
+    rows = run("pairs --same text").rows
     assert {(a, b): same for a, b, _, same in rows} == {
         pair: same for pair, same in expected.items() if same
     }
@@ -423,7 +421,7 @@ def test_groups_of_the_sample_corpus_are_equal_files(run, corpus):
         for name in collection.documents.names:
             key = hashlib.sha256((corpus.parent / name.decode()).read_bytes()).digest()
             expected[key].add(name.decode())
-        rows = run("clusters", "sample_corpus", "-t", "1", "--same", same).rows
+        rows = run("clusters sample_corpus -t 1 --same", same).rows
         groups = defaultdict(set)
         for number, _, name, *_ in rows:
             groups[number].add(name)
@@ -436,7 +434,7 @@ def test_groups_of_the_sample_corpus_are_equal_files(run, corpus):
             assert ("sample_corpus/udhr/eng.html", "sample_corpus/udhr/eng.txt") in {
                 tuple(sorted(group)) for group in groups.values()
             }
-        dropped = run("clusters", "--same", same, "--emit", "drop").lines
+        dropped = run("clusters --same", same, "--emit", "drop").lines
         assert sorted(dropped) == sorted(name for _, role, name, *_ in rows if role == "drop")
 
 
@@ -465,13 +463,13 @@ def test_any_number_of_threads_and_reuse_give_the_same_fingerprints(run, tmp_pat
         words = " ".join(f"w{w}" for w in rng.integers(0, 5, 12))
         (tmp_path / f"d/{i}").write_text(words)
     (tmp_path / "d/60").write_text((tmp_path / "d/7").read_text())
-    run("pairs", "d")
+    run("pairs d")
     (tmp_path / "d/9").write_text((tmp_path / "d/7").read_text().upper())
     (tmp_path / "d/11").unlink()
     (tmp_path / "d/new").write_text((tmp_path / "d/7").read_text())
-    kept = run("pairs", "d", "-t", "0.5", "--recall", "0.999999").out
-    assert kept == run("pairs", "d", "-t", "0.5", "--recall", "0.999999", "--no-store").out
-    same = run("pairs", "--same", "text").rows
+    kept = run("pairs d -t 0.5 --recall 0.999999").out
+    assert kept == run("pairs d -t 0.5 --recall 0.999999 --no-store").out
+    same = run("pairs --same text").rows
     assert ["d/60", "d/new", "1.0", "bytes"] in same
     assert ["d/60", "d/9", "1.0", "text"] in same
     plain = np.load(tmp_path / ".lshdup/signatures.npz", allow_pickle=False)
@@ -479,7 +477,7 @@ def test_any_number_of_threads_and_reuse_give_the_same_fingerprints(run, tmp_pat
 
 
 def test_a_store_of_an_older_format_is_rebuilt(run, folder):
-    run("index", "d")
+    run("index d")
     path = folder.parent / ".lshdup/signatures.npz"
     data = path.read_bytes()
     old = data.replace(b'"format":%d' % FORMAT_VERSION, b'"format":%d' % (FORMAT_VERSION - 1))
@@ -487,6 +485,4 @@ def test_a_store_of_an_older_format_is_rebuilt(run, folder):
     path.write_bytes(old)
     refused = run("pairs", code=2).err
     assert f"this lshdup reads {FORMAT_VERSION}" in refused or "damaged" in refused
-    assert run("pairs", "d", "--same", "bytes").rows == [
-        ["d/ten-again.txt", "d/ten.txt", "1.0", "bytes"]
-    ]
+    assert run("pairs d --same bytes").rows == [["d/ten-again.txt", "d/ten.txt", "1.0", "bytes"]]

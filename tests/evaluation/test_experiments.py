@@ -330,7 +330,7 @@ def rows_of(result):
 
 
 def test_curve(run):
-    shown = run("curve", "--bands", "20", "--rows", "5", "--format", "jsonl")
+    shown = run("curve --bands 20 --rows 5 --format jsonl")
     table = {row["similarity"]: row["probability"] for row in rows_of(shown)}
     assert [round(table[s / 10], 3) for s in range(2, 8)] == [
         0.006,
@@ -342,41 +342,30 @@ def test_curve(run):
     ]
     assert round(table[0.8], 4) == 0.9996
     assert "the chance is 1/2 at 0.5087; (1/b)^(1/r) = 0.5493" in shown.err
-    shapes = rows_of(run("curve", "--perms", "128", "-t", "0.9", "--all", "--format", "jsonl"))
+    shapes = rows_of(run("curve --perms 128 -t 0.9 --all --format jsonl"))
     assert len(shapes) == 128
     (chosen,) = [row for row in shapes if row["chosen"]]
     assert (chosen["bands"], chosen["rows"]) == (12, 10)
     assert chosen["miss at 0.9"] == pytest.approx(1 - 0.994172, abs=1e-5)
     assert chosen["candidate at 0.6"] == pytest.approx(1 - (1 - 0.6**10) ** 12)
-    assert "8 rows cannot meet" in run("curve", "--perms", "8", "-t", "0.1", code=2).err
+    assert "8 rows cannot meet" in run("curve --perms 8 -t 0.1", code=2).err
 
 
 def test_accuracy_of_bands(run, corpus):
-    options = [
-        "--perms",
-        "120",
-        "--bands",
-        "10,40",
-        "-t",
-        "0.7",
-        "--sample",
-        "121",
-        "--format",
-        "jsonl",
-    ]
-    few, many = rows_of(run("accuracy", "sample_corpus", *options))
+    options = "--perms 120 --bands 10,40 -t 0.7 --sample 121 --format jsonl".split()
+    few, many = rows_of(run("accuracy sample_corpus", *options))
     assert (few["rows"], many["rows"]) == (12, 3)
     assert few["near"] == many["near"] > 0
     assert few["found"] <= many["found"] <= many["near"]
     assert few["half"] == pytest.approx((1 / 10) ** (1 / 12))
-    originals = rows_of(run("accuracy", "sample_corpus", *options, "--queries", "*/udhr/eng.txt"))
+    originals = rows_of(run("accuracy sample_corpus", *options, "--queries", "*/udhr/eng.txt"))
     assert originals[0]["queries"] == 1
     assert originals[1]["near"] == 4  # the page and three copies
     assert (
         "matches no document"
-        in run("accuracy", "sample_corpus", *options, "--queries", "x*", code=2).err
+        in run("accuracy sample_corpus", *options, "--queries", "x*", code=2).err
     )
-    prime = rows_of(run("accuracy", "sample_corpus", *options, "--buckets", "prime"))
+    prime = rows_of(run("accuracy sample_corpus", *options, "--buckets", "prime"))
     assert prime[1]["false_positives"] > many["false_positives"]
     assert smallest_prime_from(120) == 127
 
@@ -384,15 +373,12 @@ def test_accuracy_of_bands(run, corpus):
 def test_accuracy_found_is_what_pairs_finds(run, corpus):
     options = ["-t", "0.5", "--perms", "64", "--seed", "3", "--no-store"]
     shape = ["--bands", "5"]
-    planned = rows_of(run("accuracy", "sample_corpus", *options, "--found", "--format", "jsonl"))
-    given = rows_of(
-        run("accuracy", "sample_corpus", *options, "--found", *shape, "--format", "jsonl")
-    )
+    planned = rows_of(run("accuracy sample_corpus", *options, "--found", "--format", "jsonl"))
+    given = rows_of(run("accuracy sample_corpus", *options, "--found", *shape, "--format", "jsonl"))
     assert (
         rows_of(
             run(
-                "accuracy",
-                "sample_corpus",
+                "accuracy sample_corpus",
                 *options,
                 "--found",
                 *shape,
@@ -410,7 +396,7 @@ def test_accuracy_found_is_what_pairs_finds(run, corpus):
         # Of equal documents only the first counts.
         different = [
             row
-            for row in run("pairs", "sample_corpus", *options, *more, "--collapse-copies").rows
+            for row in run("pairs sample_corpus", *options, *more, "--collapse-copies").rows
             if row[2] != "1.0"
         ]
         assert len(different) == rows[-1]["found"]
@@ -423,13 +409,11 @@ def test_accuracy_found_is_what_pairs_finds(run, corpus):
             )
     assert (given[0]["bands"], given[0]["rows"]) == (5, 12)
     assert given[-1]["found"] < planned[-1]["found"]
-    text = run("accuracy", "sample_corpus", *options, "--found", *shape)
+    text = run("accuracy sample_corpus", *options, "--found", *shape)
     assert text.rows[-1][:7] == ["fast", "64", "5", "12", "0.5", "1.0", str(given[-1]["pairs"])]
     assert "by the exact join" in text.err
     assert "less than --recall 0.99" in text.err
-    none = rows_of(
-        run("accuracy", "sample_corpus", "--found", "-t", "1", "--no-store", "--format", "jsonl")
-    )
+    none = rows_of(run("accuracy sample_corpus --found -t 1 --no-store --format jsonl"))
     assert [(row["pairs"], row["share"]) for row in none] == [(0, None)]
 
 
@@ -475,38 +459,16 @@ def test_experiments_refuse_what_has_no_meaning(run, corpus):
 
 
 def test_plots(run, corpus, tmp_path):
-    run("curve", "--plot", "curve.svg")
-    run(
-        "accuracy",
-        "sample_corpus",
-        "--perms",
-        "50,100",
-        "--epsilon",
-        "0.05,0.1",
-        "--runs",
-        "2",
-        "--plot",
-        "accuracy.png",
-    )
-    run(
-        "accuracy",
-        "sample_corpus",
-        "--perms",
-        "120",
-        "--bands",
-        "10,40",
-        "-t",
-        "0.7",
-        "--plot",
-        "bands.pdf",
-    )
-    run("timing", "sample_corpus", "--perms", "50,100", "--runs", "2", "--plot", "timing.png")
+    run("curve --plot curve.svg")
+    run("accuracy sample_corpus --perms 50,100 --epsilon 0.05,0.1 --runs 2 --plot accuracy.png")
+    run("accuracy sample_corpus --perms 120 --bands 10,40 -t 0.7 --plot bands.pdf")
+    run("timing sample_corpus --perms 50,100 --runs 2 --plot timing.png")
     assert (tmp_path / "curve.svg").read_text().startswith("<?xml")
     assert (tmp_path / "accuracy.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "bands.pdf").read_bytes().startswith(b"%PDF")
     assert (tmp_path / "timing.png").stat().st_size > 5000
     first = (tmp_path / "curve.svg").read_bytes()
-    run("curve", "--plot", "curve.svg")
+    run("curve --plot curve.svg")
     assert (tmp_path / "curve.svg").read_bytes() == first
 
 
@@ -521,12 +483,7 @@ def test_plots_without_matplotlib_are_refused_before_any_work(run, corpus, tmp_p
     from tests.conftest import ROOT
 
     result = run(
-        "accuracy",
-        "no-such-folder",
-        "--plot",
-        "x.png",
-        code=2,
-        env={"PYTHONPATH": f"{hidden}:{ROOT}"},
+        "accuracy no-such-folder --plot x.png", code=2, env={"PYTHONPATH": f"{hidden}:{ROOT}"}
     )
     assert "pip install 'lshdup[plot]'" in result.err
     assert "no-such-folder" not in result.err
@@ -534,16 +491,7 @@ def test_plots_without_matplotlib_are_refused_before_any_work(run, corpus, tmp_p
 
 def test_timing_says_who_wins(run, corpus):
     result = run(
-        "timing",
-        "sample_corpus",
-        "--perms",
-        "64,128",
-        "--runs",
-        "2",
-        "--scheme",
-        "fast,classic",
-        "--format",
-        "jsonl",
+        "timing sample_corpus --perms 64,128 --runs 2 --scheme fast,classic --format jsonl"
     )
     rows = rows_of(result)
     assert [row["part"] for row in rows] == [timing.EXACT, timing.MATRIX, timing.ESTIMATED] * 4

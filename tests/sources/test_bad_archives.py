@@ -139,7 +139,7 @@ ARCHIVES = {
 def test_a_bad_archive_is_skipped_and_all_else_compared(tmp_path, run, name):
     content, said = ARCHIVES[name]
     write_docs(tmp_path, name, content)
-    result = run("pairs", "docs", "--archives", "--no-store", "--max-bytes", "1MB", code=2)
+    result = run("pairs docs --archives --no-store --max-bytes 1MB", code=2)
     assert ["docs/one", "docs/two"] in [row[:2] for row in result.rows]
     assert name in result.err
     assert said in result.err
@@ -199,7 +199,7 @@ def test_a_wrong_checksum_is_damage(tmp_path, run):
     data = zip_of([("a", TEXT), ("b", NEAR)], compression=zipfile.ZIP_STORED)
     (tmp_path / "x.zip").write_bytes(data.replace(TEXT[:30], TEXT[:29] + b"!", 1))
     (tmp_path / "c").write_bytes(TEXT)
-    result = run("pairs", "x.zip", "c", "--no-store", code=2)
+    result = run("pairs x.zip c --no-store", code=2)
     assert [row[:2] for row in result.rows] == [["c", "x.zip/b"]]
     assert "not what the directory says" in result.err
 
@@ -234,7 +234,7 @@ def test_a_store_does_not_save_an_archive_from_a_smaller_bound(tmp_path, run, en
     members = [(f"{n}", TEXT + bytes([97 + n]) + b" " * (2 << 20)) for n in range(5)]
     content = tar_of(members, "w:gz") if ending == ".tar.gz" else zip_of(members)
     write_docs(tmp_path, f"x{ending}", content)
-    assert len(run("pairs", "docs", "--archives", "--store", "s").rows) > 1
+    assert len(run("pairs docs --archives --store s").rows) > 1
     smaller = ("pairs", "docs", "--archives", "--max-bytes", "3MB")
     again = run(*smaller, "--store", "s", code=2)
     assert again.rows == run(*smaller, "--no-store", code=2).rows

@@ -406,7 +406,7 @@ def test_bad_parquet_files_and_the_rest(here, run):
     said = dict.fromkeys(("cut.parquet", "none.parquet", "page.parquet"), "damaged")
     said |= {"numbers.parquet": "row whose text is no string", "other.parquet": "row without text"}
     said["cut.jsonl.gz"] = "damaged"
-    made = run("pairs", "good.jsonl", *said, "-v", code=2)
+    made = run("pairs good.jsonl", *said, "-v", code=2)
     assert made.rows[0] == ["good.jsonl:1", "good.jsonl:2", "1.0", "bytes"]
     # Of its first row group, of 37, nothing can be read.
     rest = [name.partition(":") for row in made.rows[1:] for name in row[:2]]
@@ -427,7 +427,7 @@ def test_broken_rows_are_said_and_the_rest_goes_on(here, run):
     said = "skipped: 2 rows that are no JSON objects, 1 row whose text is no string, 1 row whose "
     said += "text is null, 1 row without text, 1 undecodable"
     for _ in range(2):  # the second time from the store
-        made = run("pairs", "a.jsonl", "-v", code=2)
+        made = run("pairs a.jsonl -v", code=2)
         assert made.rows == [["a.jsonl:1", "a.jsonl:9", "1.0", "bytes"]]
         assert said in made.err
         for row in (2, 3, 4, 5, 6, 8):
@@ -459,27 +459,27 @@ def test_query_of_rows(here, run):
         assert how == ["1.0", "bytes"]
         return name
 
-    run("index", "a.jsonl")
+    run("index a.jsonl")
     assert near("a.jsonl:3") == near("jsonl:3") == "a.jsonl:1"
-    assert "name one of them, as a.jsonl:1" in run("query", "a.jsonl", code=2).err
+    assert "name one of them, as a.jsonl:1" in run("query a.jsonl", code=2).err
     assert near("../a.jsonl:3", "--store", "../.lshdup", **below) == "../a.jsonl:1"
-    run("index", "a.jsonl", "--id-field", "id")
+    run("index a.jsonl --id-field id")
     assert near("x/z") == "x"
     assert near("x", "--store", "../.lshdup", **below) == "x/z"
-    assert "has no effect without DOCS" in run("pairs", "--id-field", "id", code=2).err
-    refused = run("pairs", "a.jsonl", "--tokens", "ids", "--id-field", "id", code=2).err
+    assert "has no effect without DOCS" in run("pairs --id-field id", code=2).err
+    refused = run("pairs a.jsonl --tokens ids --id-field id", code=2).err
     assert "cannot be combined with --tokens ids" in refused
     # Changed since, in its place, and as a whole.
     write(here / "a.jsonl", ["ane text of several wards", "another", words], id=["x", "y", "x/z"])
-    assert "has changed since it was indexed" in run("query", "x").err
+    assert "has changed since it was indexed" in run("query x").err
     write(here / "a.jsonl", ["new"])
-    assert "changed while in use" in run("query", "x/z", code=2).err
+    assert "changed while in use" in run("query x/z", code=2).err
 
 
 def test_rows_are_shown(here, run):
     write(here / "a.jsonl", ["<p>not a page, and --encoding is not for it: é"])
-    run("index", "a.jsonl", "--encoding", "latin-1")
-    assert [row[1] for row in run("shingle", "--show", "a.jsonl:1").rows][-1] == "for it é"
+    run("index a.jsonl --encoding latin-1")
+    assert [row[1] for row in run("shingle --show a.jsonl:1").rows][-1] == "for it é"
 
 
 def test_a_row_is_no_page_by_its_name(here):

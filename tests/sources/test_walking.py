@@ -102,12 +102,12 @@ def test_folders_that_are_not_entered_are_counted(run, tree):
     assert [(each.name, each.reason, each.is_error) for each in skipped] == [
         (b"t/a/b", Reason.TOO_DEEP, False)
     ]
-    said = run("pairs", "t", "--max-depth", "2", "--no-store", "-vv").err
+    said = run("pairs t --max-depth 2 --no-store -vv").err
     assert "1 deeper than LSHDUP_MAX_DEPTH" in said
     assert "t/a/b: deeper than LSHDUP_MAX_DEPTH" in said
-    assert "LSHDUP_MAX_DEPTH" in run("pairs", "t", "--max-depth", "0", code=2).err
-    run("index", "t")
-    assert "--gitignore has no effect without DOCS" in run("pairs", "--gitignore", code=2).err
+    assert "LSHDUP_MAX_DEPTH" in run("pairs t --max-depth 0", code=2).err
+    run("index t")
+    assert "--gitignore has no effect without DOCS" in run("pairs --gitignore", code=2).err
 
 
 def write_rules(folder, *lines):
@@ -126,7 +126,7 @@ def test_gitignore_files_hold_below_their_folder(run, tree):
     assert found(".", "../z", gitignore=True) == [
         *("../z/5", "2", "b/3", "b/x.log")  # no repository: nothing above counts
     ]
-    said = run("pairs", "t", "--gitignore", "--no-store", "-vv", cwd=tree).err
+    said = run("pairs t --gitignore --no-store -vv", cwd=tree).err
     assert "3 excluded by .gitignore" in said
     assert "t/z: excluded by .gitignore" in said
 

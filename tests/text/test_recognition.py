@@ -59,10 +59,10 @@ def test_posts_and_their_copies_are_compared_whole(run):
     expected = reference.all_pairs([{*reference.shingle_list(text)} for text in texts], 0.8)
     assert len(expected) > 0.9 * n
     named = in_order((f"d/{i}", f"d/{j}", score) for i, j, score in expected)
-    result = run("pairs", "d", "--no-store")
+    result = run("pairs d --no-store")
     assert sorted(row[:3] for row in result.rows) == named
     assert f"{n:,} documents begin with mail headers and are compared whole" in result.err
-    rows = run("pairs", "r.jsonl", "--id-field", "id", "--no-store")
+    rows = run("pairs r.jsonl --id-field id --no-store")
     assert sorted(row[:3] for row in rows.rows) == named
     texts = {f"d/{n}": text for n, text in enumerate(texts)}
     assert in_order(NearDuplicates(texts).pairs()) == named
@@ -105,7 +105,7 @@ def test_rows_keep_their_markup(run, options):
         assert ("--markup visible" in result.err) == (markup == "auto")
         as_html = "2 documents, 2 read as HTML" in result.err.replace(" in r.jsonl", "")
         assert as_html == (markup == "visible")
-    run("clusters", "r.jsonl", "--no-store", "-t", "0.1", "--same", "text", "--write", "w.jsonl")
+    run("clusters r.jsonl --no-store -t 0.1 --same text --write w.jsonl")
     assert Path("w.jsonl").read_text().count("\n") == 2
 
 
@@ -160,31 +160,31 @@ def test_a_file_of_a_maildir_is_a_mail(run):
     for n, folder in enumerate(("cur", "new")):
         Path("box", folder, f"{n}.host:2,S").write_text(MEMOS[n])
     said = "2 documents read as mail"
-    assert said in run("pairs", "box", "--no-store").err
-    shown = run("show", "box/cur/0.host:2,S", "box/new/1.host:2,S")
+    assert said in run("pairs box --no-store").err
+    shown = run("show box/cur/0.host:2,S box/new/1.host:2,S")
     assert [", mail, " in line for line in shown.lines[:2]] == [True, True]
     for folder in ("box/cur", "box"):
-        assert said in run("pairs", ".", "../new", "--no-store", cwd=Path("box/cur")).err, folder
+        assert said in run("pairs . ../new --no-store", cwd=Path("box/cur")).err, folder
     Path("box/tmp").rmdir()
-    assert "2 documents begin with mail headers" in run("pairs", "box", "--no-store").err
+    assert "2 documents begin with mail headers" in run("pairs box --no-store").err
 
 
 def test_a_mail_of_apple_is_read_without_its_list(run):
     size = len(MEMOS[0].encode())
     Path("d/a.emlx").write_text(f"{size}      \n{MEMOS[0]}<?xml version='1.0'?><plist>flags 12")
     Path("d/b.eml").write_text(MEMOS[0])
-    result = run("pairs", "d", "--no-store")
+    result = run("pairs d --no-store")
     assert result.rows == [["d/a.emlx", "d/b.eml", "1.0", "text"]]
     assert "2 documents read as mail" in result.err
 
 
 def test_what_was_read_is_said(run):
     write(["plain words"])
-    assert not re.search("read as|mail|HTML", run("pairs", "d", "--no-store").err)
+    assert not re.search("read as|mail|HTML", run("pairs d --no-store").err)
     for n in range(2):
         Path(f"d/{n}.html").write_text(f"<p>page {n}")
-    assert "3 documents in d, 2 read as HTML" in run("pairs", "d", "--no-store").err
+    assert "3 documents in d, 2 read as HTML" in run("pairs d --no-store").err
     Path("d/0").unlink()
     assert "read as" not in run("pairs", "d", "--no-store").err  # their names say so
     Path("d/c").write_text("<html>page 3")
-    assert "3 documents in d, 3 read as HTML" in run("pairs", "d", "--no-store").err
+    assert "3 documents in d, 3 read as HTML" in run("pairs d --no-store").err

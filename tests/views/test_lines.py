@@ -171,14 +171,14 @@ def test_a_difference_that_is_no_word_is_seen(run, tmp_path):
     less = "int f(int a, int b) {\n  if (a < b) return -1;\n}\n"
     write(tmp_path, {"f.c": less, "g.c": less.replace("<", ">").replace("-", "+")})
     said = "they differ in no word, only in case, punctuation or layout"
-    lines = run("show", "f.c", "g.c").lines
+    lines = run("show f.c g.c").lines
     assert said in lines
     assert "2   -   if (a [-<-] b) return [---]1;" in lines
     assert "  2 +   if (a {+>+} b) return {+++}1;" in lines
-    words = run("show", "f.c", "g.c", "--words").lines
+    words = run("show f.c g.c --words").lines
     assert words[-2:] == [said, ""]
     assert not any("return" in line for line in words)
-    symbols = run("show", "f.c", "g.c", "--tokens", "symbols").lines
+    symbols = run("show f.c g.c --tokens symbols").lines
     assert "2   -   if (a [-<-] b) return [---]1;" in symbols
 
 
@@ -187,20 +187,20 @@ def test_lines_and_words_are_a_choice(run, pairs, tmp_path):
     assert any("range([-10" in line for line in by_words)
     assert not any(line.startswith(" 1  1 ") for line in by_words)
     write(tmp_path, {"p": PROSE, "q": PROSE.replace("word7", "word")})
-    by_lines = run("show", "p", "q", "--lines", "--context", "0").lines
+    by_lines = run("show p q --lines --context 0").lines
     assert [line[:6] for line in by_lines if line[4:5] in ("-", "+")] == ["1   - ", "  1 + "]
-    assert not any(line[4:5] in ("-", "+") for line in run("show", "p", "q").lines)
+    assert not any(line[4:5] in ("-", "+") for line in run("show p q").lines)
 
 
 def test_long_lines_on_request(run, tmp_path):
     changed = PROSE.replace("word7 ", "word ")
     write(tmp_path, {"p": f"{PROSE}\n{PROSE}\n", "q": f"{PROSE}\n{changed}\n"})
-    lines = run("show", "p", "q", "--lines", "--context", "0").lines
+    lines = run("show p q --lines --context 0").lines
     assert "… 1 line alike …" in lines
     assert [line[:4] for line in lines[6:8]] == ["2   ", "  2 "]
     assert "[-word7-]" in lines[6]
     assert "{+word+}" in lines[7]
-    refused = run("show", "p", "q", "--lines", "--shingles", code=2).err
+    refused = run("show p q --lines --shingles", code=2).err
     assert "--lines cannot be combined with --shingles" in refused
 
 
@@ -214,14 +214,14 @@ def group(run, tmp_path):
     changes |= {"three": {30: "third", 50: ""}, "alone": dict.fromkeys(range(60), "x")}
     for name, changed in changes.items():
         write(tmp_path / "d", {name: "\n".join(changed.get(i, f"w{i}") for i in range(60))})
-    run("index", "d", "-t", "0.5")
+    run("index d -t 0.5")
     return tmp_path
 
 
 def test_the_group_of_a_document(run, group):
     """Each variant once, with its count and those who have it."""
     options = ["-t", "0.5", "--keep", "path-order"]
-    assert run("show", "d/three", *options, "-q").lines == [
+    assert run("show d/three", *options, "-q").lines == [
         "group 1: d/",
         "  keep           a",
         "  1.0000  bytes  a copy",
@@ -239,7 +239,7 @@ def test_the_group_of_a_document(run, group):
         "no difference in words: 1 of 4: a copy",
         "",
     ]
-    assert run("show", "one", *options, "-q", "--format", "tsv").rows == [
+    assert run("show one", *options, "-q", "--format", "tsv").rows == [
         ["1", "31", "w30", "other", "d/one"],
         ["1", "31", "w30", "other", "d/two"],
         ["2", "31", "w30", "third", "d/three"],
@@ -251,13 +251,13 @@ def test_the_group_of_a_document(run, group):
 
 
 def test_a_document_without_a_group(run, group):
-    alone = run("show", "alone", "-t", "0.5")
+    alone = run("show alone -t 0.5")
     assert alone.out == b""
     assert "d/alone is alone: no document is 0.5 similar or more to it" in alone.err
     (group / "new").write_text("something else")
-    assert "new is not in the store" in run("show", "new", code=2).err
+    assert "new is not in the store" in run("show new", code=2).err
     (group / "d/one").unlink()
-    gone = run("show", "two", "-t", "0.5", "--keep", "path-order", code=2)
+    gone = run("show two -t 0.5 --keep path-order", code=2)
     assert "1 of" in gone.out.decode() or "one" in gone.err
 
 
