@@ -556,7 +556,7 @@ def test_floods_of_marks_are_normalised_like_any_text():
         "\u0f71\u0f73\u0f75\u0f81\u0344\uff9e\u3099" * 60,
         "q" + "".join(chr(c) for c in range(0x300, 0x370)) * 5,
         "\uac00" + "\u11a8\u0301\u0316" * 100,
-        ("a" * 50 + "\u0301") * 30_000 + "漢" * 2_000_000 + "\u0301\u0316" * 100 + " end",
+        ("a" * 50 + "\u0301") * 6_000 + "漢" * 400_000 + "\u0301\u0316" * 100 + " end",
     ]
     for text in cases:
         assert normal_form(text.encode(), ShingleParams()) == reference.normal_form(text).encode()
@@ -621,7 +621,7 @@ def test_pages_of_as_many_tags_as_may_be_are_parsed(monkeypatch):
 
 def test_crowded_ids_and_words_are_sorted_in_little_time():
     """So many that a comparison of each with each would take an hour: it would hang."""
-    ids = np.append(np.arange(3_000_000, dtype=np.uint64)[::-1], np.uint64(2**64 - 1))
+    ids = np.append(np.arange(1_000_000, dtype=np.uint64)[::-1], np.uint64(2**64 - 1))
     text = " ".join(map(str, ids.tolist())).encode()
     made = Shingler(ShingleParams(tokens="ids")).shingle(TextBatch.of([0], [text]))
     assert np.array_equal(made.sets.sort()[0], np.sort(ids))

@@ -825,18 +825,12 @@ def test_what_may_go_goes_safely(run, folder, tmp_path):
 
 def test_order_of_input_and_threads_change_nothing(run, corpus, tmp_path):
     plain = run("clusters sample_corpus -t 0.6 --no-store").out
-    for names in (
-        ["sample_corpus/udhr", "sample_corpus/licences", "sample_corpus"],
-        ["./sample_corpus//", "sample_corpus/udhr"],
+    for names, jobs in (
+        ("sample_corpus/udhr sample_corpus/licences sample_corpus", "1"),
+        ("./sample_corpus// sample_corpus/udhr", "3"),
     ):
-        for jobs in ("1", "3"):
-            other_order = {"PYTHONHASHSEED": jobs}  # of sets
-            assert (
-                run(
-                    "clusters", *names, "-t", "0.6", "--no-store", "--jobs", jobs, env=other_order
-                ).out
-                == plain
-            )
+        words, other_order = f"clusters {names} -t 0.6 --no-store", {"PYTHONHASHSEED": jobs}
+        assert run(words, "--jobs", jobs, env=other_order).out == plain
     run("clusters sample_corpus -t 0.6 --store a --jobs 1")
     run("clusters sample_corpus/udhr -t 0.6 --store b --jobs 4", env={"PYTHONHASHSEED": "4"})
     run("clusters sample_corpus -t 0.6 --store b --jobs 4", env={"PYTHONHASHSEED": "5"})
