@@ -4,7 +4,6 @@ import json
 import os
 import random
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -190,21 +189,6 @@ def test_what_two_folders_hold(run, tree):
     )
 
 
-def test_every_document_of_two_folders_is_shown(run, tree):
-    """Several of one kind on either side: each has a partner, and is never alone."""
-    for name in ("a", "b", "c"):
-        (tree / "one").mkdir(exist_ok=True)
-        shutil.copy(tree / "first/x.txt", tree / "one" / name)
-    (tree / "two").mkdir()
-    shutil.copy(tree / "first/x.txt", tree / "two/d")
-    assert of(shown(run, "t/one", "t/two", "--no-store"), "kind", "a", "b") == [
-        ("same", f"t/one/{name}", "t/two/d") for name in "abc"
-    ]
-    assert of(shown(run, "t/two", "t/one", "--no-store"), "kind", "a", "b") == [
-        ("same", "t/two/d", f"t/one/{name}") for name in "abc"
-    ]
-
-
 def test_folders_of_an_archive_are_shown(run, tree):
     shutil.make_archive(str(tree / "packed"), "zip", tree / "first")
     (tree / "first/x.txt").unlink()
@@ -214,25 +198,6 @@ def test_folders_of_an_archive_are_shown(run, tree):
     assert {row["same"] for row in found[1:]} == {"bytes"}
     notes = shown(run, "t/first/notes", "t/packed.zip/notes")
     assert of(notes, "kind") == [("same",)] * 4
-
-
-def test_folders_that_cannot_be_compared(run, tree):
-    run("index", "t")
-    for a, b, what in (
-        ("t", "t/first", "one of t and t/first is below the other"),
-        ("t/first", "t/first", "one of t/first and t/first is below the other"),
-    ):
-        assert what in run("show", a, b, code=2).err
-    (tree / "empty").mkdir()
-    assert "there is no document below t/empty" in run("show", "t/empty", "t/first", code=2).err
-    assert (
-        "cannot be combined with folders"
-        in run("show", "t/first", "t/other", "--words", code=2).err
-    )
-    one = run("show", "t", "t/first/x.txt", code=2).err
-    assert "t is a folder, and t/first/x.txt is none\n  name two documents, or two folders" in one
-    gone = run("show", "gone", "t/first", code=2).err
-    assert "t/first is a folder, and gone is no folder here, nor one of the last run\n" in gone
 
 
 def folders_of(*names, cwd):
@@ -262,29 +227,6 @@ def test_folders_above_names(tmp_path, monkeypatch):
                      f"{tmp_path}/a/d": f"{tmp_path}/a"}  # fmt: skip
 
 
-def test_check_of_folders_that_cannot_be_compared(run, tree, tmp_path):
-    """Nothing is compared where no two folders are beside each other, however many documents."""
-    for flat in ("t/first/letters", "t/first/notes/0"):
-        err = run("folders", flat, "--no-store", "--check", "-q", code=2).err
-        assert "nothing was checked" in err
-        assert "no two folders beside each other\n  name more folders\n" in err
-    warned = run("folders", "t/first/letters", "--no-store", "-q", code=0).err
-    assert warned.startswith("lshdup: warning: nothing to compare: 5 documents, but no two folders")
-    (tmp_path / "none").mkdir()
-    err = run("folders", "none", "--no-store", "--check", "-q", code=2).err
-    assert "there is no file in none" in err
-
-
-def test_documents_without_tokens_are_compared(run, tmp_path):
-    for name in ("a/x", "b/x"):
-        (tmp_path / name).parent.mkdir()
-        (tmp_path / name).write_text("... !!")
-    answer = run("folders", "a", "b", "--no-store", "--check", "-q", code=1)
-    assert answer.rows == [["a", "b", "1.0", "1.0", "1", "1", "1", "6"]]
-    assert answer.err == ""
-    assert run("show", "a", "b", "--no-store", "-q").err == ""
-
-
 def test_many_folders_with_one_document_in_common(run, tmp_path):
     """Each is inside the next larger one; one that is inside a copy of it is listed as ever."""
     common = text(3000)
@@ -303,22 +245,3 @@ def test_many_folders_with_one_document_in_common(run, tmp_path):
     found = run("folders", ".", "--no-store")
     assert len(found.rows) == 100 * 99 // 2
     assert "more than 100" not in found.err
-
-
-def test_folders_that_are_here_are_shown_as_they_are(run, tmp_path, monkeypatch):
-    """Whatever a store holds of them: a new file may be the only one of its text."""
-    monkeypatch.chdir(tmp_path)
-    for folder in ("a", "b"):
-        Path(folder).mkdir()
-        Path(folder, "one.txt").write_text("one two three four five")
-    run("pairs", ".")
-    Path("a/will.txt").write_text("the only will there is")
-    Path("a/picture").write_bytes(bytes(100))
-    Path("b/one.txt").unlink()
-    Path("b/two.txt").write_text("six seven eight nine ten")
-    lines = run("show", "a", "b", "-q").out.decode().splitlines()
-    at = lines.index("only in A: 2")
-    assert lines[at + 1 : at + 3] == ["  one.txt", "  will.txt"]
-    assert "the same: 0" in lines
-    at = lines.index("not compared in A: 1")
-    assert lines[at + 1] == "  picture: binary"
