@@ -2,7 +2,6 @@
 and what is said beside it.
 """
 
-import gzip
 import io
 import json
 import os
@@ -21,7 +20,6 @@ from lshdup.cli.columns import LISTINGS, column_names, describe
 from lshdup.cli.commands import COMMANDS
 from lshdup.cli.main import lshdup
 from lshdup.cli.tables import table
-from tests import office
 from tests.conftest import ROOT, ZSTD, require
 from tests.running import run_many
 
@@ -259,26 +257,6 @@ def test_the_summary_comes_before_the_listing(corpus, run, tmp_path):
 
 
 # --- what kind of document ------------------------------------------------------------------------
-
-
-def test_show_names_what_a_document_was_packed_in(run, tmp_path):
-    text = (
-        "Größe ist nicht alles, aber ohne sie ist manches nichts, sagte der alte Mann am "
-        "Meer zu seiner Frau." * 3
-    )
-    (tmp_path / "a.gz").write_bytes(gzip.compress(text.encode("latin-1"), mtime=0))
-    (tmp_path / "b.eml").write_bytes(office.eml("Some text of a mail."))
-    (tmp_path / "c.html.gz").write_bytes(gzip.compress(f"<html><p>{text}".encode(), mtime=0))
-    shown = run("show a.gz c.html.gz --encoding latin-1")
-    assert ", gzip, LATIN-1, " in shown.lines[0]
-    shown = run("show c.html.gz b.eml")
-    assert ", gzip, HTML UTF-8, " in shown.lines[0]
-    assert ", mail, " in shown.lines[1]
-    data = json.loads(run("show c.html.gz b.eml --format json").out)
-    assert [(data[side]["packed"], data[side]["office"]) for side in "ab"] == [
-        ("gzip", ""),
-        ("", "eml"),
-    ]
 
 
 def test_show_names_zstd(run, tmp_path):
