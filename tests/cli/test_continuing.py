@@ -21,6 +21,16 @@ def here(tmp_path):
 # --- stores in folders above ----------------------------------------------------------------------
 
 
+def test_a_store_on_another_file_system_is_not_taken_from_above(run, here, monkeypatch):
+    from lshdup.store.store import nearest_store
+
+    run("pairs docs -q")
+    monkeypatch.chdir(here / "docs")
+    assert nearest_store() == Path("../.lshdup")
+    monkeypatch.setattr(Path, "is_mount", lambda folder: folder == here / "docs")
+    assert nearest_store() == Path(".lshdup")
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
 def test_a_store_of_another_user_is_not_taken_from_above(run, here, monkeypatch):
     from lshdup.store.store import nearest_store
