@@ -117,16 +117,9 @@ def test_every_scheme(run, corpus, scheme):
     assert run("pairs sample_corpus -t 0.9 --scheme", scheme).rows == one  # again, from the store
     for jobs in ("1", "4"):
         other_order = {"PYTHONHASHSEED": jobs}  # of sets
+        more = ("--no-store", "--jobs", jobs)
         assert (
-            run(
-                "pairs sample_corpus -t 0.9 --scheme",
-                scheme,
-                "--no-store",
-                "--jobs",
-                jobs,
-                env=other_order,
-            ).rows
-            == one
+            run("pairs sample_corpus -t 0.9 --scheme", scheme, *more, env=other_order).rows == one
         )
 
 
@@ -191,12 +184,8 @@ def test_template_files_and_a_limit_on_buckets(run, tmp_path):
     assert re.search(r"the largest bucket: \d\d documents, with d/t00", verbose.err)
     for _ in range(2):  # the second from pairs.npz
         limited = run("pairs --max-bucket 20")
-        assert [row[:2] for row in limited.rows] == [
-            ["d/t00", "d/t60"],
-            ["d/u0", "d/u1"],
-            ["d/u0", "d/u2"],
-            ["d/u1", "d/u2"],
-        ]
+        names = [" ".join(row[:2]) for row in limited.rows]
+        assert names == ["d/t00 d/t60", "d/u0 d/u1", "d/u0 d/u2", "d/u1 d/u2"]
         assert "warning: --max-bucket 20 skipped" in limited.err
         assert "60 documents: up to" in limited.err
         assert "not looked at" in limited.err
@@ -255,32 +244,14 @@ main()"""
         (4, 1000, 5000, 1 << 28),
     ):
         store = tmp_path / f"store-{jobs}-{documents}"
-        parameters = [str(documents), str(size), str(memory)]
-        command = [
-            sys.executable,
-            "-c",
-            script,
-            *parameters,
-            "pairs",
-            "sample_corpus",
-            "-t",
-            "0.5",
-            "--jobs",
-            str(jobs),
-            "--store",
-            str(store),
-        ]
+        words = (
+            f"{documents} {size} {memory} pairs sample_corpus -t 0.5 --jobs {jobs} --store {store}"
+        )
+        command = [sys.executable, "-c", script, *words.split()]
         env = {**os.environ, "PYTHONPATH": str(ROOT)}
         process = subprocess.run(command, capture_output=True, cwd=tmp_path, env=env, check=True)
-        seen.add(
-            (
-                process.stdout,
-                *(
-                    (store / f"{kind}.npz").read_bytes()
-                    for kind in ("signatures", "bands", "pairs")
-                ),
-            )
-        )
+        kinds = ("signatures", "bands", "pairs")
+        seen.add((process.stdout, *((store / f"{kind}.npz").read_bytes() for kind in kinds)))
     assert len(seen) == 1
 
 
@@ -302,16 +273,13 @@ main()"""
     first = small("pairs", "sample_corpus", "-t", "0.9")
     assert not (tmp_path / ".lshdup/shingles.npz").exists()
     assert first.stdout == run("pairs sample_corpus -t 0.9 --no-store").out
-    path = (
-        corpus / "udhr/eng.txt.copy1"
-    )  # a candidate of others: were it read again, it would be missed
+    path = corpus / "udhr/eng.txt.copy1"  # a candidate: were it read again, it would be missed
     content, status = path.read_bytes(), path.stat()
     path.write_bytes(b"x" * status.st_size)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert small("pairs", "sample_corpus", "-t", "0.9").stdout == first.stdout
-    assert (
-        small("pairs", "sample_corpus", "-t", "0.85").returncode == 2
-    )  # another table: other candidates must be read
+    # In another table, other candidates must be read.
+    assert small("pairs", "sample_corpus", "-t", "0.85").returncode == 2
     path.write_bytes(content)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert small("pairs", "sample_corpus", "-t", "0.9").stdout == first.stdout
@@ -418,16 +386,8 @@ def test_r5_hand_out(run, pages):
 
 @pytest.fixture
 def odd_names(tmp_path):
-    names = [
-        b"new\nline",
-        b"tab\there",
-        b"[bold]red[bold]",
-        b"-rf",
-        b"bytes-\xff\xfe",
-        "ünï".encode(),
-        b'quo"te,comma',
-        b"\x1b[31mred",
-    ]
+    names = [b"new\nline", b"tab\there", b"[bold]red[bold]", b"-rf", b"bytes-\xff\xfe"]
+    names += ["ünï".encode(), b'quo"te,comma', b"\x1b[31mred"]
     os.mkdir(tmp_path / "odd")
     for name in names:
         with open(os.path.join(os.fsencode(tmp_path), b"odd", name), "wb") as file:

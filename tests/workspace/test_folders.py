@@ -49,7 +49,7 @@ def tree(tmp_path):
 
 
 def rows(run, *options):
-    answer = run("folders", "t", "--no-store", "-q", *options)
+    answer = run("folders t --no-store -q", *options)
     return [
         (a, b, float(j), float(c), *map(int, counts)) for a, b, j, c, *counts in answer.ok().rows
     ]
@@ -57,7 +57,7 @@ def rows(run, *options):
 
 def test_nothing_is_found_without_a_copy(run, tree):
     assert rows(run) == []
-    found = run("folders", "t", "--no-store", "--check")
+    found = run("folders t --no-store --check")
     assert "0 pairs of 11 folders: one holds 0.8 or more of the other" in found.err
 
 
@@ -75,9 +75,9 @@ def test_copies(run, tree):
     wanted = [("t/first", b, *same) for b in ("t/other/old/stuff", "t/renamed", "t/second")]
     assert rows(run) == wanted
     assert rows(run, "--same", "bytes") == rows(run, "--exact") == wanted
-    jobs = [run("folders", "t", "--no-store", "-j", n).out for n in "124"]
+    jobs = [run("folders t --no-store -j", n).out for n in "124"]
     assert len(set(jobs)) == 1
-    assert run("folders", "t", "--check", "-q", code=1).rows
+    assert run("folders t --check -q", code=1).rows
 
 
 def test_a_copy_with_every_file_edited(run, tree):
@@ -130,12 +130,12 @@ def test_names_are_typed_from_here(run, tree, tmp_path):
     """Up and down, from a store elsewhere, and a folder whose name begins with a dash."""
     shutil.copytree(tree / "first", tree / "-x/y")
     plant(tree / "-x", ["z.txt"])
-    found = run("folders", "../first", ".", "-q", cwd=tree / "-x", code=0).rows
+    found = run("folders ../first . -q", cwd=tree / "-x", code=0).rows
     assert found[0][:2] == ["y", "../first"] or found[0][:2] == ["../first", "y"]
-    assert run("folders", ".", "-q", cwd=tree).rows[0][:2] == ["./-x/y", "first"]
-    below = run("folders", "-q", "--store", "../.lshdup", cwd=tree / "other").rows[0]
+    assert run("folders . -q", cwd=tree).rows[0][:2] == ["./-x/y", "first"]
+    below = run("folders -q --store ../.lshdup", cwd=tree / "other").rows[0]
     assert below[:2] == ["../-x/y", "../first"]
-    inside = run("folders", "-q", "--store", "../.lshdup", cwd=tree / "first").rows[0]
+    inside = run("folders -q --store ../.lshdup", cwd=tree / "first").rows[0]
     assert inside[:2] == ["../-x/y", "."]
 
 
@@ -178,7 +178,7 @@ def test_what_two_folders_hold(run, tree):
     )
     assert ("t/first/letters/4.txt", "t/second/letters/4.txt", "text") in of(same, "a", "b", "same")
     assert len(found) == len(same) + 5 == 13
-    run("index", "t")
+    run("index t")
     assert shown(run, "t/first", "t/second") == found == shown(run, "./t/first/", "t/second")
     turned = shown(run, "t/second", "t/first")
     assert sorted(of(found, "a", "b"), key=str) == sorted(of(turned, "b", "a"), key=str)
@@ -192,7 +192,7 @@ def test_what_two_folders_hold(run, tree):
 def test_folders_of_an_archive_are_shown(run, tree):
     shutil.make_archive(str(tree / "packed"), "zip", tree / "first")
     (tree / "first/x.txt").unlink()
-    run("index", "t", "--archives")
+    run("index t --archives")
     found = shown(run, "t/first", "t/packed.zip")
     assert of(found, "kind", "a", "b")[0] == ("only b", None, "t/packed.zip/x.txt")
     assert {row["same"] for row in found[1:]} == {"bytes"}
@@ -234,7 +234,7 @@ def test_many_folders_with_one_document_in_common(run, tmp_path):
         (tmp_path / f"{i:03}").mkdir()
         (tmp_path / f"{i:03}/common.txt").write_text(common)
         (tmp_path / f"{i:03}/own.txt").write_text(text(3 + i))
-    found = run("folders", ".", "--format", "jsonl", "--no-store")
+    found = run("folders . --format jsonl --no-store")
     pairs = [json.loads(line) for line in found.lines]
     assert len(pairs) == 101
     assert len({row["a"] for row in pairs}) == 101
@@ -242,6 +242,6 @@ def test_many_folders_with_one_document_in_common(run, tmp_path):
     assert "1 document is in more than 100 folders: folders that share nothing else" in found.err
     shutil.rmtree(tmp_path / "000")
     shutil.rmtree(tmp_path / "001")
-    found = run("folders", ".", "--no-store")
+    found = run("folders . --no-store")
     assert len(found.rows) == 100 * 99 // 2
     assert "more than 100" not in found.err
