@@ -340,26 +340,6 @@ def test_the_exact_join_of_the_last_run_reads_its_documents_again(run, corpus, t
 # --- query ----------------------------------------------------------------------------------------
 
 
-def test_a_pair_exactly_at_the_threshold_is_in_every_answer(run, tmp_path):
-    """7 words of 25: 0.28 * 25 is more than 7 as a double, but 7 / 25 is 0.28."""
-    for folder in ("d", "e"):
-        (tmp_path / folder).mkdir()
-    words = [f"word{i}" for i in range(25)]
-    (tmp_path / "d/a").write_text(" ".join(words[:7]))
-    for name in ("d/b", "e/b"):
-        (tmp_path / name).write_text(" ".join(words))
-    bands = ("-k", "1", "--bands", "128", "--rows", "1")
-    for threshold, found in (("0.28", 1), ("0.2800001", 0)):
-        t = ("-t", threshold)
-        assert len(run("pairs d", *bands, *t).rows) == found
-        assert len(run("pairs d -k 1 --exact", *t).rows) == found
-        assert len(run("pairs d/a --against e", *bands, *t, "--no-store").rows) == found
-        assert len(run("clusters d", *bands, *t).rows) == 2 * found
-        assert len(run("clusters d -k 1 --exact", *t).rows) == 2 * found
-        run("index d", *bands, "-t", "0.28")
-        assert len(run("query d/a", *t).rows) == found
-
-
 def test_query_agrees_with_pairs(run, corpus):
     pairs = run("pairs sample_corpus -t 0.6").rows
     for name in {pair[0] for pair in pairs[::7]}:
