@@ -37,10 +37,13 @@ def commands_of(text):
 
 
 def as_shown(data, mark, folder):
-    """The lines of bytes, without the folder's name, what a clock says, and control characters."""
-    text = data.replace(bytes(folder), b"HERE").decode("utf-8", "backslashreplace")
+    """The lines of bytes, without the folder's name and what a clock says; a control character is
+    its picture, and a byte that is no text stands in ‹›.
+    """
+    text = data.replace(bytes(folder), b"HERE").decode("utf-8", "surrogateescape")
     text = re.sub(r"\d+\.\d+ s\b", "# s", text)
-    text = re.sub(r"[\0-\x08\x0b-\x1f\x7f-\x9f]", lambda c: f"\\x{ord(c[0]):02x}", text)
+    text = re.sub(r"[\0-\x08\x0b-\x1f]", lambda c: chr(0x2400 + ord(c[0])), text)
+    text = re.sub(r"[\x7f-\x9f\udc80-\udcff]", lambda c: f"‹{ord(c[0]) & 0xFF:02x}›", text)
     return "".join(f"{mark} {line}".rstrip() + "\n" for line in text.removesuffix("\n").split("\n"))
 
 
