@@ -687,10 +687,6 @@ def folder(tmp_path):
     return tmp_path / "d"
 
 
-def kept(result):
-    return [row[2].removeprefix("d/") for row in result.rows if row[1] == "keep"]
-
-
 def test_order_of_input_and_threads_change_nothing(run, corpus, tmp_path):
     plain = run("clusters sample_corpus -t 0.6 --no-store").out
     for names, jobs in (

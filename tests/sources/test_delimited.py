@@ -166,14 +166,6 @@ def test_fields_are_split_like_a_row():
     assert split_fields("") == ("",)
 
 
-def table(*numbers):
-    return [["id", "title", "body"], *([f"n{n}", f"title {n}", f"{TEXT}\n{n}"] for n in numbers)]
-
-
-def pairs(result):
-    return [row[:2] for row in result.rows]
-
-
 def test_rows_that_may_go_are_left_out_of_a_file(run, here):
     data = (
         b'\xef\xbb\xbfid;title;body\r\n1;"x";"' + TEXT.encode() + b'\r\n\r\n1"\r\n'

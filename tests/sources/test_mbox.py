@@ -1,6 +1,5 @@
 """Mailboxes: met in a folder or named, they are known by content and become their mails."""
 
-import mailbox
 import os
 import random
 
@@ -28,37 +27,13 @@ def mail(number, text):
     ).encode()
 
 
-def mails():
-    """Ten mails, of which 2k and 2k + 1 are near-copies."""
-    return [mail(n // 2, body(n // 2, changed=n % 2)) for n in range(10)]
-
-
-def write_mbox(path, messages):
-    """As the standard library writes it."""
-    box = mailbox.mbox(path, create=True)
-    for each in messages:
-        box.add(each)
-    box.close()
-
-
-@pytest.fixture
-def here(tmp_path):
-    for folder in ("plain", "boxed"):
-        (tmp_path / folder).mkdir()
-    for n, each in enumerate(mails(), 1):
-        (tmp_path / f"plain/{n:02}.eml").write_bytes(each)
-    write_mbox(tmp_path / "boxed/inbox", mails())
-    (tmp_path / "boxed/note.txt").write_text(body(99))
-    return tmp_path
-
-
 @pytest.mark.parametrize("keep", ["", *KEEP])
-def test_whole_files_are_kept_before_their_copies_in_archives(run, here, keep):
+def test_whole_files_are_kept_before_their_copies_in_archives(run, tmp_path, keep):
     """Also where the archive is newer, or first in byte order, or what it holds is longer."""
-    (here / "z").write_bytes(mail(0, body(0)))
+    (tmp_path / "z").write_bytes(mail(0, body(0)))
     members = [("m", mail(0, body(0))), ("l", mail(0, body(0) + " one more"))]
-    (here / "a.zip").write_bytes(zip_of(members))
-    os.utime(here / "z", (1e9, 1e9 + (keep == "oldest") * 2e9))
+    (tmp_path / "a.zip").write_bytes(zip_of(members))
+    os.utime(tmp_path / "z", (1e9, 1e9 + (keep == "oldest") * 2e9))
     options = ["clusters", "z", "a.zip", "--no-store", *(["--keep", keep] if keep else [])]
     result = run(*options, "--emit", "drop").ok()
     assert sorted(result.lines) == ["a.zip/l", "a.zip/m"]
