@@ -456,19 +456,17 @@ def test_pipes(run, corpus, tmp_path):
         tmp_path,
     )
     assert head.returncode == 0, head.stderr
-    head = shell("lshdup pairs sample_corpus -t 0.3 | head -1", tmp_path)
+    head = running.shell("lshdup pairs sample_corpus -t 0.3 | head -1", tmp_path)
     assert head.returncode == 0, head.stderr
     assert head.stdout.count(b"\n") == 1
     assert b"Traceback" not in head.stderr
     assert b"BrokenPipe" not in head.stderr
-    echoed = shell("lshdup pairs sample_corpus -t 0.9 -0 | xargs -0 -n4 echo", tmp_path)
+    echoed = running.shell("lshdup pairs sample_corpus -t 0.9 -0 | xargs -0 -n4 echo", tmp_path)
     assert echoed.stdout.decode().splitlines() == [
         " ".join(row) for row in run("pairs sample_corpus -t 0.9").rows
     ]
-    lines = shell(
-        "lshdup pairs sample_corpus -t 0.9 --format jsonl | python3 -m json.tool --json-lines",
-        tmp_path,
-    )
+    objects = "lshdup pairs sample_corpus -t 0.9 --format jsonl | python3 -m json.tool --json-lines"
+    lines = running.shell(objects, tmp_path)
     assert lines.returncode == 0
     assert lines.stdout.count(b'"similarity"') == len(echoed.stdout.splitlines())
     closed = shell("lshdup pairs sample_corpus -t 0.9 >&-", tmp_path)
@@ -477,7 +475,7 @@ def test_pipes(run, corpus, tmp_path):
     mute = shell("lshdup pairs sample_corpus -t 0.9 2>&-", tmp_path)
     assert mute.returncode == 0
     assert mute.stdout.count(b"\n") == len(echoed.stdout.splitlines())
-    full = shell("lshdup pairs sample_corpus -t 0.9 > /dev/full", tmp_path)
+    full = running.shell("lshdup pairs sample_corpus -t 0.9 > /dev/full", tmp_path)
     assert full.returncode == 2
     assert b"Traceback" not in full.stderr
 
