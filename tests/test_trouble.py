@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from lshdup.workspace.from_store import load_sets
 
 from lshdup.base import mailbox, system
 from lshdup.base.ragged import StringTable
@@ -31,7 +32,6 @@ from lshdup.store.memo import Memo
 from lshdup.store.store import Store
 from lshdup.text import office_processes
 from lshdup.workspace import filter_request
-from lshdup.workspace.from_store import load_sets
 from lshdup.workspace.request import Request
 from tests.conftest import open_workspace
 from tests.documents import find, listed, reasons

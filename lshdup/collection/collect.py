@@ -25,7 +25,6 @@ from lshdup.collection.collection import (
     Collection,
     Columns,
     ReadingNotes,
-    Unfiltered,
     current_reader,
 )
 from lshdup.collection.sequence_keeper import SequenceKeeper
@@ -38,6 +37,9 @@ from lshdup.shingling.shingler import ShingleBatch, Skips
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.expansion import expand_records
 from lshdup.sources.records import Kind
+
+#: Bytes of shingle sets that may be kept in memory: all of them.
+EVERY_SET = 1 << 62
 
 #: Bytes of sets that wait to be kept at most.
 _MOST_WAITING = 64 << 20
@@ -110,7 +112,7 @@ def collect(
     rows = _Rows(run, documents, shingle, sketch, shingle_filter)
     keeper = keep if isinstance(keep, SequenceKeeper) else SetKeeper(run, keep)
     for each in chain([first] if first is not None else [], previous):
-        keeper.reuse(each.collection.unfiltered_sets, rows.reuse(each), each.rows)
+        keeper.reuse(each.collection.sets, rows.reuse(each), each.rows)
     todo = arrays.where(len(documents), lambda some: rows.is_document[some] & ~rows.known[some])
     finished = _Finished()
     done, mailboxes = 0, list[int]()
@@ -170,8 +172,7 @@ def _all_of(run: Run, collected: Collection, documents: DocumentList) -> Previou
 
 def sketch_collection(run: Run, collection: Collection, sketch: SketchParams) -> Collection:
     """Return the collection with signatures of the sets that it holds, by any scheme."""
-    assert collection.sets is not None
-    signatures = make_signatures(run, collection.sets, sketch)
+    signatures = make_signatures(run, collection.filtered_sets, sketch)
     return replace(collection, sketch=sketch, signatures=signatures)
 
 
@@ -189,7 +190,7 @@ def unchanged_collection(
     arrays = run.arrays
     old = previous.collection
     has_signatures = sketch is None or (old.signatures is not None and old.sketch == sketch)
-    has_sets = old.unfiltered_sets is not None or not isinstance(keep, Spool)
+    has_sets = old.sets is not None or not isinstance(keep, Spool)
     if not has_signatures or not has_sets:
         return None
     rows = previous.rows
@@ -267,7 +268,7 @@ class _Rows:
         self.known: NDArray[np.bool_] = arrays.zeros(
             n, np.bool_
         )  #: reused: the document need not be read
-        self._unfiltered = Unfiltered(shingle_filter) if shingle_filter is not None else None
+        self._filter = shingle_filter
         self._columns: Columns = {
             name: arrays.zeros(n, dtype)
             for name, dtype in COLUMNS.items()
@@ -321,8 +322,7 @@ class _Rows:
         signatures = self._signatures[rows] if self._signatures is not None else None
         columns = {name: column[rows] for name, column in self._columns.items()}
         files = tuple(map(self._skipped_file, skipped))
-        part = self._collection(rows, columns, signatures, files)
-        return part.with_unfiltered_sets(sets)
+        return self._collection(rows, columns, signatures, files, sets)
 
     def finish(self, sets: RaggedSets | None, read: int) -> Collection:
         """Return all documents as a collection, in the same arrays.
@@ -334,8 +334,7 @@ class _Rows:
         signatures = _moved_up(signatures, rows) if signatures is not None else None
         columns = {name: _moved_up(column, rows) for name, column in self._columns.items()}
         skipped = tuple(sorted(self._skipped, key=lambda each: each.place))
-        collection = replace(self._collection(rows, columns, signatures, skipped), read=read)
-        return collection.with_unfiltered_sets(sets)
+        return replace(self._collection(rows, columns, signatures, skipped, sets), read=read)
 
     def _collection(
         self,
@@ -343,6 +342,7 @@ class _Rows:
         columns: Columns,
         signatures: NDArray[np.uint32] | None,
         skipped: tuple[SkippedFile, ...],
+        sets: RaggedSets | None,
     ) -> Collection:
         all_rows = len(rows) == len(self._documents)
         return Collection(
@@ -350,9 +350,10 @@ class _Rows:
             self._shingle,
             columns,
             skipped,
-            sketch=self._sketch,
-            signatures=signatures,
-            unfiltered=self._unfiltered,
+            sets,
+            self._sketch,
+            signatures,
+            shingle_filter=self._filter,
             notes=self._notes(rows, columns["forms"], skipped),
         )
 

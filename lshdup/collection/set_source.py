@@ -35,13 +35,12 @@ def set_source(run: Run, collection: Collection, *, stage: str = "") -> SetSourc
     shingle_hash(
         collection.shingle
     )  # A keyed store needs its key even where no document is read again.
-    shingle_filter = collection.shingle_filter
-    if collection.sets is not None:
-        return collection.sets.take
-    whole = collection.unfiltered_sets
-    if whole is not None and shingle_filter is not None:
-        return lambda wanted: shingle_filter.apply(whole.take(wanted))
-    return _SetReader(run, collection, stage)
+    sets, shingle_filter = collection.sets, collection.shingle_filter
+    if sets is None:
+        return _SetReader(run, collection, stage)
+    if shingle_filter is None:
+        return sets.take
+    return lambda wanted: shingle_filter.apply(sets.take(wanted))
 
 
 def expecting(source: SetSource) -> Callable[[NDArray[np.int64]], None]:

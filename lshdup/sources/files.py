@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.parallel import run_in_parts
 from lshdup.base.ragged import StringTable, offsets_of
-from lshdup.base.run import Run
+from lshdup.base.run import Run, run_in_parts
 from lshdup.base.skipped import Reason
 from lshdup.base.system import READ, pread_into
 from lshdup.kernels import files as kernels

@@ -11,7 +11,7 @@ import numpy as np
 
 from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.base.skipped import Reason, RecordLocation, Skipped, SkippedFile
-from lshdup.collection.collection import COLUMNS, WHOLE, Collection, ReadingNotes, Unfiltered
+from lshdup.collection.collection import COLUMNS, WHOLE, Collection, ReadingNotes
 from lshdup.params import FilterParams, ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter, fingerprint
 from lshdup.sources.document_list import DocumentList, Locations
@@ -63,13 +63,11 @@ def collection_arrays(collection: Collection, kind: str) -> dict[str, Array]:
     skipped += collection.documents.skipped if kind != "segment" else ()
     arrays = _document_arrays(collection.documents) | _skipped_arrays(skipped)
     arrays |= _notes_arrays(collection.notes) | collection.columns
-    unfiltered = collection.unfiltered
+    removed, sets = collection.shingle_filter, collection.sets
     if kind != "shingles" and collection.signatures is not None:
         arrays["signatures"] = collection.signatures
-    if kind != "shingles" and unfiltered is not None:
-        removed = unfiltered.shingle_filter
+    if kind != "shingles" and removed is not None:
         arrays |= {"template": removed.template, "common": removed.common}
-    sets = collection.unfiltered_sets
     if kind != "signatures" and sets is not None:
         arrays |= {"values": sets.values, "offsets": sets.offsets}
     return arrays
@@ -150,37 +148,36 @@ def read_collection(
     if "common" not in header:
         declared = {name: each for name, each in _COLUMNS.items() if name not in WHOLE.values()}
     columns = check_arrays(artifact, declared, sizes)
-    unfiltered = None
+    shingle_filter = sets = sketch = signatures = None
     if "common" in header:
         refuse_if(header["kind"] == "shingles", "its sets are not whole")
         shingle_filter = _read_filter(artifact, verify=verify)
-        unfiltered = Unfiltered(shingle_filter, saved_identity=header.get("whole", ""))
         grown = verify and (columns["whole_sizes"] < columns["set_sizes"]).any()
         refuse_if(grown, "its sets have grown")
     missing = {"shingles": "values" not in arrays, "signatures": "sketch" not in header}
     refuse_if(missing.get(header["kind"]), "what it is for is missing")
-    sketch = signatures = None
     if "sketch" in header:
         sketch = SketchParams.from_json(header["sketch"])
         sizes["perms"] = sketch.perms
         signatures = check_arrays(artifact, _SIGNATURES, sizes)["signatures"]
-    collection = Collection(
+    if "values" in arrays:
+        sets = RaggedSets(**check_arrays(artifact, declare_sets("documents"), sizes))
+        said = columns.get("whole_sizes", columns["set_sizes"])
+        same_sizes = not verify or np.array_equal(sets.sizes, said)
+        refuse_if(not same_sizes, "its sets have other sizes than it says")
+    return Collection(
         documents,
         ShingleParams.from_json(header["shingle"]),
         columns,
         tuple(each for each in skipped if not each.is_of_list),
-        sketch=sketch,
-        signatures=signatures,
-        unfiltered=unfiltered,
+        sets,
+        sketch,
+        signatures,
+        shingle_filter=shingle_filter,
         notes=_read_notes(artifact, sizes),
         saved_identity=header["corpus"],
+        saved_whole_identity=header.get("whole", ""),
     )
-    if "values" not in arrays:
-        return collection
-    sets = RaggedSets(**check_arrays(artifact, declare_sets("documents"), sizes))
-    same_sizes = not verify or np.array_equal(sets.sizes, collection.unfiltered_sizes)
-    refuse_if(not same_sizes, "its sets have other sizes than it says")
-    return collection.with_unfiltered_sets(sets)
 
 
 def _read_documents(
@@ -288,12 +285,12 @@ def would_save_the_same(old: Collection, new: Collection, kind: str) -> bool:
         or old.documents.has_links != new.documents.has_links
         or old.documents.record_fields != new.documents.record_fields
         or (kind == "signatures" and old.sketch != new.sketch)
-        or (old.unfiltered is not None and old.unfiltered_identity != new.unfiltered_identity)
+        or (old.shingle_filter is not None and old.unfiltered_identity != new.unfiltered_identity)
     ):
         return False
     # Names, sets and signatures are told apart by the identity.
     bare = (
-        replace(each, columns={}, signatures=None, unfiltered=None, sets=None)
+        replace(each, columns={}, signatures=None, shingle_filter=None, sets=None)
         for each in (old, new)
     )
     olds, news = (collection_arrays(each, kind) for each in bare)

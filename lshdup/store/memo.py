@@ -6,6 +6,7 @@ artifacts of the current run are segments too; all others are in the folder `mem
 
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,7 +109,7 @@ class Memo(Parts):
         order = ["signatures", *segments, "shingles"] if self._sketch else ["shingles", *segments]
         for name in order:
             old = self._load(name, documents, known)
-            if old is not None and with_sets and old.unfiltered_sets is None:
+            if old is not None and with_sets and old.sets is None:
                 old = self._with_sets(old)
             fitting = self._fit(old) if old is not None else None
             if fitting is not None:
@@ -120,7 +121,7 @@ class Memo(Parts):
             self._sets = {}
             for name in (*self._store.segments(), "shingles"):
                 held = self._load_held(name)
-                if held is not None and held.unfiltered_sets is not None:
+                if held is not None and held.sets is not None:
                     self._sets[held.unfiltered_identity] = name
         name = self._sets.get(old.unfiltered_identity, "")
         held = self._load(name) if name else None
@@ -128,7 +129,7 @@ class Memo(Parts):
             return old
         if name not in _KINDS:
             self._used.append(name)
-        return old.with_unfiltered_sets(held.unfiltered_sets)
+        return replace(old, sets=held.sets)
 
     def _load(
         self,
@@ -286,7 +287,7 @@ class Memo(Parts):
 
 def _says_as_much(new: Collection, old: Collection) -> bool:
     """Return whether a collection has what another one has of each of its documents."""
-    if old.unfiltered_sets is not None and new.unfiltered_sets is None:
+    if old.sets is not None and new.sets is None:
         return False
     # Common shingles depend on all documents: such signatures serve no other collection.
     removed = old.shingle_filter

@@ -309,7 +309,7 @@ class Store:
             header; it is always written then.
         keep_old : whether the file that it replaces is moved into the memo.
         """
-        if kind == "shingles" and collection.unfiltered is not None:
+        if kind == "shingles" and collection.shingle_filter is not None:
             # The next run may apply another filter.
             collection = collection.before_filter
         if beside is None and self._is_saved(kind, collection):
@@ -319,7 +319,7 @@ class Store:
         header = self.describe(collection, with_sketch=kind == "signatures")
         header["docs"] = [os.fsdecode(name) for name in collection.documents.docs]
         header["links"] = collection.documents.has_links
-        if collection.unfiltered is not None:
+        if collection.shingle_filter is not None:
             header["whole"] = collection.unfiltered_identity
         for name, value in (beside or {}).items():
             (arrays if isinstance(value, np.ndarray) else header)[name] = value

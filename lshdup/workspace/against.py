@@ -40,7 +40,7 @@ from lshdup.sources.finding import check_named
 from lshdup.sources.preference import Preference
 from lshdup.store.store import Store
 from lshdup.workspace.clustering import drop_changed, find_same_clusters, order_documents
-from lshdup.workspace.comparing import sample_with
+from lshdup.workspace.comparing import load_side
 from lshdup.workspace.request import Request, check_conflict, merge_params
 from lshdup.workspace.workspace import Workspace
 
@@ -168,7 +168,7 @@ def load_sides(
         beside = None
     secret = request.given.get("secret", b"")
     # The memory is that of both sides.
-    whole, run = run, run.with_memory(run.memory // 2)
+    whole, run = run, run.but(arrays=Arrays(run.memory // 2))
     workspace = Workspace(run, beside, secret, apart=store)
     params = merge_params(BandParams, request.given)
     if (
@@ -178,7 +178,7 @@ def load_sides(
     here = _load_side(workspace, request, method)
     if there is None:
         run.say(_advise_index(others))
-        reader = Workspace(run.with_skipped(skipped_there), None, secret, apart=store)
+        reader = Workspace(run.but(skipped=skipped_there), None, secret, apart=store)
         there = _read_other(reader, request, others, here[0], method)
     if not are_same_filters(here[0].shingle_filter, there[0].shingle_filter):
         message = (
@@ -209,22 +209,13 @@ def _select_store(others: tuple[bytes, ...]) -> Path | None:
     return Path(os.fsdecode(stores[0]))
 
 
-def _load_side(workspace: Workspace, request: Request, method: Method) -> tuple[Collection, Side]:
-    """Load or collect a side, with samples of the documents that are read if these may be joined.
-
-    method : as of `load_sides`.
-    """
-    sample = None
-    if method.by_samples:
-        collection, sampled = workspace.collect_to_join(request)
-        sample = sample_with(workspace, collection, sampled)
-    else:
-        collection = workspace.load_or_collect_signatures(request, 0)
-    side = _make_side(collection, workspace.set_source(collection), method)
-    return collection, replace(side, sample=sample)
+def _load_side(run: Workspace, request: Request, method: Method) -> tuple[Collection, Side]:
+    """Load or collect a side of which some documents may be gone."""
+    collection, side = load_side(run, request, method)
+    return collection, _without_lost(collection, side, method)
 
 
-def _make_side(collection: Collection, source: SetSource, method: Method) -> Side:
+def _without_lost(collection: Collection, side: Side, method: Method) -> Side:
     """Return a side of which some documents may be gone: a join of their sets is then refused."""
 
     def find_existing(documents: NDArray[np.int64]) -> int:
@@ -233,9 +224,10 @@ def _make_side(collection: Collection, source: SetSource, method: Method) -> Sid
                 return int(row)
         return -1
 
+    source = side.source
     if method.is_join:
         source = _require_sets(collection, source, method)
-    return replace(side_of(collection, source), find_existing=find_existing)
+    return replace(side, source=source, find_existing=find_existing)
 
 
 def _require_sets(collection: Collection, source: SetSource, method: Method) -> SetSource:
@@ -361,7 +353,8 @@ def leave_out_changed(run: Run, both: Against, skipped: Callable[[Skipped], None
         " indexed; nothing is dropped for their sake"
     )
     kept = there.take(run, np.setdiff1d(np.arange(n), changed))
-    side = _make_side(kept, set_source(run.with_skipped(skipped), kept), both.method)
+    source = set_source(run.but(skipped=skipped), kept)
+    side = _without_lost(kept, side_of(kept, source), both.method)
     sides = Sides.of(run, both.sides.left, side, both.method.same)
     return replace(both, there=kept, sides=sides)
 
@@ -436,6 +429,6 @@ def _cluster_rest(
     """Cluster the documents of DOCS that are near none of OTHER."""
     if both.method.same is not None:
         return find_same_clusters(run, rest, both.method.same, order.order)
-    threshold, source = both.params.threshold, set_source(run, rest)
+    side = side_of(rest, set_source(run, rest))
     index = None if both.method.exact else build_index(run, rest, both.params)
-    return find_clusters(run, rest, index, source, threshold, params, order)
+    return find_clusters(run, rest, index, side, both.params.threshold, params, order)

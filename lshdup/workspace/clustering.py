@@ -16,20 +16,20 @@ from lshdup.collection.set_source import set_source
 from lshdup.compare.clusters import Clusters, expand_clusters
 from lshdup.compare.results import ClustersFound
 from lshdup.params import ClusterParams, PairParams
-from lshdup.pipeline import find_clusters
+from lshdup.pipeline import find_clusters, side_of
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.preference import Preference, preference
 from lshdup.store import results_io
-from lshdup.workspace.context import RunContext
-from lshdup.workspace.index import IndexedCollection
-from lshdup.workspace.pairs import load_or_find_pairs
+from lshdup.workspace.index import IndexedCollection, load_or_find_pairs
 from lshdup.workspace.request import Request
+from lshdup.workspace.workspace import Workspace
 
 
 def load_or_find_clusters(
-    run: RunContext, indexed: IndexedCollection, params: ClusterParams, request: Request
+    run: Workspace, indexed: IndexedCollection, params: ClusterParams, request: Request
 ) -> ClustersFound:
-    """Return the clusters of all documents; if nothing has changed, from the last run or its pairs.
+    """`lshdup clusters`: the clusters of all documents; if nothing has changed, from the last run
+    or its pairs.
 
     Documents that changed or could not be read again are in no cluster. A document whose
     representative is one of them is alone, so that it is not dropped.
@@ -62,12 +62,12 @@ def load_or_find_clusters(
             if journal is not None:
                 journal.stop()
 
-        source = set_source(run.with_skipped(skip), collection)
+        side = side_of(collection, set_source(run.but(skipped=skip), collection))
         found = find_clusters(
             run,
             collection,
             index,
-            source,
+            side,
             bands.threshold,
             params,
             order,
@@ -86,30 +86,6 @@ def load_or_find_clusters(
             )
         if journal is not None:
             journal.remove()
-    return drop_changed(found, collection.documents, run.skipped, 0)
-
-
-def cluster_exactly(
-    run: RunContext,
-    collection: Collection,
-    threshold: float,
-    params: ClusterParams,
-    request: Request,
-) -> ClustersFound:
-    """Cluster all documents by all pairs of their sets, none missed. Nothing is saved."""
-    order = order_documents(run, collection, params, request)
-    assert collection.sets is not None
-    source = collection.sets.take
-    found = find_clusters(run, collection, None, source, threshold, params, order)
-    return drop_changed(found, collection.documents, run.skipped, 0)
-
-
-def cluster_same(
-    run: RunContext, collection: Collection, same: str, params: ClusterParams, request: Request
-) -> ClustersFound:
-    """Group the documents that are the same in text, or in bytes as well. Nothing is saved."""
-    order = order_documents(run, collection, params, request)
-    found = find_same_clusters(run, collection, same, order.order)
     return drop_changed(found, collection.documents, run.skipped, 0)
 
 

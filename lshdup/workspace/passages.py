@@ -23,12 +23,11 @@ from lshdup.passages.anchors import plan_anchors
 from lshdup.passages.finding import Passages, find_passages
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.finding import check_named
-from lshdup.store.passages_io import load_passages, save_passages
+from lshdup.store.results_io import load_passages, save_passages
 from lshdup.store.store import Store
-from lshdup.workspace.context import RunContext
-from lshdup.workspace.from_documents import find_named
-from lshdup.workspace.from_store import leave_out_changed, load_last_collection
+from lshdup.workspace.loading import find_named, leave_out_changed, load_last_collection
 from lshdup.workspace.request import Request, check_conflict, merge_params
+from lshdup.workspace.workspace import Workspace
 
 #: Bytes of text that a token takes, about, and its separator.
 _TOKEN_BYTES = {"word": 6, "terms": 6, "symbols": 5, "char": 1}
@@ -54,7 +53,7 @@ class PassagesFound:
 
 
 def load_or_find_passages(
-    context: RunContext, request: Request, params: PassageParams, others: Sequence[bytes] = ()
+    context: Workspace, request: Request, params: PassageParams, others: Sequence[bytes] = ()
 ) -> PassagesFound:
     """Find the passages of documents, or load those that the last run found in the same ones.
 
@@ -91,7 +90,7 @@ def load_or_find_passages(
 
 
 def _read_and_find(
-    context: RunContext,
+    context: Workspace,
     sides: list[tuple[Request, DocumentList]],
     shingle: ShingleParams,
     params: PassageParams,
@@ -116,7 +115,7 @@ def _read_and_find(
     return PassagesFound(passages, *collections)
 
 
-def _find_documents(context: RunContext, request: Request) -> tuple[DocumentList, ShingleParams]:
+def _find_documents(context: Workspace, request: Request) -> tuple[DocumentList, ShingleParams]:
     """Return the documents that a request names, or those of the last run, and their definition."""
     if request.documents:
         shingle = _with_order(merge_params(ShingleParams, request.given))
@@ -139,7 +138,7 @@ def _with_order(shingle: ShingleParams) -> ShingleParams:
     return replace(shingle, k=0, bag=False, min_tokens=0)  # of shingles, which there are none of
 
 
-def _load_last(context: RunContext) -> Collection | None:
+def _load_last(context: Workspace) -> Collection | None:
     """Load the collection of the last run, which may have been one for passages."""
     store = context.store
     if store is not None and store.is_of_passages():
@@ -148,7 +147,7 @@ def _load_last(context: RunContext) -> Collection | None:
 
 
 def _load_stored(
-    context: RunContext, documents: DocumentList, shingle: ShingleParams
+    context: Workspace, documents: DocumentList, shingle: ShingleParams
 ) -> tuple[Collection, PassageParams, Passages] | None:
     """Load passages.npz if it is of these documents, unchanged; a damaged one is rebuilt."""
     if context.store is None:
@@ -170,13 +169,13 @@ def _load_stored(
 
 
 def _find_others(
-    context: RunContext, request: Request, others: Sequence[bytes], shingle: ShingleParams
+    context: Workspace, request: Request, others: Sequence[bytes], shingle: ShingleParams
 ) -> DocumentList:
     """Return the documents that --against names: those of a store, or of folders and files."""
-    reader = RunContext(context, None, apart=context.apart)
+    reader = Workspace(context, None, apart=context.apart)
     store = Path(os.fsdecode(others[0]))
     if len(others) == 1 and Store(store).is_ours():
-        held = load_last_collection(RunContext(context, store, read_only=True), verify=True)
+        held = load_last_collection(Workspace(context, store, read_only=True), verify=True)
         if held is None:
             message = f"the store {store} holds no documents"
             raise InputError(message, f"run `lshdup index OTHER --store {store}`")
@@ -188,7 +187,7 @@ def _find_others(
 
 
 def _leave_out_shared(
-    context: RunContext, documents: DocumentList, others: DocumentList
+    context: Workspace, documents: DocumentList, others: DocumentList
 ) -> DocumentList:
     """Return the documents of DOCS that are not in OTHER too. Raise InputError if there is none."""
     shared = find_shared(documents, others)
@@ -202,7 +201,7 @@ def _leave_out_shared(
 
 
 def _plan_disk(
-    context: RunContext,
+    context: Workspace,
     folder: Path | None,
     lists: list[DocumentList],
     shingle: ShingleParams,

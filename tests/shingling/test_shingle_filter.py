@@ -13,6 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 
+import lshdup.workspace.from_documents
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -21,7 +22,6 @@ from hypothesis import strategies as st
 import lshdup.collection.batches
 import lshdup.collection.filtering
 import lshdup.pipeline
-import lshdup.workspace.from_documents
 from benchmarks.letters import letters
 from lshdup import MinHash, NearDuplicates
 from lshdup.base.ragged import RaggedSets

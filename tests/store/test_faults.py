@@ -15,6 +15,7 @@ import sys
 import time
 from pathlib import Path
 
+import lshdup.workspace.from_documents
 import numpy as np
 import pytest
 
@@ -24,7 +25,6 @@ import lshdup.sources.reading
 import lshdup.store.journal
 import lshdup.store.memo
 import lshdup.store.npz
-import lshdup.workspace.from_documents
 from lshdup.base.run import Run
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import DocumentParams, PairParams

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from lshdup.store.samples_io import load_samples
 
 from lshdup.collection.set_source import set_source
 from lshdup.compare import sampled_join
@@ -18,7 +19,6 @@ from lshdup.params import BandParams, DocumentParams, ShingleParams
 from lshdup.pipeline import side_of
 from lshdup.store import journal, npz
 from lshdup.store.memo import Memo
-from lshdup.store.samples_io import load_samples
 from lshdup.workspace import comparing, samples
 from lshdup.workspace.request import Request
 from tests.conftest import RUN, open_workspace

@@ -8,11 +8,11 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import lshdup.workspace.context
 import numpy as np
 import pytest
 
 import lshdup.store.memo
-import lshdup.workspace.context
 from lshdup.errors import ArtifactError
 from lshdup.lsh.band_table import StoredBandTable
 from lshdup.params import DocumentParams, PairParams

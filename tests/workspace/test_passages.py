@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from lshdup.store.passages_io import load_passages
 
 from lshdup.errors import ArtifactError, InputError, ParameterError
 from lshdup.params import DocumentParams, PassageParams
 from lshdup.store import npz
-from lshdup.store.passages_io import load_passages
 from lshdup.store.store import Store
 from lshdup.workspace import passages as module
 from lshdup.workspace.passages import load_or_find_passages
