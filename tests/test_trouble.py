@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from lshdup.workspace.from_store import load_sets
 
 from lshdup.base import mailbox, system
 from lshdup.base.ragged import StringTable
@@ -32,6 +31,7 @@ from lshdup.store.memo import Memo
 from lshdup.store.store import Store
 from lshdup.text import office_processes
 from lshdup.workspace import filter_request
+from lshdup.workspace.loading import load_last_collection, load_sets, load_signatures
 from lshdup.workspace.request import Request
 from tests.conftest import open_workspace
 from tests.documents import find, listed, reasons
@@ -249,7 +249,7 @@ def test_sets_that_are_damaged_are_as_good_as_not_there(here, run):
     run("pairs", "d", "-q", "-t", "0.5")
     run("shingle", "d", "-q")
     workspace = open_workspace(".lshdup")
-    collection = workspace.load_last_collection().with_unfiltered_sets(None)
+    collection = replace(load_last_collection(workspace), sets=None)
     assert len(load_sets(workspace, collection, verify=True).sizes) == 3
     Path(".lshdup/shingles.npz").write_bytes(b"junk")
     assert load_sets(open_workspace(".lshdup"), collection, verify=True) is None
@@ -277,7 +277,9 @@ def test_a_file_that_is_damaged_while_it_is_written_anew():
 def test_parts_of_an_interrupted_run_make_room_for_what_is_saved(here, monkeypatch, has_parts):
     """They are nearly as large."""
     workspace = open_workspace(".lshdup")
-    collection = workspace.make_signatures(Request((b"d",), DocumentParams(), {}))
+    collection = load_signatures(
+        workspace, Request((b"d",), DocumentParams(), {}), save=True, again=True
+    )
     left, saved = ["part"] * has_parts, []
 
     def save(_, kind, made, **options):

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import is_counting, slices_of
+from lshdup.base.arrays import GrowingArray, is_counting, slices_of
 from lshdup.base.forms import Form
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import RaggedSets, StringTable
@@ -27,16 +27,15 @@ from lshdup.collection.collection import (
     ReadingNotes,
     current_reader,
 )
-from lshdup.collection.sequence_keeper import SequenceKeeper
-from lshdup.collection.set_keeper import SetKeeper, SetsAgain
 from lshdup.compare.scored_pairs import contains
 from lshdup.lsh.signatures import Sketcher, make_signatures
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
-from lshdup.shingling.shingler import ShingleBatch, Skips
+from lshdup.shingling.shingler import NO_SETS, ShingleBatch, Skips
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.expansion import expand_records
 from lshdup.sources.records import Kind
+from lshdup.text.file_types import OFFICE_ENDINGS
 
 #: Bytes of shingle sets that may be kept in memory: all of them.
 EVERY_SET = 1 << 62
@@ -44,11 +43,18 @@ EVERY_SET = 1 << 62
 #: Bytes of sets that wait to be kept at most.
 _MOST_WAITING = 64 << 20
 
+#: Stored sets that are copied to a spool at a time.
+SETS_AT_ONCE = 4096
+
 _NO_ROWS = np.zeros(0, np.int64)
 
 #: Called on any thread with sets, in no order of elements, and their fingerprints, which are valid
 #: until it returns.
 OnSets = Callable[[RaggedSets, NDArray[np.uint64]], None]
+
+
+#: Returns the sets of a batch once more, from where they are kept.
+SetsAgain = Callable[[], RaggedSets]
 
 
 @dataclass(frozen=True)
@@ -86,7 +92,7 @@ def collect(
     *,
     shingle_filter: ShingleFilter | None = None,
     previous: Iterable[Previous] = (),
-    keep: Spool | int | SequenceKeeper = 0,
+    keep: "Spool | int | SetKeeper" = 0,
     checkpoint: Checkpoint | None = None,
     on_sets: OnSets | None = None,
 ) -> Collection:
@@ -94,7 +100,7 @@ def collect(
 
     previous : results to reuse for unchanged documents, each for other ones.
     keep : where the unfiltered sets are kept: a spool keeps all of them on disk, a number keeps
-        them in memory if they fit into so many bytes.
+        them in memory if they fit into so many bytes, and another keeper does what it wants.
     checkpoint : receives finished batches when it is due.
     on_sets : receives the filtered sets of documents that are read.
 
@@ -110,18 +116,18 @@ def collect(
         if unchanged is not None:
             return replace(unchanged, shingle=shingle)
     rows = _Rows(run, documents, shingle, sketch, shingle_filter)
-    keeper = keep if isinstance(keep, SequenceKeeper) else SetKeeper(run, keep)
+    keeper = keep if isinstance(keep, SetKeeper) else SetKeeper(run, keep)
     for each in chain([first] if first is not None else [], previous):
         keeper.reuse(each.collection.sets, rows.reuse(each), each.rows)
     todo = arrays.where(len(documents), lambda some: rows.is_document[some] & ~rows.known[some])
     finished = _Finished()
     done, mailboxes = 0, list[int]()
-    workers = Workers(run, shingle, in_order=isinstance(keeper, SequenceKeeper))
+    workers = Workers(run, shingle, in_order=keeper.in_order)
 
     def keep_copy(made: ShingleBatch, sets: RaggedSets, prints: NDArray[np.uint64]) -> RaggedSets:
         if on_sets is not None:
             on_sets(sets, prints)
-        return keeper.keep_copy(made, sets, prints)
+        return keeper.keep_copy(made)
 
     batches = process_batches(
         run, documents, todo, workers, rows.sketcher, keep_copy, shingle_filter
@@ -181,7 +187,7 @@ def unchanged_collection(
     documents: DocumentList,
     sketch: SketchParams | None,
     previous: Previous,
-    keep: Spool | int | SequenceKeeper,
+    keep: "Spool | int | SetKeeper",
 ) -> Collection | None:
     """Return the previous collection if no document was added, changed or removed since, else None.
 
@@ -219,6 +225,95 @@ def _reader_of(forms: NDArray[np.uint8], skipped: tuple[SkippedFile, ...]) -> st
     if has_office or any(each.skipped.reason.is_of_reader for each in skipped):
         return current_reader()
     return ""
+
+
+class SetKeeper:
+    """Collect the sets of a run in document order, in a spool or in memory.
+
+    Stops keeping them once they exceed the memory limit.
+
+    keep : a spool, or the limit in bytes.
+    """
+
+    in_order = False  #: whether tokens in their order are kept, as of `Shingler`
+
+    def __init__(self, run: Run, keep: Spool | int) -> None:
+        self._arrays, self._indices = run.arrays, GrowingArray(np.int64, run.arrays)
+        self._spool = keep if isinstance(keep, Spool) else None
+        self._room = keep if isinstance(keep, int) else EVERY_SET
+        self._parts: list[RaggedSets] | None = [] if self._room else None
+
+    def keep_copy(self, made: ShingleBatch) -> RaggedSets:
+        """Return a sorted copy of the sets, or no sets if it has stopped keeping them.
+
+        For any thread.
+        """
+        return NO_SETS if self._parts is None else made.sets.copy().sort()
+
+    def reuse(
+        self, sets: RaggedSets | None, known: NDArray[np.bool_], rows: NDArray[np.int64]
+    ) -> None:
+        """Add the sets of unchanged documents; stop keeping sets if these cannot be had.
+
+        known : bool array over all documents. rows : int64 array, the row of each in `sets`.
+        """
+        if self._parts is None or not known.any():
+            return
+        if sets is not None and self._spool is not None:  # The stored sets may exceed memory.
+            for start in range(0, len(rows), SETS_AT_ONCE):
+                indices = np.flatnonzero(known[start : start + SETS_AT_ONCE]) + start
+                self.add(indices, sets.take(rows[indices]))
+            return
+        indices = np.flatnonzero(known)
+        rows = rows[indices]
+        if sets is None or 8 * int(sets.sizes[rows].sum()) > self._room:
+            self._parts = None
+            return
+        are_all = len(rows) == len(sets) and is_counting(rows)
+        self.add(indices, sets if are_all else sets.take(rows))
+
+    def add(self, indices: NDArray[np.int64], sets: RaggedSets) -> SetsAgain | None:
+        """Keep the sets of some documents. Return how to have them once more, if they are kept."""
+        if self._parts is None:
+            return None
+        self._room -= sets.values.nbytes
+        if self._room < 0:
+            self._parts = None
+            return None
+        self._indices.append(indices)
+        spool = self._spool
+        if spool is None:
+            self._parts.append(sets)
+            return lambda: sets
+        start, offsets = spool.total, sets.offsets
+        spool.append(sets)
+        end = spool.total
+        return lambda: RaggedSets(spool.values()[start:end], offsets)
+
+    def finish(self) -> RaggedSets | None:
+        """Return the sets of all documents that have one, in document order, if they were kept."""
+        if self._parts is None:
+            return None
+        indices = self._indices.whole()
+        order = self._arrays.order(len(indices), [indices.__getitem__])
+        if self._spool is None:
+            sets = RaggedSets.concatenate(self._parts)
+            return sets if is_counting(order) else sets.take(order)
+        return self._spool.sets() if is_counting(order) else self._spool.in_order(order)
+
+
+def expects_office_documents(names: StringTable) -> bool:
+    """Return whether about one name in fifty is that of an office document.
+
+    A reader takes milliseconds for one: more than keeping the sets of fifty documents takes.
+    """
+    endings, office = np.frombuffer(b"".join(OFFICE_ENDINGS), np.uint32), 0
+    for some in slices_of(len(names)):
+        ends = names.offsets[some.start + 1 : some.stop + 1]
+        ends = ends[ends - names.offsets[some] >= 4]
+        last = names.blob[ends[:, np.newaxis] - np.arange(4, 0, -1)] | 0x20  # in lower case
+        office += int(np.isin(last.view(np.uint32), endings).sum())
+    return 50 * office >= max(len(names), 1)
 
 
 class _Finished:

@@ -21,7 +21,13 @@ from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import no_progress
 from lshdup.base.scratch import Spool
 from lshdup.base.skipped import Reason, Skipped
-from lshdup.collection.collect import EVERY_SET, Previous, collect, sketch_collection
+from lshdup.collection.collect import (
+    EVERY_SET,
+    Previous,
+    collect,
+    expects_office_documents,
+    sketch_collection,
+)
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import (
     FilterRequest,
@@ -29,7 +35,6 @@ from lshdup.collection.filtering import (
     filter_collection,
     read_template,
 )
-from lshdup.collection.set_keeper import expects_office_documents
 from lshdup.collection.set_source import set_source
 from lshdup.compare.verification import SET_BYTES
 from lshdup.errors import RERUN, ArtifactError, InputError
@@ -129,7 +134,7 @@ def make_shingles(run: Workspace, request: Request) -> Collection:
         documents = find_named(run, request, shingle)
         memo = _open_memo(run, documents, shingle)
         assert memo is not None
-        with Spool(store.folder) as spool:
+        with Spool(run.arrays, store.folder) as spool:
             collection = _collect(run, request, documents, shingle, spool, memo=memo)
             memo.save(collection, "shingles", is_checked=request.check_content)
         if wanted is not None:
@@ -229,16 +234,11 @@ def read_filter_request(
 ) -> FilterRequest | None:
     """Read the template files of a request and return its filter; None for no filter.
 
-    Parameters
-    ----------
-    run : notified of template files that are skipped.
-    request : templates and limit, as far as they were set explicitly.
     shingle : parameters of the sets to be filtered.
     last : collection with sets of these parameters, whose filter is the default; None: the default
         is no filter.
 
     Errors: InputError if no template holds text.
-
     """
     made = last.shingle_filter if last is not None else None
     limit = request.given.get("ignore_common", made.params.ignore_common if made else 0.0)
@@ -329,7 +329,7 @@ def _sign_documents(
     """
     sketch, store = merge_params(SketchParams, request.given), run.store
     if wanted is not None and wanted.ignore_common:
-        with Spool(store.folder) if store is not None else nullcontext() as spool:
+        with Spool(run.arrays, store.folder) if store is not None else nullcontext() as spool:
             memo = _open_memo(run, documents, shingle) if last is None else None
             whole = _collect(
                 run, request, documents, shingle, spool or EVERY_SET, memo=memo, last=last

@@ -8,19 +8,23 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
+from lshdup.base.arrays import GrowingArray, slices_of
 from lshdup.base.frozen import dataclass
 from lshdup.base.messages import count_of
+from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
-from lshdup.collection.collect import Previous, collect, unchanged_collection
+from lshdup.base.scratch import Spool
+from lshdup.collection.collect import Previous, SetKeeper, collect, unchanged_collection
 from lshdup.collection.collection import Collection
-from lshdup.collection.sequence_keeper import SequenceKeeper
 from lshdup.collection.shared_documents import find_shared
 from lshdup.collection.unchanged import find_still_skipped, find_unchanged
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.params import PassageParams, ShingleParams
-from lshdup.passages.anchors import plan_anchors
+from lshdup.passages.anchors import AnchorKeeper, Anchors, plan_anchors, select
 from lshdup.passages.finding import Passages, find_passages
+from lshdup.shingling.shingler import ShingleBatch
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.finding import check_named
 from lshdup.store.results_io import load_passages, save_passages
@@ -28,6 +32,8 @@ from lshdup.store.store import Store
 from lshdup.workspace.loading import find_named, leave_out_changed, load_last_collection
 from lshdup.workspace.request import Request, check_conflict, merge_params
 from lshdup.workspace.workspace import Workspace
+
+_I64 = NDArray[np.int64]
 
 #: Bytes of text that a token takes, about, and its separator.
 _TOKEN_BYTES = {"word": 6, "terms": 6, "symbols": 5, "char": 1}
@@ -96,19 +102,18 @@ def _read_and_find(
     params: PassageParams,
 ) -> PassagesFound:
     """Read documents, and those of the other side if there is one, and find their passages."""
-    run = Run(context.arrays, context.jobs, context.progress)
     store = context.store
     folder = store.folder if store is not None and store.is_held else None
     expected = _plan_disk(context, folder, [each for _, each in sides], shingle, params)
-    with SequenceKeeper(context, params, folder, expected) as keeper:
-        collections = []
+    with Spool(context.arrays, folder) as spool:
+        keeper, collections = SequenceKeeper(context, params, spool, expected), []
         for request, documents in sides:
-            collection = collect(run, documents, shingle, keep=keeper)
+            collection = collect(context, documents, shingle, keep=keeper)
             context.report_skipped(collection.skipped, request.documents)
             request.accept(collection.documents, True)
             collections.append(collection)
-        sequences, anchors, numbers = keeper.results()
-        split = keeper.first_of(1) if len(sides) > 1 else None
+        sequences, anchors, numbers, first = keeper.results()
+        split = first if len(sides) > 1 else None
         passages = find_passages(
             context, sequences, anchors, params, documents=numbers, split=split
         )
@@ -222,3 +227,88 @@ def _plan_disk(
         raise ArtifactError(message, "name a store with more room with --store DIR")
     (context.say if planned > _MUCH_DISK else context.detail)(line)
     return anchors
+
+
+class SequenceKeeper(SetKeeper):
+    """Sequences of tokens of one collection or of several, in temporary files, with their anchors.
+
+    Sequences stay in the order in which documents are read; a collection has no sets then.
+
+    spool : holds the tokens.
+    expected : as for `AnchorKeeper`.
+    """
+
+    in_order = True
+
+    def __init__(self, run: Run, params: PassageParams, spool: Spool, expected: int) -> None:
+        super().__init__(run, spool)
+        self._tokens, self._anchors = spool, AnchorKeeper(run, params, expected)
+        self._selected: dict[int, tuple[NDArray[np.uint64], _I64]] = {}
+        self._sides: list[_I64] = []  #: of each collection the documents of its sequences, or -1
+
+    def keep_copy(self, made: ShingleBatch) -> RaggedSets:
+        """Return a copy of the sequences of a batch, whose anchors are kept. For any thread."""
+        copy = made.sets.copy()
+        if len(made.indices):
+            anchors = select(copy, self._anchors.gram, self._anchors.window)
+            self._selected[int(made.indices[0])] = anchors
+        return copy
+
+    def add(self, indices: _I64, sets: RaggedSets) -> None:
+        """Keep the sequences of some documents, for which `keep_copy` was called."""
+        if len(indices):
+            hashes, positions = self._selected.pop(int(indices[0]))
+            self._anchors.add(hashes, positions + self._tokens.total)
+            self._tokens.append(sets)
+            self._indices.append(indices)
+
+    def finish(self) -> None:
+        """Number the documents of a collection, and begin with the next one."""
+        arrays, indices = self._arrays, self._indices.whole()
+        self._indices = GrowingArray(np.int64, arrays)
+        numbered = arrays.copy(indices)
+        numbered.sort()
+        without = int(np.searchsorted(numbered, 0))
+
+        def document_of(some: slice) -> _I64:
+            place = np.searchsorted(numbered, indices[some]) - without
+            return np.where(indices[some] < 0, -1, place)
+
+        self._sides.append(arrays.compute(len(indices), np.int64, document_of))
+
+    def reuse(self, _sets: object, known: NDArray[np.bool_], rows: _I64) -> None:
+        """Go on with the last collection: some of its documents are among those of a new list.
+
+        known : bool array over all documents of the list. rows : int64 array, the document of each.
+        """
+        documents, arrays = self._sides.pop(), self._arrays
+        # The last one is no document.
+        index_of: _I64 = arrays.full(len(documents) + 1, -1, np.int64)
+        for some in slices_of(len(rows)):
+            indices = np.flatnonzero(known[some]) + some.start
+            index_of[rows[indices]] = indices
+        self._indices.append(arrays.take(index_of, documents))
+
+    def results(self) -> tuple[RaggedSets, Anchors, _I64, int]:
+        """Return all sequences, mapped, their anchors that recur, the document of each, and the
+        number of sequences of the first collection.
+
+        Documents of a collection are behind those of the one before it. Sequences without anchors
+        may be of no document; their number is that of all documents.
+        """
+        arrays, sides = self._arrays, self._sides
+        ends = np.cumsum([0, *(int((side >= 0).sum()) for side in sides)])
+        numbered = []
+        for side, first in zip(sides, ends[:-1], strict=True):
+            documents = arrays.copy(side)
+            documents += first
+            documents[side < 0] = ends[-1]
+            numbered.append(documents)
+        documents = arrays.concatenate(numbered)
+        sequences, anchors = self._tokens.sets(), self._anchors.recurring()
+        if (documents == ends[-1]).any():
+            held = np.searchsorted(sequences.offsets, anchors.positions, side="right") - 1
+            mine = documents[held] < ends[-1]
+            hashes, positions = anchors.hashes[mine], anchors.positions[mine]
+            anchors = replace(anchors, hashes=hashes, positions=positions)
+        return sequences, anchors, documents, len(sides[0])
