@@ -30,7 +30,7 @@ from lshdup.store.members import DAMAGED, damage_explained
 from lshdup.store.memo import Memo
 from lshdup.store.store import Store
 from lshdup.text import office_processes
-from lshdup.workspace import filter_request
+from lshdup.collection import filtering
 from lshdup.workspace.loading import load_last_collection, load_sets, load_signatures
 from lshdup.workspace.request import Request
 from tests.conftest import open_workspace
@@ -152,7 +152,7 @@ def test_a_template_that_cannot_be_listed(here, monkeypatch):
         message = "x: Input/output error"
         raise InputError(message)
 
-    monkeypatch.setattr(filter_request, "find_documents", fail)
+    monkeypatch.setattr(filtering, "find_documents", fail)
     with pytest.raises(InputError, match=r"^--template x: Input/output error$") as error:
         lshdup.main(["pairs", "d", "--template", "d/0", "--no-store"], standalone_mode=False)
     assert "name files with the texts" in error.value.hint

@@ -115,30 +115,24 @@ class Arrays:
         Raises ArtifactError if the disk has no room. Cost: a sort for each key whose values span
         less than 2^32, two for others; none for a constant. Memory: two arrays of the result.
         """
-        order = self.compute(n, np.int64, rows_of)
+        order, half = self.compute(n, np.int64, rows_of), np.uint64(32)
         for key in reversed(keys):
-            ends = [(int(each.min()), int(each.max())) for each in self._in_slices(order, key)]
+            ends = [
+                (int(each.min()), int(each.max()))
+                for each in (key(order[some]) for some in slices_of(n))
+            ]
             low, high = min(ends, default=(0, 0))[0], max((end for _, end in ends), default=0)
+            least = np.uint64(low % (1 << 64))
             for bits in range(0, (high - low).bit_length(), 32):
-                order = self._order_by_half(order, key, low, bits)
+                packed: NDArray[np.uint64] = self.empty(n, np.uint64)
+                for some in slices_of(n):
+                    above = key(order[some]).astype(np.uint64) - least
+                    packed[some] = (above >> np.uint64(bits)) << half
+                    packed[some] |= rows_of(some).astype(np.uint64)
+                packed.sort()  # Places in `order` are all different: no other sort is needed.
+                packed &= np.uint64(_LOW_HALF)
+                order = self.take(order, packed.view(np.int64))
         return order
-
-    def _order_by_half(
-        self, order: NDArray[np.int64], key: Key, low: int, bits: int
-    ) -> NDArray[np.int64]:
-        """Return rows, ordered, in the order of 32 bits of a key, above `low`."""
-        least, half = np.uint64(low % (1 << 64)), np.uint64(32)
-        packed: NDArray[np.uint64] = self.empty(len(order), np.uint64)
-        for some, values in zip(slices_of(len(order)), self._in_slices(order, key), strict=True):
-            above = values.astype(np.uint64) - least
-            packed[some] = (above >> np.uint64(bits)) << half
-            packed[some] |= rows_of(some).astype(np.uint64)
-        packed.sort()  # Places in `order` are all different, so that no other sort is needed.
-        packed &= np.uint64(_LOW_HALF)
-        return self.take(order, packed.view(np.int64))
-
-    def _in_slices(self, order: NDArray[np.int64], key: Key) -> Iterator[NDArray[Any]]:
-        return (key(order[some]) for some in slices_of(len(order)))
 
     def _make(
         self, shape: int | tuple[int, ...], dtype: DTypeLike, make: Callable[..., NDArray[Any]]

@@ -161,7 +161,7 @@ class Collection:
         # Texts that the class interface was given have no fingerprints of bytes and tokens.
         known = ("fingerprints", "byte_prints", "text_prints")
         columns = [self.columns[name] for name in known if name in self.columns]
-        for array in (names.offsets, names.blob, *columns):
+        for array in (names.offsets, names.values, *columns):
             digest.update(np.ascontiguousarray(array).view(np.uint8).data)
         return digest.hexdigest()
 

@@ -59,7 +59,7 @@ def stat_files(run: Run, paths: StringTable) -> Stats:
         def part(rows: slice) -> None:
             offsets, record = paths.offsets[rows.start :], np.zeros(kernels.RECORD, np.uint64)
             kernels.stat_files(
-                paths.blob, offsets, _path_room(paths), record, sizes[rows], mtimes[rows]
+                paths.values, offsets, _path_room(paths), record, sizes[rows], mtimes[rows]
             )
 
         run_in_parts(n, run.jobs, part, least=4096)
@@ -151,7 +151,7 @@ def read_files(
     text = (buffer or Buffer()).room(int(offsets[-1]) + PADDING)
     if KERNELS_KNOW_THE_SYSTEM and n:
         kernels.read_files(
-            paths.blob, paths.offsets, _path_room(paths), READ, text, starts, expected, outcomes
+            paths.values, paths.offsets, _path_room(paths), READ, text, starts, expected, outcomes
         )
     text[offsets[-1] :] = 0
     failed: dict[int, OSError | RecordError] = {}

@@ -252,7 +252,7 @@ class RecordList:
         """Return the list in arrays that may be in files: a folder may have many such lists."""
         names, copy = self.names, run.arrays.copy
         if names is not None:
-            names = StringTable(copy(names.blob), copy(names.offsets))
+            names = StringTable(copy(names.values), copy(names.offsets))
         numbers, starts, lengths = map(copy, (self.numbers, self.starts, self.lengths))
         return RecordList(numbers, starts, lengths, names, self.skipped, self.kind)
 
@@ -346,8 +346,8 @@ def may_end(names: StringTable, endings: tuple[bytes, ...]) -> bool:
 
     endings : in lower case. Cost: some nanoseconds a name; names as objects would cost more.
     """
-    dots = np.flatnonzero(names.blob[:-3] == ord("."))
-    behind = [names.blob[dots + i] | 0x20 for i in (1, 2, 3)]
+    dots = np.flatnonzero(names.values[:-3] == ord("."))
+    behind = [names.values[dots + i] | 0x20 for i in (1, 2, 3)]
     return any(
         bool(((behind[0] == a) & (behind[1] == b) & (behind[2] == c)).any())
         for _, a, b, c, *_ in endings

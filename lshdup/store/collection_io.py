@@ -122,7 +122,7 @@ def _notes_arrays(notes: ReadingNotes) -> dict[str, Array]:
 
 
 def _string_arrays(name: str, table: StringTable) -> dict[str, Array]:
-    return {f"{name}_blob": table.blob, f"{name}_offsets": table.offsets}
+    return {f"{name}_blob": table.values, f"{name}_offsets": table.offsets}
 
 
 # --- arrays -> collection -----------------------------------------------------------------------

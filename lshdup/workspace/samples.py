@@ -1,9 +1,8 @@
 """Samples of the sets of a collection: from the store, or from documents that are read again."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,32 +17,14 @@ from lshdup.lsh.samples import SMALL, plan_samples, sample_sets
 from lshdup.params import BandParams, ShingleParams, SketchParams
 from lshdup.sources.reading import cut_by_size
 from lshdup.store.results_io import SampledSets, load_samples, save_samples
-from lshdup.workspace.loading import load_signatures
 from lshdup.workspace.request import Request, merge_params
 from lshdup.workspace.workspace import Workspace
 
 #: Bytes of sets that are read at a time.
 _BYTES_AT_ONCE = 24 << 20
 
-#: Returns samples of the sets of documents at a rate, made of sets that another function gives
-#: where they are not known.
-Sample = Callable[[NDArray[np.int64], int, SetSource], RaggedSets]
-
 #: Seconds of work after which it is saved; then after twice as many, and so on.
 _PATIENCE = 10.0
-
-
-def load_with_samples(run: Workspace, request: Request) -> tuple[Collection, Sample]:
-    """Return the collection of a request, and the function that gives samples of its sets.
-
-    `lshdup pairs --measure containment` begins with it.
-    """
-    samples = Samples(run, request)
-    # Sets are in memory twice while they are gathered.
-    collection = load_signatures(run, request, memory=run.memory // 2, samples=samples)
-    assert collection.sketch is not None
-    samples.seed = collection.sketch.seed  # That of the store, if nothing was read.
-    return collection, partial(samples.load_or_make, collection)
 
 
 class Samples:

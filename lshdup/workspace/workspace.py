@@ -100,7 +100,7 @@ class Workspace(Run):
         """
         if self.store is None or self.read_only:
             return
-        each = documents.names.blob.nbytes + len(documents) * (_COLUMN_BYTES + 4 * perms)
+        each = documents.names.values.nbytes + len(documents) * (_COLUMN_BYTES + 4 * perms)
         size = 3 * each - there
         if size < _MUCH:
             return

@@ -65,7 +65,7 @@ def test_strings_taken_in_pieces_are_those_taken_at_once(monkeypatch, tmp_path):
     monkeypatch.setattr("lshdup.base.arrays._SMALL", 100)
     arrays = Arrays(0, lambda: tmp_path)
     pieces = table.take(indices, arrays)
-    assert is_mapped(pieces.blob)
+    assert is_mapped(pieces.values)
     assert list(pieces) == whole == [table[i] for i in indices.tolist()]
     again = StringTable.concatenate([pieces, table, StringTable.from_strings([])], arrays)
     assert list(again) == [*whole, *table]

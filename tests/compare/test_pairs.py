@@ -200,7 +200,7 @@ def test_a_bucket_of_very_many_is_said_before_it_is_compared(tmp_path, monkeypat
 class DocumentsOfTwelveBytes:
     """Two documents, as far as the size of a listing needs them."""
 
-    names = SimpleNamespace(blob=np.zeros(12, np.uint8))
+    names = SimpleNamespace(values=np.zeros(12, np.uint8))
 
     def __len__(self):
         return 2

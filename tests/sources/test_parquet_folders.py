@@ -198,7 +198,7 @@ def test_rows_of_two_sides_are_decoded_once_more_in_each_stage(here, small, deco
 def test_sets_that_were_not_expected(here, small):
     fill(here)
     request = Request((b"many",), DocumentParams(**FIELDS), {})
-    collection = load_signatures(open_workspace(None), request, 0)
+    collection = load_signatures(open_workspace(None), request)
     every = set_source(Run.quiet(2), collection)(np.arange(N))
     source = set_source(Run.quiet(2), collection)
     expecting(source)(np.array([3, 7, 20]))

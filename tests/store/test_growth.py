@@ -27,11 +27,11 @@ from lshdup.compare.sides import Sides
 from lshdup.params import BandParams, ClusterParams, DocumentParams, PairParams
 from lshdup.pipeline import side_of
 from lshdup.workspace.clustering import load_or_find_clusters
+from lshdup.workspace.comparing import load_with_samples
 from lshdup.workspace.folders import compare_folders
 from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
 from lshdup.workspace.loading import make_shingles
 from lshdup.workspace.request import Request
-from lshdup.workspace.samples import load_with_samples
 from tests.conftest import RUN, open_workspace
 
 WORDS = ["a", "rose", "is", "a", "rose,", "Größe", "日本語", "e\u0301t\u00e9", "ＦＵＬＬ", "x" * 70]

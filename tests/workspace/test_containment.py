@@ -20,8 +20,9 @@ from lshdup.store import journal, npz
 from lshdup.store.memo import Memo
 from lshdup.store.results_io import load_samples
 from lshdup.workspace import samples
+from lshdup.workspace.comparing import load_with_samples
 from lshdup.workspace.request import Request
-from lshdup.workspace.samples import Samples, load_with_samples
+from lshdup.workspace.samples import Samples
 from tests.conftest import RUN, open_workspace
 
 T = 0.8
