@@ -19,6 +19,7 @@ from lshdup.base.run import Run
 from lshdup.base.scratch import NoRoomError
 from lshdup.base.skipped import Reason
 from lshdup.cli.main import lshdup
+from lshdup.collection import filtering
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import DocumentParams, FormatLimits
 from lshdup.sources import archives, finding, rewriting
@@ -26,11 +27,10 @@ from lshdup.sources.document_list import DocumentList, Locations
 from lshdup.sources.expansion import list_lines
 from lshdup.sources.record_files import RecordFiles
 from lshdup.sources.records import RecordError, RecordFields
-from lshdup.store.members import DAMAGED, damage_explained
 from lshdup.store.memo import Memo
+from lshdup.store.npz import DAMAGED, damage_explained
 from lshdup.store.store import Store
 from lshdup.text import office_processes
-from lshdup.collection import filtering
 from lshdup.workspace.loading import load_last_collection, load_sets, load_signatures
 from lshdup.workspace.request import Request
 from tests.conftest import open_workspace

@@ -17,7 +17,9 @@ from lshdup.shingling.shingle_filter import ShingleFilter, fingerprint
 from lshdup.sources.document_list import DocumentList, Locations
 from lshdup.sources.record_files import RecordFiles
 from lshdup.sources.records import Kind, RecordFields
-from lshdup.store.members import (
+from lshdup.store.npz import (
+    Array,
+    Artifact,
     Member,
     check_arrays,
     declare_columns,
@@ -26,7 +28,6 @@ from lshdup.store.members import (
     refuse_if,
     table_of,
 )
-from lshdup.store.npz import Array, Artifact
 
 # What the use of the arrays needs. Arrays that are there together are declared together.
 

@@ -12,8 +12,16 @@ from numpy.typing import NDArray
 from lshdup.base.atomic import JOURNAL, Folder, note_kept
 from lshdup.base.run import Run
 from lshdup.errors import ArtifactError
-from lshdup.store.members import DAMAGED, Member, check_arrays
-from lshdup.store.npz import Array, Artifact, full_header, read, write
+from lshdup.store.npz import (
+    DAMAGED,
+    Array,
+    Artifact,
+    Member,
+    check_arrays,
+    full_header,
+    read,
+    write,
+)
 from lshdup.store.store import Store
 
 #: Seconds after which a run is long, and what is finished by then is written.
@@ -50,12 +58,6 @@ class Parts:
         waits can be let go then.
         """
         return self._failed or time.monotonic() - self._written_at >= self._interval
-
-    def size(self) -> int:
-        """Return the bytes of the parts."""
-        with contextlib.suppress(OSError), Folder(self._store.folder, self._name) as folder:
-            return folder.size()
-        return 0
 
     def open(self) -> None:
         """Make the folder of the parts. Raises OSError."""

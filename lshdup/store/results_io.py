@@ -24,8 +24,9 @@ from lshdup.lsh.buckets import Buckets
 from lshdup.lsh.samples import sample_sets
 from lshdup.params import BandParams, ClusterParams, PairParams, PassageParams, ShingleParams
 from lshdup.store import npz
-from lshdup.store.members import (
+from lshdup.store.npz import (
     DAMAGED,
+    Array,
     Member,
     check_arrays,
     damage_explained,
@@ -33,7 +34,6 @@ from lshdup.store.members import (
     declare_sets,
     refuse_if,
 )
-from lshdup.store.npz import Array
 from lshdup.store.store import Store
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.sources.records import RecordFields
 from lshdup.store import npz
 from lshdup.store.collection_io import collection_arrays, read_collection, would_save_the_same
-from lshdup.store.members import damage_explained, refuse_if
+from lshdup.store.npz import damage_explained, refuse_if
 
 #: The first line of a store's .gitignore, by which it is known, and the whole of it.
 _MARK = "# Made by lshdup."
@@ -155,28 +155,43 @@ class Store:
         with contextlib.suppress(OSError):
             _refuse_obstacles(self.folder)
 
-    def size(self) -> int:
-        """Return how many bytes the files of the store have."""
-        with Folder(self.folder) as folder:
-            return folder.size() + self._memo_size()
-
-    def _memo_size(self) -> int:
-        """Return how many bytes the memo has."""
-        with contextlib.suppress(OSError), Folder(self.folder, MEMO) as folder:
-            return folder.size()
-        return 0
+    def size(self, *below: str) -> int:
+        """Return how many bytes the files of the store have, or those of a folder in it."""
+        size = 0
+        with contextlib.suppress(OSError), Folder(self.folder, *below) as folder:
+            size = folder.size()
+        return size if below else size + self.size(MEMO)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """Be the only run that writes. Remove temporary files of killed runs.
+        """Be the only run that writes, where there are locks. Remove files of killed runs.
 
         Readers need no lock: they find each artifact whole, the old or the new one, and every
-        artifact says which documents it is of.
+        artifact says which documents it is of. The system releases a lock however the process
+        ends. The lock file holds the number of the process, for the message. It is never removed: a
+        run that has just opened it would hold a lock that no other run sees.
 
-        Raises ArtifactError if another run writes, or if the folder cannot be written.
+        Raises ArtifactError if another run writes, and goes on to do so for the seconds to wait, or
+        if the folder cannot be written.
         """
         self.make_writable()
-        with _locked(self.folder / _LOCK_NAME, self._wait):
+        until = time.monotonic() + self._wait
+        try:
+            with Folder(self.folder) as folder:
+                descriptor = folder.open_lock(_LOCK_NAME)
+        except OSError as error:
+            raise npz.cannot_write(self.folder / _LOCK_NAME, error) from None
+        try:
+            while True:
+                try:
+                    hold(descriptor)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() >= until:
+                        raise self._describe_holder(descriptor) from None
+                time.sleep(0.05)
+            with contextlib.suppress(OSError):  # A full disk costs the number in a message.
+                os.ftruncate(descriptor, pwrite(descriptor, b"%d\n" % os.getpid(), 0))
             with Folder(self.folder) as folder:
                 folder.remove_temporary_files()
             self.is_held = True
@@ -184,6 +199,18 @@ class Store:
                 yield
             finally:
                 self.is_held = False
+        finally:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+
+    def _describe_holder(self, descriptor: int) -> ArtifactError:
+        """Return the error that another run writes. descriptor : of the lock file."""
+        time.sleep(0.01)  # The other run may have begun just now, without its number.
+        number = pread(descriptor, 20, 0).partition(b"\n")[0].decode("ascii", "replace")
+        holder = f" (process {number})" if number.isdecimal() else ""
+        message = f"another lshdup run{holder} is writing to {self.folder}"
+        hint = "wait until it is done (LSHDUP_WAIT=SECONDS), or use --store DIR or --no-store"
+        return ArtifactError(message, hint)
 
     def remove_begun(self) -> None:
         """Remove a store that this run has made if it holds nothing: it would hide one above."""
@@ -233,15 +260,11 @@ class Store:
             return
         documents = collection.documents
         docs = [os.fsdecode(name) for name in documents.docs]
+        corpus = collection.unfiltered_identity if kind == "shingles" else collection.identity
         self._write_manifest(
-            current=kind, corpus=self._identity(collection, kind), documents=len(documents),
-            docs=docs, base=self.base(documents.home), passages=False,
+            current=kind, corpus=corpus, documents=len(documents), docs=docs,
+            base=self.base(documents.home), passages=False,
         )  # fmt: skip
-
-    @staticmethod
-    def _identity(collection: Collection, kind: str) -> str:
-        """Return the identity of a collection as an artifact of this kind holds it."""
-        return collection.unfiltered_identity if kind == "shingles" else collection.identity
 
     # --- the memo ---------------------------------------------------------------------------------
 
@@ -276,7 +299,7 @@ class Store:
         new = [each for each in reversed(there) if each not in before]
         order = [each for each in before + new if each not in used]
         order += [each for each in used if each in there]
-        while len(order) > _MOST_SEGMENTS or (order and self._memo_size() > self._most):
+        while len(order) > _MOST_SEGMENTS or (order and self.size(MEMO) > self._most):
             self.drop(order.pop(0))
         self._write_manifest(memo=order)
 
@@ -312,8 +335,11 @@ class Store:
         if kind == "shingles" and collection.shingle_filter is not None:
             # The next run may apply another filter.
             collection = collection.before_filter
-        if beside is None and self._is_saved(kind, collection):
-            return
+        if beside is None and self.path(kind).exists():
+            with contextlib.suppress(ArtifactError):
+                old = self.load_collection(kind, here=True, verify=False)
+                if old is not None and would_save_the_same(old, collection, kind):
+                    return
         self._loaded.pop(kind, None)
         arrays = collection_arrays(collection, kind)
         header = self.describe(collection, with_sketch=kind == "signatures")
@@ -327,15 +353,6 @@ class Store:
             self.path(kind), kind, header, arrays,
             before=(lambda: self._keep(kind)) if keep_old else None,
         )  # fmt: skip
-
-    def _is_saved(self, kind: str, collection: Collection) -> bool:
-        """Return whether an artifact holds this collection already."""
-        try:
-            old = self.load_collection(kind, here=True, verify=False)
-            is_there = old is not None and self.path(kind).exists()
-            return old is not None and is_there and would_save_the_same(old, collection, kind)
-        except ArtifactError:
-            return False
 
     def describe(self, collection: Collection, *, with_sketch: bool) -> dict[str, Any]:
         """Return the header of an artifact that is made from a collection."""
@@ -465,47 +482,3 @@ def _stamp(path: Path) -> tuple[int, ...]:
     except OSError:
         return ()
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-
-
-@contextlib.contextmanager
-def _locked(path: Path, wait: float = 0.0) -> Iterator[None]:
-    """Hold the lock file `path` of a store, where there are locks.
-
-    Not every platform and file system has them. The system releases a lock however the process
-    ends. The file holds the number of the process, for the message. It is never removed: a run
-    that has just opened it would hold a lock that no other run sees.
-
-    Raises ArtifactError if another run holds the lock, and goes on to do so for `wait` seconds.
-    """
-    try:
-        with Folder(path.parent) as folder:
-            descriptor = folder.open_lock(path.name)
-    except OSError as error:
-        raise npz.cannot_write(path, error) from None
-    try:
-        _hold(descriptor, path.parent, time.monotonic() + wait)
-        with contextlib.suppress(OSError):  # A full disk costs the number in a message.
-            os.ftruncate(descriptor, pwrite(descriptor, b"%d\n" % os.getpid(), 0))
-        yield
-    finally:
-        with contextlib.suppress(OSError):
-            os.close(descriptor)
-
-
-def _hold(descriptor: int, store: Path, until: float) -> None:
-    try:
-        while True:
-            try:
-                hold(descriptor)
-                return
-            except BlockingIOError:
-                if time.monotonic() >= until:
-                    raise
-            time.sleep(0.05)
-    except BlockingIOError:
-        time.sleep(0.01)  # The other run may have begun just now, without its number.
-        number = pread(descriptor, 20, 0).partition(b"\n")[0].decode("ascii", "replace")
-        holder = f" (process {number})" if number.isdecimal() else ""
-        message = f"another lshdup run{holder} is writing to {store}"
-        hint = "wait until it is done (LSHDUP_WAIT=SECONDS), or use --store DIR or --no-store"
-        raise ArtifactError(message, hint) from None

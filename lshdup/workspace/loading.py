@@ -406,7 +406,7 @@ def _collect(
         first = next(found, None)
         previous = chain([first] if first is not None else [], found)
         if sketch is not None and (first is None or (first.rows < 0).any()):
-            run.expect_signatures(documents, sketch.perms, memo.size())
+            run.expect_signatures(documents, sketch.perms)
         if samples is not None:
             memo.on_add = partial(samples.keep, shingle)
     if last is not None:

@@ -20,7 +20,7 @@ from lshdup.base.temporary import MORE_ROOM
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.sources.document_list import DocumentList, typed_name
 from lshdup.sources.records import is_archive
-from lshdup.store.store import MEMO_BYTES, Store
+from lshdup.store.store import MEMO, MEMO_BYTES, Store
 
 #: What is said of an archive in a folder that was taken for a document, and could not be one.
 _CLOSED = "an archive; --archives takes the documents in it"
@@ -90,18 +90,16 @@ class Workspace(Run):
         if any(each.reason == Reason.FORMAT and is_lacking(each.detail) for each in skipped):
             self.say(f"files that zstd made are not read; {PIP} reads them")
 
-    def expect_signatures(self, documents: DocumentList, perms: int, there: int) -> None:
+    def expect_signatures(self, documents: DocumentList, perms: int) -> None:
         """Say how many bytes a long run will write to the store; refuse it if there is no room.
 
-        Names, columns and signatures are there twice while they are saved, and beside them in a
-        journal, or a band table is.
-
-        there : bytes of the journal of an interrupted run.
+        Names, columns and signatures are there twice while they are saved, and beside them in the
+        memo, or a band table is.
         """
         if self.store is None or self.read_only:
             return
         each = documents.names.values.nbytes + len(documents) * (_COLUMN_BYTES + 4 * perms)
-        size = 3 * each - there
+        size = 3 * each - self.store.size(MEMO)
         if size < _MUCH:
             return
         free = shutil.disk_usage(self.store.folder).free

@@ -18,7 +18,7 @@ from lshdup.errors import ArtifactError
 from lshdup.params import DocumentParams
 from lshdup.store import npz
 from lshdup.store.checksums import is_lazy
-from lshdup.store.members import Member, check_arrays, declare_sets
+from lshdup.store.npz import Member, check_arrays, declare_sets
 from lshdup.store.store import Store
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.loading import load_signatures
