@@ -1,6 +1,7 @@
 """Arrays of a run that may exceed memory: in memory as far as its limit goes, else in files."""
 
 import math
+import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from lshdup.base.temporary import mapped_array
+from lshdup.base.atomic import MORE_ROOM, explained, temporary_file, usable_folder
+from lshdup.base.system import allocate
 
 #: A larger array is in a file of the store, so that memory is left for all others.
 MOST_IN_MEMORY = 256 << 20
@@ -163,6 +165,23 @@ class Arrays:
     def _account(self, freed: int) -> None:
         with self._counting:
             self._left += freed
+
+
+def mapped_array(folder: Path | None, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """Return an array of zeros in a temporary file, for what may exceed memory.
+
+    The system writes pages to the file when it needs their memory. Raises ArtifactError if the
+    disk has no room.
+
+    folder : where the file is; None, or a folder that cannot be written: the system's.
+    """
+    size = np.dtype(dtype).itemsize * math.prod(shape)
+    folder = usable_folder(folder)
+    message = f"{folder or tempfile.gettempdir()} has no room for {size:,} bytes"
+    with explained(message, MORE_ROOM), temporary_file(folder) as file:
+        # Allocated now: a mapped file that meets a full disk later kills the process.
+        allocate(file, size)
+        return np.asarray(np.memmap(file, dtype, "r+", shape=shape))
 
 
 #: Arrays that are in memory, whatever their size.

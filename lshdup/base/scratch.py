@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.arrays import Arrays, GrowingArray
+from lshdup.base.atomic import MORE_ROOM, explained, temporary_file, usable_folder
 from lshdup.base.messages import quoted
 from lshdup.base.ragged import RaggedSets, offsets_of
 from lshdup.base.system import pwrite, release
-from lshdup.base.temporary import MORE_ROOM, explained, temporary_file, usable_folder
 from lshdup.errors import InputError
 
 #: Bytes that are written at a time.

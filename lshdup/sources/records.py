@@ -158,7 +158,7 @@ class RecordFields:
 
     text, id : names of text and id in a row; without an id field, records are called FILE:ROW. Of
         several names of texts (`split_fields`), the text is those that are not null, each as a
-        part of it (`base.parts`).
+        part of it (`base.forms`).
     hidden : whether members of archives are taken whose path has a name that begins with a dot.
     split : regular expression; a document of other files begins at each line that matches.
     """

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lshdup.base.arrays import Arrays
-from lshdup.base.atomic import Folder
+from lshdup.base.atomic import MORE_ROOM, Folder
 from lshdup.base.compression import PIP, is_lacking
 from lshdup.base.messages import count_of
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, SkippedFile
-from lshdup.base.temporary import MORE_ROOM
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.sources.document_list import DocumentList, typed_name
 from lshdup.sources.records import is_archive

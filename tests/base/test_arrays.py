@@ -48,7 +48,7 @@ def test_a_disk_without_room_is_said_with_what_helps(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("lshdup.base.temporary.allocate", full)
+    monkeypatch.setattr("lshdup.base.arrays.allocate", full)
     for folder in (tmp_path, None, tmp_path / "missing"):
         with pytest.raises(ArtifactError, match=f"{MB + 1:,} bytes: No space left") as raised:
             Arrays(0, lambda folder=folder: folder).empty(MB + 1, np.uint8)

@@ -17,7 +17,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from lshdup.base.parts import visible_text
+from lshdup.base.forms import visible_text
 from lshdup.base.skipped import Reason
 from lshdup.params import DocumentParams, FormatLimits, ShingleParams
 from lshdup.text import office_processes as office_text

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from lshdup.base.forms import visible_text
 from lshdup.base.messages import Cell, count_of, decimal, printable
-from lshdup.base.parts import visible_text
 from lshdup.cli.columns import COMPARISON, column_names
 from lshdup.cli.messages import say_last_run
 from lshdup.cli.options import ShowOptions
