@@ -59,26 +59,12 @@ def collection_arrays(collection: Collection, kind: str) -> dict[str, Array]:
     kind : "shingles" for the documents and their unfiltered sets; "signatures" for the documents,
         their signatures and the filter; "segment" for everything.
     """
+    documents, locations = collection.documents, collection.documents.locations
     # The list that a part is of knows what was skipped there.
-    skipped = collection.skipped
-    skipped += collection.documents.skipped if kind != "segment" else ()
-    arrays = _document_arrays(collection.documents) | _skipped_arrays(skipped)
-    arrays |= _notes_arrays(collection.notes) | collection.columns
-    removed, sets = collection.shingle_filter, collection.sets
-    if kind != "shingles" and collection.signatures is not None:
-        arrays["signatures"] = collection.signatures
-    if kind != "shingles" and removed is not None:
-        arrays |= {"template": removed.template, "common": removed.common}
-    if kind != "signatures" and sets is not None:
-        arrays |= {"values": sets.values, "offsets": sets.offsets}
-    return arrays
-
-
-def _document_arrays(documents: DocumentList) -> dict[str, Array]:
+    skipped = collection.skipped + (documents.skipped if kind != "segment" else ())
     arrays: dict[str, Array] = _string_arrays("names", documents.names)
     arrays |= {"file_sizes": documents.sizes, "file_mtimes": documents.mtimes}
-    if documents.locations is not None:
-        locations = documents.locations
+    if locations is not None:
         arrays |= _string_arrays("paths", locations.paths)
         arrays |= {
             "path_kinds": locations.kinds,
@@ -87,6 +73,20 @@ def _document_arrays(documents: DocumentList) -> dict[str, Array]:
             "lengths": locations.lengths,
             "numbers": locations.numbers,
         }
+    arrays |= _skipped_arrays(skipped)
+    notes, removed, sets = collection.notes, collection.shingle_filter, collection.sets
+    if notes.reader:
+        arrays["reader"] = np.frombuffer(notes.reader.encode(), np.uint8)
+    if len(notes.guess_documents):
+        arrays["guessed"] = notes.guess_documents
+        arrays |= _string_arrays("guesses", notes.guesses)
+    arrays |= collection.columns
+    if kind != "shingles" and collection.signatures is not None:
+        arrays["signatures"] = collection.signatures
+    if kind != "shingles" and removed is not None:
+        arrays |= {"template": removed.template, "common": removed.common}
+    if kind != "signatures" and sets is not None:
+        arrays |= {"values": sets.values, "offsets": sets.offsets}
     return arrays
 
 
@@ -109,16 +109,6 @@ def _skipped_arrays(skipped: tuple[SkippedFile, ...]) -> dict[str, Array]:
         arrays |= _string_arrays("left_paths", paths)
         columns = np.array([(row, *record[1:]) for row, record in records], np.int64)
         arrays["left_records"] = columns
-    return arrays
-
-
-def _notes_arrays(notes: ReadingNotes) -> dict[str, Array]:
-    arrays: dict[str, Array] = {}
-    if notes.reader:
-        arrays["reader"] = np.frombuffer(notes.reader.encode(), np.uint8)
-    if len(notes.guess_documents):
-        arrays["guessed"] = notes.guess_documents
-        arrays |= _string_arrays("guesses", notes.guesses)
     return arrays
 
 
@@ -184,37 +174,30 @@ def read_collection(
 def _read_documents(
     artifact: Artifact, home: bytes, folder: Path | None, skipped: tuple[SkippedFile, ...]
 ) -> DocumentList:
-    header, sizes = artifact.header, dict[str, int]()
+    header, sizes, locations = artifact.header, dict[str, int](), None
     arrays = check_arrays(artifact, _DOCUMENTS, sizes)
+    docs = header.get("docs", [])  # A part has none.
+    fits = type(docs) is list and all(type(name) is str and "\0" not in name for name in docs)
+    refuse_if(not fits, "its DOCS are no names")
+    if "starts" in artifact.arrays:  # Whether a file is there is seen when it is read.
+        refuse_if("path_kinds" not in artifact.arrays, "where its documents are is missing")
+        where = check_arrays(artifact, _LOCATIONS, sizes)
+        columns = "path_kinds", "path_of", "starts", "lengths", "numbers"
+        locations = Locations(table_of(where, "paths"), *(where[name] for name in columns))
     documents = DocumentList(
         table_of(arrays, "names"),
         arrays["file_sizes"],
         arrays["file_mtimes"],
-        _read_locations(artifact, sizes) if "starts" in artifact.arrays else None,
+        locations,
         home,
         record_files=RecordFiles(folder, _record_fields(header)),
         skipped=skipped,
-        docs=_read_docs(header),
+        docs=tuple(map(os.fsencode, docs)),
         has_links=header.get("links") is not False,
     )
     fits = ("rows" in header) == (documents.record_fields is not None)
     refuse_if(not fits, "it has rows without fields, or fields without rows")
     return documents
-
-
-def _read_docs(header: Mapping[str, Any]) -> tuple[bytes, ...]:
-    docs = header.get("docs", [])  # A part has none.
-    fits = type(docs) is list and all(type(name) is str and "\0" not in name for name in docs)
-    refuse_if(not fits, "its DOCS are no names")
-    return tuple(map(os.fsencode, docs))
-
-
-def _read_locations(artifact: Artifact, sizes: dict[str, int]) -> Locations:
-    """Return the locations of documents. Whether a file is there is seen when it is read."""
-    refuse_if("path_kinds" not in artifact.arrays, "where its documents are is missing")
-    arrays = check_arrays(artifact, _LOCATIONS, sizes)
-    columns = "path_kinds", "path_of", "starts", "lengths", "numbers"
-    return Locations(table_of(arrays, "paths"), *(arrays[name] for name in columns))
 
 
 def _record_fields(header: Mapping[str, Any]) -> RecordFields:

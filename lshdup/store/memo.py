@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lshdup.base.arrays import rows_of, slices_of
 from lshdup.base.atomic import JOURNAL, note_kept
@@ -28,8 +27,6 @@ from lshdup.sources.records import RecordFields
 from lshdup.store.collection_io import collection_arrays
 from lshdup.store.journal import Parts
 from lshdup.store.store import MEMO, Store
-
-_NO_ROWS = np.zeros(0, np.int64)
 
 #: The artifacts that hold a collection.
 _KINDS = ("signatures", "shingles")
@@ -75,22 +72,19 @@ class Memo(Parts):
         for name in order:
             is_first = name in _KINDS and left == len(documents)
             # A segment that knows nothing new of the documents is not verified as a whole.
-            loaded = self._load(name, documents, verify=is_first)
-            if loaded is None:
+            old = self._load(name, verify=is_first)
+            if old is None:
                 continue
-            (old, rows), found = loaded, 0
+            rows, found = find_unchanged(self._run, old.documents, documents), 0
             for some in slices_of(len(rows)):
                 rows[some][known[some]] = -1
                 found += int(np.count_nonzero(rows[some] >= 0))
             if not is_first:
-                loaded = self._load(name) if found or not len(rows) else None
-                if loaded is None:
-                    continue
-                old = loaded[0]
-            fitting = self._fit(self._with_sets(old) if with_sets else old)
-            if fitting is None:
+                old = self._load(name) if found or not len(rows) else None
+            if old is not None:
+                old = self._fit(self._with_sets(old) if with_sets else old)
+            if old is None:
                 continue
-            old = fitting
             for some in slices_of(len(rows)):
                 known[some] |= rows[some] >= 0
             resumed += found if _is_part(old) else 0
@@ -130,19 +124,15 @@ class Memo(Parts):
                 if held is not None and held.sets is not None:
                     self._sets[held.unfiltered_identity] = name
         name = self._sets.get(old.unfiltered_identity, "")
-        loaded = self._load(name) if name else None
-        held = loaded[0] if loaded is not None else None
+        held = self._load(name) if name else None
         if held is None or held.unfiltered_identity != old.unfiltered_identity:
             return old
         if name not in _KINDS:
             self._used.append(name)
         return replace(old, sets=held.sets)
 
-    def _load(
-        self, name: str, documents: DocumentList | None = None, *, verify: bool = True
-    ) -> tuple[Collection, NDArray[np.int64]] | None:
-        """Load a segment with these parameters of shingles, and what it knows of documents, as of
-        `find_unchanged`. Say so if it is damaged, and remove it.
+    def _load(self, name: str, *, verify: bool = True) -> Collection | None:
+        """Load a segment with these parameters of shingles; say so if it is damaged, and remove it.
 
         verify : whether every byte is verified.
         """
@@ -150,9 +140,7 @@ class Memo(Parts):
             old = self._store.load_collection(name, here=True, verify=verify)
             if old is None or old.shingle != self._shingle:
                 return None
-            usable, rows = old.without_other_readers(), _NO_ROWS
-            if documents is not None:
-                rows = find_unchanged(self._run, usable.documents, documents)
+            usable = old.without_other_readers()
         except (ArtifactError, IndexError) as error:
             message = error.message if isinstance(error, ArtifactError) else f"{name} is damaged"
             self._run.say(f"{message}; it is {'rebuilt' if name in _KINDS else 'removed'}")
@@ -165,7 +153,7 @@ class Memo(Parts):
                 "the reader of office documents is another one than in the last run: they are read"
                 " again"
             )
-        return usable, rows
+        return usable
 
     def _fit(self, old: Collection) -> Collection | None:
         """Return what a collection says by this definition; None if that is nothing."""

@@ -124,21 +124,14 @@ def load_index(
 # --- pairs.npz ----------------------------------------------------------------------------------
 
 
-def save_pairs(
-    store: Store,
-    collection: Collection,
-    index: Index,
-    bands: BandParams,
-    params: PairParams,
-    found: PairsFound,
-) -> None:
-    """Save the verified pairs of representatives as pairs.npz: the next run reads no document."""
+def save_pairs(store: Store, header: dict[str, Any], found: PairsFound) -> None:
+    """Save the verified pairs of representatives as pairs.npz: the next run reads no document.
+
+    header : of `describe_pairs`.
+    """
     if len(found.pairs) > _MOST_PAIRS:
         return
-    header = describe_pairs(store, collection, index, bands, params) | {
-        "candidates": found.candidates,
-        "buckets": asdict(found.buckets),
-    }
+    header = header | {"candidates": found.candidates, "buckets": asdict(found.buckets)}
     arrays = {name: getattr(found.pairs, name) for name in ("left", "right", "similarity")}
     npz.save(store.path("pairs"), "pairs", header, arrays)
 
@@ -171,42 +164,29 @@ def load_pairs(run: Run, store: Store, collection: Collection) -> StoredPairs | 
 # --- clusters.npz -------------------------------------------------------------------------------
 
 
-def save_clusters(
-    store: Store,
-    collection: Collection,
-    index: Index,
-    bands: BandParams,
-    params: ClusterParams,
-    preference: NDArray[np.int64],
-    found: ClustersFound,
-) -> None:
-    """Save clusters as clusters.npz, 12 bytes a document: the next run reads no document."""
-    header = describe_clusters(store, collection, index, bands, params, preference)
-    header |= {"buckets": asdict(found.buckets)}
+def save_clusters(store: Store, header: dict[str, Any], found: ClustersFound) -> None:
+    """Save clusters as clusters.npz, 12 bytes a document: the next run reads no document.
+
+    header : of `describe_clusters`.
+    """
     arrays: dict[str, Array] = {
         "representative": found.clusters.representative.astype(np.uint32),  # -1 becomes _NONE
         "similarity": found.clusters.similarity,
     }
+    header = header | {"buckets": asdict(found.buckets)}
     npz.save(store.path("clusters"), "clusters", header, arrays)
 
 
 def load_clusters(
-    run: Run,
-    store: Store,
-    collection: Collection,
-    index: Index,
-    bands: BandParams,
-    params: ClusterParams,
-    preference: NDArray[np.int64],
+    run: Run, store: Store, header: dict[str, Any], collection: Collection, index: Index
 ) -> ClustersFound | None:
     """Load clusters.npz. Return None if it is missing, damaged, or was made otherwise.
 
-    preference : int64 array, the documents in order of preference.
+    header : of `describe_clusters`.
     """
     with contextlib.suppress(ArtifactError, *DAMAGED):
         artifact = npz.load(store.path("clusters"), "clusters", _CLUSTERS_AGAIN)
-        expected = describe_clusters(store, collection, index, bands, params, preference)
-        if artifact is None or not _says(artifact.header, expected):
+        if artifact is None or not _says(artifact.header, header):
             return None
         n = len(collection.documents)
         stored, similarity = check_arrays(artifact, _CLUSTERS, {"documents": n}).values()
@@ -348,21 +328,16 @@ def load_passages(
 # --- headers ------------------------------------------------------------------------------------
 
 
-def _describe_index(
-    store: Store, collection: Collection, index: Index, bands: BandParams
-) -> dict[str, Any]:
-    return store.describe(collection, with_sketch=True) | {
-        "bands": bands.to_json(),
-        "planned_bands": index.plan.bands,
-        "planned_rows": index.plan.rows,
-    }
-
-
 def describe_pairs(
     store: Store, collection: Collection, index: Index, bands: BandParams, params: PairParams
 ) -> dict[str, Any]:
     """Return what decides which pairs are verified, and in which order."""
-    return _describe_index(store, collection, index, bands) | {"pairs": params.to_json()}
+    return store.describe(collection, with_sketch=True) | {
+        "bands": bands.to_json(),
+        "planned_bands": index.plan.bands,
+        "planned_rows": index.plan.rows,
+        "pairs": params.to_json(),
+    }
 
 
 def describe_clusters(
@@ -373,14 +348,17 @@ def describe_clusters(
     params: ClusterParams,
     preference: NDArray[np.int64],
 ) -> dict[str, Any]:
-    """Return what decides which clusters there are, and in which order they are found."""
-    header = _describe_index(store, collection, index, bands)
-    header["clusters"] = json.loads(json.dumps(params.to_json()))
-    # The order may depend on times of files and on how DOCS were named, which are no part of the
-    # identity of a collection.
-    order = np.ascontiguousarray(preference).view(np.uint8).data
+    """Return what decides which clusters there are, and in which order they are found.
+
+    preference : int64 array, the documents in order of preference. It may depend on times of files
+        and on how DOCS were named, which are no part of the identity of a collection.
+    """
     import hashlib  # Imported here to keep `query` fast.
 
+    header = describe_pairs(store, collection, index, bands, PairParams())
+    del header["pairs"]
+    order = np.ascontiguousarray(preference).view(np.uint8).data
+    header["clusters"] = json.loads(json.dumps(params.to_json()))
     header["preference"] = hashlib.blake2b(order, digest_size=16).hexdigest()
     return header
 

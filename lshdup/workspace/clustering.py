@@ -36,9 +36,10 @@ def load_or_find_clusters(
     """
     collection, index, bands = indexed.collection, indexed.index, indexed.params
     order = order_documents(run, collection, params, request)
-    store, found, known = run.store, None, None
+    store, found, known, header = run.store, None, None, {}
     if store is not None:
-        found = results_io.load_clusters(run, store, collection, index, bands, params, order.order)
+        header = results_io.describe_clusters(store, collection, index, bands, params, order.order)
+        found = results_io.load_clusters(run, store, header, collection, index)
         earlier = results_io.load_pairs(run, store, collection) if found is None else None
         pair_params = PairParams(max_bucket=params.max_bucket)
         if earlier is None:
@@ -49,44 +50,26 @@ def load_or_find_clusters(
             known = load_or_find_pairs(run, indexed, pair_params)
     if found is not None:
         run.end_stage("clusters")
-    else:
-        journal = run.stage_journal(
-            "clusters",
-            lambda store: results_io.describe_clusters(
-                store, collection, index, bands, params, order.order
-            ),
-        )
+        return drop_changed(found, collection.documents, run.skipped, 0)
+    journal = run.stage_journal("clusters", header)
 
-        def skip(each: Skipped) -> None:
-            run.skipped(each)
-            if journal is not None:
-                journal.stop()
+    def skip(each: Skipped) -> None:
+        run.skipped(each)
+        if journal is not None:
+            journal.stop()
 
-        side = side_of(collection, set_source(run.but(skipped=skip), collection))
-        found = find_clusters(
-            run,
-            collection,
-            index,
-            side,
-            bands.threshold,
-            params,
-            order,
-            known=known,
-            checkpoint=journal,
-        )
-        if journal is not None:
-            journal.close()
-        complete = found
-        if not len(found.lost):
-            run.keep(
-                "clusters.npz",
-                lambda store: results_io.save_clusters(
-                    store, collection, index, bands, params, order.order, complete
-                ),
-            )
-        if journal is not None:
-            journal.remove()
-    return drop_changed(found, collection.documents, run.skipped, 0)
+    side = side_of(collection, set_source(run.but(skipped=skip), collection))
+    made = find_clusters(
+        run, collection, index, side, bands.threshold, params, order,
+        known=known, checkpoint=journal,
+    )  # fmt: skip
+    if journal is not None:
+        journal.close()
+    if not len(made.lost):
+        run.keep("clusters.npz", lambda store: results_io.save_clusters(store, header, made))
+    if journal is not None:
+        journal.remove()
+    return drop_changed(made, collection.documents, run.skipped, 0)
 
 
 def find_same_clusters(

@@ -172,14 +172,14 @@ def load_or_find_pairs(
     collection, index, bands = indexed.collection, indexed.index, indexed.params
     threshold, earlier = bands.threshold, indexed.pairs
 
-    def save(found: PairsFound) -> None:
-        run.keep(
-            "pairs.npz",
-            lambda store: results_io.save_pairs(store, collection, index, bands, params, found),
-        )
+    header = {}
+    if run.store is not None:
+        header = results_io.describe_pairs(run.store, collection, index, bands, params)
+        earlier = earlier or results_io.load_pairs(run, run.store, collection)
 
-    if earlier is None and run.store is not None:
-        earlier = results_io.load_pairs(run, run.store, collection)
+    def save(found: PairsFound) -> None:
+        run.keep("pairs.npz", lambda store: results_io.save_pairs(store, header, found))
+
     if earlier is not None and earlier.covers(index.plan, bands, params):
         run.end_stage("pairs")
         found = earlier.at_least(threshold)
@@ -193,12 +193,7 @@ def load_or_find_pairs(
     # If most candidates are known, few sets are needed.
     knows_most = earlier is not None and earlier.has_verified_all(threshold)
     is_new = not knows_most and params.verify == "exact"
-    journal = resumed = None
-    if is_new:
-        journal = run.stage_journal(
-            "pairs",
-            lambda store: results_io.describe_pairs(store, collection, index, bands, params),
-        )
+    journal, resumed = run.stage_journal("pairs", header) if is_new else None, None
     if journal is not None:
         resumed = ResumedPairs(journal, len(collection.documents))
         if resumed.done:

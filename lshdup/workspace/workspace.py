@@ -4,7 +4,7 @@ The other modules of this package are the steps: each from documents, or from wh
 """
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -152,18 +152,16 @@ class Workspace(Run):
         if self._lock is not None and self.store is not None and not self.store.is_held:
             self._lock.enter_context(self.writing())
 
-    def stage_journal(
-        self, stage: str, describe: Callable[[Store], dict[str, Any]]
-    ) -> "StageJournal | None":
+    def stage_journal(self, stage: str, header: Mapping[str, Any]) -> "StageJournal | None":
         """Return the journal of a stage that an interrupted run goes on with, if there is a store.
 
-        describe : returns what the stage makes, and of what.
+        header : what the stage makes, and of what.
         """
         if self.store is None or self.read_only or not self.store.folder.is_dir():
             return None
         from lshdup.store.journal import StageJournal  # Imported here to keep `query` fast.
 
-        return StageJournal(self, self.store, stage, describe(self.store))
+        return StageJournal(self, self.store, stage, header)
 
     def end_stage(self, stage: str) -> None:
         """Remove the journal of a stage whose result is in the store: of a run that was killed

@@ -1106,9 +1106,8 @@ def test_one_of_all_exact_duplicates_is_compared(folder, tmp_path, monkeypatch):
     assert set(
         documents_to_compare(RUN, indexed.index.duplicate_of, indexed.collection.sizes).tolist()
     ) <= set(np.flatnonzero(own >= 0).tolist())
-    assert results_io.load_clusters(RUN, Store(tmp_path / "s"),
-        indexed.collection, indexed.index, indexed.params, ClusterParams(), np.arange(len(own))
-    ) is None  # fmt: skip
+    store = Store(tmp_path / "s")
+    assert results_io.load_clusters(RUN, store, {}, indexed.collection, indexed.index) is None
 
 
 def test_whole_files_only(run, tmp_path, monkeypatch):
