@@ -18,11 +18,11 @@ from lshdup.base.ragged import RaggedSets, SetSource, distinct
 from lshdup.base.run import Run
 from lshdup.collection.collect import EVERY_SET, collect
 from lshdup.collection.collection import Collection
-from lshdup.collection.set_source import expecting
+from lshdup.collection.set_source import SetReader
 from lshdup.compare.comparing import Method, compare, verify
 from lshdup.compare.expand_duplicates import ExpandedPairs, expand_copies
 from lshdup.compare.results import ClustersFound, Index, PairsFound
-from lshdup.compare.sides import Side, Sides
+from lshdup.compare.sides import Side, Sides, expect_nothing
 from lshdup.lsh import band_plan, band_table
 from lshdup.lsh.buckets import Buckets, Components, SharedBuckets
 from lshdup.lsh.candidates import candidate_pairs, documents_to_compare, find_exact_duplicates
@@ -138,11 +138,12 @@ def side_of(
 
     source, sample : as of `Side`. sets : all sets, if kernels may read them where they are.
     """
+    expect = source.expect if isinstance(source, SetReader) else expect_nothing
     # Texts that are filtered without a store have none.
     prints = collection.prints if "byte_prints" in collection.columns else None
     return Side(
         collection.sizes, collection.fingerprints, prints, source,
-        collection.signatures, sets, sample, expecting(source),
+        collection.signatures, sets, sample, expect,
     )  # fmt: skip
 
 

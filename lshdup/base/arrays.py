@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from lshdup.base.atomic import MORE_ROOM, explained, temporary_file, usable_folder
-from lshdup.base.system import allocate
+from lshdup.base.system import allocate, machine_memory
 
 #: A larger array is in a file of the store, so that memory is left for all others.
 MOST_IN_MEMORY = 256 << 20
@@ -37,14 +37,14 @@ class Arrays:
 
     An array that nothing refers to any more gives its memory back, or its room on the disk.
 
-    limit : bytes that a run plans for (`Request.memory`): half of them are for these arrays.
+    limit : bytes that a run plans for, half of them for these arrays; 0: a quarter of the memory.
     folder : returns the folder of the files; None: the system's for temporary files, for arrays
         that exceed the limit only.
     """
 
     def __init__(self, limit: int, folder: Callable[[], Path | None] = lambda: None) -> None:
-        self.limit = limit
-        self._folder, self._left = folder, limit // 2
+        self.limit = limit or machine_memory() // 4
+        self._folder, self._left = folder, self.limit // 2
         # Of one thread again: an array may be freed, and counted, while another one is.
         self._counting = threading.RLock()
 

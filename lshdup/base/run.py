@@ -11,7 +11,6 @@ from typing import Any, Self
 from lshdup.base.arrays import Arrays
 from lshdup.base.frozen import dataclass
 from lshdup.base.skipped import Skipped
-from lshdup.base.system import default_limit
 
 #: Called now and then with a stage, the steps done, and all its steps.
 Progress = Callable[[str, int, int], None]
@@ -52,13 +51,13 @@ class Run:
     ) -> Self:
         """Return a run that says nothing, as of a program that uses lshdup as a library.
 
-        memory : bytes to plan for; 0: a share of the machine's.
+        memory : bytes to plan for; 0: a quarter of the memory.
         folder : returns the folder of scratch files; None: the system's.
 
         >>> Run.quiet(2).jobs
         2
         """
-        return cls(Arrays(memory or default_limit(), folder), jobs)
+        return cls(Arrays(memory, folder), jobs)
 
     def but(self, **changes: Any) -> "Run":
         """Return the run with other values of some fields."""

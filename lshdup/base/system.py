@@ -205,11 +205,6 @@ LEAST_LIMIT = 16 << 20
 _GROUPS, _MOUNT = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
 
-def default_limit() -> int:
-    """Return the bytes that a stage plans for without --memory: a quarter of the memory."""
-    return machine_memory() // 4
-
-
 def machine_memory(groups: Path = _GROUPS, mount: Path = _MOUNT) -> int:
     """Return the bytes of memory that this process may use.
 

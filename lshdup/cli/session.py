@@ -104,7 +104,6 @@ def open_session(
 
         from lshdup.base.arrays import Arrays
         from lshdup.base.run import Run, count_processors
-        from lshdup.base.system import default_limit
         from lshdup.kernels.jit import expect, notify_of_waits
         from lshdup.store.store import nearest_store, refuse_link
         from lshdup.workspace.workspace import Workspace
@@ -127,7 +126,7 @@ def open_session(
 
             expect(KERNELS, jobs)
         run = Run(
-            Arrays(given.get("memory") or default_limit()),
+            Arrays(given.get("memory") or 0),
             jobs,
             console.progress,
             console.say,

@@ -56,6 +56,9 @@ OnSets = Callable[[RaggedSets, NDArray[np.uint64]], None]
 #: Returns the sets of a batch once more, from where they are kept.
 SetsAgain = Callable[[], RaggedSets]
 
+#: A batch that is finished: its documents, what was skipped, and its sets, if they are kept.
+_Finished = tuple[NDArray[np.int64], Skips, SetsAgain | None]
+
 
 @dataclass(frozen=True)
 class Previous:
@@ -120,8 +123,8 @@ def collect(
     for each in chain([first] if first is not None else [], previous):
         keeper.reuse(each.collection.sets, rows.reuse(each), each.rows)
     todo = arrays.where(len(documents), lambda some: rows.is_document[some] & ~rows.known[some])
-    finished = _Finished()
     done, mailboxes = 0, list[int]()
+    finished, waiting = list[_Finished](), 0
     workers = Workers(run, shingle, in_order=keeper.in_order)
 
     def keep_copy(made: ShingleBatch, sets: RaggedSets, prints: NDArray[np.uint64]) -> RaggedSets:
@@ -136,10 +139,11 @@ def collect(
         rows.fill(batch)
         sets = keeper.add(batch.made.indices, batch.made.sets)
         if checkpoint is not None:
-            finished.add(batch.made, sets)
-            if checkpoint.is_due() or finished.waiting > _MOST_WAITING:
-                checkpoint.add(finished.part(rows))
-                finished = _Finished()
+            finished.append((batch.made.indices, batch.made.skipped, sets))
+            waiting += batch.made.sets.values.nbytes if sets is not None else 0
+            if checkpoint.is_due() or waiting > _MOST_WAITING:
+                checkpoint.add(rows.part(finished))
+                finished, waiting = [], 0
         done += len(batch.made.indices) + len(batch.made.skipped)
         mailboxes += batch.made.mailboxes
         run.progress("documents", done, len(todo))
@@ -316,35 +320,6 @@ def expects_office_documents(names: StringTable) -> bool:
     return 50 * office >= max(len(names), 1)
 
 
-class _Finished:
-    """Documents that are finished and wait to be kept.
-
-    waiting : bytes of their sets.
-    """
-
-    def __init__(self) -> None:
-        self._indices: list[NDArray[np.int64]] = []
-        self._sets: list[SetsAgain | None] = []
-        self._skipped: Skips = []
-        self.waiting = 0
-
-    def add(self, made: ShingleBatch, sets: SetsAgain | None) -> None:
-        """Add a batch. sets : returns its sets, if they are kept."""
-        self._indices.append(made.indices)
-        self._sets.append(sets)
-        self._skipped += made.skipped
-        self.waiting += made.sets.values.nbytes if sets is not None else 0
-
-    def part(self, rows: "_Rows") -> Collection:
-        """Return these documents as a collection."""
-        indices = np.concatenate([_NO_ROWS, *self._indices])
-        order, kept = np.argsort(indices, kind="stable"), None
-        sets = [each() for each in self._sets if each is not None]
-        if len(sets) == len(self._sets):
-            kept = RaggedSets.concatenate(sets).take(order)
-        return rows.part(indices[order], self._skipped, kept)
-
-
 class _Rows:
     """Everything that is known of the listed documents, a row each, filled batch by batch."""
 
@@ -412,12 +387,18 @@ class _Rows:
         self.is_document[[index for index, _, _ in made.skipped]] = False
         self._skipped += map(self._skipped_file, made.skipped)
 
-    def part(self, rows: NDArray[np.int64], skipped: Skips, sets: RaggedSets | None) -> Collection:
-        """Return the documents of rows (ascending) that were filled in as a collection."""
+    def part(self, finished: list[_Finished]) -> Collection:
+        """Return the documents of batches that were filled in as a collection."""
+        rows = np.concatenate([_NO_ROWS, *(indices for indices, _, _ in finished)])
+        order, kept = np.argsort(rows, kind="stable"), None
+        rows = rows[order]
+        sets = [again() for _, _, again in finished if again is not None]
+        if len(sets) == len(finished):
+            kept = RaggedSets.concatenate(sets).take(order)
         signatures = self._signatures[rows] if self._signatures is not None else None
         columns = {name: column[rows] for name, column in self._columns.items()}
-        files = tuple(map(self._skipped_file, skipped))
-        return self._collection(rows, columns, signatures, files, sets)
+        skipped = tuple(self._skipped_file(each) for _, skips, _ in finished for each in skips)
+        return self._collection(rows, columns, signatures, skipped, kept)
 
     def finish(self, sets: RaggedSets | None, read: int) -> Collection:
         """Return all documents as a collection, in the same arrays.
@@ -440,6 +421,12 @@ class _Rows:
         sets: RaggedSets | None,
     ) -> Collection:
         all_rows = len(rows) == len(self._documents)
+        notes = ReadingNotes(_reader_of(columns["forms"], skipped))
+        if self._guesses:
+            guessed = np.sort(np.fromiter(self._guesses, np.int64, len(self._guesses)))
+            guessed = guessed[contains(rows, guessed)]
+            guesses = StringTable.from_strings(self._guesses[row] for row in guessed.tolist())
+            notes = ReadingNotes(notes.reader, np.searchsorted(rows, guessed), guesses)
         return Collection(
             self._documents if all_rows else self._documents.take(Run(self._arrays), rows),
             self._shingle,
@@ -449,20 +436,8 @@ class _Rows:
             self._sketch,
             signatures,
             shingle_filter=self._filter,
-            notes=self._notes(rows, columns["forms"], skipped),
+            notes=notes,
         )
-
-    def _notes(
-        self, rows: NDArray[np.int64], forms: NDArray[np.uint8], skipped: tuple[SkippedFile, ...]
-    ) -> ReadingNotes:
-        reader = _reader_of(forms, skipped)
-        if not self._guesses:
-            return ReadingNotes(reader)
-        with_guess = np.sort(np.fromiter(self._guesses, np.int64, len(self._guesses)))
-        with_guess = with_guess[contains(rows, with_guess)]
-        documents = np.searchsorted(rows, with_guess)
-        guesses = StringTable.from_strings(self._guesses[row] for row in with_guess.tolist())
-        return ReadingNotes(reader, documents, guesses)
 
     def _skipped_file(self, skipped: tuple[int, Reason, str]) -> SkippedFile:
         documents, (index, reason, detail) = self._documents, skipped

@@ -1,7 +1,5 @@
 """Shingle sets for verification: from memory, from an artifact, or read from documents again."""
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -37,21 +35,13 @@ def set_source(run: Run, collection: Collection, *, stage: str = "") -> SetSourc
     )  # A keyed store needs its key even where no document is read again.
     sets, shingle_filter = collection.sets, collection.shingle_filter
     if sets is None:
-        return _SetReader(run, collection, stage)
+        return SetReader(run, collection, stage)
     if shingle_filter is None:
         return sets.take
     return lambda wanted: shingle_filter.apply(sets.take(wanted))
 
 
-def expecting(source: SetSource) -> Callable[[NDArray[np.int64]], None]:
-    """Return the function that tells a source of `set_source` which documents will be wanted.
-
-    They are an ascending int64 array. It changes the cost, never the sets.
-    """
-    return source.expect if isinstance(source, _SetReader) else lambda _: None
-
-
-class _SetReader:
+class SetReader:
     """Sets of the documents of a collection, read again each time, or once if they are known."""
 
     def __init__(self, run: Run, collection: Collection, stage: str) -> None:
@@ -73,28 +63,21 @@ class _SetReader:
             self._expected, self._kept = documents, None
 
     def __call__(self, wanted: NDArray[np.int64]) -> RaggedSets:
-        sets = self._find_kept(wanted)
+        sets, expected = None, self._expected
+        if len(expected) and self._kept is None:
+            self._kept = self._read_once()
+            if self._kept is None:  # The disk has no room.
+                self._expected = expected = expected[:0]
+        if len(expected) and self._kept is not None:
+            at = np.minimum(np.searchsorted(expected, wanted), len(expected) - 1)
+            if np.array_equal(expected[at], wanted):  # All of them are expected.
+                sets = self._kept.take(self._place[at].astype(np.int64))
         if sets is None:
             sets = self._read(wanted)
         for index in sorted(set(wanted.tolist()) & self._lost.keys() - self._reported):
             self._reported.add(index)
             self._run.skipped(self._lost[index])
         return sets
-
-    def _find_kept(self, wanted: NDArray[np.int64]) -> RaggedSets | None:
-        """Return sets that are read once; None if not all of these documents are expected."""
-        expected = self._expected
-        if not len(expected):
-            return None
-        if self._kept is None:
-            self._kept = self._read_once()
-            if self._kept is None:  # The disk has no room.
-                self._expected = expected[:0]
-                return None
-        at = np.minimum(np.searchsorted(expected, wanted), len(expected) - 1)
-        if not np.array_equal(expected[at], wanted):
-            return None
-        return self._kept.take(self._place[at].astype(np.int64))
 
     def _read(self, wanted: NDArray[np.int64]) -> RaggedSets:
         """Return the sets of documents (ascending int64 array), read again."""

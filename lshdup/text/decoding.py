@@ -142,7 +142,7 @@ def decode(
     max_bytes : the most bytes that a compressed file is decompressed to.
     limits : bounds for reading one office document or mail.
     """
-    if compression.is_packed(data):
+    if compression.name_of(data):
         inner = _decompress(data, max_bytes)
         if isinstance(inner, Text):
             return inner
@@ -244,7 +244,7 @@ def _decompress(data: bytes, max_bytes: int) -> bytes | Text:
         return Text(reason=Reason.TOO_LARGE, detail=detail)
     except compression.PackedError as error:
         return Text(reason=Reason.DAMAGED, detail=str(error))
-    if compression.is_packed(inner):
+    if compression.name_of(inner):
         return Text(reason=Reason.FORMAT, detail="packed twice")
     return inner
 

@@ -20,7 +20,7 @@ import pytest
 from lshdup.base.arrays import Arrays
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
-from lshdup.collection.set_source import _SetReader, expecting, set_source
+from lshdup.collection.set_source import SetReader, set_source
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import ClusterParams, DocumentParams, PairParams
 from lshdup.sources import parquet, record_files
@@ -190,7 +190,7 @@ def test_rows_of_two_sides_are_decoded_once_more_in_each_stage(here, small, deco
     # Read twice, for pairs, for partners, and what is left for groups.
     assert decoded["text"] <= 4 * (N + N // 2) + N
     decoded.clear()
-    monkeypatch.setattr(_SetReader, "expect", lambda *_: None)
+    monkeypatch.setattr(SetReader, "expect", lambda *_: None)
     assert keys_and_clusters(request) == answers
     assert decoded["text"] > 6 * (N + N // 2)
 
@@ -201,7 +201,7 @@ def test_sets_that_were_not_expected(here, small):
     collection = load_signatures(open_workspace(None), request)
     every = set_source(Run.quiet(2), collection)(np.arange(N))
     source = set_source(Run.quiet(2), collection)
-    expecting(source)(np.array([3, 7, 20]))
+    source.expect(np.array([3, 7, 20]))
     for wanted in ([3, 20], [7], [4, 7], [0], [N - 1], [], [3, 7, 20]):
         sets = source(np.array(wanted, np.int64))
         assert [each.tolist() for each in sets] == [every[at].tolist() for at in wanted]
