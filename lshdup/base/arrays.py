@@ -37,13 +37,16 @@ class Arrays:
 
     An array that nothing refers to any more gives its memory back, or its room on the disk.
 
-    limit : bytes that a run plans for, half of them for these arrays; 0: a quarter of the memory.
+    limit : bytes that a run plans for; None: a quarter of the memory. Half of them are for these
+        arrays.
     folder : returns the folder of the files; None: the system's for temporary files, for arrays
         that exceed the limit only.
     """
 
-    def __init__(self, limit: int, folder: Callable[[], Path | None] = lambda: None) -> None:
-        self.limit = limit or machine_memory() // 4
+    def __init__(
+        self, limit: int | None = None, folder: Callable[[], Path | None] = lambda: None
+    ) -> None:
+        self.limit = machine_memory() // 4 if limit is None else limit
         self._folder, self._left = folder, self.limit // 2
         # Of one thread again: an array may be freed, and counted, while another one is.
         self._counting = threading.RLock()

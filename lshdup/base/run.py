@@ -57,7 +57,7 @@ class Run:
         >>> Run.quiet(2).jobs
         2
         """
-        return cls(Arrays(memory, folder), jobs)
+        return cls(Arrays(memory or None, folder), jobs)
 
     def but(self, **changes: Any) -> "Run":
         """Return the run with other values of some fields."""

@@ -126,7 +126,7 @@ def open_session(
 
             expect(KERNELS, jobs)
         run = Run(
-            Arrays(given.get("memory") or 0),
+            Arrays(given.get("memory")),
             jobs,
             console.progress,
             console.say,
