@@ -74,6 +74,13 @@ def test_a_path_through_a_link_is_found_beside_files_that_are_gone(run, here):
     assert len(rows) == 3
 
 
+def test_a_document_that_is_gone_is_found_by_a_path_through_a_link(run, here):
+    run("index", "docs")
+    (here / "link").symlink_to("docs")
+    (here / "docs/a").unlink()
+    assert "docs/a cannot be read: vanished" in run("query", "link/a", code=2).err
+
+
 def test_the_nearest_store_is_used_and_a_run_with_docs_makes_one_here(run, here):
     run("pairs", "docs", "-q")
     before = {path: path.read_bytes() for path in (here / ".lshdup").glob("*.npz")}
@@ -88,6 +95,16 @@ def test_the_nearest_store_is_used_and_a_run_with_docs_makes_one_here(run, here)
     assert "the store is" not in nearest.err
     assert nearest.out == made.out
     assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_store_on_another_file_system_is_not_taken_from_above(run, here, monkeypatch):
+    from lshdup.store.store import nearest_store
+
+    run("pairs", "docs", "-q")
+    monkeypatch.chdir(here / "docs")
+    assert nearest_store() == Path("../.lshdup")
+    monkeypatch.setattr(Path, "is_mount", lambda folder: folder == here / "docs")
+    assert nearest_store() == Path(".lshdup")
 
 
 def test_without_a_store_anywhere_it_says_where_it_looked(run, here):
