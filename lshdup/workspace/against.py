@@ -31,7 +31,7 @@ from lshdup.compare.results import ClustersFound, PairsFound
 from lshdup.compare.sides import Side, Sides
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.lsh.band_plan import BandPlan, plan_bands
-from lshdup.lsh.buckets import NO_BUCKETS, Buckets
+from lshdup.lsh.buckets import NO_BUCKETS
 from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.params import BandParams, ClusterParams, DocumentParams, SketchParams
 from lshdup.pipeline import build_index, find_clusters, side_of
@@ -171,15 +171,21 @@ def load_sides(
     whole, run = run, run.but(arrays=Arrays(run.memory // 2))
     workspace = Workspace(run, beside, secret, apart=store)
     params = merge_params(BandParams, request.given)
-    if (
-        request.documents and method.by_bands
-    ):  # A promise that cannot be kept is refused before the work.
+    # A promise that cannot be kept is refused before the work.
+    if request.documents and method.by_bands:
         plan_bands(merge_params(SketchParams, request.given).perms, params)
-    here = _load_side(workspace, request, method)
+    here = load_side(workspace, request, method)
     if there is None:
         run.say(_advise_index(others))
         reader = Workspace(run.but(skipped=skipped_there), None, secret, apart=store)
-        there = _read_other(reader, request, others, here[0], method)
+        of_other = replace(  # with the parameters of DOCS, but without their patterns
+            request,
+            documents=others,
+            files=replace(request.files, include=(), exclude=()),
+            given={**request.given, **_definition(here[0])},
+            accept=lambda documents, _read: request.accept_other(documents),
+        )
+        there = load_side(reader, of_other, method)
     if not are_same_filters(here[0].shingle_filter, there[0].shingle_filter):
         message = (
             f"from the sets of DOCS and of {other or _listed(others)} not the same shingles were"
@@ -189,7 +195,8 @@ def load_sides(
             message,
             "use the same --template for both, and no --ignore-common, which counts one side only",
         )
-    sides = Sides.of(whole, here[1], there[1], method.same)
+    left, right = (_without_lost(*each, method) for each in (here, there))
+    sides = Sides.of(whole, left, right, method.same)
     return Against(whole, here[0], there[0], sides, method, other, params, fates)
 
 
@@ -207,12 +214,6 @@ def _select_store(others: tuple[bytes, ...]) -> Path | None:
             " --against DIR",
         )
     return Path(os.fsdecode(stores[0]))
-
-
-def _load_side(run: Workspace, request: Request, method: Method) -> tuple[Collection, Side]:
-    """Load or collect a side of which some documents may be gone."""
-    collection, side = load_side(run, request, method)
-    return collection, _without_lost(collection, side, method)
 
 
 def _without_lost(collection: Collection, side: Side, method: Method) -> Side:
@@ -273,7 +274,7 @@ def _load_store(
     given = {name: value for name, value in request.given.items() if name in names}
     stored = Request((), DocumentParams(), given, is_other=True)
     try:
-        return _load_side(workspace, stored, method)
+        return load_side(workspace, stored, method)
     except ArtifactError as error:
         error.hint = error.hint.replace(RERUN, f"run `lshdup index OTHER --store {folder}`")
         raise
@@ -296,22 +297,6 @@ def _definition(side: Collection) -> dict[str, Any]:
     if side.shingle_filter is not None:
         definition["least_shingles"] = side.shingle_filter.params.least_shingles
     return definition
-
-
-def _read_other(
-    reader: Workspace, request: Request, others: tuple[bytes, ...], here: Collection, method: Method
-) -> tuple[Collection, Side]:
-    """Read OTHER with the parameters of DOCS, but without their patterns."""
-    given = {**request.given, **_definition(here)}
-    files = replace(request.files, include=(), exclude=())
-    wanted = replace(
-        request,
-        documents=others,
-        files=files,
-        given=given,
-        accept=lambda documents, _read: request.accept_other(documents),
-    )
-    return _load_side(reader, wanted, method)
 
 
 def _advise_index(others: tuple[bytes, ...]) -> str:
@@ -398,11 +383,16 @@ def find_clusters_against(
     own = groups.clusters.representative
     grouped = np.flatnonzero(own >= 0)
     found.assign(rest[grouped], rest[own[grouped]], groups.clusters.similarity[grouped])
+    buckets = matches.buckets
+    if not buckets.skipped:
+        buckets = NO_BUCKETS
+        if len(rest):  # The example is a document of DOCS.
+            buckets = replace(groups.buckets, example=int(rest[groups.buckets.example]))
     answer = replace(
         groups,
         clusters=found,
         duplicate_of=find_exact_duplicates(run, sides.keys),
-        buckets=matches.buckets if matches.buckets.skipped else _renumber(groups.buckets, rest),
+        buckets=buckets,
         lost=rest[groups.lost],
     )
     answer = drop_changed(answer, here.documents, run.skipped, 0)
@@ -416,11 +406,6 @@ def _take_order(order: Preference, rest: NDArray[np.int64]) -> Preference:
     places = np.searchsorted(rest, order.order[is_in[order.order]])
     level = order.level[rest] if len(order.level) else order.level
     return Preference(places, level, order.keep, [])
-
-
-def _renumber(buckets: Buckets, rest: NDArray[np.int64]) -> Buckets:
-    """Return buckets whose example is a document of DOCS."""
-    return replace(buckets, example=int(rest[buckets.example])) if len(rest) else NO_BUCKETS
 
 
 def _cluster_rest(

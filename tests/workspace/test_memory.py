@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import lshdup.store.memo
+import lshdup.store.store
 import lshdup.workspace.workspace
 from lshdup.errors import ArtifactError
 from lshdup.lsh.band_table import StoredBandTable
@@ -26,7 +26,6 @@ KINDS = ("signatures", "bands", "pairs")
 #: The command with at most so many bytes of private memory above what the program itself takes.
 LIMITED = """
 import resource, sys
-import lshdup.workspace.workspace
 import pyarrow.parquet
 room = int(sys.argv.pop(1))
 taken = next(line for line in open("/proc/self/status") if line.startswith("VmData"))
@@ -124,7 +123,7 @@ def test_a_disk_without_room_is_refused_before_the_work(tmp_path, monkeypatch):
     set_free(100)
     assert index(b"d", "s") == first  # nothing has changed, and nothing is written
     # What an interrupted run has left has its room already.
-    monkeypatch.setattr(lshdup.store.memo.Memo, "size", lambda _: 10**5)
+    monkeypatch.setattr(lshdup.store.store.Store, "size", lambda *_: 10**5)
     index(b"d", "t")
     index(b"d", None)
 
