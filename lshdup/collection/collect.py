@@ -119,21 +119,15 @@ def collect(
         if unchanged is not None:
             return replace(unchanged, shingle=shingle)
     rows = _Rows(run, documents, shingle, sketch, shingle_filter)
-    keeper = keep if isinstance(keep, SetKeeper) else SetKeeper(run, keep)
+    keeper = keep if isinstance(keep, SetKeeper) else SetKeeper(run, keep, on_sets)
     for each in chain([first] if first is not None else [], previous):
         keeper.reuse(each.collection.sets, rows.reuse(each), each.rows)
     todo = arrays.where(len(documents), lambda some: rows.is_document[some] & ~rows.known[some])
     done, mailboxes = 0, list[int]()
     finished, waiting = list[_Finished](), 0
     workers = Workers(run, shingle, in_order=keeper.in_order)
-
-    def keep_copy(made: ShingleBatch, sets: RaggedSets, prints: NDArray[np.uint64]) -> RaggedSets:
-        if on_sets is not None:
-            on_sets(sets, prints)
-        return keeper.keep_copy(made)
-
     batches = process_batches(
-        run, documents, todo, workers, rows.sketcher, keep_copy, shingle_filter
+        run, documents, todo, workers, rows.sketcher, keeper.keep_copy, shingle_filter
     )
     for batch in batches:
         rows.fill(batch)
@@ -237,21 +231,27 @@ class SetKeeper:
     Stops keeping them once they exceed the memory limit.
 
     keep : a spool, or the limit in bytes.
+    on_sets : as of `collect`.
     """
 
     in_order = False  #: whether tokens in their order are kept, as of `Shingler`
 
-    def __init__(self, run: Run, keep: Spool | int) -> None:
+    def __init__(self, run: Run, keep: Spool | int, on_sets: OnSets | None = None) -> None:
         self._arrays, self._indices = run.arrays, GrowingArray(np.int64, run.arrays)
         self._spool = keep if isinstance(keep, Spool) else None
         self._room = keep if isinstance(keep, int) else EVERY_SET
         self._parts: list[RaggedSets] | None = [] if self._room else None
+        self._on_sets = on_sets
 
-    def keep_copy(self, made: ShingleBatch) -> RaggedSets:
+    def keep_copy(
+        self, made: ShingleBatch, filtered: RaggedSets, prints: NDArray[np.uint64]
+    ) -> RaggedSets:
         """Return a sorted copy of the sets, or no sets if it has stopped keeping them.
 
-        For any thread.
+        For any thread. filtered, prints : as of `process_batches`.
         """
+        if self._on_sets is not None:
+            self._on_sets(filtered, prints)
         return NO_SETS if self._parts is None else made.sets.copy().sort()
 
     def reuse(

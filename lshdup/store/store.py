@@ -83,7 +83,7 @@ def refuse_link(store: Path) -> None:
 
 
 class _Loaded(NamedTuple):
-    """A collection that an artifact holds. stamp : of the file, as of `_stamp`."""
+    """A collection that an artifact holds. stamp : of the file, whose changes it tells."""
 
     stamp: tuple[int, ...]
     is_verified: bool
@@ -398,8 +398,10 @@ class Store:
         here : return None too if its names do not start from the current folder.
         verify : whether every byte is verified.
         """
-        path = self._find(kind)
-        stamp, loaded = _stamp(path), self._loaded.get(kind)
+        path, stamp, loaded = self._find(kind), tuple[int, ...](), self._loaded.get(kind)
+        with contextlib.suppress(OSError):  # These numbers differ for a file that was replaced.
+            status = path.lstat()
+            stamp = status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
         if loaded is not None and loaded.stamp == stamp and loaded.is_verified >= verify:
             return None if here and loaded.collection.documents.home else loaded.collection
         # A query looks up every shingle in the filter.
@@ -473,12 +475,3 @@ def _refuse_obstacles(store: Path, *below: str) -> None:
 
 def _is_segment(name: str) -> bool:
     return len(name) == 12 and name.endswith(".npz") and name[:8].isdecimal()
-
-
-def _stamp(path: Path) -> tuple[int, ...]:
-    """Return numbers that differ for a file that has been replaced; none for a missing file."""
-    try:
-        status = path.lstat()
-    except OSError:
-        return ()
-    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -82,11 +82,8 @@ def load_signatures(
     samples : takes samples of the sets of documents that are read.
 
     """
-    with (
-        run.locking(create=bool(request.documents))
-        if request.documents or save
-        else (nullcontext())
-    ):
+    is_named = bool(request.documents)
+    with run.locking(create=is_named) if is_named or save else nullcontext():
         if request.documents:
             shingle = merge_params(ShingleParams, request.given)
             wanted = read_filter_request(run, request, shingle)
@@ -355,9 +352,7 @@ def _sign_documents(
     # as fast as keeping the sets of all.
     are_kept = is_slow or (documents.has_parquet and documents.spans.sum() <= most // 8)
     keep = max(memory, most if are_kept else 0)
-    memo = None
-    if last is None:
-        memo = _open_memo(run, documents, shingle, sketch, shingle_filter)
+    memo = _open_memo(run, documents, shingle, sketch, shingle_filter) if last is None else None
     collection = _collect(
         run, request, documents, shingle, keep, sketch, shingle_filter, memo=memo, last=last,
         samples=samples,

@@ -121,11 +121,17 @@ def _read_and_find(
 
 
 def _find_documents(context: Workspace, request: Request) -> tuple[DocumentList, ShingleParams]:
-    """Return the documents that a request names, or those of the last run, and their definition."""
+    """Return the documents that a request names, or those of the last run, which may have been one
+    for passages, and their definition.
+    """
     if request.documents:
         shingle = _with_order(merge_params(ShingleParams, request.given))
         return find_named(context, request, shingle, replaces=False), shingle
-    last = _load_last(context)
+    store = context.store
+    if store is not None and store.is_of_passages():
+        last = store.load_collection("passages")
+    else:
+        last = load_last_collection(context, verify=True)
     if last is None:
         message = "no documents were named, and there is no collection to continue with"
         raise InputError(message, f"{RERUN} (files or folders)")
@@ -141,14 +147,6 @@ def _with_order(shingle: ShingleParams) -> ShingleParams:
         message = "ids have no order, so there are no passages of ids"
         raise ParameterError(message, "leave --tokens ids out")
     return replace(shingle, k=0, bag=False, min_tokens=0)  # of shingles, which there are none of
-
-
-def _load_last(context: Workspace) -> Collection | None:
-    """Load the collection of the last run, which may have been one for passages."""
-    store = context.store
-    if store is not None and store.is_of_passages():
-        return store.load_collection("passages")
-    return load_last_collection(context, verify=True)
 
 
 def _load_stored(
@@ -246,7 +244,7 @@ class SequenceKeeper(SetKeeper):
         self._selected: dict[int, tuple[NDArray[np.uint64], _I64]] = {}
         self._sides: list[_I64] = []  #: of each collection the documents of its sequences, or -1
 
-    def keep_copy(self, made: ShingleBatch) -> RaggedSets:
+    def keep_copy(self, made: ShingleBatch, *_: object) -> RaggedSets:
         """Return a copy of the sequences of a batch, whose anchors are kept. For any thread."""
         copy = made.sets.copy()
         if len(made.indices):
