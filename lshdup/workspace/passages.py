@@ -59,11 +59,11 @@ class PassagesFound:
 
 
 def load_or_find_passages(
-    context: Workspace, request: Request, params: PassageParams, others: Sequence[bytes] = ()
+    run: Workspace, request: Request, params: PassageParams, others: Sequence[bytes] = ()
 ) -> PassagesFound:
     """Find the passages of documents, or load those that the last run found in the same ones.
 
-    context : state of the run.
+    run : state of the run.
     request : names documents, or continues with the documents of the store.
     params : which passages are found.
     others : --against: only passages with a place in these documents too; one store, or folders and
@@ -73,70 +73,68 @@ def load_or_find_passages(
     """
     hint = "name a folder or a file, or the store of an earlier run"
     check_named(others, "--against ", hint, included=True)
-    with context.locking(create=bool(request.documents)):
-        documents, shingle = _find_documents(context, request)
-        stored = _load_stored(context, documents, shingle) if not request.check_content else None
+    with run.locking(create=bool(request.documents)):
+        documents, shingle = _find_documents(run, request)
+        stored = _load_stored(run, documents, shingle) if not request.check_content else None
         if stored is not None and not others and stored[1] == params:
             collection, _, passages = stored
-            context.report_skipped(collection.skipped, request.documents)
+            run.report_skipped(collection.skipped, request.documents)
             request.accept(collection.documents, True)
             return PassagesFound(passages, collection)
         sides = [(request, documents)]
         if others:
             # Only DOCS are what the command may refuse.
             of_other = replace(request, accept=lambda other, _read: request.accept_other(other))
-            there = _find_others(context, of_other, others, shingle)
-            sides = [(request, _leave_out_shared(context, documents, there)), (of_other, there)]
-        found = _read_and_find(context, sides, shingle, params)
+            there = _find_others(run, of_other, others, shingle)
+            sides = [(request, _leave_out_shared(run, documents, there)), (of_other, there)]
+        found = _read_and_find(run, sides, shingle, params)
     if not others:
-        context.keep(
+        run.keep(
             "passages.npz", lambda store: save_passages(store, found.here, params, found.passages)
         )
     return found
 
 
 def _read_and_find(
-    context: Workspace,
+    run: Workspace,
     sides: list[tuple[Request, DocumentList]],
     shingle: ShingleParams,
     params: PassageParams,
 ) -> PassagesFound:
     """Read documents, and those of the other side if there is one, and find their passages."""
-    store = context.store
+    store = run.store
     folder = store.folder if store is not None and store.is_held else None
-    expected = _plan_disk(context, folder, [each for _, each in sides], shingle, params)
-    with Spool(context.arrays, folder) as spool:
-        keeper, collections = SequenceKeeper(context, params, spool, expected), []
+    expected = _plan_disk(run, folder, [each for _, each in sides], shingle, params)
+    with Spool(run.arrays, folder) as spool:
+        keeper, collections = SequenceKeeper(run, params, spool, expected), []
         for request, documents in sides:
-            collection = collect(context, documents, shingle, keep=keeper)
-            context.report_skipped(collection.skipped, request.documents)
+            collection = collect(run, documents, shingle, keep=keeper)
+            run.report_skipped(collection.skipped, request.documents)
             request.accept(collection.documents, True)
             collections.append(collection)
         sequences, anchors, numbers, first = keeper.results()
         split = first if len(sides) > 1 else None
-        passages = find_passages(
-            context, sequences, anchors, params, documents=numbers, split=split
-        )
+        passages = find_passages(run, sequences, anchors, params, documents=numbers, split=split)
     return PassagesFound(passages, *collections)
 
 
-def _find_documents(context: Workspace, request: Request) -> tuple[DocumentList, ShingleParams]:
+def _find_documents(run: Workspace, request: Request) -> tuple[DocumentList, ShingleParams]:
     """Return the documents that a request names, or those of the last run, which may have been one
     for passages, and their definition.
     """
     if request.documents:
         shingle = _with_order(merge_params(ShingleParams, request.given))
-        return find_named(context, request, shingle, replaces=False), shingle
-    store = context.store
+        return find_named(run, request, shingle, replaces=False), shingle
+    store = run.store
     if store is not None and store.is_of_passages():
         last = store.load_collection("passages")
     else:
-        last = load_last_collection(context, verify=True)
+        last = load_last_collection(run, verify=True)
     if last is None:
         message = "no documents were named, and there is no collection to continue with"
         raise InputError(message, f"{RERUN} (files or folders)")
     check_conflict("the store", last.shingle, request.given, RERUN)
-    last = leave_out_changed(context, last, request)
+    last = leave_out_changed(run, last, request)
     request.accept(last.documents, False)
     return last.documents, _with_order(last.shingle)
 
@@ -150,35 +148,35 @@ def _with_order(shingle: ShingleParams) -> ShingleParams:
 
 
 def _load_stored(
-    context: Workspace, documents: DocumentList, shingle: ShingleParams
+    run: Workspace, documents: DocumentList, shingle: ShingleParams
 ) -> tuple[Collection, PassageParams, Passages] | None:
     """Load passages.npz if it is of these documents, unchanged; a damaged one is rebuilt."""
-    if context.store is None:
+    if run.store is None:
         return None
     try:
-        stored = load_passages(context.store, here=not documents.home)
+        stored = load_passages(run.store, here=not documents.home)
     except ArtifactError as error:
-        context.say(f"{error.message}; it is rebuilt")
+        run.say(f"{error.message}; it is rebuilt")
         return None
     if stored is None or stored[0].shingle != shingle:
         return None
     old, params, passages = stored
     if old.without_other_readers() is not old:
         return None
-    rows = find_unchanged(context, old.documents, documents)
+    rows = find_unchanged(run, old.documents, documents)
     previous = Previous(old, rows, find_still_skipped(old, documents))
-    collection = unchanged_collection(context, documents, None, previous, 0)
+    collection = unchanged_collection(run, documents, None, previous, 0)
     return None if collection is None else (collection, params, passages)
 
 
 def _find_others(
-    context: Workspace, request: Request, others: Sequence[bytes], shingle: ShingleParams
+    run: Workspace, request: Request, others: Sequence[bytes], shingle: ShingleParams
 ) -> DocumentList:
     """Return the documents that --against names: those of a store, or of folders and files."""
-    reader = Workspace(context, None, apart=context.apart)
+    reader = Workspace(run, None, apart=run.apart)
     store = Path(os.fsdecode(others[0]))
     if len(others) == 1 and Store(store).is_ours():
-        held = load_last_collection(Workspace(context, store, read_only=True), verify=True)
+        held = load_last_collection(Workspace(run, store, read_only=True), verify=True)
         if held is None:
             message = f"the store {store} holds no documents"
             raise InputError(message, f"run `lshdup index OTHER --store {store}`")
@@ -190,7 +188,7 @@ def _find_others(
 
 
 def _leave_out_shared(
-    context: Workspace, documents: DocumentList, others: DocumentList
+    run: Workspace, documents: DocumentList, others: DocumentList
 ) -> DocumentList:
     """Return the documents of DOCS that are not in OTHER too. Raise InputError if there is none."""
     shared = find_shared(documents, others)
@@ -199,12 +197,12 @@ def _leave_out_shared(
     if len(shared) == len(documents):
         message = "every document of DOCS is in OTHER too"
         raise InputError(message, "name another OTHER, or leave --against out")
-    context.say(f"{count_of(len(shared), 'document')} of DOCS in OTHER too: only there")
-    return documents.take(context, np.delete(np.arange(len(documents)), shared))
+    run.say(f"{count_of(len(shared), 'document')} of DOCS in OTHER too: only there")
+    return documents.take(run, np.delete(np.arange(len(documents)), shared))
 
 
 def _plan_disk(
-    context: Workspace,
+    run: Workspace,
     folder: Path | None,
     lists: list[DocumentList],
     shingle: ShingleParams,
@@ -223,7 +221,7 @@ def _plan_disk(
     if planned > free:
         message = f"{place} has no room for {line}"
         raise ArtifactError(message, "name a store with more room with --store DIR")
-    (context.say if planned > _MUCH_DISK else context.detail)(line)
+    (run.say if planned > _MUCH_DISK else run.detail)(line)
     return anchors
 
 

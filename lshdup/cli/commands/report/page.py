@@ -162,9 +162,9 @@ def _find_recurring(run: Run, session: Session) -> dict[str, Any]:
     # What is said of the documents has been said.
     quiet = Run(session.run.arrays, run.jobs, run.progress)
     folder = store.folder if store is not None else None
-    context = Workspace(quiet, folder, request.given.get("secret", b""))
+    alone = Workspace(quiet, folder, request.given.get("secret", b""))
     params = PassageParams()
-    found = load_or_find_passages(context, request, params)
+    found = load_or_find_passages(alone, request, params)
     top = found.passages.take(np.arange(min(_RECURRING, len(found.passages))))
     listed: list[list[Any]] = []
     for piece in PassageListing(run, found, top).rows(whole=True, most=_PLACES):
