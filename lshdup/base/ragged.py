@@ -61,21 +61,20 @@ class _Runs:
     def take(self, indices: NDArray[np.int64], arrays: Arrays = IN_MEMORY) -> Self:
         """Return copies of the runs at `indices`, in that order. arrays : makes the result."""
         values, offsets = self.values, self.offsets
-
-        def sizes_of(some: slice) -> NDArray[np.int64]:
-            return offsets[indices[some] + 1] - offsets[indices[some]]
-
         if len(indices) <= ROWS_AT_ONCE:
-            sizes = sizes_of(slice(None))
-            return type(self)(_copy_runs(values, offsets[indices], sizes), offsets_of(sizes))
+            starts = offsets[indices]
+            sizes = offsets[indices + 1] - starts
+            return type(self)(_copy_runs(values, starts, sizes), offsets_of(sizes))
         ends: NDArray[np.int64] = arrays.zeros(len(indices) + 1, np.int64)
         for some in slices_of(len(indices)):
-            ends[some.start + 1 : some.stop + 1] = sizes_of(some)
+            at = indices[some]
+            ends[some.start + 1 : some.stop + 1] = offsets[at + 1] - offsets[at]
         np.cumsum(ends, out=ends)
         taken = arrays.empty(int(ends[-1]), values.dtype)
         for some in slices_of(len(indices)):
+            at = indices[some]
             part = taken[ends[some.start] : ends[some.stop]]
-            part[:] = _copy_runs(values, offsets[indices[some]], sizes_of(some))
+            part[:] = _copy_runs(values, offsets[at], offsets[at + 1] - offsets[at])
         return type(self)(taken, ends)
 
 

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import json
 import os
+import re
 import shutil
 import time
 import unicodedata
@@ -43,7 +44,8 @@ _FILES = (_MARK_NAME, _TAG_NAME, _LOCK_NAME, _MANIFEST)
 #: The folder of the segments that are no artifact of the current run.
 MEMO = "memo"
 
-#: The kinds of artifacts in it.
+#: The names of its files, and the kinds of artifacts that they are.
+_SEGMENT = re.compile(r"[0-9]{8}\.npz")
 _SEGMENTS = ("segment", "signatures", "shingles")
 
 #: Bytes that the memo may have, unless another limit is set.
@@ -146,14 +148,28 @@ class Store:
         except OSError:
             return False
 
-    def refuse_obstacles(self) -> None:
+    def refuse_obstacles(self, *below: str) -> None:
         """Raise ArtifactError if something else is where a file or a folder of the store belongs.
 
         Such a link could lead to a document. It is not followed in any case; this names it before
         the work.
+
+        below : names of folders in the store, each in the one before, that are looked at.
         """
-        with contextlib.suppress(OSError):
-            _refuse_obstacles(self.folder)
+        with contextlib.suppress(OSError), Folder(self.folder, *below) as folder:
+            for name in folder.names():
+                is_file = name.endswith(".npz") or name in _FILES
+                if not is_file and not below and name != MEMO and not name.startswith(_JOURNAL):
+                    continue
+                with contextlib.suppress(FileNotFoundError):  # Another run has removed it.
+                    if obstacle := describe_obstacle(folder.status(name), folder=not is_file):
+                        what = "file" if is_file else "folder"
+                        path = folder.path / name
+                        message = f"{path} is {obstacle}, where a {what} of lshdup belongs"
+                        hint = "remove it, or name another store with --store DIR"
+                        raise ArtifactError(message, hint)
+                    if not is_file:
+                        self.refuse_obstacles(*below, name)
 
     def size(self, *below: str) -> int:
         """Return how many bytes the files of the store have, or those of a folder in it."""
@@ -271,8 +287,8 @@ class Store:
     def segments(self) -> list[str]:
         """Return the names of the segments in the memo, the newest first."""
         with contextlib.suppress(OSError), Folder(self.folder, MEMO) as folder:
-            names = [name.removesuffix(".npz") for name in folder.names() if _is_segment(name)]
-            return [f"{MEMO}/{name}" for name in sorted(names, reverse=True)]
+            names = filter(_SEGMENT.fullmatch, folder.names())
+            return [f"{MEMO}/{name[:8]}" for name in sorted(names, reverse=True)]
         return []
 
     def last_segment(self) -> int:
@@ -452,26 +468,3 @@ def _is_begun(folder: Folder, name: str) -> bool:
         return False
     with folder.open(name) as mark:
         return _MARK_FILE.startswith(mark.read(len(_MARK_FILE) + 1))
-
-
-def _refuse_obstacles(store: Path, *below: str) -> None:
-    with Folder(store, *below) as folder:
-        for name in folder.names():
-            is_file = name.endswith(".npz") or name in _FILES
-            if not is_file and not below and name != MEMO and not name.startswith(_JOURNAL):
-                continue
-            with contextlib.suppress(FileNotFoundError):  # Another run has removed it.
-                if obstacle := describe_obstacle(folder.status(name), folder=not is_file):
-                    message = (
-                        f"{folder.path / name} is {obstacle}, where a"
-                        f" {'file' if is_file else 'folder'} of lshdup belongs"
-                    )
-                    raise ArtifactError(
-                        message, "remove it, or name another store with --store DIR"
-                    )
-                if not is_file:
-                    _refuse_obstacles(store, *below, name)
-
-
-def _is_segment(name: str) -> bool:
-    return len(name) == 12 and name.endswith(".npz") and name[:8].isdecimal()

@@ -40,10 +40,6 @@ class NamedDocument:
     collection: "Collection | None" = None
     note: str = ""
 
-    def text(self, params: ShingleParams) -> bytes:
-        """Return the text as UTF-8. Raise InputError if the document has none."""
-        return self._decode(self._batch(), params).utf8
-
     def utf8(self, params: ShingleParams) -> bytes:
         """Return what shingles are made of: the text as UTF-8, or the ids."""
         return self.read(params).text.utf8

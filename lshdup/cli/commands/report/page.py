@@ -285,7 +285,7 @@ def _find_differences(
     def read(document: int) -> LocatedText | str:
         name = collection.documents.names[document]
         try:
-            text = NamedDocument(name, document, collection=collection).text(shingle)
+            text = NamedDocument(name, document, collection=collection).utf8(shingle)
         except InputError:
             return "a document cannot be read any more"
         return _TOO_LONG if len(text) > _MOST_BYTES else locate_tokens(text, shingle)
