@@ -4,7 +4,7 @@ import contextlib
 import time
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,6 +102,15 @@ class StageJournal(Parts):
         super().__init__(run, store, f".journal-{stage}", "journal", {"stage": stage, **header})
         self._lock, self._steps = contextlib.ExitStack(), 0
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        """Remove the parts if the stage is done, and let other runs write to the store."""
+        with self._lock:
+            if error is None:
+                self.remove()
+
     def load_finished(
         self, columns: Mapping[str, Any], below: int
     ) -> tuple[int, list[dict[str, NDArray[Any]]]]:
@@ -160,10 +169,6 @@ class StageJournal(Parts):
                 self._failed = True
         self.write({"steps": np.array([self._steps, steps], np.int64), **arrays})
         self._steps = steps
-
-    def close(self) -> None:
-        """Let other runs write to the store."""
-        self._lock.close()
 
     def remove(self) -> bool:
         """Remove the parts if this run has written or read some."""

@@ -187,9 +187,12 @@ class Store:
         ends. The lock file holds the number of the process, for the message. It is never removed: a
         run that has just opened it would hold a lock that no other run sees.
 
-        Raises ArtifactError if another run writes, and goes on to do so for the seconds to wait, or
-        if the folder cannot be written.
+        Nothing is done within such a block. Raises ArtifactError if another run writes, and goes on
+        to do so for the seconds to wait, or if the folder cannot be written.
         """
+        if self.is_held:
+            yield
+            return
         self.make_writable()
         until = time.monotonic() + self._wait
         try:

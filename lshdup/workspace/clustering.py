@@ -51,24 +51,20 @@ def load_or_find_clusters(
     if found is not None:
         run.end_stage("clusters")
         return drop_changed(found, collection.documents, run.skipped, 0)
-    journal = run.stage_journal("clusters", header)
+    with run.stage_journal("clusters", header) as journal:
 
-    def skip(each: Skipped) -> None:
-        run.skipped(each)
-        if journal is not None:
-            journal.stop()
+        def skip(each: Skipped) -> None:
+            run.skipped(each)
+            if journal is not None:
+                journal.stop()
 
-    side = side_of(collection, set_source(run.but(skipped=skip), collection))
-    made = find_clusters(
-        run, collection, index, side, bands.threshold, params, order,
-        known=known, checkpoint=journal,
-    )  # fmt: skip
-    if journal is not None:
-        journal.close()
-    if not len(made.lost):
-        run.keep("clusters.npz", lambda store: results_io.save_clusters(store, header, made))
-    if journal is not None:
-        journal.remove()
+        side = side_of(collection, set_source(run.but(skipped=skip), collection))
+        made = find_clusters(
+            run, collection, index, side, bands.threshold, params, order,
+            known=known, checkpoint=journal,
+        )  # fmt: skip
+        if not len(made.lost):
+            run.keep("clusters.npz", lambda store: results_io.save_clusters(store, header, made))
     return drop_changed(made, collection.documents, run.skipped, 0)
 
 

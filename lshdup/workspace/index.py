@@ -193,35 +193,31 @@ def load_or_find_pairs(
     # If most candidates are known, few sets are needed.
     knows_most = earlier is not None and earlier.has_verified_all(threshold)
     is_new = not knows_most and params.verify == "exact"
-    journal, resumed = run.stage_journal("pairs", header) if is_new else None, None
-    if journal is not None:
-        resumed = ResumedPairs(journal, len(collection.documents))
-        if resumed.done:
-            what = ("pair of an interrupted run is", "pairs of an interrupted run are")
-            run.say(f"resumed: {count_of(resumed.done, *what)} not compared again")
-    skipped: list[Skipped] = []
-
-    def skip(each: Skipped) -> None:
-        skipped.append(each)
+    with run.stage_journal("pairs", header) if is_new else nullcontext() as journal:
+        resumed, skipped = None, list[Skipped]()
         if journal is not None:
-            journal.stop()
+            resumed = ResumedPairs(journal, len(collection.documents))
+            if resumed.done:
+                what = ("pair of an interrupted run is", "pairs of an interrupted run are")
+                run.say(f"resumed: {count_of(resumed.done, *what)} not compared again")
 
-    side = side_of(collection, set_source(run.but(skipped=skip), collection))
-    met = candidate_pairs(run, index.table, params.max_bucket)
-    if is_new:
-        side.expect(met.documents)
-    say_large_bucket(run, collection.documents, met.buckets)
-    sides = Sides.of(run, side, duplicate_of=index.duplicate_of)
-    found = verify(run, met, sides, threshold, params.verify, earlier=earlier, resumed=resumed)
-    if journal is not None:
-        journal.close()
-    for each in skipped:
-        run.skipped(each)
-    # Without DOCS, pairs of a lower threshold are not replaced: they spare later runs more work.
-    if not skipped and (indexed.from_documents or not knows_most):
-        save(found)
-    if journal is not None:
-        journal.remove()
+        def skip(each: Skipped) -> None:
+            skipped.append(each)
+            if journal is not None:
+                journal.stop()
+
+        side = side_of(collection, set_source(run.but(skipped=skip), collection))
+        met = candidate_pairs(run, index.table, params.max_bucket)
+        if is_new:
+            side.expect(met.documents)
+        say_large_bucket(run, collection.documents, met.buckets)
+        sides = Sides.of(run, side, duplicate_of=index.duplicate_of)
+        found = verify(run, met, sides, threshold, params.verify, earlier=earlier, resumed=resumed)
+        for each in skipped:
+            run.skipped(each)
+        # Without DOCS, pairs of a lower threshold stay: they spare later runs more work.
+        if not skipped and (indexed.from_documents or not knows_most):
+            save(found)
     return found
 
 

@@ -5,7 +5,7 @@ The other modules of this package are the steps: each from documents, or from wh
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -149,16 +149,18 @@ class Workspace(Run):
 
     def begin(self) -> None:
         """Make and lock the store, if the step needs that: all that the run names was found."""
-        if self._lock is not None and self.store is not None and not self.store.is_held:
+        if self._lock is not None:
             self._lock.enter_context(self.writing())
 
-    def stage_journal(self, stage: str, header: Mapping[str, Any]) -> "StageJournal | None":
-        """Return the journal of a stage that an interrupted run goes on with, if there is a store.
+    def stage_journal(
+        self, stage: str, header: Mapping[str, Any]
+    ) -> AbstractContextManager["StageJournal | None"]:
+        """Open the journal of a stage that an interrupted run goes on with, if there is a store.
 
         header : what the stage makes, and of what.
         """
         if self.store is None or self.read_only or not self.store.folder.is_dir():
-            return None
+            return nullcontext()
         from lshdup.store.journal import StageJournal  # Imported here to keep `query` fast.
 
         return StageJournal(self, self.store, stage, header)

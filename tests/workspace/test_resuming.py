@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -78,7 +79,6 @@ def interrupted(monkeypatch, parts, command):
         add(self, steps, arrays)
         left[0] -= 1
         if not left[0]:
-            self.close()  # As the end of the process does.
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -165,8 +165,9 @@ def test_candidates_pass_once(tmp_path, monkeypatch):
         journal = StageJournal(Run.quiet(), store, "pairs", {})
         if done:
             made = {"left": pairs[:done], "right": pairs[:done] + 1, "similarity": np.ones(done)}
-            journal.add(done, {**made, "right": made["right"].astype(np.uint32)})
-            journal.close()
+            with suppress(KeyboardInterrupt), journal:
+                journal.add(done, {**made, "right": made["right"].astype(np.uint32)})
+                raise KeyboardInterrupt
         resumed = ResumedPairs(StageJournal(Run.quiet(), store, "pairs", {}), 60)
         counter = CandidateCounter()
         found = resumed.verified(
@@ -185,10 +186,11 @@ def test_more_parts_than_open_files_are_used(tmp_path, monkeypatch):
     with store.writing():
         pass
     written = StageJournal(Run.quiet(), store, "pairs", {})
-    for part in range(100):
-        left = np.full(3, part, np.uint32)
-        written.add(3 * part + 3, {"left": left, "similarity": np.ones(3)})
-    written.close()
+    with suppress(KeyboardInterrupt), written:
+        for part in range(100):
+            left = np.full(3, part, np.uint32)
+            written.add(3 * part + 3, {"left": left, "similarity": np.ones(3)})
+        raise KeyboardInterrupt
     with Path(os.devnull).open() as lowest:
         usual = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (lowest.fileno() + 40, usual[1]))
