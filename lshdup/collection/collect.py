@@ -18,7 +18,7 @@ from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.base.run import Run
 from lshdup.base.scratch import Spool
 from lshdup.base.skipped import Reason, Skipped, SkippedFile
-from lshdup.collection.batches import FinishedBatch, Workers, process_batches
+from lshdup.collection.batches import FinishedBatch, Workers
 from lshdup.collection.collection import (
     COLUMNS,
     WHOLE,
@@ -126,9 +126,7 @@ def collect(
     done, mailboxes = 0, list[int]()
     finished, waiting = list[_Finished](), 0
     workers = Workers(run, shingle, in_order=keeper.in_order)
-    batches = process_batches(
-        run, documents, todo, workers, rows.sketcher, keeper.keep_copy, shingle_filter
-    )
+    batches = workers.process(run, documents, todo, keeper.keep_copy, shingle_filter, rows.sketcher)
     for batch in batches:
         rows.fill(batch)
         sets = keeper.add(batch.made.indices, batch.made.sets)
@@ -248,7 +246,7 @@ class SetKeeper:
     ) -> RaggedSets:
         """Return a sorted copy of the sets, or no sets if it has stopped keeping them.
 
-        For any thread. filtered, prints : as of `process_batches`.
+        For any thread. filtered, prints : as of `Workers.process`.
         """
         if self._on_sets is not None:
             self._on_sets(filtered, prints)

@@ -8,7 +8,7 @@ from lshdup.base.ragged import RaggedSets, SetSource, offsets_of
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
 from lshdup.base.system import trim_memory
-from lshdup.collection.batches import Workers, process_batches
+from lshdup.collection.batches import Workers
 from lshdup.collection.collection import Collection
 from lshdup.compare.verification import BLOCK_BYTES
 from lshdup.errors import RERUN, ArtifactError
@@ -110,10 +110,8 @@ class SetReader:
             return NO_SETS
 
         done = 0
-        for batch in process_batches(
-            self._run, collection.documents, wanted, self._workers, None, place,
-            collection.shingle_filter,
-        ):  # fmt: skip
+        removed = collection.shingle_filter
+        for batch in self._workers.process(self._run, collection.documents, wanted, place, removed):
             for index, reason, detail in batch.made.skipped:
                 self._lose(index, reason, detail)
             indices = batch.made.indices
