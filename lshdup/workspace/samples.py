@@ -31,7 +31,7 @@ class Samples:
     """Samples of the sets of documents: taken while these are read, unless they exceed the room;
     from the store; or of documents that are read again.
 
-    run, request : threshold and recall decide the rate (`plan_join`).
+    run, request : threshold and recall decide the rate (`plan_samples`).
     """
 
     def __init__(self, run: Workspace, request: Request) -> None:
