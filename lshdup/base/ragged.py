@@ -8,7 +8,15 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, ROWS_AT_ONCE, Arrays, are_equal, rows_of, slices_of
+from lshdup.base.arrays import (
+    IN_MEMORY,
+    ROWS_AT_ONCE,
+    Arrays,
+    GrowingArray,
+    are_equal,
+    rows_of,
+    slices_of,
+)
 from lshdup.base.frozen import dataclass
 from lshdup.kernels import sets as kernels
 
@@ -148,24 +156,16 @@ class StringTable(_Runs):
         return cls.from_sizes(np.frombuffer(b"".join(strings), np.uint8), sizes)
 
     @classmethod
-    def gather(cls, parts: Iterable["StringTable"], n: int, arrays: Arrays = IN_MEMORY) -> Self:
-        """Return the n strings of parts that are made one after the other.
+    def gather(cls, parts: Iterable["StringTable"], arrays: Arrays = IN_MEMORY) -> Self:
+        """Return the strings of parts that are made one after the other.
 
-        arrays : makes the result, whose blob may have room behind the strings.
+        arrays : makes the result.
         """
-        offsets: NDArray[np.int64] = arrays.zeros(n + 1, np.int64)
-        blob, at = arrays.empty(0, np.uint8), 0
+        values, sizes = GrowingArray(np.uint8, arrays), GrowingArray(np.int64, arrays)
         for part in parts:
-            start = int(offsets[at])
-            end = start + len(part.values)
-            if end > len(blob):
-                grown = arrays.empty(2 * end, np.uint8)
-                grown[:start] = blob[:start]
-                blob = grown
-            blob[start:end] = part.values
-            offsets[at + 1 : at + 1 + len(part)] = part.offsets[1:] + start
-            at += len(part)
-        return cls(blob[: offsets[at]], offsets)
+            values.append(part.values)
+            sizes.append(part.sizes)
+        return cls.from_sizes(values.whole(), sizes.whole(), arrays)
 
     def strings_at(self, indices: NDArray[np.int64]) -> list[bytes]:
         """Return the strings at `indices`, as objects."""

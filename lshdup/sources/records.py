@@ -378,7 +378,7 @@ def name_records(run: Run, path: bytes, numbers: NDArray[np.int64]) -> StringTab
             shown[:, len(prefix) :] = np.arange(width) >= width - digits[:, None]
             yield StringTable(cells[shown], offsets_of(digits + len(prefix)))
 
-    return StringTable.gather(parts(), len(numbers), run.arrays)
+    return StringTable.gather(parts(), run.arrays)
 
 
 def inner_path(name: bytes) -> bytes:

@@ -219,21 +219,16 @@ def _read_skipped(artifact: Artifact) -> tuple[SkippedFile, ...]:
     details = [
         detail.decode("utf-8", "surrogateescape") for detail in table_of(arrays, "left_details")
     ]
-    records = _read_skipped_records(artifact)
+    records = {}  # where the skipped records are, by their index among the skipped files
+    if "left_records" in artifact.arrays:
+        where = check_arrays(artifact, _SKIPPED_RECORDS, {})
+        rows = zip(table_of(where, "left_paths"), where["left_records"].tolist(), strict=True)
+        records = {row: RecordLocation(path, *rest) for path, (row, *rest) in rows}
     files = zip(names, numbers, details, sizes, mtimes, strict=True)
     return tuple(
         SkippedFile(Skipped(name, reasons[number], detail), size, mtime, records.get(row))
         for row, (name, number, detail, size, mtime) in enumerate(files)
     )
-
-
-def _read_skipped_records(artifact: Artifact) -> dict[int, RecordLocation]:
-    """Return where the skipped records are, by their index among the skipped files."""
-    if "left_records" not in artifact.arrays:
-        return {}
-    arrays = check_arrays(artifact, _SKIPPED_RECORDS, {})
-    rows = zip(table_of(arrays, "left_paths"), arrays["left_records"].tolist(), strict=True)
-    return {row: RecordLocation(path, *rest) for path, (row, *rest) in rows}
 
 
 def _read_filter(artifact: Artifact, *, verify: bool) -> ShingleFilter:

@@ -414,6 +414,7 @@ def _cluster_rest(
     """Cluster the documents of DOCS that are near none of OTHER."""
     if both.method.same is not None:
         return find_same_clusters(run, rest, both.method.same, order.order)
-    side = side_of(rest, set_source(run, rest))
+    sets = rest.sets if rest.shingle_filter is None else None
+    side = side_of(rest, set_source(run, rest), sets)
     index = None if both.method.exact else build_index(run, rest, both.params)
     return find_clusters(run, rest, index, side, both.params.threshold, params, order)

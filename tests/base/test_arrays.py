@@ -136,9 +136,9 @@ def test_an_array_grows_by_parts(tmp_path):
 def test_strings_of_parts_are_gathered(tmp_path):
     parts = [[b"a", b"", b"long" * 50], [], [b"\0"], [b"b" * 3000]]
     tables = (StringTable.from_strings(part) for part in parts)
-    gathered = StringTable.gather(tables, 5, Arrays(0, lambda: tmp_path))
+    gathered = StringTable.gather(tables, Arrays(0, lambda: tmp_path))
     assert list(gathered) == [string for part in parts for string in part]
-    assert list(StringTable.gather([], 0)) == []
+    assert list(StringTable.gather([])) == []
 
 
 def test_strings_that_are_there_again():
