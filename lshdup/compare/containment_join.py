@@ -77,7 +77,7 @@ def containment_pairs(
 
         before += len(holders)
         postings = prefix_index.write_postings(run, indexed, 0.0)
-        part = run.with_progress(report)
+        part = run.but(progress=report)
         for x, y, containment, similarity in _probe(
             part, sets, order, holders, postings, outside, shared
         ):

@@ -63,7 +63,7 @@ def exact_pairs(
             run, prefixes._replace(kept=prefixes.kept * indexed), threshold
         )
         probed = prefixes._replace(kept=prefixes.kept * probing)
-        part = run.with_progress(report)
+        part = run.but(progress=report)
         for x, y, similarity in _probe(part, sets, order, probed, postings, threshold):
             a, b = order[x], order[y]
             yield np.minimum(a, b).astype(np.uint32), np.maximum(a, b).astype(np.uint32), similarity

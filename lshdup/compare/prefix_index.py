@@ -17,9 +17,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.parallel import run_in_parts, run_parts
 from lshdup.base.ragged import RaggedSets, offsets_of
-from lshdup.base.run import Run
+from lshdup.base.run import Run, run_in_parts, run_parts
 from lshdup.kernels import joins as kernels
 from lshdup.kernels.joins import Postings, Prefixes
 from lshdup.kernels.sets import count_elements

@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from lshdup.base.system import default_limit, machine_memory
+from lshdup.base.arrays import Arrays
+from lshdup.base.system import machine_memory
 
 PHYSICAL = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
@@ -20,6 +21,8 @@ PHYSICAL = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         pytest.param("4:cpu,memory:/a\n1:cpu:/b\n0::/\n",
                      {"memory/a/memory.limit_in_bytes": "4096", "cpu/b/memory.max": "1"}, 4096,
                      id="version 1"),
+        pytest.param("2:cpu:/b\n1:memory:/a\n", {"memory/a/memory.limit_in_bytes": "4096"}, 4096,
+                     id="version 1, each controller for itself"),
         pytest.param("0::/a\n", {"a/memory.max": "max"}, PHYSICAL, id="no limit"),
         pytest.param("1:cpu:/\n", {}, PHYSICAL, id="no group of memory"),
     ],
@@ -34,4 +37,4 @@ def test_the_least_limit_counts(tmp_path, groups, files, limit):
 
 def test_without_control_groups_it_is_the_memory_of_the_machine(tmp_path):
     assert machine_memory(tmp_path / "none", tmp_path) == PHYSICAL
-    assert 0 < default_limit() <= PHYSICAL // 4
+    assert 0 < Arrays().limit <= PHYSICAL // 4

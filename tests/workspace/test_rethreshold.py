@@ -21,6 +21,7 @@ from lshdup.lsh.band_plan import plan_bands
 from lshdup.lsh.buckets import NO_BUCKETS
 from lshdup.lsh.candidates import Candidates
 from lshdup.params import BandParams, DocumentParams, PairParams
+from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
 from lshdup.workspace.request import Request
 from tests import reference
 from tests.conftest import RUN, open_workspace
@@ -41,7 +42,7 @@ def overwrite(folder):
 @pytest.fixture
 def no_sets_kept(monkeypatch):
     """As if the collection were too large for its shingle sets to be kept."""
-    monkeypatch.setattr("lshdup.workspace.from_documents.SET_BYTES", 0)
+    monkeypatch.setattr("lshdup.workspace.loading.SET_BYTES", 0)
     monkeypatch.setattr(verification, "SET_BYTES", 1 << 20)
 
 
@@ -59,8 +60,8 @@ def pairs(store, documents, threshold, said=None, given=(), asked=USUAL):
     request = Request(
         tuple(documents), DocumentParams(hidden=False), {"threshold": threshold, **dict(given)}
     )
-    indexed = run.load_or_build_index(request, save=False)
-    found = run.find_pairs(indexed, asked).pairs
+    indexed = load_or_build_index(run, request, save=False)
+    found = load_or_find_pairs(run, indexed, asked).pairs
     names = list(indexed.collection.documents.names)
     return [
         (names[a], names[b], s)

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from lshdup.base.forms import visible_text
 from lshdup.base.messages import Cell, count_of, decimal, printable
-from lshdup.base.parts import visible_text
 from lshdup.cli.columns import COMPARISON, column_names
 from lshdup.cli.messages import say_last_run
 from lshdup.cli.options import ShowOptions
@@ -23,6 +23,7 @@ from lshdup.views.comparison import (
     have_same_lines,
 )
 from lshdup.views.terminal import CONTEXT, LINES, NOUNS, UNSEEN, WIDE, Layout, render, summarize
+from lshdup.workspace.loading import load_or_build_filter
 from lshdup.workspace.lookup import DocumentRead, look_up, merge_shingle_params, of_documents
 
 
@@ -42,7 +43,7 @@ def show_documents(
     a, b = (each.read(params) for each in named)
     for note in (each.note for each in named if each.note):
         console.say(note)
-    shingle_filter = session.workspace.load_or_build_filter(session.request, params, stored)
+    shingle_filter = load_or_build_filter(session.workspace, session.request, params, stored)
     if options.shingles:
         columns = column_names("show-shingles", optional=shingle_filter is not None)
         rows = _list_shingles(a.text.utf8, b.text.utf8, params, shingle_filter)

@@ -20,6 +20,8 @@ from lshdup.views.changes import ADDED, REMOVED
 from lshdup.views.comparison import align_tokens, extract_passage
 from lshdup.views.differences import Variant, VariantCollector, shorten
 from lshdup.views.terminal import Layout, mark, paint
+from lshdup.workspace.clustering import load_or_find_clusters
+from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.lookup import NamedDocument, look_up
 
 #: Tokens around a passage, and most characters of a passage or variant.
@@ -32,7 +34,7 @@ _NAMED = 5
 def show_group(session: Session, options: ShowOptions, target: Target) -> int:
     """Print the variants of the group of a document, and return the exit code."""
     console = session.console
-    indexed = session.workspace.load_or_build_index(session.request, save=False)
+    indexed = load_or_build_index(session.workspace, session.request)
     say_last_run(console, indexed.collection)
     collection, params = indexed.collection, indexed.collection.shingle
     named = look_up(options.a, collection)
@@ -42,7 +44,8 @@ def show_group(session: Session, options: ShowOptions, target: Target) -> int:
         message = f"{printable(named.name)} is not in the store: its group is not known"
         raise InputError(message, "run `lshdup index DOCS` with it, or name two documents")
     rule = ClusterParams(keep=options.keep or "", prefer=options.prefer)
-    clusters = session.workspace.find_clusters(indexed, rule, session.request).clusters
+    found = load_or_find_clusters(session.workspace, indexed, rule, session.request)
+    clusters = found.clusters
     kept, *others = members = clusters.group_of(named.index)
     if not others:
         console.say(
