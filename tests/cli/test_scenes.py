@@ -80,6 +80,7 @@ def test_scene(file, name, tmp_path):
     for folder in ("here", "kept"):
         (tmp_path / folder).mkdir()
     seen = played(begin, f"{scene}\n", tmp_path / "here", tmp_path / "kept")
+    assert not re.search("Traceback|defect of lshdup", seen), seen
     if os.environ.get("LSHDUP_UPDATE_GOLDEN"):
         path = GOLDEN / f"scenes/{file}.txt"
         scenes = path.read_text().replace(f"== {name}\n{scene}", f"== {name}\n{seen}\n")
