@@ -52,7 +52,7 @@ def method_of(options: FindOptions) -> "Method":
     """Return how the options of a command say that documents are compared."""
     from lshdup.compare.comparing import Method
 
-    params = PairParams(options.verify, options.max_bucket or 0, options.measure)
+    params = PairParams(options.max_bucket or 0, options.measure)
     return Method(params, options.exact, options.same)
 
 

@@ -126,7 +126,6 @@ _REMEDIES = {
     Reason.EXCLUDED: "look at --exclude",
     Reason.NOT_INCLUDED: "look at --include",
     Reason.IGNORED: "without --gitignore they are taken",
-    Reason.TOO_DEEP: "a larger LSHDUP_MAX_DEPTH takes what they hold",
     Reason.TOO_LARGE: "--max-bytes allows more",
     Reason.NO_TEXT: "--text-field names the field of the text",
     Reason.NULL_TEXT: "--text-field names the field of the text",
@@ -495,7 +494,7 @@ def warn_of_changes(
     Returns the documents of the warning.
     """
     request, console = session.request, session.console
-    if request.documents or request.check_files:
+    if request.documents:
         return named[:0]
     changed = documents.changed(named)
     if len(changed):

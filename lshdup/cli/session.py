@@ -148,7 +148,6 @@ def open_session(
             tuple(given.get("templates", ())),
             accept=partial(_accept, outputs, accept),
             accept_other=outputs.refuse_documents,
-            check_files=given.get("check_files", False) and not documents,
         )
         yield Session(console, run, workspace, request, outputs)
         if documents and workspace.store is not None:

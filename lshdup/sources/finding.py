@@ -108,10 +108,9 @@ def find_documents(
 
 
 class _Folder(NamedTuple):
-    """A folder to walk. depth : 1 for one that was named. rules : those of the folder above."""
+    """A folder to walk. rules : those of the folder above."""
 
     name: bytes
-    depth: int = 1
     rules: Rules | None = None
 
 
@@ -145,8 +144,6 @@ class Finder:
 
         Raises as `find_documents` does.
         """
-        if self.params.max_depth:  # the deepest first, whose folders are entered further down
-            arguments = sorted(arguments, key=lambda each: -os.path.realpath(each).count(b"/"))
         arguments = list(arguments)
         missing = [missed for argument in arguments if (missed := self._add(argument)) is not None]
         self._follow_links()
@@ -272,7 +269,7 @@ class Finder:
         dot, dash = b".-"
         found = self._found  # The loop over all files: each look-up costs.
         while folders:
-            folder, depth, rules = folders.pop()
+            folder, rules = folders.pop()
             try:
                 identity = _identity(folder)
                 if identity in self._folders:
@@ -282,7 +279,7 @@ class Finder:
                 if self.params.gitignore:
                     cut = len(prefix)
                     rules = Rules.of(folder, rules, cut) if rules else Rules.of_named(folder, cut)
-                here = _Folder(folder, depth, rules)
+                here = _Folder(folder, rules)
                 with os.scandir(folder) as entries:
                     for entry in entries:
                         base = entry.name
@@ -311,10 +308,8 @@ class Finder:
                 self._excluded.append((name, excluded))
             elif above.rules and above.rules.ignore(name, is_folder=is_folder and not link):
                 self._excluded.append((name, Reason.IGNORED))
-            elif is_folder and above.depth == self.params.max_depth:
-                self._excluded.append((name, Reason.TOO_DEEP))
             elif is_folder:
-                below = _Folder(name, above.depth + 1, above.rules)
+                below = _Folder(name, above.rules)
                 (self._linked_folders if link else folders).append(below)
             elif self._was_named(name, self._named.get(entry.inode())):
                 return

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from lshdup.base.messages import count_of, printable
+from lshdup.base.messages import count_of
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.scratch import Spool
 from lshdup.base.skipped import Reason, Skipped
@@ -232,7 +232,6 @@ def load_or_read_sets(run: RunContext, request: Request) -> tuple[Collection, Co
     """
     collection, signatures = _load_unfiltered(run, request)
     if collection.sets is None:
-        collection = leave_out_changed(run, collection, request)
         _say_read_again(run, collection)
         wanted = np.arange(len(collection.documents))
         sets = set_source(run, collection, stage="documents")(wanted)
@@ -275,27 +274,6 @@ def attach_sets(run: RunContext, collection: Collection) -> Collection:
     """Return the collection with the sets of shingles.npz, if they are its own."""
     sets = load_sets(run, collection, verify=False)
     return collection if sets is None else collection.with_unfiltered_sets(sets)
-
-
-def leave_out_changed(run: RunContext, collection: Collection, request: Request) -> Collection:
-    """Return the collection without documents that were deleted or changed since, if requested.
-
-    No file is opened. What follows from fewer documents is not kept in the store.
-    """
-    if not request.check_files:
-        return collection
-    n = len(collection.documents)
-    changed = collection.documents.changed(np.arange(n))
-    if not len(changed):
-        return collection
-    for name in collection.documents.typed_names(changed):
-        run.detail(f"{printable(name)}: deleted or changed since the last run")
-    run.say(
-        f"skipped {count_of(len(changed), 'document')} deleted or changed since the last"
-        " run (-v names them)"
-    )
-    run.read_only = True
-    return collection.leave_out_changed(run, changed)
 
 
 def _refuse_nothing(run: RunContext, kind: str, request: Request) -> NoReturn:

@@ -27,7 +27,7 @@ from lshdup.sources.reading import TextBatch
 from lshdup.store import results_io
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.from_documents import collect_signatures
-from lshdup.workspace.from_store import attach_sets, leave_out_changed, load_or_sketch_signatures
+from lshdup.workspace.from_store import attach_sets, load_or_sketch_signatures
 from lshdup.workspace.lookup import NamedDocument
 from lshdup.workspace.request import Request, merge_params
 
@@ -118,7 +118,7 @@ def load_or_build_index(
             collection = collect_signatures(run, request, 0)
         else:
             collection = load_or_sketch_signatures(run, request, verify=verify, save=save)
-        collection = leave_out_changed(run, attach_sets(run, collection), request)
+        collection = attach_sets(run, collection)
         assert collection.sketch is not None
         plan = plan_bands(collection.sketch.perms, params)
         earlier = None

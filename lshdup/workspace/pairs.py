@@ -43,9 +43,8 @@ def load_or_find_pairs(
         return found
     # If most candidates are known, few sets are needed.
     knows_most = earlier is not None and earlier.has_verified_all(bands.threshold)
-    is_new = not knows_most and params.verify == "exact"
     journal = resumed = None
-    if is_new:
+    if not knows_most:
         journal = run.stage_journal(
             "pairs",
             lambda store: results_io.describe_pairs(store, collection, index, bands, params),
@@ -64,13 +63,11 @@ def load_or_find_pairs(
 
     source = set_source(run.with_skipped(skip), collection)
     met = candidate_pairs(run, index.table, params.max_bucket)
-    if is_new:
+    if not knows_most:
         expecting(source)(met.documents)
     say_large_bucket(run, collection.documents, met.buckets)
     sides = Sides.of(run, side_of(collection, source), duplicate_of=index.duplicate_of)
-    found = verify(
-        run, met, sides, bands.threshold, params.verify, earlier=earlier, resumed=resumed
-    )
+    found = verify(run, met, sides, bands.threshold, earlier=earlier, resumed=resumed)
     if journal is not None:
         journal.close()
     for each in skipped:

@@ -27,7 +27,7 @@ from lshdup.store.passages_io import load_passages, save_passages
 from lshdup.store.store import Store
 from lshdup.workspace.context import RunContext
 from lshdup.workspace.from_documents import find_named
-from lshdup.workspace.from_store import leave_out_changed, load_last_collection
+from lshdup.workspace.from_store import load_last_collection
 from lshdup.workspace.request import Request, check_conflict, merge_params
 
 #: Bytes of text that a token takes, about, and its separator.
@@ -126,7 +126,6 @@ def _find_documents(context: RunContext, request: Request) -> tuple[DocumentList
         message = "no documents were named, and there is no collection to continue with"
         raise InputError(message, f"{RERUN} (files or folders)")
     check_conflict("the store", last.shingle, request.given, RERUN)
-    last = leave_out_changed(context, last, request)
     request.accept(last.documents, False)
     return last.documents, _with_order(last.shingle)
 

@@ -141,7 +141,6 @@ class Workspace(RunContext):
         if wanted is not None:
             shingle_filter = build_filter(self, collection, wanted)
             collection = filter_collection(self, collection, shingle_filter, keep=True)
-        collection = from_store.leave_out_changed(self, collection, request)
         assert collection.sets is not None
         return collection, collection.sets
 
@@ -157,7 +156,7 @@ class Workspace(RunContext):
             collection = from_store.load_or_sketch_signatures(
                 self, request, verify=True, save=False
             )
-        return from_store.leave_out_changed(self, from_store.attach_sets(self, collection), request)
+        return from_store.attach_sets(self, collection)
 
     def set_source(self, collection: Collection) -> SetSource:
         """Return the function that gives the sets of a collection."""

@@ -136,18 +136,6 @@ def test_every_scheme(run, corpus, scheme):
         )
 
 
-def test_estimates_instead_of_exact_similarities(run, corpus):
-    rows = run("pairs", "sample_corpus", "-t", "0.8", "--verify", "estimate", "--perms", "400").rows
-    exact = {
-        (a, b): float(s)
-        for a, b, s, _ in run("pairs", "sample_corpus", "-t", "0.1", "--exact").rows
-    }
-    assert len(rows) > 20
-    for a, b, s, _ in rows:
-        assert float(s) * 400 == pytest.approx(round(float(s) * 400))
-        assert abs(float(s) - exact[a, b]) < 0.12
-
-
 def test_collapse_copies(run, tmp_path):
     (tmp_path / "d").mkdir()
     for i in range(6):
@@ -506,9 +494,6 @@ def test_the_exact_join_of_the_last_run_reads_its_documents_again(run, corpus, t
     rest = [row for row in expected if not gone.intersection(row[:2])]
     assert len(rest) < len(expected)
     assert changed.rows == rest
-    checked = run("pairs", "--exact", "--check-files")
-    assert "skipped 2 documents" in checked.err
-    assert checked.rows == rest
 
 
 def test_steps_from_another_folder_leave_the_store_right(run, corpus, tmp_path):

@@ -253,10 +253,6 @@ def test_shares(here):
                 "write a share like 0.3, or a number of documents",
             ),
         ),
-        (
-            ["--histogram", "--step", "5"],
-            ("LSHDUP_STEP is 5; it must be from 0.001 to 1", "if 5 % is meant, write 0.05"),
-        ),
     ]
     errors = said(here, *(["pairs", "docs", *options] for options, _ in cases))
     assert errors == [error(*lines) for _, lines in cases]
@@ -268,10 +264,6 @@ def test_percentages_are_shares(here):
         (("pairs", *docs, "-t", "55.5%"), ("pairs", *docs, "-t", "0.555")),
         (("pairs", *docs, "--recall=90 %"), ("pairs", *docs, "--recall", "0.9")),
         (("pairs", *docs, "--ignore-common", "40%"), ("pairs", *docs, "--ignore-common", "0.4")),
-        (
-            ("pairs", *docs, "--histogram", "--step", "5%"),
-            ("pairs", *docs, "--histogram", "--step", "0.05"),
-        ),
         (
             ("curve", "--threshold", "90%", "--format", "csv"),
             ("curve", "--threshold", "0.9", "--format", "csv"),
@@ -1297,8 +1289,6 @@ def test_what_is_refused_before_and_after_the_work(here):
     run_many([(["index", "docs", "--template", "one", "--store", "less", "-q"], None)], here)
     expected = {
         "pairs docs --split [": "'[' is no regular expression: unterminated character set",
-        "pairs docs --histogram --step 1.01": "LSHDUP_STEP is 1.01; it must be from 0.001 to 1",
-        "pairs docs --histogram --step 0.0001": "LSHDUP_STEP is 0.0001; it must be from 0.001 to 1",
         "timing one": "fewer than two documents with tokens: there is no pair to measure",
         "pairs docs --baseline one/b": "--baseline one/b cannot be read: Not a directory",
         "pairs docs --baseline gone/b --update-baseline": "gone/b cannot be written",

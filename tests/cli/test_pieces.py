@@ -66,7 +66,6 @@ pairs d --no-store -q --exact -t 0.6
 pairs d --no-store -q --measure containment -t 0.7
 pairs d --no-store -q --measure containment --exact -t 0.7
 pairs d --no-store -q --ignore-common 0.3 -t 0.6
-pairs d --no-store -q --verify estimate -t 0.7
 pairs d --no-store -q --max-bucket 5 -t 0.7 --format json
 pairs d --no-store -q --against o -t 0.6
 pairs d --no-store -q --against o -t 0.7 --measure containment

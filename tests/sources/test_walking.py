@@ -1,4 +1,4 @@
-"""How far folders are walked: --max-depth, and --gitignore as git itself decides."""
+"""How folders are walked: links, and --gitignore as git itself decides."""
 
 import contextlib
 import os
@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
-from lshdup.base.skipped import Reason
 from lshdup.sources import patterns
 from lshdup.sources.patterns import Patterns, Rules
 from tests.conftest import WHOLE
@@ -43,32 +42,6 @@ def found(*arguments, **options):
     return [os.fsdecode(name) for name in documents.names]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "depth", "expected"),
-    [
-        (["t"], 1, "1"),
-        (["t"], 2, "1 a/2 z/5"),
-        (["t"], 3, "1 a/2 a/b/3 z/5"),
-        (["t"], 4, "1 a/2 a/b/3 a/b/c/4 z/5"),
-        (["t"], None, "1 a/2 a/b/3 a/b/c/4 z/5"),
-        (["t", "t/a/b"], 1, "1 a/b/3"),
-        (["t", "t/a/b"], 2, "1 a/2 a/b/3 a/b/c/4 z/5"),
-        (["t/a/b", "t"], 2, "1 a/2 a/b/3 a/b/c/4 z/5"),
-        (["t/a/b/c/4", "t/a"], 1, "a/2 a/b/c/4"),
-    ],
-)
-def test_folders_are_entered_down_to_a_depth(tree, arguments, depth, expected):
-    assert found(*arguments, max_depth=depth) == [f"t/{name}" for name in expected.split()]
-
-
-def test_links_are_one_level_down(tree):
-    Path("t/link").symlink_to("../t2")
-    Path("t2/u").mkdir(parents=True)
-    Path("t2/6").write_text("6")
-    Path("t2/u/7").write_text("7")
-    assert found("t", max_depth=2, follow=True) == ["t/1", "t/a/2", "t/link/6", "t/z/5"]
-
-
 @pytest.mark.parametrize("backwards", [False, True])
 def test_of_two_links_to_a_folder_the_first_name_is_taken(tree, monkeypatch, backwards):
     """In whichever order the file system lists them."""
@@ -84,7 +57,7 @@ def test_of_two_links_to_a_folder_the_first_name_is_taken(tree, monkeypatch, bac
     Path("t2/6").write_text("6")
     for name in ("t/y", "t/b"):
         Path(name).symlink_to("../t2")
-    assert found("t", max_depth=2, follow=True) == ["t/1", "t/a/2", "t/b/6", "t/z/5"]
+    assert found("t", follow=True)[-2:] == ["t/b/6", "t/z/5"]
 
 
 def test_a_file_that_became_a_link_has_changed(tree):
@@ -97,15 +70,7 @@ def test_a_file_that_became_a_link_has_changed(tree):
     assert listed.changed(np.arange(1)).tolist() == [0]
 
 
-def test_folders_that_are_not_entered_are_counted(run, tree):
-    _, skipped = find("t", max_depth=2)
-    assert [(each.name, each.reason, each.is_error) for each in skipped] == [
-        (b"t/a/b", Reason.TOO_DEEP, False)
-    ]
-    said = run("pairs", "t", "--max-depth", "2", "--no-store", "-vv").err
-    assert "1 deeper than LSHDUP_MAX_DEPTH" in said
-    assert "t/a/b: deeper than LSHDUP_MAX_DEPTH" in said
-    assert "LSHDUP_MAX_DEPTH" in run("pairs", "t", "--max-depth", "0", code=2).err
+def test_options_of_the_walk_need_documents(run, tree):
     run("index", "t")
     assert "--gitignore has no effect without DOCS" in run("pairs", "--gitignore", code=2).err
 

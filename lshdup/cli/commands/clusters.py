@@ -18,7 +18,6 @@ from lshdup.cli.messages import describe_likeness, describe_rule, say_uncompared
 from lshdup.cli.options import (
     FindOptions,
     against_option,
-    check_files_option,
     check_option,
     exact_option,
     keep_options,
@@ -99,7 +98,6 @@ Examples:
     check_option("groups"),
     exact_option,
     max_bucket_option,
-    check_files_option,
     memory_option,
     run_options,
     output_options,

@@ -13,7 +13,6 @@ from lshdup.cli.help import define, option
 from lshdup.cli.messages import describe_likeness, say_if_nothing
 from lshdup.cli.options import (
     FindOptions,
-    check_files_option,
     check_option,
     exact_option,
     list_columns,
@@ -61,7 +60,6 @@ Examples:
         default=FoldersOptions.containment,
         help="Share of the bytes of a folder that the other one holds, at least.")  # fmt: skip
 @check_option("pairs of folders")
-@check_files_option
 @run_options
 @output_options
 def command(ctx: click.Context, options: FoldersOptions) -> int:

@@ -14,7 +14,6 @@ from lshdup.cli.help import amend, define, option, stack
 from lshdup.cli.messages import describe_rest, say_contract, say_last_run, warn_of_changes
 from lshdup.cli.options import (
     band_options,
-    check_files_option,
     list_columns,
     measure_option,
     of_the_index,
@@ -68,7 +67,6 @@ Examples:
            help="At most N documents for each DOC: the most similar ones; of equally similar "
                 "ones, the first names."),
     same_option,
-    check_files_option,
     option("--check", is_flag=True, brief=True,
             help="Exit with 1 if a DOC has a near-duplicate, with 2 if one could not be looked "
                  "up."),

@@ -7,12 +7,11 @@ import click
 from lshdup.base.frozen import dataclass
 from lshdup.cli.commands.pairs.listing import Gate, Listing, print_listing
 from lshdup.cli.find_pairs import find_pairs
-from lshdup.cli.help import define, option, plain_option, setting, stack
+from lshdup.cli.help import define, option, plain_option, stack
 from lshdup.cli.messages import warn_of_changes
 from lshdup.cli.options import (
     FindOptions,
     against_option,
-    check_files_option,
     check_option,
     collapse_option,
     exact_option,
@@ -28,8 +27,7 @@ from lshdup.cli.options import (
 )
 from lshdup.cli.output import OutputOptions, containments, make_target
 from lshdup.cli.session import open_session
-from lshdup.cli.types import OutputPath, Share
-from lshdup.params import VERIFY
+from lshdup.cli.types import OutputPath
 
 
 @dataclass(frozen=True)
@@ -38,8 +36,6 @@ class PairsOptions(FindOptions, OutputOptions):
 
     unmatched: bool = False
     histogram: bool = False
-    step: float = 0.05
-    examples: int = 1
     plot: Path | None = None
     baseline: Path | None = None
     update_baseline: bool = False
@@ -68,10 +64,6 @@ Examples:
                       "OTHER."),
     option("--histogram", is_flag=True, excludes=("--measure containment", "--same"), brief=True,
             help="Instead of the pairs: how many there are at each threshold, with examples."),
-    setting("--step", type=Share(least=0.001), metavar="X", default=PairsOptions.step,
-             help="Between the thresholds of --histogram."),
-    setting("--examples", type=click.IntRange(0), default=PairsOptions.examples, metavar="N",
-             help="Pairs to show above each threshold of --histogram."),
     plot_option,
     collapse_option,
     same_option,
@@ -85,12 +77,8 @@ Examples:
                   excludes=("--update-baseline", "--histogram", "--unmatched"),
                   help="Only pairs of documents that git says changed."),
     exact_option,
-    setting("--verify", type=click.Choice(VERIFY), default=PairsOptions.verify,
-             metavar="exact|estimate",
-             help="What decides and is printed: of the sets, or as signatures estimate it."),
     max_bucket_option,
     memory_option,
-    check_files_option,
     run_options,
     pair_output_options,
 )  # fmt: skip
@@ -120,8 +108,7 @@ def command(ctx: click.Context, options: PairsOptions) -> int:
         if options.histogram:
             from lshdup.cli.commands.pairs.histogram import print_histogram
 
-            steps = options.step, options.examples
-            print_histogram(session, answer, target, *steps, options.plot)
+            print_histogram(session, answer, target, options.plot)
             return console.exit_code_of(len(answer.pairs))
         collection, pairs = answer.collection, answer.pairs
         documents = collection.documents

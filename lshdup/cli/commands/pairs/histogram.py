@@ -21,24 +21,15 @@ if TYPE_CHECKING:
 
 
 def print_histogram(
-    session: Session,
-    answer: "PairsListed",
-    target: "Target",
-    step: float,
-    examples: int,
-    plot: "Path | None",
+    session: Session, answer: "PairsListed", target: "Target", plot: "Path | None"
 ) -> None:
-    """Print the histogram, and draw it with --plot.
-
-    step : between the thresholds. examples : pairs shown above each of them.
-    """
+    """Print the histogram, and draw it with --plot."""
     import numpy as np
 
-    from lshdup.base.ragged import distinct
     from lshdup.evaluation.histogram import list_thresholds, make_histogram
     from lshdup.sources.preference import preference
 
-    levels, sizes = list_thresholds(answer.threshold, step), answer.collection.sizes
+    levels, sizes = list_thresholds(answer.threshold), answer.collection.sizes
     documents = answer.collection.documents
     try:
         order = preference(session.run, documents, sizes, ClusterParams()).order
@@ -52,35 +43,23 @@ def print_histogram(
         answer.duplicate_of,
         answer.pairs,
         levels,
-        examples,
     )
-    named = distinct(np.concatenate([each for level in steps for each in level.examples[:2]]))[0]
-    warn_of_changes(session, documents, named.astype(np.int64))
-    columns = column_names("pairs-histogram", optional=examples > 0)
-    print_rows(
-        session.console, target, columns, _rows(steps, documents, with_examples=examples > 0)
-    )
+    named = [each for step in steps if step.example is not None for each in step.example[:2]]
+    warn_of_changes(session, documents, np.unique(np.array(named, np.int64)))
+    rows = _rows(steps, documents)
+    print_rows(session.console, target, column_names("pairs-histogram"), rows)
     if plot is not None:
         from lshdup.evaluation.plots import draw_histogram
 
         draw_histogram(plot, steps)
 
 
-def _rows(
-    steps: "Sequence[Step]", documents: "DocumentList", *, with_examples: bool
-) -> "Iterator[tuple[Cell, ...]]":
+def _rows(steps: "Sequence[Step]", documents: "DocumentList") -> "Iterator[tuple[Cell, ...]]":
+    import numpy as np
+
     for step in steps:
-        counts = (step.threshold, step.pairs, step.documents, step.groups)
-        left, right, similarity = step.examples
-        if not with_examples:
-            yield counts
-        elif not len(left):
-            yield (*counts, None, None, None)
-        else:
-            a, b = (
-                documents.typed_names(left.astype("int64")),
-                documents.typed_names(right.astype("int64")),
-            )
-            yield from (
-                (*counts, *example) for example in zip(similarity.tolist(), a, b, strict=True)
-            )
+        example: tuple[Cell, ...] = (None, None, None)
+        if step.example is not None:
+            a, b, similarity = step.example
+            example = (similarity, *documents.typed_names(np.array([a, b])))
+        yield (step.threshold, step.pairs, step.documents, step.groups, *example)

@@ -12,7 +12,6 @@ from lshdup.cli.commands import writing
 from lshdup.cli.help import amend, define, option, plain_option, refuse
 from lshdup.cli.options import (
     PassagesOptions,
-    check_files_option,
     check_option,
     documents_options,
     keep_one_by_one_options,
@@ -79,7 +78,6 @@ Examples:
         default="word", help="What passages are made of: words; symbols (words and every other "
                              "visible character); characters; or terms.")  # fmt: skip
 @text_options
-@check_files_option
 @memory_option
 @run_options
 @output_options

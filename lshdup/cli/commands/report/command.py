@@ -10,7 +10,6 @@ from lshdup.base.system import is_stdout
 from lshdup.cli.help import define, option, plain_option
 from lshdup.cli.options import (
     ReportOptions,
-    check_files_option,
     exact_option,
     keep_options,
     max_bucket_option,
@@ -50,7 +49,6 @@ Examples:
     is_flag=True,
     help="Also the passages that recur anywhere, as `lshdup passages` finds them.",
 )
-@check_files_option
 @run_options
 @plain_option("-o", "--output", type=OutputPath(Path), metavar="FILE", group="Output",
               default=Path("-"),
