@@ -74,6 +74,13 @@ def test_a_path_through_a_link_is_found_beside_files_that_are_gone(run, here):
     assert len(rows) == 3
 
 
+def test_a_document_that_is_gone_is_found_by_a_path_through_a_link(run, here):
+    run("index", "docs")
+    (here / "link").symlink_to("docs")
+    (here / "docs/a").unlink()
+    assert "docs/a cannot be read: vanished" in run("query", "link/a", code=2).err
+
+
 def test_the_nearest_store_is_used_and_a_run_with_docs_makes_one_here(run, here):
     run("pairs", "docs", "-q")
     before = {path: path.read_bytes() for path in (here / ".lshdup").glob("*.npz")}

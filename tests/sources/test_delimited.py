@@ -135,6 +135,11 @@ def test_a_file_without_the_columns(tmp_path, data, reason, detail):
     assert error.value.reason == reason
 
 
+def test_names_that_no_row_with_commas_could_have_are_those_of_another_delimiter(tmp_path):
+    data = b'id;text;"two\rlines"\n1;a;b\n'
+    assert rows_of(tmp_path, data, id_="id") == ([b"a"], [b"1"])
+
+
 def test_an_empty_file_has_no_rows(tmp_path):
     assert rows_of(tmp_path, b"")[0] == []
 
