@@ -37,7 +37,7 @@ SIZES = {
     "compare.medoids.PIECE": 4,
     "compare.clusters._PIECE": 4,
     "compare.expand_duplicates.PIECE": 4,
-    "compare.folders.pairs._AT_ONCE": 4,
+    "compare.folders._AT_ONCE": 4,
     "compare.leaders.HELD_BYTES": 512,
     "compare.scored_pairs.RUN": 8,
     "compare.prefix_index.PIECE": 4,

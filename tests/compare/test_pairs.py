@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup import pipeline
-from lshdup.cli.commands.pairs.listing import Listing, describe_size
+from lshdup.cli.commands.pairs_listing import Listing, describe_size
 from lshdup.cli.output import FORMATS, Target
 from lshdup.compare import expand_duplicates
 from lshdup.compare.expand_duplicates import expand_copies

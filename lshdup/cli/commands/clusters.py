@@ -9,8 +9,8 @@ import click
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.messages import count_of, printable
+from lshdup.cli import writing
 from lshdup.cli.columns import column_names
-from lshdup.cli.commands import writing
 from lshdup.cli.console import Console
 from lshdup.cli.find_pairs import find_groups
 from lshdup.cli.help import define, option, plain_option, stack
@@ -172,7 +172,7 @@ def _find(session: Session, options: ClustersOptions, rule: ClusterParams) -> _A
 
 def _find_against(session: Session, options: ClustersOptions, rule: ClusterParams) -> _Answer:
     """Find groups of DOCS in which what is near a document of OTHER goes, and say how."""
-    from lshdup.cli.commands.pairs.against import find_matches, open_sides
+    from lshdup.cli.commands.pairs_against import find_matches, open_sides
     from lshdup.collection.shared_documents import find_shared
     from lshdup.workspace.against import find_clusters_against, leave_out_changed
 

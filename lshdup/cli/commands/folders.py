@@ -29,7 +29,7 @@ from lshdup.params import ClusterParams
 
 if TYPE_CHECKING:
     from lshdup.cli.output import Piece
-    from lshdup.compare.folders.contents import FolderPairs
+    from lshdup.compare.folders import FolderPairs
     from lshdup.sources.document_list import DocumentList
     from lshdup.workspace.folders import Folders
 
@@ -84,7 +84,7 @@ def command(ctx: click.Context, options: FoldersOptions) -> int:
     with open_session(ctx) as session:
         console = session.console
         collection, found = find_groups(session, options, rule, least=0)
-        from lshdup.compare.folders.contents import COMMON
+        from lshdup.compare.folders import COMMON
         from lshdup.workspace.folders import compare_folders
 
         least, documents = options.containment, collection.documents

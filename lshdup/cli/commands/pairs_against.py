@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from lshdup.base.messages import count_of
 from lshdup.cli.columns import column_names
-from lshdup.cli.commands.pairs.listing import Listing, print_listing
+from lshdup.cli.commands.pairs_listing import Listing, print_listing
 from lshdup.cli.console import Console
 from lshdup.cli.find_pairs import method_of
 from lshdup.cli.messages import (
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lshdup.base.messages import Cell
-    from lshdup.cli.commands.pairs.listing import Gate
+    from lshdup.cli.commands.pairs_listing import Gate
     from lshdup.cli.output import Target
     from lshdup.compare.best_matches import BestMatches
     from lshdup.compare.expand_duplicates import ExpandedPairs

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lshdup.cli.commands import writing
+from lshdup.cli import writing
 from lshdup.cli.help import amend, define, option, plain_option, refuse
 from lshdup.cli.options import (
     PassagesOptions,
@@ -109,7 +109,7 @@ def command(ctx: click.Context, options: PassagesOptions) -> int:
     rule = ClusterParams(keep=options.keep or "", prefer=options.prefer)
     wanted = PassageParams(options.least, options.max_documents, options.gap)
     with open_session(ctx, partial(_check_write, options)) as session:
-        from lshdup.cli.commands.passages.listing import print_passages
+        from lshdup.cli.commands.passages_listing import print_passages
 
         return print_passages(ctx, session, options, target, wanted, rule)
 

@@ -11,9 +11,8 @@ from lshdup.base.messages import chance, count_of
 from lshdup.base.ragged import ranges
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, SkippedFile
-from lshdup.cli import tables
+from lshdup.cli import tables, writing
 from lshdup.cli.columns import REMOVED_PASSAGES, column_names
-from lshdup.cli.commands import writing
 from lshdup.cli.messages import say_collection, say_skipped, warn_of_changes
 from lshdup.cli.options import PassagesOptions
 from lshdup.cli.output import PIECE_ROWS, DocumentNames, Piece, Target, print_pieces

@@ -17,7 +17,7 @@ from lshdup.base.messages import count_of, printable, quote_command
 from lshdup.base.run import Run
 from lshdup.base.skipped import Skipped
 from lshdup.cli.commands.clusters import command as clusters_command
-from lshdup.cli.commands.passages.listing import PassageListing
+from lshdup.cli.commands.passages_listing import PassageListing
 from lshdup.cli.find_pairs import PairsListed, find_pairs
 from lshdup.cli.help import Option, is_set, is_typed
 from lshdup.cli.messages import describe_rule, find_empty, warn_of_changes

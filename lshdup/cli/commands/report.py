@@ -74,7 +74,7 @@ def command(ctx: click.Context, options: ReportOptions) -> int:
         message = "the page makes groups at every threshold, for which --keep central is too slow"
         raise ParameterError(message, "use `lshdup clusters --keep central`, or another --keep")
     with open_session(ctx) as session:
-        from lshdup.cli.commands.report.page import write_page
+        from lshdup.cli.commands.report_page import write_page
 
         return write_page(ctx, session, options, target)
 
