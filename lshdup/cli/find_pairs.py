@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lshdup.base.frozen import dataclass
 from lshdup.base.messages import count_of
 from lshdup.cli.console import Console
-from lshdup.cli.messages import say_buckets, say_collection, say_index, say_pairs
+from lshdup.cli.messages import say_buckets, say_collection, say_contract, say_pairs
 from lshdup.cli.options import FindOptions
 from lshdup.cli.session import Session
 from lshdup.params import FEW_TOKENS, ClusterParams, PairParams
@@ -97,10 +97,9 @@ def find_groups(
 
 def say_opened(session: Session, opened: "Comparison", least: int = 2) -> None:
     """Say what is compared. least : of `say_collection`."""
+    say_collection(session, opened.collection, least)
     if opened.indexed is not None:
-        say_index(session, opened.indexed, least)
-    else:
-        say_collection(session, opened.collection, least)
+        say_contract(session.console, opened.indexed.plan, opened.indexed.params)
 
 
 def say_skipped_buckets(session: Session, opened: "Comparison", buckets: "Buckets") -> None:

@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -64,8 +64,14 @@ Piece = Sequence[Sequence[Cell]]
 Layout = Callable[[Iterable[Sequence[str]], int | None, bool], Iterator[str]]
 
 
-def format_of(path: Path, option: str = "-o") -> str:
+#: Of `lshdup report`.
+PAGE_FORMATS = {".html": "html", ".htm": "html"}
+
+
+def format_of(path: Path, option: str = "-o", formats: Mapping[str, str] = _ENDINGS) -> str:
     """Return the format that a file's ending names, or "" if it names none.
+
+    formats : what the command writes, by ending.
 
     Errors: ParameterError for another ending: the file would not hold what its name says.
 
@@ -73,13 +79,13 @@ def format_of(path: Path, option: str = "-o") -> str:
     ('csv', 'jsonl', '')
     """
     ending = path.suffix.lower()
-    if ending not in (*_ENDINGS, *_NO_FORMAT) and ending[1].isalpha():
+    if ending not in (*formats, *_NO_FORMAT) and ending[1].isalpha():
         message = f"{option} {path}: {ending} is not written here"
-        hint = f"name a file that ends with {', '.join(_ENDINGS)}"
-        if option == "-o":
+        hint = f"name a file that ends with {', '.join(formats)}"
+        if option == "-o" and formats is _ENDINGS:
             hint += ", or say with --format what it is to hold"
         raise ParameterError(message, "; ".join(filter(None, (hint, _OTHERS.get(ending)))))
-    return _ENDINGS.get(ending, "")
+    return formats.get(ending, "")
 
 
 @dataclass(frozen=True)

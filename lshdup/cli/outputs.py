@@ -6,7 +6,7 @@ output is followed: the file that it leads to is replaced, and the link stays.
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -25,89 +25,89 @@ if TYPE_CHECKING:
 _ANOTHER = "write to another file"
 
 
-class Outputs:
-    """Files that the options of a command name to be written.
+#: Files that options of a command name to be written: (option, path).
+Outputs = list[tuple[str, str]]
 
-    Errors of all methods: ParameterError if one of them is an input of the run, or is named twice.
+
+def list_outputs(ctx: click.Context) -> Outputs:
+    """Return the files that a command line names to be written.
+
+    Errors: ParameterError if one of them is an input that the command line names, or is named
+    twice, or is in a store.
     """
-
-    def __init__(self) -> None:
-        self._paths: list[tuple[str, str]] = []  # option and path
-
-    @classmethod
-    def of(cls, ctx: click.Context) -> "Outputs":
-        """Return the outputs of a command line, held against the inputs that it names."""
-        outputs, inputs = cls(), list[tuple[str, str]]()
-        for param in ctx.command.params:
-            is_output = isinstance(param.type, OutputPath)
-            for path in _values(ctx, param) if isinstance(param.type, click.Path) else ():
-                option = param.opts[0] if isinstance(param, click.Option) else ""
-                if is_output and not is_stdout(path):
-                    outputs.add(option, path)
-                elif not is_output:
-                    inputs.append((option, path))
-        for each in outputs._paths:
-            _refuse_store(*each, ctx.params.get("store"))
-            for option, path in inputs:
-                if _are_one(each[1], path):
-                    _refuse(*each, option, path)
-        return outputs
-
-    def add(self, option: str, path: str) -> None:
-        """Add a file that an option names, or that is in a folder which it names."""
-        for other, there in self._paths:
-            if other != option and _are_one(path, there):
-                message = f"{option} and {other} are both {printable(there)}"
-                raise ParameterError(message, "name two files")
-        if (option, path) not in self._paths:
-            self._paths.append((option, path))
-
-    def refuse_documents(self, documents: "DocumentList", source: str = "") -> None:
-        """Raise if one of the outputs is the file of one of the documents.
-
-        source : option that names them; "" for those that are compared.
-        """
-        for option, path in self._paths:
-            found = documents.find_file(path)
-            if found is not None:
-                _refuse(option, path, source, os.fsdecode(found))
-
-    def refuse_below(self, source: str, names: Iterable[bytes], params: "DocumentParams") -> None:
-        """Raise if one of the outputs is a text in folders that the run will read.
-
-        This is known before a store is made. A folder is walked twice only if an output that
-        exists is in it, or may be by a link.
-
-        source : as of `refuse_documents`.
-        names : folders, and files, which are left to `refuse_documents`.
-        """
-        from dataclasses import replace
-
-        from lshdup.base.run import Run
-        from lshdup.base.skipped import Skipped, SkippedFile
-        from lshdup.sources.finding import Finder
-
-        there = [
-            real for _, path in self._paths if (real := Path(os.path.realpath(path))).is_file()
-        ]
-        are_linked = params.follow or any(real.stat().st_nlink > 1 for real in there)
-        for name in names if there else ():
-            top = os.path.realpath(os.fsdecode(name))
-            if os.path.isdir(top) and (
-                are_linked or any(real.is_relative_to(top) for real in there)
-            ):
-                skipped: list[Skipped] = []
-                finder = Finder(replace(Run.quiet(), skipped=skipped.append), params)
-                stays = (SkippedFile(each) for each in skipped if each.reason.stays)
-                self.refuse_documents(replace(finder.find([name]), skipped=tuple(stays)), source)
+    outputs, inputs = Outputs(), list[tuple[str, str]]()
+    for param in ctx.command.params:
+        if not isinstance(param.type, click.Path):
+            continue
+        option = param.opts[0] if isinstance(param, click.Option) else ""
+        value: Any = ctx.params.get(param.name or "")
+        values = value if isinstance(value, tuple) else (value,)
+        paths = [os.fsdecode(each) for each in values if each is not None]
+        if not isinstance(param.type, OutputPath):
+            inputs += [(option, path) for path in paths]
+            continue
+        for path in paths:
+            if not is_stdout(path):
+                add_output(outputs, option, path)
+    for each in outputs:
+        _refuse_store(*each, ctx.params.get("store"))
+        for option, path in inputs:
+            if _are_one(each[1], path):
+                _refuse(*each, option, path)
+    return outputs
 
 
-def _values(ctx: click.Context, param: click.Parameter) -> Iterator[str]:
-    """Yield the paths that a parameter names."""
-    value: Any = ctx.params.get(param.name or "")
-    for each in value if isinstance(value, tuple) else (value,):
-        if each is not None:
-            yield os.fsdecode(each)
+def add_output(outputs: Outputs, option: str, path: str) -> None:
+    """Add a file that an option names, or that is in a folder which it names.
+
+    Errors: ParameterError if another option names it.
+    """
+    for other, there in outputs:
+        if other != option and _are_one(path, there):
+            message = f"{option} and {other} are both {printable(there)}"
+            raise ParameterError(message, "name two files")
+    if (option, path) not in outputs:
+        outputs.append((option, path))
+
+
+def refuse_documents(outputs: Outputs, documents: "DocumentList", source: str = "") -> None:
+    """Raise ParameterError if one of the outputs is the file of one of the documents.
+
+    source : option that names them; "" for those that are compared.
+    """
+    for option, path in outputs:
+        found = documents.find_file(path)
+        if found is not None:
+            _refuse(option, path, source, os.fsdecode(found))
+
+
+def refuse_below(
+    outputs: Outputs, source: str, names: Iterable[bytes], params: "DocumentParams"
+) -> None:
+    """Raise ParameterError if one of the outputs is a text in folders that the run will read.
+
+    This is known before a store is made. A folder is walked twice only if an output that
+    exists is in it, or may be by a link.
+
+    source : as of `refuse_documents`.
+    names : folders, and files, which are left to `refuse_documents`.
+    """
+    from dataclasses import replace
+
+    from lshdup.base.run import Run
+    from lshdup.base.skipped import Skipped, SkippedFile
+    from lshdup.sources.finding import Finder
+
+    there = [real for _, path in outputs if (real := Path(os.path.realpath(path))).is_file()]
+    are_linked = params.follow or any(real.stat().st_nlink > 1 for real in there)
+    for name in names if there else ():
+        top = os.path.realpath(os.fsdecode(name))
+        if os.path.isdir(top) and (are_linked or any(real.is_relative_to(top) for real in there)):
+            skipped: list[Skipped] = []
+            finder = Finder(replace(Run.quiet(), skipped=skipped.append), params)
+            stays = (SkippedFile(each) for each in skipped if each.reason.stays)
+            found = replace(finder.find([name]), skipped=tuple(stays))
+            refuse_documents(outputs, found, source)
 
 
 def _refuse(option: str, path: str, source: str, there: str) -> NoReturn:

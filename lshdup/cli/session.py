@@ -18,7 +18,7 @@ from lshdup.base.messages import printable
 from lshdup.base.system import is_waiting_pipe, with_slashes
 from lshdup.cli.console import Console
 from lshdup.cli.help import is_set
-from lshdup.cli.outputs import Outputs
+from lshdup.cli.outputs import Outputs, add_output, list_outputs, refuse_below, refuse_documents
 from lshdup.cli.types import Size
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import (
@@ -94,7 +94,7 @@ def open_session(
     console = Console.of(given)
     with console:
         explicit, documents, files = read_parameters(ctx, console)
-        outputs = Outputs.of(ctx)
+        outputs = list_outputs(ctx)
 
         from lshdup.base.arrays import Arrays
         from lshdup.base.parallel import count_processors
@@ -105,10 +105,11 @@ def open_session(
         from lshdup.workspace.workspace import Workspace
 
         resume_collecting()
-        everything = replace(files, include=(), exclude=())
-        outputs.refuse_below("", documents, files)
-        outputs.refuse_below("--against", given.get("against", ()), everything)
-        outputs.refuse_below("--template", given.get("templates", ()), DocumentParams())
+        if outputs:
+            everything = replace(files, include=(), exclude=())
+            refuse_below(outputs, "", documents, files)
+            refuse_below(outputs, "--against", given.get("against", ()), everything)
+            refuse_below(outputs, "--template", given.get("templates", ()), DocumentParams())
         above, store = None, given["store"]
         if store is None:
             above = nearest_store()
@@ -147,7 +148,7 @@ def open_session(
             given.get("check_content", False),
             tuple(given.get("templates", ())),
             accept=partial(_accept, outputs, accept),
-            accept_other=outputs.refuse_documents,
+            accept_other=partial(refuse_documents, outputs),
         )
         yield Session(console, run, workspace, request, outputs)
         if documents and workspace.store is not None:
@@ -169,8 +170,8 @@ def _memo_bytes() -> int:
 def _accept(outputs: Outputs, accept: Accept, documents: "DocumentList", read: bool) -> None:
     """Raise before the work if an output is a document, or if a command refuses the documents."""
     for option, path in accept(documents, read):
-        outputs.add(option, path)
-    outputs.refuse_documents(documents)
+        add_output(outputs, option, path)
+    refuse_documents(outputs, documents)
 
 
 def _say_size(console: Console, store: "Store") -> None:

@@ -847,6 +847,9 @@ def test_pipes(run, corpus, tmp_path):
     assert head.stdout.count(b"\n") == 1
     assert b"Traceback" not in head.stderr
     assert b"BrokenPipe" not in head.stderr
+    for arguments in ("--help", "--version", "pairs --help"):
+        gone = shell(f"lshdup {arguments} | exec <&-; exit ${{PIPESTATUS[0]}}", tmp_path)
+        assert gone.returncode == 0, arguments
     echoed = shell("lshdup pairs sample_corpus -t 0.9 -0 | xargs -0 -n4 echo", tmp_path)
     assert echoed.stdout.decode().splitlines() == [
         " ".join(row) for row in run("pairs", "sample_corpus", "-t", "0.9").rows

@@ -908,13 +908,14 @@ def test_the_ending_of_a_file_names_its_format(here):
     )
     assert Path("more.csv").read_bytes() == Path("p.csv").read_bytes()
     assert Path("more").read_bytes() == Path("p.json").read_bytes()
-    parquet, excel, html, packed, nul = said(
+    parquet, excel, html, packed, nul, listed = said(
         here,
         [*pairs, "-o", "p.parquet"],
         [*pairs, "-o", "p.XLSX"],
         [*pairs, "-o", "p.html"],
         [*pairs, "-o", "p.tsv.gz"],
         [*pairs, "-0", "-o", "q.csv"],
+        ["report", "docs", "--no-store", "-o", "r.csv"],
     )
     names = (
         "name a file that ends with .tsv, .csv, .json, .jsonl, .ndjson, or say with "
@@ -926,6 +927,9 @@ def test_the_ending_of_a_file_names_its_format(here):
     page = "; `lshdup report` makes a page"
     assert html == error("-o p.html: .html is not written here", names + page)
     assert packed == error("-o p.tsv.gz: .gz is not written here", names)
+    assert listed == error(
+        "-o r.csv: .csv is not written here", "name a file that ends with .html, .htm"
+    )
     assert nul == error(
         "-0 and -o q.csv exclude each other, as the file is to be csv",
         "leave -0 out, or say --format tsv",

@@ -38,6 +38,7 @@ from lshdup.cli.output import (
     make_target,
     print_pieces,
 )
+from lshdup.cli.outputs import refuse_documents
 from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import OutputPath
 from lshdup.params import LINKAGES, ClusterParams
@@ -178,7 +179,7 @@ def _find_against(session: Session, options: ClustersOptions, rule: ClusterParam
 
     console, request = session.console, session.request
     both = open_sides(session, options)
-    session.outputs.refuse_documents(both.there.documents)
+    refuse_documents(session.outputs, both.there.documents)
     shared = find_shared(both.here.documents, both.there.documents)
     if len(shared):
         console.say(f"{count_of(len(shared), 'document')} of DOCS in OTHER too: always kept")

@@ -32,7 +32,7 @@ from lshdup.cli.options import (
     talk_options,
 )
 from lshdup.cli.output import OutputOptions, make_target
-from lshdup.cli.outputs import Outputs
+from lshdup.cli.outputs import list_outputs
 from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import Listed, ParamType, Share
 from lshdup.errors import InputError, ParameterError
@@ -409,7 +409,7 @@ def curve(ctx: click.Context, options: CurveOptions) -> int:
     --all: every shape that K rows allow, the chosen one marked.
     """
     target = make_target(options)
-    Outputs.of(ctx)
+    list_outputs(ctx)
     console = Console.of(ctx.params)
     bands, rows, perms = options.bands or 0, options.rows or 0, options.perms
     params = BandParams(options.threshold, options.recall, bands, rows)

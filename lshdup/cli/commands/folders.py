@@ -10,7 +10,7 @@ from lshdup.base.messages import count_of
 from lshdup.cli.columns import column_names
 from lshdup.cli.find_pairs import find_groups
 from lshdup.cli.help import define, option
-from lshdup.cli.messages import describe_likeness, say_if_nothing
+from lshdup.cli.messages import describe_likeness, say_nothing
 from lshdup.cli.options import (
     FindOptions,
     check_option,
@@ -90,7 +90,7 @@ def command(ctx: click.Context, options: FoldersOptions) -> int:
         least, documents = options.containment, collection.documents
         folders, pairs = compare_folders(session.workspace, collection, found.clusters, least)
         if not len(documents):
-            say_if_nothing(session, collection, 2)
+            say_nothing(session, collection, 0, 2)
         elif not folders.tree.has_branches():
             # Documents without tokens are compared too, by their bytes.
             console.report_nothing(

@@ -16,7 +16,7 @@ from lshdup.cli.options import (
     run_options,
     table_options,
 )
-from lshdup.cli.output import Target
+from lshdup.cli.output import PAGE_FORMATS, Target, format_of
 from lshdup.cli.session import open_session
 from lshdup.cli.types import OutputPath
 from lshdup.errors import InputError, ParameterError
@@ -66,6 +66,8 @@ def command(ctx: click.Context, options: ReportOptions) -> int:
     """
     path = options.output
     _refuse_page_as_document(options.docs, path)
+    if not is_stdout(path):
+        format_of(path, formats=PAGE_FORMATS)
     target = Target(path=None if is_stdout(path) else path, color=options.color)
     if target.columns is not None:
         message = "the page is not for a terminal"

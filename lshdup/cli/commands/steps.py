@@ -9,7 +9,7 @@ import click
 from lshdup.base.frozen import dataclass
 from lshdup.cli.columns import column_names
 from lshdup.cli.help import amend, define, plain_option
-from lshdup.cli.messages import say_collection, say_index, say_largest, say_last_run
+from lshdup.cli.messages import say_collection, say_contract, say_largest, say_last_run
 from lshdup.cli.options import (
     documents_options,
     index_options,
@@ -148,11 +148,13 @@ def index(ctx: click.Context, /, **_: object) -> int:
         from lshdup.lsh.candidates import largest_buckets
 
         indexed = session.workspace.load_or_build_index(session.request)
-        say_index(session, indexed, 1, whole=True)
+        say_collection(session, indexed.collection, 1, whole=True)
+        say_contract(session.console, indexed.plan, indexed.params, whole=True)
         for size, first in largest_buckets(indexed.index.table, 1):
             session.workspace.say_large_bucket(indexed, Buckets(size, first))
-        names = indexed.collection.documents.names.strings_at
-        say_largest(session.console, indexed.index.table, names)
+        if session.console.is_verbose:
+            names = indexed.collection.documents.names.strings_at
+            say_largest(session.console, indexed.index.table, names)
         return session.console.exit_code
 
 
