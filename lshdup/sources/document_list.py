@@ -4,7 +4,7 @@ is read here.
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 from typing import Any
@@ -537,23 +537,3 @@ def summarize_docs(arguments: Iterable[bytes]) -> tuple[bytes, ...]:
 def describe_docs(docs: Sequence[bytes]) -> str:
     """Return where documents are, for a sentence: " in docs, rows.jsonl"; "" if nobody knows."""
     return f" in {join_names(map(os.fsdecode, docs), 3)}" if docs else ""
-
-
-def list_outside(names: Iterable[bytes], arguments: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the paths that are neither one of the arguments nor below one of them, by name.
-
-    names, arguments : paths as `typed_name` writes them.
-
-    >>> list(list_outside([b"a/b", b"c"], [b"a", b"c"])), list(list_outside([b"../y"], [b"."]))
-    ([], [b'../y'])
-    """
-    folders = set(arguments)
-    return (name for name in names if folders.isdisjoint(_folders_of(name)))
-
-
-def _folders_of(name: bytes) -> list[bytes]:
-    """Return a path and every folder above it."""
-    parts = name.split(b"/")
-    above = [b"/".join(parts[:end]) or b"/" for end in range(1, len(parts) + 1)]
-    outside = name.startswith((b"/", b"../")) or name == b".."
-    return above if outside else [*above, b"."]

@@ -6,7 +6,7 @@ import errno
 import os
 import shlex
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -131,7 +131,8 @@ class Finder:
         self._found: dict[bytes, os.stat_result | None] = {}  # None: looked up with all others
         self._folders: dict[tuple[int, int], bytes] = {}  # by device and number
         self._named: dict[int, bytes] = {}  # files that were named themselves, by number
-        self._selection = Selection(self.params.include, self.params.exclude)
+        include, exclude = self.params.include, self.params.exclude
+        self._selection = Selection(include, exclude) if include or exclude else None
         self._excluded: list[tuple[bytes, Reason]] = []
         self._linked_files: list[bytes] = []  # links that are followed, after all else
         self._linked_folders: list[_Folder] = []
@@ -155,8 +156,9 @@ class Finder:
                 replace(each, detail=f"{each.detail}; {meant}" if meant else each.detail)
             )
         files = self._files()
-        for line in self._selection.warnings(self._met):
-            self.run.warn(line)
+        if self._selection is not None:
+            for line in self._selection.warnings([*self._folders.values(), *self._found]):
+                self.run.warn(line)
         if not self.id_lists:
             self._say_unused_options(files.names, arguments)
         return files
@@ -170,7 +172,7 @@ class Finder:
             missed = Skipped.because(argument, error)
             return replace(missed, reason=Reason.MISSING) if error.errno == errno.ENOENT else missed
         if stat.S_ISDIR(status.st_mode):
-            if self._selection and not self._selection.enter(name):
+            if self._selection is not None and not self._selection.enter(name):
                 self._excluded.append((name, Reason.EXCLUDED))
             else:
                 self._walk(_Folder(name))
@@ -265,7 +267,7 @@ class Finder:
 
     def _walk(self, top: _Folder) -> None:
         folders = [top]
-        simple = not (self._named or self._selection or self.params.gitignore)
+        simple = not (self._named or self._selection is not None or self.params.gitignore)
         dot, dash = b".-"
         found = self._found  # The loop over all files: each look-up costs.
         while folders:
@@ -299,7 +301,9 @@ class Finder:
             is_folder = entry.is_dir(follow_symlinks=self.params.follow)
             if is_folder and self._store is not None and _identity(name) == self._store:
                 return
-            excluded = self._selection.skips(name, is_folder=is_folder) if self._selection else None
+            excluded = None
+            if self._selection is not None:
+                excluded = self._selection.skips(name, is_folder=is_folder)
             if entry.name.startswith(b".") and not self.params.hidden:
                 self._skip(name, Reason.HIDDEN)
             elif link and not self.params.follow:
@@ -323,11 +327,6 @@ class Finder:
                 self._skip(name, Reason.SPECIAL)
         except OSError as error:
             self.run.skipped(Skipped.because(name, error))
-
-    def _met(self) -> Iterator[bytes]:
-        """Yield the names of folders and files that were met."""
-        yield from self._folders.values()
-        yield from self._found
 
     def _has_records(self, name: bytes, *, named: bool = False) -> None:
         """Remember a file that is taken for its records."""

@@ -132,7 +132,7 @@ def command(ctx: click.Context, options: ClustersOptions) -> int:
             writing.write(session, options, clusters, answer.sides, prints, uncompared)
         if writing.prints_listing(ctx, options):
             _print(console, target, answer, options.emit)
-        return console.exit_code_of(answer.result.clusters.count)
+        return console.exit_code(answer.result.clusters.count)
 
 
 @dataclass(frozen=True)

@@ -147,7 +147,7 @@ def run_experiment(
         target.write([field.name for field in fields(results[0])], map(astuple, results))
         if options.plot is not None:
             getattr(plots, draw)(options.plot, results)
-        return console.exit_code
+        return console.exit_code()
 
 
 class _Buckets(ParamType[str | int]):
@@ -435,7 +435,7 @@ def curve(ctx: click.Context, options: CurveOptions) -> int:
         from lshdup.evaluation.plots import draw_curve
 
         draw_curve(options.plot, [(b, r)], params.threshold)
-    return console.exit_code
+    return console.exit_code()
 
 
 def _curve(plan: "BandPlan") -> "Iterator[tuple[Cell, ...]]":

@@ -112,7 +112,7 @@ def command(ctx: click.Context, options: FoldersOptions) -> int:
             )
         rows = _rows(folders, pairs, documents)
         print_pieces(console, target, column_names("folders"), rows, len(pairs))
-        return console.exit_code_of(len(pairs))
+        return console.exit_code(len(pairs))
 
 
 def _rows(folders: "Folders", pairs: "FolderPairs", documents: "DocumentList") -> "Iterator[Piece]":

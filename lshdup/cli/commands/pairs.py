@@ -119,7 +119,7 @@ def command(ctx: click.Context, options: PairsOptions) -> int:
         answer = find_pairs(session, options)
         if options.histogram:
             print_histogram(session, answer, target, options.plot)
-            return console.exit_code_of(len(answer.pairs))
+            return console.exit_code(len(answer.pairs))
         collection, pairs = answer.collection, answer.pairs
         documents = collection.documents
         listing = gate.select(
@@ -135,7 +135,7 @@ def command(ctx: click.Context, options: PairsOptions) -> int:
             print_listing(session, target, listing, "pairs-containment", cells)
         else:
             print_listing(session, target, listing, "pairs")
-        return console.exit_code_of(0 if gate.updates else listing.total)
+        return console.exit_code(0 if gate.updates else listing.total)
 
 
 def print_histogram(

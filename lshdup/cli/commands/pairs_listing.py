@@ -265,7 +265,7 @@ class Gate:
         if not self.updates:
             drop = f"; {lines} of {path} for pairs that are gone: --update-baseline drops them"
             return review, drop if gone else ""
-        if session.console.exit_code:
+        if session.console.exit_code():
             session.console.warn(f"{path} is not written, because of the error above")
             return review, ""
         try:

@@ -221,7 +221,7 @@ def print_passages(
             rows = listing.rows(whole=target.style not in ("table", "tsv"), most=most)
             print_pieces(console, target, column_names("passages"), rows, total, layout)
     listing.warn_of_lost()
-    return console.exit_code_of(len(passages))
+    return console.exit_code(len(passages))
 
 
 def _say(

@@ -114,7 +114,7 @@ def command(ctx: click.Context, options: QueryOptions) -> int:
         rows = rows if wide else (row[:-1] for row in rows)
         first = list(islice(rows, 1))
         print_rows(session.console, target, columns if wide else columns[:-1], chain(first, rows))
-        return session.console.exit_code_of(len(first))
+        return session.console.exit_code(len(first))
 
 
 def _rows(

@@ -130,7 +130,7 @@ def write_page(ctx: click.Context, session: Session, options: ReportOptions, tar
     for line in filter(None, (selection.describe_omitted(), data["missing"])):
         console.say(line)
     console.say(f"the page has {len(page):,} bytes")
-    return console.exit_code
+    return console.exit_code()
 
 
 def _list_uncompared(

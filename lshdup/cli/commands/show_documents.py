@@ -74,7 +74,7 @@ def show_documents(
         columns = column_names("show-shingles", optional=shingle_filter is not None)
         rows = _list_shingles(a.text.utf8, b.text.utf8, params, shingle_filter)
         print_rows(console, target, columns, rows)
-        return console.exit_code
+        return console.exit_code()
     for each in (a, b):
         if each.has_changed(params):
             console.warn(
@@ -89,7 +89,7 @@ def show_documents(
         print_rows(console, target, column_names("show"), _rows(comparison))
     else:
         target.write_lines(_picture(a, b, comparison, params, target, options, sketch))
-    return console.exit_code
+    return console.exit_code()
 
 
 def _list_shingles(
@@ -267,7 +267,7 @@ def show_group(session: Session, options: ShowOptions, target: Target) -> int:
             f"{printable(named.name)} is alone: no document is {indexed.params.threshold:g} "
             "similar or more to it (-t asks for less)"
         )
-        return console.exit_code
+        return console.exit_code()
     names = collection.documents.typed_names(np.array(members))
 
     def read(at: int) -> LocatedText:
@@ -293,7 +293,7 @@ def show_group(session: Session, options: ShowOptions, target: Target) -> int:
         target.write_lines(_group_picture(rows, text, variants, having, target))
     else:
         print_rows(console, target, column_names("show-group"), _group_rows(text, variants, having))
-    return console.exit_code
+    return console.exit_code()
 
 
 def _group_rows(

@@ -86,7 +86,7 @@ def shingle(ctx: click.Context, options: ShingleOptions) -> int:
             shingle_filter = session.workspace.load_or_build_filter(session.request, params, stored)
             columns = column_names("shingle", optional=shingle_filter is not None)
             print_rows(session.console, target, columns, _rows(text, params, shingle_filter))
-            return session.console.exit_code
+            return session.console.exit_code()
         collection = session.workspace.make_shingles(session.request)
         say_collection(session, collection, 1, whole=True)
         if collection.shingle_filter is not None:
@@ -96,7 +96,7 @@ def shingle(ctx: click.Context, options: ShingleOptions) -> int:
             )
             if session.console.is_verbose:
                 _say_most_common(session, collection)
-        return session.console.exit_code
+        return session.console.exit_code()
 
 
 @define(
@@ -122,7 +122,7 @@ def signatures(ctx: click.Context, /, **_: object) -> int:
     with open_session(ctx) as session:
         collection = session.workspace.make_signatures(session.request)
         say_collection(session, collection, 1, whole=True)
-        return session.console.exit_code
+        return session.console.exit_code()
 
 
 @define(
@@ -155,7 +155,7 @@ def index(ctx: click.Context, /, **_: object) -> int:
         if session.console.is_verbose:
             names = indexed.collection.documents.names.strings_at
             say_largest(session.console, indexed.index.table, names)
-        return session.console.exit_code
+        return session.console.exit_code()
 
 
 def _rows(
