@@ -107,7 +107,7 @@ class Pattern(ParamType[str]):
 
 
 class OutputPath(click.Path):
-    """A path that the command may write: `cli.outputs` holds it against all that is read."""
+    """A path that the command may write: `cli.session` holds it against all that is read."""
 
     def __init__(self, path_type: type[str | Path], *, dir_okay: bool = True) -> None:
         super().__init__(readable=False, dir_okay=dir_okay, allow_dash=True, path_type=path_type)

@@ -3,7 +3,7 @@
 A folder is the set of the groups of the documents below it; a group weighs as many bytes as its
 representative. Folder A is inside B if B holds at least the share `threshold` of A's bytes. To have
 it, B must hold one of A's *prefix*: the rarest groups of A that weigh more than may be lacking, as
-in prefix_index.py. So only folders above documents of these groups are looked at, from the top
+in exact_join.py. So only folders above documents of these groups are looked at, from the top
 down: a folder that does not hold A has no folder below it that does.
 
 Many folders that share one large document and hold little else are each inside every larger one. So

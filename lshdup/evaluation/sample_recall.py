@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from lshdup.compare.scored_pairs import Pairs
 from lshdup.compare.verification import containment
-from lshdup.evaluation.accuracy import recall_in_bins
-from lshdup.evaluation.experiment import Experiment
+from lshdup.evaluation.experiments import Experiment, recall_in_bins
 from lshdup.lsh.samples import SamplePlan, sample_sets
 
 

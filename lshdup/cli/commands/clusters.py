@@ -38,8 +38,7 @@ from lshdup.cli.output import (
     make_target,
     print_pieces,
 )
-from lshdup.cli.outputs import refuse_documents
-from lshdup.cli.session import Session, open_session
+from lshdup.cli.session import Session, open_session, refuse_documents
 from lshdup.cli.types import OutputPath
 from lshdup.params import LINKAGES, ClusterParams
 

@@ -32,8 +32,7 @@ from lshdup.cli.options import (
     talk_options,
 )
 from lshdup.cli.output import OutputOptions, make_target
-from lshdup.cli.outputs import list_outputs
-from lshdup.cli.session import Session, open_session
+from lshdup.cli.session import Session, list_outputs, open_session
 from lshdup.cli.types import Listed, ParamType, Share
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, SketchParams
@@ -41,10 +40,8 @@ from lshdup.params import BandParams, SketchParams
 if TYPE_CHECKING:
     from lshdup.base.messages import Cell
     from lshdup.collection.collection import Collection
-    from lshdup.evaluation.accuracy import Accuracy, BandAccuracy, BandRecall
-    from lshdup.evaluation.experiment import Experiment
+    from lshdup.evaluation.experiments import Accuracy, BandAccuracy, BandRecall, Experiment, Timing
     from lshdup.evaluation.sample_recall import SampleRecall
-    from lshdup.evaluation.timing import Timing
     from lshdup.lsh.band_plan import BandPlan
 
 
@@ -103,10 +100,10 @@ def timing(ctx: click.Context, options: ExperimentOptions) -> int:
 def _measure_timings(
     runs: int, session: Session, _: "Collection", experiment: "Experiment"
 ) -> "list[Timing]":
-    from lshdup.evaluation import timing as evaluation
+    from lshdup.evaluation import experiments
 
-    timings = list(evaluation.timing(experiment, runs))
-    for line in evaluation.compare_timings(timings):
+    timings = list(experiments.timing(experiment, runs))
+    for line in experiments.compare_timings(timings):
         session.console.say(line)
     return timings
 
@@ -134,7 +131,7 @@ def run_experiment(
     target = make_target(options)
     with open_session(ctx) as session:
         from lshdup.evaluation import plots
-        from lshdup.evaluation.experiment import Experiment
+        from lshdup.evaluation.experiments import Experiment
 
         console, request = session.console, session.request
         collection, sets = session.workspace.load_or_collect_sets(request)
@@ -291,7 +288,7 @@ def _plan_bands(
 def _measure_estimates(
     options: AccuracyOptions, _session: Session, _: "Collection", experiment: "Experiment"
 ) -> "Iterable[Accuracy]":
-    from lshdup.evaluation.accuracy import accuracy
+    from lshdup.evaluation.experiments import accuracy
 
     return accuracy(experiment, options.epsilon, options.runs)
 
@@ -301,7 +298,7 @@ def _measure_bands(
 ) -> "Iterable[BandAccuracy]":
     import numpy as np
 
-    from lshdup.evaluation.accuracy import band_accuracy
+    from lshdup.evaluation.experiments import band_accuracy
 
     buckets = _count_buckets(options.folded, experiment)
     eligible = None
@@ -319,7 +316,7 @@ def _measure_bands(
 def _measure_recall(
     options: AccuracyOptions, session: Session, collection: "Collection", experiment: "Experiment"
 ) -> "Iterable[BandRecall]":
-    from lshdup.evaluation.accuracy import band_recall
+    from lshdup.evaluation.experiments import band_recall
 
     console, threshold = session.console, options.least
     planned = _plan_bands(options, _count_buckets(options.folded, experiment))

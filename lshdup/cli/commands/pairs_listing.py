@@ -112,8 +112,7 @@ def _find(
     listing: Listing, columns: Sequence[str], pieces: "Iterator[Piece]"
 ) -> "Iterator[Annotation]":
     """Yield pairs with the longest passage of each. pieces : the same pairs with names."""
-    from lshdup.views.annotations import Annotation, Place, describe_likeness
-    from lshdup.views.shared_passage import PassageFinder
+    from lshdup.views.annotations import Annotation, PassageFinder, Place, describe_likeness
 
     finder = PassageFinder(listing.lists, listing.shingle)
     times = None if listing.times is None else listing.times()
