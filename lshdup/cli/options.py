@@ -263,6 +263,8 @@ store_options = stack(
     _running("--wait", type=click.FloatRange(0), metavar="SECONDS", show_default="0",
              excludes=("--no-store",),
              help="Wait so long for another run that writes to the store."),
+    setting("--memo", type=Size(), default="4GB", metavar="BYTES",
+            help="Most bytes of what a store keeps of other runs."),
     hash_key_option,
     _running("-j", "--jobs", type=click.IntRange(1), show_default="all processors",
              help="Threads."),

@@ -19,7 +19,7 @@ from lshdup.base.messages import printable
 from lshdup.base.system import is_stdout, is_waiting_pipe, with_slashes
 from lshdup.cli.console import Console
 from lshdup.cli.help import is_set
-from lshdup.cli.types import OutputPath, Size
+from lshdup.cli.types import OutputPath
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import (
     DEFAULT_STORE,
@@ -259,7 +259,7 @@ def open_session(
             explicit.get("secret", b""),
             above=above,
             wait=given.get("wait") or 0.0,
-            memo=_memo_bytes(),
+            memo=given["memo"],
         )
         if above not in (None, Path(DEFAULT_STORE)) and not documents and workspace.store:
             console.say(f"the store is {above}")
@@ -275,18 +275,6 @@ def open_session(
         yield Session(console, run, workspace, request, outputs)
         if documents and workspace.store is not None:
             _say_size(console, workspace.store)
-
-
-def _memo_bytes() -> int:
-    """Return how large the memo of a store may be: LSHDUP_MEMO, or the default."""
-    from lshdup.store.store import MEMO_BYTES
-
-    given = os.environ.get("LSHDUP_MEMO")
-    try:
-        return Size().convert(given, None, None) if given else MEMO_BYTES
-    except click.BadParameter as error:
-        message = f"LSHDUP_MEMO: {error.message}"
-        raise ParameterError(message, "set it to a number of bytes, like 4GB") from None
 
 
 def _accept(outputs: Outputs, accept: Accept, documents: "DocumentList", read: bool) -> None:
