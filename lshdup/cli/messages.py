@@ -435,13 +435,6 @@ def describe_rule(rule: ClusterParams, documents: "DocumentList") -> str:
     return ", ".join(parts)
 
 
-def say_uncompared(console: Console, kept: int) -> None:
-    """Say how many of the names to keep are of documents that were not compared."""
-    if kept:
-        was = count_of(kept, "name is of what was", "names are of what was")
-        console.summarize(f"{was} not compared, and stays (-v says why)")
-
-
 def warn_of_changes(
     session: "Session", documents: "DocumentList", named: "NDArray[np.int64]"
 ) -> "NDArray[np.int64]":

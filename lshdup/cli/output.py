@@ -432,13 +432,6 @@ def print_pieces(
         )
 
 
-def group_layout(target: Target) -> Layout | None:
-    """Return the layout of `clusters` for people; None if LSHDUP_HEADER asks for columns."""
-    from lshdup.cli.tables import groups
-
-    return None if target.header else groups
-
-
 #: Names that are kept: more are made again for each piece that they are in.
 _MOST_NAMES = 1 << 20
 

@@ -21,7 +21,7 @@ from lshdup.base.skipped import RecordLocation, SkippedFile
 from lshdup.errors import RERUN, ArtifactError
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
 from lshdup.sources.record_files import RecordFiles
-from lshdup.sources.records import ARCHIVES, ROWS, Kind, RecordError, RecordFields, is_integer
+from lshdup.sources.records import ARCHIVES, Kind, RecordError, RecordFields, is_integer
 
 #: Of more DOCS, only the folders that hold them all are kept.
 _MOST = 100
@@ -97,11 +97,6 @@ class Locations:
     def are_records(self) -> NDArray[np.bool_]:
         """Return which documents are records: bool array of shape (n,)."""
         rows: NDArray[np.bool_] = (self.kinds >= Kind.JSON)[self.file]
-        return rows
-
-    def are_rows(self) -> NDArray[np.bool_]:
-        """Return which documents are rows of files: bool array of shape (n,)."""
-        rows: NDArray[np.bool_] = np.isin(self.kinds, ROWS)[self.file]
         return rows
 
     def same_as(

@@ -14,7 +14,7 @@ from lshdup.cli.columns import column_names
 from lshdup.cli.console import Console
 from lshdup.cli.find_pairs import find_groups
 from lshdup.cli.help import define, option, plain_option, stack
-from lshdup.cli.messages import describe_likeness, describe_rule, say_uncompared
+from lshdup.cli.messages import describe_likeness, describe_rule
 from lshdup.cli.options import (
     FindOptions,
     against_option,
@@ -34,7 +34,6 @@ from lshdup.cli.output import (
     DocumentNames,
     Target,
     WriteOptions,
-    group_layout,
     make_target,
     print_pieces,
 )
@@ -190,6 +189,7 @@ def _find_against(session: Session, options: ClustersOptions, rule: ClusterParam
 
 
 def _print(console: Console, target: Target, answer: _Answer, what: str) -> None:
+    from lshdup.cli.tables import groups
     from lshdup.collection.name_lists import names_to_drop, names_to_keep, skipped_names
     from lshdup.compare.clusters import list_clusters
 
@@ -198,12 +198,15 @@ def _print(console: Console, target: Target, answer: _Answer, what: str) -> None
     if what == "all":
         listed = list_clusters(clusters)
         rows, total = _rows(answer, listed), len(listed.documents)
-        print_pieces(console, target, column_names("clusters"), rows, total, group_layout(target))
+        layout = None if target.header else groups  # LSHDUP_HEADER asks for columns.
+        print_pieces(console, target, column_names("clusters"), rows, total, layout)
         return
     if what == "keep":
         names = names_to_keep(answer.collection, dropped, answer.result.lost)
         uncompared = len(documents) - len(dropped) - len(answer.kept)
-        say_uncompared(console, uncompared + len(skipped_names(answer.collection)))
+        if uncompared := uncompared + len(skipped_names(answer.collection)):
+            was = count_of(uncompared, "name is of what was", "names are of what was")
+            console.summarize(f"{was} not compared, and stays (-v says why)")
     else:
         names = names_to_drop(documents, dropped, whole_files=what == "drop-files")
         parts = int(documents.are_parts(dropped).sum()) if what == "drop" else 0
