@@ -53,6 +53,7 @@ class Facts:
 
 
 def collect_data(
+    run: Run,
     selection: Selection,
     duplicate_of: NDArray[np.int64],
     set_sizes: NDArray[np.int64],
@@ -83,7 +84,7 @@ def collect_data(
     places = np.searchsorted(named, in_order).tolist()
     for kind, place in zip(position[duplicate_of[in_order]].tolist(), places, strict=True):
         members[kind].append(place)
-    first = choose_representatives(Run.quiet(), duplicate_of, preference)[duplicate_of[named]]
+    first = choose_representatives(run, duplicate_of, preference)[duplicate_of[named]]
     columns = {
         "line": named.tolist(),
         "shingles": set_sizes[named].tolist(),

@@ -124,6 +124,7 @@ class Selection:
 
 
 def select(
+    run: Run,
     pairs: Pairs,
     expanded: ExpandedPairs,
     duplicate_of: NDArray[np.int64],
@@ -151,7 +152,6 @@ def select(
     known = np.union1d(
         np.flatnonzero(copies > 1), np.concatenate([pairs.left, pairs.right]).astype(np.int64)
     )
-    run = Run.quiet()
     ranked = clusters.rank_documents(run, known, duplicate_of, preference)
     best = clusters.choose_representatives(run, duplicate_of, preference)
     moves: list[tuple[NDArray[Any], ...]] = []

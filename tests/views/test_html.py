@@ -57,13 +57,13 @@ def page_of(names, triples, passages=None, duplicate_of=None, *, same=None, **op
     pairs = Pairs.of(RUN, left, right, similarity.astype(float))
     order = np.arange(n) if preference is None else np.array(preference)
     selection = select(
-        pairs, expand_copies(RUN, pairs, duplicate_of), duplicate_of, order,
+        RUN, pairs, expand_copies(RUN, pairs, duplicate_of), duplicate_of, order,
         np.array([len(name) for name in names]),
         list_thresholds(options.get("threshold", 0.5), 0.005), options.get("most", 0),
     )  # fmt: skip
     said = {"newest": "1 May 2020", "skipped": {"binary": 2}, "parameters": [("tokens", "word")]}
     known = html.collect_data(
-        selection, duplicate_of, np.full(n, 10), order,
+        RUN, selection, duplicate_of, np.full(n, 10), order,
         lambda some: [names[i] for i in some.tolist()],
         html.Facts("what was compared", n, 20, 5, **said),
         lambda left, _: np.array(same or [2] * n)[left],

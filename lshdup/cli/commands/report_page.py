@@ -78,6 +78,7 @@ def write_page(ctx: click.Context, session: Session, options: ReportOptions, tar
     for line in preferred.unused:
         console.warn(line)
     selection = select(
+        run,
         answer.distinct_pairs,
         answer.pairs,
         duplicate_of,
@@ -101,6 +102,7 @@ def write_page(ctx: click.Context, session: Session, options: ReportOptions, tar
         parameters=[(name, printable(value)) for name, value in _parameters(answer)],
     )
     data = html.collect_data(
+        run,
         selection,
         duplicate_of,
         collection.sizes,
