@@ -100,6 +100,15 @@ def test_folders_give_what_the_command_line_gives(run, monkeypatch):
         assert found.of(name) == sorted(near, key=lambda each: (-each[1], each[0]))
 
 
+def test_a_folder_is_compared_without_its_common_shingles(run, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    found = lshdup.NearDuplicates("sample_corpus/licences", threshold=0.5, ignore_common=0.3)
+    asked = ["sample_corpus/licences", "-t", "0.5", "--no-store"]
+    rows = run("pairs", *asked, "--ignore-common", "0.3", cwd=ROOT).rows
+    assert found.pairs() == [(a, b, float(s)) for a, b, s, _ in rows]
+    assert len(rows) != len(run("pairs", *asked, cwd=ROOT).rows)
+
+
 def test_containment_is_that_of_the_command_line(run, monkeypatch):
     monkeypatch.chdir(ROOT)
     options = {"threshold": 0.3, "measure": "containment"}

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup.base import mailbox, system
+from lshdup.base import atomic, mailbox, system
+from lshdup.base.atomic import PREFIX, SUFFIX
 from lshdup.base.ragged import StringTable
 from lshdup.base.run import Run
 from lshdup.base.scratch import NoRoomError
@@ -230,6 +231,20 @@ def test_locks_of_windows(tmp_path, monkeypatch, error):
         assert os.lseek(file.fileno(), 0, os.SEEK_CUR) == 0
         monkeypatch.setitem(sys.modules, "msvcrt", None)
         assert not system.hold(file.fileno())
+
+
+def test_temporary_files_where_folders_have_no_descriptors(tmp_path, monkeypatch):
+    """As on Windows, which removes no open file: what is a day old is of no run."""
+    monkeypatch.setattr(atomic, "FOLDER", None)
+    new, old, folder = (f"{PREFIX}{8 * letter}{SUFFIX}" for letter in "nof")
+    for name in (new, old, "own.tmp"):
+        (tmp_path / name).write_text("text")
+    (tmp_path / folder).mkdir()
+    for name in (old, folder, "own.tmp"):
+        os.utime(tmp_path / name, (0, 0))
+    with atomic.Folder(tmp_path) as opened:
+        opened.remove_temporary_files()
+        assert sorted(opened.names()) == sorted([new, folder, "own.tmp"])
 
 
 def test_a_file_system_without_locks(tmp_path, monkeypatch):

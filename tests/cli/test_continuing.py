@@ -97,6 +97,16 @@ def test_the_nearest_store_is_used_and_a_run_with_docs_makes_one_here(run, here)
     assert {path: path.read_bytes() for path in before} == before
 
 
+def test_a_store_on_another_file_system_is_not_taken_from_above(run, here, monkeypatch):
+    from lshdup.store.store import nearest_store
+
+    run("pairs", "docs", "-q")
+    monkeypatch.chdir(here / "docs")
+    assert nearest_store() == Path("../.lshdup")
+    monkeypatch.setattr(Path, "is_mount", lambda folder: folder == here / "docs")
+    assert nearest_store() == Path(".lshdup")
+
+
 def test_without_a_store_anywhere_it_says_where_it_looked(run, here):
     for command in ("pairs", "clusters", "index", "signatures"):
         err = run(command, cwd=here / "docs", code=2).err

@@ -30,6 +30,18 @@ def test_the_pack_is_that_of_the_sources():
     assert set(pack.packed_kernels()) == symbols
 
 
+def test_without_a_pack_kernels_are_compiled(monkeypatch, tmp_path):
+    cached = pack._file, pack.pack_compiler, pack.packed_kernels
+    with monkeypatch.context() as patch:
+        patch.setattr(pack, "PATH", tmp_path / "kernels.ir")
+        for each in cached:
+            each.cache_clear()
+        assert pack.read_pack() is None
+        assert (pack.pack_compiler(), pack.packed_kernels()) == (None, {})
+    for each in cached:
+        each.cache_clear()
+
+
 def test_another_compiler_is_refused(monkeypatch, capsys):
     """Its pack would differ, and an older LLVM might not read it."""
     monkeypatch.setattr(sys, "argv", ["lowering", "--check"])

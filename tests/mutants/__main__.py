@@ -10,6 +10,7 @@ did. Run with the environment of the tests:
 """
 
 import argparse
+import ast
 import os
 import queue
 import re
@@ -66,6 +67,10 @@ def most_survivors(faults):
     return survivors
 
 
+#: This test notices any change of a kernel, right or wrong.
+_ANY_CHANGE = "tests/kernels/test_pack.py::test_the_pack_is_that_of_the_sources"
+
+
 class Reached:
     """Which tests enter a function, and how long they last."""
 
@@ -75,6 +80,8 @@ class Reached:
     def tests_of(self, fault):
         """Return the tests that enter what a fault changes: those of its room, then the quickest."""
         entered = self._tests.get((fault.file, fault.function), set())
+        if not entered and "/kernels/" in fault.file:
+            entered = set().union(*map(self._tests.__getitem__, _callers(fault) & set(self._tests)))
         if not entered:
             # What a module does when it is imported, a kernel calls, or a process of its own does,
             # concerns all users of the module.
@@ -82,23 +89,36 @@ class Reached:
             entered = {
                 test for at, tests in self._tests.items() if at[0] in files for test in tests
             }
-        # That the pack of kernels is that of their sources notices any change of a kernel, right or wrong.
-        entered = {test for test in entered if not test.startswith("tests/kernels/test_pack.py")}
+        entered = entered - {_ANY_CHANGE}
         room = f"tests/{fault.file.split('/')[1]}/"
         return sorted(entered, key=lambda test: (room not in test, self.seconds[test], test))
 
 
-def _users(file):
-    """Return the files that name a module; for a kernel, also those of kernels at any distance."""
-    found, todo = set(), [file]
+def _callers(fault):
+    """Return the functions of kernels that call the changed one, at any distance: (file, first line)."""
+    functions = {}
+    for path in (ROOT / "lshdup/kernels").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                first = min(each.lineno for each in (node, *node.decorator_list))
+                words = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+                functions[str(path.relative_to(ROOT)), first] = node.name, words
+    found, todo = set(), [(fault.file, fault.function)]
     while todo:
-        file = todo.pop()
-        for path in (ROOT / "lshdup").rglob("*.py"):
-            user = str(path.relative_to(ROOT))
-            if user not in found and re.search(rf"\b{Path(file).stem}\b", path.read_text()):
-                found.add(user)
-                todo += [user] if "/kernels/" in file and "/kernels/" in user else []
+        name = functions.get(todo.pop(), ("", ()))[0]
+        callers = {at for at, (_, words) in functions.items() if name in words} - found
+        found |= callers
+        todo += callers
     return found
+
+
+def _users(file):
+    """Return the files that name a module."""
+    return {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "lshdup").rglob("*.py")
+        if re.search(rf"\b{Path(file).stem}\b", path.read_text())
+    }
 
 
 class Copy:

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
@@ -27,7 +27,7 @@ Key = tuple[str, str, str]
 
 #: Functions whose answer does not depend on the order of what they are given.
 _SYMMETRIC = re.compile(
-    r"(min|max|np\.(minimum|maximum|intersect1d|union1d|array_equal)|math\.gcd)"
+    r"(min|max|f\.(least|greatest)|np\.(minimum|maximum|intersect1d|union1d|array_equal)|math\.gcd)"
 )
 
 _BOOLEAN = {ast.And: ("and", "or"), ast.Or: ("or", "and")}
@@ -92,8 +92,14 @@ def all_faults() -> list[Fault]:
 
 def draw(faults: Iterable[Fault], n: int, seed: str) -> list[Fault]:
     """Return n faults, as many of one kind as of another, drawn by a seed: the same every time."""
+    ranks, met = {}, Counter[tuple[str, ...]]()
+    for fault in sorted(faults, key=lambda each: (each.file, each.start, each.kind, each.new)):
+        # Without the number of the line, which changes with what stands above it.
+        words = fault.file, fault.kind, fault.before, fault.after
+        met[words] += 1
+        ranks[fault] = sha256("\n".join([seed, str(met[words]), *words]).encode()).digest()
     kinds = defaultdict[str, list[Fault]](list)
-    for fault in sorted(faults, key=lambda each: sha256(f"{seed} {each}".encode()).digest()):
+    for fault in sorted(ranks, key=ranks.__getitem__):
         kinds[fault.kind].append(fault)
     turns = chain.from_iterable(zip_longest(*(kinds[kind] for kind in sorted(kinds))))
     return list(islice((fault for fault in turns if fault and fault.can_run()), n))

@@ -164,6 +164,8 @@ def test_lecture_hashes():
     assert found.tolist() == [96356, 97406, 100166]
     (bag,) = sets_of([text], tokens="char", k=3, hash="poly31", bag=True)
     assert len(bag) == 4  # abe twice
+    (long,) = sets_of([text + "a"], tokens="char", k=7, hash="poly31")  # of 32 bits, as in Java
+    assert long.tolist() == [sum(ord(c) * 31**i for i, c in enumerate("aebaeba")) % (1 << 32)]
 
 
 @pytest.mark.parametrize(

@@ -170,6 +170,18 @@ def test_old_times_and_names_of_elements(tmp_path):
     assert new.read().equals(table.slice(1))
 
 
+@pytest.mark.parametrize("words", [["text", "kind"], ["kind"], []])
+def test_columns_with_a_dictionary_keep_one_and_others_get_none(tmp_path, words):
+    source, target = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    pq.write_table(pa.table({"text": ["a", "b"], "kind": ["x", "x"]}), source, use_dictionary=words)
+    drop(listed(source), [0], target)
+    group = pq.ParquetFile(target).metadata.row_group(0)
+    made = [
+        group.column(at).path_in_schema for at in range(2) if group.column(at).has_dictionary_page
+    ]
+    assert made == words
+
+
 def test_a_large_row_group_is_never_in_memory(tmp_path, monkeypatch):
     monkeypatch.setattr("lshdup.sources.rewriting._PART_BYTES", 1 << 20)
     rng = np.random.default_rng(1)

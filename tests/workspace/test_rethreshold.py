@@ -219,3 +219,19 @@ def test_pairs_of_other_buckets_are_found_again(run, tmp_path, monkeypatch):
     assert len(whole) == 10
     assert run("pairs", "d", "--max-bucket", "2").rows != whole
     assert run("pairs", "d").rows == whole
+
+
+@pytest.mark.parametrize("command", ["pairs", "clusters"])
+def test_what_was_not_looked_at_is_said_again(run, tmp_path, command):
+    """The answer of a store is as incomplete as that of the run that made it."""
+    (tmp_path / "d").mkdir()
+    for i in range(6):
+        (tmp_path / f"d/{i}").write_text(f"one two three four five six seven eight nine ten {i}")
+    first, second = (run(command, "d", "-t", "0.5", "--max-bucket", "3") for _ in range(2))
+    assert "0 documents read, 6 unchanged" in second.err
+    warnings = [
+        [line for line in each.err.splitlines() if "--max-bucket 3 skipped" in line]
+        for each in (first, second)
+    ]
+    assert warnings[0] == warnings[1] != []
+    assert first.out == second.out
