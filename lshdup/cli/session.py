@@ -1,4 +1,6 @@
-"""The session of a command: its checked parameters, its console and its workspace."""
+"""The session of a command: its checked parameters, its console and its workspace; and the files
+that it is to write, each held against all that the run reads, before the work.
+"""
 
 import gc
 import os
@@ -43,7 +45,9 @@ if TYPE_CHECKING:
 _ANOTHER = "write to another file"
 
 
-#: Files that options of a command name to be written: (option, path).
+#: Files that options of a command name to be written: (option, path). A file is known by its device
+#: and number, so links are seen through. A link that is named as an output is followed: the file
+#: that it leads to is replaced, and the link stays.
 Outputs = list[tuple[str, str]]
 
 

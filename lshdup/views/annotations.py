@@ -141,7 +141,7 @@ class Place:
 
     name: bytes
     path: bytes
-    lines: "Lines | None"
+    lines: Lines | None
 
 
 @dataclass(frozen=True)
@@ -288,7 +288,7 @@ def _location(place: Place, passage: str = "") -> dict[str, Any]:
     return location
 
 
-def _line_numbers(lines: "Lines") -> str:
+def _line_numbers(lines: Lines) -> str:
     one = lines.start == lines.end
     return f"line {lines.start}" if one else f"lines {lines.start} to {lines.end}"
 
