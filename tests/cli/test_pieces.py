@@ -55,7 +55,7 @@ SIZES = {
     "base.scratch.CHUNK": 256,
     "compare.verification._ESTIMATED_AT_ONCE": 2,
     "workspace.samples._BYTES_AT_ONCE": 4096,
-    "workspace.gate.baseline._GATHERED": 2,
+    "workspace.gate._GATHERED": 2,
 }  # fmt: skip
 
 #: One after the other, in one folder: most make something, and the next one reads it.

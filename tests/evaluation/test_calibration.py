@@ -16,8 +16,7 @@ from lshdup.compare.sampled_join import candidate_pairs
 from lshdup.compare.scored_pairs import gather_pairs
 from lshdup.compare.verification import containment
 from lshdup.evaluation import histogram
-from lshdup.evaluation.experiments import Experiment
-from lshdup.evaluation.sample_recall import sample_recall
+from lshdup.evaluation.experiments import Experiment, sample_recall
 from lshdup.lsh.samples import SamplePlan, sample_sets
 from tests.compare.test_pairs import collections, found_pairs, rows
 from tests.conftest import RUN, many, require

@@ -40,8 +40,14 @@ from lshdup.params import BandParams, SketchParams
 if TYPE_CHECKING:
     from lshdup.base.messages import Cell
     from lshdup.collection.collection import Collection
-    from lshdup.evaluation.experiments import Accuracy, BandAccuracy, BandRecall, Experiment, Timing
-    from lshdup.evaluation.sample_recall import SampleRecall
+    from lshdup.evaluation.experiments import (
+        Accuracy,
+        BandAccuracy,
+        BandRecall,
+        Experiment,
+        SampleRecall,
+        Timing,
+    )
     from lshdup.lsh.band_plan import BandPlan
 
 
@@ -335,7 +341,7 @@ def _measure_samples(
     options: AccuracyOptions, session: Session, collection: "Collection", experiment: "Experiment"
 ) -> "Iterable[SampleRecall]":
     from lshdup.compare.sampled_join import plan_join
-    from lshdup.evaluation.sample_recall import sample_recall
+    from lshdup.evaluation.experiments import sample_recall
     from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
 
     console, run, threshold = session.console, session.workspace, options.least
