@@ -80,12 +80,6 @@ class Option(click.Option):
             return str(self.envvar)
         return click.Parameter.get_error_hint(self, ctx)
 
-    def handle_parse_result(
-        self, ctx: click.Context, opts: Any, args: list[str]
-    ) -> tuple[Any, list[str]]:
-        with _name_variables(ctx, [self]):
-            return super().handle_parse_result(ctx, opts, args)
-
     def get_help_extra(self, ctx: click.Context) -> "OptionHelpExtra":
         extra = super().get_help_extra(ctx)
         if (
@@ -261,7 +255,8 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         while True:
             try:
-                return super().parse_args(ctx, list(args))
+                with _name_variables(ctx, self.params):
+                    return super().parse_args(ctx, list(args))
             except click.NoSuchOption as error:
                 from lshdup.cli.suggestions import translate_option
 
