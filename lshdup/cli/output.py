@@ -117,10 +117,6 @@ class Target:
         if self.path is not None:
             check_writable(self.path)
 
-    def write(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> bool:
-        """Print rows; return as `write_pieces`."""
-        return self.write_pieces(columns, cut_pieces(rows))
-
     def write_pieces(
         self,
         columns: Sequence[str],
@@ -407,14 +403,10 @@ def _writes_sarif() -> bool:
 
 
 def print_rows(
-    console: Console,
-    target: Target,
-    columns: Sequence[str],
-    rows: Iterable[Sequence[Cell]],
-    layout: Layout | None = None,
+    console: Console, target: Target, columns: Sequence[str], rows: Iterable[Sequence[Cell]]
 ) -> None:
     """Print a listing; warn if names make its lines ambiguous."""
-    print_pieces(console, target, columns, cut_pieces(rows), layout=layout)
+    print_pieces(console, target, columns, cut_pieces(rows))
 
 
 def print_pieces(

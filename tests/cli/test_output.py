@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from lshdup.base.atomic import check_writable
 from lshdup.cli.columns import COMPARISON, COUNT, DOCUMENT, LISTINGS, OPTIONAL, SHARE
-from lshdup.cli.output import FORMATS, Target
+from lshdup.cli.output import FORMATS, Target, cut_pieces
 from lshdup.cli.tables import table
 from tests import golden
 from tests.conftest import part
@@ -248,7 +248,7 @@ def test_every_name_survives_every_format(tmp_path_factory, left, right):
     columns = ["a", "b", "similarity", "same"]
 
     def written(style, **options):
-        is_clear = Target(style, path=path, **options).write(columns, rows)
+        is_clear = Target(style, path=path, **options).write_pieces(columns, cut_pieces(rows))
         return is_clear, path.read_bytes()
 
     text = os.fsdecode(written("csv")[1])

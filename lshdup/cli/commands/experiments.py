@@ -31,7 +31,7 @@ from lshdup.cli.options import (
     shingle_options,
     talk_options,
 )
-from lshdup.cli.output import OutputOptions, make_target
+from lshdup.cli.output import OutputOptions, make_target, print_rows
 from lshdup.cli.session import Session, list_outputs, open_session
 from lshdup.cli.types import Listed, ParamType, Share
 from lshdup.errors import InputError, ParameterError
@@ -147,7 +147,8 @@ def run_experiment(
             message = "fewer than two documents with tokens: there is no pair to measure"
             raise InputError(message, "name more documents")
         results = list(measure(session, collection, experiment))
-        target.write([field.name for field in fields(results[0])], map(astuple, results))
+        columns = [field.name for field in fields(results[0])]
+        print_rows(console, target, columns, map(astuple, results))
         if options.plot is not None:
             getattr(plots, draw)(options.plot, results)
         return console.exit_code()
@@ -431,9 +432,9 @@ def curve(ctx: click.Context, options: CurveOptions) -> int:
         lower = [round(params.threshold - step, 6) for step in BELOW if params.threshold > step]
         columns = ["bands", "rows", "half", "estimate", f"miss at {params.threshold:g}"]
         columns += [*(f"candidate at {s:g}" for s in lower), "chosen"]
-        target.write(columns, _shapes(perms, plan, lower))
+        print_rows(console, target, columns, _shapes(perms, plan, lower))
     else:
-        target.write(column_names("curve"), _curve(plan))
+        print_rows(console, target, column_names("curve"), _curve(plan))
     if options.plot is not None:
         from lshdup.evaluation.plots import draw_curve
 
