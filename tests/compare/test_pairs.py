@@ -158,7 +158,8 @@ def test_columns_print_as_rows(tmp_path: Path, kind, names):
     for at in ("rows", "columns", "nothing"):
         target = Target("" if kind == "nul" else kind, kind == "nul", tmp_path / at)
         if at == "rows":
-            clear.append(target.write_pieces(("a", "b", "s"), [(names, names[::-1], similarity)]))
+            rows = cut_pieces(zip(names, names[::-1], similarity, strict=True))
+            clear.append(target.write_pieces(("a", "b", "s"), rows))
         elif at == "columns":
             pieces = [
                 (names[:2], names[:0:-1], similarity[:2]),
