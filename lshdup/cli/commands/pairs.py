@@ -139,7 +139,7 @@ def command(ctx: click.Context, options: PairsOptions) -> int:
 
 
 def print_histogram(
-    session: Session, answer: "PairsListed", target: "Target", plot: "Path | None"
+    session: Session, answer: "PairsListed", target: "Target", plot: Path | None
 ) -> None:
     """Print the histogram, and draw it with --plot."""
     import numpy as np

@@ -82,7 +82,7 @@ def show_documents(
                 " is shown"
             )
     sketch = stored.sketch if stored is not None else None
-    comparison = compare(a.text.utf8, b.text.utf8, params, sketch, shingle_filter)
+    comparison = compare(session.run, a.text.utf8, b.text.utf8, params, sketch, shingle_filter)
     if target.format == "json":
         target.write_object(_object(a, b, comparison, params))
     elif target.format in ("tsv", "csv", "jsonl") or options.nul:
