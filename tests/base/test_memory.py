@@ -20,6 +20,8 @@ PHYSICAL = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         pytest.param("4:cpu,memory:/a\n1:cpu:/b\n0::/\n",
                      {"memory/a/memory.limit_in_bytes": "4096", "cpu/b/memory.max": "1"}, 4096,
                      id="version 1"),
+        pytest.param("2:cpu:/b\n1:memory:/a\n", {"memory/a/memory.limit_in_bytes": "4096"}, 4096,
+                     id="version 1, each controller for itself"),
         pytest.param("0::/a\n", {"a/memory.max": "max"}, PHYSICAL, id="no limit"),
         pytest.param("1:cpu:/\n", {}, PHYSICAL, id="no group of memory"),
     ],
