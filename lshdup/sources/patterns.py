@@ -311,14 +311,16 @@ class Patterns:
 
     def _match_folder(self, folder: str) -> list[bool]:
         """Return which patterns match a folder, or one above it."""
-        known = self._in_folder.get(folder)
-        if known is None:
-            above = self._match_folder(folder.rpartition("/")[0])
-            known = [
+        unknown = []
+        while folder not in self._in_folder:
+            unknown.append(folder)
+            folder = folder.rpartition("/")[0]
+        known = self._in_folder[folder]
+        for folder in reversed(unknown):
+            known = self._in_folder[folder] = [
                 is_inside or pattern.matches(folder, is_folder=True)
-                for pattern, is_inside in zip(self._patterns, above, strict=True)
+                for pattern, is_inside in zip(self._patterns, known, strict=True)
             ]
-            self._in_folder[folder] = known
         return known
 
     def warnings(self, what: str, names: Iterable[bytes]) -> list[str]:

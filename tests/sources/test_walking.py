@@ -210,6 +210,7 @@ _HOSTILE = [
         (["f[!ü]nf"], "fünf", False),
         (["[[:alpha:]]"], "a", True),
         ([""], "a", False),
+        (["a"], "a/" * 2000 + "b", True),
     ],
 )
 def test_patterns_of_options(patterns, path, selected):
