@@ -316,6 +316,8 @@ def test_what_does_the_work_of_options_of_other_programs(here):
     cases = {
         "--dry-run": "leave it out: lshdup never changes or deletes a document",
         "--replace-store": "leave it out: a store keeps what other runs have made",
+        "--max-depth": "--exclude 'DOCS/*/' takes only files directly in DOCS",
+        "--check-files": "name DOCS: what is deleted is left out, only what changed is read",
         "--ext": "--include '*.txt' takes the files with one ending",
         "--min-length": "--min-tokens N leaves out documents of fewer than N tokens",
         "--delete": nothing,
