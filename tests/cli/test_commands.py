@@ -812,7 +812,7 @@ def test_named_files_that_cannot_be_documents(run, tmp_path):
 
 def test_defects_never_exit_with_the_code_for_pairs(tmp_path):
     script = (
-        "import lshdup.cli.output, lshdup.cli.main\nlshdup.cli.output.Target.write = "
+        "import lshdup.cli.output, lshdup.cli.main\nlshdup.cli.output.Target.write_pieces = "
         "lambda *a: 1 / 0\nlshdup.cli.main.main(['curve'])"
     )
     process = subprocess.run(
