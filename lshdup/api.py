@@ -5,37 +5,75 @@ state, and can be pickled.
 """
 
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Self, Unpack
+from numbers import Integral, Real
+from typing import Any, Self, TypedDict, Unpack, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup import pipeline
+from lshdup.base.messages import did_you_mean
 from lshdup.base.ragged import RaggedSets, distinct
-from lshdup.base.run import Run
-from lshdup.collection.collect import collect, sketch_collection
+from lshdup.base.run import Run, count_processors
+from lshdup.collection.collect import EVERY_SET, collect, sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
 from lshdup.collection.from_texts import collect_texts
-from lshdup.collection.keywords import Options, in_keywords, is_filtered, jobs_of, params_of
 from lshdup.compare.clusters import list_clusters
 from lshdup.compare.comparing import find_neighbours
 from lshdup.compare.sides import Sides
 from lshdup.compare.verification import containment, jaccard
-from lshdup.errors import InputError, ParameterError
+from lshdup.errors import InputError, LshdupError, ParameterError
 from lshdup.lsh import band_plan
 from lshdup.lsh.candidates import LSH as LSH
 from lshdup.lsh.candidates import candidates_of, documents_to_compare, row_of
 from lshdup.lsh.signatures import estimate
-from lshdup.params import FEW_TOKENS, BandParams, ClusterParams, DocumentParams, PairParams, Params
+from lshdup.params import (
+    FEW_TOKENS,
+    BandParams,
+    ClusterParams,
+    DocumentParams,
+    PairParams,
+    Params,
+    ShingleParams,
+    SketchParams,
+)
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources.finding import find_documents
 from lshdup.sources.preference import preference
 
 #: A folder or file, a mapping of names to texts, or texts, whose names are then "0", "1", …
 Documents = str | os.PathLike[str] | Mapping[str, str] | Iterable[str]
+
+
+class Options(TypedDict, total=False):
+    """The keywords of `MinHash` and `NearDuplicates`; defaults are those of the command line."""
+
+    #: How a text becomes a shingle set: see `ShingleParams`. R1's terms are ``tokens="terms"``.
+    tokens: str
+    k: int | None
+    bag: bool
+    normalize: bool
+    keep_case: bool
+    markup: str
+    mail: bool
+    min_tokens: int
+    hash_key: str
+    #: "fast", "classic" or "linear" (see `lshdup.lsh.signatures`), and the source of randomness.
+    scheme: str
+    seed: int
+    #: The filter: shingles of more documents than this limit, and shingles of these texts.
+    ignore_common: float
+    templates: Iterable[str]
+    #: Of files of records: the fields of a record with its text and its name.
+    text_field: str
+    id_field: str
+    #: Threads; None: one a processor. The result is the same for any number.
+    jobs: int | None
 
 
 class MinHash:
@@ -48,7 +86,7 @@ class MinHash:
         Series of pandas its index has the names.
     num_permutations : K, rows of a signature. The standard error of an estimate is
         sqrt(s (1 - s) / K).
-    options : see `lshdup.api.Options`.
+    options : see `Options`.
 
     Errors: InputError if the path does not exist or holds no documents, or if a text is no str;
     ParameterError for an unknown keyword, a value of another type, or outside its domain.
@@ -70,17 +108,20 @@ class MinHash:
         self, documents: Documents, num_permutations: int = 128, **options: Unpack[Options]
     ) -> None:
         with in_keywords():
-            self._hold(_collect(documents, params_of(num_permutations, options), options))
+            run, params = _run_of(options), params_of(num_permutations, options)
+            self._hold(run, _collect(run, documents, params, options))
 
     @classmethod
-    def of_collection(cls, collection: Collection) -> Self:
+    def of_collection(cls, run: Run, collection: Collection) -> Self:
         """Return the object that holds a collection with sets and signatures."""
         made = cls.__new__(cls)
-        made._hold(collection)
+        made._hold(run, collection)
         return made
 
-    def _hold(self, collection: Collection) -> None:
-        self.collection = collection
+    def _hold(self, run: Run, collection: Collection) -> None:
+        self._run, self.collection = run, collection
+        #: shingle sets in the order of `all_docs`: uint64 values, ascending within each set
+        self.sets: RaggedSets = collection.filtered_sets
         self._names = [os.fsdecode(name) for name in collection.documents.names]
         self._rows = {name: row for row, name in enumerate(self._names)}
 
@@ -108,12 +149,6 @@ class MinHash:
         return len(np.unique(self.sets.values))
 
     @property
-    def sets(self) -> RaggedSets:
-        """Shingle sets in the order of `all_docs`: uint64 values, ascending within each set."""
-        assert self.collection.sets is not None
-        return self.collection.sets
-
-    @property
     def signatures(self) -> NDArray[np.uint32]:
         """uint32 array of shape (n_docs, K); 2^32 - 1 for a document without tokens."""
         assert self.collection.signatures is not None
@@ -125,7 +160,7 @@ class MinHash:
         Raise KeyError for an unknown name.
         """
         pair = np.array([self.row(first)]), np.array([self.row(second)])
-        return float(jaccard(Run.quiet(), self.sets, *pair)[0])
+        return float(jaccard(self._run, self.sets, *pair)[0])
 
     def exact_containment(self, first: str | int, second: str | int) -> float:
         """Return |A ∩ B| / min(|A|, |B|) of two shingle sets; 0 if one is empty.
@@ -133,7 +168,7 @@ class MinHash:
         Raise KeyError for an unknown name.
         """
         pair = np.array([self.row(first)]), np.array([self.row(second)])
-        return float(containment(Run.quiet(), self.sets, *pair)[0].real)
+        return float(containment(self._run, self.sets, *pair)[0].real)
 
     def minhash_sig(self, doc: str | int) -> NDArray[np.uint32]:
         """Return a signature: uint32 array of shape (K,). Raise KeyError for an unknown name."""
@@ -149,11 +184,8 @@ class MinHash:
         left, right = self.row(first), self.row(second)
         if not self.collection.sizes[left] or not self.collection.sizes[right]:
             return 0.0
-        return float(
-            estimate(Run.quiet(), self.signatures, np.array([left]), np.array([right])).similarity[
-                0
-            ]
-        )
+        pair = np.array([left]), np.array([right])
+        return float(estimate(self._run, self.signatures, *pair).similarity[0])
 
     def minhash_matrix(self) -> NDArray[np.uint32]:
         """Return all signatures as in R1: uint32 array of shape (K, n_docs), one a column."""
@@ -213,13 +245,14 @@ class NearDuplicates:
             self._find(documents, replace(params, bands=bands, pairs=pairs), options)
 
     def _find(self, documents: Documents, params: Params, options: Options) -> None:
-        self.threshold, self._run = params.bands.threshold, Run.quiet(jobs_of(options))
+        self.threshold, self._run = params.bands.threshold, _run_of(options)
         self._named = [os.fsencode(documents)] if isinstance(documents, str | os.PathLike) else []
         in_one_pass = not is_filtered(options) and params.sketch.scheme != "linear"
-        source = (in_one_pass and self._named) or _collect(documents, params, options)
+        run = self._run
+        source = (in_one_pass and self._named) or _collect(run, documents, params, options)
         self._answer = pipeline.find_near_duplicates(self._run, source, params)
-        _refuse_nothing(documents, self._answer.collection, params)
-        self.minhash = MinHash.of_collection(self._answer.collection)
+        _refuse_nothing(run, documents, self._answer.collection, params)
+        self.minhash = MinHash.of_collection(run, self._answer.collection)
 
     def of(self, doc: str | int) -> list[tuple[str, float]]:
         """Return (name, exact similarity) of the near-duplicates, most similar first.
@@ -271,12 +304,12 @@ class NearDuplicates:
             raise ParameterError(message, 'make them with measure="jaccard"')
         collection, keep = self.minhash.collection, "" if self._named else "path-order"
         params = ClusterParams(keep=keep)
-        order = preference(Run.quiet(), collection.documents, collection.sizes, params, self._named)
+        order = preference(self._run, collection.documents, collection.sizes, params, self._named)
         groups = pipeline.find_clusters(
             self._run,
             collection,
             self._answer.index,
-            self.minhash.sets.take,
+            pipeline.side_of(collection, self.minhash.sets.take),
             self.threshold,
             params,
             order,
@@ -313,9 +346,12 @@ class NearDuplicates:
         return [other for other in near if minhash.approximate_jaccard(doc, other) >= s]
 
 
-def _collect(documents: Documents, params: Params, options: Options) -> Collection:
-    """Return a collection with its filtered sets and their signatures."""
-    run = Run.quiet(jobs_of(options))
+def _run_of(options: Options) -> Run:
+    return Run.quiet(options.get("jobs") or count_processors())
+
+
+def _collect(run: Run, documents: Documents, params: Params, options: Options) -> Collection:
+    """Return a collection with its sets and signatures, filtered."""
     collection = _collect_sets(run, documents, params)
     if not is_filtered(options):
         return sketch_collection(run, collection, params.sketch)
@@ -324,7 +360,7 @@ def _collect(documents: Documents, params: Params, options: Options) -> Collecti
     least = params.shingle.count_shingles(options.get("min_tokens", FEW_TOKENS))
     request = FilterRequest(template, options.get("ignore_common", 0.0), least)
     shingle_filter = build_filter(run, collection, request)
-    filtered = filter_collection(run, collection, shingle_filter, keep=True)
+    filtered = filter_collection(run, collection, shingle_filter)
     return sketch_collection(run, filtered, params.sketch)
 
 
@@ -333,8 +369,8 @@ def _collect_sets(run: Run, documents: Documents, params: Params) -> Collection:
     if isinstance(documents, str | os.PathLike):
         ids = shingle.tokens == "ids"
         found = find_documents(run, [os.fsencode(documents)], params.documents, id_lists=ids)
-        collection = collect(run, found, shingle, keep=pipeline.EVERY_SET)
-        _refuse_nothing(documents, collection, params)
+        collection = collect(run, found, shingle, keep=EVERY_SET)
+        _refuse_nothing(run, documents, collection, params)
         return collection
     if params.documents != DocumentParams():
         message = "text_field and id_field are of files of records, not of texts"
@@ -342,13 +378,12 @@ def _collect_sets(run: Run, documents: Documents, params: Params) -> Collection:
     return collect_texts(documents, shingle)
 
 
-def _refuse_nothing(documents: Documents, collection: Collection, params: Params) -> None:
+def _refuse_nothing(run: Run, documents: Documents, collection: Collection, params: Params) -> None:
     """Raise InputError if a folder or file holds no documents, or only records without texts."""
     if not isinstance(documents, str | os.PathLike) or len(collection.documents):
         return
     skipped = [each.skipped for each in collection.skipped]
-    run = replace(Run.quiet(), skipped=skipped.append)
-    find_documents(run, [os.fsencode(documents)], params.documents)
+    find_documents(run.but(skipped=skipped.append), [os.fsencode(documents)], params.documents)
     row = next((each for each in skipped if each.reason.is_of_row), None)
     if row is not None:
         message = f"{documents}: no record has a text ({os.fsdecode(row.name)}: {row.reason})"
@@ -357,3 +392,93 @@ def _refuse_nothing(documents: Documents, collection: Collection, params: Params
     if not collection.skipped:
         message = f"{documents}: there are no documents in it"
         raise InputError(message, "name a folder with text files")
+
+
+# --- keywords -> parameters -----------------------------------------------------------------------
+
+#: What values of a type are called, and the classes of values that it takes.
+_KINDS: dict[Any, tuple[str, tuple[type, ...]]] = {
+    str: ("a str", (str,)),
+    bool: ("True or False", (bool,)),
+    int: ("a whole number", (Integral,)),
+    int | None: ("a whole number, or None", (Integral, type(None))),
+    float: ("a number", (Real,)),
+    Iterable[str]: ("a list of str", (Iterable,)),
+}
+
+#: Options of the command line whose keywords have other names.
+_KEYWORDS = {"-k": "k", "--perms": "num_permutations", "--bands": "num_bands"}
+
+
+def params_of(
+    perms: int, options: Options, others: Mapping[str, tuple[Any, Any]] | None = None
+) -> Params:
+    """Return the parameters that keywords say.
+
+    others : keywords of `NearDuplicates` that are none of `MinHash`, with their type and value.
+
+    Raise ParameterError for an unknown keyword, or a value of another type.
+    """
+    kinds = {"num_permutations": int, **get_type_hints(Options)}
+    values: dict[str, Any] = {"num_permutations": perms, **options}
+    for name, (kind, value) in (others or {}).items():
+        kinds[name], values[name] = kind, value
+    for name, value in values.items():
+        if name not in kinds:
+            message = f"{name!r} is no keyword here"
+            names = f"there are {', '.join(kinds)}"
+            raise ParameterError(message, " ".join((did_you_mean(name, kinds), names)).strip())
+        _check_kind(name, value, kinds[name])
+    for name in ("k", "jobs"):
+        value = values.get(name)
+        if value is not None and value < 1:
+            message = f"{name} is {value}; it must be at least 1"
+            raise ParameterError(message, "or None, for the default")
+    shingle = ShingleParams(
+        options.get("tokens", "word"),
+        options.get("k") or 0,
+        options.get("bag", False),
+        options.get("normalize", True),
+        options.get("keep_case", False),
+        markup=options.get("markup", "auto"),
+        mail=options.get("mail", False),
+        min_tokens=options.get("min_tokens", 0),
+        secret=os.fsencode(options.get("hash_key", "")),
+    )
+    sketch = SketchParams(options.get("scheme", "fast"), perms, options.get("seed", 1))
+    fields = DocumentParams(
+        text_field=options.get("text_field", ""), id_field=options.get("id_field", "")
+    )
+    return Params(documents=fields, shingle=shingle, sketch=sketch)
+
+
+def _check_kind(name: str, value: object, kind: Any) -> None:
+    """Raise ParameterError if the value of a keyword has another type."""
+    what, classes = _KINDS[kind]
+    is_one = isinstance(value, classes) and (bool in classes or not isinstance(value, bool))
+    if not is_one or (kind == Iterable[str] and isinstance(value, str)):
+        message = f"{name} is {value!r}; it must be {what}"
+        raise ParameterError(message)
+
+
+@contextmanager
+def in_keywords() -> Iterator[None]:
+    """Name keywords instead of options of the command line in the errors of a block."""
+
+    def keyword(option: re.Match[str]) -> str:
+        name = _KEYWORDS.get(option[0], option[0].lstrip("-").replace("-", "_"))
+        return name if name in known else option[0]
+
+    known = {*_KEYWORDS.values(), "threshold", "recall", "measure", *Options.__annotations__}
+    try:
+        yield
+    except LshdupError as error:
+        error.message = re.sub(r"(?<![\w-])--?[a-z][a-z-]*", keyword, error.message)
+        error.hint = re.sub(r"(?<![\w-])--?[a-z][a-z-]*", keyword, error.hint)
+        error.args = (error.message,)
+        raise
+
+
+def is_filtered(options: Options) -> bool:
+    """Return whether keywords say which shingles are filtered."""
+    return bool(options.get("ignore_common") or options.get("templates"))

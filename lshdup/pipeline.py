@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import RaggedSets, SetSource, distinct
 from lshdup.base.run import Run
-from lshdup.collection.collect import collect
+from lshdup.collection.collect import EVERY_SET, collect
 from lshdup.collection.collection import Collection
-from lshdup.collection.set_source import expecting
+from lshdup.collection.set_source import SetReader
 from lshdup.compare.comparing import Method, compare, verify
 from lshdup.compare.expand_duplicates import ExpandedPairs, expand_copies
 from lshdup.compare.results import ClustersFound, Index, PairsFound
-from lshdup.compare.sides import Side, Sides
+from lshdup.compare.sides import Side, Sides, expect_nothing
 from lshdup.lsh import band_plan, band_table
 from lshdup.lsh.buckets import Buckets, Components, SharedBuckets
 from lshdup.lsh.candidates import candidate_pairs, documents_to_compare, find_exact_duplicates
@@ -33,9 +33,6 @@ from lshdup.sources.preference import Preference
 
 if TYPE_CHECKING:
     from lshdup.compare.verification import StageCheckpoint
-
-#: Bytes of shingle sets that may be kept in memory: all of them.
-EVERY_SET = 1 << 62
 
 #: The kernels of the main path, in the order of their calls.
 KERNELS = (
@@ -100,11 +97,8 @@ def find_near_duplicates(
         id_lists = params.shingle.tokens == "ids"
         documents = find_documents(run, source, params.documents, id_lists=id_lists)
         collection = collect(run, documents, params.shingle, params.sketch, keep=EVERY_SET)
-    assert collection.sets is not None
-    side, threshold = (
-        side_of(collection, collection.sets.take, collection.sets),
-        params.bands.threshold,
-    )
+    sets, threshold = collection.filtered_sets, params.bands.threshold
+    side = side_of(collection, sets.take, sets)
     if params.pairs.measure == "containment":
         sides = Sides.of(run, side)
         found = compare(run, sides, params.bands, Method(params.pairs, exact=True))
@@ -144,11 +138,12 @@ def side_of(
 
     source, sample : as of `Side`. sets : all sets, if kernels may read them where they are.
     """
+    expect = source.expect if isinstance(source, SetReader) else expect_nothing
     # Texts that are filtered without a store have none.
     prints = collection.prints if "byte_prints" in collection.columns else None
     return Side(
         collection.sizes, collection.fingerprints, prints, source,
-        collection.signatures, sets, sample, expecting(source),
+        collection.signatures, sets, sample, expect,
     )  # fmt: skip
 
 
@@ -156,7 +151,7 @@ def find_clusters(
     run: Run,
     collection: Collection,
     index: Index | None,
-    source: SetSource,
+    side: Side,
     threshold: float,
     params: ClusterParams,
     preference: Preference,
@@ -172,7 +167,7 @@ def find_clusters(
     ----------
     collection : documents and the sizes of their sets.
     index : band table of the collection; None: all pairs are known, or none may be missed.
-    source : gives shingle sets.
+    side : the collection, with the source of its sets.
     threshold : smallest similarity to the representative of a cluster.
     params : linkage, and the limit of buckets.
     preference : which document of a cluster is kept.
@@ -191,14 +186,13 @@ def find_clusters(
     lost: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
 
     def watch(wanted: NDArray[np.int64]) -> RaggedSets:
-        sets = source(wanted)
+        sets = side.source(wanted)
         lost.append(wanted[sets.sizes == 0])
         return sets
 
     compared, linkage = -1, params.linkage
     if index is None and known is None:
-        joining = run.with_progress(lambda _, done, n: run.progress("groups", done, n))
-        side = side_of(collection, source, collection.sets)
+        joining = run.but(progress=lambda _, done, n: run.progress("groups", done, n))
         sides = Sides.of(run, side, duplicate_of=duplicate_of)
         known = compare(joining, sides, BandParams(threshold), Method(exact=True))
     if known is not None:
@@ -210,7 +204,7 @@ def find_clusters(
         buckets = shared.counts
         say_large_bucket(run, collection.documents, buckets, clustering=True)
         components = Components.of(run, shared, ordered)
-        expecting(source)(components.list_documents(run))
+        side.expect(components.list_documents(run))
         groups, compared = leaders.cluster_buckets(
             run, components, ordered, sizes, watch, threshold, linkage=linkage,
             checkpoint=checkpoint,

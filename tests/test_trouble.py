@@ -20,6 +20,7 @@ from lshdup.base.run import Run
 from lshdup.base.scratch import NoRoomError
 from lshdup.base.skipped import Reason
 from lshdup.cli.main import lshdup
+from lshdup.collection import filtering
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import DocumentParams, FormatLimits
 from lshdup.sources import archives, finding, rewriting
@@ -27,12 +28,11 @@ from lshdup.sources.document_list import DocumentList, Locations
 from lshdup.sources.expansion import list_lines
 from lshdup.sources.record_files import RecordFiles
 from lshdup.sources.records import RecordError, RecordFields
-from lshdup.store.members import DAMAGED, damage_explained
 from lshdup.store.memo import Memo
+from lshdup.store.npz import DAMAGED, damage_explained
 from lshdup.store.store import Store
 from lshdup.text import office_processes
-from lshdup.workspace import filter_request
-from lshdup.workspace.from_store import load_sets
+from lshdup.workspace.loading import load_last_collection, load_sets, load_signatures
 from lshdup.workspace.request import Request
 from tests.conftest import open_workspace
 from tests.documents import find, listed, reasons
@@ -153,7 +153,7 @@ def test_a_template_that_cannot_be_listed(here, monkeypatch):
         message = "x: Input/output error"
         raise InputError(message)
 
-    monkeypatch.setattr(filter_request, "find_documents", fail)
+    monkeypatch.setattr(filtering, "find_documents", fail)
     with pytest.raises(InputError, match=r"^--template x: Input/output error$") as error:
         lshdup.main(["pairs", "d", "--template", "d/0", "--no-store"], standalone_mode=False)
     assert "name files with the texts" in error.value.hint
@@ -264,7 +264,7 @@ def test_sets_that_are_damaged_are_as_good_as_not_there(here, run):
     run("pairs", "d", "-q", "-t", "0.5")
     run("shingle", "d", "-q")
     workspace = open_workspace(".lshdup")
-    collection = workspace.load_last_collection().with_unfiltered_sets(None)
+    collection = replace(load_last_collection(workspace), sets=None)
     assert len(load_sets(workspace, collection, verify=True).sizes) == 3
     Path(".lshdup/shingles.npz").write_bytes(b"junk")
     assert load_sets(open_workspace(".lshdup"), collection, verify=True) is None
@@ -292,7 +292,9 @@ def test_a_file_that_is_damaged_while_it_is_written_anew():
 def test_parts_of_an_interrupted_run_make_room_for_what_is_saved(here, monkeypatch, has_parts):
     """They are nearly as large."""
     workspace = open_workspace(".lshdup")
-    collection = workspace.make_signatures(Request((b"d",), DocumentParams(), {}))
+    collection = load_signatures(
+        workspace, Request((b"d",), DocumentParams(), {}), save=True, again=True
+    )
     left, saved = ["part"] * has_parts, []
 
     def save(_, kind, made, **options):

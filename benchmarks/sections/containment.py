@@ -8,7 +8,7 @@ from benchmarks.measure import Run, interleaved, peak, ratio, seconds
 from benchmarks.sections.bench import Bench
 from benchmarks.sections.exact import compare_with_library
 from benchmarks.tables import Table
-from lshdup.base.parallel import count_processors
+from lshdup.base.run import count_processors
 from lshdup.compare.exact_join import planned_memory
 
 THRESHOLD = "0.8"

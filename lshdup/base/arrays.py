@@ -1,6 +1,7 @@
 """Arrays of a run that may exceed memory: in memory as far as its limit goes, else in files."""
 
 import math
+import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from lshdup.base.temporary import mapped_array
+from lshdup.base.atomic import MORE_ROOM, explained, temporary_file, usable_folder
+from lshdup.base.system import allocate, machine_memory
 
 #: A larger array is in a file of the store, so that memory is left for all others.
 MOST_IN_MEMORY = 256 << 20
@@ -35,14 +37,17 @@ class Arrays:
 
     An array that nothing refers to any more gives its memory back, or its room on the disk.
 
-    limit : bytes that a run plans for (`Request.memory`): half of them are for these arrays.
+    limit : bytes that a run plans for; None: a quarter of the memory. Half of them are for these
+        arrays.
     folder : returns the folder of the files; None: the system's for temporary files, for arrays
         that exceed the limit only.
     """
 
-    def __init__(self, limit: int, folder: Callable[[], Path | None] = lambda: None) -> None:
-        self.limit = limit
-        self._folder, self._left = folder, limit // 2
+    def __init__(
+        self, limit: int | None = None, folder: Callable[[], Path | None] = lambda: None
+    ) -> None:
+        self.limit = machine_memory() // 4 if limit is None else limit
+        self._folder, self._left = folder, self.limit // 2
         # Of one thread again: an array may be freed, and counted, while another one is.
         self._counting = threading.RLock()
 
@@ -115,30 +120,24 @@ class Arrays:
         Raises ArtifactError if the disk has no room. Cost: a sort for each key whose values span
         less than 2^32, two for others; none for a constant. Memory: two arrays of the result.
         """
-        order = self.compute(n, np.int64, rows_of)
+        order, half = self.compute(n, np.int64, rows_of), np.uint64(32)
         for key in reversed(keys):
-            ends = [(int(each.min()), int(each.max())) for each in self._in_slices(order, key)]
+            ends = [
+                (int(each.min()), int(each.max()))
+                for each in (key(order[some]) for some in slices_of(n))
+            ]
             low, high = min(ends, default=(0, 0))[0], max((end for _, end in ends), default=0)
+            least = np.uint64(low % (1 << 64))
             for bits in range(0, (high - low).bit_length(), 32):
-                order = self._order_by_half(order, key, low, bits)
+                packed: NDArray[np.uint64] = self.empty(n, np.uint64)
+                for some in slices_of(n):
+                    above = key(order[some]).astype(np.uint64) - least
+                    packed[some] = (above >> np.uint64(bits)) << half
+                    packed[some] |= rows_of(some).astype(np.uint64)
+                packed.sort()  # Places in `order` are all different: no other sort is needed.
+                packed &= np.uint64(_LOW_HALF)
+                order = self.take(order, packed.view(np.int64))
         return order
-
-    def _order_by_half(
-        self, order: NDArray[np.int64], key: Key, low: int, bits: int
-    ) -> NDArray[np.int64]:
-        """Return rows, ordered, in the order of 32 bits of a key, above `low`."""
-        least, half = np.uint64(low % (1 << 64)), np.uint64(32)
-        packed: NDArray[np.uint64] = self.empty(len(order), np.uint64)
-        for some, values in zip(slices_of(len(order)), self._in_slices(order, key), strict=True):
-            above = values.astype(np.uint64) - least
-            packed[some] = (above >> np.uint64(bits)) << half
-            packed[some] |= rows_of(some).astype(np.uint64)
-        packed.sort()  # Places in `order` are all different, so that no other sort is needed.
-        packed &= np.uint64(_LOW_HALF)
-        return self.take(order, packed.view(np.int64))
-
-    def _in_slices(self, order: NDArray[np.int64], key: Key) -> Iterator[NDArray[Any]]:
-        return (key(order[some]) for some in slices_of(len(order)))
 
     def _make(
         self, shape: int | tuple[int, ...], dtype: DTypeLike, make: Callable[..., NDArray[Any]]
@@ -169,6 +168,23 @@ class Arrays:
     def _account(self, freed: int) -> None:
         with self._counting:
             self._left += freed
+
+
+def mapped_array(folder: Path | None, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """Return an array of zeros in a temporary file, for what may exceed memory.
+
+    The system writes pages to the file when it needs their memory. Raises ArtifactError if the
+    disk has no room.
+
+    folder : where the file is; None, or a folder that cannot be written: the system's.
+    """
+    size = np.dtype(dtype).itemsize * math.prod(shape)
+    folder = usable_folder(folder)
+    message = f"{folder or tempfile.gettempdir()} has no room for {size:,} bytes"
+    with explained(message, MORE_ROOM), temporary_file(folder) as file:
+        # Allocated now: a mapped file that meets a full disk later kills the process.
+        allocate(file, size)
+        return np.asarray(np.memmap(file, dtype, "r+", shape=shape))
 
 
 #: Arrays that are in memory, whatever their size.

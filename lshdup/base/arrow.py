@@ -85,4 +85,4 @@ def take_texts(texts: Texts, at: NDArray[np.int64]) -> Texts:
     """Return a copy of some texts."""
     data, offsets, null = texts
     some = StringTable(data, offsets).take(at)
-    return some.blob, some.offsets, null[at]
+    return some.values, some.offsets, null[at]

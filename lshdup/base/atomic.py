@@ -1,4 +1,6 @@
-"""Folders with files of lshdup: replaced whole, never followed, and cleared of killed runs."""
+"""Folders with files of lshdup: replaced whole, never followed, and cleared of killed runs; and
+temporary files.
+"""
 
 import contextlib
 import errno
@@ -9,10 +11,10 @@ import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import IO, BinaryIO, Self
 
 from lshdup.base.system import BINARY, FOLDER, NO_FOLLOW, READ, hold, set_mode
-from lshdup.errors import InputError
+from lshdup.errors import ArtifactError, InputError
 
 #: Names of temporary files begin and end like this; between are eight characters.
 PREFIX, SUFFIX = ".lshdup-", ".tmp"
@@ -127,7 +129,9 @@ class Folder:
         the new file, whole, and at most a temporary file that the next call for the folder
         removes. The permissions of the old file stay.
         """
-        mode = 0o666 & ~_umask()
+        mask = os.umask(0)
+        os.umask(mask)
+        mode = 0o666 & ~mask
         with contextlib.suppress(FileNotFoundError):
             old = self.status(name)
             mode = old.st_mode & 0o7777 if stat.S_ISREG(old.st_mode) else mode
@@ -273,12 +277,6 @@ def describe_kept() -> str:
     return "what was finished is kept, whole" if _kept else "nothing of this run was kept"
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
 def check_writable(path: Path, *, folder: bool = False) -> None:
     """Raise InputError if no file can be written at `path`, which is tried, before the work.
 
@@ -286,7 +284,7 @@ def check_writable(path: Path, *, folder: bool = False) -> None:
 
     folder : whether `path` may be a folder, in which files are written.
     """
-    import tempfile  # Imported here to keep the start of every command fast.
+    import tempfile
 
     try:
         if path.exists() and not path.is_file() and not (folder and path.is_dir()):
@@ -301,3 +299,46 @@ def check_writable(path: Path, *, folder: bool = False) -> None:
         raise InputError(
             message, "name a file in a folder that exists and may be written"
         ) from None
+
+
+# --- temporary files without a name ---
+
+#: What helps where a disk is full.
+MORE_ROOM = "name a store with more room with --store DIR, or a folder with TMPDIR"
+
+
+def usable_folder(folder: Path | None) -> Path | None:
+    """Return a folder if files can be written to it."""
+    is_usable = folder is not None and folder.is_dir() and os.access(folder, os.W_OK)
+    return folder if is_usable else None
+
+
+def temporary_file(folder: Path | None, buffering: int = -1) -> IO[bytes]:
+    """Open a temporary file in a folder, or in the system's; it vanishes when it is closed.
+
+    Raises OSError as the file system does.
+    """
+    import tempfile  # Imported here to keep the start of every command fast.
+
+    def make() -> IO[bytes]:
+        return tempfile.TemporaryFile("w+b", buffering, suffix=SUFFIX, prefix=PREFIX, dir=folder)
+
+    # Where no file is made without a name, it has one for a moment, in which another run may take
+    # it for a file of a killed run and remove it.
+    with contextlib.suppress(FileNotFoundError):
+        return make()
+    return make()
+
+
+@contextlib.contextmanager
+def explained(
+    message: str,
+    hint: str = "name another store with --store DIR",
+    kind: type[ArtifactError | InputError] = ArtifactError,
+) -> Iterator[None]:
+    """Raise an error of `kind` instead of OSError."""
+    try:
+        yield
+    except OSError as error:
+        message = f"{message}: {error.strerror}"
+        raise kind(message, hint) from None

@@ -58,13 +58,8 @@ class TooLongError(ValueError):
     """A compressed stream is longer than may be; nothing of it is kept."""
 
 
-def is_packed(head: bytes) -> bool:
-    """Return whether a file begins like one of gzip, zstd, xz or bzip2. head : HEAD bytes."""
-    return bool(name_of(head))
-
-
 def name_of(head: bytes) -> str:
-    """Return the program that packed a file: gzip, zstd, xz, bzip2, or ""."""
+    """Return the program that packed a file: gzip, zstd, xz, bzip2, or "". head : HEAD bytes."""
     for magic, name in ((GZIP, "gzip"), (ZSTD, "zstd"), (XZ, "xz")):
         if head.startswith(magic):
             return name

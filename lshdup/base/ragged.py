@@ -1,14 +1,22 @@
 """Sets and strings of different length in two arrays: values and offsets."""
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from operator import eq
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import IN_MEMORY, ROWS_AT_ONCE, Arrays, are_equal, rows_of, slices_of
+from lshdup.base.arrays import (
+    IN_MEMORY,
+    ROWS_AT_ONCE,
+    Arrays,
+    GrowingArray,
+    are_equal,
+    rows_of,
+    slices_of,
+)
 from lshdup.base.frozen import dataclass
 from lshdup.kernels import sets as kernels
 
@@ -16,11 +24,71 @@ T = TypeVar("T", bound="np.generic[Any]")
 
 
 @dataclass(frozen=True)
-class RaggedSets:
-    """Sets of uint64, each without repeats, and sorted unless it says otherwise.
+class _Runs:
+    """Runs of values of different length, one after the other.
 
-    values : uint64 array of shape (total,). offsets : int64 array of shape (n_sets + 1,); set i is
+    values : array of shape (total,). offsets : int64 array of shape (n + 1,); run i is
     ``values[offsets[i]:offsets[i + 1]]``.
+    """
+
+    values: NDArray[Any]
+    offsets: NDArray[np.int64]
+
+    dtype: ClassVar[type[np.generic]]  #: of the values
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """The number of values of each run: int64 array of shape (n,)."""
+        return np.diff(self.offsets)
+
+    @classmethod
+    def from_sizes(
+        cls, values: NDArray[Any], sizes: NDArray[np.int64], arrays: Arrays = IN_MEMORY
+    ) -> Self:
+        """Return runs from their values, one run after the other, and their sizes.
+
+        arrays : makes the offsets.
+        """
+        return cls(values, offsets_of(sizes, arrays))
+
+    @classmethod
+    def concatenate(cls, parts: Iterable[Self], arrays: Arrays = IN_MEMORY) -> Self:
+        """Return the runs of all parts, in order. arrays : makes the result."""
+        parts, at = list(parts), 0
+        offsets: NDArray[np.int64] = arrays.zeros(sum(map(len, parts)) + 1, np.int64)
+        for part in parts:
+            starts = offsets[at : at + len(part) + 1]
+            np.add(part.offsets, starts[0] - part.offsets[0], out=starts)
+            at += len(part)
+        values = [part.values for part in parts] or [np.zeros(0, cls.dtype)]
+        return cls(arrays.concatenate(values), offsets)
+
+    def take(self, indices: NDArray[np.int64], arrays: Arrays = IN_MEMORY) -> Self:
+        """Return copies of the runs at `indices`, in that order. arrays : makes the result."""
+        values, offsets = self.values, self.offsets
+        if len(indices) <= ROWS_AT_ONCE:
+            starts = offsets[indices]
+            sizes = offsets[indices + 1] - starts
+            return type(self)(_copy_runs(values, starts, sizes), offsets_of(sizes))
+        ends: NDArray[np.int64] = arrays.zeros(len(indices) + 1, np.int64)
+        for some in slices_of(len(indices)):
+            at = indices[some]
+            ends[some.start + 1 : some.stop + 1] = offsets[at + 1] - offsets[at]
+        np.cumsum(ends, out=ends)
+        taken = arrays.empty(int(ends[-1]), values.dtype)
+        for some in slices_of(len(indices)):
+            at = indices[some]
+            part = taken[ends[some.start] : ends[some.stop]]
+            part[:] = _copy_runs(values, offsets[at], offsets[at + 1] - offsets[at])
+        return type(self)(taken, ends)
+
+
+@dataclass(frozen=True)
+class RaggedSets(_Runs):
+    """Sets of uint64, each without repeats, and sorted unless it says otherwise.
 
     >>> sets = RaggedSets.from_sets([{3, 1}, set(), {2}])
     >>> len(sets), sets[0].tolist(), sets.sizes.tolist()
@@ -28,10 +96,8 @@ class RaggedSets:
     """
 
     values: NDArray[np.uint64]
-    offsets: NDArray[np.int64]
 
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
+    dtype = np.uint64
 
     def __getitem__(self, index: int) -> NDArray[np.uint64]:
         if not -len(self) <= index < len(self):
@@ -40,36 +106,12 @@ class RaggedSets:
         index %= len(self)
         return self.values[self.offsets[index] : self.offsets[index + 1]]
 
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """The number of elements of each set: int64 array of shape (n_sets,)."""
-        return np.diff(self.offsets)
-
-    @classmethod
-    def from_sizes(
-        cls, values: NDArray[np.uint64], sizes: NDArray[np.int64], arrays: Arrays = IN_MEMORY
-    ) -> Self:
-        """Return sets from their values, one set after the other, and their sizes.
-
-        arrays : makes the offsets.
-        """
-        return cls(values, offsets_of(sizes, arrays))
-
     @classmethod
     def from_sets(cls, sets: Iterable[Iterable[int]]) -> Self:
         """Return sets from iterables of integers from 0 to 2^64 - 1."""
         arrays = [np.array(sorted(set(each)), np.uint64) for each in sets]
         sizes = np.array([len(each) for each in arrays], np.int64)
-        return cls.from_sizes(np.concatenate(arrays) if arrays else np.zeros(0, np.uint64), sizes)
-
-    @classmethod
-    def concatenate(cls, parts: Iterable["RaggedSets"], arrays: Arrays = IN_MEMORY) -> Self:
-        """Return the sets of all parts, in order. arrays : makes the result."""
-        parts = list(parts)
-        if not parts:
-            return cls(np.zeros(0, np.uint64), np.zeros(1, np.int64))
-        offsets = _join_offsets([part.offsets for part in parts], arrays)
-        return cls(arrays.concatenate([part.values for part in parts]), offsets)
+        return cls.from_sizes(np.concatenate([np.zeros(0, np.uint64), *arrays]), sizes)
 
     def copy(self) -> "RaggedSets":
         """Return a copy with its own values."""
@@ -82,36 +124,28 @@ class RaggedSets:
         kernels.sort_sets(self.values, self.offsets, *scratch)
         return self
 
-    def take(self, indices: NDArray[np.int64], arrays: Arrays = IN_MEMORY) -> "RaggedSets":
-        """Return copies of the sets at `indices`, in that order. arrays : makes the result."""
-        return RaggedSets(*_take(self.values, self.offsets, indices, arrays))
-
 
 @dataclass(frozen=True)
-class StringTable:
-    """Byte strings: one blob and offsets.
+class StringTable(_Runs):
+    """Byte strings, of uint8 values.
 
     NumPy's string arrays cost the longest string for each, and drop trailing NULs.
-
-    blob : uint8 array. offsets : int64 array of shape (n + 1,).
 
     >>> names = StringTable.from_strings([b"a.txt", b"b"])
     >>> names[0], len(names), list(names)
     (b'a.txt', 2, [b'a.txt', b'b'])
     """
 
-    blob: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
+    values: NDArray[np.uint8]
 
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
+    dtype = np.uint8
 
     def __getitem__(self, index: int) -> bytes:
         start, end = self.offsets[index], self.offsets[index + 1]
-        return self.blob[start:end].tobytes()
+        return self.values[start:end].tobytes()
 
     def __iter__(self) -> Iterator[bytes]:
-        blob = self.blob.tobytes()
+        blob = self.values.tobytes()
         offsets = self.offsets.tolist()
         return (blob[start:end] for start, end in itertools.pairwise(offsets))
 
@@ -119,47 +153,23 @@ class StringTable:
     def from_strings(cls, strings: Iterable[bytes]) -> Self:
         strings = list(strings)
         sizes = np.fromiter(map(len, strings), np.int64, len(strings))
-        return cls(np.frombuffer(b"".join(strings), np.uint8), offsets_of(sizes))
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """The number of bytes of each string: int64 array of shape (n,)."""
-        return np.diff(self.offsets)
+        return cls.from_sizes(np.frombuffer(b"".join(strings), np.uint8), sizes)
 
     @classmethod
-    def concatenate(cls, tables: Iterable["StringTable"], arrays: Arrays = IN_MEMORY) -> Self:
-        """Return the strings of all tables, in order. arrays : makes the result."""
-        tables = list(tables)
-        offsets = _join_offsets([table.offsets for table in tables], arrays)
-        return cls(arrays.concatenate([table.blob for table in tables]), offsets)
+    def gather(cls, parts: Iterable["StringTable"], arrays: Arrays = IN_MEMORY) -> Self:
+        """Return the strings of parts that are made one after the other.
 
-    @classmethod
-    def gather(cls, parts: Iterable["StringTable"], n: int, arrays: Arrays = IN_MEMORY) -> Self:
-        """Return the n strings of parts that are made one after the other.
-
-        arrays : makes the result, whose blob may have room behind the strings.
+        arrays : makes the result.
         """
-        offsets: NDArray[np.int64] = arrays.zeros(n + 1, np.int64)
-        blob, at = arrays.empty(0, np.uint8), 0
+        values, sizes = GrowingArray(np.uint8, arrays), GrowingArray(np.int64, arrays)
         for part in parts:
-            start = int(offsets[at])
-            end = start + len(part.blob)
-            if end > len(blob):
-                grown = arrays.empty(2 * end, np.uint8)
-                grown[:start] = blob[:start]
-                blob = grown
-            blob[start:end] = part.blob
-            offsets[at + 1 : at + 1 + len(part)] = part.offsets[1:] + start
-            at += len(part)
-        return cls(blob[: offsets[at]], offsets)
+            values.append(part.values)
+            sizes.append(part.sizes)
+        return cls.from_sizes(values.whole(), sizes.whole(), arrays)
 
     def strings_at(self, indices: NDArray[np.int64]) -> list[bytes]:
         """Return the strings at `indices`, as objects."""
         return list(self.take(indices))
-
-    def take(self, indices: NDArray[np.int64], arrays: Arrays = IN_MEMORY) -> "StringTable":
-        """Return the strings at `indices`, in that order. arrays : makes the result."""
-        return StringTable(*_take(self.blob, self.offsets, indices, arrays))
 
     def find(self, string: bytes) -> int | None:
         """Return the index of a string in a table in byte order, by binary search, or None."""
@@ -191,7 +201,7 @@ class StringTable:
             sizes = np.diff(self.offsets[some.start : some.stop + 1])
             rows = np.flatnonzero(sizes == len(string)) + some.start
             # NumPy drops NULs at the end of strings, which are of one size here.
-            same = np.flatnonzero(self.take(rows).blob.view(f"S{len(string)}") == string)
+            same = np.flatnonzero(self.take(rows).values.view(f"S{len(string)}") == string)
             if len(same):
                 return int(rows[same[0]])
         return None
@@ -204,7 +214,7 @@ class StringTable:
 
         arrays : makes the result, and what is kept for the next time.
         """
-        if are_equal(self.offsets, strings.offsets) and are_equal(self.blob, strings.blob):
+        if are_equal(self.offsets, strings.offsets) and are_equal(self.values, strings.values):
             return arrays.compute(len(strings), np.int64, rows_of)
         if not len(self):
             return arrays.full(len(strings), -1, np.int64)
@@ -257,12 +267,12 @@ class StringTable:
         return ordered
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.blob, self.offsets)  # Another process has other hashes.
+        return type(self), (self.values, self.offsets)  # Another process has other hashes.
 
     def ending_with(self, tail: bytes) -> list[int]:
         """Return the indices of all strings that end with `tail`. Cost: one pass over the blob."""
         found: list[int] = []
-        blob, offsets = self.blob.tobytes(), np.asarray(self.offsets)
+        blob, offsets = self.values.tobytes(), np.asarray(self.offsets)
         at = blob.find(tail)
         while at >= 0:
             end = at + len(tail)
@@ -287,40 +297,7 @@ def offsets_of(sizes: NDArray[np.int64], arrays: Arrays = IN_MEMORY) -> NDArray[
     return offsets
 
 
-def _join_offsets(parts: Sequence[NDArray[np.int64]], arrays: Arrays) -> NDArray[np.int64]:
-    """Return the offsets of the runs of all parts, one part after the other."""
-    offsets: NDArray[np.int64] = arrays.zeros(sum(len(part) - 1 for part in parts) + 1, np.int64)
-    at = 0
-    for part in parts:
-        starts = offsets[at : at + len(part)]
-        np.add(part, starts[0] - part[0], out=starts)
-        at += len(part) - 1
-    return offsets
-
-
-def _take(
-    values: Any, offsets: NDArray[np.int64], indices: NDArray[np.int64], arrays: Arrays
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the runs at `indices`, in that order, and their offsets."""
-
-    def sizes_of(some: slice) -> NDArray[np.int64]:
-        return offsets[indices[some] + 1] - offsets[indices[some]]
-
-    if len(indices) <= ROWS_AT_ONCE:
-        sizes = sizes_of(slice(None))
-        return _runs(values, offsets[indices], sizes), offsets_of(sizes)
-    ends: NDArray[np.int64] = arrays.zeros(len(indices) + 1, np.int64)
-    for some in slices_of(len(indices)):
-        ends[some.start + 1 : some.stop + 1] = sizes_of(some)
-    np.cumsum(ends, out=ends)
-    taken = arrays.empty(int(ends[-1]), values.dtype)
-    for some in slices_of(len(indices)):
-        part = taken[ends[some.start] : ends[some.stop]]
-        part[:] = _runs(values, offsets[indices[some]], sizes_of(some))
-    return taken, ends
-
-
-def _runs(values: Any, starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[Any]:
+def _copy_runs(values: Any, starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[Any]:
     """Return values[starts[i]:starts[i] + sizes[i]] for all i, one after the other.
 
     Raises IndexError for runs outside the values.

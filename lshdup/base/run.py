@@ -2,15 +2,22 @@
 of every stage that has work to share, memory to plan, or something to say.
 """
 
+import os
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from lshdup.base.arrays import Arrays
 from lshdup.base.frozen import dataclass
-from lshdup.base.parallel import Progress, no_progress
 from lshdup.base.skipped import Skipped
-from lshdup.base.system import default_limit
+
+#: Called now and then with a stage, the steps done, and all its steps.
+Progress = Callable[[str, int, int], None]
+
+
+def no_progress(stage: str, done: int, total: int) -> None:
+    """Ignore the progress of a stage."""
 
 
 def ignore(_: object) -> None:
@@ -44,33 +51,55 @@ class Run:
     ) -> Self:
         """Return a run that says nothing, as of a program that uses lshdup as a library.
 
-        memory : bytes to plan for; 0: a share of the machine's.
+        memory : bytes to plan for; 0: a quarter of the memory.
         folder : returns the folder of scratch files; None: the system's.
 
         >>> Run.quiet(2).jobs
         2
         """
-        return cls(Arrays(memory or default_limit(), folder), jobs)
+        return cls(Arrays(memory or None, folder), jobs)
 
-    def with_progress(self, progress: Progress) -> "Run":
-        """Return the run, but for whom it notifies of progress."""
-        return Run(self.arrays, self.jobs, progress, self.say, self.warn, self.detail, self.skipped)
-
-    def with_jobs(self, jobs: int) -> "Run":
-        """Return the run, but for its threads."""
-        return Run(self.arrays, jobs, self.progress, self.say, self.warn, self.detail, self.skipped)
-
-    def with_skipped(self, skipped: Callable[[Skipped], None]) -> "Run":
-        """Return the run, but for whom it notifies of files that are not compared."""
-        return Run(self.arrays, self.jobs, self.progress, self.say, self.warn, self.detail, skipped)
-
-    def with_memory(self, memory: int) -> "Run":
-        """Return the run, but for the bytes that it plans for; its files are the system's."""
-        return Run(
-            Arrays(memory), self.jobs, self.progress, self.say, self.warn, self.detail, self.skipped
-        )
+    def but(self, **changes: Any) -> "Run":
+        """Return the run with other values of some fields."""
+        return Run(**{name: getattr(self, name) for name in Run.__dataclass_fields__} | changes)
 
     @property
     def memory(self) -> int:
         """The bytes that the run plans for."""
         return self.arrays.limit
+
+
+# --- loops cut into parts for several threads: kernels run without the GIL ---
+
+
+def count_processors() -> int:
+    """Return the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def run_in_parts(
+    steps: int, jobs: int, work: Callable[[slice], None], *, least: int = 1024
+) -> None:
+    """Call `work` on slices that together cover range(steps), on `jobs` threads.
+
+    least : a part has at least this many steps, because a thread has its cost.
+    """
+    parts = min(8 * jobs, steps // least) if jobs > 1 else 1
+    if parts < 2:
+        work(slice(0, steps))
+        return
+    from concurrent.futures import ThreadPoolExecutor  # Imported here to keep `query` fast.
+
+    cuts = [steps * part // parts for part in range(parts + 1)]
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(work, (slice(start, end) for start, end in pairwise(cuts))))
+
+
+def run_parts(jobs: int, work: Callable[[int, int], None]) -> None:
+    """Call work(part, jobs) for every part below `jobs`, on a thread each."""
+
+    def run(parts: slice) -> None:
+        for part in range(parts.start, parts.stop):
+            work(part, jobs)
+
+    run_in_parts(jobs, jobs, run, least=1)

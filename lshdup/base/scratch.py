@@ -9,11 +9,11 @@ from typing import IO, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import Arrays
+from lshdup.base.arrays import Arrays, GrowingArray
+from lshdup.base.atomic import MORE_ROOM, explained, temporary_file, usable_folder
 from lshdup.base.messages import quoted
 from lshdup.base.ragged import RaggedSets, offsets_of
 from lshdup.base.system import pwrite, release
-from lshdup.base.temporary import MORE_ROOM, explained, temporary_file, usable_folder
 from lshdup.errors import InputError
 
 #: Bytes that are written at a time.
@@ -25,15 +25,17 @@ class NoRoomError(InputError):
 
 
 class Spool:
-    """A temporary file of uint64 values that grows during a run, for sets that exceed memory.
+    """A temporary file of sets that grows during a run, for sets that exceed memory.
 
+    arrays : makes the sizes and offsets of the sets.
     folder : where the file is; None: where the system has temporary files.
     """
 
-    def __init__(self, folder: Path | None) -> None:
-        self._folder = folder
+    def __init__(self, arrays: Arrays, folder: Path | None) -> None:
+        self._arrays, self._folder = arrays, folder
+        self.total = 0  #: elements of all sets
         with explained(f"{folder or tempfile.gettempdir()} cannot be written"):
-            self._file = temporary_file(folder)
+            self._begin()
 
     def __enter__(self) -> Self:
         return self
@@ -42,46 +44,50 @@ class Spool:
         with contextlib.suppress(OSError):  # A failed write was reported when it happened.
             self._file.close()
 
-    def append(self, values: NDArray[np.uint64]) -> None:
-        """Write values behind those that are there."""
+    def append(self, sets: RaggedSets) -> None:
+        """Write sets behind those that are there."""
         with self._reporting():
-            self._file.write(np.ascontiguousarray(values).data)
+            self._file.write(np.ascontiguousarray(sets.values).data)
+        self._sizes.append(sets.sizes)
+        self.total += len(sets.values)
 
     def values(self) -> NDArray[np.uint64]:
-        """Return all values, mapped; valid until the spool is closed and the array is dropped."""
+        """Return the elements of all sets, mapped; valid until the spool is closed and the array is
+        dropped.
+        """
         with self._reporting():
             self._file.flush()
-        size = self._file.tell() // 8
-        if not size:
+        if not self.total:
             return np.zeros(0, np.uint64)
-        return np.memmap(self._file, np.uint64, "r", shape=(size,))
+        return np.memmap(self._file, np.uint64, "r", shape=(self.total,))
+
+    def sets(self) -> RaggedSets:
+        """Return all sets, mapped, as `values`."""
+        return RaggedSets.from_sizes(self.values(), self._sizes.whole(), self._arrays)
 
     def restart(self) -> None:
-        """Begin anew, in another file. The values that were returned stay valid."""
+        """Begin anew, in another file. The sets that were returned stay valid."""
         with self._file, self._reporting():
-            self._file = temporary_file(self._folder)
+            self._begin()
 
-    def in_order(
-        self, sizes: NDArray[np.int64], order: NDArray[np.int64], arrays: Arrays
-    ) -> RaggedSets:
-        """Rewrite the sets of the spool in another order and return them, mapped.
+    def in_order(self, order: NDArray[np.int64]) -> RaggedSets:
+        """Rewrite the sets in another order and return them, mapped.
 
-        sizes : int64 array of shape (n,), of the sets as they were appended.
-        order : int64 array of shape (n,), their numbers in the wanted order.
-        arrays : makes the offsets.
+        order : int64 array of shape (n,), the numbers of all sets.
         """
-        sets = RaggedSets.from_sizes(self.values(), sizes, arrays)
-        offsets = offsets_of(arrays.take(sizes, order), arrays)
-        old, start = self._file, 0
-        with self._reporting():
-            self._file = temporary_file(self._folder)
-        with old:
-            while start < len(order):
-                most = offsets[start] + CHUNK // 8
-                stop = max(int(np.searchsorted(offsets, most, side="right")) - 1, start + 1)
-                self.append(sets.take(order[start:stop]).values)
-                start = stop
-        return RaggedSets(self.values(), offsets)
+        sets, start = self.sets(), 0
+        offsets = offsets_of(self._arrays.take(sets.sizes, order), self._arrays)
+        self.restart()
+        while start < len(order):
+            most = offsets[start] + CHUNK // 8
+            stop = max(int(np.searchsorted(offsets, most, side="right")) - 1, start + 1)
+            self.append(sets.take(order[start:stop]))
+            start = stop
+        return self.sets()
+
+    def _begin(self) -> None:
+        self._file, self.total = temporary_file(self._folder), 0
+        self._sizes = GrowingArray(np.int64, self._arrays)
 
     def _reporting(self) -> contextlib.AbstractContextManager[None]:
         folder = self._folder or tempfile.gettempdir()

@@ -103,40 +103,18 @@ _PLURALS = {
     Reason.COPY: "rows with the id and the text of another",
 }
 _OF_PATTERNS = {Reason.EXCLUDED, Reason.NOT_INCLUDED, Reason.IGNORED}
-#: Inputs that no option of the run takes, that do not exist, or whose name is another document's.
-_NOT_IN_DOCS = {
-    *_OF_PATTERNS,
-    Reason.HIDDEN,
-    Reason.LINK,
-    Reason.SPECIAL,
-    Reason.MISSING,
-    Reason.VANISHED,
-    Reason.REPEATED,
-    Reason.COPY,
-}
-_EXPECTED = {
-    *_OF_PATTERNS,
-    Reason.BINARY,
-    Reason.FORMAT,
-    Reason.EMPTY,
-    Reason.HIDDEN,
-    Reason.LINK,
-    Reason.SPECIAL,
-    Reason.NO_READER,
-    Reason.PREAMBLE,
-    Reason.HARD_LINK,
-    Reason.NULL_TEXT,
-    Reason.COPY,
-}
+#: Inputs that no option of the run takes.
+_NOT_TAKEN = _OF_PATTERNS | {Reason.HIDDEN, Reason.LINK, Reason.SPECIAL}
+#: Inputs that are not taken, that do not exist, or whose name is another document's.
+_NOT_IN_DOCS = _NOT_TAKEN | {Reason.MISSING, Reason.VANISHED, Reason.REPEATED, Reason.COPY}
+_EXPECTED = _NOT_TAKEN | {
+    Reason.BINARY, Reason.FORMAT, Reason.EMPTY, Reason.NO_READER, Reason.PREAMBLE,
+    Reason.HARD_LINK, Reason.NULL_TEXT, Reason.COPY,
+}  # fmt: skip
 _OF_ROWS = {
-    Reason.NOT_JSON,
-    Reason.BROKEN_ROW,
-    Reason.NO_TEXT,
-    Reason.NOT_TEXT,
-    Reason.NO_ID,
-    Reason.NULL_TEXT,
-    Reason.COPY,
-}
+    Reason.NOT_JSON, Reason.BROKEN_ROW, Reason.NO_TEXT, Reason.NOT_TEXT, Reason.NO_ID,
+    Reason.NULL_TEXT, Reason.COPY,
+}  # fmt: skip
 _OF_READER = {Reason.NO_READER, Reason.ENCRYPTED, Reason.SPOILT}
 
 

@@ -13,7 +13,7 @@ import os
 import stat
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
@@ -193,13 +193,6 @@ def can_bound_processes() -> bool:
     return hasattr(select, "poll") and importlib.util.find_spec("resource") is not None
 
 
-def physical_memory() -> int:
-    """Return the bytes of memory of the machine; 8 GB where the system does not tell."""
-    if not hasattr(os, "sysconf"):
-        return _MEMORY
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
 def with_slashes(path: bytes) -> bytes:
     """Return a path with / between its names, as all names of documents have it."""
     return path if os.sep == "/" else path.replace(os.fsencode(os.sep), b"/")
@@ -212,29 +205,22 @@ LEAST_LIMIT = 16 << 20
 _GROUPS, _MOUNT = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
 
-def default_limit() -> int:
-    """Return the bytes that a stage plans for without --memory: a quarter of the memory."""
-    return machine_memory() // 4
-
-
 def machine_memory(groups: Path = _GROUPS, mount: Path = _MOUNT) -> int:
     """Return the bytes of memory that this process may use.
 
     They are the memory of the machine, or less where a control group has a limit, as of a
     container (Linux kernel, admin-guide/cgroup-v2 "memory.max"; cgroup-v1/memory
-    "memory.limit_in_bytes").
+    "memory.limit_in_bytes"); 8 GB where the system does not tell.
 
     groups, mount : list of the process's control groups, and the folder where they are shown.
     """
-    return min([physical_memory(), *_group_limits(groups, mount)])
-
-
-def _group_limits(groups: Path, mount: Path) -> Iterator[int]:
-    """Yield the limits of the control groups of this process, and of the groups above them."""
+    memory = _MEMORY
+    if hasattr(os, "sysconf"):
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         lines = groups.read_text("utf-8", "replace").splitlines()
     except OSError:
-        return
+        return memory
     for line in lines:
         _, controllers, path = line.split(":", 2)
         if controllers and "memory" not in controllers.split(","):
@@ -245,7 +231,6 @@ def _group_limits(groups: Path, mount: Path) -> Iterator[int]:
         group = top / path.lstrip("/")
         # A container may see the path that its group has outside: the groups above are shown.
         for folder in (group, *group.parents[: len(group.parts) - len(top.parts)]):
-            try:
-                yield int((folder / name).read_text("ascii"))
-            except (OSError, ValueError):  # Not shown here, or "max".
-                continue
+            with contextlib.suppress(OSError, ValueError):  # Not shown here, or "max".
+                memory = min(memory, int((folder / name).read_text("ascii")))
+    return memory

@@ -22,7 +22,7 @@ from lshdup.base.system import is_stdout, is_waiting_pipe, with_slashes
 from lshdup.cli.console import Console
 from lshdup.cli.help import is_set
 from lshdup.cli.types import OutputPath
-from lshdup.errors import InputError, ParameterError
+from lshdup.errors import ArtifactError, InputError, ParameterError
 from lshdup.params import (
     DEFAULT_STORE,
     BandParams,
@@ -191,7 +191,13 @@ class Session:
 
     def load_last_collection(self) -> "Collection | None":
         """Load the collection of the last run, to look names up in; None without a usable one."""
-        last = self.workspace.load_last_collection()
+        from lshdup.workspace.loading import load_last_collection
+
+        try:
+            last = load_last_collection(self.workspace)
+        except ArtifactError as error:
+            self.console.say(error.message)
+            return None
         if last is not None:
             self.request.accept(last.documents, True)
         return last
@@ -223,9 +229,7 @@ def open_session(
         outputs = list_outputs(ctx)
 
         from lshdup.base.arrays import Arrays
-        from lshdup.base.parallel import count_processors
-        from lshdup.base.run import Run
-        from lshdup.base.system import default_limit
+        from lshdup.base.run import Run, count_processors
         from lshdup.kernels.jit import expect, notify_of_waits
         from lshdup.store.store import nearest_store, refuse_link
         from lshdup.workspace.workspace import Workspace
@@ -249,7 +253,7 @@ def open_session(
 
             expect(KERNELS, jobs)
         run = Run(
-            Arrays(given.get("memory") or default_limit()),
+            Arrays(given.get("memory")),
             jobs,
             console.progress,
             console.say,

@@ -47,84 +47,98 @@ class FinishedBatch:
 
 
 class Workers:
-    """Threads with a shingler and a reading buffer each, which last from one pass to the next.
+    """Threads with a shingler and reading buffers each, which last from one pass to the next.
 
     in_order : as for `Shingler`.
     """
 
     def __init__(self, run: Run, shingle: ShingleParams, *, in_order: bool = False) -> None:
-        self.jobs = run.jobs
-        self.shingle, self.in_order = shingle, in_order
+        self._jobs, self._shingle, self._in_order = run.jobs, shingle, in_order
         self._own, self._freed = threading.local(), 0
 
     @cached_property
-    def pool(self) -> "ThreadPoolExecutor":
-        """The threads."""
+    def _pool(self) -> "ThreadPoolExecutor":
         from concurrent.futures import ThreadPoolExecutor  # Imported here to keep `query` fast.
 
-        return ThreadPoolExecutor(self.jobs)
+        return ThreadPoolExecutor(self._jobs)
 
-    def room(self, size: int) -> NDArray[np.uint64]:
-        """Return an array of at least `size` values that belongs to the calling thread.
+    def process(
+        self,
+        run: Run,
+        documents: DocumentList,
+        todo: NDArray[np.int64],
+        keep: Callable[[ShingleBatch, RaggedSets, NDArray[np.uint64]], RaggedSets],
+        shingle_filter: ShingleFilter | None,
+        sketcher: Sketcher | None = None,
+    ) -> Iterator[FinishedBatch]:
+        """Yield finished batches in order. Each thread reads, shingles and sketches a batch at a
+        time.
 
-        Large arrays are not kept for the next call.
+        Two batches a thread are under way; of large documents only as many as fit into
+        BYTES_AT_ONCE together, or one.
+
+        keep : called on that thread with the sets, the filtered sets, and the fingerprints of the
+            filtered sets, valid until it returns; the elements of a set are in no particular order.
+            Returns the sets that the batch shall hold.
         """
-        if size > LARGE // 8:
-            return np.empty(size, np.uint64)
-        if not hasattr(self._own, "room") or len(self._own.room) < size:
-            self._own.room = np.empty(2 * size, np.uint64)
-        room: NDArray[np.uint64] = self._own.room
-        return room
 
-    def trim(self, freed: int) -> None:
-        """Give memory back to the system when batches of BYTES_AT_ONCE are done.
+        def work(indices: NDArray[np.int64]) -> FinishedBatch:
+            return self._work(documents, indices, keep, shingle_filter, sketcher)
 
-        freed : bytes of the texts of a batch that is done. Allocators keep several times as much.
-        """
-        self._freed += freed
-        if self._freed > BYTES_AT_ONCE:
-            self._freed = 0
-            trim_memory()
+        if len(todo) <= _FEW and int(documents.spans[todo].sum()) <= BATCH_BYTES:
+            yield from map(work, batches(run, documents, todo))
+            return
+        from concurrent.futures import wait
 
-    def shingle_batch(self, documents: DocumentList, indices: NDArray[np.int64]) -> ShingleBatch:
-        """Return the shingle sets of one batch, which the next one of this thread overwrites."""
-        if not hasattr(self._own, "shingler"):
-            self._own.shingler = Shingler(self.shingle, in_order=self.in_order)
-            self._own.buffer = Buffer()
-        made: ShingleBatch = self._own.shingler.shingle(
-            read_batch(documents, indices, self._own.buffer), documents.formats
-        )
-        return made
-
-
-def process_batches(
-    run: Run,
-    documents: DocumentList,
-    todo: NDArray[np.int64],
-    workers: Workers,
-    sketcher: Sketcher | None,
-    keep: Callable[[ShingleBatch, RaggedSets, NDArray[np.uint64]], RaggedSets],
-    shingle_filter: ShingleFilter | None,
-) -> Iterator[FinishedBatch]:
-    """Yield finished batches in order. Each thread reads, shingles and sketches a batch at a time.
-
-    Two batches a thread are under way; of large documents only as many as fit into BYTES_AT_ONCE
-    together, or one.
-
-    keep : called on that thread with the sets, the filtered sets, and the fingerprints of the
-        filtered sets, valid until it returns; the elements of a set are in no particular order.
-        Returns the sets that the batch shall hold.
-    """
-
-    def work(indices: NDArray[np.int64]) -> FinishedBatch:
+        room = max(BYTES_AT_ONCE, (2 * self._jobs + 1) * BATCH_BYTES)
+        under_way: deque[tuple[Future[FinishedBatch], int]] = deque()
         try:
-            made = workers.shingle_batch(documents, indices)
+            for indices in batches(run, documents, todo):
+                size = int(documents.spans[indices].sum())
+                while under_way and (len(under_way) > 2 * self._jobs or size > room):
+                    done, freed = under_way.popleft()
+                    room += freed
+                    self._freed += freed
+                    if self._freed > BYTES_AT_ONCE:  # Allocators keep several times as much.
+                        self._freed = 0
+                        trim_memory()
+                    yield done.result()
+                room -= size
+                under_way.append((self._pool.submit(work, indices), size))
+            while under_way:
+                yield under_way.popleft()[0].result()
+        finally:
+            for future, _ in under_way:
+                future.cancel()
+            wait([future for future, _ in under_way])
+
+    def _work(
+        self,
+        documents: DocumentList,
+        indices: NDArray[np.int64],
+        keep: Callable[[ShingleBatch, RaggedSets, NDArray[np.uint64]], RaggedSets],
+        shingle_filter: ShingleFilter | None,
+        sketcher: Sketcher | None,
+    ) -> FinishedBatch:
+        """Return a finished batch. What is read and shingled is overwritten by the next one of this
+        thread.
+        """
+        own = self._own
+        if not hasattr(own, "shingler"):
+            own.shingler, own.buffer = Shingler(self._shingle, in_order=self._in_order), Buffer()
+            own.room = np.empty(0, np.uint64)
+        try:
+            batch = read_batch(documents, indices, own.buffer)
+            made: ShingleBatch = own.shingler.shingle(batch, documents.formats)
             filtered = made.sets
             columns: Columns = {"set_sizes": made.sets.sizes, "fingerprints": made.set_prints}
             if shingle_filter is not None:
-                filtered = shingle_filter.apply(made.sets, workers.room(len(made.sets.values)))
+                size = len(made.sets.values)
+                if len(own.room) < size <= LARGE // 8:  # More is not kept for the next batch.
+                    own.room = np.empty(2 * size, np.uint64)
+                filtered = shingle_filter.apply(made.sets, own.room)
                 whole = {WHOLE[name]: column for name, column in columns.items()}
-                columns = whole | set_columns(filtered, workers.shingle)
+                columns = whole | set_columns(filtered, self._shingle)
             signatures = sketcher.sketch(filtered) if sketcher is not None else None
             names = "forms", "byte_prints", "text_prints"
             columns |= {name: getattr(made, name) for name in names}
@@ -139,27 +153,3 @@ def process_batches(
             )
             skipped = [(int(indices[0]), Reason.TOO_LARGE, detail)]
             return FinishedBatch(ShingleBatch.empty(skipped), {})
-
-    if len(todo) <= _FEW and int(documents.spans[todo].sum()) <= BATCH_BYTES:
-        yield from map(work, batches(run, documents, todo))
-        return
-    from concurrent.futures import wait
-
-    room = max(BYTES_AT_ONCE, (2 * workers.jobs + 1) * BATCH_BYTES)
-    under_way: deque[tuple[Future[FinishedBatch], int]] = deque()
-    try:
-        for indices in batches(run, documents, todo):
-            size = int(documents.spans[indices].sum())
-            while under_way and (len(under_way) > 2 * workers.jobs or size > room):
-                done, freed = under_way.popleft()
-                room += freed
-                workers.trim(freed)
-                yield done.result()
-            room -= size
-            under_way.append((workers.pool.submit(work, indices), size))
-        while under_way:
-            yield under_way.popleft()[0].result()
-    finally:
-        for future, _ in under_way:
-            future.cancel()
-        wait([future for future, _ in under_way])

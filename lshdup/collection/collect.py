@@ -11,42 +11,53 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import is_counting, slices_of
+from lshdup.base.arrays import GrowingArray, is_counting, slices_of
 from lshdup.base.forms import Form
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.base.run import Run
 from lshdup.base.scratch import Spool
 from lshdup.base.skipped import Reason, Skipped, SkippedFile
-from lshdup.collection.batches import FinishedBatch, Workers, process_batches
+from lshdup.collection.batches import FinishedBatch, Workers
 from lshdup.collection.collection import (
     COLUMNS,
     WHOLE,
     Collection,
     Columns,
     ReadingNotes,
-    Unfiltered,
     current_reader,
 )
-from lshdup.collection.sequence_keeper import SequenceKeeper
-from lshdup.collection.set_keeper import SetKeeper, SetsAgain
 from lshdup.compare.scored_pairs import contains
 from lshdup.lsh.signatures import Sketcher, make_signatures
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
-from lshdup.shingling.shingler import ShingleBatch, Skips
+from lshdup.shingling.shingler import NO_SETS, ShingleBatch, Skips
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.expansion import expand_records
 from lshdup.sources.records import Kind
+from lshdup.text.file_types import OFFICE_ENDINGS
+
+#: Bytes of shingle sets that may be kept in memory: all of them.
+EVERY_SET = 1 << 62
 
 #: Bytes of sets that wait to be kept at most.
 _MOST_WAITING = 64 << 20
+
+#: Stored sets that are copied to a spool at a time.
+SETS_AT_ONCE = 4096
 
 _NO_ROWS = np.zeros(0, np.int64)
 
 #: Called on any thread with sets, in no order of elements, and their fingerprints, which are valid
 #: until it returns.
 OnSets = Callable[[RaggedSets, NDArray[np.uint64]], None]
+
+
+#: Returns the sets of a batch once more, from where they are kept.
+SetsAgain = Callable[[], RaggedSets]
+
+#: A batch that is finished: its documents, what was skipped, and its sets, if they are kept.
+_Finished = tuple[NDArray[np.int64], Skips, SetsAgain | None]
 
 
 @dataclass(frozen=True)
@@ -84,7 +95,7 @@ def collect(
     *,
     shingle_filter: ShingleFilter | None = None,
     previous: Iterable[Previous] = (),
-    keep: Spool | int | SequenceKeeper = 0,
+    keep: "Spool | int | SetKeeper" = 0,
     checkpoint: Checkpoint | None = None,
     on_sets: OnSets | None = None,
 ) -> Collection:
@@ -92,7 +103,7 @@ def collect(
 
     previous : results to reuse for unchanged documents, each for other ones.
     keep : where the unfiltered sets are kept: a spool keeps all of them on disk, a number keeps
-        them in memory if they fit into so many bytes.
+        them in memory if they fit into so many bytes, and another keeper does what it wants.
     checkpoint : receives finished batches when it is due.
     on_sets : receives the filtered sets of documents that are read.
 
@@ -108,30 +119,23 @@ def collect(
         if unchanged is not None:
             return replace(unchanged, shingle=shingle)
     rows = _Rows(run, documents, shingle, sketch, shingle_filter)
-    keeper = keep if isinstance(keep, SequenceKeeper) else SetKeeper(run, keep)
+    keeper = keep if isinstance(keep, SetKeeper) else SetKeeper(run, keep, on_sets)
     for each in chain([first] if first is not None else [], previous):
-        keeper.reuse(each.collection.unfiltered_sets, rows.reuse(each), each.rows)
+        keeper.reuse(each.collection.sets, rows.reuse(each), each.rows)
     todo = arrays.where(len(documents), lambda some: rows.is_document[some] & ~rows.known[some])
-    finished = _Finished()
     done, mailboxes = 0, list[int]()
-    workers = Workers(run, shingle, in_order=isinstance(keeper, SequenceKeeper))
-
-    def keep_copy(made: ShingleBatch, sets: RaggedSets, prints: NDArray[np.uint64]) -> RaggedSets:
-        if on_sets is not None:
-            on_sets(sets, prints)
-        return keeper.keep_copy(made, sets, prints)
-
-    batches = process_batches(
-        run, documents, todo, workers, rows.sketcher, keep_copy, shingle_filter
-    )
+    finished, waiting = list[_Finished](), 0
+    workers = Workers(run, shingle, in_order=keeper.in_order)
+    batches = workers.process(run, documents, todo, keeper.keep_copy, shingle_filter, rows.sketcher)
     for batch in batches:
         rows.fill(batch)
         sets = keeper.add(batch.made.indices, batch.made.sets)
         if checkpoint is not None:
-            finished.add(batch.made, sets)
-            if checkpoint.is_due() or finished.waiting > _MOST_WAITING:
-                checkpoint.add(finished.part(rows))
-                finished = _Finished()
+            finished.append((batch.made.indices, batch.made.skipped, sets))
+            waiting += batch.made.sets.values.nbytes if sets is not None else 0
+            if checkpoint.is_due() or waiting > _MOST_WAITING:
+                checkpoint.add(rows.part(finished))
+                finished, waiting = [], 0
         done += len(batch.made.indices) + len(batch.made.skipped)
         mailboxes += batch.made.mailboxes
         run.progress("documents", done, len(todo))
@@ -170,8 +174,7 @@ def _all_of(run: Run, collected: Collection, documents: DocumentList) -> Previou
 
 def sketch_collection(run: Run, collection: Collection, sketch: SketchParams) -> Collection:
     """Return the collection with signatures of the sets that it holds, by any scheme."""
-    assert collection.sets is not None
-    signatures = make_signatures(run, collection.sets, sketch)
+    signatures = make_signatures(run, collection.filtered_sets, sketch)
     return replace(collection, sketch=sketch, signatures=signatures)
 
 
@@ -180,7 +183,7 @@ def unchanged_collection(
     documents: DocumentList,
     sketch: SketchParams | None,
     previous: Previous,
-    keep: Spool | int | SequenceKeeper,
+    keep: "Spool | int | SetKeeper",
 ) -> Collection | None:
     """Return the previous collection if no document was added, changed or removed since, else None.
 
@@ -189,7 +192,7 @@ def unchanged_collection(
     arrays = run.arrays
     old = previous.collection
     has_signatures = sketch is None or (old.signatures is not None and old.sketch == sketch)
-    has_sets = old.unfiltered_sets is not None or not isinstance(keep, Spool)
+    has_sets = old.sets is not None or not isinstance(keep, Spool)
     if not has_signatures or not has_sets:
         return None
     rows = previous.rows
@@ -220,33 +223,99 @@ def _reader_of(forms: NDArray[np.uint8], skipped: tuple[SkippedFile, ...]) -> st
     return ""
 
 
-class _Finished:
-    """Documents that are finished and wait to be kept.
+class SetKeeper:
+    """Collect the sets of a run in document order, in a spool or in memory.
 
-    waiting : bytes of their sets.
+    Stops keeping them once they exceed the memory limit.
+
+    keep : a spool, or the limit in bytes.
+    on_sets : as of `collect`.
     """
 
-    def __init__(self) -> None:
-        self._indices: list[NDArray[np.int64]] = []
-        self._sets: list[SetsAgain | None] = []
-        self._skipped: Skips = []
-        self.waiting = 0
+    in_order = False  #: whether tokens in their order are kept, as of `Shingler`
 
-    def add(self, made: ShingleBatch, sets: SetsAgain | None) -> None:
-        """Add a batch. sets : returns its sets, if they are kept."""
-        self._indices.append(made.indices)
-        self._sets.append(sets)
-        self._skipped += made.skipped
-        self.waiting += made.sets.values.nbytes if sets is not None else 0
+    def __init__(self, run: Run, keep: Spool | int, on_sets: OnSets | None = None) -> None:
+        self._arrays, self._indices = run.arrays, GrowingArray(np.int64, run.arrays)
+        self._spool = keep if isinstance(keep, Spool) else None
+        self._room = keep if isinstance(keep, int) else EVERY_SET
+        self._parts: list[RaggedSets] | None = [] if self._room else None
+        self._on_sets = on_sets
 
-    def part(self, rows: "_Rows") -> Collection:
-        """Return these documents as a collection."""
-        indices = np.concatenate([_NO_ROWS, *self._indices])
-        order, kept = np.argsort(indices, kind="stable"), None
-        sets = [each() for each in self._sets if each is not None]
-        if len(sets) == len(self._sets):
-            kept = RaggedSets.concatenate(sets).take(order)
-        return rows.part(indices[order], self._skipped, kept)
+    def keep_copy(
+        self, made: ShingleBatch, filtered: RaggedSets, prints: NDArray[np.uint64]
+    ) -> RaggedSets:
+        """Return a sorted copy of the sets, or no sets if it has stopped keeping them.
+
+        For any thread. filtered, prints : as of `Workers.process`.
+        """
+        if self._on_sets is not None:
+            self._on_sets(filtered, prints)
+        return NO_SETS if self._parts is None else made.sets.copy().sort()
+
+    def reuse(
+        self, sets: RaggedSets | None, known: NDArray[np.bool_], rows: NDArray[np.int64]
+    ) -> None:
+        """Add the sets of unchanged documents; stop keeping sets if these cannot be had.
+
+        known : bool array over all documents. rows : int64 array, the row of each in `sets`.
+        """
+        if self._parts is None or not known.any():
+            return
+        if sets is not None and self._spool is not None:  # The stored sets may exceed memory.
+            for start in range(0, len(rows), SETS_AT_ONCE):
+                indices = np.flatnonzero(known[start : start + SETS_AT_ONCE]) + start
+                self.add(indices, sets.take(rows[indices]))
+            return
+        indices = np.flatnonzero(known)
+        rows = rows[indices]
+        if sets is None or 8 * int(sets.sizes[rows].sum()) > self._room:
+            self._parts = None
+            return
+        are_all = len(rows) == len(sets) and is_counting(rows)
+        self.add(indices, sets if are_all else sets.take(rows))
+
+    def add(self, indices: NDArray[np.int64], sets: RaggedSets) -> SetsAgain | None:
+        """Keep the sets of some documents. Return how to have them once more, if they are kept."""
+        if self._parts is None:
+            return None
+        self._room -= sets.values.nbytes
+        if self._room < 0:
+            self._parts = None
+            return None
+        self._indices.append(indices)
+        spool = self._spool
+        if spool is None:
+            self._parts.append(sets)
+            return lambda: sets
+        start, offsets = spool.total, sets.offsets
+        spool.append(sets)
+        end = spool.total
+        return lambda: RaggedSets(spool.values()[start:end], offsets)
+
+    def finish(self) -> RaggedSets | None:
+        """Return the sets of all documents that have one, in document order, if they were kept."""
+        if self._parts is None:
+            return None
+        indices = self._indices.whole()
+        order = self._arrays.order(len(indices), [indices.__getitem__])
+        if self._spool is None:
+            sets = RaggedSets.concatenate(self._parts)
+            return sets if is_counting(order) else sets.take(order)
+        return self._spool.sets() if is_counting(order) else self._spool.in_order(order)
+
+
+def expects_office_documents(names: StringTable) -> bool:
+    """Return whether about one name in fifty is that of an office document.
+
+    A reader takes milliseconds for one: more than keeping the sets of fifty documents takes.
+    """
+    endings, office = np.frombuffer(b"".join(OFFICE_ENDINGS), np.uint32), 0
+    for some in slices_of(len(names)):
+        ends = names.offsets[some.start + 1 : some.stop + 1]
+        ends = ends[ends - names.offsets[some] >= 4]
+        last = names.values[ends[:, np.newaxis] - np.arange(4, 0, -1)] | 0x20  # in lower case
+        office += int(np.isin(last.view(np.uint32), endings).sum())
+    return 50 * office >= max(len(names), 1)
 
 
 class _Rows:
@@ -267,7 +336,7 @@ class _Rows:
         self.known: NDArray[np.bool_] = arrays.zeros(
             n, np.bool_
         )  #: reused: the document need not be read
-        self._unfiltered = Unfiltered(shingle_filter) if shingle_filter is not None else None
+        self._filter = shingle_filter
         self._columns: Columns = {
             name: arrays.zeros(n, dtype)
             for name, dtype in COLUMNS.items()
@@ -316,13 +385,18 @@ class _Rows:
         self.is_document[[index for index, _, _ in made.skipped]] = False
         self._skipped += map(self._skipped_file, made.skipped)
 
-    def part(self, rows: NDArray[np.int64], skipped: Skips, sets: RaggedSets | None) -> Collection:
-        """Return the documents of rows (ascending) that were filled in as a collection."""
+    def part(self, finished: list[_Finished]) -> Collection:
+        """Return the documents of batches that were filled in as a collection."""
+        rows = np.concatenate([_NO_ROWS, *(indices for indices, _, _ in finished)])
+        order, kept = np.argsort(rows, kind="stable"), None
+        rows = rows[order]
+        sets = [again() for _, _, again in finished if again is not None]
+        if len(sets) == len(finished):
+            kept = RaggedSets.concatenate(sets).take(order)
         signatures = self._signatures[rows] if self._signatures is not None else None
         columns = {name: column[rows] for name, column in self._columns.items()}
-        files = tuple(map(self._skipped_file, skipped))
-        part = self._collection(rows, columns, signatures, files)
-        return part.with_unfiltered_sets(sets)
+        skipped = tuple(self._skipped_file(each) for _, skips, _ in finished for each in skips)
+        return self._collection(rows, columns, signatures, skipped, kept)
 
     def finish(self, sets: RaggedSets | None, read: int) -> Collection:
         """Return all documents as a collection, in the same arrays.
@@ -334,8 +408,7 @@ class _Rows:
         signatures = _moved_up(signatures, rows) if signatures is not None else None
         columns = {name: _moved_up(column, rows) for name, column in self._columns.items()}
         skipped = tuple(sorted(self._skipped, key=lambda each: each.place))
-        collection = replace(self._collection(rows, columns, signatures, skipped), read=read)
-        return collection.with_unfiltered_sets(sets)
+        return replace(self._collection(rows, columns, signatures, skipped, sets), read=read)
 
     def _collection(
         self,
@@ -343,30 +416,26 @@ class _Rows:
         columns: Columns,
         signatures: NDArray[np.uint32] | None,
         skipped: tuple[SkippedFile, ...],
+        sets: RaggedSets | None,
     ) -> Collection:
         all_rows = len(rows) == len(self._documents)
+        notes = ReadingNotes(_reader_of(columns["forms"], skipped))
+        if self._guesses:
+            guessed = np.sort(np.fromiter(self._guesses, np.int64, len(self._guesses)))
+            guessed = guessed[contains(rows, guessed)]
+            guesses = StringTable.from_strings(self._guesses[row] for row in guessed.tolist())
+            notes = ReadingNotes(notes.reader, np.searchsorted(rows, guessed), guesses)
         return Collection(
             self._documents if all_rows else self._documents.take(Run(self._arrays), rows),
             self._shingle,
             columns,
             skipped,
-            sketch=self._sketch,
-            signatures=signatures,
-            unfiltered=self._unfiltered,
-            notes=self._notes(rows, columns["forms"], skipped),
+            sets,
+            self._sketch,
+            signatures,
+            shingle_filter=self._filter,
+            notes=notes,
         )
-
-    def _notes(
-        self, rows: NDArray[np.int64], forms: NDArray[np.uint8], skipped: tuple[SkippedFile, ...]
-    ) -> ReadingNotes:
-        reader = _reader_of(forms, skipped)
-        if not self._guesses:
-            return ReadingNotes(reader)
-        with_guess = np.sort(np.fromiter(self._guesses, np.int64, len(self._guesses)))
-        with_guess = with_guess[contains(rows, with_guess)]
-        documents = np.searchsorted(rows, with_guess)
-        guesses = StringTable.from_strings(self._guesses[row] for row in with_guess.tolist())
-        return ReadingNotes(reader, documents, guesses)
 
     def _skipped_file(self, skipped: tuple[int, Reason, str]) -> SkippedFile:
         documents, (index, reason, detail) = self._documents, skipped

@@ -65,31 +65,18 @@ class ReadingNotes:
 
 
 @dataclass(frozen=True)
-class Unfiltered:
-    """The sets of a collection before a filter removed shingles from them.
-
-    sets : the unfiltered sets, if they were kept.
-    saved_identity : the identity of the unfiltered collection, if an artifact says it.
-    """
-
-    shingle_filter: ShingleFilter
-    sets: RaggedSets | None = None
-    saved_identity: str = ""
-
-
-@dataclass(frozen=True)
 class Collection:
     """The documents of a run and everything that was made of them.
 
     documents : the n documents that could be read, also those without tokens.
     columns : arrays of shape (n,), as in `COLUMNS`.
     skipped : files and records that were read and are no documents.
-    sets : the shingle sets, if they were kept.
+    sets : the unfiltered shingle sets, if they were kept.
     sketch, signatures : uint32 array of shape (n, K) and how it was made, if it was made.
     read : the number of documents read in this run; None if the collection comes from an artifact.
-    unfiltered : the sets before shingles were removed; None if none were. Sets and signatures are
-        of the filtered sets.
-    saved_identity : the identity, if an artifact says it.
+    shingle_filter : removes shingles whenever sets are taken; signatures are of filtered sets.
+    saved_identity, saved_whole_identity : the identity, and that without the filter, if an artifact
+        says them.
     """
 
     documents: DocumentList
@@ -100,9 +87,10 @@ class Collection:
     sketch: SketchParams | None = None
     signatures: NDArray[np.uint32] | None = None
     read: int | None = None
-    unfiltered: Unfiltered | None = None
+    shingle_filter: ShingleFilter | None = None
     notes: ReadingNotes = field(default_factory=ReadingNotes)
     saved_identity: str = ""
+    saved_whole_identity: str = ""
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -123,6 +111,12 @@ class Collection:
     def unfiltered_sizes(self) -> NDArray[np.int64]:
         """The number of shingles of each document before shingles were removed."""
         return self.columns.get("whole_sizes", self.sizes)
+
+    @cached_property
+    def filtered_sets(self) -> RaggedSets:
+        """All sets without the shingles that the filter removes, in memory."""
+        assert self.sets is not None
+        return self.sets if self.shingle_filter is None else self.shingle_filter.apply(self.sets)
 
     def list_skipped(self) -> tuple[SkippedFile, ...]:
         """Return the files and records that are no documents, whenever that was seen."""
@@ -167,7 +161,7 @@ class Collection:
         # Texts that the class interface was given have no fingerprints of bytes and tokens.
         known = ("fingerprints", "byte_prints", "text_prints")
         columns = [self.columns[name] for name in known if name in self.columns]
-        for array in (names.offsets, names.blob, *columns):
+        for array in (names.offsets, names.values, *columns):
             digest.update(np.ascontiguousarray(array).view(np.uint8).data)
         return digest.hexdigest()
 
@@ -176,44 +170,21 @@ class Collection:
         """The identity of the collection before shingles were removed: that of shingles.npz."""
         return self.before_filter.identity
 
-    @property
-    def shingle_filter(self) -> ShingleFilter | None:
-        """The filter that removed shingles from the sets; None if none did."""
-        return None if self.unfiltered is None else self.unfiltered.shingle_filter
-
-    @property
-    def unfiltered_sets(self) -> RaggedSets | None:
-        """The sets before shingles were removed, if they were kept: what shingles.npz holds."""
-        return self.sets if self.unfiltered is None else self.unfiltered.sets
-
     @cached_property
     def before_filter(self) -> "Collection":
-        """The collection before shingles were removed, and without signatures."""
+        """The collection without a filter, and without signatures."""
         bare = replace(self, sketch=None, signatures=None, saved_identity=self.identity)
-        if self.unfiltered is None:
+        if self.shingle_filter is None:
             return bare
         columns = dict(self.columns)
         for name, whole in WHOLE.items():
             columns[name] = columns.pop(whole)
-        whole_sets, identity = self.unfiltered.sets, self.unfiltered.saved_identity
-        return replace(
-            bare, columns=columns, sets=whole_sets, unfiltered=None, saved_identity=identity
-        )
-
-    def with_unfiltered_sets(self, sets: RaggedSets | None) -> "Collection":
-        """Return the collection with these unfiltered sets, or without any."""
-        if self.unfiltered is None:
-            return replace(self, sets=sets)
-        return replace(self, sets=None, unfiltered=replace(self.unfiltered, sets=sets))
+        identity = self.saved_whole_identity
+        return replace(bare, columns=columns, shingle_filter=None, saved_identity=identity)
 
     def take(self, run: Run, rows: NDArray[np.int64]) -> "Collection":
         """Return the documents at ascending `rows` with everything that was made of them."""
-        arrays = run.arrays
-        notes, unfiltered = self.notes, self.unfiltered
-        if unfiltered is not None:
-            whole = unfiltered.sets
-            whole = whole.take(rows) if whole is not None else None
-            unfiltered = replace(unfiltered, sets=whole, saved_identity="")
+        arrays, notes = run.arrays, self.notes
         known = np.isin(notes.guess_documents, rows)
         return replace(
             self,
@@ -226,8 +197,8 @@ class Collection:
                 np.searchsorted(rows, notes.guess_documents[known]),
                 notes.guesses.take(np.flatnonzero(known)),
             ),
-            unfiltered=unfiltered,
             saved_identity="",
+            saved_whole_identity="",
         )
 
     def leave_out_changed(self, run: Run, changed: NDArray[np.int64]) -> "Collection":

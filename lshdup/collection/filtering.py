@@ -1,17 +1,21 @@
 """Filters of a collection: shingles of templates and common shingles leave every set."""
 
+import os
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.ragged import RaggedSets
+from lshdup.base.ragged import RaggedSets, distinct
 from lshdup.base.run import Run
-from lshdup.collection.collection import WHOLE, Collection, Columns, Unfiltered, set_columns
+from lshdup.collection.collect import EVERY_SET, collect
+from lshdup.collection.collection import WHOLE, Collection, Columns, set_columns
+from lshdup.errors import InputError
 from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
 from lshdup.lsh.signatures import Sketcher
-from lshdup.params import FilterParams, SketchParams
+from lshdup.params import DocumentParams, FilterParams, ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import (
     NO_SHINGLES,
     ShingleFilter,
@@ -19,7 +23,7 @@ from lshdup.shingling.shingle_filter import (
     find_least_count,
     fingerprint,
 )
-from lshdup.shingling.shingler import NO_SETS
+from lshdup.sources.finding import check_named, find_documents
 
 #: Sets that a thread filters together.
 _PIECE = 4096
@@ -42,6 +46,32 @@ class FilterRequest:
     def params(self) -> FilterParams:
         """The parameters, as headers of artifacts have them."""
         return FilterParams(self.ignore_common, fingerprint(self.template), self.least_shingles)
+
+
+def read_template(
+    run: Run, templates: Sequence[bytes], max_bytes: int, shingle: ShingleParams
+) -> NDArray[np.uint64]:
+    """Return the shingles of template files: uint64 array, ascending, without repeats.
+
+    Errors: InputError if no template holds text.
+    """
+    hint = "name files with the texts to remove, or folders of them"
+    check_named(templates, "--template ", hint, included=False)
+    id_lists, params = shingle.tokens == "ids", DocumentParams(max_bytes=max_bytes)
+    try:
+        documents = find_documents(run, templates, params, id_lists=id_lists)
+    except InputError as error:
+        message = f"--template {error.message}"
+        raise InputError(message, hint) from None
+    texts = collect(run, documents, shingle.of_any_size(), keep=EVERY_SET)
+    for each in texts.skipped:
+        run.skipped(each.skipped)
+    assert texts.sets is not None
+    shingles = distinct(texts.sets.values)[0]
+    if not len(shingles):
+        message = f"--template {', '.join(map(os.fsdecode, templates))}: there is no text in it"
+        raise InputError(message, hint)
+    return shingles
 
 
 def build_filter(run: Run, collection: Collection | None, request: FilterRequest) -> ShingleFilter:
@@ -68,15 +98,12 @@ def filter_collection(
     collection: Collection,
     shingle_filter: ShingleFilter,
     sketch: SketchParams | None = None,
-    *,
-    keep: bool = False,
 ) -> Collection:
-    """Return the collection with filtered sets, and with their signatures if `sketch` is given.
+    """Return the collection with a filter, and with signatures if `sketch` is given.
 
-    collection : with its unfiltered sets.
-    keep : whether the filtered sets are kept beside the unfiltered ones.
+    collection : with its sets, and without a filter.
 
-    Memory: signatures, kept sets, and 4096 filtered sets a thread.
+    Memory: signatures, and 4096 filtered sets a thread.
     """
     sets = collection.sets
     assert sets is not None
@@ -86,7 +113,7 @@ def filter_collection(
 
     made: Columns = {name: arrays.empty(n, collection.columns[name].dtype) for name in WHOLE}
 
-    def filter_piece(start: int) -> RaggedSets:
+    def filter_piece(start: int) -> None:
         rows = slice(start, min(start + _PIECE, n))
         filtered = shingle_filter.apply(
             RaggedSets(sets.values, sets.offsets[rows.start : rows.stop + 1])
@@ -95,12 +122,11 @@ def filter_collection(
             signatures[rows] = sketcher.sketch(filtered)
         for name, column in set_columns(filtered, collection.shingle).items():
             made[name][rows] = column
-        return filtered if keep else NO_SETS
 
     from concurrent.futures import ThreadPoolExecutor  # Imported here to keep `query` fast.
 
     with ThreadPoolExecutor(run.jobs) as pool:
-        pieces = list(pool.map(filter_piece, range(0, max(n, 1), _PIECE)))
+        list(pool.map(filter_piece, range(0, n, _PIECE)))
     columns = dict(collection.columns)
     for name, whole in WHOLE.items():
         columns[whole] = columns[name]
@@ -108,9 +134,9 @@ def filter_collection(
     return replace(
         collection,
         columns=columns,
-        sets=RaggedSets.concatenate(pieces) if keep else None,
         sketch=sketch,
         signatures=signatures,
-        unfiltered=Unfiltered(shingle_filter, sets, collection.identity),
+        shingle_filter=shingle_filter,
         saved_identity="",
+        saved_whole_identity=collection.identity,
     )

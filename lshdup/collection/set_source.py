@@ -1,7 +1,5 @@
 """Shingle sets for verification: from memory, from an artifact, or read from documents again."""
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,7 +8,7 @@ from lshdup.base.ragged import RaggedSets, SetSource, offsets_of
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
 from lshdup.base.system import trim_memory
-from lshdup.collection.batches import Workers, process_batches
+from lshdup.collection.batches import Workers
 from lshdup.collection.collection import Collection
 from lshdup.compare.verification import BLOCK_BYTES
 from lshdup.errors import RERUN, ArtifactError
@@ -35,24 +33,15 @@ def set_source(run: Run, collection: Collection, *, stage: str = "") -> SetSourc
     shingle_hash(
         collection.shingle
     )  # A keyed store needs its key even where no document is read again.
-    shingle_filter = collection.shingle_filter
-    if collection.sets is not None:
-        return collection.sets.take
-    whole = collection.unfiltered_sets
-    if whole is not None and shingle_filter is not None:
-        return lambda wanted: shingle_filter.apply(whole.take(wanted))
-    return _SetReader(run, collection, stage)
+    sets, shingle_filter = collection.sets, collection.shingle_filter
+    if sets is None:
+        return SetReader(run, collection, stage)
+    if shingle_filter is None:
+        return sets.take
+    return lambda wanted: shingle_filter.apply(sets.take(wanted))
 
 
-def expecting(source: SetSource) -> Callable[[NDArray[np.int64]], None]:
-    """Return the function that tells a source of `set_source` which documents will be wanted.
-
-    They are an ascending int64 array. It changes the cost, never the sets.
-    """
-    return source.expect if isinstance(source, _SetReader) else lambda _: None
-
-
-class _SetReader:
+class SetReader:
     """Sets of the documents of a collection, read again each time, or once if they are known."""
 
     def __init__(self, run: Run, collection: Collection, stage: str) -> None:
@@ -74,28 +63,21 @@ class _SetReader:
             self._expected, self._kept = documents, None
 
     def __call__(self, wanted: NDArray[np.int64]) -> RaggedSets:
-        sets = self._find_kept(wanted)
+        sets, expected = None, self._expected
+        if len(expected) and self._kept is None:
+            self._kept = self._read_once()
+            if self._kept is None:  # The disk has no room.
+                self._expected = expected = expected[:0]
+        if len(expected) and self._kept is not None:
+            at = np.minimum(np.searchsorted(expected, wanted), len(expected) - 1)
+            if np.array_equal(expected[at], wanted):  # All of them are expected.
+                sets = self._kept.take(self._place[at].astype(np.int64))
         if sets is None:
             sets = self._read(wanted)
         for index in sorted(set(wanted.tolist()) & self._lost.keys() - self._reported):
             self._reported.add(index)
             self._run.skipped(self._lost[index])
         return sets
-
-    def _find_kept(self, wanted: NDArray[np.int64]) -> RaggedSets | None:
-        """Return sets that are read once; None if not all of these documents are expected."""
-        expected = self._expected
-        if not len(expected):
-            return None
-        if self._kept is None:
-            self._kept = self._read_once()
-            if self._kept is None:  # The disk has no room.
-                self._expected = expected[:0]
-                return None
-        at = np.minimum(np.searchsorted(expected, wanted), len(expected) - 1)
-        if not np.array_equal(expected[at], wanted):
-            return None
-        return self._kept.take(self._place[at].astype(np.int64))
 
     def _read(self, wanted: NDArray[np.int64]) -> RaggedSets:
         """Return the sets of documents (ascending int64 array), read again."""
@@ -128,10 +110,8 @@ class _SetReader:
             return NO_SETS
 
         done = 0
-        for batch in process_batches(
-            self._run, collection.documents, wanted, self._workers, None, place,
-            collection.shingle_filter,
-        ):  # fmt: skip
+        removed = collection.shingle_filter
+        for batch in self._workers.process(self._run, collection.documents, wanted, place, removed):
             for index, reason, detail in batch.made.skipped:
                 self._lose(index, reason, detail)
             indices = batch.made.indices

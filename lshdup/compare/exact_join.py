@@ -31,9 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.arrays import slices_of
-from lshdup.base.parallel import run_in_parts, run_parts
 from lshdup.base.ragged import RaggedSets, offsets_of
-from lshdup.base.run import Run
+from lshdup.base.run import Run, run_in_parts, run_parts
 from lshdup.compare.scored_pairs import Columns
 from lshdup.kernels import joins as kernels
 from lshdup.kernels.joins import Postings, Prefixes
@@ -222,7 +221,7 @@ def exact_pairs(
         # The prefixes of other sets are empty.
         postings = write_postings(run, prefixes._replace(kept=prefixes.kept * indexed), threshold)
         probed = prefixes._replace(kept=prefixes.kept * probing)
-        part = run.with_progress(report)
+        part = run.but(progress=report)
         for x, y, similarity in _probe(part, sets, order, probed, postings, threshold):
             a, b = order[x], order[y]
             yield np.minimum(a, b).astype(np.uint32), np.maximum(a, b).astype(np.uint32), similarity
@@ -312,7 +311,7 @@ def containment_pairs(
 
         before += len(holders)
         postings = write_postings(run, indexed, 0.0)
-        part = run.with_progress(report)
+        part = run.but(progress=report)
         for x, y, containment, similarity in _probe_holders(
             part, sets, order, holders, postings, outside, shared
         ):

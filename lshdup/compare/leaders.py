@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.arrays import slices_of
-from lshdup.base.parallel import run_in_parts
 from lshdup.base.ragged import SetSource, offsets_of
-from lshdup.base.run import Run
+from lshdup.base.run import Run, run_in_parts
 from lshdup.compare import verification
 from lshdup.compare.clusters import Clusters
 from lshdup.compare.verification import BLOCK_BYTES, StageCheckpoint

@@ -144,7 +144,7 @@ def join_contained(
     run.say(plan.describe())
     if plan.samples is None:
         sets, rows, split = sides.gather(members)
-        scored = score_insides(run.with_jobs(plan.jobs), sets, rows, params.threshold, split)
+        scored = score_insides(run.but(jobs=plan.jobs), sets, rows, params.threshold, split)
         candidates = None
     else:
         run.say(plan.describe_misses())

@@ -15,9 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.parallel import run_in_parts
 from lshdup.base.ragged import RaggedSets, SetSource, distinct, offsets_of
-from lshdup.base.run import Run
+from lshdup.base.run import Run, run_in_parts
 from lshdup.compare.scored_pairs import RUN, Columns, Scores, pack_pairs, unpack_pairs
 from lshdup.compare.sides import Sides
 from lshdup.kernels import sets as kernels

@@ -482,7 +482,7 @@ def find_border(document: U8, start: int, borders: int) -> int:
     """Return where the part of a document ends that begins at `start`: at a border, or its end.
 
     borders : how many kinds of borders the document may have: 0, and it is one part; 1, those of
-        parts; 2, also that of what is sealed (`base.parts`). A border is the byte 255, which UTF-8
+        parts; 2, also that of what is sealed (`base.forms`). A border is the byte 255, which UTF-8
         never has, and the number of its kind.
     """
     length = len(document)

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from lshdup.base.arrays import rows_of, slices_of
 from lshdup.base.frozen import dataclass
-from lshdup.base.parallel import run_in_parts
 from lshdup.base.ragged import offsets_of
-from lshdup.base.run import Run
+from lshdup.base.run import Run, run_in_parts
 from lshdup.kernels import bands as kernels
 from lshdup.kernels.clusters import find_roots, join_buckets
 from lshdup.lsh.band_table import BandTable

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.parallel import run_in_parts
 from lshdup.base.ragged import RaggedSets
-from lshdup.base.run import Run
+from lshdup.base.run import Run, run_in_parts
 from lshdup.errors import ParameterError
 from lshdup.kernels import sketch as kernels
 from lshdup.params import STORED_SCHEMES, SketchParams

@@ -32,9 +32,8 @@ from numpy.typing import NDArray
 
 from lshdup.base.arrays import GrowingArray, slices_of
 from lshdup.base.frozen import dataclass
-from lshdup.base.parallel import run_parts
 from lshdup.base.ragged import RaggedSets, offsets_of, ranges
-from lshdup.base.run import Run
+from lshdup.base.run import Run, run_parts
 from lshdup.base.scratch import release_pages
 from lshdup.kernels.passages import (
     ActivePlaces,

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.forms import BLANK_LINE, split_parts
 from lshdup.base.frozen import dataclass
-from lshdup.base.parts import BLANK_LINE, split_parts
 from lshdup.kernels import shingles as kernels
 from lshdup.kernels import text as text_kernels
 from lshdup.kernels.helpers import I64, mix64_array

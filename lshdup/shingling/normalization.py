@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.parts import split_borders
+from lshdup.base.forms import split_borders
 from lshdup.base.ragged import offsets_of
 from lshdup.kernels import text as k
 from lshdup.params import ShingleParams
@@ -264,7 +264,7 @@ def _find_changed(characters: str, change: Callable[[str], str]) -> Iterator[int
 
 
 def normal_form(text: bytes, params: ShingleParams) -> bytes | None:
-    """Return the normal form of a text, with its borders (`base.parts`); None if it is too long.
+    """Return the normal form of a text, with its borders (`base.forms`); None if it is too long.
 
     Too long is more than twice the length of a part and more than 64 MB.
 

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from lshdup.base.arrays import slices_of
 from lshdup.base.frozen import dataclass
-from lshdup.base.parallel import run_parts
 from lshdup.base.ragged import RaggedSets, distinct
-from lshdup.base.run import Run
+from lshdup.base.run import Run, run_parts
 from lshdup.kernels import sets as kernels
 from lshdup.params import FilterParams
 

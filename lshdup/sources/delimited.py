@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.forms import PART
 from lshdup.base.messages import count_of
-from lshdup.base.parts import PART
 from lshdup.base.skipped import Reason
 from lshdup.base.system import pread
 from lshdup.params import LONGEST

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.parallel import run_in_parts
 from lshdup.base.ragged import StringTable, offsets_of
-from lshdup.base.run import Run
+from lshdup.base.run import Run, run_in_parts
 from lshdup.base.skipped import Reason
 from lshdup.base.system import READ, pread_into
 from lshdup.kernels import files as kernels
@@ -60,7 +59,7 @@ def stat_files(run: Run, paths: StringTable) -> Stats:
         def part(rows: slice) -> None:
             offsets, record = paths.offsets[rows.start :], np.zeros(kernels.RECORD, np.uint64)
             kernels.stat_files(
-                paths.blob, offsets, _path_room(paths), record, sizes[rows], mtimes[rows]
+                paths.values, offsets, _path_room(paths), record, sizes[rows], mtimes[rows]
             )
 
         run_in_parts(n, run.jobs, part, least=4096)
@@ -152,7 +151,7 @@ def read_files(
     text = (buffer or Buffer()).room(int(offsets[-1]) + PADDING)
     if KERNELS_KNOW_THE_SYSTEM and n:
         kernels.read_files(
-            paths.blob, paths.offsets, _path_room(paths), READ, text, starts, expected, outcomes
+            paths.values, paths.offsets, _path_room(paths), READ, text, starts, expected, outcomes
         )
     text[offsets[-1] :] = 0
     failed: dict[int, OSError | RecordError] = {}

@@ -78,7 +78,7 @@ def find_documents(
             skipped.append(SkippedFile(what))
         run.skipped(what)
 
-    finder = Finder(run.with_skipped(skip), params, id_lists, store)
+    finder = Finder(run.but(skipped=skip), params, id_lists, store)
     files = finder.find(arguments)
     if id_lists:
         return replace(list_lines(finder.run, files), skipped=tuple(skipped))

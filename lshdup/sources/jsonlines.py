@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from lshdup.base.parts import PART
+from lshdup.base.forms import PART
 from lshdup.base.skipped import Reason
 from lshdup.base.system import pread
 from lshdup.sources.lines import SPACES, Parse, ParsedFile, find_lines

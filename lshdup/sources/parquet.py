@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.arrays import rows_of
 from lshdup.base.arrow import Texts, take_texts, texts_of
-from lshdup.base.parts import PART
+from lshdup.base.forms import PART
 from lshdup.base.ragged import StringTable, offsets_of
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
@@ -129,7 +129,7 @@ class ParquetFile:
         with self._lock, _reporting_damage():
             column = [_find_column(self._file.schema_arrow, id_field, text=False)]
             decoded = (texts for (texts,) in _decode(self._file, [column], _SLAB_ROWS))
-            ids = StringTable.gather(_with_nulls(decoded, null), n, arrays)
+            ids = StringTable.gather(_with_nulls(decoded, null), arrays)
         bad = null | (ids.offsets[1:] == ids.offsets[:-1])
         skipped = [
             SkippedRecord(

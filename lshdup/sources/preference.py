@@ -145,7 +145,7 @@ def marks_of(names: StringTable) -> NDArray[np.int64]:
     marks = np.zeros(len(names), np.int64)
     for start in range(0, len(names), _PIECE):
         piece = names.take(np.arange(start, min(start + _PIECE, len(names))))
-        found = _may_be_marked(piece.blob)
+        found = _may_be_marked(piece.values)
         until = np.searchsorted(found, piece.offsets[1:])
         rows = np.flatnonzero(np.diff(until, prepend=0))
         last = found[until[rows] - 1] - piece.offsets[rows]
@@ -278,7 +278,7 @@ def rank_paths(run: Run, names: StringTable) -> list[NDArray[np.int64]]:
     keys[0] = marks_of(names)
     for start in range(0, len(names), _PIECE):
         piece = names.take(np.arange(start, min(start + _PIECE, len(names))))
-        blob, starts, ends = piece.blob, piece.offsets[:-1], piece.offsets[1:]
+        blob, starts, ends = piece.values, piece.offsets[:-1], piece.offsets[1:]
         is_slash = np.append(blob == ord("/"), True)
         is_first = np.zeros(len(blob) + 1, bool)
         is_first[starts] = True

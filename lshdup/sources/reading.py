@@ -140,7 +140,7 @@ def read_batch(
         if kind != Kind.FILE:
             return _read_parts(documents, indices, kind, buffer or Buffer())
     paths = documents.names.take(indices)
-    refuse_if(bool((paths.blob == 0).any()), "a path with NUL in it")
+    refuse_if(bool((paths.values == 0).any()), "a path with NUL in it")
     names = list(paths)
     if documents.home:
         paths = StringTable.from_strings(os.path.join(documents.home, name) for name in names)  # noqa: PTH118 (bytes path)

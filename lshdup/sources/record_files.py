@@ -21,7 +21,7 @@ from lshdup.base.compression import (
     PackedError,
     TooLongError,
     can_unpack,
-    is_packed,
+    name_of,
     unpack_to,
 )
 from lshdup.base.messages import quoted
@@ -203,7 +203,7 @@ class RecordFiles:
         """
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123 (bytes path)
             head = pread(file.fileno(), HEAD, 0)
-            if not is_packed(head):
+            if not name_of(head):
                 yield file.fileno()
                 return
             if not can_unpack(head):

@@ -158,7 +158,7 @@ class RecordFields:
 
     text, id : names of text and id in a row; without an id field, records are called FILE:ROW. Of
         several names of texts (`split_fields`), the text is those that are not null, each as a
-        part of it (`base.parts`).
+        part of it (`base.forms`).
     hidden : whether members of archives are taken whose path has a name that begins with a dot.
     split : regular expression; a document of other files begins at each line that matches.
     """
@@ -252,7 +252,7 @@ class RecordList:
         """Return the list in arrays that may be in files: a folder may have many such lists."""
         names, copy = self.names, run.arrays.copy
         if names is not None:
-            names = StringTable(copy(names.blob), copy(names.offsets))
+            names = StringTable(copy(names.values), copy(names.offsets))
         numbers, starts, lengths = map(copy, (self.numbers, self.starts, self.lengths))
         return RecordList(numbers, starts, lengths, names, self.skipped, self.kind)
 
@@ -346,8 +346,8 @@ def may_end(names: StringTable, endings: tuple[bytes, ...]) -> bool:
 
     endings : in lower case. Cost: some nanoseconds a name; names as objects would cost more.
     """
-    dots = np.flatnonzero(names.blob[:-3] == ord("."))
-    behind = [names.blob[dots + i] | 0x20 for i in (1, 2, 3)]
+    dots = np.flatnonzero(names.values[:-3] == ord("."))
+    behind = [names.values[dots + i] | 0x20 for i in (1, 2, 3)]
     return any(
         bool(((behind[0] == a) & (behind[1] == b) & (behind[2] == c)).any())
         for _, a, b, c, *_ in endings
@@ -378,7 +378,7 @@ def name_records(run: Run, path: bytes, numbers: NDArray[np.int64]) -> StringTab
             shown[:, len(prefix) :] = np.arange(width) >= width - digits[:, None]
             yield StringTable(cells[shown], offsets_of(digits + len(prefix)))
 
-    return StringTable.gather(parts(), len(numbers), run.arrays)
+    return StringTable.gather(parts(), run.arrays)
 
 
 def inner_path(name: bytes) -> bytes:

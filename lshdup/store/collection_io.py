@@ -11,13 +11,15 @@ import numpy as np
 
 from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.base.skipped import Reason, RecordLocation, Skipped, SkippedFile
-from lshdup.collection.collection import COLUMNS, WHOLE, Collection, ReadingNotes, Unfiltered
+from lshdup.collection.collection import COLUMNS, WHOLE, Collection, ReadingNotes
 from lshdup.params import FilterParams, ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter, fingerprint
 from lshdup.sources.document_list import DocumentList, Locations
 from lshdup.sources.record_files import RecordFiles
 from lshdup.sources.records import Kind, RecordFields
-from lshdup.store.members import (
+from lshdup.store.npz import (
+    Array,
+    Artifact,
     Member,
     check_arrays,
     declare_columns,
@@ -26,7 +28,6 @@ from lshdup.store.members import (
     refuse_if,
     table_of,
 )
-from lshdup.store.npz import Array, Artifact
 
 # What the use of the arrays needs. Arrays that are there together are declared together.
 
@@ -58,28 +59,12 @@ def collection_arrays(collection: Collection, kind: str) -> dict[str, Array]:
     kind : "shingles" for the documents and their unfiltered sets; "signatures" for the documents,
         their signatures and the filter; "segment" for everything.
     """
+    documents, locations = collection.documents, collection.documents.locations
     # The list that a part is of knows what was skipped there.
-    skipped = collection.skipped
-    skipped += collection.documents.skipped if kind != "segment" else ()
-    arrays = _document_arrays(collection.documents) | _skipped_arrays(skipped)
-    arrays |= _notes_arrays(collection.notes) | collection.columns
-    unfiltered = collection.unfiltered
-    if kind != "shingles" and collection.signatures is not None:
-        arrays["signatures"] = collection.signatures
-    if kind != "shingles" and unfiltered is not None:
-        removed = unfiltered.shingle_filter
-        arrays |= {"template": removed.template, "common": removed.common}
-    sets = collection.unfiltered_sets
-    if kind != "signatures" and sets is not None:
-        arrays |= {"values": sets.values, "offsets": sets.offsets}
-    return arrays
-
-
-def _document_arrays(documents: DocumentList) -> dict[str, Array]:
+    skipped = collection.skipped + (documents.skipped if kind != "segment" else ())
     arrays: dict[str, Array] = _string_arrays("names", documents.names)
     arrays |= {"file_sizes": documents.sizes, "file_mtimes": documents.mtimes}
-    if documents.locations is not None:
-        locations = documents.locations
+    if locations is not None:
         arrays |= _string_arrays("paths", locations.paths)
         arrays |= {
             "path_kinds": locations.kinds,
@@ -88,6 +73,20 @@ def _document_arrays(documents: DocumentList) -> dict[str, Array]:
             "lengths": locations.lengths,
             "numbers": locations.numbers,
         }
+    arrays |= _skipped_arrays(skipped)
+    notes, removed, sets = collection.notes, collection.shingle_filter, collection.sets
+    if notes.reader:
+        arrays["reader"] = np.frombuffer(notes.reader.encode(), np.uint8)
+    if len(notes.guess_documents):
+        arrays["guessed"] = notes.guess_documents
+        arrays |= _string_arrays("guesses", notes.guesses)
+    arrays |= collection.columns
+    if kind != "shingles" and collection.signatures is not None:
+        arrays["signatures"] = collection.signatures
+    if kind != "shingles" and removed is not None:
+        arrays |= {"template": removed.template, "common": removed.common}
+    if kind != "signatures" and sets is not None:
+        arrays |= {"values": sets.values, "offsets": sets.offsets}
     return arrays
 
 
@@ -113,18 +112,8 @@ def _skipped_arrays(skipped: tuple[SkippedFile, ...]) -> dict[str, Array]:
     return arrays
 
 
-def _notes_arrays(notes: ReadingNotes) -> dict[str, Array]:
-    arrays: dict[str, Array] = {}
-    if notes.reader:
-        arrays["reader"] = np.frombuffer(notes.reader.encode(), np.uint8)
-    if len(notes.guess_documents):
-        arrays["guessed"] = notes.guess_documents
-        arrays |= _string_arrays("guesses", notes.guesses)
-    return arrays
-
-
 def _string_arrays(name: str, table: StringTable) -> dict[str, Array]:
-    return {f"{name}_blob": table.blob, f"{name}_offsets": table.offsets}
+    return {f"{name}_blob": table.values, f"{name}_offsets": table.offsets}
 
 
 # --- arrays -> collection -----------------------------------------------------------------------
@@ -150,73 +139,65 @@ def read_collection(
     if "common" not in header:
         declared = {name: each for name, each in _COLUMNS.items() if name not in WHOLE.values()}
     columns = check_arrays(artifact, declared, sizes)
-    unfiltered = None
+    shingle_filter = sets = sketch = signatures = None
     if "common" in header:
         refuse_if(header["kind"] == "shingles", "its sets are not whole")
         shingle_filter = _read_filter(artifact, verify=verify)
-        unfiltered = Unfiltered(shingle_filter, saved_identity=header.get("whole", ""))
         grown = verify and (columns["whole_sizes"] < columns["set_sizes"]).any()
         refuse_if(grown, "its sets have grown")
     missing = {"shingles": "values" not in arrays, "signatures": "sketch" not in header}
     refuse_if(missing.get(header["kind"]), "what it is for is missing")
-    sketch = signatures = None
     if "sketch" in header:
         sketch = SketchParams.from_json(header["sketch"])
         sizes["perms"] = sketch.perms
         signatures = check_arrays(artifact, _SIGNATURES, sizes)["signatures"]
-    collection = Collection(
+    if "values" in arrays:
+        sets = RaggedSets(**check_arrays(artifact, declare_sets("documents"), sizes))
+        said = columns.get("whole_sizes", columns["set_sizes"])
+        same_sizes = not verify or np.array_equal(sets.sizes, said)
+        refuse_if(not same_sizes, "its sets have other sizes than it says")
+    return Collection(
         documents,
         ShingleParams.from_json(header["shingle"]),
         columns,
         tuple(each for each in skipped if not each.is_of_list),
-        sketch=sketch,
-        signatures=signatures,
-        unfiltered=unfiltered,
+        sets,
+        sketch,
+        signatures,
+        shingle_filter=shingle_filter,
         notes=_read_notes(artifact, sizes),
         saved_identity=header["corpus"],
+        saved_whole_identity=header.get("whole", ""),
     )
-    if "values" not in arrays:
-        return collection
-    sets = RaggedSets(**check_arrays(artifact, declare_sets("documents"), sizes))
-    same_sizes = not verify or np.array_equal(sets.sizes, collection.unfiltered_sizes)
-    refuse_if(not same_sizes, "its sets have other sizes than it says")
-    return collection.with_unfiltered_sets(sets)
 
 
 def _read_documents(
     artifact: Artifact, home: bytes, folder: Path | None, skipped: tuple[SkippedFile, ...]
 ) -> DocumentList:
-    header, sizes = artifact.header, dict[str, int]()
+    header, sizes, locations = artifact.header, dict[str, int](), None
     arrays = check_arrays(artifact, _DOCUMENTS, sizes)
+    docs = header.get("docs", [])  # A part has none.
+    fits = type(docs) is list and all(type(name) is str and "\0" not in name for name in docs)
+    refuse_if(not fits, "its DOCS are no names")
+    if "starts" in artifact.arrays:  # Whether a file is there is seen when it is read.
+        refuse_if("path_kinds" not in artifact.arrays, "where its documents are is missing")
+        where = check_arrays(artifact, _LOCATIONS, sizes)
+        columns = "path_kinds", "path_of", "starts", "lengths", "numbers"
+        locations = Locations(table_of(where, "paths"), *(where[name] for name in columns))
     documents = DocumentList(
         table_of(arrays, "names"),
         arrays["file_sizes"],
         arrays["file_mtimes"],
-        _read_locations(artifact, sizes) if "starts" in artifact.arrays else None,
+        locations,
         home,
         record_files=RecordFiles(folder, _record_fields(header)),
         skipped=skipped,
-        docs=_read_docs(header),
+        docs=tuple(map(os.fsencode, docs)),
         has_links=header.get("links") is not False,
     )
     fits = ("rows" in header) == (documents.record_fields is not None)
     refuse_if(not fits, "it has rows without fields, or fields without rows")
     return documents
-
-
-def _read_docs(header: Mapping[str, Any]) -> tuple[bytes, ...]:
-    docs = header.get("docs", [])  # A part has none.
-    fits = type(docs) is list and all(type(name) is str and "\0" not in name for name in docs)
-    refuse_if(not fits, "its DOCS are no names")
-    return tuple(map(os.fsencode, docs))
-
-
-def _read_locations(artifact: Artifact, sizes: dict[str, int]) -> Locations:
-    """Return the locations of documents. Whether a file is there is seen when it is read."""
-    refuse_if("path_kinds" not in artifact.arrays, "where its documents are is missing")
-    arrays = check_arrays(artifact, _LOCATIONS, sizes)
-    columns = "path_kinds", "path_of", "starts", "lengths", "numbers"
-    return Locations(table_of(arrays, "paths"), *(arrays[name] for name in columns))
 
 
 def _record_fields(header: Mapping[str, Any]) -> RecordFields:
@@ -238,21 +219,16 @@ def _read_skipped(artifact: Artifact) -> tuple[SkippedFile, ...]:
     details = [
         detail.decode("utf-8", "surrogateescape") for detail in table_of(arrays, "left_details")
     ]
-    records = _read_skipped_records(artifact)
+    records = {}  # where the skipped records are, by their index among the skipped files
+    if "left_records" in artifact.arrays:
+        where = check_arrays(artifact, _SKIPPED_RECORDS, {})
+        rows = zip(table_of(where, "left_paths"), where["left_records"].tolist(), strict=True)
+        records = {row: RecordLocation(path, *rest) for path, (row, *rest) in rows}
     files = zip(names, numbers, details, sizes, mtimes, strict=True)
     return tuple(
         SkippedFile(Skipped(name, reasons[number], detail), size, mtime, records.get(row))
         for row, (name, number, detail, size, mtime) in enumerate(files)
     )
-
-
-def _read_skipped_records(artifact: Artifact) -> dict[int, RecordLocation]:
-    """Return where the skipped records are, by their index among the skipped files."""
-    if "left_records" not in artifact.arrays:
-        return {}
-    arrays = check_arrays(artifact, _SKIPPED_RECORDS, {})
-    rows = zip(table_of(arrays, "left_paths"), arrays["left_records"].tolist(), strict=True)
-    return {row: RecordLocation(path, *rest) for path, (row, *rest) in rows}
 
 
 def _read_filter(artifact: Artifact, *, verify: bool) -> ShingleFilter:
@@ -288,12 +264,12 @@ def would_save_the_same(old: Collection, new: Collection, kind: str) -> bool:
         or old.documents.has_links != new.documents.has_links
         or old.documents.record_fields != new.documents.record_fields
         or (kind == "signatures" and old.sketch != new.sketch)
-        or (old.unfiltered is not None and old.unfiltered_identity != new.unfiltered_identity)
+        or (old.shingle_filter is not None and old.unfiltered_identity != new.unfiltered_identity)
     ):
         return False
     # Names, sets and signatures are told apart by the identity.
     bare = (
-        replace(each, columns={}, signatures=None, unfiltered=None, sets=None)
+        replace(each, columns={}, signatures=None, shingle_filter=None, sets=None)
         for each in (old, new)
     )
     olds, news = (collection_arrays(each, kind) for each in bare)

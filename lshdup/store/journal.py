@@ -4,7 +4,7 @@ import contextlib
 import time
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from lshdup.base.atomic import JOURNAL, Folder, note_kept
 from lshdup.base.run import Run
 from lshdup.errors import ArtifactError
-from lshdup.store.members import DAMAGED, Member, check_arrays
-from lshdup.store.npz import Array, Artifact, full_header, read, write
+from lshdup.store.npz import DAMAGED, Array, Member, check_arrays, full_header, read, write
 from lshdup.store.store import Store
 
 #: Seconds after which a run is long, and what is finished by then is written.
@@ -50,12 +49,6 @@ class Parts:
         waits can be let go then.
         """
         return self._failed or time.monotonic() - self._written_at >= self._interval
-
-    def size(self) -> int:
-        """Return the bytes of the parts."""
-        with contextlib.suppress(OSError), Folder(self._store.folder, self._name) as folder:
-            return folder.size()
-        return 0
 
     def open(self) -> None:
         """Make the folder of the parts. Raises OSError."""
@@ -109,6 +102,15 @@ class StageJournal(Parts):
         super().__init__(run, store, f".journal-{stage}", "journal", {"stage": stage, **header})
         self._lock, self._steps = contextlib.ExitStack(), 0
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        """Remove the parts if the stage is done, and let other runs write to the store."""
+        with self._lock:
+            if error is None:
+                self.remove()
+
     def load_finished(
         self, columns: Mapping[str, Any], below: int
     ) -> tuple[int, list[dict[str, NDArray[Any]]]]:
@@ -116,31 +118,22 @@ class StageJournal(Parts):
 
         columns : names and types of the arrays. below : whole numbers in them are smaller.
         """
-        loaded, joined, arrays = self._load_columns(columns, below), [], self._run.arrays
+        loaded, joined, arrays = self._load(columns, below), [], self._run.arrays
         while some := list(islice(loaded, _MAPPED_PARTS)):
             joined.append(
                 {name: arrays.concatenate([part[name] for part in some]) for name in columns}
             )
         return self._steps, joined
 
-    def _load_columns(
-        self, columns: Mapping[str, Any], below: int
-    ) -> Iterator[dict[str, NDArray[Any]]]:
+    def _load(self, columns: Mapping[str, Any], below: int) -> Iterator[dict[str, NDArray[Any]]]:
+        """Yield what the parts of an interrupted run hold, in the order in which they were written;
+        of parts that follow each other.
+        """
         steps = {"steps": Member(np.int64, (2,))}
         rows = {
             name: Member(kind, ("rows",), below=below if np.dtype(kind).kind == "u" else None)
             for name, kind in columns.items()
         }
-        for part in self._load():
-            with contextlib.suppress(ArtifactError, *DAMAGED):
-                start, end = check_arrays(part, steps, {})["steps"].tolist()
-                arrays = check_arrays(part, rows, {})
-                if start == self._steps < end:
-                    self._steps = end
-                    yield arrays
-
-    def _load(self) -> Iterator[Artifact]:
-        """Yield the parts of an interrupted run, in the order in which they were written."""
         with contextlib.suppress(OSError), Folder(self._store.folder, self._name) as folder:
             paths = sorted(map(folder.path.joinpath, folder.names()))
             paths = [each for each in paths if each.suffix == ".npz" and each.stem.isdecimal()]
@@ -148,9 +141,14 @@ class StageJournal(Parts):
                 with contextlib.suppress(ArtifactError, OSError, *DAMAGED):
                     with folder.open(path.name) as file:
                         part = read(file, path, "journal", "")
-                    if part.header == full_header("journal", self._header):
-                        self._last_number = int(paths[-1].stem)
-                        yield part
+                    if part.header != full_header("journal", self._header):
+                        continue
+                    self._last_number = int(paths[-1].stem)
+                    start, end = check_arrays(part, steps, {})["steps"].tolist()
+                    arrays = check_arrays(part, rows, {})
+                    if start == self._steps < end:
+                        self._steps = end
+                        yield arrays
 
     def stop(self) -> None:
         """Write no further part: what is made from now on must not be used by a later run."""
@@ -171,10 +169,6 @@ class StageJournal(Parts):
                 self._failed = True
         self.write({"steps": np.array([self._steps, steps], np.int64), **arrays})
         self._steps = steps
-
-    def close(self) -> None:
-        """Let other runs write to the store."""
-        self._lock.close()
 
     def remove(self) -> bool:
         """Remove the parts if this run has written or read some."""

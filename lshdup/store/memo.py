@@ -6,9 +6,9 @@ artifacts of the current run are segments too; all others are in the folder `mem
 
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lshdup.base.arrays import rows_of, slices_of
 from lshdup.base.atomic import JOURNAL, note_kept
@@ -67,13 +67,26 @@ class Memo(Parts):
         with_sets : whether their sets are wanted too, where a segment has them.
         """
         known = self._run.arrays.zeros(len(documents), np.bool_)
-        left, resumed = len(documents), 0
-        for name, old in self._load_fitting(documents, known, with_sets=with_sets):
+        left, resumed, segments = len(documents), 0, self._store.segments()
+        order = ["signatures", *segments, "shingles"] if self._sketch else ["shingles", *segments]
+        for name in order:
+            is_first = name in _KINDS and left == len(documents)
+            # A segment that knows nothing new of the documents is not verified as a whole.
+            old = self._load(name, verify=is_first)
+            if old is None:
+                continue
             rows, found = find_unchanged(self._run, old.documents, documents), 0
             for some in slices_of(len(rows)):
                 rows[some][known[some]] = -1
-                known[some] |= rows[some] >= 0
                 found += int(np.count_nonzero(rows[some] >= 0))
+            if not is_first:
+                old = self._load(name) if found or not len(rows) else None
+            if old is not None:
+                old = self._fit(self._with_sets(old) if with_sets else old)
+            if old is None:
+                continue
+            for some in slices_of(len(rows)):
+                known[some] |= rows[some] >= 0
             resumed += found if _is_part(old) else 0
             skipped = {}
             # A record that other fields make no document may be one with these fields.
@@ -100,27 +113,15 @@ class Memo(Parts):
             what = ("document of an interrupted run is", "documents of an interrupted run are")
             self._run.say(f"resumed: {count_of(resumed, *what)} not read again")
 
-    def _load_fitting(
-        self, documents: DocumentList, known: NDArray[np.bool_], *, with_sets: bool
-    ) -> Iterator[tuple[str, Collection]]:
-        """Yield the segments that may know of documents by this definition, the newest first."""
-        segments = self._store.segments()
-        order = ["signatures", *segments, "shingles"] if self._sketch else ["shingles", *segments]
-        for name in order:
-            old = self._load(name, documents, known)
-            if old is not None and with_sets and old.unfiltered_sets is None:
-                old = self._with_sets(old)
-            fitting = self._fit(old) if old is not None else None
-            if fitting is not None:
-                yield name, fitting
-
     def _with_sets(self, old: Collection) -> Collection:
-        """Return a collection with its unfiltered sets, if another segment has them."""
+        """Return a collection with its sets, if it or another segment has them."""
+        if old.sets is not None:
+            return old
         if self._sets is None:
             self._sets = {}
             for name in (*self._store.segments(), "shingles"):
                 held = self._load_held(name)
-                if held is not None and held.unfiltered_sets is not None:
+                if held is not None and held.sets is not None:
                     self._sets[held.unfiltered_identity] = name
         name = self._sets.get(old.unfiltered_identity, "")
         held = self._load(name) if name else None
@@ -128,28 +129,24 @@ class Memo(Parts):
             return old
         if name not in _KINDS:
             self._used.append(name)
-        return old.with_unfiltered_sets(held.unfiltered_sets)
+        return replace(old, sets=held.sets)
 
-    def _load(
-        self,
-        name: str,
-        documents: DocumentList | None = None,
-        known: NDArray[np.bool_] | None = None,
-    ) -> Collection | None:
-        """Load a segment with these parameters of shingles; remove it if it is damaged.
+    def _load(self, name: str, *, verify: bool = True) -> Collection | None:
+        """Load a segment with these parameters of shingles; say so if it is damaged, and remove it.
 
-        documents, known : a segment that knows nothing new of them is not verified, and None.
+        verify : whether every byte is verified.
         """
-        old = self._load_whole(name, verify=False)
-        if old is None or old.shingle != self._shingle:
-            return None
-        if documents is not None and known is not None and (name not in _KINDS or known.any()):
-            rows = find_unchanged(self._run, old.documents, documents)
-            new = ((rows[some] >= 0) & ~known[some] for some in slices_of(len(rows)))
-            if len(rows) and not any(each.any() for each in new):
+        try:
+            old = self._store.load_collection(name, here=True, verify=verify)
+            if old is None or old.shingle != self._shingle:
                 return None
-        old = self._load_whole(name, verify=True)
-        usable = old.without_other_readers() if old is not None else None
+            usable = old.without_other_readers()
+        except (ArtifactError, IndexError) as error:
+            message = error.message if isinstance(error, ArtifactError) else f"{name} is damaged"
+            self._run.say(f"{message}; it is {'rebuilt' if name in _KINDS else 'removed'}")
+            if self._store.is_held:
+                self._store.drop(name)
+            return None
         if usable is not old and not self._is_reader_said:
             self._is_reader_said = True
             self._run.say(
@@ -157,17 +154,6 @@ class Memo(Parts):
                 " again"
             )
         return usable
-
-    def _load_whole(self, name: str, *, verify: bool) -> Collection | None:
-        """Load a segment; say so if it is damaged, and remove it."""
-        try:
-            return self._store.load_collection(name, here=True, verify=verify)
-        except (ArtifactError, IndexError) as error:
-            message = error.message if isinstance(error, ArtifactError) else f"{name} is damaged"
-            self._run.say(f"{message}; it is {'rebuilt' if name in _KINDS else 'removed'}")
-            if self._store.is_held:
-                self._store.drop(name)
-            return None
 
     def _fit(self, old: Collection) -> Collection | None:
         """Return what a collection says by this definition; None if that is nothing."""
@@ -286,7 +272,7 @@ class Memo(Parts):
 
 def _says_as_much(new: Collection, old: Collection) -> bool:
     """Return whether a collection has what another one has of each of its documents."""
-    if old.unfiltered_sets is not None and new.unfiltered_sets is None:
+    if old.sets is not None and new.sets is None:
         return False
     # Common shingles depend on all documents: such signatures serve no other collection.
     removed = old.shingle_filter

@@ -5,6 +5,7 @@ members. `header` is JSON as uint8, and `checks` holds the checksums of all othe
 block. Members begin at multiples of 64 bytes, so that they can be mapped and verified in part.
 """
 
+import contextlib
 import json
 import math
 import mmap
@@ -13,7 +14,7 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -23,10 +24,11 @@ from numpy.typing import NDArray
 
 from lshdup.base.atomic import Folder
 from lshdup.base.frozen import dataclass
+from lshdup.base.ragged import StringTable
 from lshdup.base.scratch import CHUNK
 from lshdup.base.system import release
-from lshdup.errors import ArtifactError
-from lshdup.store.checksums import Blocks, CheckedArray, block_checksums, block_count
+from lshdup.errors import ArtifactError, ParameterError
+from lshdup.store.checksums import Blocks, CheckedArray, block_checksums, block_count, is_lazy
 from lshdup.version import __version__
 
 #: Increased whenever an older lshdup would misread a newer artifact.
@@ -115,24 +117,20 @@ def write(
         "checks": block_checksums(arrays),
     }
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        assert archive.fp is not None
         for name, array in members.items():
-            _write_member(archive, name, array)
-
-
-def _write_member(archive: zipfile.ZipFile, name: str, array: Array) -> None:
-    info = zipfile.ZipInfo(f"{name}.npy")  # With a fixed date.
-    assert archive.fp is not None
-    # The local header has 30 bytes, this field 4, and the zip64 field, always written, 20.
-    fixed = archive.fp.tell() + 30 + len(info.filename) + 4 + 20
-    padding = -fixed % _ALIGNMENT
-    info.extra = struct.pack("<HH", _PADDING_FIELD, padding) + bytes(padding)
-    with archive.open(info, "w", force_zip64=True) as member:
-        np.lib.format.write_array_header_1_0(
-            member, np.lib.format.header_data_from_array_1_0(array)
-        )
-        flat = array.reshape(-1).view(np.uint8).data
-        for start in range(0, len(flat), CHUNK):
-            member.write(flat[start : start + CHUNK])
+            info = zipfile.ZipInfo(f"{name}.npy")  # With a fixed date.
+            # The local header has 30 bytes, this field 4, and the zip64 field, always written, 20.
+            fixed = archive.fp.tell() + 30 + len(info.filename) + 4 + 20
+            padding = -fixed % _ALIGNMENT
+            info.extra = struct.pack("<HH", _PADDING_FIELD, padding) + bytes(padding)
+            with archive.open(info, "w", force_zip64=True) as member:
+                np.lib.format.write_array_header_1_0(
+                    member, np.lib.format.header_data_from_array_1_0(array)
+                )
+                flat = array.reshape(-1).view(np.uint8).data
+                for start in range(0, len(flat), CHUNK):
+                    member.write(flat[start : start + CHUNK])
 
 
 def load(
@@ -173,53 +171,47 @@ def read(
     always: tuple[str, ...] = (),
 ) -> Artifact:
     """Map an artifact that is open, as `load`. path : its name for errors."""
+    arrays, unchecked = {}, set()
     try:
+        file.read(1)  # `zipfile` says of a file that cannot be read that it is no archive.
+        with zipfile.ZipFile(file) as archive:
+            infos = archive.infolist()
+        names = {info.filename.removesuffix(".npy") for info in infos}
+        fits = len(names) == len(infos) <= _MOST_MEMBERS
+        refuse_if(not fits, "it has too many members, or two of one name")
+        total = sum(info.file_size for info in infos)
+        refuse_if(total > os.fstat(file.fileno()).st_size, "its members overlap")
+        # Copy-on-write instead of read-only: kernels are compiled for writable arrays, once.
+        whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        for info in infos:
+            name = info.filename.removesuffix(".npy")
+            checked = info.file_size <= _ALWAYS_VERIFIED or name in ("header", "checks", *always)
+            if not (verify or checked):
+                unchecked.add(name)
+            arrays[name] = _map_member(whole, info, verify=name not in unchecked)
+            if not verify:  # Pages that were verified need not stay in memory.
+                release(whole)
+        header = json.loads(arrays.pop("header").tobytes())
+        if not isinstance(header, dict) or not isinstance(header.get("format"), int):
+            message = "it has no header"
+            raise KeyError(message)
         kinds = (kind,) if isinstance(kind, str) else kind
-        return _read(file, path, kinds, remedy, verify, always)
+        if header.get("kind") not in kinds:
+            message = f"{path} holds {header.get('kind')}, not {kinds[0]}"
+            raise ArtifactError(message, remedy)
+        if header["format"] != FORMAT_VERSION:
+            message = (
+                f"{path} has format {header['format']} (lshdup {header.get('lshdup')});"
+                f" this lshdup reads {FORMAT_VERSION}"
+            )
+            raise ArtifactError(message, remedy)
+        checks = arrays.pop("checks")
+        counts = [block_count(array.nbytes) for array in arrays.values()]
+        fits = checks.dtype == np.uint32 and checks.shape == (sum(counts),)
+        refuse_if(not fits, "its checksums do not fit")
     except _BROKEN as error:
         message = f"{path} is damaged or no lshdup artifact ({error})"
         raise ArtifactError(message, remedy) from None
-
-
-def _read(
-    file: IO[bytes],
-    path: Path,
-    kinds: tuple[str, ...],
-    remedy: str,
-    verify: bool,
-    always: tuple[str, ...],
-) -> Artifact:
-    file.read(1)  # `zipfile` says of a file that cannot be read that it is no archive.
-    with zipfile.ZipFile(file) as archive:
-        infos = _list_members(archive)
-    # Copy-on-write instead of read-only: kernels are compiled for writable arrays, once.
-    whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-    arrays, unchecked = {}, set()
-    for info in infos:
-        name = info.filename.removesuffix(".npy")
-        checked = info.file_size <= _ALWAYS_VERIFIED or name in ("header", "checks", *always)
-        if not (verify or checked):
-            unchecked.add(name)
-        arrays[name] = _map_member(whole, info, verify=name not in unchecked)
-        if not verify:  # Pages that were verified need not stay in memory.
-            release(whole)
-    header = json.loads(arrays.pop("header").tobytes())
-    if not isinstance(header, dict) or not isinstance(header.get("format"), int):
-        message = "it has no header"
-        raise KeyError(message)
-    if header.get("kind") not in kinds:
-        message = f"{path} holds {header.get('kind')}, not {kinds[0]}"
-        raise ArtifactError(message, remedy)
-    if header["format"] != FORMAT_VERSION:
-        message = (
-            f"{path} has format {header['format']} (lshdup {header.get('lshdup')});"
-            f" this lshdup reads {FORMAT_VERSION}"
-        )
-        raise ArtifactError(message, remedy)
-    checks = arrays.pop("checks")
-    counts = [block_count(array.nbytes) for array in arrays.values()]
-    fits = checks.dtype == np.uint32 and checks.shape == (sum(counts),)
-    _refuse_if(not fits, "its checksums do not fit")
 
     def refuse() -> NoReturn:
         message = f"{path} is damaged (a block of it has a wrong checksum)"
@@ -235,43 +227,20 @@ def _read(
     return Artifact(header, arrays)
 
 
-def _list_members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
-    """Return the members. Raise ValueError if a name occurs twice or members overlap."""
-    infos = archive.infolist()
-    size = os.fstat(archive.fp.fileno()).st_size if archive.fp is not None else 0
-    names = {info.filename.removesuffix(".npy") for info in infos}
-    _refuse_if(
-        not len(names) == len(infos) <= _MOST_MEMBERS, "it has too many members, or two of one name"
-    )
-    _refuse_if(sum(info.file_size for info in infos) > size, "its members overlap")
-    return infos
-
-
-def _refuse_if(wrong: bool, message: str) -> None:
-    if wrong:
-        raise ValueError(message)
-
-
-def _extent(whole: mmap.mmap, info: zipfile.ZipInfo) -> tuple[int, int]:
-    """Return where the `.npy` of a member starts and ends in the file."""
+def _map_member(whole: mmap.mmap, info: zipfile.ZipInfo, *, verify: bool) -> Array:
     packed = info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1
-    _refuse_if(bool(packed), f"member {info.filename} is compressed or encrypted")
-    _refuse_if(info.header_offset < 0, f"member {info.filename} lies outside the file")
+    refuse_if(packed, f"member {info.filename} is compressed or encrypted")
+    refuse_if(info.header_offset < 0, f"member {info.filename} lies outside the file")
     signature, name_size, extra_size = struct.unpack_from("<4s22xHH", whole, info.header_offset)
     name = whole[info.header_offset + 30 : info.header_offset + 30 + name_size]
     start = info.header_offset + 30 + name_size + extra_size
     end = start + info.file_size
     fits = signature == b"PK\x03\x04" and name == info.orig_filename.encode()
     fits = fits and end <= len(whole) and info.file_size == info.compress_size
-    _refuse_if(not fits, f"member {info.filename} lies outside the file, or where another one is")
-    return start, end
-
-
-def _map_member(whole: mmap.mmap, info: zipfile.ZipInfo, *, verify: bool) -> Array:
-    start, end = _extent(whole, info)
+    refuse_if(not fits, f"member {info.filename} lies outside the file, or where another one is")
     view = memoryview(whole)[start:end]
     damaged = verify and zlib.crc32(view) != info.CRC
-    _refuse_if(damaged, f"member {info.filename} has a wrong checksum")
+    refuse_if(damaged, f"member {info.filename} has a wrong checksum")
     head = _NPY_HEADER.match(view[:256])
     if head is None:
         message = f"member {info.filename} is no array of a shape and type that lshdup writes"
@@ -282,7 +251,106 @@ def _map_member(whole: mmap.mmap, info: zipfile.ZipInfo, *, verify: bool) -> Arr
     fits = not head.end() % _ALIGNMENT and not start % _ALIGNMENT
     fits = fits and count * dtype.itemsize == len(view) - head.end()
     place = "has a shape that does not fit its size, or lies between the places for members"
-    _refuse_if(not fits, f"member {info.filename} {place}")
+    refuse_if(not fits, f"member {info.filename} {place}")
     if not count:
         return np.empty(shape, dtype)
     return np.frombuffer(whole, dtype, count, start + head.end()).reshape(shape)
+
+
+# --- what the use of an artifact needs of its arrays ---
+
+#: Errors of an artifact whose header or arrays do not fit.
+DAMAGED = (KeyError, TypeError, ValueError, IndexError, ParameterError)
+
+
+@contextlib.contextmanager
+def damage_explained(path: Path, remedy: str) -> Iterator[None]:
+    """Raise ArtifactError instead of the errors of an artifact that does not fit."""
+    try:
+        yield
+    except DAMAGED as error:
+        message = f"{path} is damaged ({error})"
+        raise ArtifactError(message, remedy) from None
+
+
+def refuse_if(wrong: object, message: str) -> None:
+    """Raise ValueError if a condition holds."""
+    if wrong:
+        raise ValueError(message)
+
+
+@dataclass(frozen=True)
+class Member:
+    """What the use of an array of an artifact needs of it.
+
+    dtype : its type; kernels take nothing else.
+    shape : numbers, or names of sizes. A size that is not known yet is that of this array.
+    below : values are indices of so many things: a number, or the name of a size.
+    is_ascending : each value is larger than the one before.
+    offsets_of : the array of whose runs it holds the offsets, one more than `shape` says.
+    """
+
+    dtype: type
+    shape: tuple[int | str, ...]
+    below: int | str | None = None
+    is_ascending: bool = False
+    offsets_of: str = ""
+
+
+#: The members of an artifact by name, or some that are there together.
+Declaration = dict[str, Member]
+
+
+def declare_columns(size: str, **dtypes: type) -> Declaration:
+    """Return the declaration of arrays of one size, of any values."""
+    return {name: Member(dtype, (size,)) for name, dtype in dtypes.items()}
+
+
+def declare_sets(size: str) -> Declaration:
+    """Return the declaration of so many sets, as of `RaggedSets`."""
+    offsets = Member(np.int64, (size,), offsets_of="values")
+    return {"values": Member(np.uint64, ("elements",)), "offsets": offsets}
+
+
+def declare_strings(name: str, size: str) -> Declaration:
+    """Return the declaration of a table of so many strings; `table_of` returns the table."""
+    blob, offsets = f"{name}_blob", f"{name}_offsets"
+    lengths = Member(np.int64, (size,), offsets_of=blob)
+    return {blob: Member(np.uint8, (f"bytes of {name}",)), offsets: lengths}
+
+
+def table_of(arrays: Mapping[str, Array], name: str) -> StringTable:
+    """Return a table of strings from the arrays that `declare_strings` declares."""
+    return StringTable(arrays[f"{name}_blob"], arrays[f"{name}_offsets"])
+
+
+def check_arrays(
+    artifact: Artifact, declaration: Declaration, sizes: dict[str, int]
+) -> dict[str, Array]:
+    """Return the declared arrays. Raise KeyError or ValueError if one is not as its use needs.
+
+    sizes : what is known of them; the others are added.
+
+    Of an array that is verified lazily only the ends are looked at: a query reads few of its pages,
+    and looks at the values that it takes.
+    """
+    arrays = {name: artifact.arrays[name] for name in declaration}
+    for name, member in declaration.items():
+        array, is_whole = arrays[name], not is_lazy(arrays[name])
+        fits = array.dtype == member.dtype and array.ndim == len(member.shape)
+        refuse_if(not fits, f"{name} do not fit")
+        for size, found in zip(member.shape, array.shape, strict=True):
+            found -= member.offsets_of != ""
+            known = size if isinstance(size, int) else sizes.setdefault(size, found)
+            refuse_if(found != known or found < 0, f"{name} do not fit")
+        if member.offsets_of:
+            ends = array[0] == 0 and array[-1] == len(arrays[member.offsets_of])
+            ascend = not is_whole or (array[1:] >= array[:-1]).all()
+            refuse_if(not (ends and ascend), f"{name} do not fit")
+        if member.below is not None and is_whole and array.size:
+            below = member.below if isinstance(member.below, int) else sizes[member.below]
+            inside = int(array.min()) >= 0 and int(array.max()) < below
+            refuse_if(not inside, f"{name} has numbers of what is not there")
+        if member.is_ascending and is_whole:
+            refuse_if(not (array[1:] > array[:-1]).all(), f"{name} are not in order")
+    return arrays

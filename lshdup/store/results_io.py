@@ -1,14 +1,18 @@
-"""What commands make of a collection, in the store: band tables, verified pairs and clusters."""
+"""What commands make of a collection, in the store: band tables, verified pairs, clusters, samples
+of sets, and passages.
+"""
 
 import contextlib
 import json
+import unicodedata
 from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.collection.collection import Collection
 from lshdup.compare.results import ClustersFound, Index, PairsFound, StoredPairs
@@ -17,19 +21,36 @@ from lshdup.errors import ArtifactError
 from lshdup.lsh import band_plan
 from lshdup.lsh.band_table import StoredBandTable
 from lshdup.lsh.buckets import Buckets
-from lshdup.params import BandParams, ClusterParams, PairParams
+from lshdup.lsh.samples import sample_sets
+from lshdup.params import BandParams, ClusterParams, PairParams, PassageParams, ShingleParams
 from lshdup.store import npz
-from lshdup.store.members import DAMAGED, Member, check_arrays, damage_explained, refuse_if
-from lshdup.store.npz import Array
+from lshdup.store.npz import (
+    DAMAGED,
+    Array,
+    Member,
+    check_arrays,
+    damage_explained,
+    declare_columns,
+    declare_sets,
+    refuse_if,
+)
 from lshdup.store.store import Store
+
+if TYPE_CHECKING:
+    from lshdup.passages.finding import Passages
 
 #: More verified pairs than this (64 MB) are not kept for the next run.
 _MOST_PAIRS = 1 << 22
+
+#: Passages of more places than this (256 MB) are not kept for the next run.
+_MOST_PLACES = 1 << 24
 
 #: A document without a representative, in clusters.npz.
 _NONE = 0xFFFFFFFF
 
 _INDEX_AGAIN = "run `lshdup index`"
+_SAMPLES_AGAIN = "delete it: it is made again from the documents"
+_PASSAGES_AGAIN = "run `lshdup passages DOCS` again"
 _PAIRS_AGAIN, _CLUSTERS_AGAIN = "run `lshdup pairs` again", "run `lshdup clusters` again"
 
 _BANDS = {
@@ -45,6 +66,11 @@ _CLUSTERS = {
     "representative": Member(np.uint32, ("documents",)),  # or _NONE
     "similarity": Member(np.float64, ("documents",)),
 }
+
+_SAMPLES = {"fingerprints": Member(np.uint64, ("sets",), is_ascending=True), **declare_sets("sets")}
+_PASSAGES = declare_columns("passages", passage_tokens=np.int64, passage_places=np.int64)
+_PASSAGES["place_documents"] = Member(np.int64, ("places",), below="documents")
+_PASSAGES["place_first"] = Member(np.int64, ("places",))
 
 # --- bands.npz ----------------------------------------------------------------------------------
 
@@ -98,21 +124,14 @@ def load_index(
 # --- pairs.npz ----------------------------------------------------------------------------------
 
 
-def save_pairs(
-    store: Store,
-    collection: Collection,
-    index: Index,
-    bands: BandParams,
-    params: PairParams,
-    found: PairsFound,
-) -> None:
-    """Save the verified pairs of representatives as pairs.npz: the next run reads no document."""
+def save_pairs(store: Store, header: dict[str, Any], found: PairsFound) -> None:
+    """Save the verified pairs of representatives as pairs.npz: the next run reads no document.
+
+    header : of `describe_pairs`.
+    """
     if len(found.pairs) > _MOST_PAIRS:
         return
-    header = describe_pairs(store, collection, index, bands, params) | {
-        "candidates": found.candidates,
-        "buckets": asdict(found.buckets),
-    }
+    header = header | {"candidates": found.candidates, "buckets": asdict(found.buckets)}
     arrays = {name: getattr(found.pairs, name) for name in ("left", "right", "similarity")}
     npz.save(store.path("pairs"), "pairs", header, arrays)
 
@@ -145,42 +164,29 @@ def load_pairs(run: Run, store: Store, collection: Collection) -> StoredPairs | 
 # --- clusters.npz -------------------------------------------------------------------------------
 
 
-def save_clusters(
-    store: Store,
-    collection: Collection,
-    index: Index,
-    bands: BandParams,
-    params: ClusterParams,
-    preference: NDArray[np.int64],
-    found: ClustersFound,
-) -> None:
-    """Save clusters as clusters.npz, 12 bytes a document: the next run reads no document."""
-    header = describe_clusters(store, collection, index, bands, params, preference)
-    header |= {"buckets": asdict(found.buckets)}
+def save_clusters(store: Store, header: dict[str, Any], found: ClustersFound) -> None:
+    """Save clusters as clusters.npz, 12 bytes a document: the next run reads no document.
+
+    header : of `describe_clusters`.
+    """
     arrays: dict[str, Array] = {
         "representative": found.clusters.representative.astype(np.uint32),  # -1 becomes _NONE
         "similarity": found.clusters.similarity,
     }
+    header = header | {"buckets": asdict(found.buckets)}
     npz.save(store.path("clusters"), "clusters", header, arrays)
 
 
 def load_clusters(
-    run: Run,
-    store: Store,
-    collection: Collection,
-    index: Index,
-    bands: BandParams,
-    params: ClusterParams,
-    preference: NDArray[np.int64],
+    run: Run, store: Store, header: dict[str, Any], collection: Collection, index: Index
 ) -> ClustersFound | None:
     """Load clusters.npz. Return None if it is missing, damaged, or was made otherwise.
 
-    preference : int64 array, the documents in order of preference.
+    header : of `describe_clusters`.
     """
     with contextlib.suppress(ArtifactError, *DAMAGED):
         artifact = npz.load(store.path("clusters"), "clusters", _CLUSTERS_AGAIN)
-        expected = describe_clusters(store, collection, index, bands, params, preference)
-        if artifact is None or not _says(artifact.header, expected):
+        if artifact is None or not _says(artifact.header, header):
             return None
         n = len(collection.documents)
         stored, similarity = check_arrays(artifact, _CLUSTERS, {"documents": n}).values()
@@ -201,24 +207,137 @@ def load_clusters(
     return None
 
 
-# --- headers ------------------------------------------------------------------------------------
+# --- samples.npz --------------------------------------------------------------------------------
 
 
-def _describe_index(
-    store: Store, collection: Collection, index: Index, bands: BandParams
-) -> dict[str, Any]:
-    return store.describe(collection, with_sketch=True) | {
-        "bands": bands.to_json(),
-        "planned_bands": index.plan.bands,
-        "planned_rows": index.plan.rows,
+class SampledSets(NamedTuple):
+    """Samples of shingle sets, by the fingerprints of the sets.
+
+    A sample depends on nothing but its set: it serves every collection that has a document with
+    that set, whatever else was added, changed, renamed or removed.
+
+    prints : uint64 array of shape (m,), ascending: the fingerprints of the sets.
+    samples : sample i is of the set prints[i].
+    """
+
+    prints: NDArray[np.uint64]
+    samples: RaggedSets
+
+
+def save_samples(
+    store: Store, shingle: ShingleParams, made: SampledSets, rate: int, seed: int
+) -> None:
+    """Save samples.npz. rate, seed : of the samples."""
+    header = _describe_samples(shingle, seed) | {"rate": rate}
+    arrays: dict[str, Array] = {
+        "fingerprints": made.prints,
+        "values": made.samples.values,
+        "offsets": made.samples.offsets,
     }
+    npz.save(store.path("samples"), "samples", header, arrays)
+
+
+def load_samples(
+    run: Run, store: Store, shingle: ShingleParams, seed: int
+) -> tuple[SampledSets, int] | None:
+    """Load samples.npz: the samples and their rate. Return None if it is missing, or of sets with
+    other parameters.
+
+    Raises ArtifactError if it is damaged.
+    """
+    path = store.path("samples")
+    artifact = npz.load(path, "samples", _SAMPLES_AGAIN)
+    if artifact is None:
+        return None
+    with damage_explained(path, _SAMPLES_AGAIN):
+        header = artifact.header
+        rate, its_seed = header["rate"], header["seed"]
+        fits = type(rate) is int and 1 <= rate <= 1 << 32 and type(its_seed) is int
+        refuse_if(not fits or its_seed < 0, "its rate or seed is none")
+        if any(header[key] != value for key, value in _describe_samples(shingle, seed).items()):
+            return None
+        prints, values, offsets = check_arrays(artifact, _SAMPLES, {}).values()
+        samples = RaggedSets(values, offsets)
+        whole = sample_sets(run, samples, rate, seed)
+        refuse_if(len(whole.values) != len(values), "its samples have elements of another rate")
+        is_first = np.zeros(len(values) + 1, bool)
+        is_first[offsets] = True
+        in_order = (values[1:] > values[:-1]) | is_first[1:-1]
+        refuse_if(not in_order.all(), "its samples are not in order")
+        return SampledSets(prints, samples), rate
+
+
+def _describe_samples(shingle: ShingleParams, seed: int) -> dict[str, object]:
+    return {"shingle": shingle.to_json(), "unicode": unicodedata.unidata_version, "seed": seed}
+
+
+# --- passages.npz -------------------------------------------------------------------------------
+
+
+def save_passages(
+    store: Store, collection: Collection, params: PassageParams, passages: "Passages"
+) -> None:
+    """Save passages as passages.npz: the next run over unchanged documents reads none of them.
+
+    collection : the documents; its set sizes are their numbers of tokens.
+    """
+    if len(passages.documents) > _MOST_PLACES:
+        store.drop("passages")
+        return
+    beside = {
+        "passages": params.to_json(),
+        "passage_tokens": passages.tokens,
+        "passage_places": passages.places,
+        "place_documents": passages.documents,
+        "place_first": passages.first,
+    }
+    collection = replace(collection, sets=None)
+    store.save_collection("passages", collection, beside)
+    store.make_current("passages", collection)
+
+
+def load_passages(
+    store: Store, *, here: bool
+) -> "tuple[Collection, PassageParams, Passages] | None":
+    """Load passages.npz. Return None if it is missing. Raise ArtifactError if it is damaged.
+
+    here : return None too if its names do not start from the current folder.
+    """
+    path = store.path("passages")
+    collection = store.load_collection("passages", here=here)
+    artifact = npz.load(path, "passages", _PASSAGES_AGAIN)
+    if collection is None or artifact is None:
+        return None
+    with damage_explained(path, _PASSAGES_AGAIN):
+        refuse_if(artifact.header["corpus"] != collection.identity, "another run has replaced it")
+        params = PassageParams.from_json(artifact.header["passages"])
+        sizes = collection.sizes
+        arrays = check_arrays(artifact, _PASSAGES, {"documents": len(sizes)})
+        tokens, places, documents, first = arrays.values()
+        refuse_if((places < 2).any() or (places > len(documents)).any(), "places are none")
+        starts = np.append(0, np.cumsum(places))
+        refuse_if(starts[-1] != len(documents), "places do not fit")
+        refuse_if((tokens < params.least).any(), "passages are too short")
+        outside = (first < 0) | (first > sizes[documents] - np.repeat(tokens, places))
+        refuse_if(outside.any(), "places are outside their documents")
+        from lshdup.passages.finding import Passages  # Imported here to keep `query` fast.
+
+        return collection, params, Passages(tokens, starts, documents, first)
+
+
+# --- headers ------------------------------------------------------------------------------------
 
 
 def describe_pairs(
     store: Store, collection: Collection, index: Index, bands: BandParams, params: PairParams
 ) -> dict[str, Any]:
     """Return what decides which pairs are verified, and in which order."""
-    return _describe_index(store, collection, index, bands) | {"pairs": params.to_json()}
+    return store.describe(collection, with_sketch=True) | {
+        "bands": bands.to_json(),
+        "planned_bands": index.plan.bands,
+        "planned_rows": index.plan.rows,
+        "pairs": params.to_json(),
+    }
 
 
 def describe_clusters(
@@ -229,14 +348,17 @@ def describe_clusters(
     params: ClusterParams,
     preference: NDArray[np.int64],
 ) -> dict[str, Any]:
-    """Return what decides which clusters there are, and in which order they are found."""
-    header = _describe_index(store, collection, index, bands)
-    header["clusters"] = json.loads(json.dumps(params.to_json()))
-    # The order may depend on times of files and on how DOCS were named, which are no part of the
-    # identity of a collection.
-    order = np.ascontiguousarray(preference).view(np.uint8).data
+    """Return what decides which clusters there are, and in which order they are found.
+
+    preference : int64 array, the documents in order of preference. It may depend on times of files
+        and on how DOCS were named, which are no part of the identity of a collection.
+    """
     import hashlib  # Imported here to keep `query` fast.
 
+    header = describe_pairs(store, collection, index, bands, PairParams())
+    del header["pairs"]
+    order = np.ascontiguousarray(preference).view(np.uint8).data
+    header["clusters"] = json.loads(json.dumps(params.to_json()))
     header["preference"] = hashlib.blake2b(order, digest_size=16).hexdigest()
     return header
 

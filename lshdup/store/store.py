@@ -4,6 +4,7 @@ import contextlib
 import errno
 import json
 import os
+import re
 import shutil
 import time
 import unicodedata
@@ -23,7 +24,7 @@ from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.sources.records import RecordFields
 from lshdup.store import npz
 from lshdup.store.collection_io import collection_arrays, read_collection, would_save_the_same
-from lshdup.store.members import damage_explained, refuse_if
+from lshdup.store.npz import damage_explained, refuse_if
 
 #: The first line of a store's .gitignore, by which it is known, and the whole of it.
 _MARK = "# Made by lshdup."
@@ -43,7 +44,8 @@ _FILES = (_MARK_NAME, _TAG_NAME, _LOCK_NAME, _MANIFEST)
 #: The folder of the segments that are no artifact of the current run.
 MEMO = "memo"
 
-#: The kinds of artifacts in it.
+#: The names of its files, and the kinds of artifacts that they are.
+_SEGMENT = re.compile(r"[0-9]{8}\.npz")
 _SEGMENTS = ("segment", "signatures", "shingles")
 
 #: Bytes that the memo may have, unless another limit is set.
@@ -83,7 +85,7 @@ def refuse_link(store: Path) -> None:
 
 
 class _Loaded(NamedTuple):
-    """A collection that an artifact holds. stamp : of the file, as of `_stamp`."""
+    """A collection that an artifact holds. stamp : of the file, whose changes it tells."""
 
     stamp: tuple[int, ...]
     is_verified: bool
@@ -146,37 +148,69 @@ class Store:
         except OSError:
             return False
 
-    def refuse_obstacles(self) -> None:
+    def refuse_obstacles(self, *below: str) -> None:
         """Raise ArtifactError if something else is where a file or a folder of the store belongs.
 
         Such a link could lead to a document. It is not followed in any case; this names it before
         the work.
+
+        below : names of folders in the store, each in the one before, that are looked at.
         """
-        with contextlib.suppress(OSError):
-            _refuse_obstacles(self.folder)
+        with contextlib.suppress(OSError), Folder(self.folder, *below) as folder:
+            for name in folder.names():
+                is_file = name.endswith(".npz") or name in _FILES
+                if not is_file and not below and name != MEMO and not name.startswith(_JOURNAL):
+                    continue
+                with contextlib.suppress(FileNotFoundError):  # Another run has removed it.
+                    if obstacle := describe_obstacle(folder.status(name), folder=not is_file):
+                        what = "file" if is_file else "folder"
+                        path = folder.path / name
+                        message = f"{path} is {obstacle}, where a {what} of lshdup belongs"
+                        hint = "remove it, or name another store with --store DIR"
+                        raise ArtifactError(message, hint)
+                    if not is_file:
+                        self.refuse_obstacles(*below, name)
 
-    def size(self) -> int:
-        """Return how many bytes the files of the store have."""
-        with Folder(self.folder) as folder:
-            return folder.size() + self._memo_size()
-
-    def _memo_size(self) -> int:
-        """Return how many bytes the memo has."""
-        with contextlib.suppress(OSError), Folder(self.folder, MEMO) as folder:
-            return folder.size()
-        return 0
+    def size(self, *below: str) -> int:
+        """Return how many bytes the files of the store have, or those of a folder in it."""
+        size = 0
+        with contextlib.suppress(OSError), Folder(self.folder, *below) as folder:
+            size = folder.size()
+        return size if below else size + self.size(MEMO)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """Be the only run that writes. Remove temporary files of killed runs.
+        """Be the only run that writes, where there are locks. Remove files of killed runs.
 
         Readers need no lock: they find each artifact whole, the old or the new one, and every
-        artifact says which documents it is of.
+        artifact says which documents it is of. The system releases a lock however the process
+        ends. The lock file holds the number of the process, for the message. It is never removed: a
+        run that has just opened it would hold a lock that no other run sees.
 
-        Raises ArtifactError if another run writes, or if the folder cannot be written.
+        Nothing is done within such a block. Raises ArtifactError if another run writes, and goes on
+        to do so for the seconds to wait, or if the folder cannot be written.
         """
+        if self.is_held:
+            yield
+            return
         self.make_writable()
-        with _locked(self.folder / _LOCK_NAME, self._wait):
+        until = time.monotonic() + self._wait
+        try:
+            with Folder(self.folder) as folder:
+                descriptor = folder.open_lock(_LOCK_NAME)
+        except OSError as error:
+            raise npz.cannot_write(self.folder / _LOCK_NAME, error) from None
+        try:
+            while True:
+                try:
+                    hold(descriptor)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() >= until:
+                        raise self._describe_holder(descriptor) from None
+                time.sleep(0.05)
+            with contextlib.suppress(OSError):  # A full disk costs the number in a message.
+                os.ftruncate(descriptor, pwrite(descriptor, b"%d\n" % os.getpid(), 0))
             with Folder(self.folder) as folder:
                 folder.remove_temporary_files()
             self.is_held = True
@@ -184,6 +218,18 @@ class Store:
                 yield
             finally:
                 self.is_held = False
+        finally:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+
+    def _describe_holder(self, descriptor: int) -> ArtifactError:
+        """Return the error that another run writes. descriptor : of the lock file."""
+        time.sleep(0.01)  # The other run may have begun just now, without its number.
+        number = pread(descriptor, 20, 0).partition(b"\n")[0].decode("ascii", "replace")
+        holder = f" (process {number})" if number.isdecimal() else ""
+        message = f"another lshdup run{holder} is writing to {self.folder}"
+        hint = "wait until it is done (LSHDUP_WAIT=SECONDS), or use --store DIR or --no-store"
+        return ArtifactError(message, hint)
 
     def remove_begun(self) -> None:
         """Remove a store that this run has made if it holds nothing: it would hide one above."""
@@ -233,23 +279,19 @@ class Store:
             return
         documents = collection.documents
         docs = [os.fsdecode(name) for name in documents.docs]
+        corpus = collection.unfiltered_identity if kind == "shingles" else collection.identity
         self._write_manifest(
-            current=kind, corpus=self._identity(collection, kind), documents=len(documents),
-            docs=docs, base=self.base(documents.home), passages=False,
+            current=kind, corpus=corpus, documents=len(documents), docs=docs,
+            base=self.base(documents.home), passages=False,
         )  # fmt: skip
-
-    @staticmethod
-    def _identity(collection: Collection, kind: str) -> str:
-        """Return the identity of a collection as an artifact of this kind holds it."""
-        return collection.unfiltered_identity if kind == "shingles" else collection.identity
 
     # --- the memo ---------------------------------------------------------------------------------
 
     def segments(self) -> list[str]:
         """Return the names of the segments in the memo, the newest first."""
         with contextlib.suppress(OSError), Folder(self.folder, MEMO) as folder:
-            names = [name.removesuffix(".npz") for name in folder.names() if _is_segment(name)]
-            return [f"{MEMO}/{name}" for name in sorted(names, reverse=True)]
+            names = filter(_SEGMENT.fullmatch, folder.names())
+            return [f"{MEMO}/{name[:8]}" for name in sorted(names, reverse=True)]
         return []
 
     def last_segment(self) -> int:
@@ -276,7 +318,7 @@ class Store:
         new = [each for each in reversed(there) if each not in before]
         order = [each for each in before + new if each not in used]
         order += [each for each in used if each in there]
-        while len(order) > _MOST_SEGMENTS or (order and self._memo_size() > self._most):
+        while len(order) > _MOST_SEGMENTS or (order and self.size(MEMO) > self._most):
             self.drop(order.pop(0))
         self._write_manifest(memo=order)
 
@@ -309,17 +351,20 @@ class Store:
             header; it is always written then.
         keep_old : whether the file that it replaces is moved into the memo.
         """
-        if kind == "shingles" and collection.unfiltered is not None:
+        if kind == "shingles" and collection.shingle_filter is not None:
             # The next run may apply another filter.
             collection = collection.before_filter
-        if beside is None and self._is_saved(kind, collection):
-            return
+        if beside is None and self.path(kind).exists():
+            with contextlib.suppress(ArtifactError):
+                old = self.load_collection(kind, here=True, verify=False)
+                if old is not None and would_save_the_same(old, collection, kind):
+                    return
         self._loaded.pop(kind, None)
         arrays = collection_arrays(collection, kind)
         header = self.describe(collection, with_sketch=kind == "signatures")
         header["docs"] = [os.fsdecode(name) for name in collection.documents.docs]
         header["links"] = collection.documents.has_links
-        if collection.unfiltered is not None:
+        if collection.shingle_filter is not None:
             header["whole"] = collection.unfiltered_identity
         for name, value in (beside or {}).items():
             (arrays if isinstance(value, np.ndarray) else header)[name] = value
@@ -327,15 +372,6 @@ class Store:
             self.path(kind), kind, header, arrays,
             before=(lambda: self._keep(kind)) if keep_old else None,
         )  # fmt: skip
-
-    def _is_saved(self, kind: str, collection: Collection) -> bool:
-        """Return whether an artifact holds this collection already."""
-        try:
-            old = self.load_collection(kind, here=True, verify=False)
-            is_there = old is not None and self.path(kind).exists()
-            return old is not None and is_there and would_save_the_same(old, collection, kind)
-        except ArtifactError:
-            return False
 
     def describe(self, collection: Collection, *, with_sketch: bool) -> dict[str, Any]:
         """Return the header of an artifact that is made from a collection."""
@@ -381,8 +417,10 @@ class Store:
         here : return None too if its names do not start from the current folder.
         verify : whether every byte is verified.
         """
-        path = self._find(kind)
-        stamp, loaded = _stamp(path), self._loaded.get(kind)
+        path, stamp, loaded = self._find(kind), tuple[int, ...](), self._loaded.get(kind)
+        with contextlib.suppress(OSError):  # These numbers differ for a file that was replaced.
+            status = path.lstat()
+            stamp = status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
         if loaded is not None and loaded.stamp == stamp and loaded.is_verified >= verify:
             return None if here and loaded.collection.documents.home else loaded.collection
         # A query looks up every shingle in the filter.
@@ -433,79 +471,3 @@ def _is_begun(folder: Folder, name: str) -> bool:
         return False
     with folder.open(name) as mark:
         return _MARK_FILE.startswith(mark.read(len(_MARK_FILE) + 1))
-
-
-def _refuse_obstacles(store: Path, *below: str) -> None:
-    with Folder(store, *below) as folder:
-        for name in folder.names():
-            is_file = name.endswith(".npz") or name in _FILES
-            if not is_file and not below and name != MEMO and not name.startswith(_JOURNAL):
-                continue
-            with contextlib.suppress(FileNotFoundError):  # Another run has removed it.
-                if obstacle := describe_obstacle(folder.status(name), folder=not is_file):
-                    message = (
-                        f"{folder.path / name} is {obstacle}, where a"
-                        f" {'file' if is_file else 'folder'} of lshdup belongs"
-                    )
-                    raise ArtifactError(
-                        message, "remove it, or name another store with --store DIR"
-                    )
-                if not is_file:
-                    _refuse_obstacles(store, *below, name)
-
-
-def _is_segment(name: str) -> bool:
-    return len(name) == 12 and name.endswith(".npz") and name[:8].isdecimal()
-
-
-def _stamp(path: Path) -> tuple[int, ...]:
-    """Return numbers that differ for a file that has been replaced; none for a missing file."""
-    try:
-        status = path.lstat()
-    except OSError:
-        return ()
-    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-
-
-@contextlib.contextmanager
-def _locked(path: Path, wait: float = 0.0) -> Iterator[None]:
-    """Hold the lock file `path` of a store, where there are locks.
-
-    Not every platform and file system has them. The system releases a lock however the process
-    ends. The file holds the number of the process, for the message. It is never removed: a run
-    that has just opened it would hold a lock that no other run sees.
-
-    Raises ArtifactError if another run holds the lock, and goes on to do so for `wait` seconds.
-    """
-    try:
-        with Folder(path.parent) as folder:
-            descriptor = folder.open_lock(path.name)
-    except OSError as error:
-        raise npz.cannot_write(path, error) from None
-    try:
-        _hold(descriptor, path.parent, time.monotonic() + wait)
-        with contextlib.suppress(OSError):  # A full disk costs the number in a message.
-            os.ftruncate(descriptor, pwrite(descriptor, b"%d\n" % os.getpid(), 0))
-        yield
-    finally:
-        with contextlib.suppress(OSError):
-            os.close(descriptor)
-
-
-def _hold(descriptor: int, store: Path, until: float) -> None:
-    try:
-        while True:
-            try:
-                hold(descriptor)
-                return
-            except BlockingIOError:
-                if time.monotonic() >= until:
-                    raise
-            time.sleep(0.05)
-    except BlockingIOError:
-        time.sleep(0.01)  # The other run may have begun just now, without its number.
-        number = pread(descriptor, 20, 0).partition(b"\n")[0].decode("ascii", "replace")
-        holder = f" (process {number})" if number.isdecimal() else ""
-        message = f"another lshdup run{holder} is writing to {store}"
-        hint = "wait until it is done (LSHDUP_WAIT=SECONDS), or use --store DIR or --no-store"
-        raise ArtifactError(message, hint) from None

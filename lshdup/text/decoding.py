@@ -12,9 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base import compression
-from lshdup.base.forms import MAIL_ENDINGS, PAGE_ENDINGS, Form, looks_like_html, page_form
+from lshdup.base.forms import (
+    BLANK_LINE,
+    MAIL_ENDINGS,
+    PAGE_ENDINGS,
+    PART,
+    Form,
+    looks_like_html,
+    page_form,
+)
 from lshdup.base.frozen import dataclass
-from lshdup.base.parts import BLANK_LINE, PART
 from lshdup.base.ragged import offsets_of
 from lshdup.base.skipped import Reason
 from lshdup.kernels import text as kernels
@@ -46,7 +53,7 @@ MAIL = "eml"
 
 @dataclass(frozen=True)
 class Text:
-    """The text of a document as UTF-8, perhaps in parts (`base.parts`), or why there is none.
+    """The text of a document as UTF-8, perhaps in parts (`base.forms`), or why there is none.
 
     reason, detail : why the bytes are no text; None and "" if they are.
     encoding : the encoding if it was detected, and how many bytes do not fit it.
@@ -135,7 +142,7 @@ def decode(
     max_bytes : the most bytes that a compressed file is decompressed to.
     limits : bounds for reading one office document or mail.
     """
-    if compression.is_packed(data):
+    if compression.name_of(data):
         inner = _decompress(data, max_bytes)
         if isinstance(inner, Text):
             return inner
@@ -230,7 +237,7 @@ def _decompress(data: bytes, max_bytes: int) -> bytes | Text:
         return Text(reason=Reason.TOO_LARGE, detail=detail)
     except compression.PackedError as error:
         return Text(reason=Reason.DAMAGED, detail=str(error))
-    if compression.is_packed(inner):
+    if compression.name_of(inner):
         return Text(reason=Reason.FORMAT, detail="packed twice")
     return inner
 

@@ -1,6 +1,6 @@
 """Which documents are mails, and the text that a person reads in a mail.
 
-That text has two parts (`base.parts`), the subject and the body: the plain text of it, else its
+That text has two parts (`base.forms`), the subject and the body: the plain text of it, else its
 HTML as a page shows it. Mails in a mail are read too, as parts of their own. Of attachments and of
 the fields that tell mails apart, a digest is taken, for sameness.
 
@@ -21,10 +21,9 @@ from hashlib import blake2b
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from lshdup.base.forms import MAIL_ENDINGS, Form
+from lshdup.base.forms import BLANK_LINE, MAIL_ENDINGS, PART, SEAL, Form
 from lshdup.base.frozen import dataclass
 from lshdup.base.mailbox import FIELDS, bare_mail, find_mails, is_of_mail, starts_mailbox
-from lshdup.base.parts import BLANK_LINE, PART, SEAL
 from lshdup.params import ShingleParams
 from lshdup.text import html
 from lshdup.text.encodings import WESTERN, look_up_codec

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.forms import visible_text
 from lshdup.base.frozen import dataclass
-from lshdup.base.parts import visible_text
 from lshdup.base.ragged import distinct, offsets_of, ranges
 from lshdup.base.run import Run
 from lshdup.params import ShingleParams

@@ -31,7 +31,7 @@ from lshdup.compare.results import ClustersFound, PairsFound
 from lshdup.compare.sides import Side, Sides
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.lsh.band_plan import BandPlan, plan_bands
-from lshdup.lsh.buckets import NO_BUCKETS, Buckets
+from lshdup.lsh.buckets import NO_BUCKETS
 from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.params import BandParams, ClusterParams, DocumentParams, SketchParams
 from lshdup.pipeline import build_index, find_clusters, side_of
@@ -40,7 +40,7 @@ from lshdup.sources.finding import check_named
 from lshdup.sources.preference import Preference
 from lshdup.store.store import Store
 from lshdup.workspace.clustering import drop_changed, find_same_clusters, order_documents
-from lshdup.workspace.comparing import sample_with
+from lshdup.workspace.comparing import load_side
 from lshdup.workspace.request import Request, check_conflict, merge_params
 from lshdup.workspace.workspace import Workspace
 
@@ -168,18 +168,24 @@ def load_sides(
         beside = None
     secret = request.given.get("secret", b"")
     # The memory is that of both sides.
-    whole, run = run, run.with_memory(run.memory // 2)
+    whole, run = run, run.but(arrays=Arrays(run.memory // 2))
     workspace = Workspace(run, beside, secret, apart=store)
     params = merge_params(BandParams, request.given)
-    if (
-        request.documents and method.by_bands
-    ):  # A promise that cannot be kept is refused before the work.
+    # A promise that cannot be kept is refused before the work.
+    if request.documents and method.by_bands:
         plan_bands(merge_params(SketchParams, request.given).perms, params)
-    here = _load_side(workspace, request, method)
+    here = load_side(workspace, request, method)
     if there is None:
         run.say(_advise_index(others))
-        reader = Workspace(run.with_skipped(skipped_there), None, secret, apart=store)
-        there = _read_other(reader, request, others, here[0], method)
+        reader = Workspace(run.but(skipped=skipped_there), None, secret, apart=store)
+        of_other = replace(  # with the parameters of DOCS, but without their patterns
+            request,
+            documents=others,
+            files=replace(request.files, include=(), exclude=()),
+            given={**request.given, **_definition(here[0])},
+            accept=lambda documents, _read: request.accept_other(documents),
+        )
+        there = load_side(reader, of_other, method)
     if not are_same_filters(here[0].shingle_filter, there[0].shingle_filter):
         message = (
             f"from the sets of DOCS and of {other or _listed(others)} not the same shingles were"
@@ -189,7 +195,8 @@ def load_sides(
             message,
             "use the same --template for both, and no --ignore-common, which counts one side only",
         )
-    sides = Sides.of(whole, here[1], there[1], method.same)
+    left, right = (_without_lost(*each, method) for each in (here, there))
+    sides = Sides.of(whole, left, right, method.same)
     return Against(whole, here[0], there[0], sides, method, other, params, fates)
 
 
@@ -209,22 +216,7 @@ def _select_store(others: tuple[bytes, ...]) -> Path | None:
     return Path(os.fsdecode(stores[0]))
 
 
-def _load_side(workspace: Workspace, request: Request, method: Method) -> tuple[Collection, Side]:
-    """Load or collect a side, with samples of the documents that are read if these may be joined.
-
-    method : as of `load_sides`.
-    """
-    sample = None
-    if method.by_samples:
-        collection, sampled = workspace.collect_to_join(request)
-        sample = sample_with(workspace, collection, sampled)
-    else:
-        collection = workspace.load_or_collect_signatures(request, 0)
-    side = _make_side(collection, workspace.set_source(collection), method)
-    return collection, replace(side, sample=sample)
-
-
-def _make_side(collection: Collection, source: SetSource, method: Method) -> Side:
+def _without_lost(collection: Collection, side: Side, method: Method) -> Side:
     """Return a side of which some documents may be gone: a join of their sets is then refused."""
 
     def find_existing(documents: NDArray[np.int64]) -> int:
@@ -233,9 +225,10 @@ def _make_side(collection: Collection, source: SetSource, method: Method) -> Sid
                 return int(row)
         return -1
 
+    source = side.source
     if method.is_join:
         source = _require_sets(collection, source, method)
-    return replace(side_of(collection, source), find_existing=find_existing)
+    return replace(side, source=source, find_existing=find_existing)
 
 
 def _require_sets(collection: Collection, source: SetSource, method: Method) -> SetSource:
@@ -281,7 +274,7 @@ def _load_store(
     given = {name: value for name, value in request.given.items() if name in names}
     stored = Request((), DocumentParams(), given, is_other=True)
     try:
-        return _load_side(workspace, stored, method)
+        return load_side(workspace, stored, method)
     except ArtifactError as error:
         error.hint = error.hint.replace(RERUN, f"run `lshdup index OTHER --store {folder}`")
         raise
@@ -304,22 +297,6 @@ def _definition(side: Collection) -> dict[str, Any]:
     if side.shingle_filter is not None:
         definition["least_shingles"] = side.shingle_filter.params.least_shingles
     return definition
-
-
-def _read_other(
-    reader: Workspace, request: Request, others: tuple[bytes, ...], here: Collection, method: Method
-) -> tuple[Collection, Side]:
-    """Read OTHER with the parameters of DOCS, but without their patterns."""
-    given = {**request.given, **_definition(here)}
-    files = replace(request.files, include=(), exclude=())
-    wanted = replace(
-        request,
-        documents=others,
-        files=files,
-        given=given,
-        accept=lambda documents, _read: request.accept_other(documents),
-    )
-    return _load_side(reader, wanted, method)
 
 
 def _advise_index(others: tuple[bytes, ...]) -> str:
@@ -361,7 +338,8 @@ def leave_out_changed(run: Run, both: Against, skipped: Callable[[Skipped], None
         " indexed; nothing is dropped for their sake"
     )
     kept = there.take(run, np.setdiff1d(np.arange(n), changed))
-    side = _make_side(kept, set_source(run.with_skipped(skipped), kept), both.method)
+    source = set_source(run.but(skipped=skipped), kept)
+    side = _without_lost(kept, side_of(kept, source), both.method)
     sides = Sides.of(run, both.sides.left, side, both.method.same)
     return replace(both, there=kept, sides=sides)
 
@@ -405,11 +383,16 @@ def find_clusters_against(
     own = groups.clusters.representative
     grouped = np.flatnonzero(own >= 0)
     found.assign(rest[grouped], rest[own[grouped]], groups.clusters.similarity[grouped])
+    buckets = matches.buckets
+    if not buckets.skipped:
+        buckets = NO_BUCKETS
+        if len(rest):  # The example is a document of DOCS.
+            buckets = replace(groups.buckets, example=int(rest[groups.buckets.example]))
     answer = replace(
         groups,
         clusters=found,
         duplicate_of=find_exact_duplicates(run, sides.keys),
-        buckets=matches.buckets if matches.buckets.skipped else _renumber(groups.buckets, rest),
+        buckets=buckets,
         lost=rest[groups.lost],
     )
     answer = drop_changed(answer, here.documents, run.skipped, 0)
@@ -425,17 +408,13 @@ def _take_order(order: Preference, rest: NDArray[np.int64]) -> Preference:
     return Preference(places, level, order.keep, [])
 
 
-def _renumber(buckets: Buckets, rest: NDArray[np.int64]) -> Buckets:
-    """Return buckets whose example is a document of DOCS."""
-    return replace(buckets, example=int(rest[buckets.example])) if len(rest) else NO_BUCKETS
-
-
 def _cluster_rest(
     run: Run, both: Against, rest: Collection, order: Preference, params: ClusterParams
 ) -> ClustersFound:
     """Cluster the documents of DOCS that are near none of OTHER."""
     if both.method.same is not None:
         return find_same_clusters(run, rest, both.method.same, order.order)
-    threshold, source = both.params.threshold, set_source(run, rest)
+    sets = rest.sets if rest.shingle_filter is None else None
+    side = side_of(rest, set_source(run, rest), sets)
     index = None if both.method.exact else build_index(run, rest, both.params)
-    return find_clusters(run, rest, index, source, threshold, params, order)
+    return find_clusters(run, rest, index, side, both.params.threshold, params, order)

@@ -16,29 +16,30 @@ from lshdup.collection.set_source import set_source
 from lshdup.compare.clusters import Clusters, expand_clusters
 from lshdup.compare.results import ClustersFound
 from lshdup.params import ClusterParams, PairParams
-from lshdup.pipeline import find_clusters
+from lshdup.pipeline import find_clusters, side_of
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.preference import Preference, preference
 from lshdup.store import results_io
-from lshdup.workspace.context import RunContext
-from lshdup.workspace.index import IndexedCollection
-from lshdup.workspace.pairs import load_or_find_pairs
+from lshdup.workspace.index import IndexedCollection, load_or_find_pairs
 from lshdup.workspace.request import Request
+from lshdup.workspace.workspace import Workspace
 
 
 def load_or_find_clusters(
-    run: RunContext, indexed: IndexedCollection, params: ClusterParams, request: Request
+    run: Workspace, indexed: IndexedCollection, params: ClusterParams, request: Request
 ) -> ClustersFound:
-    """Return the clusters of all documents; if nothing has changed, from the last run or its pairs.
+    """`lshdup clusters`: the clusters of all documents; if nothing has changed, from the last run
+    or its pairs.
 
     Documents that changed or could not be read again are in no cluster. A document whose
     representative is one of them is alone, so that it is not dropped.
     """
     collection, index, bands = indexed.collection, indexed.index, indexed.params
     order = order_documents(run, collection, params, request)
-    store, found, known = run.store, None, None
+    store, found, known, header = run.store, None, None, {}
     if store is not None:
-        found = results_io.load_clusters(run, store, collection, index, bands, params, order.order)
+        header = results_io.describe_clusters(store, collection, index, bands, params, order.order)
+        found = results_io.load_clusters(run, store, header, collection, index)
         earlier = results_io.load_pairs(run, store, collection) if found is None else None
         pair_params = PairParams(max_bucket=params.max_bucket)
         if earlier is None:
@@ -49,68 +50,22 @@ def load_or_find_clusters(
             known = load_or_find_pairs(run, indexed, pair_params)
     if found is not None:
         run.end_stage("clusters")
-    else:
-        journal = run.stage_journal(
-            "clusters",
-            lambda store: results_io.describe_clusters(
-                store, collection, index, bands, params, order.order
-            ),
-        )
+        return drop_changed(found, collection.documents, run.skipped, 0)
+    with run.stage_journal("clusters", header) as journal:
 
         def skip(each: Skipped) -> None:
             run.skipped(each)
             if journal is not None:
                 journal.stop()
 
-        source = set_source(run.with_skipped(skip), collection)
-        found = find_clusters(
-            run,
-            collection,
-            index,
-            source,
-            bands.threshold,
-            params,
-            order,
-            known=known,
-            checkpoint=journal,
-        )
-        if journal is not None:
-            journal.close()
-        complete = found
-        if not len(found.lost):
-            run.keep(
-                "clusters.npz",
-                lambda store: results_io.save_clusters(
-                    store, collection, index, bands, params, order.order, complete
-                ),
-            )
-        if journal is not None:
-            journal.remove()
-    return drop_changed(found, collection.documents, run.skipped, 0)
-
-
-def cluster_exactly(
-    run: RunContext,
-    collection: Collection,
-    threshold: float,
-    params: ClusterParams,
-    request: Request,
-) -> ClustersFound:
-    """Cluster all documents by all pairs of their sets, none missed. Nothing is saved."""
-    order = order_documents(run, collection, params, request)
-    assert collection.sets is not None
-    source = collection.sets.take
-    found = find_clusters(run, collection, None, source, threshold, params, order)
-    return drop_changed(found, collection.documents, run.skipped, 0)
-
-
-def cluster_same(
-    run: RunContext, collection: Collection, same: str, params: ClusterParams, request: Request
-) -> ClustersFound:
-    """Group the documents that are the same in text, or in bytes as well. Nothing is saved."""
-    order = order_documents(run, collection, params, request)
-    found = find_same_clusters(run, collection, same, order.order)
-    return drop_changed(found, collection.documents, run.skipped, 0)
+        side = side_of(collection, set_source(run.but(skipped=skip), collection))
+        made = find_clusters(
+            run, collection, index, side, bands.threshold, params, order,
+            known=known, checkpoint=journal,
+        )  # fmt: skip
+        if not len(made.lost):
+            run.keep("clusters.npz", lambda store: results_io.save_clusters(store, header, made))
+    return drop_changed(made, collection.documents, run.skipped, 0)
 
 
 def find_same_clusters(

@@ -1,6 +1,7 @@
 """The comparison of one collection: loading what its method needs, and finding its answer."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,15 +13,19 @@ from lshdup.collection.set_source import set_source
 from lshdup.compare.comparing import Method, compare
 from lshdup.compare.expand_duplicates import ExpandedPairs, expand_copies
 from lshdup.compare.results import ClustersFound, PairsFound
-from lshdup.compare.sides import Sides
+from lshdup.compare.sides import Side, Sides
 from lshdup.params import BandParams, ClusterParams
-from lshdup.pipeline import side_of
+from lshdup.pipeline import find_clusters, side_of
 from lshdup.store.checksums import is_lazy
-from lshdup.workspace.context import RunContext
-from lshdup.workspace.index import IndexedCollection
+from lshdup.workspace.index import IndexedCollection, load_or_build_index, load_or_find_pairs
+from lshdup.workspace.loading import load_all_sets, load_signatures
 from lshdup.workspace.request import Request, merge_params
-from lshdup.workspace.samples import SampleCollector, load_or_make_samples
+from lshdup.workspace.samples import Samples
 from lshdup.workspace.workspace import Workspace
+
+#: Returns samples of the sets of documents at a rate, made of sets that another function gives
+#: where they are not known.
+Sample = Callable[[NDArray[np.int64], int, SetSource], RaggedSets]
 
 
 @dataclass(frozen=True)
@@ -28,8 +33,8 @@ class Comparison:
     """A collection that can be compared with itself.
 
     params : threshold and recall.
-    indexed : the collection with its bands, if bands find the pairs.
     sides : what is compared of it.
+    indexed : the collection with its bands, if bands find the pairs.
     """
 
     workspace: Workspace
@@ -43,7 +48,7 @@ class Comparison:
     def find_pairs(self) -> PairsFound:
         """Find the pairs, or load those of the last run."""
         if self.indexed is not None:
-            return self.workspace.find_pairs(self.indexed, self.method.pairs)
+            return load_or_find_pairs(self.workspace, self.indexed, self.method.pairs)
         return compare(self.workspace, self.sides, self.params, self.method)
 
     def expand_copies(self, found: PairsFound, *, collapse: bool = False) -> ExpandedPairs:
@@ -54,59 +59,67 @@ class Comparison:
         )
 
     def find_clusters(self, rule: ClusterParams) -> ClustersFound:
-        """Find the groups, or load those of the last run."""
-        workspace, request = self.workspace, self.request
+        """Find the groups, or load those of the last run. Those of other methods are not saved."""
+        from lshdup.workspace import clustering  # Imported here to keep `query` fast.
+
+        run, request, collection = self.workspace, self.request, self.collection
         if self.indexed is not None:
-            return workspace.find_clusters(self.indexed, rule, request)
+            return clustering.load_or_find_clusters(run, self.indexed, rule, request)
+        order = clustering.order_documents(run, collection, rule, request)
         if self.method.same is not None:
-            return workspace.find_same(self.collection, self.method.same, rule, request)
-        return workspace.find_clusters_exactly(self.collection, rule, request)
+            found = clustering.find_same_clusters(run, collection, self.method.same, order.order)
+        else:
+            side, threshold = self.sides.left, self.params.threshold
+            found = find_clusters(run, collection, None, side, threshold, rule, order)
+        return clustering.drop_changed(found, collection.documents, run.skipped, 0)
 
 
 def open_comparison(
-    workspace: Workspace, request: Request, method: Method, *, clustering: bool = False
+    run: Workspace, request: Request, method: Method, *, clustering: bool = False
 ) -> Comparison:
     """Load or collect what a method needs.
 
     clustering : whether groups are made of the candidates of bands, or pairs.
     """
-    params, duplicate_of, indexed, sample = (
-        merge_params(BandParams, request.given),
-        None,
-        None,
-        None,
-    )
+    params, duplicate_of, indexed = merge_params(BandParams, request.given), None, None
     if method.by_bands:
-        indexed = workspace.load_or_build_index(
-            request, save=False, pairs=None if clustering else method.pairs
-        )
+        pairs = None if clustering else method.pairs
+        indexed = load_or_build_index(run, request, pairs=pairs)
         collection, duplicate_of = indexed.collection, indexed.index.duplicate_of
-    elif method.by_samples:
-        collection, sampled = workspace.collect_to_join(request)
-        request.accept(collection.documents, True)
-        sample = sample_with(workspace, collection, sampled)
+        side = side_of(collection, set_source(run, collection))
     elif method.exact:
-        collection, _ = workspace.load_or_collect_sets(request)
+        collection = load_all_sets(run, request)
+        sets = collection.filtered_sets
+        side = side_of(collection, sets.take, sets)
     else:
-        collection = workspace.load_or_collect_signatures(request, 0)
-    sets = collection.sets
+        collection, side = load_side(run, request, method)
+    sides = Sides.of(run, side, same=method.same, duplicate_of=duplicate_of)
+    return Comparison(run, request, method, params, collection, sides, indexed)
+
+
+def load_side(run: Workspace, request: Request, method: Method) -> tuple[Collection, Side]:
+    """Load or collect the documents of a request as a side, with samples if these may be joined."""
+    sample, stage = None, ""
+    if method.by_samples:
+        collection, sample = load_with_samples(run, request)
+        stage = "documents"
+    else:
+        collection = load_signatures(run, request)
+    sets = collection.sets if collection.shingle_filter is None else None
     if sets is not None and is_lazy(sets.values):
         sets = None  # The source verifies what it copies; kernels take no lazily verified array.
-    source = set_source(workspace, collection, stage="documents" if method.by_samples else "")
-    side = side_of(collection, source, sets, sample)
-    sides = Sides.of(workspace, side, same=method.same, duplicate_of=duplicate_of)
-    return Comparison(workspace, request, method, params, collection, sides, indexed)
+    source = set_source(run, collection, stage=stage)
+    return collection, side_of(collection, source, sets, sample)
 
 
-def sample_with(
-    run: RunContext, collection: Collection, sampled: SampleCollector
-) -> Callable[[NDArray[np.int64], int, SetSource], RaggedSets]:
-    """Return the function that gives samples of sets, of `Side`.
+def load_with_samples(run: Workspace, request: Request) -> tuple[Collection, Sample]:
+    """Return the collection of a request, and the function that gives samples of its sets.
 
-    sampled : samples of the documents that this run has read.
+    `lshdup pairs --measure containment` begins with it.
     """
-
-    def sample(members: NDArray[np.int64], rate: int, source: SetSource) -> RaggedSets:
-        return load_or_make_samples(run, collection, members, rate, sampled, source)
-
-    return sample
+    samples = Samples(run, request)
+    # Sets are in memory twice while they are gathered.
+    collection = load_signatures(run, request, memory=run.memory // 2, samples=samples)
+    assert collection.sketch is not None
+    samples.seed = collection.sketch.seed  # That of the store, if nothing was read.
+    return collection, partial(samples.load_or_make, collection)

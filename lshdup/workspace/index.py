@@ -1,4 +1,4 @@
-"""The index of a collection: loaded from the store, or built from signatures."""
+"""The index of a collection and its verified pairs: loaded from the store, or made and saved."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -7,29 +7,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.messages import count_of
 from lshdup.base.ragged import RaggedSets, SetSource
 from lshdup.base.run import Run
+from lshdup.base.skipped import Skipped
 from lshdup.base.system import trim_memory
 from lshdup.collection.collection import Collection
-from lshdup.compare.comparing import find_neighbours
+from lshdup.collection.set_source import set_source
+from lshdup.compare.comparing import find_neighbours, verify
 from lshdup.compare.fingerprints import Fingerprints
-from lshdup.compare.results import Index, Neighbours, StoredPairs
+from lshdup.compare.results import Index, Neighbours, PairsFound, StoredPairs
 from lshdup.compare.sides import Sides
+from lshdup.compare.verification import ResumedPairs
 from lshdup.errors import ArtifactError
 from lshdup.lsh.band_plan import BandPlan, plan_bands
 from lshdup.lsh.band_table import band_keys
-from lshdup.lsh.candidates import candidates_of, documents_to_compare
+from lshdup.lsh.candidates import candidate_pairs, candidates_of, documents_to_compare
 from lshdup.lsh.signatures import Sketcher
 from lshdup.params import BandParams, PairParams, SketchParams
-from lshdup.pipeline import build_index, side_of
+from lshdup.pipeline import build_index, say_large_bucket, side_of
 from lshdup.shingling.shingler import Shingler, fingerprint_bytes, fingerprint_sets
 from lshdup.sources.reading import TextBatch
 from lshdup.store import results_io
-from lshdup.workspace.context import RunContext
-from lshdup.workspace.from_documents import collect_signatures
-from lshdup.workspace.from_store import attach_sets, load_or_sketch_signatures
+from lshdup.workspace.loading import load_signatures
 from lshdup.workspace.lookup import NamedDocument
 from lshdup.workspace.request import Request, merge_params
+from lshdup.workspace.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -42,8 +45,8 @@ class IndexedCollection:
     plan : bands that decide which documents are candidates. The table of a `query` may have been
         planned for more candidates.
     from_documents : whether the documents were named: then artifacts are saved as by a first run.
-    pairs : pairs of the last run that answer what is requested. Then it is not known whether the
-        buckets of the table are in order, as kernels need them.
+    pairs : pairs of the last run, if pairs are requested. If they answer that, it is not known
+        whether the buckets of the table are in order, as kernels need them.
     """
 
     collection: Collection
@@ -93,9 +96,15 @@ class IndexedCollection:
 
 
 def load_or_build_index(
-    run: RunContext, request: Request, *, save: bool, verify: bool, pairs: PairParams | None
+    run: Workspace,
+    request: Request,
+    *,
+    save: bool = False,
+    verify: bool = True,
+    pairs: PairParams | None = None,
 ) -> IndexedCollection:
-    """Load the band table, or build it from signatures, of the documents that a request names.
+    """`lshdup index`, and how `pairs`, `clusters` and `query` begin: load the band table, or build
+    it from signatures, of the documents that a request names.
 
     The bands are those that the request plans, whatever another command planned.
 
@@ -103,10 +112,10 @@ def load_or_build_index(
     ----------
     run : state of the run.
     request : names documents, or continues with the collection of the store.
-    save : whether a table is saved that is built without DOCS.
+    save : whether a table is saved that is built without DOCS (`index`).
     verify : check every byte of the artifacts; or only the bytes that are read, and use a stored
-        table with more candidates too.
-    pairs : what is done with the candidates, if that is to find pairs.
+        table with more candidates too (`query`).
+    pairs : how candidates are met and verified, if only pairs are found with the index.
 
     """
     params = merge_params(BandParams, request.given)
@@ -114,20 +123,24 @@ def load_or_build_index(
         plan_bands(merge_params(SketchParams, request.given).perms, params)
         save = True
     with run.locking(create=bool(request.documents)) if save else nullcontext():
-        if request.documents:
-            collection = collect_signatures(run, request, 0)
-        else:
-            collection = load_or_sketch_signatures(run, request, verify=verify, save=save)
-        collection = attach_sets(run, collection)
+        collection = load_signatures(run, request, save=save, verify=verify)
         assert collection.sketch is not None
-        plan = plan_bands(collection.sketch.perms, params)
-        earlier = None
-        if pairs is not None and run.store is not None:
-            earlier = results_io.load_pairs(run, run.store, collection)
-            if earlier is not None and not earlier.covers(plan, params, pairs):
-                earlier = None
-        stored = _load(run, collection, request, verify=verify, in_order=earlier is None)
-        index = stored[0] if stored is not None else None
+        plan, store = plan_bands(collection.sketch.perms, params), run.store
+        earlier = stored = index = None
+        if pairs is not None and store is not None:
+            earlier = results_io.load_pairs(run, store, collection)
+        is_answered = pairs is not None and earlier and earlier.covers(plan, params, pairs)
+        try:
+            if store is not None:
+                stored = results_io.load_index(
+                    run, store, collection, verify=verify, in_order=not is_answered
+                )
+        except ArtifactError as error:
+            if not request.documents:
+                raise
+            run.say(f"{error.message}; it is rebuilt")
+        if stored is not None:
+            index = stored[0]
         if index is not None and index.plan.has_shape_of(plan):
             index = Index(plan, index.table, index.duplicate_of)
         elif index is None or verify or not index.plan.finds_all_of(plan):
@@ -140,24 +153,71 @@ def load_or_build_index(
             trim_memory()  # What reading kept.
             index = build_index(run, collection, params)
             trim_memory()
-        if save and run.store is not None and (stored is None or stored[1] != params):
-            results_io.save_index(run.store, collection, index, params)
+        if save and store is not None and (stored is None or stored[1] != params):
+            results_io.save_index(store, collection, index, params)
         return IndexedCollection(collection, index, params, plan, bool(request.documents), earlier)
 
 
-def _load(
-    run: RunContext, collection: Collection, request: Request, *, verify: bool, in_order: bool
-) -> tuple[Index, BandParams] | None:
-    """Load bands.npz. A damaged one is rebuilt by a command with DOCS, and refused by others."""
-    if run.store is None:
-        return None
-    try:
-        return results_io.load_index(run, run.store, collection, verify=verify, in_order=in_order)
-    except ArtifactError as error:
-        if not request.documents:
-            raise
-        run.say(f"{error.message}; it is rebuilt")
-        return None
+# --- the verified pairs ---
+
+
+def load_or_find_pairs(
+    run: Workspace, indexed: IndexedCollection, params: PairParams
+) -> PairsFound:
+    """`lshdup pairs`: return the verified pairs of an index, from the last run if its pairs cover
+    this run.
+
+    params : how candidates are met and verified.
+    """
+    collection, index, bands = indexed.collection, indexed.index, indexed.params
+    threshold, earlier = bands.threshold, indexed.pairs
+
+    header = {}
+    if run.store is not None:
+        header = results_io.describe_pairs(run.store, collection, index, bands, params)
+        earlier = earlier or results_io.load_pairs(run, run.store, collection)
+
+    def save(found: PairsFound) -> None:
+        run.keep("pairs.npz", lambda store: results_io.save_pairs(store, header, found))
+
+    if earlier is not None and earlier.covers(index.plan, bands, params):
+        run.end_stage("pairs")
+        found = earlier.at_least(threshold)
+        say_large_bucket(run, collection.documents, found.buckets)
+        found_at = earlier.band_params.threshold
+        if found_at < threshold:
+            run.say(f"the pairs that were found at {found_at:g} answer this: no document is read")
+            if indexed.from_documents:
+                save(found)
+        return found
+    # If most candidates are known, few sets are needed.
+    knows_most = earlier is not None and earlier.has_verified_all(threshold)
+    with nullcontext() if knows_most else run.stage_journal("pairs", header) as journal:
+        resumed, skipped = None, list[Skipped]()
+        if journal is not None:
+            resumed = ResumedPairs(journal, len(collection.documents))
+            if resumed.done:
+                what = ("pair of an interrupted run is", "pairs of an interrupted run are")
+                run.say(f"resumed: {count_of(resumed.done, *what)} not compared again")
+
+        def skip(each: Skipped) -> None:
+            skipped.append(each)
+            if journal is not None:
+                journal.stop()
+
+        side = side_of(collection, set_source(run.but(skipped=skip), collection))
+        met = candidate_pairs(run, index.table, params.max_bucket)
+        if not knows_most:
+            side.expect(met.documents)
+        say_large_bucket(run, collection.documents, met.buckets)
+        sides = Sides.of(run, side, duplicate_of=index.duplicate_of)
+        found = verify(run, met, sides, threshold, earlier=earlier, resumed=resumed)
+        for each in skipped:
+            run.skipped(each)
+        # Without DOCS, pairs of a lower threshold stay: they spare later runs more work.
+        if not skipped and (indexed.from_documents or not knows_most):
+            save(found)
+    return found
 
 
 # --- the near-duplicates of one document that was named ---

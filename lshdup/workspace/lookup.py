@@ -40,10 +40,6 @@ class NamedDocument:
     collection: "Collection | None" = None
     note: str = ""
 
-    def text(self, params: ShingleParams) -> bytes:
-        """Return the text as UTF-8. Raise InputError if the document has none."""
-        return self._decode(self._batch(), params).utf8
-
     def utf8(self, params: ShingleParams) -> bytes:
         """Return what shingles are made of: the text as UTF-8, or the ids."""
         return self.read(params).text.utf8
@@ -243,7 +239,7 @@ def _find_file(word: bytes, documents: "DocumentList") -> int | None:
     all names.
     """
     names, base = documents.names, os.path.basename(word)  # noqa: PTH119 (bytes path)
-    is_likely = len(names.blob) <= _FEW_BYTES or any(
+    is_likely = len(names.values) <= _FEW_BYTES or any(
         documents.files.begins(start) for start in (b"/", b"../")
     )
     if not is_likely or not base or not os.path.isfile(word):  # noqa: PTH113 (bytes path)
@@ -268,7 +264,7 @@ def _note_other_names(word: bytes, collection: "Collection | None") -> str:
     """Return a note on a file whose name is also the end of a name of a small store; else ""."""
     from lshdup.sources.document_list import typed_name
 
-    if collection is None or len(collection.documents.names.blob) > _FEW_BYTES:
+    if collection is None or len(collection.documents.names.values) > _FEW_BYTES:
         return ""
     names, name = collection.documents.names, typed_name(word)
     found = names.ending_with(b"/" + name)

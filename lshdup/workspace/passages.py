@@ -8,27 +8,32 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
+from lshdup.base.arrays import GrowingArray, slices_of
 from lshdup.base.frozen import dataclass
 from lshdup.base.messages import count_of
+from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
-from lshdup.collection.collect import Previous, collect, unchanged_collection
+from lshdup.base.scratch import Spool
+from lshdup.collection.collect import Previous, SetKeeper, collect, unchanged_collection
 from lshdup.collection.collection import Collection
-from lshdup.collection.sequence_keeper import SequenceKeeper
 from lshdup.collection.shared_documents import find_shared
 from lshdup.collection.unchanged import find_still_skipped, find_unchanged
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.params import PassageParams, ShingleParams
-from lshdup.passages.anchors import plan_anchors
+from lshdup.passages.anchors import AnchorKeeper, Anchors, plan_anchors, select
 from lshdup.passages.finding import Passages, find_passages
+from lshdup.shingling.shingler import ShingleBatch
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.finding import check_named
-from lshdup.store.passages_io import load_passages, save_passages
+from lshdup.store.results_io import load_passages, save_passages
 from lshdup.store.store import Store
-from lshdup.workspace.context import RunContext
-from lshdup.workspace.from_documents import find_named
-from lshdup.workspace.from_store import load_last_collection
+from lshdup.workspace.loading import find_named, load_last_collection
 from lshdup.workspace.request import Request, check_conflict, merge_params
+from lshdup.workspace.workspace import Workspace
+
+_I64 = NDArray[np.int64]
 
 #: Bytes of text that a token takes, about, and its separator.
 _TOKEN_BYTES = {"word": 6, "terms": 6, "symbols": 5, "char": 1}
@@ -54,11 +59,11 @@ class PassagesFound:
 
 
 def load_or_find_passages(
-    context: RunContext, request: Request, params: PassageParams, others: Sequence[bytes] = ()
+    run: Workspace, request: Request, params: PassageParams, others: Sequence[bytes] = ()
 ) -> PassagesFound:
     """Find the passages of documents, or load those that the last run found in the same ones.
 
-    context : state of the run.
+    run : state of the run.
     request : names documents, or continues with the documents of the store.
     params : which passages are found.
     others : --against: only passages with a place in these documents too; one store, or folders and
@@ -68,60 +73,63 @@ def load_or_find_passages(
     """
     hint = "name a folder or a file, or the store of an earlier run"
     check_named(others, "--against ", hint, included=True)
-    with context.locking(create=bool(request.documents)):
-        documents, shingle = _find_documents(context, request)
-        stored = _load_stored(context, documents, shingle) if not request.check_content else None
+    with run.locking(create=bool(request.documents)):
+        documents, shingle = _find_documents(run, request)
+        stored = _load_stored(run, documents, shingle) if not request.check_content else None
         if stored is not None and not others and stored[1] == params:
             collection, _, passages = stored
-            context.report_skipped(collection.skipped, request.documents)
+            run.report_skipped(collection.skipped, request.documents)
             request.accept(collection.documents, True)
             return PassagesFound(passages, collection)
         sides = [(request, documents)]
         if others:
             # Only DOCS are what the command may refuse.
             of_other = replace(request, accept=lambda other, _read: request.accept_other(other))
-            there = _find_others(context, of_other, others, shingle)
-            sides = [(request, _leave_out_shared(context, documents, there)), (of_other, there)]
-        found = _read_and_find(context, sides, shingle, params)
+            there = _find_others(run, of_other, others, shingle)
+            sides = [(request, _leave_out_shared(run, documents, there)), (of_other, there)]
+        found = _read_and_find(run, sides, shingle, params)
     if not others:
-        context.keep(
+        run.keep(
             "passages.npz", lambda store: save_passages(store, found.here, params, found.passages)
         )
     return found
 
 
 def _read_and_find(
-    context: RunContext,
+    run: Workspace,
     sides: list[tuple[Request, DocumentList]],
     shingle: ShingleParams,
     params: PassageParams,
 ) -> PassagesFound:
     """Read documents, and those of the other side if there is one, and find their passages."""
-    run = Run(context.arrays, context.jobs, context.progress)
-    store = context.store
+    store = run.store
     folder = store.folder if store is not None and store.is_held else None
-    expected = _plan_disk(context, folder, [each for _, each in sides], shingle, params)
-    with SequenceKeeper(context, params, folder, expected) as keeper:
-        collections = []
+    expected = _plan_disk(run, folder, [each for _, each in sides], shingle, params)
+    with Spool(run.arrays, folder) as spool:
+        keeper, collections = SequenceKeeper(run, params, spool, expected), []
         for request, documents in sides:
             collection = collect(run, documents, shingle, keep=keeper)
-            context.report_skipped(collection.skipped, request.documents)
+            run.report_skipped(collection.skipped, request.documents)
             request.accept(collection.documents, True)
             collections.append(collection)
-        sequences, anchors, numbers = keeper.results()
-        split = keeper.first_of(1) if len(sides) > 1 else None
-        passages = find_passages(
-            context, sequences, anchors, params, documents=numbers, split=split
-        )
+        sequences, anchors, numbers, first = keeper.results()
+        split = first if len(sides) > 1 else None
+        passages = find_passages(run, sequences, anchors, params, documents=numbers, split=split)
     return PassagesFound(passages, *collections)
 
 
-def _find_documents(context: RunContext, request: Request) -> tuple[DocumentList, ShingleParams]:
-    """Return the documents that a request names, or those of the last run, and their definition."""
+def _find_documents(run: Workspace, request: Request) -> tuple[DocumentList, ShingleParams]:
+    """Return the documents that a request names, or those of the last run, which may have been one
+    for passages, and their definition.
+    """
     if request.documents:
         shingle = _with_order(merge_params(ShingleParams, request.given))
-        return find_named(context, request, shingle, replaces=False), shingle
-    last = _load_last(context)
+        return find_named(run, request, shingle, replaces=False), shingle
+    store = run.store
+    if store is not None and store.is_of_passages():
+        last = store.load_collection("passages")
+    else:
+        last = load_last_collection(run, verify=True)
     if last is None:
         message = "no documents were named, and there is no collection to continue with"
         raise InputError(message, f"{RERUN} (files or folders)")
@@ -138,44 +146,36 @@ def _with_order(shingle: ShingleParams) -> ShingleParams:
     return replace(shingle, k=0, bag=False, min_tokens=0)  # of shingles, which there are none of
 
 
-def _load_last(context: RunContext) -> Collection | None:
-    """Load the collection of the last run, which may have been one for passages."""
-    store = context.store
-    if store is not None and store.is_of_passages():
-        return store.load_collection("passages")
-    return load_last_collection(context, verify=True)
-
-
 def _load_stored(
-    context: RunContext, documents: DocumentList, shingle: ShingleParams
+    run: Workspace, documents: DocumentList, shingle: ShingleParams
 ) -> tuple[Collection, PassageParams, Passages] | None:
     """Load passages.npz if it is of these documents, unchanged; a damaged one is rebuilt."""
-    if context.store is None:
+    if run.store is None:
         return None
     try:
-        stored = load_passages(context.store, here=not documents.home)
+        stored = load_passages(run.store, here=not documents.home)
     except ArtifactError as error:
-        context.say(f"{error.message}; it is rebuilt")
+        run.say(f"{error.message}; it is rebuilt")
         return None
     if stored is None or stored[0].shingle != shingle:
         return None
     old, params, passages = stored
     if old.without_other_readers() is not old:
         return None
-    rows = find_unchanged(context, old.documents, documents)
+    rows = find_unchanged(run, old.documents, documents)
     previous = Previous(old, rows, find_still_skipped(old, documents))
-    collection = unchanged_collection(context, documents, None, previous, 0)
+    collection = unchanged_collection(run, documents, None, previous, 0)
     return None if collection is None else (collection, params, passages)
 
 
 def _find_others(
-    context: RunContext, request: Request, others: Sequence[bytes], shingle: ShingleParams
+    run: Workspace, request: Request, others: Sequence[bytes], shingle: ShingleParams
 ) -> DocumentList:
     """Return the documents that --against names: those of a store, or of folders and files."""
-    reader = RunContext(context, None, apart=context.apart)
+    reader = Workspace(run, None, apart=run.apart)
     store = Path(os.fsdecode(others[0]))
     if len(others) == 1 and Store(store).is_ours():
-        held = load_last_collection(RunContext(context, store, read_only=True), verify=True)
+        held = load_last_collection(Workspace(run, store, read_only=True), verify=True)
         if held is None:
             message = f"the store {store} holds no documents"
             raise InputError(message, f"run `lshdup index OTHER --store {store}`")
@@ -187,7 +187,7 @@ def _find_others(
 
 
 def _leave_out_shared(
-    context: RunContext, documents: DocumentList, others: DocumentList
+    run: Workspace, documents: DocumentList, others: DocumentList
 ) -> DocumentList:
     """Return the documents of DOCS that are not in OTHER too. Raise InputError if there is none."""
     shared = find_shared(documents, others)
@@ -196,12 +196,12 @@ def _leave_out_shared(
     if len(shared) == len(documents):
         message = "every document of DOCS is in OTHER too"
         raise InputError(message, "name another OTHER, or leave --against out")
-    context.say(f"{count_of(len(shared), 'document')} of DOCS in OTHER too: only there")
-    return documents.take(context, np.delete(np.arange(len(documents)), shared))
+    run.say(f"{count_of(len(shared), 'document')} of DOCS in OTHER too: only there")
+    return documents.take(run, np.delete(np.arange(len(documents)), shared))
 
 
 def _plan_disk(
-    context: RunContext,
+    run: Workspace,
     folder: Path | None,
     lists: list[DocumentList],
     shingle: ShingleParams,
@@ -220,5 +220,90 @@ def _plan_disk(
     if planned > free:
         message = f"{place} has no room for {line}"
         raise ArtifactError(message, "name a store with more room with --store DIR")
-    (context.say if planned > _MUCH_DISK else context.detail)(line)
+    (run.say if planned > _MUCH_DISK else run.detail)(line)
     return anchors
+
+
+class SequenceKeeper(SetKeeper):
+    """Sequences of tokens of one collection or of several, in temporary files, with their anchors.
+
+    Sequences stay in the order in which documents are read; a collection has no sets then.
+
+    spool : holds the tokens.
+    expected : as for `AnchorKeeper`.
+    """
+
+    in_order = True
+
+    def __init__(self, run: Run, params: PassageParams, spool: Spool, expected: int) -> None:
+        super().__init__(run, spool)
+        self._tokens, self._anchors = spool, AnchorKeeper(run, params, expected)
+        self._selected: dict[int, tuple[NDArray[np.uint64], _I64]] = {}
+        self._sides: list[_I64] = []  #: of each collection the documents of its sequences, or -1
+
+    def keep_copy(self, made: ShingleBatch, *_: object) -> RaggedSets:
+        """Return a copy of the sequences of a batch, whose anchors are kept. For any thread."""
+        copy = made.sets.copy()
+        if len(made.indices):
+            anchors = select(copy, self._anchors.gram, self._anchors.window)
+            self._selected[int(made.indices[0])] = anchors
+        return copy
+
+    def add(self, indices: _I64, sets: RaggedSets) -> None:
+        """Keep the sequences of some documents, for which `keep_copy` was called."""
+        if len(indices):
+            hashes, positions = self._selected.pop(int(indices[0]))
+            self._anchors.add(hashes, positions + self._tokens.total)
+            self._tokens.append(sets)
+            self._indices.append(indices)
+
+    def finish(self) -> None:
+        """Number the documents of a collection, and begin with the next one."""
+        arrays, indices = self._arrays, self._indices.whole()
+        self._indices = GrowingArray(np.int64, arrays)
+        numbered = arrays.copy(indices)
+        numbered.sort()
+        without = int(np.searchsorted(numbered, 0))
+
+        def document_of(some: slice) -> _I64:
+            place = np.searchsorted(numbered, indices[some]) - without
+            return np.where(indices[some] < 0, -1, place)
+
+        self._sides.append(arrays.compute(len(indices), np.int64, document_of))
+
+    def reuse(self, _sets: object, known: NDArray[np.bool_], rows: _I64) -> None:
+        """Go on with the last collection: some of its documents are among those of a new list.
+
+        known : bool array over all documents of the list. rows : int64 array, the document of each.
+        """
+        documents, arrays = self._sides.pop(), self._arrays
+        # The last one is no document.
+        index_of: _I64 = arrays.full(len(documents) + 1, -1, np.int64)
+        for some in slices_of(len(rows)):
+            indices = np.flatnonzero(known[some]) + some.start
+            index_of[rows[indices]] = indices
+        self._indices.append(arrays.take(index_of, documents))
+
+    def results(self) -> tuple[RaggedSets, Anchors, _I64, int]:
+        """Return all sequences, mapped, their anchors that recur, the document of each, and the
+        number of sequences of the first collection.
+
+        Documents of a collection are behind those of the one before it. Sequences without anchors
+        may be of no document; their number is that of all documents.
+        """
+        arrays, sides = self._arrays, self._sides
+        ends = np.cumsum([0, *(int((side >= 0).sum()) for side in sides)])
+        numbered = []
+        for side, first in zip(sides, ends[:-1], strict=True):
+            documents = arrays.copy(side)
+            documents += first
+            documents[side < 0] = ends[-1]
+            numbered.append(documents)
+        documents = arrays.concatenate(numbered)
+        sequences, anchors = self._tokens.sets(), self._anchors.recurring()
+        if (documents == ends[-1]).any():
+            held = np.searchsorted(sequences.offsets, anchors.positions, side="right") - 1
+            mine = documents[held] < ends[-1]
+            hashes, positions = anchors.hashes[mine], anchors.positions[mine]
+            anchors = replace(anchors, hashes=hashes, positions=positions)
+        return sequences, anchors, documents, len(sides[0])

@@ -1,215 +1,186 @@
-"""The steps over one store, or over none: each from documents, or from what the store holds.
+"""A run with its store: what the steps of a command share.
 
-A step with DOCS runs the steps before it and reads only new and changed documents. A step without
-DOCS continues from the store; stale artifacts are rebuilt, and said. The modules beside this one do
-the work.
+The other modules of this package are the steps: each from documents, or from what the store holds.
 """
 
-from typing import TYPE_CHECKING
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from lshdup.base.arrays import Arrays
+from lshdup.base.atomic import MORE_ROOM, Folder
+from lshdup.base.compression import PIP, is_lacking
+from lshdup.base.messages import count_of
+from lshdup.base.run import Run
+from lshdup.base.skipped import Reason, SkippedFile
+from lshdup.errors import ArtifactError, ParameterError
+from lshdup.sources.document_list import DocumentList, typed_name
+from lshdup.sources.records import is_archive
+from lshdup.store.store import MEMO, MEMO_BYTES, Store
 
-from lshdup.base.ragged import RaggedSets, SetSource
-from lshdup.collection.collection import Collection
-from lshdup.collection.filtering import build_filter, filter_collection
-from lshdup.collection.set_source import set_source
-from lshdup.compare.results import ClustersFound, PairsFound
-from lshdup.errors import RERUN, ArtifactError, InputError
-from lshdup.lsh.buckets import Buckets
-from lshdup.params import BandParams, ClusterParams, PairParams, ShingleParams
-from lshdup.pipeline import say_large_bucket
-from lshdup.shingling.shingle_filter import ShingleFilter, find_first_sets
-from lshdup.workspace import from_documents, from_store, index, pairs
-from lshdup.workspace.context import RunContext
-from lshdup.workspace.filter_request import read_filter_request
-from lshdup.workspace.index import IndexedCollection
-from lshdup.workspace.request import Request, merge_params
+#: What is said of an archive in a folder that was taken for a document, and could not be one.
+_CLOSED = "an archive; --archives takes the documents in it"
+_UNREAD = (Reason.BINARY, Reason.FORMAT)
+
+#: A run that writes fewer bytes to its store finds out on the way if there is no room.
+_MUCH = 2 << 30
+
+#: Bytes of a document in signatures.npz, beside its name and its signature.
+_COLUMN_BYTES = 96
 
 if TYPE_CHECKING:
-    from lshdup.workspace.samples import SampleCollector
+    from lshdup.store.journal import StageJournal
 
 
-class Workspace(RunContext):
-    """The steps over one store folder, or over none."""
+class Workspace(Run):
+    """A run with its store, or with none.
 
-    # --- the steps: each from documents, or from the store ----------------------------------------
+    Parameters
+    ----------
+    run : threads, memory and what is told. The files of its arrays are in the store.
+    folder : the store; None: nothing is kept. Raises ArtifactError if something else is where a
+        file of it belongs.
+    secret : hash key, for stores that were made with it; requests have it as a parameter too.
+    read_only : nothing is written.
+    apart : folder in which no documents are looked for, if there is no store.
+    above : store that commands without DOCS use here until this folder has one of its own.
+    wait : seconds to wait for another run that writes to the store.
+    memo : bytes that the memo of the store may have.
 
-    def make_shingles(self, request: Request) -> Collection:
-        """`lshdup shingle`: save the sets of all documents, and return them as filtered."""
-        if not request.documents:
-            message = "no documents were named"
-            raise InputError(message, f"{RERUN} (files or folders)")
-        self.require_store()
-        shingle = merge_params(ShingleParams, request.given)
-        with self.locking(create=True):
-            wanted = read_filter_request(self, request, shingle)
-            collection = from_documents.make_sets(self, request, shingle)
-            if wanted is not None:
-                shingle_filter = build_filter(self, collection, wanted)
-                collection = filter_collection(self, collection, shingle_filter)
-            return collection.with_unfiltered_sets(None)  # The spool ends here.
+    """
 
-    def make_signatures(self, request: Request) -> Collection:
-        """`lshdup signatures`: save the signatures of all documents, or of the last run's."""
-        self.require_store()
-        if request.documents:
-            with self.locking(create=True):
-                return from_documents.collect_signatures(self, request, 0)
-        with self.locking(create=False):
-            return from_store.sign_again(self, request)
-
-    def load_or_build_index(
+    def __init__(
         self,
-        request: Request,
+        run: Run,
+        folder: Path | None,
+        secret: bytes = b"",
         *,
-        save: bool = True,
-        verify: bool = True,
-        pairs: PairParams | None = None,
-    ) -> IndexedCollection:
-        """`lshdup index`, and how `pairs`, `clusters` and `query` begin.
+        read_only: bool = False,
+        apart: Path | None = None,
+        above: Path | None = None,
+        wait: float = 0.0,
+        memo: int = MEMO_BYTES,
+    ) -> None:
+        place = None if read_only else folder
+        arrays = run.arrays if place is None else Arrays(run.memory, lambda: place)
+        super().__init__(arrays, run.jobs, run.progress, run.say, run.warn, run.detail, run.skipped)
+        self.store = Store(folder, secret, wait=wait, most=memo) if folder is not None else None
+        if self.store is not None:
+            self.store.refuse_obstacles()
+        self.apart = folder or apart
+        self.read_only = read_only
+        self._above = above
+        self._lock: ExitStack | None = None  # Of `locking`, until its block ends.
 
-        Parameters
-        ----------
-        request : names documents, or continues from the store.
-        save : whether a table that is rebuilt from stored signatures is saved (`index`) or only
-            used.
-        verify : check every byte of the artifacts; or only the bytes that are read, and use any
-            stored table that serves (`query`).
-        pairs : how candidates are met and verified, if only pairs are found with the index.
+    # The state of a run with a store changes, unlike what its stages share.
+    __setattr__ = object.__setattr__
 
+    def report_skipped(self, files: Iterable[SkippedFile], named: Iterable[bytes]) -> None:
+        """Report the files that were read and are no documents. named : DOCS as typed."""
+        skipped = [each.skipped for each in sorted(files, key=lambda each: each.place)]
+        typed = {typed_name(argument) for argument in named} if skipped else set()
+        for each in skipped:
+            if each.reason in _UNREAD and is_archive(each.name):
+                each = replace(each, reason=Reason.FORMAT, detail=_CLOSED)
+            self.skipped(replace(each, named=each.name in typed))
+        if any(each.reason == Reason.FORMAT and is_lacking(each.detail) for each in skipped):
+            self.say(f"files that zstd made are not read; {PIP} reads them")
+
+    def expect_signatures(self, documents: DocumentList, perms: int) -> None:
+        """Say how many bytes a long run will write to the store; refuse it if there is no room.
+
+        Names, columns and signatures are there twice while they are saved, and beside them in the
+        memo, or a band table is.
         """
-        indexed = index.load_or_build_index(self, request, save=save, verify=verify, pairs=pairs)
-        request.accept(indexed.collection.documents, True)
-        return indexed
+        if self.store is None or self.read_only:
+            return
+        each = documents.names.values.nbytes + len(documents) * (_COLUMN_BYTES + 4 * perms)
+        size = 3 * each - self.store.size(MEMO)
+        if size < _MUCH:
+            return
+        free = shutil.disk_usage(self.store.folder).free
+        sizes = f"about {size / 1e9:.1f} GB for {count_of(len(documents), 'document')}"
+        if size > free:
+            message = f"{self.store.folder} needs {sizes}; {free / 1e9:.1f} GB are free"
+            raise ArtifactError(message, f"{MORE_ROOM}, or use fewer --perms")
+        self.say(f"{self.store.folder} takes {sizes} in this run, of {free / 1e9:.0f} GB free")
 
-    def find_pairs(self, indexed: IndexedCollection, params: PairParams) -> PairsFound:
-        """`lshdup pairs`: the verified pairs, from the store if the last run found them."""
-        return pairs.load_or_find_pairs(self, indexed, params)
+    def require_store(self) -> Store:
+        """Return the store. Raises ParameterError if there is none."""
+        if self.store is None:
+            message = "this step writes an artifact, which --no-store forbids"
+            raise ParameterError(message, "leave --no-store out")
+        return self.store
 
-    def find_clusters(
-        self, indexed: IndexedCollection, params: ClusterParams, request: Request
-    ) -> ClustersFound:
-        """`lshdup clusters`: the clusters, from the store if the last run found them."""
-        from lshdup.workspace import clustering  # Imported here to keep `query` fast.
+    @contextmanager
+    def writing(self) -> Iterator[Store]:
+        """Make the store if it is missing, and lock it for this run alone."""
+        store = self.require_store()
+        if self._above not in (None, store.folder) and not store.folder.exists():
+            self.say(f"a new store, {store.folder}, for this folder; {self._above} stays as it is")
+        with store.writing():
+            yield store
 
-        return clustering.load_or_find_clusters(self, indexed, params, request)
+    @contextmanager
+    def locking(self, *, create: bool) -> Iterator[None]:
+        """Lock the store, if there is one.
 
-    def find_same(
-        self, collection: Collection, same: str, params: ClusterParams, request: Request
-    ) -> ClustersFound:
-        """`lshdup clusters --same`: the groups of documents that are the same."""
-        from lshdup.workspace import clustering  # Imported here to keep `query` fast.
+        create : whether the step makes a store that is missing, as one with DOCS does. It is made
+            by `begin`: a run that fails before leaves nothing behind.
 
-        return clustering.cluster_same(self, collection, same, params, request)
-
-    def find_clusters_exactly(
-        self, collection: Collection, params: ClusterParams, request: Request
-    ) -> ClustersFound:
-        """`lshdup clusters --exact`: the clusters of a collection with its sets."""
-        from lshdup.workspace import clustering  # Imported here to keep `query` fast.
-
-        threshold = merge_params(BandParams, request.given).threshold
-        return clustering.cluster_exactly(self, collection, threshold, params, request)
-
-    def collect_to_join(self, request: Request) -> tuple[Collection, "SampleCollector"]:
-        """`lshdup pairs --measure containment` begins: the collection, and samples of its sets."""
-        from lshdup.workspace import samples  # Imported here to keep `query` fast.
-
-        sampled = samples.new_collector(self, merge_params(BandParams, request.given), request)
-        self.sampled = sampled
-        try:
-            # Sets are in memory twice while they are gathered.
-            collection = self.load_or_collect_signatures(request, self.memory // 2)
-            assert collection.sketch is not None
-            sampled.seed = collection.sketch.seed  # That of the store, if nothing was read.
-            return collection, sampled
-        finally:
-            self.sampled = None
-
-    # --- inputs of the exact join, of --against and of the experiments ----------------------------
-
-    def load_or_collect_sets(self, request: Request) -> tuple[Collection, RaggedSets]:
-        """Return a collection and all its sets, filtered as requested. Nothing is saved."""
-        if request.documents:
-            shingle = merge_params(ShingleParams, request.given)
-            wanted = read_filter_request(self, request, shingle)
-            collection = from_documents.read_sets(self, request, shingle)
-        else:
-            collection, last = from_store.load_or_read_sets(self, request)
-            wanted = read_filter_request(self, request, collection.shingle, last)
-        request.accept(collection.documents, True)
-        if wanted is not None:
-            shingle_filter = build_filter(self, collection, wanted)
-            collection = filter_collection(self, collection, shingle_filter, keep=True)
-        assert collection.sets is not None
-        return collection, collection.sets
-
-    def load_or_collect_signatures(self, request: Request, memory: int) -> Collection:
-        """Return a collection with signatures, and with its sets if they are kept anywhere.
-
-        memory : bytes of sets of documents that are read now that may be kept.
+        Nothing is done within such a block.
         """
-        if request.documents:
-            with self.locking(create=True):
-                collection = from_documents.collect_signatures(self, request, memory)
-        else:
-            collection = from_store.load_or_sketch_signatures(
-                self, request, verify=True, save=False
-            )
-        return from_store.attach_sets(self, collection)
+        with ExitStack() as lock:
+            store, is_there = self.store, True
+            if store is not None and not self._lock and (create or store.folder.is_dir()):
+                self._lock = lock
+                lock.callback(setattr, self, "_lock", None)
+                if is_there := store.folder.exists():
+                    self.begin()
+            try:
+                yield
+            except BaseException:
+                if store is not None and not is_there:
+                    store.remove_begun()
+                raise
 
-    def set_source(self, collection: Collection) -> SetSource:
-        """Return the function that gives the sets of a collection."""
-        return set_source(self, collection)
+    def begin(self) -> None:
+        """Make and lock the store, if the step needs that: all that the run names was found."""
+        if self._lock is not None:
+            self._lock.enter_context(self.writing())
 
-    def say_large_bucket(self, indexed: IndexedCollection, buckets: Buckets) -> None:
-        """Say what the largest bucket means for time and memory, if it has many documents."""
-        say_large_bucket(self, indexed.collection.documents, buckets)
+    def stage_journal(
+        self, stage: str, header: Mapping[str, Any]
+    ) -> AbstractContextManager["StageJournal | None"]:
+        """Open the journal of a stage that an interrupted run goes on with, if there is a store.
 
-    # --- what the last run left -------------------------------------------------------------------
+        header : what the stage makes, and of what.
+        """
+        if self.store is None or self.read_only or not self.store.folder.is_dir():
+            return nullcontext()
+        from lshdup.store.journal import StageJournal  # Imported here to keep `query` fast.
 
-    def load_last_collection(self) -> Collection | None:
-        """Load the collection of the last run, to look names up in; None without a usable one."""
+        return StageJournal(self, self.store, stage, header)
+
+    def end_stage(self, stage: str) -> None:
+        """Remove the journal of a stage whose result is in the store: of a run that was killed
+        behind keeping it.
+        """
+        name = f".journal-{stage}"
+        if self.store is None or self.read_only or not (self.store.folder / name).is_dir():
+            return
+        with suppress(ArtifactError, OSError), self.writing(), Folder(self.store.folder) as folder:
+            folder.remove_folder(name)
+
+    def keep(self, name: str, save: Callable[[Store], None]) -> None:
+        """Save an artifact that spares the next run work; say so if the store cannot be written."""
+        if self.read_only or self.store is None:
+            return
         try:
-            return from_store.load_last_collection(self, verify=False)
+            with self.writing() as store:
+                save(store)
         except ArtifactError as error:
-            self.say(error.message)
-            return None
-
-    # --- filters, to show them --------------------------------------------------------------------
-
-    def load_or_build_filter(
-        self, request: Request, shingle: ShingleParams, stored: Collection | None
-    ) -> ShingleFilter | None:
-        """Return the filter of sets with these parameters: as requested, else of the last run.
-
-        stored : what `load_last_collection` returns.
-        """
-        last = stored if stored is not None and stored.shingle == shingle else None
-        wanted = read_filter_request(self, request, shingle, last)
-        if wanted is None:
-            return None
-        made = last.shingle_filter if last is not None else None
-        if made is not None and made.params == wanted.params:
-            return made
-        if not wanted.ignore_common:
-            return build_filter(self, None, wanted)
-        shingles, _ = from_store.load_or_read_sets(self, request)
-        if shingles.shingle != shingle:
-            message = "the store was made with other options than are shown"
-            raise ArtifactError(message, RERUN)
-        return build_filter(self, shingles, wanted)
-
-    def most_common_shingles(self, collection: Collection, most: int) -> list[tuple[int, int, int]]:
-        """Return the most common filtered shingles: (shingle, documents with it, one of them).
-
-        Only for shingles that this run has counted and that shingles.npz holds; else nothing.
-        """
-        shingle_filter = collection.shingle_filter
-        sets = from_store.load_sets(self, collection, verify=True)
-        if shingle_filter is None or shingle_filter.counts is None or sets is None:
-            return []
-        top = np.argsort(-shingle_filter.counts.astype(np.int64), kind="stable")[:most]
-        shingles, counts = shingle_filter.common[top], shingle_filter.counts[top]
-        columns = shingles.tolist(), counts.tolist(), find_first_sets(sets, shingles).tolist()
-        return list(zip(*columns, strict=True))
+            self.say(f"{name} is not kept: {error.message}")

@@ -48,7 +48,7 @@ def test_a_disk_without_room_is_said_with_what_helps(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("lshdup.base.temporary.allocate", full)
+    monkeypatch.setattr("lshdup.base.arrays.allocate", full)
     for folder in (tmp_path, None, tmp_path / "missing"):
         with pytest.raises(ArtifactError, match=f"{MB + 1:,} bytes: No space left") as raised:
             Arrays(0, lambda folder=folder: folder).empty(MB + 1, np.uint8)
@@ -65,7 +65,7 @@ def test_strings_taken_in_pieces_are_those_taken_at_once(monkeypatch, tmp_path):
     monkeypatch.setattr("lshdup.base.arrays._SMALL", 100)
     arrays = Arrays(0, lambda: tmp_path)
     pieces = table.take(indices, arrays)
-    assert is_mapped(pieces.blob)
+    assert is_mapped(pieces.values)
     assert list(pieces) == whole == [table[i] for i in indices.tolist()]
     again = StringTable.concatenate([pieces, table, StringTable.from_strings([])], arrays)
     assert list(again) == [*whole, *table]
@@ -136,9 +136,9 @@ def test_an_array_grows_by_parts(tmp_path):
 def test_strings_of_parts_are_gathered(tmp_path):
     parts = [[b"a", b"", b"long" * 50], [], [b"\0"], [b"b" * 3000]]
     tables = (StringTable.from_strings(part) for part in parts)
-    gathered = StringTable.gather(tables, 5, Arrays(0, lambda: tmp_path))
+    gathered = StringTable.gather(tables, Arrays(0, lambda: tmp_path))
     assert list(gathered) == [string for part in parts for string in part]
-    assert list(StringTable.gather([], 0)) == []
+    assert list(StringTable.gather([])) == []
 
 
 def test_strings_that_are_there_again():

@@ -126,9 +126,9 @@ def test_backslashes_are_slashes_where_they_separate_names(monkeypatch):
     assert system.with_slashes(rb"a\b/c") == b"a/b/c"
 
 
-def test_the_memory_of_a_system_that_does_not_tell(monkeypatch):
+def test_the_memory_of_a_system_that_does_not_tell(monkeypatch, tmp_path):
     monkeypatch.delattr(os, "sysconf")
-    assert system.physical_memory() == 8 << 30
+    assert system.machine_memory(tmp_path / "none", tmp_path) == 8 << 30
 
 
 def test_calls_that_not_every_system_has_stand_in_one_module():

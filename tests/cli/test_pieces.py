@@ -16,7 +16,7 @@ SIZES = {
     "collection.batches.BYTES_AT_ONCE": 4096,
     "collection.filtering._PIECE": 4,
     "collection.name_lists._PIECE": 4,
-    "collection.set_keeper._SETS_AT_ONCE": 4,
+    "collection.collect.SETS_AT_ONCE": 4,
     "collection.set_source._BYTES_AT_ONCE": 4096,
     "cli.output.PIECE_ROWS": 4,
     "cli.output._MOST_NAMES": 3,

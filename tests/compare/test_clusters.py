@@ -40,6 +40,8 @@ from lshdup.sources.records import Kind
 from lshdup.store import results_io
 from lshdup.store.store import Store
 from lshdup.workspace import clustering
+from lshdup.workspace.clustering import load_or_find_clusters
+from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
 from tests import reference
 from tests.conftest import ROOT, RUN, many, open_workspace
@@ -931,9 +933,9 @@ def grouped(
         tmp_path / ".lshdup", (said if said is not None else []).append, out.append
     )
     request = Request(tuple(documents), DocumentParams(), given or {})
-    indexed = steps.load_or_build_index(request, save=False)
-    return indexed.collection.documents, steps.find_clusters(
-        indexed, ClusterParams(linkage, keep), request
+    indexed = load_or_build_index(steps, request, save=False)
+    return indexed.collection.documents, load_or_find_clusters(
+        steps, indexed, ClusterParams(linkage, keep), request
     )
 
 
@@ -1055,7 +1057,7 @@ def test_what_vanishes_meanwhile_is_never_dropped_nor_a_reason_to_drop(
     monkeypatch.setattr(
         verification, "SET_BYTES", 0
     )  # so that sets are not kept, and documents are read again
-    monkeypatch.setattr("lshdup.workspace.from_documents.SET_BYTES", 0)
+    monkeypatch.setattr("lshdup.workspace.loading.SET_BYTES", 0)
     skipped = []
 
     def vanish(*_, clustering):
@@ -1096,17 +1098,16 @@ def test_one_of_all_exact_duplicates_is_compared(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     steps = open_workspace(None)
     request = Request((b"d",), DocumentParams(), {})
-    indexed = steps.load_or_build_index(request)
-    found = steps.find_clusters(indexed, ClusterParams(), request)
+    indexed = load_or_build_index(steps, request)
+    found = load_or_find_clusters(steps, indexed, ClusterParams(), request)
     own = found.clusters.representative
     assert np.array_equal(own >= 0, indexed.collection.sizes > 0)
     assert np.array_equal(own[own >= 0], own[own[own >= 0]])
     assert set(
         documents_to_compare(RUN, indexed.index.duplicate_of, indexed.collection.sizes).tolist()
     ) <= set(np.flatnonzero(own >= 0).tolist())
-    assert results_io.load_clusters(RUN, Store(tmp_path / "s"),
-        indexed.collection, indexed.index, indexed.params, ClusterParams(), np.arange(len(own))
-    ) is None  # fmt: skip
+    store = Store(tmp_path / "s")
+    assert results_io.load_clusters(RUN, store, {}, indexed.collection, indexed.index) is None
 
 
 def test_whole_files_only(run, tmp_path, monkeypatch):

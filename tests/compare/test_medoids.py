@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from lshdup import pipeline
 from lshdup.base.ragged import RaggedSets
 from lshdup.compare import clusters, leaders, medoids
+from lshdup.workspace.clustering import load_or_find_clusters
+from lshdup.workspace.index import load_or_build_index
 from tests.compare.test_clusters import Made, collections, sample_sets  # noqa: F401
 from tests.conftest import ROOT, RUN, many, open_workspace
 from tests.reference import path_key
@@ -237,5 +239,7 @@ def test_central_of_files_with_copies(run, tmp_path, monkeypatch):
     said = []
     steps = open_workspace(None, said.append)
     request = Request(tuple(map(str.encode, texts)), DocumentParams(), {"threshold": 0.7})
-    steps.find_clusters(steps.load_or_build_index(request), ClusterParams(keep="central"), request)
+    load_or_find_clusters(
+        steps, load_or_build_index(steps, request), ClusterParams(keep="central"), request
+    )
     assert "--keep central compares all documents of a group: 3 similarities" in " ".join(said)

@@ -17,6 +17,8 @@ from lshdup.compare.expand_duplicates import expand_copies
 from lshdup.compare.scored_pairs import Pairs, gather_pairs
 from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.params import ClusterParams, DocumentParams, PairParams
+from lshdup.workspace.clustering import load_or_find_clusters
+from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
 from lshdup.workspace.request import Request
 from tests.conftest import RUN, many, open_workspace
 
@@ -184,11 +186,11 @@ def test_a_bucket_of_very_many_is_said_before_it_is_compared(tmp_path, monkeypat
         said = []
         steps = open_workspace(None, said.append)
         request = Request((bytes(tmp_path),), DocumentParams(), {"bands": 128, "rows": 1})
-        indexed = steps.load_or_build_index(request)
+        indexed = load_or_build_index(steps, request)
         if stage == "pairs":
-            found = steps.find_pairs(indexed, PairParams(max_bucket=limit))
+            found = load_or_find_pairs(steps, indexed, PairParams(max_bucket=limit))
         else:
-            found = steps.find_clusters(indexed, ClusterParams(max_bucket=limit), request)
+            found = load_or_find_clusters(steps, indexed, ClusterParams(max_bucket=limit), request)
         assert found.buckets.largest == 4
         lines = [line for line in said if f"a bucket has 4 documents{pairs}" in line]
         assert any("--max-bucket" in line for line in lines) == expected
@@ -197,7 +199,7 @@ def test_a_bucket_of_very_many_is_said_before_it_is_compared(tmp_path, monkeypat
 class DocumentsOfTwelveBytes:
     """Two documents, as far as the size of a listing needs them."""
 
-    names = SimpleNamespace(blob=np.zeros(12, np.uint8))
+    names = SimpleNamespace(values=np.zeros(12, np.uint8))
 
     def __len__(self):
         return 2

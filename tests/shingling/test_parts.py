@@ -5,7 +5,7 @@ from itertools import chain
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup.base.parts import PART, SEAL, split_parts, visible_text
+from lshdup.base.forms import PART, SEAL, split_parts, visible_text
 from lshdup.base.skipped import Reason
 from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import list_shingles, list_tokens, locate_tokens

@@ -21,13 +21,14 @@ from hypothesis import strategies as st
 import lshdup.collection.batches
 import lshdup.collection.filtering
 import lshdup.pipeline
-import lshdup.workspace.from_documents
+import lshdup.workspace.loading
 from benchmarks.letters import letters
 from lshdup import MinHash, NearDuplicates
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.cli.main import main
 from lshdup.collection.filtering import FilterRequest, build_filter
+from lshdup.collection.set_source import set_source
 from lshdup.compare.comparing import Method
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.params import DocumentParams, FilterParams, PairParams, ShingleParams
@@ -42,6 +43,7 @@ from lshdup.shingling.shingle_filter import (
 )
 from lshdup.shingling.shingler import Shingler
 from lshdup.workspace.comparing import open_comparison
+from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
 from lshdup.workspace.request import Request
 from tests import reference
 from tests.conftest import RUN, killed_behind_a_journal, open_workspace
@@ -240,8 +242,8 @@ def pairs_of(store, asked, **given):
     """The pairs of `lshdup pairs d`, and its collection."""
     steps = open_workspace(store)
     wanted = request(asked, **given)
-    indexed = steps.load_or_build_index(wanted, save=False)
-    found = steps.find_pairs(indexed, PairParams())
+    indexed = load_or_build_index(steps, wanted, save=False)
+    found = load_or_find_pairs(steps, indexed, PairParams())
     pairs = expand_copies(RUN, found.pairs, indexed.index.duplicate_of)
     return shown(indexed.collection, pairs), indexed.collection
 
@@ -308,7 +310,7 @@ def test_pairs_are_those_of_the_definition_by_every_way(here, monkeypatch, asked
     assert exact_pairs_of("store", asked) == exact_pairs_of(None, asked) == expected
     # Of the last run, and without what was removed in it.
     assert exact_pairs_of("store", {}, documents=()) == expected
-    monkeypatch.setattr(lshdup.workspace.from_documents, "SET_BYTES", 0)
+    monkeypatch.setattr(lshdup.workspace.loading, "SET_BYTES", 0)
     assert pairs_of(None, asked, recall=0.9999)[0] == expected
     assert pairs_of("third", asked, recall=0.9999)[0] == expected
     assert Path("third/shingles.npz").exists() == ("ignore_common" in asked)
@@ -483,17 +485,17 @@ def test_documents_that_change_before_they_are_verified(here, monkeypatch):
     """Documents are read again without what was removed; one that has changed is reported, and in
     no pair.
     """
-    monkeypatch.setattr(lshdup.workspace.from_documents, "SET_BYTES", 0)
+    monkeypatch.setattr(lshdup.workspace.loading, "SET_BYTES", 0)
     skipped = []
     steps = open_workspace(None, skipped=skipped.append)
-    indexed = steps.load_or_build_index(request(ASKED["template"]))
+    indexed = load_or_build_index(steps, request(ASKED["template"]))
     with open("d/000", "a") as file:
         file.write(" and more")
-    found = steps.find_pairs(indexed, PairParams())
+    found = load_or_find_pairs(steps, indexed, PairParams())
     pairs = shown(indexed.collection, expand_copies(RUN, found.pairs, indexed.index.duplicate_of))
     assert [pair[:2] for pair in pairs if pair[2] < 1] == [(b"d/001", b"d/near")]
     number = list(indexed.collection.documents.names).index(b"d/000")
-    steps.set_source(indexed.collection)(np.array([number]))
+    set_source(steps, indexed.collection)(np.array([number]))
     assert [each.name for each in skipped] == [b"d/000"]
 
 
@@ -596,7 +598,7 @@ def test_forged_lists_of_what_was_removed(here, monkeypatch):
     ):
         npz.save(Path("store/signatures.npz"), "signatures", header, arrays | change)
         with pytest.raises(ArtifactError, match="damaged"):
-            open_workspace("store").load_or_build_index(request({}, documents=()), save=False)
+            load_or_build_index(open_workspace("store"), request({}, documents=()), save=False)
     expected = pairs_of("other", ASKED["both"])[0]
     assert pairs_of("store", ASKED["both"])[0] == expected  # rebuilt
     assert artifacts_in("store") == artifacts_in("other")

@@ -20,13 +20,15 @@ import pytest
 from lshdup.base.arrays import Arrays
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
-from lshdup.collection.set_source import _SetReader, expecting, set_source
+from lshdup.collection.set_source import SetReader, set_source
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import ClusterParams, DocumentParams, PairParams
 from lshdup.sources import parquet, record_files
 from lshdup.sources.reading import batches, read_batch
 from lshdup.sources.records import RecordError
 from lshdup.workspace.against import find_clusters_against, load_sides
+from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
+from lshdup.workspace.loading import load_signatures
 from lshdup.workspace.request import Request
 from tests.conftest import open_workspace
 from tests.documents import find, read
@@ -43,7 +45,7 @@ def small(monkeypatch):
     """Nothing is kept in memory, and what is verified is read again in very many blocks; texts are
     decoded a few at a time.
     """
-    monkeypatch.setattr("lshdup.workspace.from_documents.SET_BYTES", 0)
+    monkeypatch.setattr("lshdup.workspace.loading.SET_BYTES", 0)
     monkeypatch.setattr("lshdup.compare.verification.BLOCK_BYTES", 1 << 13)
     monkeypatch.setattr("lshdup.sources.reading.BATCH_DOCUMENTS", 16)
     monkeypatch.setattr(parquet, "_SLAB_ROWS", 7)
@@ -188,7 +190,7 @@ def test_rows_of_two_sides_are_decoded_once_more_in_each_stage(here, small, deco
     # Read twice, for pairs, for partners, and what is left for groups.
     assert decoded["text"] <= 4 * (N + N // 2) + N
     decoded.clear()
-    monkeypatch.setattr(_SetReader, "expect", lambda *_: None)
+    monkeypatch.setattr(SetReader, "expect", lambda *_: None)
     assert keys_and_clusters(request) == answers
     assert decoded["text"] > 6 * (N + N // 2)
 
@@ -196,10 +198,10 @@ def test_rows_of_two_sides_are_decoded_once_more_in_each_stage(here, small, deco
 def test_sets_that_were_not_expected(here, small):
     fill(here)
     request = Request((b"many",), DocumentParams(**FIELDS), {})
-    collection = open_workspace(None).load_or_collect_signatures(request, 0)
+    collection = load_signatures(open_workspace(None), request)
     every = set_source(Run.quiet(2), collection)(np.arange(N))
     source = set_source(Run.quiet(2), collection)
-    expecting(source)(np.array([3, 7, 20]))
+    source.expect(np.array([3, 7, 20]))
     for wanted in ([3, 20], [7], [4, 7], [0], [N - 1], [], [3, 7, 20]):
         sets = source(np.array(wanted, np.int64))
         assert [each.tolist() for each in sets] == [every[at].tolist() for at in wanted]
@@ -212,14 +214,14 @@ def test_a_file_changes_between_two_runs(here, small):
     every = answer("one.parquet", store=None, **FIELDS)[0]
     given, skipped = {"threshold": 0.5, "markup": "visible"}, []
     request = Request((b"many",), DocumentParams(**FIELDS), given)
-    open_workspace("s").load_or_build_index(request)
+    load_or_build_index(open_workspace("s"), request)
     workspace = open_workspace("s", lambda _: None, skipped.append)
-    indexed = workspace.load_or_build_index(replace(request, documents=()), save=False)
+    indexed = load_or_build_index(workspace, replace(request, documents=()), save=False)
     others = texts_of(N, seed=5)
     write(here / "many" / "4.parquet", [*others[4::FILES], "more"], id=[*ids[4::FILES], "x"])
     write(here / "many" / "5.parquet", others[5 : N // 2 : FILES], id=ids[5 : N // 2 : FILES])
     (here / "many" / "6.parquet").unlink()
-    found = workspace.find_pairs(indexed, PairParams()).pairs
+    found = load_or_find_pairs(workspace, indexed, PairParams()).pairs
     name = indexed.collection.documents.names.__getitem__
     sides = found.left.tolist(), found.right.tolist()
     pairs = {(name(a), name(b)) for a, b in zip(*sides, strict=True)}

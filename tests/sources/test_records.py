@@ -27,6 +27,7 @@ from lshdup.sources.finding import find_documents
 from lshdup.sources.reading import read_batch
 from lshdup.sources.record_files import RecordFiles
 from lshdup.sources.records import name_records
+from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
 from lshdup.workspace.request import Request
 from tests.conftest import ROOT, RUN, ZSTD, open_workspace, require
 from tests.documents import batch_texts, find, read, reasons
@@ -82,8 +83,8 @@ def answer(*documents, store="s", check_content=False, given=None, jobs=2, **par
     given = {"threshold": 0.5, "markup": "visible", **(given or {})}
     documents = tuple(map(os.fsencode, documents))
     request = Request(documents, DocumentParams(**params), given, check_content)
-    indexed = workspace.load_or_build_index(request, save=False)
-    pairs = workspace.find_pairs(indexed, PairParams()).pairs
+    indexed = load_or_build_index(workspace, request, save=False)
+    pairs = load_or_find_pairs(workspace, indexed, PairParams()).pairs
     found = expand_copies(RUN, pairs, indexed.index.duplicate_of, collapse=False)
     name = indexed.collection.documents.names.__getitem__
     pairs = [
@@ -101,7 +102,7 @@ FORMS = ["a.jsonl", "a.ndjson", "a.jsonl.gz", "a.jsonl.zst", "a.parquet"]
 @pytest.mark.parametrize("store", ["s", None])
 def test_rows_are_what_files_would_be(here, form, store, monkeypatch):
     # Nothing is kept: what is verified is read again.
-    monkeypatch.setattr("lshdup.workspace.from_documents.SET_BYTES", 0)
+    monkeypatch.setattr("lshdup.workspace.loading.SET_BYTES", 0)
     texts = texts_of(N)
     (here / "files").mkdir()
     for number, text in enumerate(texts, 1):
@@ -297,7 +298,7 @@ def test_skipped_rows_are_known_in_the_next_run(here, form, id_field, monkeypatc
         workspace = open_workspace("s", skipped=skipped.append)
         params = DocumentParams(id_field=id_field, max_bytes=max_bytes)
         request = Request((os.fsencode(form), b"b.jsonl"), params, {"threshold": 0.5})
-        indexed = workspace.load_or_build_index(request, save=False)
+        indexed = load_or_build_index(workspace, request, save=False)
         return skipped, list(indexed.collection.documents.names), indexed.collection.read
 
     skipped, names, _ = outcome()

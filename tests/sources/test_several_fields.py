@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup.base.parts import visible_text
+from lshdup.base.forms import visible_text
 from lshdup.base.skipped import Reason
 from lshdup.params import ShingleParams
 from lshdup.shingling.shingler import Shingler

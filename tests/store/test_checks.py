@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from lshdup.base import atomic
+from lshdup.base.arrays import mapped_array
 from lshdup.base.atomic import replace_file
 from lshdup.base.ragged import StringTable
-from lshdup.base.temporary import mapped_array
 from lshdup.collection.collection import Collection, ReadingNotes
 from lshdup.errors import ArtifactError
 from lshdup.params import ShingleParams

@@ -19,17 +19,19 @@ import numpy as np
 import pytest
 
 import lshdup.base.arrays
-import lshdup.collection.set_source
 import lshdup.sources.reading
 import lshdup.store.journal
 import lshdup.store.memo
 import lshdup.store.npz
-import lshdup.workspace.from_documents
+import lshdup.workspace.loading
 from lshdup.base.run import Run
+from lshdup.collection.set_source import set_source
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import DocumentParams, PairParams
 from lshdup.store import npz
 from lshdup.store.store import Store
+from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
+from lshdup.workspace.loading import make_shingles
 from lshdup.workspace.request import Request
 from tests.conftest import RUN, killed_behind_a_journal, open_workspace
 from tests.running import clean_environment
@@ -63,10 +65,10 @@ def make_documents(folder, n, words=60):
 def steps(store, said=None, jobs=2, check_content=False, documents=(b"d",), **given):
     """`lshdup pairs d` in this process: every pair with its similarity."""
     workspace = open_workspace(store, (said if said is not None else []).append, jobs=jobs)
-    indexed = workspace.load_or_build_index(
-        Request(documents, DocumentParams(), given, check_content), save=False
+    indexed = load_or_build_index(
+        workspace, Request(documents, DocumentParams(), given, check_content), save=False
     )
-    found = workspace.find_pairs(indexed, PairParams()).pairs
+    found = load_or_find_pairs(workspace, indexed, PairParams()).pairs
     names = list(indexed.collection.documents.names)
     left, right, similarity = found.part(0, len(found))
     return [
@@ -389,7 +391,7 @@ def interrupted_after(monkeypatch, batches, **given):
 
 @pytest.mark.parametrize("room", [512 << 20, 0], ids=["sets kept", "sets not kept"])
 def test_resumed(here, monkeypatch, small_batches, room):
-    monkeypatch.setattr(lshdup.workspace.from_documents, "SET_BYTES", room)
+    monkeypatch.setattr(lshdup.workspace.loading, "SET_BYTES", room)
     make_documents(here / "d", 300)
     (here / "d/00100.txt").write_bytes(b"\0 binary")
     (here / "d/00200.txt").write_text("")
@@ -531,12 +533,14 @@ def files_of_at_most(size):
 
 
 def shingled(store, said, **given):
-    open_workspace(store, said.append).make_shingles(Request((b"d",), DocumentParams(), given))
+    make_shingles(open_workspace(store, said.append), Request((b"d",), DocumentParams(), given))
 
 
 def continued(store, said, **given):
-    open_workspace(store, said.append).load_or_build_index(
-        Request((), DocumentParams(), {"threshold": 0.9, **given})
+    load_or_build_index(
+        open_workspace(store, said.append),
+        Request((), DocumentParams(), {"threshold": 0.9, **given}),
+        save=True,
     )
 
 
@@ -797,8 +801,8 @@ def queried(name=b"d/00000.txt", **given):
     from lshdup.workspace.lookup import look_up
 
     workspace = open_workspace(".lshdup")
-    indexed = workspace.load_or_build_index(
-        Request((), DocumentParams(), given), save=False, verify=False
+    indexed = load_or_build_index(
+        workspace, Request((), DocumentParams(), given), save=False, verify=False
     )
     collection = indexed.collection
     asked = look_up(name, collection)
@@ -806,9 +810,7 @@ def queried(name=b"d/00000.txt", **given):
         message = "a file that is not in the store"
         raise InputError(message)
     missing = []
-    source = lshdup.collection.set_source.set_source(
-        Run.quiet().with_skipped(missing.append), collection
-    )
+    source = set_source(Run.quiet().but(skipped=missing.append), collection)
     near = find_by_bands(RUN, indexed, source, read_query(collection, asked), 0.5)
     assert not missing
     assert not len(collection.documents.changed(near.documents))

@@ -12,6 +12,8 @@ import lshdup.store.journal
 from lshdup.errors import ArtifactError
 from lshdup.params import DocumentParams, PairParams
 from lshdup.store.store import Store
+from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
+from lshdup.workspace.loading import make_shingles
 from lshdup.workspace.request import Request
 from tests.conftest import open_workspace, part
 
@@ -126,9 +128,9 @@ def test_nothing_is_followed_although_nothing_is_refused(name, kind, monkeypatch
         workspace = open_workspace(".lshdup")
         request = Request(documents, DocumentParams(), {})
         with contextlib.suppress(ArtifactError, OSError):
-            workspace.find_pairs(workspace.load_or_build_index(request), PairParams())
+            load_or_find_pairs(workspace, load_or_build_index(workspace, request), PairParams())
         with contextlib.suppress(ArtifactError, OSError):
-            workspace.make_shingles(request)
+            make_shingles(workspace, request)
         assert outside().keys() == before.keys()
         if kind != HARD:  # whose number of names falls when the one in the store is replaced
             assert outside() == before

@@ -26,8 +26,11 @@ from lshdup.compare.sampled_join import join_contained
 from lshdup.compare.sides import Sides
 from lshdup.params import BandParams, ClusterParams, DocumentParams, PairParams
 from lshdup.pipeline import side_of
-from lshdup.workspace.comparing import sample_with
+from lshdup.workspace.clustering import load_or_find_clusters
+from lshdup.workspace.comparing import load_with_samples
 from lshdup.workspace.folders import compare_folders
+from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
+from lshdup.workspace.loading import make_shingles
 from lshdup.workspace.request import Request
 from tests.conftest import RUN, open_workspace
 
@@ -55,10 +58,10 @@ def pairs_of(store, check_content=False):
     """`lshdup pairs d --store STORE`: all pairs, and what was skipped."""
     skipped = []
     workspace = open_workspace(store, skipped=skipped.append)
-    indexed = workspace.load_or_build_index(
-        Request((b"d",), DocumentParams(), {"threshold": 0.6}, check_content), save=False
+    indexed = load_or_build_index(
+        workspace, Request((b"d",), DocumentParams(), {"threshold": 0.6}, check_content), save=False
     )
-    found = workspace.find_pairs(indexed, PairParams()).pairs
+    found = load_or_find_pairs(workspace, indexed, PairParams()).pairs
     columns = [*found.part(0, len(found)), indexed.index.duplicate_of]
     return [column.tolist() for column in columns], sorted(
         skipped, key=lambda each: (each.name, each.reason)
@@ -69,8 +72,8 @@ def folders_of(store):
     """`lshdup folders d --containment 0.5 --store STORE`: folders and pairs of them."""
     workspace = open_workspace(store)
     request = Request((b"d",), DocumentParams(), {"threshold": 0.6})
-    indexed = workspace.load_or_build_index(request, save=False)
-    found = workspace.find_clusters(indexed, ClusterParams(), request)
+    indexed = load_or_build_index(workspace, request, save=False)
+    found = load_or_find_clusters(workspace, indexed, ClusterParams(), request)
     folders, pairs = compare_folders(RUN, indexed.collection, found.clusters, 0.5)
     documents = indexed.collection.documents
     names = [folders.typed_names(documents, each) for each in (pairs.inside, pairs.holder)]
@@ -82,9 +85,9 @@ def contained_of(store):
     """`lshdup pairs d --measure containment --store STORE`, by samples."""
     request = Request((b"d",), DocumentParams(), {"threshold": 0.6})
     workspace = open_workspace(store)
-    collection, sampled = workspace.collect_to_join(request)
+    collection, sample = load_with_samples(workspace, request)
     source = set_source(workspace, collection, stage="documents")
-    side = side_of(collection, source, sample=sample_with(workspace, collection, sampled))
+    side = side_of(collection, source, sample=sample)
     found = join_contained(workspace, Sides.of(workspace, side), BandParams(0.6), sample=True)
     return [column.tolist() for column in found.pairs.part(0, len(found.pairs))]
 
@@ -192,7 +195,7 @@ class Growth(RuleBasedStateMachine):
         self.occurred["skipped"] += bool(skipped)
         for store in ("store", "fresh"):
             request = Request((b"d",), DocumentParams(), {})
-            open_workspace(store).make_shingles(request)
+            make_shingles(open_workspace(store), request)
         kinds = ["shingles", "signatures", "bands", "pairs"]
         if Path("fresh/samples.npz").exists():  # There was a document to sample.
             kinds.append("samples")

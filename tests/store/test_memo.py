@@ -24,6 +24,8 @@ from lshdup.errors import LshdupError
 from lshdup.params import DocumentParams, PairParams
 from lshdup.store.memo import Memo
 from lshdup.store.store import Store
+from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
+from lshdup.workspace.loading import make_shingles
 from lshdup.workspace.request import Request
 from tests.conftest import many, open_workspace
 from tests.office import docx
@@ -185,10 +187,10 @@ def test_another_reader_is_said_once(here, monkeypatch):
     for folder in "ab":
         (here / folder / "x.docx").write_bytes(docx(text(1)))
         workspace = open_workspace("store", said.append)
-        workspace.load_or_build_index(Request((os.fsencode(folder),), DocumentParams(), {}))
+        load_or_build_index(workspace, Request((os.fsencode(folder),), DocumentParams(), {}))
     monkeypatch.setattr(lshdup.collection.collection, "current_reader", lambda: "another one")
     workspace = open_workspace("store", said.append)
-    workspace.load_or_build_index(Request((b"a", b"b"), DocumentParams(), {}))
+    load_or_build_index(workspace, Request((b"a", b"b"), DocumentParams(), {}))
     assert len([line for line in said if "the reader of office documents" in line]) == 1
 
 
@@ -198,8 +200,8 @@ def test_sets_of_office_documents_stay_known(here):
         (here / os.fsdecode(docs[0]) / "x.docx").write_bytes(docx(text(1)))
         os.utime(here / os.fsdecode(docs[0]) / "x.docx", ns=(0, 0))
         workspace = open_workspace(".lshdup")
-        found = workspace.load_or_build_index(Request(docs, DocumentParams(), {})).collection
-        assert found.unfiltered_sets is not None
+        found = load_or_build_index(workspace, Request(docs, DocumentParams(), {})).collection
+        assert found.sets is not None
     assert found.read == 0
     assert segments() == []
 
@@ -220,7 +222,7 @@ def test_the_memo_has_not_more_segments_than_a_run_can_look_into(run, here, monk
     for number in range(5):
         fill(here / f"c{number}", range(number * 10, number * 10 + 6))
         request = Request((os.fsencode(f"c{number}"),), DocumentParams(), {})
-        open_workspace(".lshdup").load_or_build_index(request)
+        load_or_build_index(open_workspace(".lshdup"), request)
     assert len(segments()) == 2
     assert "0 documents read" in run("index", "c2", "c3", "c4").err
 
@@ -243,13 +245,13 @@ def test_names_are_looked_up_once_for_all_segments(run, here, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Memo, "save", lambda *_, **__: 1 / 0)
         with suppress(ZeroDivisionError):
-            open_workspace("store").load_or_build_index(request)
+            load_or_build_index(open_workspace("store"), request)
     assert len(list(Path("store/memo").iterdir())) > 50
     hashed, hash_each = [], lshdup.base.ragged._hash_each
     monkeypatch.setattr(
         lshdup.base.ragged, "_hash_each", lambda each: hashed.append(len(each)) or hash_each(each)
     )
-    assert open_workspace("store").load_or_build_index(request).collection.read == 0
+    assert load_or_build_index(open_workspace("store"), request).collection.read == 0
     assert sum(hashed) < 2000
 
 
@@ -302,10 +304,10 @@ class Collections(RuleBasedStateMachine):
         workspace = open_workspace(store, skipped=skipped.append)
         request = Request(docs, DocumentParams(include=include), {"threshold": 0.5, **given})
         if sets:
-            workspace.make_shingles(request)
+            make_shingles(workspace, request)
             return Path(store, "shingles.npz").read_bytes(), sorted(map(str, skipped))
-        indexed = workspace.load_or_build_index(request)
-        found = workspace.find_pairs(indexed, PairParams()).pairs
+        indexed = load_or_build_index(workspace, request)
+        found = load_or_find_pairs(workspace, indexed, PairParams()).pairs
         kept = [Path(store, f"{kind}.npz").read_bytes() for kind in ("signatures", "bands")]
         return *kept, np.asarray(found.keys).tolist(), sorted(map(str, skipped))
 

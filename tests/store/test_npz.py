@@ -12,12 +12,16 @@ import numpy as np
 import pytest
 
 from lshdup.base import scratch
+from lshdup.base.arrays import IN_MEMORY
+from lshdup.base.ragged import RaggedSets
 from lshdup.errors import ArtifactError
 from lshdup.params import DocumentParams
 from lshdup.store import npz
 from lshdup.store.checksums import is_lazy
-from lshdup.store.members import Member, check_arrays, declare_sets
+from lshdup.store.npz import Member, check_arrays, declare_sets
 from lshdup.store.store import Store
+from lshdup.workspace.index import load_or_build_index
+from lshdup.workspace.loading import load_signatures
 from lshdup.workspace.request import Request
 from tests.conftest import ROOT, open_workspace
 
@@ -264,15 +268,13 @@ npz.save(Path({str(path)!r}), "things", {{"seed": 2}}, {{"a": np.zeros(100_000)}
 
 
 def test_a_spool_keeps_what_is_appended(tmp_path):
-    with scratch.Spool(tmp_path) as spool:
+    with scratch.Spool(IN_MEMORY, tmp_path) as spool:
         assert len(spool.values()) == 0
-        for part in (
-            np.arange(3, dtype=np.uint64),
-            np.zeros(0, np.uint64),
-            np.arange(4, dtype=np.uint64),
-        ):
-            spool.append(part)
-        assert spool.values().tolist() == [0, 1, 2, 0, 1, 2, 3]
+        for part in ([{0, 1, 2}], [], [set(), {3, 4}]):
+            spool.append(RaggedSets.from_sets(part))
+        assert [each.tolist() for each in spool.sets()] == [[0, 1, 2], [], [3, 4]]
+        assert spool.in_order(np.array([2, 0, 1])).sizes.tolist() == [2, 3, 0]
+        assert spool.values().tolist() == [3, 4, 0, 1, 2]
     assert os.listdir(tmp_path) == []
 
 
@@ -295,7 +297,9 @@ def test_a_store_verifies_every_byte_where_no_less_is_asked_for(tmp_path, monkey
     for number in range(3):
         (tmp_path / "d" / f"{number}").write_text(f"some words of a text {number}")
     monkeypatch.chdir(tmp_path)
-    open_workspace("s").make_signatures(Request((b"d",), DocumentParams(), {}))
+    load_signatures(
+        open_workspace("s"), Request((b"d",), DocumentParams(), {}), save=True, again=True
+    )
     signatures = Path("s/signatures.npz")
     whole = npz.load(signatures, "signatures", "mend").arrays["signatures"].tobytes()
     damaged = bytearray(signatures.read_bytes())
@@ -305,4 +309,4 @@ def test_a_store_verifies_every_byte_where_no_less_is_asked_for(tmp_path, monkey
     with pytest.raises(ArtifactError):
         Store(Path("s")).load_collection("signatures")
     with pytest.raises(ArtifactError):
-        open_workspace("s").load_or_build_index(Request((), DocumentParams(), {}))
+        load_or_build_index(open_workspace("s"), Request((), DocumentParams(), {}), save=True)

@@ -4,6 +4,7 @@ import pytest
 
 from lshdup.params import DocumentParams
 from lshdup.store import npz
+from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
 from tests.conftest import open_workspace
 
@@ -98,7 +99,7 @@ def test_sets_of_an_earlier_run_are_not_verified_again(run, docs, tmp_path, monk
 
     def index():
         request = Request((b"docs",), DocumentParams(), {})
-        return open_workspace(".lshdup").load_or_build_index(request).collection
+        return load_or_build_index(open_workspace(".lshdup"), request, save=True).collection
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(npz, "load", noted)

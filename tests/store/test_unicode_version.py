@@ -6,6 +6,7 @@ import pytest
 
 from lshdup.errors import ArtifactError
 from lshdup.params import DocumentParams
+from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
 from tests.conftest import open_workspace
 
@@ -21,7 +22,7 @@ def made(tmp_path, monkeypatch):
         (tmp_path / "d" / name).write_text(f"some words of text {name}")
     with monkeypatch.context() as older:
         older.setattr(unicodedata, "unidata_version", "3.2.0")
-        return workspace().load_or_build_index(DOCS, save=True).collection
+        return load_or_build_index(workspace(), DOCS, save=True).collection
 
 
 def workspace():
@@ -32,11 +33,11 @@ def workspace():
 def test_commands_without_documents_refuse_it():
     present = unicodedata.unidata_version
     with pytest.raises(ArtifactError, match=rf"with Unicode 3\.2\.0; this Python has {present}"):
-        workspace().load_or_build_index(Request((), DocumentParams(), {}), save=False)
+        load_or_build_index(workspace(), Request((), DocumentParams(), {}), save=False)
 
 
 def test_commands_with_documents_read_them_all_again(made):
-    again = workspace().load_or_build_index(DOCS, save=True).collection
+    again = load_or_build_index(workspace(), DOCS, save=True).collection
     assert again.read == 2
     assert again.identity != made.identity
-    assert workspace().load_or_build_index(DOCS, save=True).collection.read == 0
+    assert load_or_build_index(workspace(), DOCS, save=True).collection.read == 0

@@ -12,6 +12,8 @@ import pytest
 from lshdup.errors import ArtifactError
 from lshdup.params import DocumentParams, PairParams
 from lshdup.store import npz
+from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
+from lshdup.workspace.loading import make_shingles
 from lshdup.workspace.request import Request
 from tests.conftest import killed_behind_a_journal, open_workspace
 
@@ -50,8 +52,8 @@ def request(documents=(b"d",), **given):
 def made(store, documents=(b"d",), **given):
     """The collection of a run of all steps, and what is known of guesses by name."""
     workspace = open_workspace(store)
-    indexed = workspace.load_or_build_index(request(documents, **given))
-    workspace.find_pairs(indexed, PairParams())
+    indexed = load_or_build_index(workspace, request(documents, **given), save=True)
+    load_or_find_pairs(workspace, indexed, PairParams())
     return indexed.collection
 
 
@@ -144,11 +146,13 @@ def test_artifacts_are_those_of_a_run_from_nothing(here, given):
 
 def test_without_docs_the_store_knows_them(here):
     workspace = open_workspace("store")
-    workspace.make_shingles(request())
+    make_shingles(workspace, request())
     made("store")
 
     def known(**options):
-        return guesses(workspace.load_or_build_index(request(()), save=False, **options).collection)
+        return guesses(
+            load_or_build_index(workspace, request(()), save=False, **options).collection
+        )
 
     assert known(verify=False) == EXPECTED
     Path("store/signatures.npz").unlink()
@@ -161,7 +165,7 @@ def test_a_run_that_was_killed_is_resumed_with_them(here):
     made("undisturbed")
     said = []
     resumed = open_workspace(".lshdup", said.append)
-    collection = resumed.load_or_build_index(request()).collection
+    collection = load_or_build_index(resumed, request(), save=True).collection
     assert any("of an interrupted run are not read again" in line for line in said)
     assert guesses(collection) == EXPECTED
     for kind in ("signatures", "bands"):
@@ -188,7 +192,7 @@ def test_forged_guesses_are_refused(here):
         npz.save(Path("store/signatures.npz"), "signatures", header, arrays | change)
         for verify in (True, False):
             with pytest.raises(ArtifactError, match="damaged"):
-                open_workspace("store").load_or_build_index(request(()), save=False, verify=verify)
+                load_or_build_index(open_workspace("store"), request(()), save=False, verify=verify)
     made("store")
     assert contents("store") == expected
 

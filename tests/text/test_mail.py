@@ -18,9 +18,8 @@ from pathlib import Path
 import pytest
 
 from lshdup.base import mailbox
-from lshdup.base.forms import Form
+from lshdup.base.forms import Form, split_parts, visible_text
 from lshdup.base.mailbox import is_mailbox
-from lshdup.base.parts import split_parts, visible_text
 from lshdup.base.skipped import Reason
 from lshdup.params import FormatLimits, ShingleParams
 from lshdup.text import html, mail

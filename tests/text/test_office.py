@@ -17,13 +17,14 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from lshdup.base.parts import visible_text
+from lshdup.base.forms import visible_text
 from lshdup.base.skipped import Reason
 from lshdup.params import DocumentParams, FormatLimits, ShingleParams
 from lshdup.text import office_processes as office_text
 from lshdup.text import office_worker
 from lshdup.text.decoding import decode
 from lshdup.text.file_types import ENCRYPTED, recognize_file_type
+from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
 from tests import office, reference
 from tests.conftest import ROOT, open_workspace, require
@@ -573,7 +574,7 @@ def folder(tmp_path, monkeypatch):
 def run_here(store="s"):
     skipped = []
     workspace = open_workspace(store, skipped=skipped.append)
-    indexed = workspace.load_or_build_index(Request((b"d",), DocumentParams(), {}), save=False)
+    indexed = load_or_build_index(workspace, Request((b"d",), DocumentParams(), {}), save=False)
     return indexed.collection, {each.name: each.reason for each in skipped}
 
 

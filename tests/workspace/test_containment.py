@@ -18,9 +18,11 @@ from lshdup.params import BandParams, DocumentParams, ShingleParams
 from lshdup.pipeline import side_of
 from lshdup.store import journal, npz
 from lshdup.store.memo import Memo
-from lshdup.store.samples_io import load_samples
-from lshdup.workspace import comparing, samples
+from lshdup.store.results_io import load_samples
+from lshdup.workspace import samples
+from lshdup.workspace.comparing import load_with_samples
 from lshdup.workspace.request import Request
+from lshdup.workspace.samples import Samples
 from tests.conftest import RUN, open_workspace
 
 T = 0.8
@@ -55,11 +57,11 @@ def contained(
 
     run = open_workspace(store, say, (skipped if skipped is not None else []).append, jobs=jobs)
     request = Request((b"d",), DocumentParams(), {"threshold": T, "recall": recall})
-    collection, sampled = run.collect_to_join(request)
+    collection, sample_of = load_with_samples(run, request)
     if again:  # as if the documents had not been read in this run
-        sampled.parts.clear()
+        sample_of.func.__self__.parts.clear()
         collection = replace(collection, sets=None)
-    sides = sides_of(run, collection, sampled)
+    sides = sides_of(run, collection, sample_of)
     params = BandParams(T, recall)
     found = join_contained(run, sides, params, sample=sample)
     sizes = sides.sizes[documents_to_compare(run, sides.duplicate_of, sides.sizes)]
@@ -71,9 +73,8 @@ def contained(
     return pairs, plan_join(sizes, params, run.memory, jobs, sample=sample)
 
 
-def sides_of(run, collection, sampled):
+def sides_of(run, collection, sample):
     source = set_source(run, collection, stage="documents")
-    sample = comparing.sample_with(run, collection, sampled)
     return Sides.of(run, side_of(collection, source, collection.sets, sample))
 
 
@@ -112,10 +113,10 @@ def test_a_smaller_rate_serves_a_larger_one_and_not_the_reverse():
     contained("fine", recall=0.99999)
     shingle = ShingleParams()
     run, fine = open_workspace("store"), open_workspace("fine")
-    rates = [load_samples(RUN, each.store, shingle).rate for each in (run, fine)]
+    rates = [load_samples(RUN, each.store, shingle, 1)[1] for each in (run, fine)]
     assert rates[0] > rates[1]
     assert contained("fine")[0] == contained()[0]
-    assert load_samples(RUN, fine.store, shingle).rate == rates[1]
+    assert load_samples(RUN, fine.store, shingle, 1)[1] == rates[1]
     contained(recall=0.99999)
     assert Path("fine/samples.npz").read_bytes() == Path("store/samples.npz").read_bytes()
     # What is new is sampled at the rate of what is stored, not at that of the run.
@@ -190,7 +191,7 @@ def test_damaged_and_forged_samples_are_made_anew(damage):
         kind = "bands" if damage == "kind" else "samples"
         npz.save(path, kind, {n: v for n, v in header.items() if n not in ("kind",)}, arrays)
     with pytest.raises(ArtifactError, match=r"samples\.npz"):
-        load_samples(RUN, open_workspace("store").store, ShingleParams())
+        load_samples(RUN, open_workspace("store").store, ShingleParams(), 1)
     said = []
     assert contained(said=said)[0] == before
     assert len(said) == 1
@@ -200,14 +201,14 @@ def test_damaged_and_forged_samples_are_made_anew(damage):
 
 def test_a_document_that_changed_meanwhile_is_reported_and_in_no_pair(monkeypatch):
     write_insides("d", 5)
-    original = comparing.load_or_make_samples
+    original = Samples.load_or_make
 
     def change(*args):
         made = original(*args)
         Path("d/1-002-a.txt").write_text("something else")
         return made
 
-    monkeypatch.setattr(comparing, "load_or_make_samples", change)
+    monkeypatch.setattr(Samples, "load_or_make", change)
     skipped = []
     assert len(contained(skipped=skipped, again=True)[0]) == 4
     assert [each.name for each in skipped] == [b"d/1-002-a.txt"]
@@ -250,8 +251,7 @@ def test_accidental_candidates_are_ruled_out_by_more_common_elements(monkeypatch
     monkeypatch.setattr(sampled_join, "LARGEST_FLOOR", 3)
     request = Request((b"d",), DocumentParams(), {"threshold": T})
     run = open_workspace(None, said.append)
-    collection, sampled = run.collect_to_join(request)
-    sides = sides_of(run, collection, sampled)
+    sides = sides_of(run, *load_with_samples(run, request))
     again = join_contained(run, sides, BandParams(T), sample=True)
     assert re.findall(r"pairs have (\d) or more", " ".join(said)) == ["2", "3"]
     promises = [int(n) for n in re.findall(r"if the smaller document has (\d+)", " ".join(said))]

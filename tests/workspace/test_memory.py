@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import lshdup.store.memo
-import lshdup.workspace.context
+import lshdup.store.store
+import lshdup.workspace.workspace
 from lshdup.errors import ArtifactError
 from lshdup.lsh.band_table import StoredBandTable
 from lshdup.params import DocumentParams, PairParams
+from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
 from lshdup.workspace.request import Request
 from tests.base.test_arrays import is_mapped
 from tests.conftest import ROOT, open_workspace, require
@@ -25,7 +26,6 @@ KINDS = ("signatures", "bands", "pairs")
 #: The command with at most so many bytes of private memory above what the program itself takes.
 LIMITED = """
 import resource, sys
-import lshdup.workspace.workspace
 import pyarrow.parquet
 room = int(sys.argv.pop(1))
 taken = next(line for line in open("/proc/self/status") if line.startswith("VmData"))
@@ -63,7 +63,7 @@ def index(name, store, said=None, memory=0):
     say = said.append if said is not None else lambda _: None
     workspace = open_workspace(store, say, memory=memory)
     request = Request((name,), DocumentParams(), {})
-    found = workspace.find_pairs(workspace.load_or_build_index(request), PairParams())
+    found = load_or_find_pairs(workspace, load_or_build_index(workspace, request), PairParams())
     saved = [Path(store, f"{kind}.npz").read_bytes() for kind in KINDS] if store else []
     return found.pairs.keys.tolist(), *saved
 
@@ -87,7 +87,7 @@ def test_the_keys_of_a_stored_table_are_in_a_file(tmp_path, monkeypatch):
     index(b"rows.parquet", "s")
     monkeypatch.setattr("lshdup.base.arrays.MOST_IN_MEMORY", 0)
     request = Request((), DocumentParams(), {})
-    table = open_workspace("s").load_or_build_index(request, save=False).index.table
+    table = load_or_build_index(open_workspace("s"), request, save=False).index.table
     assert type(table) is StoredBandTable
     assert is_mapped(table.keys)
 
@@ -105,7 +105,7 @@ def test_a_disk_without_room_is_refused_before_the_work(tmp_path, monkeypatch):
     Path("d").mkdir()
     for name in "ab":
         Path("d", name).write_text("one two three four five")
-    monkeypatch.setattr(lshdup.workspace.context, "_MUCH", 1)
+    monkeypatch.setattr(lshdup.workspace.workspace, "_MUCH", 1)
     usage = shutil.disk_usage(tmp_path)
 
     def set_free(size):
@@ -123,7 +123,7 @@ def test_a_disk_without_room_is_refused_before_the_work(tmp_path, monkeypatch):
     set_free(100)
     assert index(b"d", "s") == first  # nothing has changed, and nothing is written
     # What an interrupted run has left has its room already.
-    monkeypatch.setattr(lshdup.store.memo.Memo, "size", lambda _: 10**5)
+    monkeypatch.setattr(lshdup.store.store.Store, "size", lambda *_: 10**5)
     index(b"d", "t")
     index(b"d", None)
 

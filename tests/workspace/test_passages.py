@@ -10,9 +10,10 @@ import pytest
 from lshdup.errors import ArtifactError, InputError, ParameterError
 from lshdup.params import DocumentParams, PassageParams
 from lshdup.store import npz
-from lshdup.store.passages_io import load_passages
+from lshdup.store.results_io import load_passages
 from lshdup.store.store import Store
 from lshdup.workspace import passages as module
+from lshdup.workspace.loading import load_signatures
 from lshdup.workspace.passages import load_or_find_passages
 from lshdup.workspace.request import Request
 from tests.conftest import open_workspace
@@ -95,7 +96,7 @@ def test_without_a_store_nothing_is_written(quotes):
 
 def test_documents_of_another_step_are_continued_with(quotes):
     run = open_workspace("store")
-    run.make_signatures(Request((b"d",), DocumentParams(), {}))
+    load_signatures(run, Request((b"d",), DocumentParams(), {}), save=True, again=True)
     assert listed(find()) == EXPECTED
     with pytest.raises(InputError, match="no collection to continue with"):
         find(store="none")
@@ -103,7 +104,7 @@ def test_documents_of_another_step_are_continued_with(quotes):
 
 def test_the_collection_of_the_store_stays_what_it_is(quotes):
     request = Request((b"e",), DocumentParams(), {"k": 5})
-    open_workspace("store").make_signatures(request)
+    load_signatures(open_workspace("store"), request, save=True, again=True)
     before = Path("store/signatures.npz").read_bytes()
     said = []
     assert listed(find(b"d", said=said)) == EXPECTED
@@ -116,7 +117,9 @@ def test_against_lists_what_stands_on_both_sides(quotes):
     assert listed(find(b"d", others=(b"e",))) == [(53, places)]
     assert listed(find(b"e", others=(b"d",))) == [(53, places[2:] + places[:2])]
     assert not Path("store/passages.npz").exists()
-    open_workspace("other").make_signatures(Request((b"e",), DocumentParams(), {}))
+    load_signatures(
+        open_workspace("other"), Request((b"e",), DocumentParams(), {}), save=True, again=True
+    )
     assert listed(find(b"d", others=(b"other",))) == [(53, places)]
 
 
@@ -151,7 +154,9 @@ def test_forged_and_damaged_artifacts_are_made_anew(quotes):
 def test_a_collection_with_a_flipped_bit_is_not_continued_with(quotes, monkeypatch):
     """Anywhere in it, though it is large: a list of documents may be acted on."""
     monkeypatch.setattr(npz, "_ALWAYS_VERIFIED", 0)
-    open_workspace("store").make_signatures(Request((b"d",), DocumentParams(), {}))
+    load_signatures(
+        open_workspace("store"), Request((b"d",), DocumentParams(), {}), save=True, again=True
+    )
     path = Path("store/signatures.npz")
     data = path.read_bytes()
     rows = npz.load(path, "signatures", "").arrays["signatures"]

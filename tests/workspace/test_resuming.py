@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,8 @@ from lshdup.params import ClusterParams, DocumentParams, PairParams
 from lshdup.store import npz
 from lshdup.store.journal import StageJournal
 from lshdup.store.store import Store
+from lshdup.workspace.clustering import load_or_find_clusters
+from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
 from lshdup.workspace.request import Request
 from tests.conftest import open_workspace
 
@@ -44,7 +47,7 @@ def folder(tmp_path, monkeypatch):
 def fetched(monkeypatch):
     """The documents whose sets are fetched, in the order in which they are."""
     numbers = []
-    for name in ("clustering", "pairs"):
+    for name in ("clustering", "index"):
         module = __import__(f"lshdup.workspace.{name}", fromlist=["set_source"])
         made = module.set_source
 
@@ -60,11 +63,11 @@ def answer(command, threshold=0.8):
     """What `pairs` or `clusters` finds."""
     request = Request((b"d",), DocumentParams(), {"threshold": threshold})
     run = open_workspace(".lshdup")
-    indexed = run.load_or_build_index(request)
+    indexed = load_or_build_index(run, request)
     if command == "pairs":
-        found = run.find_pairs(indexed, PairParams())
+        found = load_or_find_pairs(run, indexed, PairParams())
         return found.candidates, found.pairs.keys.tolist(), found.pairs.similarity.tolist()
-    groups = run.find_clusters(indexed, ClusterParams(), request).clusters
+    groups = load_or_find_clusters(run, indexed, ClusterParams(), request).clusters
     return groups.representative.tolist(), groups.similarity.tolist()
 
 
@@ -76,7 +79,6 @@ def interrupted(monkeypatch, parts, command):
         add(self, steps, arrays)
         left[0] -= 1
         if not left[0]:
-            self.close()  # As the end of the process does.
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -90,7 +92,7 @@ def interrupted(monkeypatch, parts, command):
 
 @pytest.mark.parametrize("command", ["pairs", "clusters"])
 def test_a_stage_goes_on_where_it_was_interrupted(folder, monkeypatch, fetched, command):
-    open_workspace(".lshdup").load_or_build_index(Request((b"d",), DocumentParams(), {}))
+    load_or_build_index(open_workspace(".lshdup"), Request((b"d",), DocumentParams(), {}))
     shutil.copytree(".lshdup", "indexed")
     expected = answer(command)
     artifact = Path(".lshdup", f"{command}.npz").read_bytes()
@@ -140,7 +142,7 @@ def test_parts_that_do_not_fit_are_not_used(folder, monkeypatch, command, damage
 
 def test_what_is_lost_is_not_kept(folder):
     """A pair that is missing because a document cannot be read is found when it can."""
-    open_workspace(".lshdup").load_or_build_index(Request((b"d",), DocumentParams(), {}))
+    load_or_build_index(open_workspace(".lshdup"), Request((b"d",), DocumentParams(), {}))
     expected = answer("pairs")
     Path(".lshdup/pairs.npz").unlink()
     text, status = Path("d/000").read_bytes(), Path("d/000").stat()
@@ -163,8 +165,9 @@ def test_candidates_pass_once(tmp_path, monkeypatch):
         journal = StageJournal(Run.quiet(), store, "pairs", {})
         if done:
             made = {"left": pairs[:done], "right": pairs[:done] + 1, "similarity": np.ones(done)}
-            journal.add(done, {**made, "right": made["right"].astype(np.uint32)})
-            journal.close()
+            with suppress(KeyboardInterrupt), journal:
+                journal.add(done, {**made, "right": made["right"].astype(np.uint32)})
+                raise KeyboardInterrupt
         resumed = ResumedPairs(StageJournal(Run.quiet(), store, "pairs", {}), 60)
         counter = CandidateCounter()
         found = resumed.verified(
@@ -183,10 +186,11 @@ def test_more_parts_than_open_files_are_used(tmp_path, monkeypatch):
     with store.writing():
         pass
     written = StageJournal(Run.quiet(), store, "pairs", {})
-    for part in range(100):
-        left = np.full(3, part, np.uint32)
-        written.add(3 * part + 3, {"left": left, "similarity": np.ones(3)})
-    written.close()
+    with suppress(KeyboardInterrupt), written:
+        for part in range(100):
+            left = np.full(3, part, np.uint32)
+            written.add(3 * part + 3, {"left": left, "similarity": np.ones(3)})
+        raise KeyboardInterrupt
     with Path(os.devnull).open() as lowest:
         usual = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (lowest.fileno() + 40, usual[1]))

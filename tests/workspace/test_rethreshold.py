@@ -17,6 +17,7 @@ from lshdup.compare.scored_pairs import Pairs
 from lshdup.kernels.bands import agree_in_a_band
 from lshdup.lsh.band_plan import plan_bands
 from lshdup.params import BandParams, DocumentParams, PairParams
+from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
 from lshdup.workspace.request import Request
 from tests import reference
 from tests.conftest import RUN, open_workspace
@@ -37,7 +38,7 @@ def overwrite(folder):
 @pytest.fixture
 def no_sets_kept(monkeypatch):
     """As if the collection were too large for its shingle sets to be kept."""
-    monkeypatch.setattr("lshdup.workspace.from_documents.SET_BYTES", 0)
+    monkeypatch.setattr("lshdup.workspace.loading.SET_BYTES", 0)
     monkeypatch.setattr(verification, "SET_BYTES", 1 << 20)
 
 
@@ -55,8 +56,8 @@ def pairs(store, documents, threshold, said=None, given=(), asked=USUAL):
     request = Request(
         tuple(documents), DocumentParams(hidden=False), {"threshold": threshold, **dict(given)}
     )
-    indexed = run.load_or_build_index(request, save=False)
-    found = run.find_pairs(indexed, asked).pairs
+    indexed = load_or_build_index(run, request, save=False)
+    found = load_or_find_pairs(run, indexed, asked).pairs
     names = list(indexed.collection.documents.names)
     return [
         (names[a], names[b], s)

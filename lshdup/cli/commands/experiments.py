@@ -138,11 +138,12 @@ def run_experiment(
     with open_session(ctx) as session:
         from lshdup.evaluation import plots
         from lshdup.evaluation.experiments import Experiment
+        from lshdup.workspace.loading import load_all_sets
 
         console, request = session.console, session.request
-        collection, sets = session.workspace.load_or_collect_sets(request)
+        collection = load_all_sets(session.workspace, request)
         say_collection(session, collection, 0, whole=True)
-        experiment = Experiment(session.workspace, sets, sketches)
+        experiment = Experiment(session.workspace, collection.filtered_sets, sketches)
         if len(experiment.present) < 2:
             message = "fewer than two documents with tokens: there is no pair to measure"
             raise InputError(message, "name more documents")

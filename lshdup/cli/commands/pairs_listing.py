@@ -98,7 +98,7 @@ def print_listing(
 
 def describe_size(listing: Listing) -> str:
     """Return how large a long listing is, and what lists less."""
-    names = sum(each.names.blob.nbytes for each in listing.lists)
+    names = sum(each.names.values.nbytes for each in listing.lists)
     row = 2 * names / max(sum(map(len, listing.lists)), 1) + _ROW_BYTES
     return (
         f"{listing.total:,} pairs are listed, about {listing.total * row / 1e9:.1f} GB:"

@@ -88,11 +88,14 @@ def command(ctx: click.Context, options: QueryOptions) -> int:
     target = make_target(options)
     words = options.docs
     with open_session(ctx) as session:
+        from lshdup.workspace.index import load_or_build_index
+        from lshdup.workspace.loading import load_signatures
+
         workspace, indexed = session.workspace, None
         if options.measure == "containment":
-            collection = workspace.load_or_collect_signatures(session.request, 0)
+            collection = load_signatures(workspace, session.request)
         else:
-            indexed = workspace.load_or_build_index(session.request, save=False, verify=False)
+            indexed = load_or_build_index(workspace, session.request, verify=False)
             collection = indexed.collection
         say_last_run(session.console, collection)
         if indexed is not None:
@@ -125,10 +128,11 @@ def _rows(
     options: QueryOptions,
 ) -> "Iterator[tuple[Cell, ...]]":
     """Yield the rows of all documents. indexed : None for containment."""
+    from lshdup.collection.set_source import set_source
     from lshdup.workspace.index import holds_another, read_query
 
     console = session.console
-    source = session.workspace.set_source(collection)
+    source = set_source(session.workspace, collection)
     for done, each in enumerate(documents):
         console.progress("queries", done, len(documents))
         query, shown = read_query(collection, each), printable(each.name)

@@ -26,6 +26,7 @@ from lshdup.cli.output import Target
 from lshdup.cli.session import Session
 from lshdup.collection.collection import Collection
 from lshdup.collection.name_lists import names_to_keep
+from lshdup.collection.set_source import set_source
 from lshdup.compare.clusters import (
     choose_representatives,
     cluster_pairs,
@@ -43,10 +44,10 @@ from lshdup.version import __version__
 from lshdup.views import html
 from lshdup.views.differences import Differences, escape, find_differences, shorten
 from lshdup.views.selection import Selection, select
-from lshdup.workspace.context import RunContext
 from lshdup.workspace.folders import describe_folders
 from lshdup.workspace.lookup import NamedDocument
 from lshdup.workspace.passages import load_or_find_passages
+from lshdup.workspace.workspace import Workspace
 
 #: The distance of two thresholds of the slider.
 _STEP = 0.005
@@ -111,7 +112,7 @@ def write_page(ctx: click.Context, session: Session, options: ReportOptions, tar
         facts,
         collection.prints.compare,
     )
-    source = session.workspace.set_source(collection)
+    source = set_source(session.workspace, collection)
     members = documents_to_compare(run, duplicate_of, collection.sizes)
     ranked = rank_documents(run, members, duplicate_of, order)
     groups = cluster_pairs(run, answer.distinct_pairs, ranked, len(documents), answer.threshold)
@@ -161,9 +162,9 @@ def _find_recurring(run: Run, session: Session) -> dict[str, Any]:
     # What is said of the documents has been said.
     quiet = Run(session.run.arrays, run.jobs, run.progress)
     folder = store.folder if store is not None else None
-    context = RunContext(quiet, folder, request.given.get("secret", b""))
+    alone = Workspace(quiet, folder, request.given.get("secret", b""))
     params = PassageParams()
-    found = load_or_find_passages(context, request, params)
+    found = load_or_find_passages(alone, request, params)
     top = found.passages.take(np.arange(min(_RECURRING, len(found.passages))))
     listed: list[list[Any]] = []
     for piece in PassageListing(run, found, top).rows(whole=True, most=_PLACES):
@@ -284,7 +285,7 @@ def _find_differences(
     def read(document: int) -> LocatedText | str:
         name = collection.documents.names[document]
         try:
-            text = NamedDocument(name, document, collection=collection).text(shingle)
+            text = NamedDocument(name, document, collection=collection).utf8(shingle)
         except InputError:
             return "a document cannot be read any more"
         return _TOO_LONG if len(text) > _MOST_BYTES else locate_tokens(text, shingle)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from rich.text import Text
 
+from lshdup.base.forms import visible_text
 from lshdup.base.messages import Cell, count_of, decimal, join_names, printable
-from lshdup.base.parts import visible_text
 from lshdup.cli.columns import COMPARISON, column_names
 from lshdup.cli.messages import say_last_run
 from lshdup.cli.options import ShowOptions
@@ -44,6 +44,9 @@ from lshdup.views.terminal import (
     render,
     summarize,
 )
+from lshdup.workspace.clustering import load_or_find_clusters
+from lshdup.workspace.index import load_or_build_index
+from lshdup.workspace.loading import load_or_build_filter
 from lshdup.workspace.lookup import (
     DocumentRead,
     NamedDocument,
@@ -69,7 +72,7 @@ def show_documents(
     a, b = (each.read(params) for each in named)
     for note in (each.note for each in named if each.note):
         console.say(note)
-    shingle_filter = session.workspace.load_or_build_filter(session.request, params, stored)
+    shingle_filter = load_or_build_filter(session.workspace, session.request, params, stored)
     if options.shingles:
         columns = column_names("show-shingles", optional=shingle_filter is not None)
         rows = _list_shingles(a.text.utf8, b.text.utf8, params, shingle_filter)
@@ -250,7 +253,7 @@ _NAMED = 5
 def show_group(session: Session, options: ShowOptions, target: Target) -> int:
     """Print the variants of the group of a document, and return the exit code."""
     console = session.console
-    indexed = session.workspace.load_or_build_index(session.request, save=False)
+    indexed = load_or_build_index(session.workspace, session.request)
     say_last_run(console, indexed.collection)
     collection, params = indexed.collection, indexed.collection.shingle
     named = look_up(options.a, collection)
@@ -260,7 +263,8 @@ def show_group(session: Session, options: ShowOptions, target: Target) -> int:
         message = f"{printable(named.name)} is not in the store: its group is not known"
         raise InputError(message, "run `lshdup index DOCS` with it, or name two documents")
     rule = ClusterParams(keep=options.keep or "", prefer=options.prefer)
-    clusters = session.workspace.find_clusters(indexed, rule, session.request).clusters
+    found = load_or_find_clusters(session.workspace, indexed, rule, session.request)
+    clusters = found.clusters
     kept, *others = members = clusters.group_of(named.index)
     if not others:
         console.say(

@@ -15,9 +15,11 @@ from lshdup.cli.output import Target, print_rows
 from lshdup.cli.session import Session
 from lshdup.cli.tables import fold_cell
 from lshdup.collection.collection import Collection
+from lshdup.collection.set_source import set_source
 from lshdup.errors import InputError
 from lshdup.params import ClusterParams
 from lshdup.sources.document_list import typed_name
+from lshdup.workspace.clustering import load_or_find_clusters
 from lshdup.workspace.folders import (
     CHANGED,
     ONLY_A,
@@ -30,6 +32,7 @@ from lshdup.workspace.folders import (
     group_documents,
     weigh,
 )
+from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.workspace import Workspace
 
 #: Lines of a section on a terminal, unless --max-rows says otherwise.
@@ -69,7 +72,7 @@ def show_folders(
     held = not all(map(os.path.isdir, words))  # Folders that are here are looked at as they are.
     if not held:
         workspace, request = _without_store(session), replace(request, documents=words)
-    indexed = workspace.load_or_build_index(request, save=False)
+    indexed = load_or_build_index(workspace, request)
     collection = indexed.collection
     if held:
         say_last_run(console, collection)
@@ -83,9 +86,9 @@ def show_folders(
     if len(np.intersect1d(a.documents, b.documents)):
         message = f"one of {printable(words[0])} and {printable(words[1])} is below the other"
         raise InputError(message, "name two folders beside each other")
-    clusters = workspace.find_clusters(indexed, ClusterParams(), request).clusters
+    clusters = load_or_find_clusters(workspace, indexed, ClusterParams(), request).clusters
     groups = group_documents(session.workspace, collection, clusters)
-    source = workspace.set_source(collection)
+    source = set_source(workspace, collection)
     found = compare_contents(session.workspace, collection, groups, a, b, source)
     warn_of_changes(session, collection.documents, np.concatenate([a.documents, b.documents]))
     if target.style != "table" and (target.format or target.nul):

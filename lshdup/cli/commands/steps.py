@@ -73,6 +73,8 @@ def shingle(ctx: click.Context, options: ShingleOptions) -> int:
     """
     target = make_target(options)
     with open_session(ctx) as session:
+        from lshdup.workspace.loading import load_or_build_filter, make_shingles
+
         if options.show is not None:
             last = session.load_last_collection()
             document = look_up(options.show, last)
@@ -83,11 +85,13 @@ def shingle(ctx: click.Context, options: ShingleOptions) -> int:
                 session.console.say(document.note)
             params = merge_shingle_params(stored, session.request.given)
             text = document.utf8(params)
-            shingle_filter = session.workspace.load_or_build_filter(session.request, params, stored)
+            shingle_filter = load_or_build_filter(
+                session.workspace, session.request, params, stored
+            )
             columns = column_names("shingle", optional=shingle_filter is not None)
             print_rows(session.console, target, columns, _rows(text, params, shingle_filter))
             return session.console.exit_code()
-        collection = session.workspace.make_shingles(session.request)
+        collection = make_shingles(session.workspace, session.request)
         say_collection(session, collection, 1, whole=True)
         if collection.shingle_filter is not None:
             session.console.say(
@@ -120,7 +124,11 @@ def signatures(ctx: click.Context, /, **_: object) -> int:
     Without DOCS, the sets of the last run are used; unless it kept them, its documents are read.
     """
     with open_session(ctx) as session:
-        collection = session.workspace.make_signatures(session.request)
+        from lshdup.workspace.loading import load_signatures
+
+        run = session.workspace
+        run.require_store()
+        collection = load_signatures(run, session.request, save=True, again=True)
         say_collection(session, collection, 1, whole=True)
         return session.console.exit_code()
 
@@ -146,15 +154,17 @@ def index(ctx: click.Context, /, **_: object) -> int:
     with open_session(ctx) as session:
         from lshdup.lsh.buckets import Buckets
         from lshdup.lsh.candidates import largest_buckets
+        from lshdup.pipeline import say_large_bucket
+        from lshdup.workspace.index import load_or_build_index
 
-        indexed = session.workspace.load_or_build_index(session.request)
+        indexed = load_or_build_index(session.workspace, session.request, save=True)
+        documents = indexed.collection.documents
         say_collection(session, indexed.collection, 1, whole=True)
         say_contract(session.console, indexed.plan, indexed.params, whole=True)
         for size, first in largest_buckets(indexed.index.table, 1):
-            session.workspace.say_large_bucket(indexed, Buckets(size, first))
+            say_large_bucket(session.workspace, documents, Buckets(size, first))
         if session.console.is_verbose:
-            names = indexed.collection.documents.names.strings_at
-            say_largest(session.console, indexed.index.table, names)
+            say_largest(session.console, indexed.index.table, documents.names.strings_at)
         return session.console.exit_code()
 
 
@@ -172,9 +182,10 @@ def _rows(
 def _say_most_common(session: Session, collection: "Collection") -> None:
     """Show with -v the text of the removed shingles that most documents have."""
     from lshdup.shingling.inspection import list_shingles
+    from lshdup.workspace.loading import most_common_shingles
 
-    params, names = collection.shingle, collection.documents.names
-    for shingle, count, index in session.workspace.most_common_shingles(collection, _MOST_COMMON):
+    params, names, run = collection.shingle, collection.documents.names, session.workspace
+    for shingle, count, index in most_common_shingles(run, collection, _MOST_COMMON):
         document = NamedDocument(names[index], index, collection=collection)
         try:
             rows = list_shingles(document.utf8(params), params)

@@ -1,0 +1,570 @@
+"""The collection of a request: of DOCS, or of the last run; what the memo knows is not read again.
+
+`load_signatures` answers nearly every command. A command without DOCS continues with the collection
+that the manifest names. If that is shingles.npz, signatures are made of it by explicit and default
+parameters, and signatures.npz is a cache.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext, suppress
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+
+from lshdup.base.messages import count_of
+from lshdup.base.ragged import RaggedSets
+from lshdup.base.run import no_progress
+from lshdup.base.scratch import Spool
+from lshdup.base.skipped import Reason, Skipped
+from lshdup.collection.collect import (
+    EVERY_SET,
+    Previous,
+    collect,
+    expects_office_documents,
+    sketch_collection,
+)
+from lshdup.collection.collection import Collection
+from lshdup.collection.filtering import (
+    FilterRequest,
+    build_filter,
+    filter_collection,
+    read_template,
+)
+from lshdup.collection.set_source import set_source
+from lshdup.compare.verification import SET_BYTES
+from lshdup.errors import RERUN, ArtifactError, InputError
+from lshdup.params import DEFAULT_STORE, FEW_TOKENS, FilterParams, ShingleParams, SketchParams
+from lshdup.shingling.shingle_filter import NO_SHINGLES, ShingleFilter, find_first_sets
+from lshdup.sources.document_list import DocumentList, summarize_docs, typed_name
+from lshdup.sources.expansion import KnownRecords
+from lshdup.sources.finding import find_documents
+from lshdup.store.store import Store
+from lshdup.workspace.request import Request, check_conflict, list_definition, merge_params
+from lshdup.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from lshdup.store.memo import Memo
+    from lshdup.workspace.samples import Samples
+
+_SIGN_AGAIN = f"run `lshdup signatures` with these options, or {RERUN}"
+
+
+# --- what commands load ---------------------------------------------------------------------------
+
+
+def load_signatures(
+    run: Workspace,
+    request: Request,
+    *,
+    memory: int = 0,
+    save: bool = False,
+    verify: bool = True,
+    again: bool = False,
+    samples: "Samples | None" = None,
+) -> Collection:
+    """Return the collection of a request with signatures, and with its sets if these are kept.
+
+    Parameters
+    ----------
+    run : state of the run.
+    request : names documents, or continues with those of the last run: explicit parameters must
+        then be those of the artifact.
+    memory : bytes of sets of documents that are read now that may be kept.
+    save : whether signatures that are made without DOCS are those that later commands continue
+        with; it is an error then if they cannot be saved.
+    verify : check every byte of stored signatures, or only the bytes that are read.
+    again : whether the signatures of the last run are made again, of its sets or its documents.
+    samples : takes samples of the sets of documents that are read.
+
+    """
+    is_named = bool(request.documents)
+    with run.locking(create=is_named) if is_named or save else nullcontext():
+        if request.documents:
+            shingle = merge_params(ShingleParams, request.given)
+            wanted = read_filter_request(run, request, shingle)
+            documents = find_named(run, request, shingle)
+            collection = _sign_documents(
+                run, request, documents, shingle, wanted, memory, samples=samples
+            )
+        else:
+            collection = _sign_last(run, request, save=save, verify=verify, again=again)
+    sets = load_sets(run, collection, verify=False)
+    collection = replace(collection, sets=sets)
+    request.accept(collection.documents, True)
+    return collection
+
+
+def load_all_sets(run: Workspace, request: Request) -> Collection:
+    """Return a collection with all its sets, filtered as requested. Nothing is saved.
+
+    Without DOCS, documents that changed or cannot be read again are reported and skipped, and
+    nothing that follows from the others is kept in the store.
+    """
+    if request.documents:
+        shingle = merge_params(ShingleParams, request.given)
+        wanted = read_filter_request(run, request, shingle)
+        documents = find_named(run, request, shingle)
+        collection = _collect(run, request, documents, shingle, EVERY_SET)
+    else:
+        collection, last = _load_or_read_sets(run, request)
+        wanted = read_filter_request(run, request, collection.shingle, last)
+    request.accept(collection.documents, True)
+    if wanted is not None:
+        collection = filter_collection(run, collection, build_filter(run, collection, wanted))
+    return collection
+
+
+def make_shingles(run: Workspace, request: Request) -> Collection:
+    """`lshdup shingle`: save the sets of all documents, and return the collection as filtered."""
+    if not request.documents:
+        message = "no documents were named"
+        raise InputError(message, f"{RERUN} (files or folders)")
+    store = run.require_store()
+    shingle = merge_params(ShingleParams, request.given)
+    with run.locking(create=True):
+        wanted = read_filter_request(run, request, shingle)
+        documents = find_named(run, request, shingle)
+        memo = _open_memo(run, documents, shingle)
+        assert memo is not None
+        with Spool(run.arrays, store.folder) as spool:
+            collection = _collect(run, request, documents, shingle, spool, memo=memo)
+            memo.save(collection, "shingles", is_checked=request.check_content)
+        if wanted is not None:
+            shingle_filter = build_filter(run, collection, wanted)
+            collection = filter_collection(run, collection, shingle_filter)
+        return replace(collection, sets=None)  # The spool ends here.
+
+
+def load_last_collection(run: Workspace, *, verify: bool = False) -> Collection | None:
+    """Load the collection of the last run, to look names up in; None if there is none."""
+    if run.store is None:
+        return None
+    current = run.store.current()
+    other = "shingles" if current == "signatures" else "signatures"
+    return run.store.load_collection(current, verify=verify) or run.store.load_collection(
+        other, verify=verify
+    )
+
+
+def load_sets(run: Workspace, collection: Collection, *, verify: bool) -> RaggedSets | None:
+    """Return the unfiltered sets of a collection, its own or from shingles.npz; else None."""
+    if collection.sets is not None or run.store is None:
+        return collection.sets
+    try:
+        shingles = run.store.load_collection("shingles", verify=verify)
+    except ArtifactError:
+        return None
+    is_same = shingles is not None and shingles.identity == collection.unfiltered_identity
+    return shingles.sets if shingles is not None and is_same else None
+
+
+def load_or_build_filter(
+    run: Workspace, request: Request, shingle: ShingleParams, stored: Collection | None
+) -> ShingleFilter | None:
+    """Return the filter of sets with these parameters: as requested, else of the last run.
+
+    stored : what `load_last_collection` returns.
+    """
+    last = stored if stored is not None and stored.shingle == shingle else None
+    wanted = read_filter_request(run, request, shingle, last)
+    if wanted is None:
+        return None
+    made = last.shingle_filter if last is not None else None
+    if made is not None and made.params == wanted.params:
+        return made
+    if not wanted.ignore_common:
+        return build_filter(run, None, wanted)
+    shingles, _ = _load_or_read_sets(run, request)
+    if shingles.shingle != shingle:
+        message = "the store was made with other options than are shown"
+        raise ArtifactError(message, RERUN)
+    return build_filter(run, shingles, wanted)
+
+
+def most_common_shingles(
+    run: Workspace, collection: Collection, most: int
+) -> list[tuple[int, int, int]]:
+    """Return the most common filtered shingles: (shingle, documents with it, one of them).
+
+    Only for shingles that this run has counted and that shingles.npz holds; else nothing.
+    """
+    shingle_filter = collection.shingle_filter
+    sets = load_sets(run, collection, verify=True)
+    if shingle_filter is None or shingle_filter.counts is None or sets is None:
+        return []
+    top = np.argsort(-shingle_filter.counts.astype(np.int64), kind="stable")[:most]
+    shingles, counts = shingle_filter.common[top], shingle_filter.counts[top]
+    columns = shingles.tolist(), counts.tolist(), find_first_sets(sets, shingles).tolist()
+    return list(zip(*columns, strict=True))
+
+
+# --- the filter that a command requests -----------------------------------------------------------
+
+
+def read_filter_request(
+    run: Workspace, request: Request, shingle: ShingleParams, last: Collection | None = None
+) -> FilterRequest | None:
+    """Read the template files of a request and return its filter; None for no filter.
+
+    shingle : parameters of the sets to be filtered.
+    last : collection with sets of these parameters, whose filter is the default; None: the default
+        is no filter.
+
+    Errors: InputError if no template holds text.
+    """
+    made = last.shingle_filter if last is not None else None
+    limit = request.given.get("ignore_common", made.params.ignore_common if made else 0.0)
+    template = made.template.copy() if made is not None else NO_SHINGLES
+    tokens = request.given.get("min_tokens", shingle.min_tokens or FEW_TOKENS)
+    least = shingle.count_shingles(tokens)
+    if made is not None and "min_tokens" not in request.given:
+        least = made.params.least_shingles
+    least = request.given.get("least_shingles", least)  # the other side's
+    if request.templates:
+        template = read_template(run, request.templates, request.files.max_bytes, shingle)
+    return FilterRequest(template, limit, least) if len(template) or limit else None
+
+
+# --- documents that are named ---------------------------------------------------------------------
+
+
+def find_named(
+    run: Workspace, request: Request, shingle: ShingleParams, *, replaces: bool = True
+) -> DocumentList:
+    """Find the documents that a request names; the store is made when they are accepted.
+
+    replaces : whether the run makes the collection that later ones continue with.
+    """
+    run.progress("documents", 0, 0)
+    known_records: KnownRecords = {}
+    if run.store is not None and not request.check_content:
+        from lshdup.store.memo import load_known_records  # Imported here to keep `query` fast.
+
+        known_records = load_known_records(run, run.store, request.files)
+    documents = find_documents(
+        run.but(progress=no_progress),
+        request.documents,
+        request.files,
+        id_lists=shingle.tokens == "ids",
+        store=os.fsencode(run.apart) if run.apart is not None else None,
+        known_records=known_records,
+    )
+    docs = summarize_docs(map(typed_name, request.documents))
+    documents = replace(documents, docs=docs)
+    request.accept(documents, False)
+    run.begin()
+    if replaces and run.store is not None and run.store.is_held:
+        old = None
+        with suppress(ArtifactError, IndexError):  # A damaged artifact is rebuilt, and said then.
+            old = load_last_collection(run)
+        if old is not None and old.shingle != shingle:
+            run.say(f"the store was made with {' '.join(list_definition(old))}; it is rebuilt")
+    run.progress("documents", 0, len(documents))
+    return documents
+
+
+def _open_memo(
+    run: Workspace,
+    documents: DocumentList,
+    shingle: ShingleParams,
+    sketch: SketchParams | None = None,
+    shingle_filter: ShingleFilter | None = None,
+) -> "Memo | None":
+    """Open the memo of a definition, if there is a store."""
+    if run.store is None:
+        return None
+    from lshdup.store.memo import Memo  # Imported here to keep `query` fast.
+
+    return Memo(run, run.store, shingle, sketch, shingle_filter, documents.record_fields)
+
+
+def _sign_documents(
+    run: Workspace,
+    request: Request,
+    documents: DocumentList,
+    shingle: ShingleParams,
+    wanted: FilterRequest | None,
+    memory: int = 0,
+    *,
+    last: Collection | None = None,
+    samples: "Samples | None" = None,
+) -> Collection:
+    """Collect and save the signatures of documents.
+
+    Sets are kept if they fit into `memory` bytes, and for verification where reading a document
+    again is slow; they are saved only if a reader of office formats made many of them, or archives
+    would be unpacked again. Common shingles are counted in all unfiltered sets, which are collected
+    first and saved. Without a store nothing is saved.
+
+    last : the collection of these documents, if they are those of the last run: they are read again
+        then, and must be what they were. Raise InputError, and leave the store as it is, if not.
+    """
+    sketch, store = merge_params(SketchParams, request.given), run.store
+    if wanted is not None and wanted.ignore_common:
+        with Spool(run.arrays, store.folder) if store is not None else nullcontext() as spool:
+            memo = _open_memo(run, documents, shingle) if last is None else None
+            whole = _collect(
+                run, request, documents, shingle, spool or EVERY_SET, memo=memo, last=last
+            )
+            stored = None
+            if memo is not None and store is not None:
+                memo.save_artifact(whole, "shingles", is_checked=request.check_content)
+                with suppress(ArtifactError, IndexError):  # A damaged artifact is rebuilt.
+                    stored = store.load_collection("signatures", here=True)
+            collection = _sign_sets(run, whole, sketch, wanted, stored)
+            _save(run, request, collection, memo, with_sets=True)
+        # The spool ends here, and shingles.npz holds its sets now. The sets of an unchanged folder
+        # are those of shingles.npz already.
+        return replace(collection, sets=None) if spool and whole.read != 0 else collection
+    shingle_filter = build_filter(run, None, wanted) if wanted is not None else None
+    is_slow = last is None and (
+        expects_office_documents(documents.names)
+        or (store is not None and documents.has_packed_members)
+    )
+    # They are there twice while they are put in order.
+    most = min(SET_BYTES, run.memory // 2) // 2
+    # Few rows of Parquet are not decoded again. Of many, those that share a bucket are, which is
+    # as fast as keeping the sets of all.
+    are_kept = is_slow or (documents.has_parquet and documents.spans.sum() <= most // 8)
+    keep = max(memory, most if are_kept else 0)
+    memo = _open_memo(run, documents, shingle, sketch, shingle_filter) if last is None else None
+    collection = _collect(
+        run, request, documents, shingle, keep, sketch, shingle_filter, memo=memo, last=last,
+        samples=samples,
+    )  # fmt: skip
+    # Sets that were too many to be kept are missing.
+    _save(run, request, collection, memo, with_sets=is_slow and collection.sets is not None)
+    return collection
+
+
+def _save(
+    run: Workspace,
+    request: Request,
+    collection: Collection,
+    memo: "Memo | None",
+    *,
+    with_sets: bool,
+) -> None:
+    """Save signatures, and make them current. memo : None for documents of the last run."""
+    if memo is not None:
+        kinds = ("shingles", "signatures") if with_sets else ("signatures",)
+        memo.save(collection, *kinds, is_checked=request.check_content)
+    elif run.store is not None:
+        run.store.save_collection("signatures", collection)
+        run.store.make_current("signatures", collection)
+
+
+def _collect(
+    run: Workspace,
+    request: Request,
+    documents: DocumentList,
+    shingle: ShingleParams,
+    keep: Spool | int,
+    sketch: SketchParams | None = None,
+    shingle_filter: ShingleFilter | None = None,
+    *,
+    memo: "Memo | None" = None,
+    last: Collection | None = None,
+    samples: "Samples | None" = None,
+) -> Collection:
+    """Collect what no earlier run has collected, and report the files that are skipped."""
+    previous: Iterable[Previous] = ()
+    if memo is not None:
+        found: Iterator[Previous] = iter(())
+        if not request.check_content:
+            found = memo.find(documents, with_sets=keep != 0)
+        first = next(found, None)
+        previous = chain([first] if first is not None else [], found)
+        if sketch is not None and (first is None or (first.rows < 0).any()):
+            run.expect_signatures(documents, sketch.perms)
+        if samples is not None:
+            memo.on_add = partial(samples.keep, shingle)
+    if last is not None:
+        _say_read_again(run, last)
+    collection = collect(
+        run, documents, shingle, sketch, shingle_filter=shingle_filter, previous=previous,
+        keep=keep, checkpoint=memo, on_sets=samples.add if samples is not None else None,
+    )  # fmt: skip
+    if last is None:
+        run.report_skipped(collection.skipped, request.documents)
+        return collection
+    if lost := _find_lost(last, collection):
+        for each in lost:
+            run.skipped(each)
+        message = f"{count_of(len(lost), 'document')} of the last run cannot be read as before"
+        raise InputError(message, "the store stays as it is; `lshdup signatures DOCS` renews it")
+    return replace(collection, skipped=last.skipped, notes=last.notes, read=None)
+
+
+def _sign_sets(
+    run: Workspace,
+    whole: Collection,
+    sketch: SketchParams,
+    wanted: FilterRequest | None,
+    stored: Collection | None,
+) -> Collection:
+    """Filter and sketch the sets of a collection, or take the signatures that were made of them.
+
+    stored : what signatures.npz holds.
+    """
+    if stored is not None and stored.unfiltered_identity == whole.identity:
+        made = stored.shingle_filter.params if stored.shingle_filter is not None else None
+        same = made == (wanted.params if wanted is not None else None)
+        if same and stored.sketch == sketch and stored.shingle == whole.shingle:
+            now = ("documents", "skipped", "notes", "read", "sets")
+            return replace(stored, **{name: getattr(whole, name) for name in now})
+    if wanted is None:
+        return sketch_collection(run, whole, sketch)
+    return filter_collection(run, whole, build_filter(run, whole, wanted), sketch)
+
+
+# --- documents of the last run --------------------------------------------------------------------
+
+
+def _sign_last(
+    run: Workspace, request: Request, *, save: bool, verify: bool, again: bool
+) -> Collection:
+    """Load signatures.npz; or make signatures of the sets or the documents of the last run.
+
+    save, verify, again : as of `load_signatures`.
+    """
+    store = run.store
+    if store is None:
+        _refuse_nothing(run, "signatures", request)
+    signatures = store.load_collection("signatures", verify=verify)
+    if store.current() == "signatures" and not again:
+        if signatures is None:
+            _refuse_nothing(run, "signatures", request)
+        wanted = read_filter_request(run, request, signatures.shingle, signatures)
+        _check_signatures(signatures, request, wanted)
+        return signatures
+    whole, _ = _load_unfiltered(run, request)
+    sketch = merge_params(SketchParams, request.given)
+    wanted = read_filter_request(run, request, whole.shingle)
+    if whole.sets is None:
+        return _sign_documents(run, request, whole.documents, whole.shingle, wanted, last=whole)
+    collection = _sign_sets(run, whole, sketch, wanted, None if again else signatures)
+    if signatures is not None and collection.signatures is signatures.signatures:
+        return collection
+    if not again:
+        newer = ", which is newer" if signatures else ""
+        run.say(f"signatures.npz is made from shingles.npz{newer}")
+
+    def keep(store: Store) -> None:
+        stored = store.load_collection("shingles", verify=False)
+        # Another run may have replaced shingles.npz in between.
+        if stored is not None and stored.identity == whole.identity:
+            store.save_collection("signatures", collection)
+
+    if save:
+        _save(run, request, collection, None, with_sets=False)
+    else:
+        run.keep("signatures.npz", keep)
+    return collection
+
+
+def _check_signatures(
+    signatures: Collection, request: Request, wanted: FilterRequest | None
+) -> None:
+    """Raise ArtifactError if signatures.npz was made with another filter or parameters."""
+    made = FilterParams() if signatures.shingle_filter is None else signatures.shingle_filter.params
+    params = FilterParams() if wanted is None else wanted.params
+    if params.ignore_common != made.ignore_common:
+        limit = f"--ignore-common {made.ignore_common:g}"
+        was = f"with {limit}" if made.ignore_common else "without --ignore-common"
+        message = f"signatures.npz was made {was}, not with {params.ignore_common:g}"
+        raise ArtifactError(message, _SIGN_AGAIN)
+    if params.template != made.template:
+        was = "with another --template" if made.template else "without --template"
+        message = f"signatures.npz was made {was}"
+        raise ArtifactError(message, _SIGN_AGAIN)
+    assert signatures.sketch is not None
+    check_conflict("signatures.npz", signatures.shingle, request.given, RERUN)
+    check_conflict("signatures.npz", signatures.sketch, request.given, _SIGN_AGAIN)
+    if params.least_shingles != made.least_shingles:
+        message = (
+            f"signatures.npz has no documents with fewer than {made.least_shingles} shingles left; "
+            f"this --min-tokens asks for {params.least_shingles}"
+        )
+        raise ArtifactError(message, _SIGN_AGAIN)
+
+
+def _load_unfiltered(run: Workspace, request: Request) -> tuple[Collection, Collection | None]:
+    """Load the last run's collection before any filter, with its sets if they were kept.
+
+    Returns signatures.npz too, if the last run made it. Raise ArtifactError if there is nothing, or
+    if it was made with other options.
+    """
+    store = run.store
+    signatures = store.load_collection("signatures") if store is not None else None
+    if store is not None and signatures is not None and store.current() != "shingles":
+        check_conflict("signatures.npz", signatures.shingle, request.given, RERUN)
+        sets = load_sets(run, signatures, verify=True)
+        return replace(signatures.before_filter, sets=sets), signatures
+    shingles = store.load_collection("shingles") if store is not None else None
+    if shingles is None:
+        _refuse_nothing(run, "shingles", request)
+    check_conflict("shingles.npz", shingles.shingle, request.given, RERUN)
+    return shingles, None
+
+
+def _load_or_read_sets(run: Workspace, request: Request) -> tuple[Collection, Collection | None]:
+    """Load the unfiltered sets of the last run; or read its documents again, if it kept none.
+
+    Returns the collection with its sets, and that of signatures.npz if the last run made it.
+    """
+    collection, signatures = _load_unfiltered(run, request)
+    if collection.sets is None:
+        _say_read_again(run, collection)
+        wanted = np.arange(len(collection.documents))
+        sets = set_source(run, collection, stage="documents")(wanted)
+        readable = np.flatnonzero(sets.sizes == collection.sizes)
+        if len(readable) < len(wanted):
+            run.read_only = True
+            lost = np.setdiff1d(wanted, readable)
+            collection, sets = collection.leave_out_changed(run, lost), sets.take(readable)
+        collection = replace(collection, sets=sets)
+    return collection, signatures
+
+
+def _say_read_again(run: Workspace, collection: Collection) -> None:
+    """Say that all documents are read, which takes as long as a first run."""
+    what = ("document of the last run is", "documents of the last run are")
+    run.say(f"the {count_of(len(collection.documents), *what)} read again")
+    run.progress("documents", 0, len(collection.documents))
+
+
+def _find_lost(before: Collection, again: Collection) -> list[Skipped]:
+    """Return the documents that were not read again, or not as what they were."""
+    now = again.before_filter.columns
+    if again.documents is before.documents:
+        same = [column == before.columns[name] for name, column in now.items()]
+        changed = before.documents.names.strings_at(np.flatnonzero(~np.all(same, axis=0)))
+        return [Skipped(name, Reason.CHANGED, "it is not what was indexed") for name in changed]
+    there = set(again.documents.names)
+    why = {each.skipped.name: each.skipped for each in again.skipped}
+    return [
+        why.get(name, Skipped(name, Reason.CHANGED, "it is not what was indexed"))
+        for name in before.documents.names
+        if name not in there
+    ]
+
+
+def _refuse_nothing(run: Workspace, kind: str, request: Request) -> NoReturn:
+    if run.store is None:
+        message = "no documents were named, and --no-store leaves nothing to continue from"
+        raise ArtifactError(message, f"{RERUN} (files or folders)")
+    store = run.store.folder
+    message = f"there is no {kind}.npz in {store}"
+    if request.is_other:
+        raise ArtifactError(message, f"run `lshdup index DOCS --store {store}`")
+    named = "a store elsewhere"
+    if store == Path(DEFAULT_STORE):
+        named = f"a store is looked for in {Path.cwd()} and above: that of an earlier run"
+    hint = f"{RERUN} (files or folders); {named} is named by --store DIR"
+    raise ArtifactError(message, hint)
