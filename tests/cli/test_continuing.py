@@ -154,32 +154,6 @@ def test_documents_of_the_answer_that_are_gone_are_said_before_it(run, changed, 
     said = "1 document of this answer changed or vanished since the last run; name DOCS to read"
     assert f"lshdup: warning: {said}" in result.err
     assert "lshdup: docs/b: deleted or changed since the last run\n" in result.err
-    checked = run(*command.split(), "--check-files", "-v")
-    assert b"docs/b" not in checked.out
-    assert is_page or b"docs/sub/c" in checked.out
-    assert "skipped 2 documents deleted or changed since the last run (-v names" in checked.err
-    for name in ("docs/b", "docs/own"):
-        assert f"lshdup: {name}: deleted or changed since the last run\n" in checked.err
-    assert "warning" not in checked.err
-
-
-def test_what_is_left_out_was_never_there(run, changed):
-    """The answer is that of the remaining documents alone."""
-    rest = ["docs/a", "docs/sub/c"]
-    before = {path: path.read_bytes() for path in (changed / ".lshdup").glob("*.npz")}
-    for command in (
-        ["pairs", "-t", "0.5"],
-        ["pairs", "-t", "0.5", "--exact"],
-        ["clusters", "-t", "0.5"],
-        ["clusters", "-t", "0.5", "--exact", "--emit", "keep"],
-        ["pairs", "-t", "0.5", "--against", "docs/new"],
-    ):
-        name, *options = command
-        alone = run(name, *rest, *options, "--no-store").out
-        assert alone
-        stays = b"docs/own\n" * ("keep" in command)  # it was not compared, and is still there
-        assert run(*command, "--check-files").out == alone + stays, command
-    assert {path: path.read_bytes() for path in before} == before
 
 
 @pytest.mark.parametrize("options", [[], ["docs/link"], ["--follow"]])
@@ -191,28 +165,13 @@ def test_a_document_that_became_a_link_is_no_document_any_more(run, here, option
     (here / "far").write_text(f"{TEXT} z")
     (here / "docs/link").symlink_to("../far")
     run("clusters", "docs", *options, "-q")
-    kept = run("clusters", "--check-files", "--emit", "keep").lines
-    whole = run("clusters", "--check-files", "--format", "csv").out
+    kept = run("clusters", "--emit", "keep").lines
+    whole = run("clusters", "--format", "csv").out
     assert b"docs/a" in whole
     assert (b"docs/link" in whole) == bool(options)
     (here / "docs/a").unlink()
     (here / "docs/a").symlink_to("b")
     assert "docs/a" in kept + run("clusters", "--emit", "drop", code=2).lines
-    checked = run("clusters", "--check-files", "--format", "csv", "-v")
-    assert "lshdup: docs/a: deleted or changed since the last run\n" in checked.err
-    assert "skipped 1 document" in checked.err
-    assert (b"docs/link" in checked.out) == bool(options)
-
-
-@pytest.mark.parametrize("command", ["pairs", "clusters"])
-def test_documents_are_left_out_of_filtered_sets_too(run, here, command):
-    run("index", "docs", "-q", "--ignore-common", "3")
-    (here / "docs/b").unlink()
-    found = run(command, "-t", "0.5", "--check-files")
-    exact = run(command, "-t", "0.5", "--check-files", "--exact")
-    assert "skipped 1 document" in exact.err
-    assert exact.out == found.out
-    assert b"docs/a" in exact.out
 
 
 def test_nothing_is_dropped_for_a_document_that_is_gone(run, here):
@@ -221,9 +180,9 @@ def test_nothing_is_dropped_for_a_document_that_is_gone(run, here):
     (here / "docs/a").unlink()
     unsafe = run("clusters", "--emit", "drop", code=2)
     assert unsafe.out == b""
-    checked = run("clusters", "--emit", "drop", "--check-files")
-    assert checked.lines == ["docs/sub/c"]
-    kept = json.loads(run("clusters", "--check-files", "--format", "json").out)
+    again = run("clusters", "docs", "--emit", "drop")
+    assert again.lines == ["docs/sub/c"]
+    kept = json.loads(run("clusters", "--format", "json").out)
     assert [row["name"] for row in kept] == ["docs/b", "docs/sub/c"]
 
 

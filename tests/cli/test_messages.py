@@ -253,10 +253,6 @@ def test_shares(here):
                 "write a share like 0.3, or a number of documents",
             ),
         ),
-        (
-            ["--histogram", "--step", "5"],
-            ("LSHDUP_STEP is 5; it must be from 0.001 to 1", "if 5 % is meant, write 0.05"),
-        ),
     ]
     errors = said(here, *(["pairs", "docs", *options] for options, _ in cases))
     assert errors == [error(*lines) for _, lines in cases]
@@ -268,10 +264,6 @@ def test_percentages_are_shares(here):
         (("pairs", *docs, "-t", "55.5%"), ("pairs", *docs, "-t", "0.555")),
         (("pairs", *docs, "--recall=90 %"), ("pairs", *docs, "--recall", "0.9")),
         (("pairs", *docs, "--ignore-common", "40%"), ("pairs", *docs, "--ignore-common", "0.4")),
-        (
-            ("pairs", *docs, "--histogram", "--step", "5%"),
-            ("pairs", *docs, "--histogram", "--step", "0.05"),
-        ),
         (
             ("curve", "--threshold", "90%", "--format", "csv"),
             ("curve", "--threshold", "0.9", "--format", "csv"),
@@ -324,6 +316,8 @@ def test_what_does_the_work_of_options_of_other_programs(here):
     cases = {
         "--dry-run": "leave it out: lshdup never changes or deletes a document",
         "--replace-store": "leave it out: a store keeps what other runs have made",
+        "--max-depth": "--exclude 'DOCS/*/' takes only files directly in DOCS",
+        "--check-files": "name DOCS: what is deleted is left out, only what changed is read",
         "--ext": "--include '*.txt' takes the files with one ending",
         "--min-length": "--min-tokens N leaves out documents of fewer than N tokens",
         "--delete": nothing,
@@ -916,13 +910,14 @@ def test_the_ending_of_a_file_names_its_format(here):
     )
     assert Path("more.csv").read_bytes() == Path("p.csv").read_bytes()
     assert Path("more").read_bytes() == Path("p.json").read_bytes()
-    parquet, excel, html, packed, nul = said(
+    parquet, excel, html, packed, nul, listed = said(
         here,
         [*pairs, "-o", "p.parquet"],
         [*pairs, "-o", "p.XLSX"],
         [*pairs, "-o", "p.html"],
         [*pairs, "-o", "p.tsv.gz"],
         [*pairs, "-0", "-o", "q.csv"],
+        ["report", "docs", "--no-store", "-o", "r.csv"],
     )
     names = (
         "name a file that ends with .tsv, .csv, .json, .jsonl, .ndjson, or say with "
@@ -934,6 +929,9 @@ def test_the_ending_of_a_file_names_its_format(here):
     page = "; `lshdup report` makes a page"
     assert html == error("-o p.html: .html is not written here", names + page)
     assert packed == error("-o p.tsv.gz: .gz is not written here", names)
+    assert listed == error(
+        "-o r.csv: .csv is not written here", "name a file that ends with .html, .htm"
+    )
     assert nul == error(
         "-0 and -o q.csv exclude each other, as the file is to be csv",
         "leave -0 out, or say --format tsv",
@@ -1297,8 +1295,6 @@ def test_what_is_refused_before_and_after_the_work(here):
     run_many([(["index", "docs", "--template", "one", "--store", "less", "-q"], None)], here)
     expected = {
         "pairs docs --split [": "'[' is no regular expression: unterminated character set",
-        "pairs docs --histogram --step 1.01": "LSHDUP_STEP is 1.01; it must be from 0.001 to 1",
-        "pairs docs --histogram --step 0.0001": "LSHDUP_STEP is 0.0001; it must be from 0.001 to 1",
         "timing one": "fewer than two documents with tokens: there is no pair to measure",
         "pairs docs --baseline one/b": "--baseline one/b cannot be read: Not a directory",
         "pairs docs --baseline gone/b --update-baseline": "gone/b cannot be written",
