@@ -20,7 +20,6 @@ HASHES = ("mix64", "poly31")
 #: Schemes of signatures; "linear" is for experiments, not for a store.
 SCHEMES = ("fast", "classic", "linear")
 STORED_SCHEMES = SCHEMES[:2]
-VERIFY = ("exact", "estimate")
 MEASURES = ("jaccard", "containment")
 SAME, MAIL_QUOTES = ("bytes", "text"), ("keep", "drop")
 MARKUP = ("auto", "visible", "keep")  # of `--markup`
@@ -136,7 +135,6 @@ class DocumentParams(_Params):
     follow : follow symbolic links.
     hidden : take names that begin with a dot.
     gitignore : leave out what .gitignore files say.
-    max_depth : folders are entered down to this depth; a folder that was named has depth 1.
     include, exclude : patterns of .gitignore.
     max_bytes : larger files are skipped.
     text_field, id_field : fields of a record with its text and its name. Without a text field,
@@ -150,7 +148,6 @@ class DocumentParams(_Params):
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     gitignore: bool = False
-    max_depth: int | None = None
     max_bytes: int = DEFAULT_MAX_BYTES
     text_field: str = ""
     id_field: str = ""
@@ -344,20 +341,16 @@ class BandParams(_Params):
 
 @dataclass(frozen=True)
 class PairParams(_Params):
-    """How candidate pairs are found and verified.
+    """How candidate pairs are found, and by which measure they are verified.
 
-    verify : "exact" computes |A ∩ B| / |A ∪ B| of the shingle sets, "estimate" the share of
-        agreeing rows.
     max_bucket : larger buckets, exact duplicates counted once, give no candidates; 0: no limit.
     measure : "jaccard", or "containment", |A ∩ B| / min(|A|, |B|), for which no bands serve.
     """
 
-    verify: str = "exact"
     max_bucket: int = 0
     measure: str = "jaccard"
 
     def __post_init__(self) -> None:
-        _check_choice("--verify", self.verify, VERIFY)
         _check_choice("--measure", self.measure, MEASURES)
         _check(self.max_bucket >= 0, f"--max-bucket is {self.max_bucket}; it must be at least 1")
 

@@ -107,7 +107,7 @@ def find_near_duplicates(
     index = build_index(run, collection, params.bands)
     met = candidate_pairs(run, index.table, params.pairs.max_bucket)
     sides = Sides.of(run, side, duplicate_of=index.duplicate_of)
-    found = verify(run, met, sides, threshold, params.pairs.verify)
+    found = verify(run, met, sides, threshold)
     pairs = expand_copies(run, found.pairs, index.duplicate_of)
     return DuplicatesFound(collection, index, found, pairs)
 

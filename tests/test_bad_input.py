@@ -690,7 +690,7 @@ METHODS = {"system", "popen", "execv", "execve", "execvp", "spawnv", "fork", "po
 #: built) the linker.
 STARTERS = {
     "text.office_processes", "kernels.native.machine_code", "kernels.native.prebuilt",
-    "workspace.gate.changes",
+    "workspace.gate",
 }  # fmt: skip
 
 

@@ -251,5 +251,5 @@ def test_help_is_light(argument):
     assert {"lshdup", "click"} <= loaded
     assert loaded.isdisjoint(
         {"numpy", "numba", "llvmlite", "rich", "tqdm", "selectolax", "charset_normalizer"}
-        | {"pyarrow", "pathspec", "webencodings", "msgspec"}
+        | {"pyarrow", "webencodings", "msgspec"}
     )

@@ -9,7 +9,7 @@ from benchmarks.sections.bench import Bench
 from benchmarks.sections.exact import compare_with_library
 from benchmarks.tables import Table
 from lshdup.base.run import count_processors
-from lshdup.compare.containment_join import planned_memory
+from lshdup.compare.exact_join import planned_memory
 
 THRESHOLD = "0.8"
 CONTAINMENT = ("--measure", "containment")

@@ -44,7 +44,6 @@ class Reason(enum.StrEnum):
     NOT_INCLUDED = "excluded by --include"
     NESTED = "archive in an archive"
     IGNORED = "excluded by .gitignore"
-    TOO_DEEP = "deeper than LSHDUP_MAX_DEPTH"
     BROKEN_ROW = "broken row"
     PREAMBLE = "text before the first line of --split"
     HARD_LINK = "hard link in an archive"
@@ -103,7 +102,7 @@ _PLURALS = {
     Reason.NULL_TEXT: "rows whose text is null",
     Reason.COPY: "rows with the id and the text of another",
 }
-_OF_PATTERNS = {Reason.EXCLUDED, Reason.NOT_INCLUDED, Reason.IGNORED, Reason.TOO_DEEP}
+_OF_PATTERNS = {Reason.EXCLUDED, Reason.NOT_INCLUDED, Reason.IGNORED}
 #: Inputs that no option of the run takes.
 _NOT_TAKEN = _OF_PATTERNS | {Reason.HIDDEN, Reason.LINK, Reason.SPECIAL}
 #: Inputs that are not taken, that do not exist, or whose name is another document's.

@@ -80,7 +80,9 @@ LISTINGS: dict[str, dict[str, Type]] = {
     "pairs-against": _PAIR | {"verified": _one_of("exact", "estimate"), "same": SAME},
     "pairs-containment": {"a": NAME, "b": NAME} | _SHARES | _SIZES | {"same": SAME},
     "pairs-unmatched": {"name": NAME},
-    "pairs-histogram": {"threshold": SHARE, "pairs": COUNT, "documents": COUNT, "groups": COUNT},
+    "pairs-histogram": {"threshold": SHARE, "pairs": COUNT, "documents": COUNT, "groups": COUNT,
+                        "similarity": _or_empty(SHARE), "a": _or_empty(NAME),
+                        "b": _or_empty(NAME)},
     "clusters": {"group": COUNT, "role": _one_of("keep", "drop", "other"), "name": NAME,
                  "similarity": SHARE, "copy": FLAG, "smallest": SHARE, "same": SAME},
     "clusters-names": {"name": NAME},
@@ -134,7 +136,6 @@ _FILTERED = {"removed": _one_of("template", "common", "")}
 #: Columns behind the others that an option adds.
 OPTIONAL: dict[str, dict[str, Type]] = {
     "pairs-containment": _RELATION,
-    "pairs-histogram": {"similarity": _or_empty(SHARE), "a": _or_empty(NAME), "b": _or_empty(NAME)},
     "shingle": _FILTERED,
     "show-shingles": _FILTERED,
 }
@@ -161,7 +162,6 @@ COMMANDS = {
 #: When a column is printed, and columns with a value of an option in their name.
 _NOTES = {
     "pairs-containment": "relation with --against",
-    "pairs-histogram": "the last three unless LSHDUP_EXAMPLES is 0",
     "passages": "text in the first row of each; whole but in tables and tsv",
     "query": "query if several DOC are asked for, or in json",
     "query-containment": "query likewise",

@@ -54,7 +54,8 @@ class Console:
     ) -> None:
         self._quiet = quiet
         self._verbose = verbose
-        self._check = check
+        #: whether `detail` prints, and whether --check is set
+        self.is_verbose, self.is_check = verbose > 0 and not quiet, check
         self._progress = (_on_terminal() and not quiet) if progress is None else progress
         self._color = use_color(color, _on_terminal())
         self._bar: tqdm[NoReturn] | None = None
@@ -130,7 +131,7 @@ class Console:
     def report_nothing(self, what: str, why: str, remedy: str) -> None:
         """Warn that nothing is compared. With --check this is an error: nothing was checked."""
         self.compared_nothing = True
-        if self._check:
+        if self.is_check:
             self.error(LshdupError(f"nothing was checked: {why}", remedy))
         else:
             self.warn(f"{what}: {why}; {remedy}")
@@ -215,28 +216,13 @@ class Console:
         return "" if seconds is None else f"; {seconds:.2f} s"
 
     @property
-    def is_verbose(self) -> bool:
-        """Whether `detail` prints."""
-        return self._verbose > 0 and not self._quiet
-
-    @property
-    def is_check(self) -> bool:
-        """Whether --check is set."""
-        return self._check
-
-    @property
     def seconds(self) -> float:
         """Seconds since the command began."""
         return time.perf_counter() - self._started
 
-    @property
-    def exit_code(self) -> int:
-        """0, or 2 if there was an error."""
-        return TROUBLE if self._errors else OK
-
-    def exit_code_of(self, found: int) -> int:
-        """Return 1 if --check is set, something was found and nothing went wrong."""
-        return FOUND if self._check and found and not self._errors else self.exit_code
+    def exit_code(self, found: int = 0) -> int:
+        """Return 2 if there was an error, 1 if --check is set and something was found, else 0."""
+        return TROUBLE if self._errors else FOUND if self.is_check and found else OK
 
     def _end_stage(self) -> None:
         now = time.perf_counter()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lshdup.base.frozen import dataclass
 from lshdup.base.messages import count_of
 from lshdup.cli.console import Console
-from lshdup.cli.messages import say_buckets, say_collection, say_index, say_pairs
+from lshdup.cli.messages import say_buckets, say_collection, say_contract, say_pairs
 from lshdup.cli.options import FindOptions
 from lshdup.cli.session import Session
 from lshdup.params import FEW_TOKENS, ClusterParams, PairParams
@@ -52,19 +52,16 @@ def method_of(options: FindOptions) -> "Method":
     """Return how the options of a command say that documents are compared."""
     from lshdup.compare.comparing import Method
 
-    params = PairParams(options.verify, options.max_bucket or 0, options.measure)
+    params = PairParams(options.max_bucket or 0, options.measure)
     return Method(params, options.exact, options.same)
 
 
 def find_pairs(session: Session, options: FindOptions) -> PairsListed:
     """Find the pairs that the options of `pairs` request, and say on stderr what was done."""
-    from lshdup.workspace.comparing import open_comparison
-
-    console, method = session.console, method_of(options)
-    opened = open_comparison(session.workspace, session.request, method)
-    say_opened(session, opened)
+    opened = _open(session, options)
+    console, method = session.console, opened.method
     collection, found = opened.collection, opened.find_pairs()
-    say_skipped_buckets(session, opened, found.buckets)
+    _say_buckets(session, opened, found.buckets)
     pairs = opened.expand_copies(found, collapse=options.collapse_copies)
     threshold = 1.0 if method.same is not None else opened.params.threshold
     candidates = found.candidates if found.candidates >= 0 else None
@@ -85,25 +82,27 @@ def find_groups(
 
     least : of `say_collection`.
     """
-    from lshdup.workspace.comparing import open_comparison
-
-    method = method_of(options)
-    opened = open_comparison(session.workspace, session.request, method, clustering=True)
-    say_opened(session, opened, least)
+    opened = _open(session, options, least, clustering=True)
     found = opened.find_clusters(rule)
-    say_skipped_buckets(session, opened, found.buckets)
+    _say_buckets(session, opened, found.buckets)
     return opened.collection, found
 
 
-def say_opened(session: Session, opened: "Comparison", least: int = 2) -> None:
-    """Say what is compared. least : of `say_collection`."""
+def _open(
+    session: Session, options: FindOptions, least: int = 2, *, clustering: bool = False
+) -> "Comparison":
+    """Load what is compared, and say what that is. least : of `say_collection`."""
+    from lshdup.workspace.comparing import open_comparison
+
+    method = method_of(options)
+    opened = open_comparison(session.workspace, session.request, method, clustering=clustering)
+    say_collection(session, opened.collection, least)
     if opened.indexed is not None:
-        say_index(session, opened.indexed, least)
-    else:
-        say_collection(session, opened.collection, least)
+        say_contract(session.console, opened.indexed.plan, opened.indexed.params)
+    return opened
 
 
-def say_skipped_buckets(session: Session, opened: "Comparison", buckets: "Buckets") -> None:
+def _say_buckets(session: Session, opened: "Comparison", buckets: "Buckets") -> None:
     """Say what `say_buckets` does of the bands, if bands found the answer."""
     if opened.indexed is not None:
         names, limit = opened.collection.documents.names.strings_at, opened.method.pairs.max_bucket

@@ -4,7 +4,7 @@ help, options that exclude or require others, settings of a variable alone, and 
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from click.types import OptionHelpExtra
 
 F = TypeVar("F", bound=Callable[..., Any])
-T = TypeVar("T")
 
 #: Headings of the help, in order. The first one is of the options that a command has for itself.
 OWN, *SHARED = GROUPS = (
@@ -80,12 +79,6 @@ class Option(click.Option):
         if ctx is not None and _source(ctx, self) == ParameterSource.ENVIRONMENT:
             return str(self.envvar)
         return click.Parameter.get_error_hint(self, ctx)
-
-    def handle_parse_result(
-        self, ctx: click.Context, opts: Any, args: list[str]
-    ) -> tuple[Any, list[str]]:
-        with _name_variables(ctx, [self]):
-            return super().handle_parse_result(ctx, opts, args)
 
     def get_help_extra(self, ctx: click.Context) -> "OptionHelpExtra":
         extra = super().get_help_extra(ctx)
@@ -226,12 +219,6 @@ def amend(*names: str, **changes: Any) -> Callable[[F], F]:
     return decorate
 
 
-def take(kind: type[T], values: Mapping[str, Any]) -> T:
-    """Return the typed options of a command: its parameters that the class has as fields."""
-    known = [each for each in fields(kind) if each.name in values]  # type: ignore[arg-type]
-    return kind(**{each.name: values[each.name] for each in known})
-
-
 class Command(click.Command):
     """A command with Click's help in groups, which knows words of other programs.
 
@@ -268,7 +255,8 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         while True:
             try:
-                return super().parse_args(ctx, list(args))
+                with _name_variables(ctx, self.params):
+                    return super().parse_args(ctx, list(args))
             except click.NoSuchOption as error:
                 from lshdup.cli.suggestions import translate_option
 
@@ -284,7 +272,9 @@ class Command(click.Command):
                         each.check_rules(ctx)
                 if self.takes is None or self.callback is None:
                     return super().invoke(ctx)
-                return ctx.invoke(self.callback, take(self.takes, ctx.params))
+                known = {each.name for each in fields(self.takes)} & ctx.params.keys()
+                options = self.takes(**{name: ctx.params[name] for name in known})
+                return ctx.invoke(self.callback, options)
             except LshdupError as error:
                 if RERUN in error.hint:
                     error.hint = error.hint.replace(RERUN, f"run {_with_documents(ctx)}")

@@ -51,6 +51,9 @@ class _Group(click.Group):
             args = [args[1], args[0]]  # as git does
         try:
             return super().parse_args(ctx, args)
+        except BrokenPipeError:  # of --help and --version
+            close_stdout()
+            ctx.exit(OK)
         except click.NoSuchOption as error:
             if error.possibilities:  # --version and --help are the only ones here
                 raise

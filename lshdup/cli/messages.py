@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from lshdup.lsh.band_table import BandTable
     from lshdup.lsh.buckets import Buckets
     from lshdup.params import BandParams, ShingleParams
+    from lshdup.shingling.shingle_filter import ShingleFilter
     from lshdup.sources.document_list import DocumentList
-    from lshdup.workspace.index import IndexedCollection
 
 #: The threshold of the histogram that is suggested where there is no pair.
 LOW_THRESHOLD = 0.5
@@ -58,7 +58,7 @@ def say_collection(
     if collection.read is not None and not whole:
         line += describe_docs(collection.documents.typed_docs())
     forms = collection.count_forms()
-    line += describe_forms(forms, collection.documents.count_members())
+    line += _describe_forms(forms, collection.documents.count_members())
     if whole:
         line += f" -> {count_of(int(collection.sizes.sum()), unit)}"
     if whole and collection.sketch is not None:
@@ -73,25 +73,20 @@ def say_collection(
         f"{line}{duration * whole}{_describe_empty(no_tokens, 'without tokens')}"
         f"{_describe_empty(few_tokens, f'with {few}')}"
     )
-    _say_filter(console, collection, only_common)
+    if collection.shingle_filter is not None:
+        _say_filter(console, collection, collection.shingle_filter, only_common)
     for why, which in empty.items() if console.is_verbose else ():
         for name in collection.documents.typed_names(which):
             console.detail(f"{printable(name)}: {why}")
-    say_forms(console, forms, collection.shingle)
+    _say_forms(console, forms, collection.shingle)
     # A run that reads no document repeats nothing about documents without -v.
     if collection.read is not None or console.is_verbose:
-        notes = collection.notes
-        guesses = [guess.decode() for guess in notes.guesses]
-        say_guesses(console, Counter(guesses))
-        if console.is_verbose:
-            names = collection.documents.typed_names(notes.guess_documents)
-            for name, guess in zip(names, guesses, strict=True):
-                console.detail(f"{printable(name)}: read as {guess}")
+        _say_guesses(console, collection)
     if collection.read is None and console.is_verbose:
         _say_skipped_before(console, collection)
     say_skipped(console, console.skipped_counts, side)
-    if least:
-        say_if_nothing(session, collection, least)
+    if (compared := int((collection.sizes > 0).sum())) < least:
+        say_nothing(session, collection, compared, least)
 
 
 def say_skipped(console: Console, counts: Counter[str], side: str = "") -> None:
@@ -126,7 +121,6 @@ _REMEDIES = {
     Reason.EXCLUDED: "look at --exclude",
     Reason.NOT_INCLUDED: "look at --include",
     Reason.IGNORED: "without --gitignore they are taken",
-    Reason.TOO_DEEP: "a larger LSHDUP_MAX_DEPTH takes what they hold",
     Reason.TOO_LARGE: "--max-bytes allows more",
     Reason.NO_TEXT: "--text-field names the field of the text",
     Reason.NULL_TEXT: "--text-field names the field of the text",
@@ -136,54 +130,21 @@ _REMEDIES = {
 }
 
 
-def say_if_nothing(session: "Session", collection: "Collection", least: int) -> None:
-    """Say why fewer documents than `least` have shingles, if they are fewer."""
-    documents = session.request.documents
-    # A command without DOCS has seen no files: the store says which ones were skipped.
-    skipped = (
-        session.console.skipped_counts
-        if documents
-        else Counter(str(each.skipped.reason) for each in collection.list_skipped())
-    )
-    warn_if_nothing(
-        session.console,
-        documents,
-        len(collection.documents),
-        int((collection.sizes > 0).sum()),
-        skipped,
-        least,
-        has_rows=collection.documents.locations is not None,
-        is_filtered=collection.shingle_filter is not None,
-        min_tokens=collection.shingle.min_tokens,
-    )
-
-
-def warn_if_nothing(
-    console: Console,
-    documents: tuple[bytes, ...],
-    n: int,
-    compared: int,
-    skipped: Counter[str],
-    least: int = 2,
-    *,
-    has_rows: bool,
-    is_filtered: bool = False,
-    min_tokens: int,
-) -> None:
+def say_nothing(session: "Session", collection: "Collection", compared: int, least: int) -> None:
     """Say why fewer documents than `least` can be compared, and what to type.
 
     That is a warning, or with --check an error.
 
-    documents : DOCS; empty for a command that continues from the store.
-    n : number of documents.
     compared : number of documents with shingles.
-    skipped : number of skipped inputs by reason.
-    has_rows : whether some documents are records of a file.
-    is_filtered : whether shingles were removed by a filter.
-    min_tokens : value of --min-tokens.
     """
-    if compared >= least:
-        return
+    console, documents = session.console, session.request.documents
+    # A command without DOCS has seen no files: the store says which ones were skipped.
+    skipped = (
+        console.skipped_counts
+        if documents
+        else Counter(str(each.skipped.reason) for each in collection.list_skipped())
+    )
+    n = len(collection.documents)
     inputs = n + sum(skipped.values())
     where = join_names((printable(name) for name in documents), 3) if documents else "the last run"
     what = "nothing to compare" if least > 1 else "no document can be compared"
@@ -191,6 +152,7 @@ def warn_if_nothing(
         remedy = "name files, or folders that hold some"
         console.report_nothing(what, f"there is no file in {where}", remedy)
         return
+    has_rows = collection.documents.locations is not None
     nouns = ("file or row", "files and rows") if has_rows else ("file", "files")
     why = (
         f"{count_of(compared, 'document')} with shingles, of {count_of(inputs, *nouns)} in {where}"
@@ -204,9 +166,9 @@ def warn_if_nothing(
         remedy = _REMEDIES.get(reason, "-v names them, and why")
     elif n == compared:
         remedy = "name more files or folders"
-    elif is_filtered:
+    elif collection.shingle_filter is not None:
         remedy = "a larger --ignore-common, another --template, or a smaller --min-tokens helps"
-    elif min_tokens:
+    elif collection.shingle.min_tokens:
         remedy = "-v names them; a smaller --min-tokens compares more of them"
     else:
         remedy = "-v names them; name files that hold text"
@@ -217,7 +179,7 @@ def _reasons(counts: Counter[str]) -> str:
     return ", ".join(Reason(reason).counted(count) for reason, count in sorted(counts.items()))
 
 
-def describe_forms(forms: "Mapping[int, int]", members: int) -> str:
+def _describe_forms(forms: "Mapping[int, int]", members: int) -> str:
     """Return how many documents were read as HTML or office documents, or from archives, behind a
     comma; "" if none were, or if all are pages named so.
 
@@ -237,10 +199,10 @@ def describe_forms(forms: "Mapping[int, int]", members: int) -> str:
     return "".join(f", {count:,} {what}" for count, what in counts if count)
 
 
-def say_forms(console: Console, forms: "Mapping[int, int]", shingle: "ShingleParams") -> None:
+def _say_forms(console: Console, forms: "Mapping[int, int]", shingle: "ShingleParams") -> None:
     """Say how many documents were read as mail, and which look like mail or HTML and were not.
 
-    forms : of `describe_forms`.
+    forms : number of documents by `base.forms.Form`.
     """
     from lshdup.base.forms import Form
 
@@ -265,12 +227,13 @@ def say_forms(console: Console, forms: "Mapping[int, int]", shingle: "ShinglePar
             console.say(f"{count_of(count, 'document')} {one if count == 1 else many}{rest}")
 
 
-def say_guesses(console: Console, guesses: "Mapping[str, int]") -> None:
-    """Say which encodings were detected, given the number of documents for each."""
+def _say_guesses(console: Console, collection: "Collection") -> None:
+    """Say which encodings were detected, and of how many documents."""
+    guesses = [guess.decode() for guess in collection.notes.guesses]
     encodings: Counter[str] = Counter()
-    for guess, n in guesses.items():
+    for guess in guesses:
         encoding, _, misfits = guess.partition(", ")
-        encodings[f"{encoding} but for a few bytes" if misfits else encoding] += n
+        encodings[f"{encoding} but for a few bytes" if misfits else encoding] += 1
     if encodings:
         shares = ", ".join(
             f"{count:,} as {encoding}" for encoding, count in sorted(encodings.items())
@@ -279,6 +242,10 @@ def say_guesses(console: Console, guesses: "Mapping[str, int]") -> None:
             f"{count_of(encodings.total(), 'document')} not UTF-8, read {shares} (-v names them; "
             "--encoding forces one)"
         )
+    if console.is_verbose:
+        names = collection.documents.typed_names(collection.notes.guess_documents)
+        for name, guess in zip(names, guesses, strict=True):
+            console.detail(f"{printable(name)}: read as {guess}")
 
 
 def _say_skipped_before(console: Console, collection: "Collection") -> None:
@@ -318,12 +285,12 @@ def _describe_empty(empty: "NDArray[np.int64]", what: str) -> str:
 
 
 def _say_filter(
-    console: Console, collection: "Collection", only_common: "NDArray[np.int64]"
+    console: Console,
+    collection: "Collection",
+    shingle_filter: "ShingleFilter",
+    only_common: "NDArray[np.int64]",
 ) -> None:
     """Say which shingles the filter removed, and how many documents have too few others."""
-    shingle_filter, unfiltered = collection.shingle_filter, collection.unfiltered_sizes
-    if shingle_filter is None:
-        return
     parts = []
     if shingle_filter.params.template:
         parts.append(f"{len(shingle_filter.template):,} of templates")
@@ -333,21 +300,13 @@ def _say_filter(
             f"{100 * limit:g} % of the documents" if limit < 1 else count_of(int(limit), "document")
         )
         parts.append(f"{len(shingle_filter.common):,} of more than {many}")
-    before = int(unfiltered.sum())
+    before = int(collection.unfiltered_sizes.sum())
     share = 1 - int(collection.sizes.sum()) / before if before else 0.0
     few = describe_rest(shingle_filter.params.least_shingles)
     console.say(
         f"removed shingles: {' and '.join(parts)}, {chance(share)} of all in the documents"
         f"{_describe_empty(only_common, f'with {few}')}"
     )
-
-
-def say_index(
-    session: "Session", indexed: "IndexedCollection", least: int = 2, *, whole: bool = False
-) -> None:
-    """Say what `say_collection` does, and what the bands promise."""
-    say_collection(session, indexed.collection, least, whole=whole)
-    say_contract(session.console, indexed.plan, indexed.params, whole=whole)
 
 
 def say_contract(
@@ -376,13 +335,11 @@ def say_contract(
 def say_largest(
     console: Console, table: "BandTable", names: "Callable[[NDArray[np.int64]], list[bytes]]"
 ) -> None:
-    """Say with -v which buckets are largest, with an example of each."""
+    """Say which buckets are largest, with an example of each."""
     import numpy as np
 
     from lshdup.lsh.candidates import largest_buckets
 
-    if not console.is_verbose:
-        return
     for rank, (size, first) in enumerate(largest_buckets(table, _BUCKETS_NAMED)):
         if rank and size == 1:
             break
@@ -407,7 +364,7 @@ def say_buckets(
     table : band table whose largest buckets are named with -v if none was skipped.
     """
     if not buckets.skipped:
-        if buckets.largest and table is not None:
+        if buckets.largest and table is not None and console.is_verbose:
             say_largest(console, table, names)
         return
     import numpy as np
@@ -478,13 +435,6 @@ def describe_rule(rule: ClusterParams, documents: "DocumentList") -> str:
     return ", ".join(parts)
 
 
-def say_uncompared(console: Console, kept: int) -> None:
-    """Say how many of the names to keep are of documents that were not compared."""
-    if kept:
-        was = count_of(kept, "name is of what was", "names are of what was")
-        console.summarize(f"{was} not compared, and stays (-v says why)")
-
-
 def warn_of_changes(
     session: "Session", documents: "DocumentList", named: "NDArray[np.int64]"
 ) -> "NDArray[np.int64]":
@@ -495,7 +445,7 @@ def warn_of_changes(
     Returns the documents of the warning.
     """
     request, console = session.request, session.console
-    if request.documents or request.check_files:
+    if request.documents:
         return named[:0]
     changed = documents.changed(named)
     if len(changed):

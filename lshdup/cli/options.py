@@ -71,8 +71,6 @@ documents_options = stack(
     _of_docs("--exclude", multiple=True, metavar="GLOB", brief=True,
              help="None that match; repeatable."),
     _of_docs("--gitignore", is_flag=True, help="Use .gitignore files."),
-    setting("--max-depth", type=click.IntRange(1), metavar="N", show_default="any",
-            help="1: only files directly in DOCS; 2: also one folder down."),
     _of_docs("--hidden", is_flag=True, help="Also names that begin with a dot."),
     _of_docs("-L", "--follow", is_flag=True, help="Follow symbolic links."),
     setting("--format-seconds", type=float, default=_FORMATS.seconds, metavar="S",
@@ -86,10 +84,6 @@ documents_options = stack(
              help="A new document begins at each line that matches."),
     setting("--check-content", is_flag=True, help="Read all documents again."),
 )  # fmt: skip
-
-check_files_option = setting(
-    "--check-files", is_flag=True, help="Without DOCS: leave out deleted and changed ones."
-)
 
 #: How a document becomes a text, and a text becomes tokens.
 text_options = stack(
@@ -269,6 +263,8 @@ store_options = stack(
     _running("--wait", type=click.FloatRange(0), metavar="SECONDS", show_default="0",
              excludes=("--no-store",),
              help="Wait so long for another run that writes to the store."),
+    setting("--memo", type=Size(), default="4GB", metavar="BYTES",
+            help="Most bytes of what a store keeps of other runs."),
     hash_key_option,
     _running("-j", "--jobs", type=click.IntRange(1), show_default="all processors",
              help="Threads."),
@@ -341,7 +337,6 @@ class FindOptions:
     same: str | None = None
     against: tuple[bytes, ...] = ()
     measure: str = _PAIRS.measure
-    verify: str = _PAIRS.verify
     collapse_copies: bool = False
 
 

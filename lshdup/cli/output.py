@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -64,8 +64,14 @@ Piece = Sequence[Sequence[Cell]]
 Layout = Callable[[Iterable[Sequence[str]], int | None, bool], Iterator[str]]
 
 
-def format_of(path: Path, option: str = "-o") -> str:
+#: Of `lshdup report`.
+PAGE_FORMATS = {".html": "html", ".htm": "html"}
+
+
+def format_of(path: Path, option: str = "-o", formats: Mapping[str, str] = _ENDINGS) -> str:
     """Return the format that a file's ending names, or "" if it names none.
+
+    formats : what the command writes, by ending.
 
     Errors: ParameterError for another ending: the file would not hold what its name says.
 
@@ -73,13 +79,13 @@ def format_of(path: Path, option: str = "-o") -> str:
     ('csv', 'jsonl', '')
     """
     ending = path.suffix.lower()
-    if ending not in (*_ENDINGS, *_NO_FORMAT) and ending[1].isalpha():
+    if ending not in (*formats, *_NO_FORMAT) and ending[1].isalpha():
         message = f"{option} {path}: {ending} is not written here"
-        hint = f"name a file that ends with {', '.join(_ENDINGS)}"
-        if option == "-o":
+        hint = f"name a file that ends with {', '.join(formats)}"
+        if option == "-o" and formats is _ENDINGS:
             hint += ", or say with --format what it is to hold"
         raise ParameterError(message, "; ".join(filter(None, (hint, _OTHERS.get(ending)))))
-    return _ENDINGS.get(ending, "")
+    return formats.get(ending, "")
 
 
 @dataclass(frozen=True)
@@ -110,10 +116,6 @@ class Target:
             raise InputError(message, "name a file with -o")
         if self.path is not None:
             check_writable(self.path)
-
-    def write(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> bool:
-        """Print rows; return as `write_pieces`."""
-        return self.write_pieces(columns, cut_pieces(rows))
 
     def write_pieces(
         self,
@@ -401,14 +403,10 @@ def _writes_sarif() -> bool:
 
 
 def print_rows(
-    console: Console,
-    target: Target,
-    columns: Sequence[str],
-    rows: Iterable[Sequence[Cell]],
-    layout: Layout | None = None,
+    console: Console, target: Target, columns: Sequence[str], rows: Iterable[Sequence[Cell]]
 ) -> None:
     """Print a listing; warn if names make its lines ambiguous."""
-    print_pieces(console, target, columns, cut_pieces(rows), layout=layout)
+    print_pieces(console, target, columns, cut_pieces(rows))
 
 
 def print_pieces(
@@ -424,13 +422,6 @@ def print_pieces(
         console.warn(
             "some names hold tabs or newlines: lines are ambiguous; use -0, or --format jsonl"
         )
-
-
-def group_layout(target: Target) -> Layout | None:
-    """Return the layout of `clusters` for people; None if LSHDUP_HEADER asks for columns."""
-    from lshdup.cli.tables import groups
-
-    return None if target.header else groups
 
 
 #: Names that are kept: more are made again for each piece that they are in.

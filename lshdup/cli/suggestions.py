@@ -75,6 +75,8 @@ _OTHER_OPTIONS: dict[str, tuple[str | None, str]] = {
     "--delete": (None, _DELETE),
     "--move": (None, _DELETE),
     "--dry-run": (None, "leave it out: lshdup never changes or deletes a document"),
+    "--max-depth": (None, "--exclude 'DOCS/*/' takes only files directly in DOCS"),
+    "--check-files": (None, "name DOCS: what is deleted is left out, only what changed is read"),
     "--replace-store": (None, "leave it out: a store keeps what other runs have made"),
     "-r": (_ALWAYS, "leave it out: folders are read to any depth"),
     "--recursive": (_ALWAYS, "leave it out: folders are read to any depth"),

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup import params
 from lshdup.base.messages import quoted
 from lshdup.errors import LshdupError, ParameterError
 
@@ -108,7 +107,7 @@ class Pattern(ParamType[str]):
 
 
 class OutputPath(click.Path):
-    """A path that the command may write: `cli.outputs` holds it against all that is read."""
+    """A path that the command may write: `cli.session` holds it against all that is read."""
 
     def __init__(self, path_type: type[str | Path], *, dir_okay: bool = True) -> None:
         super().__init__(readable=False, dir_okay=dir_okay, allow_dash=True, path_type=path_type)
@@ -147,26 +146,18 @@ class Size(ParamType[int]):
 
 
 class Share(ParamType[float]):
-    """A share such as 0.9.
-
-    or_number : whether a whole number is allowed too.
-    least : the smallest share, where params.py does not check it.
-    """
+    """A share such as 0.9. or_number : whether a whole number is allowed too."""
 
     name = "share"
 
-    def __init__(self, *, or_number: bool = False, least: float | None = None) -> None:
-        self._or_number, self._least = or_number, least
+    def __init__(self, *, or_number: bool = False) -> None:
+        self._or_number = or_number
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         option = max(param.opts, key=len) if param is not None else self.name
-        share = read_share(str(value), option, or_number=self._or_number)
-        if self._least is not None:
-            domain = f"from {self._least:g} to 1"
-            params.check_share(self._least <= share <= 1, share, option, domain)
-        return share
+        return read_share(str(value), option, or_number=self._or_number)
 
 
 #: More candidates than this help nobody to choose one.

@@ -62,7 +62,7 @@ def find_best_matches(
     is_open = np.append(best.right < 0, np.ones(len(duplicate_of) - len(best.right), bool))
     members = documents_to_compare(run, duplicate_of, sides.sizes)
     met = meet(run, sides, members[is_open[members]], plan, method.pairs.max_bucket)
-    verifier = Verifier(run, sides, params.threshold, method.pairs.verify)
+    verifier = Verifier(run, sides, params.threshold)
     for left, right, score in verifier.verify(best.pass_open(met.pieces)):
         best.add(left, right, score)
     keys = pack_pairs(np.arange(len(best.right)), np.maximum(best.right, 0))

@@ -36,7 +36,7 @@ _I64 = NDArray[np.int64]
 class Method:
     """How documents are compared.
 
-    pairs : the measure, how candidates of bands are verified, and which buckets are skipped.
+    pairs : the measure, and which buckets are skipped.
     exact : whether no pair may be missed.
     same : "text" or "bytes" instead of a similarity.
     """
@@ -86,7 +86,7 @@ def compare(
     assert plan is not None
     members = documents_to_compare(run, sides.duplicate_of, sides.sizes)
     met = meet(run, sides, members, plan, method.pairs.max_bucket)
-    return verify(run, met, sides, params.threshold, method.pairs.verify)
+    return verify(run, met, sides, params.threshold)
 
 
 def meet(run: Run, sides: Sides, members: _I64, plan: BandPlan, max_bucket: int = 0) -> Candidates:
@@ -113,7 +113,6 @@ def verify(
     met: Candidates,
     sides: Sides,
     threshold: float,
-    by: str = "exact",
     *,
     earlier: StoredPairs | None = None,
     resumed: ResumedPairs | None = None,
@@ -125,15 +124,14 @@ def verify(
     met : candidate pairs; they are overwritten.
     sides : their documents.
     threshold : smallest similarity.
-    by : "exact" compares sets; "estimate" takes the share of agreeing rows of the signatures.
     earlier : pairs of an earlier run over the same documents, which are not verified again. They
         change the cost, never the answer.
     resumed : pairs that an interrupted run has verified.
 
     """
-    counter, verifier = CandidateCounter(), Verifier(run, sides, threshold, by)
+    counter, verifier = CandidateCounter(), Verifier(run, sides, threshold)
     pieces, known = counter.count(met.pieces), list[Columns]()
-    if by == "exact" and earlier is not None and earlier.has_verified_all(threshold):
+    if earlier is not None and earlier.has_verified_all(threshold):
         assert sides.left.signatures is not None
         pieces = earlier.split_off_known(sides.left.signatures, pieces, known)
         resumed = None

@@ -1,25 +1,185 @@
-"""The exact join: every pair of sets with similarity >= t, none missed, by prefix filtering.
+"""The exact joins: every pair of sets from a similarity or a containment on, none missed.
 
-It answers `--exact`, and it is the truth that `accuracy` and the tests measure the bands against.
+They answer `--exact`, and are the truth that `accuracy` and the tests measure the bands against.
 All pairs of n documents would cost n² / 2 comparisons.
 
-Prefixes (prefix_index.py) are indexed and looked up; sizes and positions rule out most pairs that
-meet there (Xiao, Wang, Lin, Yu, "Efficient similarity joins for near duplicate detection", WWW
-2008), and the rest is verified over the whole sets.
+Let all sets be read in one order of elements, rarest first. Two sets that share enough elements
+share one of their prefixes, the first few elements (Bayardo, Ma, Srikant, "Scaling up all pairs
+similarity search", WWW 2007). So only prefixes are indexed. Any one order will do: here the rarity
+of an element is a counter that other elements may share, so that nothing is sorted: prefixes cost
+two passes over the sets.
+
+*By similarity*, prefixes are looked up too; sizes and positions rule out most pairs that meet there
+(Xiao, Wang, Lin, Yu, "Efficient similarity joins for near duplicate detection", WWW 2008), and the
+rest is verified over the whole sets.
+
+*By containment*, a set A shares s + 1 of its |A| - ⌈t|A|⌉ + s + 1 rarest elements with each set
+that holds a share t of it, for any s: each set looks all its elements up among these prefixes of
+smaller sets. In natural text, elements of its own rule most sets out; sets that share a phrase only
+are ruled out by s. A candidate is verified in a hash table of the larger set, until too many
+elements are missing: its cost does not depend on the larger set.
 """
 
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.ragged import RaggedSets
-from lshdup.base.run import Run
-from lshdup.compare import prefix_index
+from lshdup.base.arrays import slices_of
+from lshdup.base.ragged import RaggedSets, offsets_of
+from lshdup.base.run import Run, run_in_parts, run_parts
 from lshdup.compare.scored_pairs import Columns
 from lshdup.kernels import joins as kernels
 from lshdup.kernels.joins import Postings, Prefixes
+from lshdup.kernels.sets import count_elements, mark_elements
+
+#: The least number of pairs a piece has room for; 24 bytes each.
+PIECE = 1 << 18
+
+#: Sets that one thread probes before it takes new work.
+_PROBES = 512
+
+#: The largest number of counters or lists that a 32-bit slot can address.
+_MOST = (1 << 32) - 2
+
+#: One column for each property of the pairs.
+Piece = TypeVar("Piece", bound=tuple[NDArray[np.generic], ...])
+
+
+def order_by_size(sets: RaggedSets, members: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the members that are not empty by the size of their sets, then by number."""
+    members = np.sort(members[sets.sizes[members] > 0])
+    return members[np.argsort(sets.sizes[members], kind="stable")]
+
+
+def choose_prefixes(
+    run: Run, sets: RaggedSets, order: NDArray[np.int64], min_shared: NDArray[np.int64]
+) -> Prefixes:
+    """Return the prefix of each set: as many elements as a similar set must share one of.
+
+    min_shared : int64 array of shape (m,), by rank, the least number of elements that a similar set
+        must share, from 1.
+    """
+    sizes = sets.sizes[order]
+    largest = int(sizes.max(initial=0))
+    # One counter for each element. With more, fewer elements would look less rare than they are,
+    # but more counters would miss the cache.
+    counters = np.zeros(max(1, min(_MOST, int(sizes.sum()))), np.uint16)
+
+    def count(part: int, parts: int) -> None:
+        count_elements(
+            sets.values, sets.offsets, order, part, parts, np.empty(largest, np.uint32), counters
+        )
+
+    run_parts(run.jobs, count)
+    starts = offsets_of(sizes - min_shared + 1)
+    prefixes = Prefixes(
+        sizes,
+        starts[:-1],
+        np.empty(int(starts[-1]), np.uint64),
+        np.zeros(len(order), np.int64),
+        np.zeros(len(order), np.int64),
+    )
+
+    def choose(part: slice) -> None:
+        rarity, tally = np.empty(largest, np.uint8), np.empty(257, np.int64)
+        kernels.rarest_elements(
+            sets.values, sets.offsets, order, min_shared, counters, rarity, tally, part.start,
+            part.stop, prefixes,
+        )  # fmt: skip
+
+    run_in_parts(len(order), run.jobs, choose, least=64)
+    return prefixes
+
+
+def min_shared_sizes(sizes: NDArray[np.int64], threshold: float) -> NDArray[np.int64]:
+    """Return the least share of sets of these sizes, in elements, that reaches the threshold.
+
+    The loop makes the result exact for the rounded division of doubles.
+
+    >>> min_shared_sizes(np.array([1, 5, 9, 100]), 0.8).tolist()
+    [1, 4, 8, 80]
+    """
+    least: NDArray[np.int64] = np.maximum(np.floor(threshold * sizes).astype(np.int64) - 1, 0)
+    while (is_less := least / np.maximum(sizes, 1) < threshold).any():
+        least += is_less
+    return least
+
+
+def write_postings(run: Run, prefixes: Prefixes, threshold: float) -> Postings:
+    """Return the lists of all prefixes, or of their beginnings that sets of the same size need.
+
+    threshold : of the similarity; 0 takes whole prefixes.
+    """
+    lists = max(1, min(_MOST, int(prefixes.kept.sum())))
+    empty = np.empty(0, np.uint64)
+    postings = Postings(np.zeros(lists + 2, np.int64), empty, empty)
+
+    def write(part: int, parts: int) -> None:
+        kernels.write_postings(prefixes, threshold, part, parts, postings)
+
+    run_parts(run.jobs, write)
+    np.cumsum(postings.starts, out=postings.starts)
+    n = int(postings.starts[-1])
+    if n:
+        postings = Postings(postings.starts, np.empty(n, np.uint64), np.empty(n, np.uint64))
+        run_parts(run.jobs, write)
+    return postings
+
+
+def sides(order: NDArray[np.int64], split: int | None) -> Iterator[tuple[NDArray[np.bool_], ...]]:
+    """Yield which sets are indexed, and which probe them, in turn: (indexed, probing).
+
+    Each set is compared with smaller ones; of two sides, with smaller ones of the other side.
+
+    order : of `order_by_size`. split : the first number of the other side, or None.
+    """
+    if split is None:
+        everything = np.ones(len(order), bool)
+        yield everything, everything
+    else:
+        below = order < split
+        yield below, ~below
+        yield ~below, below
+
+
+def run_probes(
+    run: Run, n: int, probe: Callable[[NDArray[np.int64], int], Piece]
+) -> Iterator[Piece]:
+    """Yield what probes find, in order, on several threads.
+
+    n : probes in all.
+    probe : called with a state and the end of a share of the probes; state[0] is the first one, and
+        must be the end when all are done. A probe whose output is full returns before, and is
+        called again with its state, perhaps on another thread.
+
+    Determinism: the same pieces at any number of jobs.
+    """
+    cuts = [*range(0, n, _PROBES), n]
+    waiting = deque((np.array([first, 0]), last) for first, last in pairwise(cuts))
+    with ThreadPoolExecutor(run.jobs) as pool:
+        under_way: deque[tuple[NDArray[np.int64], int, Future[Piece]]] = deque()
+        try:
+            while waiting or under_way:
+                while waiting and len(under_way) < 2 * run.jobs:
+                    state, last = waiting.popleft()
+                    under_way.append((state, last, pool.submit(probe, state, last)))
+                state, last, future = under_way.popleft()
+                piece = future.result()
+                run.progress("candidates", int(state[0]), n)
+                if state[0] < last:
+                    under_way.appendleft((state, last, pool.submit(probe, state, last)))
+                if len(piece[0]):
+                    yield piece
+        finally:
+            for *_, future in under_way:
+                future.cancel()
+
 
 #: (rank, rank, similarity) of pairs.
 _Piece = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
@@ -49,19 +209,17 @@ def exact_pairs(
     each element of a prefix, which is a share of at most 1 - t of all: 0.8 times the sets at
     t = 0.8, 4 times near 0. And 12 bytes a set, and three pieces, for each thread.
     """
-    order = prefix_index.order_by_size(sets, members)
-    min_shared = prefix_index.min_shared_sizes(sets.sizes[order], threshold)
-    prefixes = prefix_index.choose_prefixes(run, sets, order, min_shared)
-    turns = list(prefix_index.sides(order, split))
+    order = order_by_size(sets, members)
+    min_shared = min_shared_sizes(sets.sizes[order], threshold)
+    prefixes = choose_prefixes(run, sets, order, min_shared)
+    turns = list(sides(order, split))
     for turn, (indexed, probing) in enumerate(turns):
         # With two sides, each set counts twice.
         def report(stage: str, done: int, n: int, before: int = turn) -> None:
             run.progress(stage, before * n + done, len(turns) * n)
 
         # The prefixes of other sets are empty.
-        postings = prefix_index.write_postings(
-            run, prefixes._replace(kept=prefixes.kept * indexed), threshold
-        )
+        postings = write_postings(run, prefixes._replace(kept=prefixes.kept * indexed), threshold)
         probed = prefixes._replace(kept=prefixes.kept * probing)
         part = run.but(progress=report)
         for x, y, similarity in _probe(part, sets, order, probed, postings, threshold):
@@ -81,7 +239,7 @@ def _probe(
     n = len(order)
     # The length filter, rounded down: the kernel rules out a set too many.
     longest = np.searchsorted(prefixes.sizes, threshold * prefixes.sizes * (1 - 1e-12))
-    room = max(prefix_index.PIECE, n)
+    room = max(PIECE, n)
     local = threading.local()
 
     def probe(state: NDArray[np.int64], last: int) -> _Piece:
@@ -96,4 +254,125 @@ def _probe(
         x, y, similarity = (column[:written].copy() for column in local.out)
         return x, y, similarity
 
-    yield from prefix_index.run_probes(run, n, probe)
+    yield from run_probes(run, n, probe)
+
+
+#: Bits that mark the elements of lists, for each element.
+_BITS = 16
+
+#: One in so many of the common elements that a set needs makes its prefix longer.
+_SLACK = 25
+
+#: (inside, holder, containment, similarity) of pairs: two uint32 and two float64 arrays.
+Insides = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64], NDArray[np.float64]]
+
+
+def containment_pairs(
+    run: Run,
+    sets: RaggedSets,
+    members: NDArray[np.int64],
+    threshold: float,
+    split: int | None = None,
+    min_shared: NDArray[np.int64] | None = None,
+) -> Iterator[Insides]:
+    """Yield all pairs of the sets `members` with |A ∩ B| / |A| >= threshold, |A| <= |B|.
+
+    Empty sets have no pairs. Of two sets of one size, the one of the lower number is inside.
+
+    members : int64 array of shape (m,), numbers of `sets`.
+    threshold : above 0, at most 1; a pair is in if the quotient as a double reaches it.
+    split : if set, only pairs of two sides, one below `split` and one not; common elements within
+        a side then cost nothing.
+    min_shared : int64 array over all sets, from 1: in place of the threshold, the number of
+        elements of each that a larger set must have.
+
+    Yields pieces of (inside, holder, containment, similarity), in any order; at most
+    `PIECE` pairs each.
+
+    Determinism: the same pieces at any number of jobs. Cost: three passes over the sets, then a
+    step for each rare element of a set that a larger one has. Memory: `planned_memory`.
+    """
+    order = order_by_size(sets, members)
+    if min_shared is None:
+        shared = min_shared_sizes(sets.sizes[order], threshold)
+    else:
+        shared = min_shared[order]
+    prefixes = choose_prefixes(run, sets, order, _loosened(shared))
+    outside = prefixes.sizes - prefixes.single - prefixes.kept
+    turns = [
+        (prefixes._replace(kept=prefixes.kept * indexed), np.flatnonzero(probing))
+        for indexed, probing in sides(order, split)
+    ]
+    before = 0
+    for indexed, holders in turns:
+
+        def report(stage: str, done: int, _: int, before: int = before) -> None:
+            run.progress(stage, before + done, len(order))
+
+        before += len(holders)
+        postings = write_postings(run, indexed, 0.0)
+        part = run.but(progress=report)
+        for x, y, containment, similarity in _probe_holders(
+            part, sets, order, holders, postings, outside, shared
+        ):
+            yield order[x].astype(np.uint32), order[y].astype(np.uint32), containment, similarity
+
+
+def planned_memory(sizes: NDArray[np.int64], threshold: float, jobs: int = 1) -> int:
+    """Return the bytes that `containment_pairs` needs at most, the sets themselves included.
+
+    sizes : int64 array of shape (n,), of the sets that are compared.
+
+    >>> planned_memory(np.full(100_000, 900), 0.8) >> 20
+    1393
+    """
+    n, total, largest = len(sizes), int(sizes.sum()), int(sizes.max(initial=0))
+    prefixes = 0
+    for some in slices_of(n):
+        shared = _loosened(min_shared_sizes(sizes[some], threshold))
+        prefixes += int((sizes[some] - shared + 1).sum())
+    columns = 24 * PIECE
+    counting = 2 * total + jobs * 4 * largest
+    # A list for each element of a prefix, its element, its holder, and its marks.
+    probing = (24 + _BITS // 8) * prefixes + jobs * (8 * n + 36 * largest + 4 * columns)
+    return 8 * total + 48 * n + 8 * prefixes + max(counting, probing)
+
+
+def _loosened(min_shared: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return lower numbers of common elements, from 1, whose prefixes are longer."""
+    return np.maximum(min_shared - np.minimum(min_shared // _SLACK, min_shared // 2), 1)
+
+
+def _probe_holders(
+    run: Run,
+    sets: RaggedSets,
+    order: NDArray[np.int64],
+    holders: NDArray[np.int64],
+    postings: Postings,
+    outside: NDArray[np.int64],
+    min_shared: NDArray[np.int64],
+) -> Iterator[Insides]:
+    """Yield the sets inside each of `holders`: (rank, rank, containment, similarity)."""
+    n, room = len(order), PIECE
+    largest = int(sets.sizes[order[-1:]].max(initial=0))
+    marks = np.zeros(len(postings.elements) * _BITS // 64 + 1, np.uint64)
+    mark_elements(postings.elements, marks)
+    local = threading.local()
+
+    def probe(state: NDArray[np.int64], last: int) -> Insides:
+        if not hasattr(local, "met"):
+            local.hits = np.zeros(n, np.uint32)
+            local.met = np.empty(n, np.uint32)
+            local.own = np.empty(largest, np.uint32)
+            local.table = np.empty(1 << (2 * largest).bit_length(), np.uint64)
+            local.ranks = np.empty((2, room), np.uint32)
+            local.shares = np.empty((2, room), np.float64)
+        written = kernels.containment_join(
+            sets.values, sets.offsets, order, min_shared, postings, marks, holders, state, last,
+            outside, local.hits, local.met, local.own, local.table, *local.ranks, *local.shares,
+        )  # fmt: skip
+        x, y = local.ranks[:, :written].copy()
+        containment, similarity = local.shares[:, :written].copy()
+        return x, y, containment, similarity
+
+    yield from run_probes(run, len(holders), probe)

@@ -128,25 +128,16 @@ class ExpandedPairs:
             best[np.stack([left, right], axis=1).ravel()[::-1]] = scores
         return best if self._classes is None else best[self._classes.duplicate_of]
 
-    def examples(self, low: float, high: float, most: int) -> Columns:
-        """Return at most `most` pairs with low <= similarity < high, the least similar first.
-
-        Classes are not expanded.
-        """
+    def example(self, low: float, high: float) -> tuple[int, int, float] | None:
+        """Return the least similar pair with low <= similarity < high; None if there is none."""
         pairs, classes = self._pairs, self._classes
         start, end = np.searchsorted(-pairs.values, (-high, -low), side="right").tolist()
-        rows: list[int] = []
-        for group in reversed(range(start, end)):
-            first, last = pairs.offsets[group : group + 2].tolist()
-            rows += range(first, min(last, first + most - len(rows)))
-            if len(rows) == most:
-                break
-        left, right = unpack_pairs(pairs.keys[np.array(rows, np.int64)])
-        similarity = pairs.values[np.searchsorted(pairs.offsets, rows, side="right") - 1]
-        if classes is not None:
-            second = classes.members(np.minimum(classes.starts[right] + 1, len(classes.keys) - 1))
-            right = np.where(left == right, second, right)
-        return left, right, similarity
+        if start == end:
+            return None
+        left, right = unpack_pairs(pairs.keys[pairs.offsets[end - 1]][np.newaxis])
+        if classes is not None and left[0] == right[0]:  # a class, of which two are shown
+            right = classes.members(classes.starts[right] + 1)
+        return int(left[0]), int(right[0]), float(pairs.values[end - 1])
 
     def holds(self, left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Return which of these pairs of different documents are among the pairs: bool array."""

@@ -149,7 +149,8 @@ class _LeaderSearch:
         checkpoint : has the leaders of the first components, and keeps those of further ones.
         """
         edges = self._edges
-        ends = self._sum_sizes()
+        # The elements of the sets before each component, and of all.
+        ends = self._run.arrays.take(offsets_of(self._expected, self._run.arrays), edges)
         done = self._resume(checkpoint) if checkpoint is not None else 0
         at = int(np.searchsorted(edges, done))
         while at < len(edges) - 1:
@@ -166,11 +167,6 @@ class _LeaderSearch:
                 found = self.leader[done:end], self.similarity[done:end]
                 checkpoint.add(end, dict(zip(_COLUMNS, found, strict=True)))
                 done = end
-
-    def _sum_sizes(self) -> NDArray[np.int64]:
-        """Return the elements of the sets before each component, and of all: int64 array."""
-        sums = offsets_of(self._expected, self._run.arrays)
-        return self._run.arrays.take(sums, self._edges)
 
     def _resume(self, checkpoint: StageCheckpoint) -> int:
         """Fill in what an interrupted run has found; return how many positions it has done."""

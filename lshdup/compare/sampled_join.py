@@ -1,6 +1,6 @@
 """The pairs of containment: by the exact join where the sets fit into memory, else by samples.
 
-The samples are joined as sets are (containment_join.py). Two documents are candidates if enough of
+The samples are joined as sets are (exact_join.py). Two documents are candidates if enough of
 the smaller sample is in the other one, and candidates are verified over the whole sets. Which pairs
 may be missed is in lsh/samples.py. At rate 1 the samples are the sets, and the join is exact.
 """
@@ -16,7 +16,7 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.messages import chance, count_of
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
-from lshdup.compare.containment_join import containment_pairs, planned_memory
+from lshdup.compare.exact_join import containment_pairs, planned_memory
 from lshdup.compare.results import PairsFound
 from lshdup.compare.scored_pairs import Columns, gather_pairs, pack_pairs, unpack_pairs
 from lshdup.compare.sides import Sides, renumber

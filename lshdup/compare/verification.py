@@ -205,15 +205,14 @@ class Verifier:
     """Verification of pairs by similarity; `estimated` grows while they come.
 
     Equal keys mean equal sets. If the set of a document of the right side is lost, and none of its
-    exact duplicates is there, signatures decide: so they do for all pairs if that is the rule.
+    exact duplicates is there, signatures decide.
 
-    by : "exact" compares sets; "estimate" takes the share of agreeing rows of the signatures.
     by_estimate : number of candidates that an estimate has decided, rejected ones too.
     """
 
-    def __init__(self, run: Run, sides: Sides, threshold: float, by: str = "exact") -> None:
+    def __init__(self, run: Run, sides: Sides, threshold: float) -> None:
         self._run, self._sides, self._threshold = run, sides, threshold
-        self._only_estimate, self._split = by == "estimate", len(sides.left.sizes)
+        self._split = len(sides.left.sizes)
         self._is_lost = np.zeros(len(sides.sizes), bool)
         self._by_duplicate: NDArray[np.int64] | None = None
         self._estimated = [np.zeros(0, np.uint64)]
@@ -228,7 +227,7 @@ class Verifier:
 
         pieces : (left, right), uint32 arrays, which are overwritten.
         """
-        if self._sides.right is None and not self._only_estimate:
+        if self._sides.right is None:
             sides = self._sides
             yield from verify_jaccard(self._run, pieces, sides.sizes, sides.sets, self._threshold)
             return
@@ -242,9 +241,6 @@ class Verifier:
         same = keys[left] == keys[right]
         yield left[same], right[same], np.ones(int(same.sum()))
         left, right = left[~same], right[~same]
-        if self._only_estimate:
-            yield self._estimate(left, right)
-            return
         left, right = keep_possible(left, right, sizes, self._threshold)
         known_lost = self._is_lost[right]
         rest = left[known_lost], right[known_lost]
@@ -290,21 +286,18 @@ class Verifier:
         a, b = left.astype(np.int64), right.astype(np.int64)
         mine, others = self._sides.left.signatures, self._sides.right
         assert mine is not None
-        if others is None:
-            share = estimate(self._run, mine, a, b).similarity
-        else:
-            assert others.signatures is not None
-            share = np.empty(len(left))
-            for start in range(0, len(left), _ESTIMATED_AT_ONCE):
-                part = slice(start, start + _ESTIMATED_AT_ONCE)
-                both = mine[a[part]], others.signatures[b[part] - self._split]
-                rows = np.arange(len(both[0]))
-                pool = np.concatenate(both)
-                share[part] = estimate(self._run, pool, rows, rows + len(rows)).similarity
+        assert others is not None
+        assert others.signatures is not None
+        share = np.empty(len(left))
+        for start in range(0, len(left), _ESTIMATED_AT_ONCE):
+            part = slice(start, start + _ESTIMATED_AT_ONCE)
+            both = mine[a[part]], others.signatures[b[part] - self._split]
+            rows = np.arange(len(both[0]))
+            pool = np.concatenate(both)
+            share[part] = estimate(self._run, pool, rows, rows + len(rows)).similarity
         keep = share >= self._threshold
         self.by_estimate += len(left)
-        if others is not None:
-            self._estimated.append(pack_pairs(left[keep], right[keep]))
+        self._estimated.append(pack_pairs(left[keep], right[keep]))
         return left[keep], right[keep], share[keep]
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lshdup.base.run import Run
 from lshdup.compare import clusters
 from lshdup.compare.expand_duplicates import ExpandedPairs
-from lshdup.compare.scored_pairs import Columns, Pairs
+from lshdup.compare.scored_pairs import Pairs
 from lshdup.lsh.candidates import documents_to_compare
 
 
@@ -25,17 +25,17 @@ class Step:
     pairs : number of pairs of this similarity or more.
     documents : number of documents in these pairs.
     groups : number of groups of two or more documents, as `clusters` makes them.
-    examples : left, right and similarity of pairs from this threshold to the next, ascending.
+    example : left, right and similarity of the pair nearest above this threshold, below the next.
     """
 
     threshold: float
     pairs: int
     documents: int
     groups: int
-    examples: Columns
+    example: tuple[int, int, float] | None
 
 
-def list_thresholds(lowest: float, step: float) -> list[float]:
+def list_thresholds(lowest: float, step: float = 0.05) -> list[float]:
     """Return the lowest threshold, the multiples of `step` above it, and 1.
 
     >>> list_thresholds(0.72, 0.1)
@@ -57,7 +57,6 @@ def make_histogram(
     duplicate_of: NDArray[np.int64],
     expanded: ExpandedPairs,
     levels: Sequence[float],
-    examples: int,
 ) -> list[Step]:
     """Return one step for each threshold.
 
@@ -67,7 +66,6 @@ def make_histogram(
     duplicate_of : int64 array of shape (n,), the representative of each document.
     expanded : the pairs of all documents.
     levels : thresholds, ascending.
-    examples : the most example pairs of a step.
     Cost: the pairs are sorted once, and passed over once for each step.
     """
     n = len(duplicate_of)
@@ -81,6 +79,6 @@ def make_histogram(
     )
     counts = zip(levels, expanded.totals(np.array(levels)), documents.tolist(), groups, strict=True)
     return [
-        Step(*each, expanded.examples(each[0], above, examples))
+        Step(*each, expanded.example(each[0], above))
         for each, above in zip(counts, [*levels[1:], np.inf], strict=True)
     ]

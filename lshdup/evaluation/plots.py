@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from lshdup.base.atomic import check_writable, replace_file
 from lshdup.base.messages import count_of
 from lshdup.errors import ParameterError
-from lshdup.evaluation.accuracy import Accuracy, BandAccuracy
-from lshdup.evaluation.timing import Timing
+from lshdup.evaluation.experiments import Accuracy, BandAccuracy, Timing
 from lshdup.lsh.band_plan import collision_probability, half_point, half_point_estimate
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ is read here.
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 from typing import Any
@@ -21,7 +21,7 @@ from lshdup.base.skipped import RecordLocation, SkippedFile
 from lshdup.errors import RERUN, ArtifactError
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
 from lshdup.sources.record_files import RecordFiles
-from lshdup.sources.records import ARCHIVES, ROWS, Kind, RecordError, RecordFields, is_integer
+from lshdup.sources.records import ARCHIVES, Kind, RecordError, RecordFields, is_integer
 
 #: Of more DOCS, only the folders that hold them all are kept.
 _MOST = 100
@@ -97,11 +97,6 @@ class Locations:
     def are_records(self) -> NDArray[np.bool_]:
         """Return which documents are records: bool array of shape (n,)."""
         rows: NDArray[np.bool_] = (self.kinds >= Kind.JSON)[self.file]
-        return rows
-
-    def are_rows(self) -> NDArray[np.bool_]:
-        """Return which documents are rows of files: bool array of shape (n,)."""
-        rows: NDArray[np.bool_] = np.isin(self.kinds, ROWS)[self.file]
         return rows
 
     def same_as(
@@ -537,23 +532,3 @@ def summarize_docs(arguments: Iterable[bytes]) -> tuple[bytes, ...]:
 def describe_docs(docs: Sequence[bytes]) -> str:
     """Return where documents are, for a sentence: " in docs, rows.jsonl"; "" if nobody knows."""
     return f" in {join_names(map(os.fsdecode, docs), 3)}" if docs else ""
-
-
-def list_outside(names: Iterable[bytes], arguments: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the paths that are neither one of the arguments nor below one of them, by name.
-
-    names, arguments : paths as `typed_name` writes them.
-
-    >>> list(list_outside([b"a/b", b"c"], [b"a", b"c"])), list(list_outside([b"../y"], [b"."]))
-    ([], [b'../y'])
-    """
-    folders = set(arguments)
-    return (name for name in names if folders.isdisjoint(_folders_of(name)))
-
-
-def _folders_of(name: bytes) -> list[bytes]:
-    """Return a path and every folder above it."""
-    parts = name.split(b"/")
-    above = [b"/".join(parts[:end]) or b"/" for end in range(1, len(parts) + 1)]
-    outside = name.startswith((b"/", b"../")) or name == b".."
-    return above if outside else [*above, b"."]

@@ -6,7 +6,7 @@ import errno
 import os
 import shlex
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -108,10 +108,9 @@ def find_documents(
 
 
 class _Folder(NamedTuple):
-    """A folder to walk. depth : 1 for one that was named. rules : those of the folder above."""
+    """A folder to walk. rules : those of the folder above."""
 
     name: bytes
-    depth: int = 1
     rules: Rules | None = None
 
 
@@ -132,7 +131,8 @@ class Finder:
         self._found: dict[bytes, os.stat_result | None] = {}  # None: looked up with all others
         self._folders: dict[tuple[int, int], bytes] = {}  # by device and number
         self._named: dict[int, bytes] = {}  # files that were named themselves, by number
-        self._selection = Selection(self.params.include, self.params.exclude)
+        include, exclude = self.params.include, self.params.exclude
+        self._selection = Selection(include, exclude) if include or exclude else None
         self._excluded: list[tuple[bytes, Reason]] = []
         self._linked_files: list[bytes] = []  # links that are followed, after all else
         self._linked_folders: list[_Folder] = []
@@ -145,8 +145,6 @@ class Finder:
 
         Raises as `find_documents` does.
         """
-        if self.params.max_depth:  # the deepest first, whose folders are entered further down
-            arguments = sorted(arguments, key=lambda each: -os.path.realpath(each).count(b"/"))
         arguments = list(arguments)
         missing = [missed for argument in arguments if (missed := self._add(argument)) is not None]
         self._follow_links()
@@ -158,8 +156,9 @@ class Finder:
                 replace(each, detail=f"{each.detail}; {meant}" if meant else each.detail)
             )
         files = self._files()
-        for line in self._selection.warnings(self._met):
-            self.run.warn(line)
+        if self._selection is not None:
+            for line in self._selection.warnings([*self._folders.values(), *self._found]):
+                self.run.warn(line)
         if not self.id_lists:
             self._say_unused_options(files.names, arguments)
         return files
@@ -173,7 +172,7 @@ class Finder:
             missed = Skipped.because(argument, error)
             return replace(missed, reason=Reason.MISSING) if error.errno == errno.ENOENT else missed
         if stat.S_ISDIR(status.st_mode):
-            if self._selection and not self._selection.enter(name):
+            if self._selection is not None and not self._selection.enter(name):
                 self._excluded.append((name, Reason.EXCLUDED))
             else:
                 self._walk(_Folder(name))
@@ -268,11 +267,11 @@ class Finder:
 
     def _walk(self, top: _Folder) -> None:
         folders = [top]
-        simple = not (self._named or self._selection or self.params.gitignore)
+        simple = not (self._named or self._selection is not None or self.params.gitignore)
         dot, dash = b".-"
         found = self._found  # The loop over all files: each look-up costs.
         while folders:
-            folder, depth, rules = folders.pop()
+            folder, rules = folders.pop()
             try:
                 identity = _identity(folder)
                 if identity in self._folders:
@@ -282,7 +281,7 @@ class Finder:
                 if self.params.gitignore:
                     cut = len(prefix)
                     rules = Rules.of(folder, rules, cut) if rules else Rules.of_named(folder, cut)
-                here = _Folder(folder, depth, rules)
+                here = _Folder(folder, rules)
                 with os.scandir(folder) as entries:
                     for entry in entries:
                         base = entry.name
@@ -302,7 +301,9 @@ class Finder:
             is_folder = entry.is_dir(follow_symlinks=self.params.follow)
             if is_folder and self._store is not None and _identity(name) == self._store:
                 return
-            excluded = self._selection.skips(name, is_folder=is_folder) if self._selection else None
+            excluded = None
+            if self._selection is not None:
+                excluded = self._selection.skips(name, is_folder=is_folder)
             if entry.name.startswith(b".") and not self.params.hidden:
                 self._skip(name, Reason.HIDDEN)
             elif link and not self.params.follow:
@@ -311,10 +312,8 @@ class Finder:
                 self._excluded.append((name, excluded))
             elif above.rules and above.rules.ignore(name, is_folder=is_folder and not link):
                 self._excluded.append((name, Reason.IGNORED))
-            elif is_folder and above.depth == self.params.max_depth:
-                self._excluded.append((name, Reason.TOO_DEEP))
             elif is_folder:
-                below = _Folder(name, above.depth + 1, above.rules)
+                below = _Folder(name, above.rules)
                 (self._linked_folders if link else folders).append(below)
             elif self._was_named(name, self._named.get(entry.inode())):
                 return
@@ -328,11 +327,6 @@ class Finder:
                 self._skip(name, Reason.SPECIAL)
         except OSError as error:
             self.run.skipped(Skipped.because(name, error))
-
-    def _met(self) -> Iterator[bytes]:
-        """Yield the names of folders and files that were met."""
-        yield from self._folders.values()
-        yield from self._found
 
     def _has_records(self, name: bytes, *, named: bool = False) -> None:
         """Remember a file that is taken for its records."""

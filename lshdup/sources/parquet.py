@@ -65,7 +65,9 @@ class ParquetFile:
         with _reporting_damage():
             # Without pre-buffering, a column chunk is not decoded before its first page is needed.
             self._file = pq.ParquetFile(pa.OSFile(path), pre_buffer=False, buffer_size=1 << 20)
-            self._column = _find_columns(self._file.schema_arrow, *split_fields(field))
+            schema = self._file.schema_arrow
+            # The names on the way to each of the fields whose texts are joined.
+            self._column = [_find_column(schema, name, text=True) for name in split_fields(field)]
             metadata = self._file.metadata
             groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
             # First row of each row group, then the number of rows; bytes of an average text.
@@ -332,11 +334,6 @@ def _decode(
 
 
 # --- columns --------------------------------------------------------------------------------------
-
-
-def _find_columns(schema: Any, *names: str) -> list[list[str]]:
-    """Return the names on the way to each of the fields whose texts are joined."""
-    return [_find_column(schema, name, text=True) for name in names]
 
 
 def _find_column(schema: Any, field: str, *, text: bool) -> list[str]:

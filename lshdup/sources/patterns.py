@@ -1,20 +1,19 @@
 """Gitignore patterns: those of --include, --exclude and --prefer, and of .gitignore files.
 
-The patterns of options are matched by pathspec, which lets a pattern that takes a folder back
-(`!folder`) take back everything below it; git does not. So `Rules` matches the patterns of files
-itself. Both match in time linear in pattern and name, which neither pathspec nor a plain regular
-expression does.
+Both are matched by the same expressions, in time linear in pattern and name, which a plain regular
+expression is not. To files of patterns bytes are characters, as to git; to options the characters
+of names are.
 """
 
 import os
 import re
 import stat
 import string
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.messages import did_you_mean
@@ -27,34 +26,41 @@ from lshdup.errors import ParameterError
 MOST_BYTES = 100 << 20
 
 _CLASSES = {
-    b"alpha": string.ascii_letters, b"digit": string.digits, b"xdigit": string.hexdigits,
-    b"alnum": string.ascii_letters + string.digits, b"lower": string.ascii_lowercase,
-    b"upper": string.ascii_uppercase, b"blank": " \t", b"space": " \t\n\r\v\f",
-    b"punct": string.punctuation, b"cntrl": "".join(map(chr, [*range(32), 127])),
-    b"graph": "".join(map(chr, range(33, 127))), b"print": "".join(map(chr, range(32, 127))),
+    "alpha": string.ascii_letters, "digit": string.digits, "xdigit": string.hexdigits,
+    "alnum": string.ascii_letters + string.digits, "lower": string.ascii_lowercase,
+    "upper": string.ascii_uppercase, "blank": " \t", "space": " \t\n\r\v\f",
+    "punct": string.punctuation, "cntrl": "".join(map(chr, [*range(32), 127])),
+    "graph": "".join(map(chr, range(33, 127))), "print": "".join(map(chr, range(32, 127))),
 }  # fmt: skip
 
 #: Matches nothing.
-_NEVER = b"(?!)"
+_NEVER = "(?!)"
 
-#: Wildcards: any bytes, any folders with what is in them, and any bytes of one name.
-_ANYTHING, _FOLDERS, STAR = b".*", b"(?:.*/)?", b"[^/]*"
+#: Wildcards: anything, any folders with what is in them, and any characters of one name.
+_ANYTHING, _FOLDERS, _STAR = ".*", "(?:.*/)?", "[^/]*"
 
 #: Wildcards that match slashes, and those that do not; of each the form that takes least.
-_LEAST = {_ANYTHING: b".*?", _FOLDERS: b"(?:.*?/)??"}, {STAR: b"[^/]*?"}
+_LEAST = {_ANYTHING: ".*?", _FOLDERS: "(?:.*?/)??"}, {_STAR: "[^/]*?"}
 
 
 class _Pattern(NamedTuple):
-    """A line of a .gitignore file.
+    """A line of a .gitignore file, or a pattern of an option.
 
     regex : of the whole path from the folder of the file; or of the name alone.
     takes_back : whether a match is not ignored.
     """
 
-    regex: re.Pattern[bytes]
+    regex: re.Pattern[str]
     of_name: bool
     of_folders: bool
     takes_back: bool
+
+    def matches(self, path: str, *, is_folder: bool) -> bool:
+        """Return whether a path matches, without a slash at its end; not what is below it."""
+        if self.of_folders and not is_folder:
+            return False
+        name = path[path.rfind("/") + 1 :] if self.of_name else path
+        return self.regex.fullmatch(name) is not None
 
 
 @dataclass(frozen=True)
@@ -107,15 +113,13 @@ class Rules:
         """
         rules: Rules | None = self
         while rules is not None:
-            path = rules.prefix + name[rules.cut :].removeprefix(b"./")
-            base = path[path.rfind(b"/") + 1 :]
+            below = rules.prefix + name[rules.cut :].removeprefix(b"./")
+            path = below.decode("latin-1")
             for pattern in reversed(rules.patterns):
-                if (is_folder or not pattern.of_folders) and pattern.regex.fullmatch(
-                    base if pattern.of_name else path
-                ):
+                if pattern.matches(path, is_folder=is_folder):
                     return not pattern.takes_back
             rules = rules.above
-        return is_folder and base == b".git"
+        return is_folder and os.path.basename(name) == b".git"  # noqa: PTH119 (bytes path)
 
 
 def _read_patterns(path: bytes) -> tuple[_Pattern, ...]:
@@ -128,65 +132,63 @@ def _read_patterns(path: bytes) -> tuple[_Pattern, ...]:
         return ()
     with open(path, "rb") as file:  # noqa: PTH123 (bytes path)
         text = file.read(MOST_BYTES)
-    found = map(_pattern, text.removeprefix(b"\xef\xbb\xbf").split(b"\n"))
+    lines = text.removeprefix(b"\xef\xbb\xbf").decode("latin-1").split("\n")
+    found = (_pattern(line) for line in lines if not line.startswith("#"))
     return tuple(pattern for pattern in found if pattern is not None)
 
 
-def _pattern(line: bytes) -> _Pattern | None:
-    """Return the pattern of a line; None for an empty line or a comment."""
-    line = line.removesuffix(b"\r")
-    if line.startswith(b"#"):
-        return None
-    line = re.sub(rb"((?:[^\\ ]|\\.|\\$| +(?=[^ ]))*) *", rb"\1", line, flags=re.DOTALL)
-    takes_back = line.startswith(b"!")
+def _pattern(line: str) -> _Pattern | None:
+    """Return the pattern of a line; None for one that says nothing."""
+    line = line.removesuffix("\r")
+    line = re.sub(r"((?:[^\\ ]|\\.|\\$| +(?=[^ ]))*) *", r"\1", line, flags=re.DOTALL)
+    takes_back = line.startswith("!")
     glob = line[takes_back:]
-    of_folders = glob.endswith(b"/")
+    of_folders = glob.endswith("/")
     glob = glob[: len(glob) - of_folders]
     if not glob:
         return None
-    of_name = b"/" not in glob
-    regex = _regex(glob.removeprefix(b"/"), is_path=not of_name)
+    of_name = "/" not in glob
+    regex = _regex(glob.removeprefix("/"), is_path=not of_name)
     return _Pattern(regex, of_name, of_folders, takes_back)
 
 
 @cache
-def _regex(glob: bytes, *, is_path: bool) -> re.Pattern[bytes]:
-    """Return the expression of a pattern: bytes are characters, as to git."""
+def _regex(glob: str, *, is_path: bool) -> re.Pattern[str]:
+    """Return the expression of a pattern."""
     parts, at = [], 0
     # git looks for the literal beginning first: stars behind it stand at the start.
-    literal = len(re.split(rb"[*?\[\\]", glob, maxsplit=1)[0])
+    literal = len(re.split(r"[*?\[\\]", glob, maxsplit=1)[0])
     while at < len(glob):
-        c = glob[at : at + 1]
-        if c == b"*":
+        c = glob[at]
+        if c == "*":
             end = at + 1
-            while glob[end : end + 1] == b"*":
+            while glob[end : end + 1] == "*":
                 end += 1
-            begins = at == literal or glob[at - 1 : at] == b"/"
+            begins = at == literal or glob[at - 1] == "/"
             rest = glob[end : end + 2]
             if not (is_path and end - at > 1 and begins):
-                parts.append(STAR)
-            elif not rest or rest == b"\\/":
+                parts.append(_STAR)
+            elif not rest or rest == "\\/":
                 parts.append(_ANYTHING)
-            elif rest.startswith(b"/"):
+            elif rest.startswith("/"):
                 parts.append(_FOLDERS)
                 end += 1
             else:
-                parts.append(STAR)
+                parts.append(_STAR)
             at = end
-        elif c == b"[":
-            members, at = _bracket(glob, at + 1)
-            some = b"".join(re.escape(bytes([each])) for each in sorted(members))
-            parts.append(b"[" + some + b"]" if some else _NEVER)
-        elif c == b"\\":
+        elif c == "[":
+            one, at = _bracket(glob, at + 1)
+            parts.append(one)
+        elif c == "\\":
             parts.append(re.escape(glob[at + 1 : at + 2]) or _NEVER)
             at += 2
         else:
-            parts.append(b"[^/]" if c == b"?" else re.escape(c))
+            parts.append("[^/]" if c == "?" else re.escape(c))
             at += 1
-    return re.compile(join_parts(parts, *_LEAST), re.DOTALL)
+    return re.compile(_join_parts(parts, *_LEAST), re.DOTALL)
 
 
-def join_parts(parts: list[bytes], *levels: Mapping[bytes, bytes]) -> bytes:
+def _join_parts(parts: list[str], *levels: Mapping[str, str]) -> str:
     """Return an expression of parts that takes time linear in the parts and the name.
 
     What stands between two wildcards is taken where it is found first, and looked for no further:
@@ -196,52 +198,55 @@ def join_parts(parts: list[bytes], *levels: Mapping[bytes, bytes]) -> bytes:
     levels : wildcards and the form of each that takes least, those that match slashes first.
     """
     if not levels:
-        return b"".join(parts)
+        return "".join(parts)
     least, *inner = levels
     places = [*(at for at, part in enumerate(parts) if part in least), len(parts)]
-    joined = join_parts(parts[: places[0]], *inner)
+    joined = _join_parts(parts[: places[0]], *inner)
     for at, end in pairwise(places):
-        rest = join_parts(parts[at + 1 : end], *inner)
+        rest = _join_parts(parts[at + 1 : end], *inner)
         is_last = end == len(parts)
-        joined += parts[at] + rest if is_last else b"(?>" + least[parts[at]] + rest + b")"
+        joined += parts[at] + rest if is_last else "(?>" + least[parts[at]] + rest + ")"
     return joined
 
 
-def _bracket(glob: bytes, at: int) -> tuple[set[int], int]:
-    """Return the bytes that a bracket expression matches, and where it ends.
+def _bracket(glob: str, at: int) -> tuple[str, int]:
+    """Return the expression of a bracket expression, and where it ends.
 
     Without an end it matches nothing, and ends with the pattern.
 
     at : behind the opening bracket.
     """
-    negated = glob[at : at + 1] in (b"!", b"^")
+    negated = glob[at : at + 1] in ("!", "^")
     at += negated
-    members: set[int] = set()
-    before = -1  # the beginning of a range
+    members = ""
+    before = ""  # the beginning of a range
     closing = 0  # the next closing bracket, looked for once
     first = True
-    while first or glob[at : at + 1] != b"]":
+    while first or glob[at : at + 1] != "]":
         first = False
-        is_range = glob[at : at + 1] == b"-" and before > 0 and glob[at + 1 : at + 2] not in b"]"
-        at += is_range
-        if glob[at : at + 2] == b"[:" and not is_range:
-            closing = closing if closing > at + 1 else glob.find(b"]", at + 2)
+        is_range = glob[at : at + 1] == "-" and before and glob[at + 1 : at + 2] not in "]"
+        at += bool(is_range)
+        if glob[at : at + 2] == "[:" and not is_range:
+            closing = closing if closing > at + 1 else glob.find("]", at + 2)
             if closing < 0:
-                return set(), len(glob)
-            if closing > at + 2 and glob[closing - 1 : closing] == b":":
+                return _NEVER, len(glob)
+            if closing > at + 2 and glob[closing - 1] == ":":
                 name = glob[at + 2 : closing - 1]
                 if name not in _CLASSES:
-                    return set(), len(glob)
-                members |= set(_CLASSES[name].encode())
-                before, at = -1, closing + 1
+                    return _NEVER, len(glob)
+                members += re.escape(_CLASSES[name])
+                before, at = "", closing + 1
                 continue
-        at += glob[at : at + 1] == b"\\"
+        at += glob[at : at + 1] == "\\"
         if at >= len(glob):
-            return set(), len(glob)
-        members |= set(range(before if is_range else glob[at], glob[at] + 1))
-        before = -1 if is_range else glob[at]
+            return _NEVER, len(glob)
+        if is_range and before <= glob[at]:
+            members += f"{re.escape(before)}-{re.escape(glob[at])}"
+        elif not is_range:
+            members += re.escape(glob[at])
+        before = "" if is_range else glob[at]
         at += 1
-    return (set(range(256)) - members if negated else members) - {ord("/")}, at + 1
+    return (f"[^{members}/]" if negated else f"(?!/)[{members}]"), at + 1
 
 
 # --- options ------------------------------------------------------------------------------------
@@ -249,24 +254,16 @@ def _bracket(glob: bytes, at: int) -> tuple[set[int], int]:
 #: The characters that make a word a pattern to a shell.
 GLOB = re.compile(r"[*?\[]")
 
-#: Of the expressions that pathspec makes of patterns: the parts, and the wildcards with the forms
-#: that take least.
-_PARTS = re.compile(r"\(\?:\.\+/\)\?|\(\?:/\.\+\)\?|\[\^/\][*+]?|\[\^?\]?[^]]*\]|\\.|.", re.DOTALL)
-_OPTION_FOLDERS, _INNER_FOLDERS = b"(?:.+/)?", b"(?:/.+)?"
-_LEAST_OF_OPTIONS = (
-    {_OPTION_FOLDERS: b"(?:.+?/)??", _INNER_FOLDERS: b"(?:/.+?)??"},
-    {STAR: b"[^/]*?"},
-)
-
 #: A name that is nearly the unmatched pattern is looked for among so many names.
-_FEW_NAMES = 1000
+FEW_NAMES = 1000
 
 
 class Patterns:
-    """The gitignore patterns of one option. The last one that matches a path decides; ``!`` in
-    front of it takes a match back.
+    """The gitignore patterns of one option. The last one that matches a path decides, or if there
+    is none, the last one that matches a folder above; ``!`` in front of it takes a match back.
 
-    Beyond git, ``./`` in front of a pattern anchors it, and ``#`` begins no comment.
+    Beyond git, a folder is taken back with what is below it, ``./`` in front of a pattern anchors
+    it, and ``#`` begins no comment.
 
     >>> docs = Patterns("--exclude", ["docs/**/*.md", "!keep.md"])
     >>> docs.match("docs/a/b.md"), docs.match("docs/keep.md"), docs.match("other/docs/c.md")
@@ -274,91 +271,79 @@ class Patterns:
     """
 
     def __init__(self, option: str, texts: Iterable[str]) -> None:
-        self._option = option
-        texts = tuple(texts)
-        if not texts:
-            self._spec, self._unused = None, {}
-            return
-        # only with patterns, to keep `query` fast
-        from pathspec import GitIgnoreSpec
-        from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
-
-        class LinearPattern(GitIgnoreSpecPattern):
-            @classmethod
-            def pattern_to_regex(cls, pattern: Any) -> tuple[Any, bool | None]:
-                regex, included = super().pattern_to_regex(pattern)
-                return regex and _without_retries(regex), included
-
-        taken_back = any(text.startswith("!") for text in texts)
-        lines = [_line(text, taken_back=taken_back) for text in texts]
-        try:
-            self._spec = GitIgnoreSpec.from_lines(lines, LinearPattern, backend="simple")
-            self._unused = {
-                text: GitIgnoreSpec.from_lines([line], LinearPattern, backend="simple")
-                for text, line in zip(texts, lines, strict=True)
-            }
-        except ValueError as error:
-            message = f"{option}: {str(error)[:1].lower()}{str(error)[1:]}"
-            raise ParameterError(message, "write it as in a .gitignore file") from None
+        self._option, self._texts = option, tuple(texts)
+        self._patterns = [self._pattern_of(text) for text in self._texts]
+        self._unused = dict.fromkeys(self._texts)
+        self._in_folder: dict[str, list[bool]] = {"": [False] * len(self._texts)}
 
     def __bool__(self) -> bool:
-        return self._spec is not None
+        return bool(self._patterns)
+
+    def _pattern_of(self, text: str) -> _Pattern:
+        """Return the pattern that a text means. Raise ParameterError if it cannot mean one."""
+        line = re.sub(r"^(!?)(?:\./+)+(?=.)", r"\1/", text)
+        # `a/**` is `a/`, unless something below may be taken back: no file is listed in vain.
+        if not any(each.startswith("!") for each in self._texts):
+            line = re.sub(r"^/?(.*[^*/].*?)(?:/\*\*)+$", r"/\1/", line, flags=re.DOTALL)
+        pattern = _pattern(line)
+        if text.rstrip() == "!":
+            message = f"{self._option}: invalid git pattern: {text!r}"
+            raise ParameterError(message, "write it as in a .gitignore file")
+        return pattern or _NOTHING
 
     def match(self, path: str) -> bool:
         """Return whether the patterns select a path, and remember which of them have matched.
 
         path : from the root of the patterns; a folder ends with a slash.
         """
-        if self._spec is None:
-            return False
-        path = path.replace("\n", "\0")  # pathspec's dot matches no line break
-        decision = self._spec.check_file(path)
-        if decision.index is not None:
-            for text, one in list(self._unused.items()):
-                if one.check_file(path).index is not None:
-                    del self._unused[text]
-        return bool(decision.include)
+        is_folder = path.endswith("/")
+        path = path.rstrip("/")
+        above = self._match_folder(path if is_folder else path.rpartition("/")[0])
+        selected = by_itself = False
+        for text, pattern, is_inside in zip(self._texts, self._patterns, above, strict=True):
+            matches = not is_folder and pattern.matches(path, is_folder=False)
+            if not (matches or is_inside):
+                continue
+            self._unused.pop(text, None)
+            if matches or not by_itself:
+                selected, by_itself = not pattern.takes_back, matches
+        return selected
 
-    def warnings(self, what: str, names: Callable[[], Iterable[bytes]]) -> list[str]:
+    def _match_folder(self, folder: str) -> list[bool]:
+        """Return which patterns match a folder, or one above it."""
+        unknown = []
+        while folder not in self._in_folder:
+            unknown.append(folder)
+            folder = folder.rpartition("/")[0]
+        known = self._in_folder[folder]
+        for folder in reversed(unknown):
+            known = self._in_folder[folder] = [
+                is_inside or pattern.matches(folder, is_folder=True)
+                for pattern, is_inside in zip(self._patterns, known, strict=True)
+            ]
+        return known
+
+    def warnings(self, what: str, names: Iterable[bytes]) -> list[str]:
         """Return a line for each pattern that has matched nothing, with the name that was perhaps
         meant.
 
-        what : what it should have matched. names : gives names to choose from.
+        what : what it should have matched. names : to choose from.
         """
+        known = list(islice(names, FEW_NAMES)) if self._unused else []
         return [
-            f"{self._option} {text} matches {what}{_instead(text, names())}"
-            for text in self._unused
+            f"{self._option} {text} matches {what}{_instead(text, known)}" for text in self._unused
         ]
 
 
-def _line(text: str, *, taken_back: bool) -> str:
-    """A line of a .gitignore file that means the pattern."""
-    line = re.sub(r"^(!?)(?:\./+)+(?=.)", r"\1/", text.replace("\n", "\0"))
-    # To pathspec, `a/**` matches the folder a too, which would hide files that are taken back.
-    line += "/*" if taken_back and line.endswith("/**") else ""
-    return "\\" + line if line.startswith("#") else line
-
-
-def _without_retries(regex: str) -> str:
-    """Return an expression that matches what an expression of pathspec does, in linear time.
-
-    To pathspec, a set like `[!a]` matches a slash; to git, and here, it does not.
-    """
-    parts = []
-    for part in _PARTS.findall(regex):
-        if part == _INNER_FOLDERS.decode():
-            parts.append(b"(?=/)")  # What is taken before these folders ends at a slash.
-        elif part.startswith("[") and not part.startswith("[^/]"):
-            parts.append(b"(?!/)")
-        parts.append(part.encode("utf-8", "surrogatepass"))
-    return join_parts(parts, *_LEAST_OF_OPTIONS).decode("utf-8", "surrogatepass")
+#: A pattern of an option that says nothing.
+_NOTHING = _Pattern(re.compile(_NEVER), of_name=True, of_folders=False, takes_back=False)
 
 
 def _instead(text: str, names: Iterable[bytes]) -> str:
     if GLOB.search(text):
         return ""
     wanted = text.strip("/")
-    known = {os.fsdecode(name) for name in islice(names, _FEW_NAMES)}
+    known = {os.fsdecode(name) for name in names}
     if "/" not in wanted:
         known = {part for name in known for part in name.split("/")}
     question = did_you_mean(wanted, known - {wanted})
@@ -376,9 +361,6 @@ class Selection:
         self._include = Patterns("--include", include)
         self._exclude = Patterns("--exclude", exclude)
         self._cut, self._root = 0, ""
-
-    def __bool__(self) -> bool:
-        return bool(self._include or self._exclude)
 
     def enter(self, folder: bytes) -> bool:
         """Expect names below a folder that was named; return whether patterns allow it."""
@@ -401,10 +383,10 @@ class Selection:
             return Reason.EXCLUDED
         return None if included else Reason.NOT_INCLUDED
 
-    def warnings(self, names: Callable[[], Iterable[bytes]]) -> list[str]:
+    def warnings(self, names: Sequence[bytes]) -> list[str]:
         """Return a line for each pattern that has matched nothing.
 
-        names : gives the files and folders that were met.
+        names : the files and folders that were met.
         """
         what = "nothing that was met"
         return self._include.warnings(what, names) + self._exclude.warnings(what, names)

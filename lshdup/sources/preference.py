@@ -22,7 +22,7 @@ from lshdup.base.run import Run
 from lshdup.errors import ParameterError
 from lshdup.params import ClusterParams
 from lshdup.sources.document_list import DocumentList, Locations, typed_name
-from lshdup.sources.patterns import Patterns
+from lshdup.sources.patterns import FEW_NAMES, Patterns
 from lshdup.sources.records import ARCHIVES, Kind
 
 #: What Windows, macOS, GNOME and KDE call a copy: `X - Copy`, `X copy 2`, `X (copy)`, `Copy of X`.
@@ -376,7 +376,5 @@ def _levels(
         some = np.arange(start, min(start + _PIECE, n))
         levels[some] = [level_of(name) for name in documents.typed_names(some)]
 
-    def names() -> list[bytes]:
-        return documents.typed_names(np.arange(min(n, _PIECE)))
-
+    names = documents.typed_names(np.arange(min(n, FEW_NAMES)))
     return levels, [line for each in patterns for line in each.warnings("no document", names)]

@@ -314,11 +314,13 @@ def check_target(
     documents have been read; before that, files among them may turn out to be no documents.
     """
     locations = documents.locations
-    rows = np.zeros(len(documents), bool) if locations is None else locations.are_rows()
-    met = locations is not None and np.isin(locations.kinds, ROWS).any()
-    if locations is None or not (rows.all() if read else met):
+    if locations is None:
+        raise _not_all_rows(documents, np.zeros(len(documents), bool))
+    have_rows = np.isin(locations.kinds, ROWS)
+    rows = have_rows[locations.file]
+    if not (rows.all() if read else have_rows.any()):
         raise _not_all_rows(documents, rows)
-    numbers = np.flatnonzero(np.isin(locations.kinds, ROWS))
+    numbers = np.flatnonzero(have_rows)
     files = [(number, documents.file_path(number)) for number in numbers.tolist()]
     targets = _targets(documents.typed_paths(numbers), target)
     for (number, path), goal in zip(files, targets, strict=True):
@@ -399,7 +401,8 @@ def _targets(names: list[bytes], target: Path | str) -> list[Path]:
             f"{target} is no folder, and {count_of(len(names), 'file')} must be written to one"
         )
         raise ParameterError(message, "name a folder: each file gets its own name in it")
-    names = [_written_name(_name_below(name)) for name in names]
+    below = map(_name_below, names)
+    names = [bare_name(name) if name.lower().endswith(_UNWRITTEN) else name for name in below]
     again = next((name for name, n in Counter(names).items() if n > 1), None)
     if again is not None:
         name = os.fsdecode(again)
@@ -418,10 +421,6 @@ def _name_below(name: bytes) -> bytes:
     while b".." in parts:
         del parts[: parts.index(b"..") + 1]
     return b"/".join(parts)
-
-
-def _written_name(name: bytes) -> bytes:
-    return bare_name(name) if name.lower().endswith(_UNWRITTEN) else name
 
 
 def _check_name(path: bytes, kind: Kind, target: Path) -> None:

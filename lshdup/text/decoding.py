@@ -227,13 +227,6 @@ def _decode_field(data: bytes, params: ShingleParams) -> Text:
     return _text_or_page(data, None, params)
 
 
-def _undecodable(codec: str, error: Exception) -> Text:
-    where = (
-        f": {error.reason} at byte {error.start}" if isinstance(error, UnicodeDecodeError) else ""
-    )
-    return Text(reason=Reason.UNDECODABLE, detail=f"not {codec}{where}")
-
-
 def _decompress(data: bytes, max_bytes: int) -> bytes | Text:
     if not compression.can_unpack(data):
         return Text(reason=Reason.FORMAT, detail=compression.lacking())
@@ -266,8 +259,11 @@ def _decode_as(
     try:
         # Lone surrogates in UTF-16 and UTF-32 fail here too: they are no text.
         utf8 = data.decode(codec).removeprefix("\ufeff").encode("utf-8")
-    except (UnicodeError, LookupError) as error:
-        return _undecodable(codec, error)
+    except UnicodeDecodeError as error:
+        where = f": {error.reason} at byte {error.start}"
+        return Text(reason=Reason.UNDECODABLE, detail=f"not {codec}{where}")
+    except (UnicodeError, LookupError):
+        return Text(reason=Reason.UNDECODABLE, detail=f"not {codec}")
     return _text_or_page(utf8, path, params, detected, codec)
 
 

@@ -101,6 +101,7 @@ class Comparison:
 
 
 def compare(
+    run: Run,
     text_a: bytes,
     text_b: bytes,
     params: ShingleParams,
@@ -121,7 +122,6 @@ def compare(
     sets = unfiltered if shingle_filter is None else shingle_filter.of_any_size().apply(unfiltered)
     left, right = np.array([0]), np.array([1])
     shared = len(np.intersect1d(sets[0], sets[1], assume_unique=True))
-    run = Run.quiet()
     similarity = float(jaccard(run, sets, left, right)[0])
     estimated = standard_error = None
     if sketch is not None and all(sets.sizes):

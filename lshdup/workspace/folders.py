@@ -15,9 +15,7 @@ from lshdup.base.ragged import SetSource, distinct
 from lshdup.base.run import Run
 from lshdup.collection.collection import Collection
 from lshdup.compare.clusters import Clusters
-from lshdup.compare.folders.contents import FolderPairs
-from lshdup.compare.folders.pairs import find_folder_pairs
-from lshdup.compare.folders.tree import FolderTree
+from lshdup.compare.folders import FolderPairs, FolderTree, find_folder_pairs
 from lshdup.compare.scored_pairs import pack_pairs, unpack_pairs
 from lshdup.compare.verification import verify_jaccard
 from lshdup.lsh.candidates import find_exact_duplicates

@@ -192,8 +192,7 @@ def load_or_find_pairs(
         return found
     # If most candidates are known, few sets are needed.
     knows_most = earlier is not None and earlier.has_verified_all(threshold)
-    is_new = not knows_most and params.verify == "exact"
-    with run.stage_journal("pairs", header) if is_new else nullcontext() as journal:
+    with nullcontext() if knows_most else run.stage_journal("pairs", header) as journal:
         resumed, skipped = None, list[Skipped]()
         if journal is not None:
             resumed = ResumedPairs(journal, len(collection.documents))
@@ -208,11 +207,11 @@ def load_or_find_pairs(
 
         side = side_of(collection, set_source(run.but(skipped=skip), collection))
         met = candidate_pairs(run, index.table, params.max_bucket)
-        if is_new:
+        if not knows_most:
             side.expect(met.documents)
         say_large_bucket(run, collection.documents, met.buckets)
         sides = Sides.of(run, side, duplicate_of=index.duplicate_of)
-        found = verify(run, met, sides, threshold, params.verify, earlier=earlier, resumed=resumed)
+        found = verify(run, met, sides, threshold, earlier=earlier, resumed=resumed)
         for each in skipped:
             run.skipped(each)
         # Without DOCS, pairs of a lower threshold stay: they spare later runs more work.

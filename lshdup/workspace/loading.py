@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
-from lshdup.base.messages import count_of, printable
+from lshdup.base.messages import count_of
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import no_progress
 from lshdup.base.scratch import Spool
@@ -94,7 +94,7 @@ def load_signatures(
         else:
             collection = _sign_last(run, request, save=save, verify=verify, again=again)
     sets = load_sets(run, collection, verify=False)
-    collection = leave_out_changed(run, replace(collection, sets=sets), request)
+    collection = replace(collection, sets=sets)
     request.accept(collection.documents, True)
     return collection
 
@@ -116,7 +116,7 @@ def load_all_sets(run: Workspace, request: Request) -> Collection:
     request.accept(collection.documents, True)
     if wanted is not None:
         collection = filter_collection(run, collection, build_filter(run, collection, wanted))
-    return leave_out_changed(run, collection, request)
+    return collection
 
 
 def make_shingles(run: Workspace, request: Request) -> Collection:
@@ -201,26 +201,6 @@ def most_common_shingles(
     shingles, counts = shingle_filter.common[top], shingle_filter.counts[top]
     columns = shingles.tolist(), counts.tolist(), find_first_sets(sets, shingles).tolist()
     return list(zip(*columns, strict=True))
-
-
-def leave_out_changed(run: Workspace, collection: Collection, request: Request) -> Collection:
-    """Return the collection without documents that were deleted or changed since, if requested.
-
-    No file is opened. What follows from fewer documents is not kept in the store.
-    """
-    if not request.check_files:
-        return collection
-    changed = collection.documents.changed(np.arange(len(collection.documents)))
-    if not len(changed):
-        return collection
-    for name in collection.documents.typed_names(changed):
-        run.detail(f"{printable(name)}: deleted or changed since the last run")
-    run.say(
-        f"skipped {count_of(len(changed), 'document')} deleted or changed since the last"
-        " run (-v names them)"
-    )
-    run.read_only = True
-    return collection.leave_out_changed(run, changed)
 
 
 # --- the filter that a command requests -----------------------------------------------------------
@@ -540,7 +520,6 @@ def _load_or_read_sets(run: Workspace, request: Request) -> tuple[Collection, Co
     """
     collection, signatures = _load_unfiltered(run, request)
     if collection.sets is None:
-        collection = leave_out_changed(run, collection, request)
         _say_read_again(run, collection)
         wanted = np.arange(len(collection.documents))
         sets = set_source(run, collection, stage="documents")(wanted)

@@ -29,7 +29,7 @@ from lshdup.sources.document_list import DocumentList
 from lshdup.sources.finding import check_named
 from lshdup.store.results_io import load_passages, save_passages
 from lshdup.store.store import Store
-from lshdup.workspace.loading import find_named, leave_out_changed, load_last_collection
+from lshdup.workspace.loading import find_named, load_last_collection
 from lshdup.workspace.request import Request, check_conflict, merge_params
 from lshdup.workspace.workspace import Workspace
 
@@ -134,7 +134,6 @@ def _find_documents(run: Workspace, request: Request) -> tuple[DocumentList, Shi
         message = "no documents were named, and there is no collection to continue with"
         raise InputError(message, f"{RERUN} (files or folders)")
     check_conflict("the store", last.shingle, request.given, RERUN)
-    last = leave_out_changed(run, last, request)
     request.accept(last.documents, False)
     return last.documents, _with_order(last.shingle)
 

@@ -38,7 +38,6 @@ class Request:
     files : which files below the folders are documents.
     given : parameters that were set explicitly, by field name.
     check_content : read all documents, even if their size and time have not changed.
-    check_files : leave out documents of the store that were deleted or changed since.
     templates : files and folders of the texts whose shingles are filtered.
     is_other : whether the store is one that --against names, which must hold an index.
     accept : notified (documents, whether they have been read), when they are found and when they
@@ -54,7 +53,6 @@ class Request:
     is_other: bool = False
     accept: Callable[["DocumentList", bool], None] = lambda _documents, _read: None
     accept_other: Callable[["DocumentList"], None] = lambda _documents: None
-    check_files: bool = False
 
 
 def merge_params(kind: type[P], given: Mapping[str, Any]) -> P:

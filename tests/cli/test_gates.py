@@ -79,15 +79,15 @@ def _raise(error):
 
 def test_the_exit_code_follows_from_errors_first():
     quiet, check = Console(), Console(check=True)
-    assert (quiet.exit_code_of(3), check.exit_code_of(3), check.exit_code_of(0)) == (0, 1, 0)
+    assert (quiet.exit_code(3), check.exit_code(3), check.exit_code(0)) == (0, 1, 0)
     for console in (quiet, check):
         console.error(LshdupError("x"))
-    assert (quiet.exit_code_of(3), check.exit_code_of(3), check.exit_code_of(0)) == (2, 2, 2)
+    assert (quiet.exit_code(3), check.exit_code(3), check.exit_code(0)) == (2, 2, 2)
     skipping = Console(check=True)
     skipping.report_skipped(Skipped(b"x", Reason.HIDDEN))
-    assert skipping.exit_code_of(3) == 1
+    assert skipping.exit_code(3) == 1
     skipping.report_skipped(Skipped(b"x", Reason.UNREADABLE))
-    assert skipping.exit_code_of(3) == 2
+    assert skipping.exit_code(3) == 2
 
 
 # --- lists of names -------------------------------------------------------------------------------

@@ -90,10 +90,6 @@ def test_percentages_are_shares(here):
         (("pairs", *docs, "--recall=90 %"), ("pairs", *docs, "--recall", "0.9")),
         (("pairs", *docs, "--ignore-common", "40%"), ("pairs", *docs, "--ignore-common", "0.4")),
         (
-            ("pairs", *docs, "--histogram", "--step", "5%"),
-            ("pairs", *docs, "--histogram", "--step", "0.05"),
-        ),
-        (
             ("curve", "--threshold", "90%", "--format", "csv"),
             ("curve", "--threshold", "0.9", "--format", "csv"),
         ),

@@ -29,7 +29,7 @@ SIZES = {
     "sources.records._NAMES_AT_ONCE": 3,
     "sources.rewriting._AT_ONCE": 8,
     "sources.rewriting._PART_BYTES": 64,
-    "evaluation.timing._PIECE": 4,
+    "evaluation.experiments._PIECE": 4,
     "lsh.candidates.PIECE": 8,
     "lsh.candidates._BLOCK": 4,
     "lsh.band_table._AT_ONCE": 64,
@@ -37,15 +37,15 @@ SIZES = {
     "compare.medoids.PIECE": 4,
     "compare.clusters._PIECE": 4,
     "compare.expand_duplicates.PIECE": 4,
-    "compare.folders.pairs._AT_ONCE": 4,
+    "compare.folders._AT_ONCE": 4,
     "compare.leaders.HELD_BYTES": 512,
     "compare.scored_pairs.RUN": 8,
-    "compare.prefix_index.PIECE": 4,
-    "compare.prefix_index._PROBES": 2,
+    "compare.exact_join.PIECE": 4,
+    "compare.exact_join._PROBES": 2,
     "compare.verification.BLOCK_BYTES": 4096,
     "compare.verification.PAIRS_AT_ONCE": 4,
     "compare.verification.SET_BYTES": 4096,
-    "views.shared_passage._KEPT": 1,
+    "views.annotations._KEPT": 1,
     "shingling.shingle_filter._AT_ONCE": 64,
     "base.arrays.MOST_IN_MEMORY": 64,
     "base.arrays.ROWS_AT_ONCE": 8,
@@ -55,7 +55,7 @@ SIZES = {
     "base.scratch.CHUNK": 256,
     "compare.verification._ESTIMATED_AT_ONCE": 2,
     "workspace.samples._BYTES_AT_ONCE": 4096,
-    "workspace.gate.baseline._GATHERED": 2,
+    "workspace.gate._GATHERED": 2,
 }  # fmt: skip
 
 #: One after the other, in one folder: most make something, and the next one reads it.
@@ -66,7 +66,6 @@ pairs d --no-store -q --exact -t 0.6
 pairs d --no-store -q --measure containment -t 0.7
 pairs d --no-store -q --measure containment --exact -t 0.7
 pairs d --no-store -q --ignore-common 0.3 -t 0.6
-pairs d --no-store -q --verify estimate -t 0.7
 pairs d --no-store -q --max-bucket 5 -t 0.7 --format json
 pairs d --no-store -q --against o -t 0.6
 pairs d --no-store -q --against o -t 0.7 --measure containment

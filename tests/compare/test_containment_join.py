@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
-from lshdup.compare.containment_join import containment_pairs, planned_memory
+from lshdup.compare.exact_join import containment_pairs, planned_memory
 from tests import reference
 from tests.conftest import many
 
@@ -41,7 +41,7 @@ def test_the_containment_join_is_brute_force(sets, threshold, most):
     """With 1 or 3 counters and lists (`most`), elements share them; the pairs stay the same."""
     ragged = RaggedSets.from_sets(sets)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("lshdup.compare.prefix_index._MOST", most)
+        patched.setattr("lshdup.compare.exact_join._MOST", most)
         found = joined(ragged, np.arange(len(sets)), threshold)
     assert sorted(found) == reference.all_insides(sets, threshold)
 
@@ -54,10 +54,10 @@ def test_the_same_pieces_at_any_number_of_jobs(sets, threshold, probes, data):
     members = np.array([i for i in range(len(sets)) if data.draw(st.booleans())], np.int64)
     split = data.draw(st.none() | st.integers(0, len(sets)))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("lshdup.compare.prefix_index._PROBES", probes)
+        patched.setattr("lshdup.compare.exact_join._PROBES", probes)
         alone = joined(ragged, members, threshold, 1, split)
         assert joined(ragged, members, threshold, 2, split) == alone
-        patched.setattr("lshdup.compare.prefix_index.PIECE", data.draw(st.sampled_from([1, 3])))
+        patched.setattr("lshdup.compare.exact_join.PIECE", data.draw(st.sampled_from([1, 3])))
         assert joined(ragged, members[::-1], threshold, 4, split) == alone
     wanted = set(members.tolist())
     assert sorted(alone) == [

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup.compare.folders import contents, pairs
-from lshdup.compare.folders.pairs import find_folder_pairs
-from lshdup.compare.folders.tree import FolderTree
+from lshdup.compare import folders
+from lshdup.compare.folders import FolderTree, find_folder_pairs
 from tests.conftest import many
 
 
@@ -115,9 +114,8 @@ def test_as_defined(parents, documents, weights, threshold, at_once):
     group_of = [group for _, group in documents]
     patch = pytest.MonkeyPatch()
     with patch.context() as patched:
-        patched.setattr(contents, "_AT_ONCE", at_once)
-        patched.setattr(contents, "_PAIRS_AT_ONCE", at_once)
-        patched.setattr(pairs, "_AT_ONCE", at_once)
+        patched.setattr(folders, "_AT_ONCE", at_once)
+        patched.setattr(folders, "_PAIRS_AT_ONCE", at_once)
         check(parents, folder_of, group_of, weights, threshold)
 
 
@@ -129,9 +127,8 @@ def test_memory_for_folders_with_one_large_document_in_common():
     weights = np.array([10_000] + [100 + number for number in range(m)], np.int64)
     tracemalloc.start()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(contents, "COMMON", m + 1)
-        patched.setattr(contents, "_PAIRS_AT_ONCE", 1 << 12)
-        patched.setattr(pairs, "_AT_ONCE", 1 << 12)
+        patched.setattr(folders, "COMMON", m + 1)
+        patched.setattr(folders, "_PAIRS_AT_ONCE", 1 << 12)
         found = find_folder_pairs(
             tree, np.tile(own, 2), np.concatenate([np.zeros(m, np.int64), own]), weights, 0.8
         )
@@ -212,7 +209,7 @@ def test_folders_that_have_a_holder_have_one_where_documents_are_common(
     tree = FolderTree.of(np.array(parents, np.int64))
     every = find_folder_pairs(tree, *given)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(contents, "COMMON", 1)
+        patched.setattr(folders, "COMMON", 1)
         found = find_folder_pairs(tree, *given)
     assert every.common == 0
     assert (found.containment >= threshold).all()

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup import pipeline
-from lshdup.cli.commands.pairs.listing import Listing, describe_size
-from lshdup.cli.output import FORMATS, Target
+from lshdup.cli.commands.pairs_listing import Listing, describe_size
+from lshdup.cli.output import FORMATS, Target, cut_pieces
 from lshdup.compare import expand_duplicates
 from lshdup.compare.expand_duplicates import expand_copies
 from lshdup.compare.scored_pairs import Pairs, gather_pairs
@@ -160,9 +160,8 @@ def test_columns_print_as_rows(tmp_path: Path, kind, names):
     for at in ("rows", "columns", "nothing"):
         target = Target("" if kind == "nul" else kind, kind == "nul", tmp_path / at)
         if at == "rows":
-            clear.append(
-                target.write(("a", "b", "s"), zip(names, names[::-1], similarity, strict=True))
-            )
+            rows = cut_pieces(zip(names, names[::-1], similarity, strict=True))
+            clear.append(target.write_pieces(("a", "b", "s"), rows))
         elif at == "columns":
             pieces = [
                 (names[:2], names[:0:-1], similarity[:2]),

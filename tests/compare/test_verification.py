@@ -51,7 +51,7 @@ def test_the_exact_join_is_brute_force(sets, threshold, most):
     """
     ragged = RaggedSets.from_sets(sets)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("lshdup.compare.prefix_index._MOST", most)
+        patched.setattr("lshdup.compare.exact_join._MOST", most)
         found = joined(ragged, np.arange(len(sets)), threshold)
     assert sorted(found) == reference.all_pairs(sets, threshold)
 
@@ -62,13 +62,13 @@ def test_the_exact_join_is_the_same_at_any_number_of_jobs_and_room(sets, thresho
     ragged = RaggedSets.from_sets(sets)
     members = np.array([i for i in range(len(sets)) if data.draw(st.booleans())], np.int64)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("lshdup.compare.prefix_index._PROBES", probes)
+        patched.setattr("lshdup.compare.exact_join._PROBES", probes)
         alone = joined(ragged, members, threshold)
         assert (
             joined(ragged, members, threshold, 2) == joined(ragged, members, threshold, 4) == alone
         )
         patched.setattr(
-            "lshdup.compare.prefix_index.PIECE", 1
+            "lshdup.compare.exact_join.PIECE", 1
         )  # room for the pairs of one set at least
         assert joined(ragged, members, threshold, 2) == alone
     wanted = set(members.tolist())
@@ -81,7 +81,7 @@ def test_the_exact_join_is_the_same_at_any_number_of_jobs_and_room(sets, thresho
 def test_the_exact_join_in_pieces(monkeypatch, jobs):
     rng = np.random.default_rng(4)
     sets = [set(rng.integers(0, 40, rng.integers(1, 12)).tolist()) for _ in range(200)]
-    monkeypatch.setattr("lshdup.compare.prefix_index.PIECE", 1)
+    monkeypatch.setattr("lshdup.compare.exact_join.PIECE", 1)
     ragged = RaggedSets.from_sets(sets)
     parts = list(exact_pairs(Run.quiet(jobs), ragged, np.arange(200), 0.3))
     assert len(parts) > 2
@@ -139,7 +139,7 @@ def test_a_pair_exactly_at_the_threshold_is_found_by_every_way():
 
 def test_the_exact_join_where_counters_are_full(monkeypatch):
     """A counter that wrapped at 2^16 would take frequent elements for unique ones."""
-    monkeypatch.setattr("lshdup.compare.prefix_index._MOST", 1)
+    monkeypatch.setattr("lshdup.compare.exact_join._MOST", 1)
     sets = [set(range(1000 * (i // 2), 1000 * (i // 2) + 256 - i % 2)) for i in range(257)]
     sets[-1] = set(range((1 << 16) + 1 - sum(map(len, sets[:-1]))))
     ragged = RaggedSets.from_sets(sets)

@@ -15,8 +15,7 @@ from lshdup.compare.sampled_join import candidate_pairs
 from lshdup.compare.scored_pairs import gather_pairs
 from lshdup.compare.verification import containment
 from lshdup.evaluation import histogram
-from lshdup.evaluation.experiment import Experiment
-from lshdup.evaluation.sample_recall import sample_recall
+from lshdup.evaluation.experiments import Experiment, sample_recall
 from lshdup.lsh.samples import SamplePlan, sample_sets
 from tests.compare.test_pairs import collections, found_pairs, rows
 from tests.conftest import RUN, many, require
@@ -41,20 +40,16 @@ def test_counts_are_those_of_all_pairs_made(collection, piece, collapse):
         max([s for a, b, s in every if d in (a, b)], default=0.0) for d in range(len(kinds))
     ]
     for low, high in zip(LEVELS, [*LEVELS[1:], np.inf], strict=True):
-        there = sorted(((s, a, b) for a, b, s in every if low <= s < high))
-        for most in (0, 1, 2, 100):
-            examples = [(s, a, b) for a, b, s in rows(made.examples(low, high, most))]
-            assert set(examples) <= set(there)
-            assert len(examples) <= most
-            assert not most or bool(examples) == bool(there)
-            assert examples == sorted(examples, key=lambda each: each[0])
-            assert not examples or examples[0][0] == there[0][0]
+        there = [row for row in every if low <= row[2] < high]
+        example = made.example(low, high)
+        assert (example in there) if there else example is None
+        assert example is None or example[2] == min(s for *_, s in there)
 
 
 def test_no_pair_of_copies_is_made():
     made = expand_copies(RUN, gather_pairs(RUN, []), np.zeros(1_000_000, np.int64))
     assert made.totals(np.array([0.5, 1.0])) == [1_000_000 * 999_999 // 2] * 2
-    assert rows(made.examples(1.0, np.inf, 5)) == [(0, 1, 1.0)]
+    assert made.example(1.0, np.inf) == (0, 1, 1.0)
     assert (made.best(1_000_000) == 1.0).all()
 
 
@@ -69,31 +64,25 @@ def test_thresholds(lowest, step, expected):
 
 def test_the_histogram_is_what_runs_of_their_own_say(run, corpus):
     low, sure = ("pairs", "-t", "0.5", "--recall", "0.9999"), ("--recall", "0.9999")
-    steps = ("--histogram", "--step", "0.1")
-    result = run(*low, "sample_corpus", "--perms", "256", *steps, "--examples", "2")
-    by_threshold = {}
-    for t, *row in result.rows:
-        by_threshold.setdefault(float(t), []).append(row)
-    assert list(by_threshold) == [0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
+    result = run(*low, "sample_corpus", "--perms", "256", "--histogram")
+    by_threshold = {float(t): row for t, *row in result.rows}
+    assert list(by_threshold) == [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0]
     everything = run(*low).rows
     levels = [*by_threshold, np.inf]
     for t, above in itertools.pairwise(levels):
         own = [(float(s), a, b) for a, b, s, _ in everything if float(s) >= t]
         groups = {row[0] for row in run("clusters -t", str(t), *sure).rows} if t < 1 else None
-        for pairs, documents, count, s, a, b in by_threshold[t]:
-            assert int(pairs) == len(own)
-            assert int(documents) == len({name for _, *names in own for name in names})
-            assert groups is None or int(count) == len(groups)
-            assert t <= float(s) < above
-            assert (float(s), a, b) in own
-        assert float(by_threshold[t][0][3]) == min(own)[0]
-        assert len(by_threshold[t]) == 2
-    short = run(*low, *steps, "--examples", "0").rows
-    assert short == [[str(t), *lines[0][:3]] for t, lines in by_threshold.items()]
-    exact = run("pairs -t 0.5", *steps, "--format", "json", "--exact")
+        pairs, documents, count, s, a, b = by_threshold[t]
+        assert int(pairs) == len(own)
+        assert int(documents) == len({name for _, *names in own for name in names})
+        assert groups is None or int(count) == len(groups)
+        assert float(s) < above
+        assert (float(s), a, b) in own
+        assert float(s) == min(own)[0]
+    exact = run("pairs -t 0.5 --histogram --format json --exact")
     parsed = json.loads(exact.out)
     assert [[row["pairs"], row["documents"], row["groups"]] for row in parsed] == [
-        [int(x) for x in row[1:]] for row in short
+        [int(x) for x in row[:3]] for row in by_threshold.values()
     ]
     assert parsed[0].keys() == {"threshold", "pairs", "documents", "groups", "similarity", "a", "b"}
     run("pairs --histogram --check", code=1)

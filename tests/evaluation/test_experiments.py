@@ -19,8 +19,8 @@ from lshdup.collection.collect import sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.compare import exact_join
 from lshdup.compare.scored_pairs import gather_pairs
-from lshdup.evaluation import accuracy, timing
-from lshdup.evaluation.experiment import Experiment, list_pairs
+from lshdup.evaluation import experiments
+from lshdup.evaluation.experiments import Experiment, list_pairs
 from lshdup.kernels import sketch as kernels
 from lshdup.lsh import band_plan, band_table
 from lshdup.lsh.signatures import smallest_prime_from
@@ -68,7 +68,7 @@ def test_binomial_tails(perms, common, more, epsilon):
         if abs(Fraction(x, perms) - s) > limit
     )
     out = np.empty(1)
-    kernels.chances_off(np.array([float(s)]), perms, epsilon + accuracy.TIE, out)
+    kernels.chances_off(np.array([float(s)]), perms, epsilon + experiments.TIE, out)
     assert out[0] == pytest.approx(float(exact), rel=1e-9, abs=1e-15)
 
 
@@ -100,7 +100,7 @@ def test_accuracy_counts_what_a_loop_counts(scheme):
     ragged, _ = collection_of(sets)
     present = [i for i, each in enumerate(sets) if each]
     experiment = Experiment(Run.quiet(2), ragged, [SketchParams(scheme, 60, 5)])
-    (one, two) = accuracy.accuracy(experiment, [0.02, 0.06], 3)
+    (one, two) = experiments.accuracy(experiment, [0.02, 0.06], 3)
     compared = collection_of([sets[i] for i in present])[1]
     errors = []
     for run in range(3):
@@ -149,9 +149,9 @@ def test_a_recall_that_bands_meet_exactly_is_met(recall):
 def test_pieces_of_all_pairs_change_nothing(monkeypatch):
     ragged, _ = collection_of(some_sets(40))
     experiment = Experiment(RUN, ragged, [SketchParams("fast", 50, 1)])
-    whole = list(accuracy.accuracy(experiment, [0.05], 2))
+    whole = list(experiments.accuracy(experiment, [0.05], 2))
     monkeypatch.setattr("lshdup.compare.verification.PAIRS_AT_ONCE", 100)
-    assert [(r.off, r.largest) for r in accuracy.accuracy(experiment, [0.05], 2)] == [
+    assert [(r.off, r.largest) for r in experiments.accuracy(experiment, [0.05], 2)] == [
         (r.off, r.largest) for r in whole
     ]
 
@@ -172,7 +172,7 @@ def test_band_accuracy_counts_what_loops_count(buckets):
     sets = some_sets(30, 3)
     ragged, collection = collection_of(sets)
     sketch = SketchParams("fast", 60, 2)
-    (result,) = accuracy.band_accuracy(
+    (result,) = experiments.band_accuracy(
         Experiment(RUN, ragged, [sketch]), [12], 0.6, sample=30, buckets=buckets
     )
     signatures = sketch_collection(RUN, collection, sketch).signatures
@@ -208,7 +208,8 @@ def test_band_expectations_are_met_on_average():
     """
     ragged, _ = collection_of(some_sets(40, 8))
     sketches = [SketchParams("classic", 60, seed) for seed in range(40)]
-    results = list(accuracy.band_accuracy(Experiment(RUN, ragged, sketches), [15], 0.6, sample=40))
+    experiment = Experiment(RUN, ragged, sketches)
+    results = list(experiments.band_accuracy(experiment, [15], 0.6, sample=40))
     for name in ("found", "false_positives", "false_negatives"):
         values = np.array([getattr(result, name) for result in results])
         expected = getattr(results[0], f"{name}_expected")
@@ -235,10 +236,10 @@ def test_band_recall_counts_what_loops_count(threshold, buckets):
         for b in (3, 10)
     ]
     results = list(
-        accuracy.band_recall(Experiment(Run.quiet(2), ragged, [sketch]), pairs, {30: plans})
+        experiments.band_recall(Experiment(Run.quiet(2), ragged, [sketch]), pairs, {30: plans})
     )
     signatures = sketch_collection(RUN, collection, sketch).signatures
-    edges = accuracy.make_bins(threshold)
+    edges = experiments.make_bins(threshold)
     bins = list(itertools.pairwise(edges)) + ([(threshold, 1.0)] if len(edges) > 2 else [])
     assert [(r.bands, r.similarity_from, r.similarity_to) for r in results] == [
         (b, *each) for b in (3, 10) for each in bins
@@ -272,7 +273,7 @@ def test_band_recall_is_what_the_s_curve_says_on_average(scheme):
     pairs, ragged, _ = with_true_pairs(some_sets(150, 8), 0.4)
     plan = band_plan.plan_bands(48, BandParams(0.4, bands=6))
     sketches = [SketchParams(scheme, 48, seed) for seed in range(60)]
-    results = list(accuracy.band_recall(Experiment(RUN, ragged, sketches), pairs, {48: [plan]}))
+    results = list(experiments.band_recall(Experiment(RUN, ragged, sketches), pairs, {48: [plan]}))
     each = len(results) // 60
     runs = [results[at : at + each] for at in range(0, len(results), each)]
     told_apart = 0
@@ -298,7 +299,7 @@ def test_band_recall_is_what_the_s_curve_says_on_average(scheme):
 @given(st.integers(1, 10**6), st.floats(0, 1))
 def test_share_intervals_are_where_the_score_test_turns(trials, part):
     hits = round(part * trials)
-    low, high = accuracy.bound_share(hits, trials)
+    low, high = experiments.bound_share(hits, trials)
     assert 0 <= low <= hits / trials <= high <= 1
     for edge in (low, high):
         if 0 < edge < 1:
@@ -312,7 +313,7 @@ def test_share_intervals_are_where_the_score_test_turns(trials, part):
     | st.sampled_from([k / m for m in range(1, 60) for k in range(1, m + 1)])
 )
 def test_similarity_bins_ascend_from_the_threshold_to_1(threshold):
-    edges = accuracy.make_bins(threshold)
+    edges = experiments.make_bins(threshold)
     assert edges[0] == threshold
     assert edges[-1] == 1.0
     assert all(low < high for low, high in itertools.pairwise(edges)) or edges == [1.0, 1.0]
@@ -433,7 +434,8 @@ def test_timing_says_who_wins(run, corpus):
         "timing sample_corpus --perms 64,128 --runs 2 --scheme fast,classic --format jsonl"
     )
     rows = rows_of(result)
-    assert [row["part"] for row in rows] == [timing.EXACT, timing.MATRIX, timing.ESTIMATED] * 4
+    parts = [experiments.EXACT, experiments.MATRIX, experiments.ESTIMATED]
+    assert [row["part"] for row in rows] == parts * 4
     assert {row["scheme"] for row in rows} == {"fast", "classic"}
     assert all(0 < row["smallest"] <= row["median"] <= row["largest"] for row in rows)
     assert rows[2]["comparisons"] == 64 * 7140

@@ -64,7 +64,7 @@ USERS = {"clusters": ["clusters"], "samples": SAMPLED, "passages": PASSAGES}
 COMMANDS = {
     "word": (
         ["pairs"], ["query", "d3"], ["pairs"], ["query", "a0.txt"], ["pairs", "--exact"], ["index"], ["signatures", "--perms", "64"],
-        ["pairs", "docs"], ["pairs", "--threshold", "0.9", "--verify", "estimate"], ["shingle", "--show", "a1.txt"], ["query", "new.txt"],
+        ["pairs", "docs"], ["pairs", "--threshold", "0.9"], ["shingle", "--show", "a1.txt"], ["query", "new.txt"],
         ["clusters"], ["clusters", "docs", "--emit", "drop"], ["clusters", "--linkage", "single", "--keep", "shortest"],
         ["pairs", "--collapse-copies", "--max-bucket", "2"], ["index", "docs", "--threshold", "0.7"], ["accuracy", "--found", "--perms", "32"], SAMPLED,
         ["report"], ["report", "--keep", "central"], ["show", "d3"], ["show", "d3", "a0.txt"], ["show", "docs", "other"], ["folders"],

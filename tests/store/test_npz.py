@@ -172,6 +172,15 @@ def test_equal_content_equal_bytes(path, tmp_path):
     assert (tmp_path / "y.npz").read_bytes() == path.read_bytes()
 
 
+@pytest.mark.parametrize("change", [lambda found: found[:-1], lambda found: found.astype(float)])
+def test_checksums_of_other_members_are_refused(path, monkeypatch, change):
+    made = npz.block_checksums
+    monkeypatch.setattr(npz, "block_checksums", lambda arrays: change(made(arrays)))
+    npz.save(path, "things", {}, ARRAYS)
+    with pytest.raises(ArtifactError, match="its checksums do not fit"):
+        npz.load(path, "things", "mend")
+
+
 def test_a_missing_file_is_none(tmp_path):
     assert npz.load(tmp_path / "none.npz", "things", "mend") is None
 

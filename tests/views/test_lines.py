@@ -11,6 +11,7 @@ from lshdup.params import ShingleParams
 from lshdup.views.changes import ALIKE
 from lshdup.views.comparison import align_lines, compare, extract_line, have_same_lines, mark_pieces
 from tests import golden
+from tests.conftest import RUN
 from tests.running import in_terminal
 from tests.views.conftest import write
 
@@ -79,7 +80,7 @@ def wrapped(text, width):
     ],
 )
 def test_texts_are_compared_by_lines_if_both_have_the_same(a, b, expected):
-    comparison = compare(a.encode(), b.encode(), ShingleParams())
+    comparison = compare(RUN, a.encode(), b.encode(), ShingleParams())
     assert have_same_lines(comparison.texts) is expected
 
 

@@ -19,7 +19,7 @@ from lshdup.views.changes import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, 
 from lshdup.views.comparison import compare
 from lshdup.views.terminal import Layout, render
 from tests import golden
-from tests.conftest import part
+from tests.conftest import RUN, part
 from tests.reference import is_ignorable
 from tests.running import in_terminal
 from tests.views.conftest import write
@@ -209,7 +209,7 @@ def test_a_moved_passage_is_said_to_have_moved():
 def test_two_unlike_texts_are_not_held_together_by_the_words_of_every_text():
     a = " ".join(f"a{i} the" for i in range(100)).encode()
     b = " ".join(f"b{i} b the" for i in range(100)).encode()
-    assert compare(a, b, ShingleParams()).texts.count(ALIKE) <= 2
+    assert compare(RUN, a, b, ShingleParams()).texts.count(ALIKE) <= 2
 
 
 @pytest.mark.parametrize("n", [0, 2, 9])
@@ -257,7 +257,7 @@ def test_windows():
 @given(TEXT, TEXT, st.sampled_from(TOKENS), st.integers(1, 3), st.booleans())
 def test_any_two_texts_are_compared_and_shown(one, other, tokens, k, bag):
     params = ShingleParams(tokens=tokens, k=k, bag=bag)
-    found = compare(one.encode(), other.encode(), params, SketchParams())
+    found = compare(RUN, one.encode(), other.encode(), params, SketchParams())
     valid(found.texts.a.tokens, found.texts.b.tokens, found.texts.changes)
     total = found.shared + found.only_a + found.only_b
     assert found.similarity == (found.shared / total if total else 0)
@@ -271,7 +271,7 @@ def test_any_two_texts_are_compared_and_shown(one, other, tokens, k, bag):
 
 def test_marks_take_nothing_but_what_changed():
     a, b = b"The red, old (fox) jumps", "The blue «old» fox jumps high".encode()
-    lines = render(compare(a, b, ShingleParams()).texts, Layout())
+    lines = render(compare(RUN, a, b, ShingleParams()).texts, Layout())
     assert list(lines) == ["The [-red,-] {+blue+} old (fox) jumps {+high+}"]
 
 

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 
 from lshdup.errors import LshdupError
 from lshdup.params import ShingleParams
-from lshdup.workspace.gate.baseline import Baseline, Review, load_baseline
+from lshdup.workspace.gate import Baseline, Review, load_baseline
 
 WORDS = ShingleParams()
 

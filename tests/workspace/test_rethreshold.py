@@ -12,14 +12,10 @@ import pytest
 
 from lshdup.base.skipped import Skipped
 from lshdup.compare import verification
-from lshdup.compare.comparing import verify
 from lshdup.compare.results import PairsFound, StoredPairs
 from lshdup.compare.scored_pairs import Pairs
-from lshdup.compare.sides import Side, Sides
 from lshdup.kernels.bands import agree_in_a_band
 from lshdup.lsh.band_plan import plan_bands
-from lshdup.lsh.buckets import NO_BUCKETS
-from lshdup.lsh.candidates import Candidates
 from lshdup.params import BandParams, DocumentParams, PairParams
 from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
 from lshdup.workspace.request import Request
@@ -170,34 +166,12 @@ def test_a_lower_threshold_and_other_parameters_are_no_business_of_saved_pairs(
         (0.6, {}, PairParams()),
         (0.9, {"recall": 0.999}, PairParams()),
         (0.9, {"bands": 4, "rows": 32}, PairParams()),
-        (0.9, {}, PairParams("estimate")),
-        (0.9, {}, PairParams("exact", 3)),
-        (0.7, {}, PairParams("exact", 3)),
+        (0.9, {}, PairParams(3)),
+        (0.7, {}, PairParams(3)),
     ):
         expected = pairs("", [b"d"], t, given=given, asked=asked)
         assert pairs("store", [], t, given=given, asked=asked) == expected, (t, given, asked)
         pairs("store", [b"d"], 0.8)
-
-
-def test_estimates_too(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    made_up(tmp_path / "d", 5)
-    shape = {"bands": 42, "rows": 3}
-    low = pairs("store", [b"d"], 0.5, given=shape, asked=PairParams("estimate"))
-    said = []
-    assert pairs("store", [], 0.7, said, shape, PairParams("estimate")) == [
-        each for each in low if each[2] >= 0.7
-    ]
-    assert "answer this" in said[-1]
-
-
-def test_an_estimate_exactly_at_the_threshold_is_found():
-    signatures = np.array([[1, 2, 3, 4], [1, 2, 8, 9], [1, 7, 8, 9]], np.uint32)
-    pieces = [(np.array([0, 0], np.uint32), np.array([1, 2], np.uint32))]
-    side = Side(np.full(3, 4), np.arange(1, 4, dtype=np.uint64), None, None, signatures)
-    met = Candidates(NO_BUCKETS, np.arange(3), iter(pieces))
-    found = verify(RUN, met, Sides.of(RUN, side), 0.5, "estimate")
-    assert (found.pairs.right.tolist(), found.pairs.similarity.tolist()) == ([1], [0.5])
 
 
 def test_pairs_at_least():
@@ -233,7 +207,7 @@ def test_agreement_in_a_band():
         )
 
 
-def test_pairs_of_other_buckets_or_another_verification_are_found_again(run, tmp_path, monkeypatch):
+def test_pairs_of_other_buckets_are_found_again(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("d").mkdir()
     text = " ".join(f"word{n}" for n in range(60))
@@ -241,9 +215,8 @@ def test_pairs_of_other_buckets_or_another_verification_are_found_again(run, tmp
         Path(f"d/{n}.txt").write_text(f"{text} {n}")
     whole = run("pairs d --no-store").rows
     assert len(whole) == 10
-    for other in (("--max-bucket", "2"), ("--verify", "estimate")):
-        assert run("pairs d", *other).rows != whole
-        assert run("pairs d").rows == whole
+    assert run("pairs d --max-bucket 2").rows != whole
+    assert run("pairs d").rows == whole
 
 
 @pytest.mark.parametrize("command", ["pairs", "clusters"])

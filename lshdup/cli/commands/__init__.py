@@ -1,20 +1,20 @@
-"""The commands of the program: one module each, and one for the three steps."""
+"""The commands of the program: one module each, one for the steps, and one for the experiments."""
 
 #: The modules of the commands, and what they call them if not command, by name of the command:
 #: first what people ask, then the steps in the order of the data flow, then the experiments.
 COMMANDS = {
-    "pairs": "pairs.command",
+    "pairs": "pairs",
     "clusters": "clusters",
     "query": "query",
-    "show": "show.command",
-    "report": "report.command",
+    "show": "show",
+    "report": "report",
     "folders": "folders",
-    "passages": "passages.command",
+    "passages": "passages",
     "spark": "spark",
     "shingle": "steps:shingle",
     "signatures": "steps:signatures",
     "index": "steps:index",
-    "accuracy": "accuracy",
-    "timing": "timing",
-    "curve": "curve",
+    "accuracy": "experiments:accuracy",
+    "timing": "experiments:timing",
+    "curve": "experiments:curve",
 }

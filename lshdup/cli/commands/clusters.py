@@ -9,16 +9,15 @@ import click
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.messages import count_of, printable
+from lshdup.cli import writing
 from lshdup.cli.columns import column_names
-from lshdup.cli.commands import writing
 from lshdup.cli.console import Console
 from lshdup.cli.find_pairs import find_groups
 from lshdup.cli.help import define, option, plain_option, stack
-from lshdup.cli.messages import describe_likeness, describe_rule, say_uncompared
+from lshdup.cli.messages import describe_likeness, describe_rule
 from lshdup.cli.options import (
     FindOptions,
     against_option,
-    check_files_option,
     check_option,
     exact_option,
     keep_options,
@@ -35,11 +34,10 @@ from lshdup.cli.output import (
     DocumentNames,
     Target,
     WriteOptions,
-    group_layout,
     make_target,
     print_pieces,
 )
-from lshdup.cli.session import Session, open_session
+from lshdup.cli.session import Session, open_session, refuse_documents
 from lshdup.cli.types import OutputPath
 from lshdup.params import LINKAGES, ClusterParams
 
@@ -99,7 +97,6 @@ Examples:
     check_option("groups"),
     exact_option,
     max_bucket_option,
-    check_files_option,
     memory_option,
     run_options,
     output_options,
@@ -133,7 +130,7 @@ def command(ctx: click.Context, options: ClustersOptions) -> int:
             writing.write(session, options, clusters, answer.sides, prints, uncompared)
         if writing.prints_listing(ctx, options):
             _print(console, target, answer, options.emit)
-        return console.exit_code_of(answer.result.clusters.count)
+        return console.exit_code(answer.result.clusters.count)
 
 
 @dataclass(frozen=True)
@@ -174,13 +171,13 @@ def _find(session: Session, options: ClustersOptions, rule: ClusterParams) -> _A
 
 def _find_against(session: Session, options: ClustersOptions, rule: ClusterParams) -> _Answer:
     """Find groups of DOCS in which what is near a document of OTHER goes, and say how."""
-    from lshdup.cli.commands.pairs.against import find_matches, open_sides
+    from lshdup.cli.commands.pairs_against import find_matches, open_sides
     from lshdup.collection.shared_documents import find_shared
     from lshdup.workspace.against import find_clusters_against, leave_out_changed
 
     console, request = session.console, session.request
     both = open_sides(session, options)
-    session.outputs.refuse_documents(both.there.documents)
+    refuse_documents(session.outputs, both.there.documents)
     shared = find_shared(both.here.documents, both.there.documents)
     if len(shared):
         console.say(f"{count_of(len(shared), 'document')} of DOCS in OTHER too: always kept")
@@ -192,6 +189,7 @@ def _find_against(session: Session, options: ClustersOptions, rule: ClusterParam
 
 
 def _print(console: Console, target: Target, answer: _Answer, what: str) -> None:
+    from lshdup.cli.tables import groups
     from lshdup.collection.name_lists import names_to_drop, names_to_keep, skipped_names
     from lshdup.compare.clusters import list_clusters
 
@@ -200,12 +198,15 @@ def _print(console: Console, target: Target, answer: _Answer, what: str) -> None
     if what == "all":
         listed = list_clusters(clusters)
         rows, total = _rows(answer, listed), len(listed.documents)
-        print_pieces(console, target, column_names("clusters"), rows, total, group_layout(target))
+        layout = None if target.header else groups  # LSHDUP_HEADER asks for columns.
+        print_pieces(console, target, column_names("clusters"), rows, total, layout)
         return
     if what == "keep":
         names = names_to_keep(answer.collection, dropped, answer.result.lost)
         uncompared = len(documents) - len(dropped) - len(answer.kept)
-        say_uncompared(console, uncompared + len(skipped_names(answer.collection)))
+        if uncompared := uncompared + len(skipped_names(answer.collection)):
+            was = count_of(uncompared, "name is of what was", "names are of what was")
+            console.summarize(f"{was} not compared, and stays (-v says why)")
     else:
         names = names_to_drop(documents, dropped, whole_files=what == "drop-files")
         parts = int(documents.are_parts(dropped).sum()) if what == "drop" else 0

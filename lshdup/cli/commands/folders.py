@@ -10,10 +10,9 @@ from lshdup.base.messages import count_of
 from lshdup.cli.columns import column_names
 from lshdup.cli.find_pairs import find_groups
 from lshdup.cli.help import define, option
-from lshdup.cli.messages import describe_likeness, say_if_nothing
+from lshdup.cli.messages import describe_likeness, say_nothing
 from lshdup.cli.options import (
     FindOptions,
-    check_files_option,
     check_option,
     exact_option,
     list_columns,
@@ -30,7 +29,7 @@ from lshdup.params import ClusterParams
 
 if TYPE_CHECKING:
     from lshdup.cli.output import Piece
-    from lshdup.compare.folders.contents import FolderPairs
+    from lshdup.compare.folders import FolderPairs
     from lshdup.sources.document_list import DocumentList
     from lshdup.workspace.folders import Folders
 
@@ -61,7 +60,6 @@ Examples:
         default=FoldersOptions.containment,
         help="Share of the bytes of a folder that the other one holds, at least.")  # fmt: skip
 @check_option("pairs of folders")
-@check_files_option
 @run_options
 @output_options
 def command(ctx: click.Context, options: FoldersOptions) -> int:
@@ -86,13 +84,13 @@ def command(ctx: click.Context, options: FoldersOptions) -> int:
     with open_session(ctx) as session:
         console = session.console
         collection, found = find_groups(session, options, rule, least=0)
-        from lshdup.compare.folders.contents import COMMON
+        from lshdup.compare.folders import COMMON
         from lshdup.workspace.folders import compare_folders
 
         least, documents = options.containment, collection.documents
         folders, pairs = compare_folders(session.workspace, collection, found.clusters, least)
         if not len(documents):
-            say_if_nothing(session, collection, 2)
+            say_nothing(session, collection, 0, 2)
         elif not folders.tree.has_branches():
             # Documents without tokens are compared too, by their bytes.
             console.report_nothing(
@@ -114,7 +112,7 @@ def command(ctx: click.Context, options: FoldersOptions) -> int:
             )
         rows = _rows(folders, pairs, documents)
         print_pieces(console, target, column_names("folders"), rows, len(pairs))
-        return console.exit_code_of(len(pairs))
+        return console.exit_code(len(pairs))
 
 
 def _rows(folders: "Folders", pairs: "FolderPairs", documents: "DocumentList") -> "Iterator[Piece]":

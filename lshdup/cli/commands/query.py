@@ -14,7 +14,6 @@ from lshdup.cli.help import amend, define, option, stack
 from lshdup.cli.messages import describe_rest, say_contract, say_last_run, warn_of_changes
 from lshdup.cli.options import (
     band_options,
-    check_files_option,
     list_columns,
     measure_option,
     of_the_index,
@@ -68,7 +67,6 @@ Examples:
            help="At most N documents for each DOC: the most similar ones; of equally similar "
                 "ones, the first names."),
     same_option,
-    check_files_option,
     option("--check", is_flag=True, brief=True,
             help="Exit with 1 if a DOC has a near-duplicate, with 2 if one could not be looked "
                  "up."),
@@ -119,7 +117,7 @@ def command(ctx: click.Context, options: QueryOptions) -> int:
         rows = rows if wide else (row[:-1] for row in rows)
         first = list(islice(rows, 1))
         print_rows(session.console, target, columns if wide else columns[:-1], chain(first, rows))
-        return session.console.exit_code_of(len(first))
+        return session.console.exit_code(len(first))
 
 
 def _rows(

@@ -114,7 +114,7 @@ def pairs(ctx: click.Context, options: PairsOptions) -> int:
         write(found, options.output, comparison.sketches)
         _say_skipped_buckets(console, comparison)
         _say_answer(console, options, count_of(counts.get["pairs"], "pair"))
-        return console.exit_code
+        return console.exit_code()
 
 
 @command.command(
@@ -159,7 +159,7 @@ def clusters(ctx: click.Context, options: ClustersOptions) -> int:
         rest = f" with {count_of(groups + dropped, 'document')}"
         rest += f"; keep {kept:,}, {kept - groups:,} alone; drop {dropped:,}, {copies:,} copies"
         _say_answer(console, options, count_of(groups, "group"), rest)
-        return console.exit_code
+        return console.exit_code()
 
 
 @contextmanager

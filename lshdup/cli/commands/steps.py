@@ -9,7 +9,7 @@ import click
 from lshdup.base.frozen import dataclass
 from lshdup.cli.columns import column_names
 from lshdup.cli.help import amend, define, plain_option
-from lshdup.cli.messages import say_collection, say_index, say_largest, say_last_run
+from lshdup.cli.messages import say_collection, say_contract, say_largest, say_last_run
 from lshdup.cli.options import (
     documents_options,
     index_options,
@@ -90,7 +90,7 @@ def shingle(ctx: click.Context, options: ShingleOptions) -> int:
             )
             columns = column_names("shingle", optional=shingle_filter is not None)
             print_rows(session.console, target, columns, _rows(text, params, shingle_filter))
-            return session.console.exit_code
+            return session.console.exit_code()
         collection = make_shingles(session.workspace, session.request)
         say_collection(session, collection, 1, whole=True)
         if collection.shingle_filter is not None:
@@ -100,7 +100,7 @@ def shingle(ctx: click.Context, options: ShingleOptions) -> int:
             )
             if session.console.is_verbose:
                 _say_most_common(session, collection)
-        return session.console.exit_code
+        return session.console.exit_code()
 
 
 @define(
@@ -130,7 +130,7 @@ def signatures(ctx: click.Context, /, **_: object) -> int:
         run.require_store()
         collection = load_signatures(run, session.request, save=True, again=True)
         say_collection(session, collection, 1, whole=True)
-        return session.console.exit_code
+        return session.console.exit_code()
 
 
 @define(
@@ -159,12 +159,13 @@ def index(ctx: click.Context, /, **_: object) -> int:
 
         indexed = load_or_build_index(session.workspace, session.request, save=True)
         documents = indexed.collection.documents
-        say_index(session, indexed, 1, whole=True)
+        say_collection(session, indexed.collection, 1, whole=True)
+        say_contract(session.console, indexed.plan, indexed.params, whole=True)
         for size, first in largest_buckets(indexed.index.table, 1):
             say_large_bucket(session.workspace, documents, Buckets(size, first))
-        names = documents.names.strings_at
-        say_largest(session.console, indexed.index.table, names)
-        return session.console.exit_code
+        if session.console.is_verbose:
+            say_largest(session.console, indexed.index.table, documents.names.strings_at)
+        return session.console.exit_code()
 
 
 def _rows(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from lshdup.base.messages import count_of
 from lshdup.cli.columns import column_names
-from lshdup.cli.commands.pairs.listing import Listing, print_listing
+from lshdup.cli.commands.pairs_listing import Listing, print_listing
 from lshdup.cli.console import Console
 from lshdup.cli.find_pairs import method_of
 from lshdup.cli.messages import (
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lshdup.base.messages import Cell
-    from lshdup.cli.commands.pairs.listing import Gate
+    from lshdup.cli.commands.pairs_listing import Gate
     from lshdup.cli.output import Target
     from lshdup.compare.best_matches import BestMatches
     from lshdup.compare.expand_duplicates import ExpandedPairs
@@ -112,7 +112,7 @@ def print_unmatched(session: Session, options: FindOptions, target: "Target", _g
     _warn_of_changes_there(console, both, distinct(matches.right[matches.right >= 0])[0])
     names = ([part] for part in name_documents(documents, alone))
     print_pieces(console, target, column_names("pairs-unmatched"), names, len(alone))
-    return console.exit_code_of(len(alone))
+    return console.exit_code(len(alone))
 
 
 def pairs_against(session: Session, options: FindOptions, target: "Target", gate: "Gate") -> int:
@@ -146,7 +146,7 @@ def pairs_against(session: Session, options: FindOptions, target: "Target", gate
     if measure == "containment":
         name, cells = "pairs-containment", [containments(sides.sizes), relations_of(sides.sizes)]
     print_listing(session, target, listing, name, *cells, optional=True)
-    return console.exit_code_of(0 if gate.updates else listing.total)
+    return console.exit_code(0 if gate.updates else listing.total)
 
 
 def _verified(pairs: "ExpandedPairs") -> "Cells":

@@ -10,14 +10,13 @@ from lshdup.base.system import is_stdout
 from lshdup.cli.help import define, option, plain_option
 from lshdup.cli.options import (
     ReportOptions,
-    check_files_option,
     exact_option,
     keep_options,
     max_bucket_option,
     run_options,
     table_options,
 )
-from lshdup.cli.output import Target
+from lshdup.cli.output import PAGE_FORMATS, Target, format_of
 from lshdup.cli.session import open_session
 from lshdup.cli.types import OutputPath
 from lshdup.errors import InputError, ParameterError
@@ -50,7 +49,6 @@ Examples:
     is_flag=True,
     help="Also the passages that recur anywhere, as `lshdup passages` finds them.",
 )
-@check_files_option
 @run_options
 @plain_option("-o", "--output", type=OutputPath(Path), metavar="FILE", group="Output",
               default=Path("-"),
@@ -68,6 +66,8 @@ def command(ctx: click.Context, options: ReportOptions) -> int:
     """
     path = options.output
     _refuse_page_as_document(options.docs, path)
+    if not is_stdout(path):
+        format_of(path, formats=PAGE_FORMATS)
     target = Target(path=None if is_stdout(path) else path, color=options.color)
     if target.columns is not None:
         message = "the page is not for a terminal"
@@ -76,7 +76,7 @@ def command(ctx: click.Context, options: ReportOptions) -> int:
         message = "the page makes groups at every threshold, for which --keep central is too slow"
         raise ParameterError(message, "use `lshdup clusters --keep central`, or another --keep")
     with open_session(ctx) as session:
-        from lshdup.cli.commands.report.page import write_page
+        from lshdup.cli.commands.report_page import write_page
 
         return write_page(ctx, session, options, target)
 

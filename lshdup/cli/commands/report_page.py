@@ -17,7 +17,7 @@ from lshdup.base.messages import count_of, printable, quote_command
 from lshdup.base.run import Run
 from lshdup.base.skipped import Skipped
 from lshdup.cli.commands.clusters import command as clusters_command
-from lshdup.cli.commands.passages.listing import PassageListing
+from lshdup.cli.commands.passages_listing import PassageListing
 from lshdup.cli.find_pairs import PairsListed, find_pairs
 from lshdup.cli.help import Option, is_set, is_typed
 from lshdup.cli.messages import describe_rule, find_empty, warn_of_changes
@@ -133,7 +133,7 @@ def write_page(ctx: click.Context, session: Session, options: ReportOptions, tar
     for line in filter(None, (selection.describe_omitted(), data["missing"])):
         console.say(line)
     console.say(f"the page has {len(page):,} bytes")
-    return console.exit_code
+    return console.exit_code()
 
 
 def _list_uncompared(

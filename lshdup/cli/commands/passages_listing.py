@@ -11,9 +11,8 @@ from lshdup.base.messages import chance, count_of
 from lshdup.base.ragged import ranges
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, SkippedFile
-from lshdup.cli import tables
+from lshdup.cli import tables, writing
 from lshdup.cli.columns import REMOVED_PASSAGES, column_names
-from lshdup.cli.commands import writing
 from lshdup.cli.messages import say_collection, say_skipped, warn_of_changes
 from lshdup.cli.options import PassagesOptions
 from lshdup.cli.output import PIECE_ROWS, DocumentNames, Piece, Target, print_pieces
@@ -222,7 +221,7 @@ def print_passages(
             rows = listing.rows(whole=target.style not in ("table", "tsv"), most=most)
             print_pieces(console, target, column_names("passages"), rows, total, layout)
     listing.warn_of_lost()
-    return console.exit_code_of(len(passages))
+    return console.exit_code(len(passages))
 
 
 def _say(

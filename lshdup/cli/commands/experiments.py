@@ -1,42 +1,158 @@
-"""`lshdup accuracy`."""
+"""`lshdup accuracy`, `lshdup timing` and `lshdup curve`: the published experiments."""
 
 import fnmatch
 import re
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import astuple, fields, replace
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.messages import count_of
-from lshdup.cli.commands.timing import ExperimentOptions, list_sketches, run_experiment
-from lshdup.cli.help import amend, define, plain_option, stack
-from lshdup.cli.messages import say_contract
+from lshdup.base.messages import count_of, significant
+from lshdup.cli.columns import column_names
+from lshdup.cli.console import Console
+from lshdup.cli.help import amend, define, is_set, plain_option, stack
+from lshdup.cli.messages import say_collection, say_contract
 from lshdup.cli.options import (
     documents_options,
     list_columns,
     measure_option,
     memory_option,
     output_options,
+    perms_option,
     plot_option,
     run_options,
     schemes_option,
+    shape_options,
     shingle_options,
+    talk_options,
 )
-from lshdup.cli.session import Session
+from lshdup.cli.output import OutputOptions, make_target, print_rows
+from lshdup.cli.session import Session, list_outputs, open_session
 from lshdup.cli.types import Listed, ParamType, Share
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, SketchParams
 
 if TYPE_CHECKING:
+    from lshdup.base.messages import Cell
     from lshdup.collection.collection import Collection
-    from lshdup.evaluation.accuracy import Accuracy, BandAccuracy, BandRecall
-    from lshdup.evaluation.experiment import Experiment
-    from lshdup.evaluation.sample_recall import SampleRecall
+    from lshdup.evaluation.experiments import (
+        Accuracy,
+        BandAccuracy,
+        BandRecall,
+        Experiment,
+        SampleRecall,
+        Timing,
+    )
     from lshdup.lsh.band_plan import BandPlan
+
+
+@dataclass(frozen=True)
+class ExperimentOptions(OutputOptions):
+    """The options of an experiment."""
+
+    schemes: tuple[str, ...]
+    sizes: tuple[int, ...]
+    runs: int
+    first_seed: int
+    plot: Path | None
+
+
+#: Returns the results of an experiment, dataclasses that are printed a line each.
+Measure = Callable[[Session, "Collection", "Experiment"], Iterable[Any]]
+
+
+@list_columns("timing")
+@define(
+    "timing",
+    ExperimentOptions,
+    short_help="seconds for exact and estimated all pairs",
+    epilog="""\b
+Examples:
+  lshdup timing sample_corpus --perms 150,350,600 --runs 3
+  lshdup timing sample_corpus --tokens terms --scheme fast,classic
+""",
+)
+@stack(
+    documents_options,
+    shingle_options,
+    schemes_option,
+    plain_option("--perms", "sizes", type=Listed(int), default="150,350,600", brief=True,
+                  help="Rows of a signature, K."),
+    plain_option("--runs", type=click.IntRange(1), default=5, brief=True,
+                  help="Measured runs of each part, interleaved."),
+    plain_option("--seed", "first_seed", type=int, default=SketchParams().seed,
+                  help="Makes all randomness."),
+    plot_option,
+    run_options,
+    output_options,
+)  # fmt: skip
+def timing(ctx: click.Context, options: ExperimentOptions) -> int:
+    """Measure exact similarity of all pairs, the signature matrix, and estimated similarity of all
+    pairs.
+
+    Prints elementary comparisons and seconds (median, smallest, largest) of each; says on stderr
+    which of exact and estimated is faster on this collection. Without DOCS, the sets of
+    the last run are used; unless it kept them, its documents are read.
+    """
+    measure = partial(_measure_timings, options.runs)
+    return run_experiment(ctx, options, list_sketches(options), measure, "draw_timing")
+
+
+def _measure_timings(
+    runs: int, session: Session, _: "Collection", experiment: "Experiment"
+) -> "list[Timing]":
+    from lshdup.evaluation import experiments
+
+    timings = list(experiments.timing(experiment, runs))
+    for line in experiments.compare_timings(timings):
+        session.console.say(line)
+    return timings
+
+
+def list_sketches(options: ExperimentOptions) -> list[SketchParams]:
+    """Return the parameters of all signatures to measure, which are checked by this."""
+    return [
+        SketchParams(scheme, k, options.first_seed)
+        for scheme in options.schemes
+        for k in options.sizes
+    ]
+
+
+def run_experiment(
+    ctx: click.Context,
+    options: ExperimentOptions,
+    sketches: list[SketchParams],
+    measure: Measure,
+    draw: str,
+) -> int:
+    """Print the results of an experiment, and draw them if --plot says so.
+
+    draw : name of the function in `evaluation.plots` that draws the results.
+    """
+    target = make_target(options)
+    with open_session(ctx) as session:
+        from lshdup.evaluation import plots
+        from lshdup.evaluation.experiments import Experiment
+        from lshdup.workspace.loading import load_all_sets
+
+        console, request = session.console, session.request
+        collection = load_all_sets(session.workspace, request)
+        say_collection(session, collection, 0, whole=True)
+        experiment = Experiment(session.workspace, collection.filtered_sets, sketches)
+        if len(experiment.present) < 2:
+            message = "fewer than two documents with tokens: there is no pair to measure"
+            raise InputError(message, "name more documents")
+        results = list(measure(session, collection, experiment))
+        columns = [field.name for field in fields(results[0])]
+        print_rows(console, target, columns, map(astuple, results))
+        if options.plot is not None:
+            getattr(plots, draw)(options.plot, results)
+        return console.exit_code()
 
 
 class _Buckets(ParamType[str | int]):
@@ -124,7 +240,7 @@ Examples:
     run_options,
     output_options,
 )  # fmt: skip
-def command(ctx: click.Context, options: AccuracyOptions) -> int:
+def accuracy(ctx: click.Context, options: AccuracyOptions) -> int:
     """Compare the estimates of all pairs with their exact similarities; with --bands or --found,
     what bands find with what there is.
 
@@ -180,7 +296,7 @@ def _plan_bands(
 def _measure_estimates(
     options: AccuracyOptions, _session: Session, _: "Collection", experiment: "Experiment"
 ) -> "Iterable[Accuracy]":
-    from lshdup.evaluation.accuracy import accuracy
+    from lshdup.evaluation.experiments import accuracy
 
     return accuracy(experiment, options.epsilon, options.runs)
 
@@ -190,7 +306,7 @@ def _measure_bands(
 ) -> "Iterable[BandAccuracy]":
     import numpy as np
 
-    from lshdup.evaluation.accuracy import band_accuracy
+    from lshdup.evaluation.experiments import band_accuracy
 
     buckets = _count_buckets(options.folded, experiment)
     eligible = None
@@ -208,7 +324,7 @@ def _measure_bands(
 def _measure_recall(
     options: AccuracyOptions, session: Session, collection: "Collection", experiment: "Experiment"
 ) -> "Iterable[BandRecall]":
-    from lshdup.evaluation.accuracy import band_recall
+    from lshdup.evaluation.experiments import band_recall
 
     console, threshold = session.console, options.least
     planned = _plan_bands(options, _count_buckets(options.folded, experiment))
@@ -227,7 +343,7 @@ def _measure_samples(
     options: AccuracyOptions, session: Session, collection: "Collection", experiment: "Experiment"
 ) -> "Iterable[SampleRecall]":
     from lshdup.compare.sampled_join import plan_join
-    from lshdup.evaluation.sample_recall import sample_recall
+    from lshdup.evaluation.experiments import sample_recall
     from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
 
     console, run, threshold = session.console, session.workspace, options.least
@@ -251,3 +367,97 @@ def _count_buckets(buckets: str | int | None, experiment: "Experiment") -> int:
     from lshdup.lsh.signatures import smallest_prime_from
 
     return smallest_prime_from(len(experiment.present)) if buckets == "prime" else int(buckets or 0)
+
+
+#: Distances below the threshold at which `--all` shows the chance to become a candidate.
+BELOW = (0.1, 0.2, 0.3, 0.4)
+
+
+@dataclass(frozen=True)
+class CurveOptions(OutputOptions):
+    """The options of `curve`."""
+
+    threshold: float
+    recall: float
+    bands: int | None
+    rows: int | None
+    perms: int
+    every: bool
+    plot: Path | None
+
+
+@list_columns("curve", "curve-all")
+@define(
+    "curve",
+    CurveOptions,
+    short_help="S-curve, thresholds, and the choice of bands and rows",
+    epilog="""\b
+Examples:
+  lshdup curve --bands 20 --rows 5
+  lshdup curve --perms 128 --threshold 0.9 --all
+""",
+)
+@shape_options
+@perms_option
+@plain_option("--all", "every", is_flag=True, brief=True,
+              help="All (bands, rows) of K: their misses at the threshold, and candidates below "
+                   "it.")  # fmt: skip
+@plot_option
+@talk_options
+@output_options
+def curve(ctx: click.Context, options: CurveOptions) -> int:
+    """Print the chance to become a candidate at each similarity, for given bands and rows or for
+    those lshdup would choose.
+
+    The chance is 1 - (1 - s^r)^b; for small s^r it is about b s^r, and never more (approximation,
+    which is no chance and may exceed 1). On stderr: where it is exactly 1/2, and (1/b)^(1/r). With
+    --all: every shape that K rows allow, the chosen one marked.
+    """
+    target = make_target(options)
+    list_outputs(ctx)
+    console = Console.of(ctx.params)
+    bands, rows, perms = options.bands or 0, options.rows or 0, options.perms
+    params = BandParams(options.threshold, options.recall, bands, rows)
+    if bands and rows and not is_set(ctx, "perms"):
+        perms = bands * rows
+    SketchParams(perms=perms)
+
+    from lshdup.lsh.band_plan import half_point, half_point_estimate, plan_bands
+
+    plan = plan_bands(perms, params)
+    b, r = plan.bands, plan.rows
+    say_contract(console, plan, params, whole=True)
+    half, estimate = half_point(b, r), half_point_estimate(b, r)
+    console.say(f"the chance is 1/2 at {half:.4f}; (1/b)^(1/r) = {estimate:.4f}")
+    if options.every:
+        lower = [round(params.threshold - step, 6) for step in BELOW if params.threshold > step]
+        columns = ["bands", "rows", "half", "estimate", f"miss at {params.threshold:g}"]
+        columns += [*(f"candidate at {s:g}" for s in lower), "chosen"]
+        print_rows(console, target, columns, _shapes(perms, plan, lower))
+    else:
+        print_rows(console, target, column_names("curve"), _curve(plan))
+    if options.plot is not None:
+        from lshdup.evaluation.plots import draw_curve
+
+        draw_curve(options.plot, [(b, r)], params.threshold)
+    return console.exit_code()
+
+
+def _curve(plan: "BandPlan") -> "Iterator[tuple[Cell, ...]]":
+    from lshdup.lsh.band_plan import collision_probability
+
+    for s in (tenth / 10 for tenth in range(1, 11)):
+        chance = collision_probability(s, plan.bands, plan.rows)
+        yield s, significant(chance), significant(plan.bands * s**plan.rows)
+
+
+def _shapes(perms: int, plan: "BandPlan", lower: list[float]) -> "Iterator[tuple[Cell, ...]]":
+    """Yield a line for each number of bands and rows that so many rows of a signature allow."""
+    from lshdup.lsh.band_plan import collision_probability, half_point, half_point_estimate
+
+    for b, r in dict.fromkeys((perms // r, r) for r in range(1, perms + 1)):
+        figures = [half_point(b, r), half_point_estimate(b, r)]
+        figures.append(1.0 - collision_probability(plan.threshold, b, r))
+        figures += [collision_probability(s, b, r) for s in lower]
+        chosen = "chosen" if (b, r) == (plan.bands, plan.rows) else ""
+        yield b, r, *map(significant, figures), chosen

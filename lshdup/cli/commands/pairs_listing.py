@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from lshdup.params import ShingleParams
     from lshdup.sources.document_list import DocumentList
     from lshdup.views.annotations import Annotation
-    from lshdup.workspace.gate.baseline import Baseline, Review
-    from lshdup.workspace.gate.changes import Changes
+    from lshdup.workspace.gate import Baseline, Changes, Review
 
 #: From so many pairs on, a listing takes a minute: its size is said before.
 _MANY_PAIRS = 10_000_000
@@ -112,8 +111,7 @@ def _find(
     listing: Listing, columns: Sequence[str], pieces: "Iterator[Piece]"
 ) -> "Iterator[Annotation]":
     """Yield pairs with the longest passage of each. pieces : the same pairs with names."""
-    from lshdup.views.annotations import Annotation, Place, describe_likeness
-    from lshdup.views.shared_passage import PassageFinder
+    from lshdup.views.annotations import Annotation, PassageFinder, Place, describe_likeness
 
     finder = PassageFinder(listing.lists, listing.shingle)
     times = None if listing.times is None else listing.times()
@@ -146,7 +144,7 @@ def _path(lists: "Sequence[DocumentList]", document: int) -> bytes:
     In no repository, the path is as typed from the current folder.
     """
     from lshdup.sources.document_list import find_in_lists, typed_name
-    from lshdup.workspace.gate.changes import find_repository
+    from lshdup.workspace.gate import find_repository
 
     documents, number = find_in_lists(lists, document)
     path = documents.path(number)
@@ -176,7 +174,7 @@ class Gate:
         if path is None:
             return
         from lshdup.base.atomic import check_writable
-        from lshdup.workspace.gate.baseline import load_baseline
+        from lshdup.workspace.gate import load_baseline
 
         if updates:
             check_writable(path)
@@ -186,7 +184,7 @@ class Gate:
     def accept(self, documents: "DocumentList", _read: bool) -> tuple[()]:
         """Raise before the work if git cannot answer."""
         if self._since is not None and len(documents):
-            from lshdup.workspace.gate.changes import Changes
+            from lshdup.workspace.gate import Changes
 
             self._changes = self._changes or Changes(self._since)
             folder = os.path.dirname(os.path.realpath(documents.path(0)))  # noqa: PTH120 (bytes path)
@@ -204,7 +202,7 @@ class Gate:
         n, about, after = len(listing.prints.text_prints), "", ""
         changed, is_unknown = np.zeros(n, bool), np.zeros(n, bool)
         if self._since is not None:
-            from lshdup.workspace.gate.changes import Changes
+            from lshdup.workspace.gate import Changes
 
             here = listing.lists[0]
             changed[: len(here)] = (self._changes or Changes(self._since)).find(here)
@@ -227,7 +225,7 @@ class Gate:
         def find_times() -> Any:
             if self._since is not None:
                 return 2 * changed + is_unknown
-            from lshdup.workspace.gate.changes import find_change_times
+            from lshdup.workspace.gate import find_change_times
 
             ends = np.cumsum([0, *map(len, listing.lists)])
             parts = zip(listing.lists, np.split(is_unknown & named, ends[1:-1]), strict=True)
@@ -251,7 +249,7 @@ class Gate:
 
         Returns also what is to be said about it.
         """
-        from lshdup.workspace.gate.baseline import Baseline, Review, names_from
+        from lshdup.workspace.gate import Baseline, Review, names_from
 
         known = self._known
         if known is None or (self.updates and known.shingle != listing.shingle):
@@ -265,7 +263,7 @@ class Gate:
         if not self.updates:
             drop = f"; {lines} of {path} for pairs that are gone: --update-baseline drops them"
             return review, drop if gone else ""
-        if session.console.exit_code:
+        if session.console.exit_code():
             session.console.warn(f"{path} is not written, because of the error above")
             return review, ""
         try:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lshdup.cli.commands import writing
+from lshdup.cli import writing
 from lshdup.cli.help import amend, define, option, plain_option, refuse
 from lshdup.cli.options import (
     PassagesOptions,
-    check_files_option,
     check_option,
     documents_options,
     keep_one_by_one_options,
@@ -79,7 +78,6 @@ Examples:
         default="word", help="What passages are made of: words; symbols (words and every other "
                              "visible character); characters; or terms.")  # fmt: skip
 @text_options
-@check_files_option
 @memory_option
 @run_options
 @output_options
@@ -111,7 +109,7 @@ def command(ctx: click.Context, options: PassagesOptions) -> int:
     rule = ClusterParams(keep=options.keep or "", prefer=options.prefer)
     wanted = PassageParams(options.least, options.max_documents, options.gap)
     with open_session(ctx, partial(_check_write, options)) as session:
-        from lshdup.cli.commands.passages.listing import print_passages
+        from lshdup.cli.commands.passages_listing import print_passages
 
         return print_passages(ctx, session, options, target, wanted, rule)
 

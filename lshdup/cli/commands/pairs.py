@@ -1,18 +1,20 @@
-"""`lshdup pairs`."""
+"""`lshdup pairs`, and its histogram."""
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from lshdup.base.frozen import dataclass
-from lshdup.cli.commands.pairs.listing import Gate, Listing, print_listing
+from lshdup.cli.columns import column_names
+from lshdup.cli.commands.pairs_listing import Gate, Listing, print_listing
 from lshdup.cli.find_pairs import find_pairs
-from lshdup.cli.help import define, option, plain_option, setting, stack
+from lshdup.cli.help import define, option, plain_option, stack
 from lshdup.cli.messages import warn_of_changes
 from lshdup.cli.options import (
     FindOptions,
     against_option,
-    check_files_option,
     check_option,
     collapse_option,
     exact_option,
@@ -26,10 +28,18 @@ from lshdup.cli.options import (
     same_option,
     table_options,
 )
-from lshdup.cli.output import OutputOptions, containments, make_target
-from lshdup.cli.session import open_session
-from lshdup.cli.types import OutputPath, Share
-from lshdup.params import VERIFY
+from lshdup.cli.output import OutputOptions, containments, make_target, print_rows
+from lshdup.cli.session import Session, open_session
+from lshdup.cli.types import OutputPath
+from lshdup.errors import ParameterError
+from lshdup.params import ClusterParams
+
+if TYPE_CHECKING:
+    from lshdup.base.messages import Cell
+    from lshdup.cli.find_pairs import PairsListed
+    from lshdup.cli.output import Target
+    from lshdup.evaluation.histogram import Step
+    from lshdup.sources.document_list import DocumentList
 
 
 @dataclass(frozen=True)
@@ -38,8 +48,6 @@ class PairsOptions(FindOptions, OutputOptions):
 
     unmatched: bool = False
     histogram: bool = False
-    step: float = 0.05
-    examples: int = 1
     plot: Path | None = None
     baseline: Path | None = None
     update_baseline: bool = False
@@ -68,10 +76,6 @@ Examples:
                       "OTHER."),
     option("--histogram", is_flag=True, excludes=("--measure containment", "--same"), brief=True,
             help="Instead of the pairs: how many there are at each threshold, with examples."),
-    setting("--step", type=Share(least=0.001), metavar="X", default=PairsOptions.step,
-             help="Between the thresholds of --histogram."),
-    setting("--examples", type=click.IntRange(0), default=PairsOptions.examples, metavar="N",
-             help="Pairs to show above each threshold of --histogram."),
     plot_option,
     collapse_option,
     same_option,
@@ -85,12 +89,8 @@ Examples:
                   excludes=("--update-baseline", "--histogram", "--unmatched"),
                   help="Only pairs of documents that git says changed."),
     exact_option,
-    setting("--verify", type=click.Choice(VERIFY), default=PairsOptions.verify,
-             metavar="exact|estimate",
-             help="What decides and is printed: of the sets, or as signatures estimate it."),
     max_bucket_option,
     memory_option,
-    check_files_option,
     run_options,
     pair_output_options,
 )  # fmt: skip
@@ -112,17 +112,14 @@ def command(ctx: click.Context, options: PairsOptions) -> int:
     with open_session(ctx, gate.accept, check=check) as session:
         console = session.console
         if options.against:
-            from lshdup.cli.commands.pairs.against import pairs_against, print_unmatched
+            from lshdup.cli.commands.pairs_against import pairs_against, print_unmatched
 
             answer_with = print_unmatched if options.unmatched else pairs_against
             return answer_with(session, options, target, gate)
         answer = find_pairs(session, options)
         if options.histogram:
-            from lshdup.cli.commands.pairs.histogram import print_histogram
-
-            steps = options.step, options.examples
-            print_histogram(session, answer, target, *steps, options.plot)
-            return console.exit_code_of(len(answer.pairs))
+            print_histogram(session, answer, target, options.plot)
+            return console.exit_code(len(answer.pairs))
         collection, pairs = answer.collection, answer.pairs
         documents = collection.documents
         listing = gate.select(
@@ -138,4 +135,49 @@ def command(ctx: click.Context, options: PairsOptions) -> int:
             print_listing(session, target, listing, "pairs-containment", cells)
         else:
             print_listing(session, target, listing, "pairs")
-        return console.exit_code_of(0 if gate.updates else listing.total)
+        return console.exit_code(0 if gate.updates else listing.total)
+
+
+def print_histogram(
+    session: Session, answer: "PairsListed", target: "Target", plot: Path | None
+) -> None:
+    """Print the histogram, and draw it with --plot."""
+    import numpy as np
+
+    from lshdup.evaluation.histogram import list_thresholds, make_histogram
+    from lshdup.sources.preference import preference
+
+    levels, sizes = list_thresholds(answer.threshold), answer.collection.sizes
+    documents = answer.collection.documents
+    try:
+        order = preference(session.run, documents, sizes, ClusterParams()).order
+    except ParameterError:  # The store has not kept the order of many DOCS.
+        order = np.arange(len(documents))
+    steps = make_histogram(
+        session.workspace,
+        sizes,
+        order,
+        answer.distinct_pairs,
+        answer.duplicate_of,
+        answer.pairs,
+        levels,
+    )
+    named = [each for step in steps if step.example is not None for each in step.example[:2]]
+    warn_of_changes(session, documents, np.unique(np.array(named, np.int64)))
+    rows = _rows(steps, documents)
+    print_rows(session.console, target, column_names("pairs-histogram"), rows)
+    if plot is not None:
+        from lshdup.evaluation.plots import draw_histogram
+
+        draw_histogram(plot, steps)
+
+
+def _rows(steps: "Sequence[Step]", documents: "DocumentList") -> "Iterator[tuple[Cell, ...]]":
+    import numpy as np
+
+    for step in steps:
+        example: tuple[Cell, ...] = (None, None, None)
+        if step.example is not None:
+            a, b, similarity = step.example
+            example = (similarity, *documents.typed_names(np.array([a, b])))
+        yield (step.threshold, step.pairs, step.documents, step.groups, *example)

@@ -1,24 +1,79 @@
-"""The accuracy experiments: estimates of all pairs, and the pairs that bands find (R1 tables 1, 4).
-
-Each measurement stands beside its theoretical expectation, which shows at a glance whether the
-system is at its statistical optimum.
+"""The experiments: estimates of all pairs, and the pairs that bands and samples find (R1 tables 1
+and 4); and the time of exact and estimated similarities (R1 table 2).
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import stdev
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.messages import significant
+from lshdup.base.ragged import RaggedSets, ranges
+from lshdup.base.run import Run
+from lshdup.compare.comparing import Method, compare
 from lshdup.compare.scored_pairs import Pairs
-from lshdup.compare.verification import all_pairs, jaccard
-from lshdup.evaluation.experiment import Experiment, list_pairs
+from lshdup.compare.sides import Side, Sides
+from lshdup.compare.verification import all_pairs, containment, jaccard
 from lshdup.lsh.band_plan import BandPlan, collision_probabilities, half_point_estimate
 from lshdup.lsh.band_table import band_keys
-from lshdup.lsh.signatures import chances_off, estimate
+from lshdup.lsh.samples import SamplePlan, sample_sets
+from lshdup.lsh.signatures import chances_off, estimate, make_signatures
+from lshdup.params import BandParams, PairParams, SketchParams
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """The shingle sets of an experiment, and the signatures that it measures one after the other.
+
+    sets : of all documents.
+    """
+
+    run: Run
+    sets: RaggedSets
+    sketches: Sequence[SketchParams]
+
+    @property
+    def present(self) -> NDArray[np.int64]:
+        """The documents that have shingles, ascending: the other ones take no part."""
+        return np.flatnonzero(self.sets.sizes > 0)
+
+    def find_true_pairs(
+        self, fingerprints: NDArray[np.uint64], threshold: float, measure: str = "jaccard"
+    ) -> Pairs:
+        """Return all pairs from the threshold on, none missed; of exact duplicates one stands.
+
+        fingerprints : uint64 array of shape (n,), of the sets.
+        """
+        # What a join takes is said of no experiment.
+        run = Run(self.run.arrays, self.run.jobs, self.run.progress)
+        source, sets = self.sets.take, self.sets
+        side = Side(sets.sizes, fingerprints, None, source, sets=sets)
+        method = Method(PairParams(measure=measure), exact=True)
+        return compare(run, Sides.of(run, side), BandParams(threshold), method).pairs
+
+    def sign(self, sets: RaggedSets, sketch: SketchParams) -> NDArray[np.uint32]:
+        """Return the signatures of sets: uint32 array of shape (n_sets, K)."""
+        return make_signatures(self.run, sets, sketch)
+
+
+def list_pairs(n: int, first: int, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return left and right of pairs of the upper triangle, in complete rows from `first` on.
+
+    most : the largest number of pairs, unless the first row has more.
+
+    >>> [each.tolist() for each in list_pairs(4, 1, 2)], [list_pairs(4, 1, 9)[1].tolist()]
+    ([[1, 1], [2, 3]], [[2, 3, 3]])
+    """
+    lengths = np.arange(n - 1 - first, 0, -1)
+    lengths = lengths[: max(1, int(np.searchsorted(np.cumsum(lengths), most, side="right")))]
+    rows = first + np.arange(len(lengths))
+    return np.repeat(rows, lengths), ranges(rows + 1, lengths)
+
 
 #: Allowance for rounding: an error that is epsilon plus less than this does not exceed epsilon.
 TIE = 1e-9
@@ -343,3 +398,159 @@ def _count_values(exact: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDAr
     if len(different) > _DIFFERENT:
         different, counts = np.unique(exact.round(6), return_counts=True)
     return different, counts
+
+
+EXACT, MATRIX, ESTIMATED = "exact, all pairs", "signature matrix", "estimated, all pairs"
+
+#: Pairs that are estimated together.
+_PIECE = 1 << 22
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of one part of the work: median, smallest and largest of the runs.
+
+    comparisons : number of elementary comparisons of the part.
+    """
+
+    scheme: str
+    perms: int
+    part: str
+    comparisons: int
+    median: float
+    smallest: float
+    largest: float
+    runs: int
+
+
+def timing(experiment: Experiment, runs: int) -> Iterator[Timing]:
+    """Time exact similarities of all pairs and, for each sketch, the signatures and the estimates.
+
+    The runs of the parts are interleaved. A first run that is not measured compiles the kernels.
+    Comparisons are at most |A| + |B| - |A ∩ B| steps of a merge for an exact similarity, K hash
+    values an element for the matrix (the fast scheme makes far fewer), and K rows for an estimate.
+    Memory: bounded.
+    """
+    sets = experiment.sets.take(experiment.present)
+    n, elements = len(sets), int(sets.sizes.sum())
+
+    def exact(_: SketchParams) -> None:
+        for _piece in all_pairs(experiment.run, sets):
+            pass
+
+    def estimated(_: SketchParams) -> None:
+        first = 0
+        while first < n - 1:
+            left, right = list_pairs(n, first, _PIECE)
+            estimate(experiment.run, signatures, left, right)
+            first = int(left[-1]) + 1
+
+    for done, sketch in enumerate(experiment.sketches):
+        signatures = experiment.sign(sets, sketch)
+        parts: list[tuple[str, int, Callable[[SketchParams], object]]] = [
+            (EXACT, elements * (n - 1), exact),
+            (MATRIX, elements * sketch.perms, partial(experiment.sign, sets)),
+            (ESTIMATED, n * (n - 1) // 2 * sketch.perms, estimated),
+        ]
+        seconds: list[list[float]] = [[] for _ in parts]
+        for turn in range(-1, runs):
+            total = len(experiment.sketches) * (runs + 1)
+            experiment.run.progress("timing", done * (runs + 1) + turn + 1, total)
+            for (_, _, work), times in zip(parts, seconds, strict=True):
+                start = time.perf_counter()
+                work(sketch)
+                if turn >= 0:
+                    times.append(time.perf_counter() - start)
+        for (name, comparisons, _), times in zip(parts, seconds, strict=True):
+            median, least, most = float(np.median(times)), min(times), max(times)
+            yield Timing(sketch.scheme, sketch.perms, name, comparisons, median, least, most, runs)
+
+
+def compare_timings(timings: Sequence[Timing]) -> Iterator[str]:
+    """Yield for each scheme and K whether exact or estimated similarities are faster, in words.
+
+    Estimates need the matrix, so their seconds include those of the matrix.
+    """
+    for at in range(0, len(timings), 3):
+        exact, matrix, estimated = timings[at : at + 3]
+        total = matrix.median + estimated.median
+        winner = "exact is" if exact.median <= total else "estimated is"
+        factor = max(exact.median, total) / max(1e-9, min(exact.median, total))
+        yield (
+            f"{exact.scheme}, K = {exact.perms}: {winner} {factor:.1f} x faster "
+            f"(exact {exact.median:.4f} s; matrix and estimates {total:.4f} s)"
+        )
+
+
+@dataclass(frozen=True)
+class SampleRecall:
+    """Share of the true pairs that samples find, in one bin of containment and of size.
+
+    rate : one shingle in so many is in a sample.
+    shingles_from, shingles_to : smallest and largest size of the smaller set in the bin. The recall
+        is promised from a size on; the pairs of smaller sets have bins of their own.
+    containment_from, containment_to : edges of the bin; the upper edge belongs to it only at 1.
+    pairs : number of true pairs, of documents with different shingle sets.
+    found : number of true pairs that are candidates.
+    share : found / pairs; None without pairs.
+    share_low, share_high : 95 % confidence interval of the share (Wilson) for independent pairs.
+    expected : mean of the chances of the pairs.
+    """
+
+    rate: int
+    shingles_from: int
+    shingles_to: int
+    containment_from: float
+    containment_to: float
+    pairs: int
+    found: int
+    share: float | None
+    share_low: float | None
+    share_high: float | None
+    expected: float | None
+
+
+def sample_recall(
+    experiment: Experiment, pairs: Pairs, plan: SamplePlan, seed: int
+) -> Iterator[SampleRecall]:
+    """Yield a result for each bin from the threshold to 1, and for all bins; then for the pairs of
+    sets that are too small for the promise, if there are any.
+
+    The found pairs are those that `lshdup pairs --measure containment` finds with these samples.
+
+    pairs : the true pairs, ordered, with scores of containment.
+    Cost: one pass over the sets, one comparison of samples a pair.
+    """
+    samples = sample_sets(experiment.run, experiment.sets, plan.rate, seed)
+    inside, holder = (side.astype(np.int64) for side in (pairs.left, pairs.right))
+    share = pairs.similarity.real
+    least = np.minimum(samples.sizes[inside], samples.sizes[holder])
+    common = np.rint(containment(experiment.run, samples, inside, holder).real * least)
+    is_found = common >= plan.least_common(least)
+    sizes = experiment.sets.sizes[inside]
+    chance = _find_sample_chances(sizes, np.rint(share * sizes).astype(np.int64), plan)
+    largest = int(experiment.sets.sizes.max(initial=1))
+    promised = plan.promised_from
+    for first, last in ((promised, max(promised, largest)), (1, promised - 1)):
+        own = (sizes >= first) & (sizes <= last)
+        if first < promised and not own.any():
+            return
+        for each in recall_in_bins(plan.threshold, share[own], is_found[own], chance[own]):
+            yield SampleRecall(plan.rate, first, last, *each)
+
+
+def _find_sample_chances(
+    sizes: NDArray[np.int64], common: NDArray[np.int64], plan: SamplePlan
+) -> NDArray[np.float64]:
+    """Return the chance to find each pair, by the size of the smaller set and its common elements.
+
+    Sizes above 100 are rounded to two digits, so that few different pairs are evaluated.
+    """
+    powers = 10 ** np.arange(1, 19, dtype=np.int64)  # a logarithm could be below that of a power
+    digits = 10 ** np.maximum(np.searchsorted(powers, sizes, side="right") - 1, 0)
+    rounded = np.maximum(sizes // digits * digits, 1)
+    shared = np.rint(common / np.maximum(sizes, 1) * rounded).astype(np.int64)
+    different, of_pair = np.unique(np.stack([rounded, shared]), axis=1, return_inverse=True)
+    chances = np.array([plan.chance(*pair) for pair in different.T.tolist()])
+    found: NDArray[np.float64] = chances[of_pair.ravel()]
+    return found

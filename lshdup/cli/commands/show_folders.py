@@ -93,14 +93,14 @@ def show_folders(
     warn_of_changes(session, collection.documents, np.concatenate([a.documents, b.documents]))
     if target.style != "table" and (target.format or target.nul):
         print_rows(console, target, column_names("show-folders"), _rows(collection, found))
-        return console.exit_code
+        return console.exit_code()
     weights = weigh(groups, np.maximum(collection.documents.spans, 0), a, b)
     most = options.max_rows
     limit = most if most is not None else _MOST if target.columns else 0
     sections = [_section(kind, found, a, b, limit, target) for kind in _TITLES]
     heads = _heads(collection, words, (a, b), weights, target)
     target.write_lines(chain(heads, *sections, _skipped(collection, words)))
-    return console.exit_code
+    return console.exit_code()
 
 
 def _without_store(session: Session) -> Workspace:
