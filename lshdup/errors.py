@@ -45,7 +45,7 @@ class ArtifactError(LshdupError):
     control characters.
     """
 
-    def __init__(self, message: str, hint: str = "") -> None:
+    def __init__(self, message: str, hint: str) -> None:
         if len(message) > _LONGEST:
             message = f"{message[: _LONGEST // 2]} … {message[-_LONGEST // 2 :]}"
         message = "".join(c if c.isprintable() else escaped(c) for c in message)

@@ -43,9 +43,7 @@ class Arrays:
         that exceed the limit only.
     """
 
-    def __init__(
-        self, limit: int | None = None, folder: Callable[[], Path | None] = lambda: None
-    ) -> None:
+    def __init__(self, limit: int | None, folder: Callable[[], Path | None] = lambda: None) -> None:
         self.limit = machine_memory() // 4 if limit is None else limit
         self._folder, self._left = folder, self.limit // 2
         # Of one thread again: an array may be freed, and counted, while another one is.

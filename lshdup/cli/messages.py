@@ -36,7 +36,7 @@ _BUCKETS_NAMED = 3
 def say_collection(
     session: "Session",
     collection: "Collection",
-    least: int = 2,
+    least: int,
     side: str = "",
     unit: str = "shingle",
     *,
@@ -384,8 +384,8 @@ def say_pairs(
     threshold: float,
     candidates: int | None,
     different: int,
-    same: str | None = None,
-    measure: str = "jaccard",
+    same: str | None,
+    measure: str,
 ) -> None:
     """Say how many pairs were found, and how long that took.
 

@@ -93,12 +93,7 @@ class JoinPlan:
 
 
 def plan_join(
-    sizes: NDArray[np.int64],
-    params: BandParams,
-    memory: int = 1 << 62,
-    jobs: int = 1,
-    *,
-    sample: bool = False,
+    sizes: NDArray[np.int64], params: BandParams, memory: int, jobs: int, *, sample: bool = False
 ) -> JoinPlan:
     """Return how sets are joined: exactly if that fits into memory, else by samples.
 

@@ -202,8 +202,8 @@ def band_accuracy(
     bands: Sequence[int],
     threshold: float,
     sample: int,
-    queries: NDArray[np.bool_] | None = None,
-    buckets: int = 0,
+    queries: NDArray[np.bool_] | None,
+    buckets: int,
 ) -> Iterator[BandAccuracy]:
     """Yield one result for each sketch and number of bands b, with r = K // b rows.
 

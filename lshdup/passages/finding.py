@@ -136,8 +136,8 @@ def find_passages(
     anchors: Anchors,
     params: PassageParams,
     *,
-    documents: NDArray[np.int64] | None = None,
-    split: int | None = None,
+    documents: NDArray[np.int64] | None,
+    split: int | None,
 ) -> Passages:
     """Find the passages of sequences of tokens.
 

@@ -376,7 +376,7 @@ class Shingler:
         self,
         batch: TextBatch,
         flags: NDArray[np.uint8],
-        borders: int = 0,
+        borders: int,
         cutting: Cutting | None = None,
     ) -> tuple[_ShingledTexts, NDArray[np.uint8]]:
         """Return the sets, valid until the next run, and the kernel's outcomes.

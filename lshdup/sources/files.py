@@ -128,10 +128,7 @@ class Buffer:
 
 
 def read_files(
-    paths: StringTable,
-    expected: NDArray[np.int64],
-    buffer: Buffer | None = None,
-    most: int = sys.maxsize,
+    paths: StringTable, expected: NDArray[np.int64], buffer: Buffer | None, most: int
 ) -> Contents:
     """Return the bytes of files; one that grew or shrank since it was listed is read as it is now.
 

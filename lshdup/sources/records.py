@@ -99,7 +99,7 @@ _NAMES_AT_ONCE = 1 << 16
 class RecordError(ValueError):
     """A record, or a file of records, that gives no document, and why."""
 
-    def __init__(self, reason: Reason, detail: str = "") -> None:
+    def __init__(self, reason: Reason, detail: str) -> None:
         super().__init__(detail)
         self.reason = reason
         self.detail = detail

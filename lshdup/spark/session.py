@@ -56,7 +56,7 @@ def check_packages() -> None:
 
 @contextmanager
 def session(
-    master: str | None, settings: Mapping[str, str], *, quiet: bool = False
+    master: str | None, settings: Mapping[str, str], *, quiet: bool
 ) -> Iterator["SparkSession"]:
     """Start a session, or use the running one; stop a started one at the end.
 

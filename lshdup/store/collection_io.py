@@ -120,7 +120,7 @@ def _string_arrays(name: str, table: StringTable) -> dict[str, Array]:
 
 
 def read_collection(
-    artifact: Artifact, home: bytes, *, verify: bool, folder: Path | None = None
+    artifact: Artifact, home: bytes, *, verify: bool, folder: Path | None
 ) -> Collection:
     """Return the collection that an artifact holds.
 

@@ -50,7 +50,7 @@ class Memo(Parts):
         shingle_filter: ShingleFilter | None,
         fields: RecordFields | None,
     ) -> None:
-        header = store.describe_parameters(shingle, sketch, fields, shingle_filter=shingle_filter)
+        header = store.describe_parameters(shingle, sketch, fields, b"", shingle_filter)
         super().__init__(run, store, MEMO, "segment", {"corpus": "", **header})
         self._shingle, self._sketch, self._filter = shingle, sketch, shingle_filter
         self._last_number = store.last_segment()
@@ -225,7 +225,7 @@ class Memo(Parts):
         note_kept(JOURNAL, kept=False)
 
     def save_artifact(
-        self, collection: Collection, kind: str, *others: Collection, is_checked: bool = False
+        self, collection: Collection, kind: str, *others: Collection, is_checked: bool
     ) -> None:
         """Save an artifact of a collection that is not yet the current one.
 

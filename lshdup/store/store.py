@@ -387,8 +387,8 @@ class Store:
         shingle: ShingleParams,
         sketch: SketchParams | None,
         fields: RecordFields | None,
-        home: bytes = b"",
-        shingle_filter: ShingleFilter | None = None,
+        home: bytes,
+        shingle_filter: ShingleFilter | None,
     ) -> dict[str, Any]:
         """Return the part of a header that says how an artifact was made and where names start."""
         header: dict[str, Any] = {
@@ -402,7 +402,7 @@ class Store:
             header["rows"] = asdict(fields)
         return header if sketch is None else header | {"sketch": sketch.to_json()}
 
-    def base(self, home: bytes = b"") -> str:
+    def base(self, home: bytes) -> str:
         """Return the folder that names start from, as seen from the store."""
         return os.path.relpath(os.fsdecode(home) or Path.cwd(), self.folder.resolve())
 

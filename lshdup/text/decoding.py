@@ -195,7 +195,7 @@ def decode_mails(mails: list[bytes], params: ShingleParams, limits: FormatLimits
 
 
 def decode_record(
-    data: bytes, params: ShingleParams = DEFAULT_SHINGLE, limits: FormatLimits = DEFAULT_FORMATS
+    data: bytes, params: ShingleParams, limits: FormatLimits = DEFAULT_FORMATS
 ) -> Text:
     """Decode a text that is the field of a record, or several of them.
 

@@ -75,7 +75,7 @@ class Comparison:
 
 
 def open_comparison(
-    run: Workspace, request: Request, method: Method, *, clustering: bool = False
+    run: Workspace, request: Request, method: Method, *, clustering: bool
 ) -> Comparison:
     """Load or collect what a method needs.
 

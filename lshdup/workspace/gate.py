@@ -231,7 +231,7 @@ class Baseline:
                 file.write(line + b"\n")
 
 
-def load_baseline(path: Path, *, repair: bool = False) -> Baseline:
+def load_baseline(path: Path, *, repair: bool) -> Baseline:
     """Load a baseline.
 
     repair : leave out lines that are none, as of a merge conflict, instead of refusing them.

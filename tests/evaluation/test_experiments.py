@@ -173,7 +173,7 @@ def test_band_accuracy_counts_what_loops_count(buckets):
     ragged, collection = collection_of(sets)
     sketch = SketchParams("fast", 60, 2)
     (result,) = experiments.band_accuracy(
-        Experiment(RUN, ragged, [sketch]), [12], 0.6, sample=30, buckets=buckets
+        Experiment(RUN, ragged, [sketch]), [12], 0.6, 30, None, buckets
     )
     signatures = sketch_collection(RUN, collection, sketch).signatures
     keys = band_table.band_keys(RUN, signatures, band_plan.BandPlan(12, 5, 0.6, 0.0, buckets))
@@ -209,7 +209,7 @@ def test_band_expectations_are_met_on_average():
     ragged, _ = collection_of(some_sets(40, 8))
     sketches = [SketchParams("classic", 60, seed) for seed in range(40)]
     experiment = Experiment(RUN, ragged, sketches)
-    results = list(experiments.band_accuracy(experiment, [15], 0.6, sample=40))
+    results = list(experiments.band_accuracy(experiment, [15], 0.6, 40, None, 0))
     for name in ("found", "false_positives", "false_negatives"):
         values = np.array([getattr(result, name) for result in results])
         expected = getattr(results[0], f"{name}_expected")

@@ -40,7 +40,7 @@ def found_passages(documents, least, split=None, *, jobs=1, memory=1 << 30, comm
         hashes, positions = select(sequences.take(np.array([d])), keeper.gram, keeper.window)
         keeper.add(hashes, positions + at)
     anchors = keeper.recurring() if jobs > 1 else find_anchors(sequences, params)
-    found = find_passages(run, sequences, anchors, params, split=split)
+    found = find_passages(run, sequences, anchors, params, documents=None, split=split)
     places = list(zip(found.documents.tolist(), found.first.tolist(), strict=True))
     cuts = itertools.pairwise(found.starts.tolist())
     return [(n, places[i:j]) for n, (i, j) in zip(found.tokens.tolist(), cuts, strict=True)]

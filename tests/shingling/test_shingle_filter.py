@@ -251,7 +251,7 @@ def pairs_of(store, asked, **given):
 def exact_pairs_of(store, asked, documents=(b"d",), **given):
     wanted = request(asked, documents, **given)
     workspace = open_workspace(store)
-    opened = open_comparison(workspace, wanted, Method(exact=True))
+    opened = open_comparison(workspace, wanted, Method(exact=True), clustering=False)
     return shown(opened.collection, opened.expand_copies(opened.find_pairs()))
 
 

@@ -123,7 +123,7 @@ def test_only_utf8_is_read_as_utf8(parts, valid):
         text = text.decode("utf-8", "ignore").encode()
     batch = TextBatch.of(range(2), [text, b"\x8f\xbc\xa2 follows in memory"])
     flags = np.full(2, HAS_HIGH, np.uint8)
-    made, outcomes = Shingler(ShingleParams())._run(batch, flags)
+    made, outcomes = Shingler(ShingleParams())._run(batch, flags, 0)
     try:
         expected = set(reference.shingle_list(text.decode()))
     except UnicodeDecodeError:

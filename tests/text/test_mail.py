@@ -124,7 +124,7 @@ def test_a_mail_is_known_by_its_first_lines(kind):
     assert decode(data, b"a.txt").form == (Form.MAIL if begins_mailbox else Form.HEADERS)
     assert decode(data, b"a.eml").form == Form.MAIL
     assert decode_record(data, EVERY_MAIL).form == Form.MAIL
-    text = decode_record(data)
+    text = decode_record(data, ShingleParams())
     assert text.form == Form.HEADERS
     assert data.isascii() is (text.utf8 == data)
 
