@@ -5,15 +5,17 @@ To import the program takes most of the time of a small run, so one process has 
 becomes it in a child for each run. Where that would not be the same, a run is a new process.
 """
 
+import _socket
 import atexit
 import fcntl
 import gc
 import importlib
 import inspect
+import marshal
 import os
-import pickle
 import pty
 import select
+import shlex
 import signal
 import socket
 import struct
@@ -96,8 +98,11 @@ def settings_of(command):
 def as_variables(arguments):
     """The words of a command line, and the variables for what its command has no option for:
     settings stand in the lines of tests as options do.
+
+    arguments : a line as it is typed, or such a line (that may be one word) and more arguments.
     """
-    arguments = list(arguments)
+    line, *more = [arguments] if isinstance(arguments, str) else [*arguments] or [""]
+    arguments = [*(shlex.split(line) if isinstance(line, str) else [line]), *more]
     if not arguments or arguments[0] not in COMMANDS:
         return arguments, {}
     words, variables, settings = [], {}, settings_of(arguments[0])
@@ -258,9 +263,10 @@ def shell(line, cwd):
 
 def send_run(connection, descriptors, *what):
     """Hand a run to the process that has imported the program."""
-    socket.send_fds(connection, [b"!"], descriptors)
-    connection.sendall(pickle.dumps(what))
-    connection.shutdown(socket.SHUT_WR)
+    rights = b"".join(number.to_bytes(4, sys.byteorder) for number in descriptors)
+    connection.sendmsg([b"!"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
+    connection.sendall(marshal.dumps(what))
+    connection.shutdown(_socket.SHUT_WR)
 
 
 def code_of_run(connection):
@@ -275,17 +281,17 @@ def _fixed(environment):
 
 
 #: What is `lshdup` in a shell: it hands its arguments and descriptors over, and ends as the run
-#: does.
+#: does. It imports what costs nothing: a scene runs it many times.
 _CLIENT = """#!{python} -IS
-import os, pickle, socket, sys
+import _socket, marshal, posix, sys
 {functions}
-with socket.socket(socket.AF_UNIX) as connection:
-    connection.connect({path!r})
-    arguments = [os.fsencode(each) for each in sys.argv[1:]]
-    send_run(connection, (0, 1, 2), arguments, os.getcwdb(), dict(os.environ))
-    for descriptor in (0, 1, 2):
-        os.close(descriptor)  # or a reader would wait for this process too
-    os._exit(code_of_run(connection))
+connection = _socket.socket(_socket.AF_UNIX)
+connection.connect({path!r})
+arguments = [each.encode(sys.getfilesystemencoding(), "surrogateescape") for each in sys.argv[1:]]
+send_run(connection, (0, 1, 2), arguments, posix.getcwdb(), posix.environ)
+for descriptor in (0, 1, 2):
+    posix.close(descriptor)  # or a reader would wait for this process too
+posix._exit(code_of_run(connection))
 """
 _CLIENT_FUNCTIONS = inspect.getsource(send_run) + inspect.getsource(code_of_run)
 
@@ -327,7 +333,7 @@ def _answer(listener):
     connection, _ = listener.accept()
     _, descriptors, _, _ = socket.recv_fds(connection, 1, 3)
     with connection.makefile("rb") as file:
-        what = pickle.load(file)
+        what = marshal.load(file)
     child = os.fork()
     if not child:
         _become(descriptors, *what)
@@ -393,7 +399,9 @@ def _become(descriptors, arguments, cwd, environment):
     sys.stdout.reconfigure(line_buffering=os.isatty(1))
     os.chdir(cwd)
     os.environ.clear()
-    os.environ.update(environment)
+    os.environ.update(
+        (os.fsdecode(name), os.fsdecode(value)) for name, value in environment.items()
+    )
     sys.modules["__main__"] = __main__  # from which a usage line has the name of the program
     sys.argv = [str(__main__.__file__), *map(os.fsdecode, arguments)]
     record_run()

@@ -92,7 +92,7 @@ def test_near_duplicates():
 def test_folders_give_what_the_command_line_gives(run, monkeypatch):
     monkeypatch.chdir(ROOT)
     found = lshdup.NearDuplicates("sample_corpus", threshold=0.8)
-    rows = run("pairs", "sample_corpus", "-t", "0.8", "--no-store", cwd=ROOT).rows
+    rows = run("pairs sample_corpus -t 0.8 --no-store", cwd=ROOT).rows
     printed = [(a, b, float(s)) for a, b, s, _ in rows]
     assert found.pairs() == printed
     for name in {a for a, _, _ in printed}:

@@ -128,7 +128,7 @@ def test_exactly_the_known_pairs(here, run, jobs):
     expected = make(here)
     assert len(expected) == len(CONTAINERS) + 1
     options = ("--archives", "--split", "^<DOC", "--text-field", "text", "--no-store")
-    rows = run("pairs", ".", *options, "--jobs", jobs).rows
+    rows = run("pairs .", *options, "--jobs", jobs).rows
     assert {tuple(sorted(row[:2])) for row in rows} == expected
 
 

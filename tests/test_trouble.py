@@ -54,25 +54,25 @@ def here(here):
 
 
 def test_a_file_that_cannot_be_read_is_named(here, run):
-    run("index", "d", "-q")
-    assert "/proc/self/mem: Input/output error" in run("query", "/proc/self/mem", code=2).err
-    err = run("pairs", "nowhere/at/all", code=2).err
+    run("index d -q")
+    assert "/proc/self/mem: Input/output error" in run("query /proc/self/mem", code=2).err
+    err = run("pairs nowhere/at/all", code=2).err
     assert "nowhere/at/all" in err
     assert "did you mean" not in err
 
 
 def test_a_member_of_a_group_that_is_gone(here, run):
-    run("clusters", "d", "-q", "-t", "0.5")
+    run("clusters d -q -t 0.5")
     os.unlink("d/2")
-    shown = run("show", "d/0", "-t", "0.5", code=2)
+    shown = run("show d/0 -t 0.5", code=2)
     assert "d/2" in shown.err
     assert b"1 of 1: 1" in shown.out  # of the variants that are left
 
 
 def test_a_removed_shingle_whose_document_is_gone(here, run):
     """Its text is not known any more: it has its number."""
-    run("shingle", "d", "--ignore-common", "0.5", "-q")
-    whole = run("shingle", "d", "--ignore-common", "0.5", "-v").err
+    run("shingle d --ignore-common 0.5 -q")
+    whole = run("shingle d --ignore-common 0.5 -v").err
     assert "different documents: 'some words that'" in whole
     words = json.dumps(whole)
     assert "different documents: ''" not in words
@@ -84,7 +84,7 @@ def test_the_order_of_many_docs_that_is_not_kept(here, run):
         names.append(f"d/{number:03}.txt")
         Path(names[-1]).write_text(f"{TEXT} {number}")
     first = run("pairs", *reversed(names), "-q", "--histogram", "-t", "0.5")
-    assert run("pairs", "-q", "--histogram", "-t", "0.5").out == first.out
+    assert run("pairs -q --histogram -t 0.5").out == first.out
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_a_page_of_a_dump_that_is_damaged():
 def test_names_of_fields_that_msgspec_does_not_take(here, run):
     rows = ({"a\\": f"{TEXT} {number}"} for number in range(3))
     Path("rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    found = run("pairs", "rows.jsonl", "--text-field", "a\\", "-q", "-t", "0.5")
+    found = run("pairs rows.jsonl --text-field", "a\\", "-q", "-t", "0.5")
     assert len(found.rows) == 3
 
 
@@ -177,7 +177,7 @@ def test_documents_that_are_not_there():
 
 def test_git_that_is_not_there(here, run):
     subprocess.run(["git", "init", "-q"], check=True)
-    err = run("pairs", "d", "--changed-since", "HEAD", env={"PATH": "nowhere"}, code=2).err
+    err = run("pairs d --changed-since HEAD", env={"PATH": "nowhere"}, code=2).err
     assert "--changed-since needs git, which is not there" in err
     assert "install git" in err
 
@@ -261,8 +261,8 @@ def test_a_descriptor_that_is_closed_is_no_pipe():
 
 
 def test_sets_that_are_damaged_are_as_good_as_not_there(here, run):
-    run("pairs", "d", "-q", "-t", "0.5")
-    run("shingle", "d", "-q")
+    run("pairs d -q -t 0.5")
+    run("shingle d -q")
     workspace = open_workspace(".lshdup")
     collection = replace(load_last_collection(workspace), sets=None)
     assert len(load_sets(workspace, collection, verify=True).sizes) == 3

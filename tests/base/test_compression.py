@@ -122,14 +122,14 @@ def test_without_zstd(run, tmp_path):
     (tmp_path / "no").mkdir()
     (tmp_path / "no/sitecustomize.py").write_text(f"import sys; sys.modules[{ZSTD!r}] = None")
     without = {"PYTHONPATH": f"{tmp_path}/no{os.pathsep}{ROOT}"}
-    made = run("pairs", "d", env=without)
+    made = run("pairs d", env=without)
     assert made.rows == []
     assert "skipped: 2 format not supported" in made.err
     assert made.err.count("pip install 'lshdup[zstd]'") == 1
-    refused = run("pairs", "r.jsonl.zst", "--no-store", code=2, env=without)
+    refused = run("pairs r.jsonl.zst --no-store", code=2, env=without)
     assert "needs backports.zstd" in refused.err
     assert "pip install 'lshdup[zstd]'" in refused.err
-    assert len(run("pairs", "d").rows) == 3
+    assert len(run("pairs d").rows) == 3
 
 
 def gzip_stream(file):

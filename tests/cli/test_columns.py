@@ -2,7 +2,6 @@
 and what is said beside it.
 """
 
-import gzip
 import io
 import json
 import os
@@ -17,13 +16,12 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from lshdup.base.messages import chance, decimal
-from lshdup.cli.columns import LISTINGS, column_names, describe
+from lshdup.cli.columns import LISTINGS, describe
 from lshdup.cli.commands import COMMANDS
 from lshdup.cli.main import lshdup
 from lshdup.cli.tables import table
-from tests import office
-from tests.conftest import ROOT, ZSTD, require
-from tests.running import run_many
+from tests.conftest import ZSTD, require
+from tests.running import clean_environment, run_many
 
 # --- columns --------------------------------------------------------------------------------------
 
@@ -40,59 +38,9 @@ def test_every_listing_is_in_the_help_of_its_command():
     assert all(listing.split("-")[0] == name for listing, name in said.items())
 
 
-def test_header(run, corpus, tmp_path):
-    run("index", "sample_corpus", "-t", "0.9")
-    more = [[], ["--header"], ["--no-header"], ["-0"], ["-0", "--header"]]
-    more += [
-        ["--format", kind, *header]
-        for kind in ("csv", "table")
-        for header in ([], ["--header"], ["--no-header"])
-    ]
-    cases = [["pairs", "-t", "0.9", *options] for options in more] + [
-        ["query", "MIT.txt", "--header"],
-        ["query", "MIT.txt", "eng.txt", "--header"],
-    ]
-    results = run_many([([*case, "-q"], None) for case in cases], tmp_path)
-    assert {code for code, _, _ in results} == {0}
-    (
-        plain,
-        named,
-        bare,
-        nul,
-        nul_named,
-        csv,
-        csv_named,
-        csv_bare,
-        shown,
-        shown_named,
-        shown_bare,
-        one,
-        two,
-    ) = (out for _, out, _ in results)
-    assert (named, bare) == (b"a\tb\tsimilarity\tsame\n" + plain, plain)
-    assert nul_named == b"a\0b\0similarity\0same\0" + nul
-    assert (csv_named, b"a,b,similarity,same\n" + csv_bare) == (csv, csv)
-    assert shown_named == shown
-    assert [line.split() for line in shown_bare.splitlines()] == [
-        line.split() for line in shown.splitlines()[2:]
-    ]
-    assert one.splitlines()[0] == b"name\tsimilarity\tsame"
-    assert two.splitlines()[0].decode().split("\t") == list(column_names("query"))
-
-
 def test_a_number_that_is_none_is_null_in_json(run, corpus):
     (row, *_) = json.loads(
-        run(
-            "accuracy",
-            "sample_corpus",
-            "--perms",
-            "50",
-            "--runs",
-            "1",
-            "--no-store",
-            "--format",
-            "json",
-        ).out
+        run("accuracy sample_corpus --perms 50 --runs 1 --no-store --format json").out
     )
     assert row["off_error"] is None
 
@@ -141,7 +89,7 @@ def test_a_long_cell_takes_time_in_proportion():
 
 
 def test_no_number_is_cut_on_a_narrow_terminal(run, corpus, tmp_path):
-    run("index", "sample_corpus", "-t", "0.5")
+    run("index sample_corpus -t 0.5")
     cases = [
         ["accuracy", "--perms", "60", "--bands", "10,20", "-t", "0.7"],
         ["accuracy", "--found", "-t", "0.7", "--perms", "64"],
@@ -200,95 +148,39 @@ def test_no_number_looks_like_another(x):
 @pytest.mark.parametrize("command", ["pairs", "clusters", "query", "timing"])
 def test_a_reader_that_goes_changes_nothing_but_the_listing(command, run, corpus, tmp_path):
     """The summary, warnings and the exit code are the same, however much is read."""
-    run("index", "sample_corpus", "-t", "0.5")
+    run("index sample_corpus -t 0.5")
     if command in ("pairs", "query"):
         os.utime(tmp_path / "sample_corpus/licences/MIT.txt", ns=(1, 1))
     arguments = {
-        "pairs": ["pairs", "-t", "0.5", "--check"],
-        "clusters": ["clusters", "-t", "0.5", "--check"],
-        "query": ["query", "MIT-feh.txt", "nothing of that name", "-t", "0.3"],
-        "timing": ["timing", "sample_corpus", "--no-store", "--perms", "50", "--runs", "1"],
-    }[command]
+        "pairs": "pairs -t 0.5 --check",
+        "clusters": "clusters -t 0.5 --check",
+        "query": "query MIT-feh.txt nothing-of-that-name -t 0.3",
+        "timing": "timing sample_corpus --no-store --perms 50 --runs 1",
+    }[command].split()
     code = {"pairs": 1, "clusters": 1, "query": 2, "timing": 0}[command]
     run(*arguments, code=code)  # so that what can be kept is kept
     whole = run(*arguments, code=code).err
     ours, theirs = os.pipe()
     os.close(ours)  # nobody reads
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     process = subprocess.run(
         [sys.executable, "-m", "lshdup", *arguments],
-        stdout=theirs,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-        env=environment,
+        stdout=theirs, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=clean_environment(),
         check=False,
-    )
+    )  # fmt: skip
     os.close(theirs)
     assert process.returncode == code, process.stderr
 
     def steady(said):
-        said = re.sub(
-            r"(exact|estimated) is ([\d.]+ x faster)",
-            r"one is \2",
-            re.sub(r"[\d.]+ s\b", "#", said),
-        )
-        return [
-            re.sub(r"[\d.]+ x\b", "#", line)
-            for line in said.splitlines()
-            if "compiling" not in line
-        ]
+        said = re.sub(r"[\d.]+ s\b", "#", said)
+        said = re.sub(r"(exact|estimated) is [\d.]+ x faster", "one is faster", said)
+        return [line for line in said.splitlines() if "compiling" not in line]
 
     assert steady(process.stderr) == steady(whole)
     assert command not in ("pairs", "query") or "changed or vanished" in whole
     assert command != "clusters" or "keep " in whole
 
 
-def test_the_summary_comes_before_the_listing(corpus, run, tmp_path):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "LSHDUP_HEADER": "1"}
-    run("index", "sample_corpus")
-    for arguments in (
-        ["pairs"],
-        ["clusters"],
-        ["curve"],
-        ["timing", "--runs", "1", "--perms", "50"],
-    ):
-        command = [sys.executable, "-m", "lshdup", *arguments]
-        process = subprocess.run(
-            command,
-            stdout=-1,
-            stderr=subprocess.STDOUT,
-            text=True,
-            cwd=tmp_path,
-            env=environment,
-            check=True,
-        )
-        said = [line.startswith("lshdup: ") for line in process.stdout.splitlines()]
-        assert True in said
-        assert said == sorted(said, reverse=True), process.stdout
-
-
 # --- what kind of document ------------------------------------------------------------------------
-
-
-def test_show_names_what_a_document_was_packed_in(run, tmp_path):
-    text = (
-        "Größe ist nicht alles, aber ohne sie ist manches nichts, sagte der alte Mann am "
-        "Meer zu seiner Frau." * 3
-    )
-    (tmp_path / "a.gz").write_bytes(gzip.compress(text.encode("latin-1"), mtime=0))
-    (tmp_path / "b.eml").write_bytes(office.eml("Some text of a mail."))
-    (tmp_path / "c.html.gz").write_bytes(gzip.compress(f"<html><p>{text}".encode(), mtime=0))
-    shown = run("show", "a.gz", "c.html.gz", "--encoding", "latin-1")
-    assert ", gzip, LATIN-1, " in shown.lines[0]
-    shown = run("show", "c.html.gz", "b.eml")
-    assert ", gzip, HTML UTF-8, " in shown.lines[0]
-    assert ", mail, " in shown.lines[1]
-    data = json.loads(run("show", "c.html.gz", "b.eml", "--format", "json").out)
-    assert [(data[side]["packed"], data[side]["office"]) for side in "ab"] == [
-        ("gzip", ""),
-        ("", "eml"),
-    ]
 
 
 def test_show_names_zstd(run, tmp_path):
@@ -296,11 +188,11 @@ def test_show_names_zstd(run, tmp_path):
     packed = io.BytesIO(zstd.compress(b"one two three four five"))
     (tmp_path / "a").write_bytes(packed.getvalue())
     (tmp_path / "b").write_text("one two three four six")
-    assert ", zstd, UTF-8, 5 words" in run("show", "a", "b").lines[0]
+    assert ", zstd, UTF-8, 5 words" in run("show a b").lines[0]
 
 
 def test_a_document_of_which_little_differs_is_not_called_the_same(run, tmp_path):
     words = [f"w{i}" for i in np.random.default_rng(5).integers(0, 1 << 40, 60_000).tolist()]
     (tmp_path / "a").write_text(" ".join(words))
     (tmp_path / "b").write_text(" ".join([*words, "more"]))
-    assert run("show", "a", "b").lines[2].startswith("similarity 0.9999, ")
+    assert run("show a b").lines[2].startswith("similarity 0.9999, ")

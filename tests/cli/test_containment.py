@@ -1,6 +1,5 @@
 """`--measure containment` through the commands, held against the definition."""
 
-import gzip
 import json
 import shutil
 from itertools import combinations
@@ -80,7 +79,7 @@ def test_a_query_answers_both_ways(run, truth):
     assert {row[-1] for row in found} == {"inside", "holds"}
     # A text from elsewhere, and one that is stored by another name, have the same answer.
     raw = (LICENCES / "MIT.txt").read_bytes()
-    own = run("query", "-", *MEASURE, "-t", "0.5", stdin=raw).rows
+    own = run("query -", *MEASURE, "-t", "0.5", stdin=raw).rows
     assert [row for row in own if row[1:3] != ["1.0", "1.0"]] == run(*asked).rows
     assert run(*asked, "--top", "2").rows == run(*asked).rows[:2]
 
@@ -94,9 +93,9 @@ def test_both_sides_of_against(run, tmp_path, truth):
         (tmp_path / side).mkdir()
         for name in names:
             shutil.copy(LICENCES / name, tmp_path / side)
-    run("index", "there", "--store", "stored")
-    found = run("pairs", "here", "--against", "there", *MEASURE, "-t", "0.6", "--no-store")
-    stored = run("pairs", "here", "--against", "stored", *MEASURE, "-t", "0.6", "--no-store")
+    run("index there --store stored")
+    found = run("pairs here --against there", *MEASURE, "-t", "0.6", "--no-store")
+    stored = run("pairs here --against stored", *MEASURE, "-t", "0.6", "--no-store")
     assert found.out == stored.out
     expected = [
         row
@@ -115,77 +114,17 @@ def test_both_sides_of_against(run, tmp_path, truth):
         sizes = [int(size) for size in row[4:6]]
         ways = {(True, False): "inside", (False, True): "holds", (False, False): "both"}
         assert row[7] == ways[sizes[0] < sizes[1], sizes[0] > sizes[1]]
-    alone = run("pairs", "here", "--against", "there", *MEASURE, "-t", "0.6", "--unmatched").rows
+    alone = run("pairs here --against there", *MEASURE, "-t", "0.6", "--unmatched").rows
     matched = {row[0] for row in found.rows}
     assert matched.isdisjoint(name for (name,) in alone)
     assert len(alone) + len(matched) == len(sides["here"])
-    itself = run("pairs", "here", "--against", "here", *MEASURE, "-t", "0.6", "--no-store")
+    itself = run("pairs here --against here", *MEASURE, "-t", "0.6", "--no-store")
     assert all(row[0] != row[1] for row in itself.rows)
     # Signatures cannot say what is inside what.
     (tmp_path / "there" / sides["there"][0]).unlink()
-    gone = run("pairs", "here", "--against", "stored", *MEASURE, "--no-store", code=2)
+    gone = run("pairs here --against stored", *MEASURE, "--no-store", code=2)
     assert "--measure containment needs the shingle sets" in gone.err
     assert "lshdup index OTHER" in gone.err
-
-
-def test_rows_of_files_and_exact_duplicates(run, tmp_path):
-    rows = [("part", 100, 160), ("copy", 100, 160), ("whole", 0, 400), ("other", 900, 990)]
-    lines = [json.dumps({"id": name, "text": text(*span)}) for name, *span in rows]
-    with gzip.open(tmp_path / "rows.jsonl.gz", "wt") as file:
-        file.write("\n".join(lines))
-    asked = ["pairs", "rows.jsonl.gz", "--id-field", "id", *MEASURE, "--no-store"]
-    assert [row[:3] for row in run(*asked).rows] == [
-        ["part", "copy", "1.0"],
-        ["part", "whole", "1.0"],
-        ["copy", "whole", "1.0"],
-    ]
-    collapsed = run(*asked, "--collapse-copies").rows
-    assert [row[:2] for row in collapsed] == [["part", "copy"], ["part", "whole"]]
-    assert collapsed[0][6] == "bytes"
-
-
-def test_what_templates_hold_is_in_no_set(run, tmp_path):
-    (tmp_path / "d").mkdir()
-    (tmp_path / "footer").write_text(text(1000, 1100))
-    for name, first in (("a", 0), ("b", 300)):
-        (tmp_path / "d" / name).write_text(text(first, first + 20) + "\n" + text(1000, 1100))
-    asked = ["pairs", "d", *MEASURE, "--no-store"]
-    assert len(run(*asked).rows) == 1
-    assert run(*asked, "--template", "footer").rows == []
-    assert run(*asked, "--check", code=1).rows
-    assert "0 pairs of containment 0.8 or more" in run(*asked, "--template", "footer").err
-
-
-def test_short_documents_are_spoken_of(run, tmp_path):
-    (tmp_path / "d").mkdir()
-    for number in range(6):
-        (tmp_path / "d" / f"short{number}").write_text(text(10 * number, 10 * number + 9))
-    (tmp_path / "d" / "long").write_text(text(0, 500))
-    asked = ["pairs", "d", *MEASURE, "--no-store"]
-    told = run(*asked)
-    assert "6 of 6 pairs have a document of fewer than 20 tokens" in told.err
-    assert "--min-tokens 20 skips such documents" in told.err
-    assert "the arrays of the join take at most" in told.err
-    assert not run(*asked, "--min-tokens", "20").rows
-    for number in range(8):
-        (tmp_path / "d" / f"page{number}").write_text(text(50 * number, 50 * number + 90))
-    assert "tokens" not in run(*asked, "-t", "0.4").err
-
-
-def test_show_says_what_is_inside_what(run, tmp_path):
-    (tmp_path / "a").write_text(text(0, 400))
-    (tmp_path / "b").write_text(text(100, 160))
-    told = run("show", "a", "b", *MEASURE, "--no-store")
-    assert "containment 1.0000 of B, similarity 0.1457, exact: 58 shingles shared" in told.lines[2]
-    assert "containment" not in run("show", "a", "b", "--no-store").lines[2]
-    shown = json.loads(run("show", "a", "b", "--format", "json", "--no-store").out)
-    assert (shown["containment"], shown["similarity"]) == (1.0, 58 / 398)
-
-
-def test_groups_are_never_made_by_containment(run):
-    told = run("clusters", LICENCES, *MEASURE, code=2)
-    assert "there is no option --measure" in told.err
-    assert "would chain" in told.err
 
 
 # --- by samples, where the sets exceed --memory ---
@@ -226,7 +165,7 @@ def test_samples_across_two_sides_find_the_same(run, tmp_path):
         assert "more than --memory, 16 MB: samples of 1 shingle in" in sampled.err
         assert "chance to miss a pair of containment 0.6: " in sampled.err
         assert "none missed" not in sampled.err
-    run("pairs", "there", *MEASURE, *LITTLE, "--store", "other", "--seed", "3")
+    run("pairs there", *MEASURE, *LITTLE, "--store", "other", "--seed", "3")
     before = (tmp_path / "other/samples.npz").read_bytes()
     for said in ("", "samples are taken from samples.npz"):
         sampled = run(*asked, "--against", "other", *LITTLE, "--store", "own")
@@ -243,33 +182,11 @@ def test_samples_across_two_sides_find_the_same(run, tmp_path):
     assert sampled.out == every.out
     assert "none missed" not in sampled.err
     # Signatures cannot say what is inside what, nor can samples, or what has none.
-    run("index", "there", "--store", "bare")
+    run("index there --store bare")
     (tmp_path / exact.rows[0][1]).unlink()
     for store in ("other", "bare"):
-        gone = run("pairs", "here", "--against", store, *MEASURE, *LITTLE, code=2)
+        gone = run("pairs here --against", store, *MEASURE, *LITTLE, code=2)
         assert "--measure containment needs the shingle sets" in gone.err
-
-
-def test_small_documents_that_may_be_missed_are_counted(run, tmp_path):
-    folder = tmp_path / "d"
-    folder.mkdir()
-    for name, words in {"a": (0, 900), "b": (100, 122), "c": (300, 500)}.items():
-        (folder / f"{name}.txt").write_text(text(*words))
-    err = run("pairs", "d", *MEASURE, *LITTLE).err
-    assert "; 1 document with fewer, 9.9 % with 22: --exact finds all" in err
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ([*MEASURE, "--exact", "--memory", "1GB"], "--memory cannot be combined with --exact"),
-        ([*MEASURE, "--max-bucket", "3"], "cannot be combined with --measure containment"),
-        ([*MEASURE, "--memory", "3MB"], "'3MB' is less than 16MB"),
-    ],
-)
-def test_options_that_samples_do_not_use_are_refused(run, tmp_path, options, said):
-    (tmp_path / "d").mkdir()
-    assert said in run("pairs", "d", *options, code=2).err
 
 
 def test_the_recall_of_samples_is_at_least_what_was_promised(run):

@@ -26,63 +26,37 @@ from tests.running import clean_environment, run_many
 #: Each listing of docs/reference/columns.md, and a command line that prints it. A new listing is
 #: one more line, and a golden file.
 COMMANDS = {
-    "pairs": ["pairs", "d", "-t", "0.5"],
-    "pairs-against": ["pairs", "d/one.txt", "d/x", "--against", "d", "-t", "0.5", "--no-store"],
-    "pairs-containment": ["pairs", "d", "--measure", "containment", "-t", "0.5"],
-    "pairs-containment-against": [
-        "pairs",
-        "d/one.txt",
-        "d/x",
-        "--against",
-        "d",
-        "--measure",
-        "containment",
-        "-t",
-        "0.5",
-        "--no-store",
-    ],
-    "pairs-unmatched": "pairs d --against d/one.txt -t 0.9 --no-store --unmatched".split(),
-    "pairs-histogram": ["pairs", "d", "-t", "0.5", "--histogram"],
-    "clusters": ["clusters", "d", "-t", "0.5"],
-    "clusters-against": ["clusters", "d", "--against", "d/one.txt", "-t", "0.5", "--no-store"],
-    "clusters-names": ["clusters", "d", "-t", "0.5", "--emit", "drop"],
-    "folders": ["folders", "e", "--no-store", "--containment", "0.6"],
-    "passages": ["passages", "d", "--least", "4", "--no-store"],
-    "passages-spans": ["passages", "d", "--least", "4", "--emit", "spans", "--no-store"],
-    "query": ["query", "one.txt", "two words.txt", "-t", "0.5"],
-    "query-containment": [
-        "query",
-        "one.txt",
-        "two words.txt",
-        "--measure",
-        "containment",
-        "-t",
-        "0.5",
-    ],
-    "query-top": ["query", "one.txt", "two words.txt", "-t", "0.5", "--top", "1"],
-    "shingle": ["shingle", "--show", "d/two words.txt"],
-    "shingle-removed": ["shingle", "--show", "d/two words.txt", "--template", "d/one.txt"],
-    "show": ["show", "one.txt", "two words.txt"],
-    "show-group": ["show", "one.txt", "-t", "0.5"],
-    "show-folders": ["show", "e/one", "e/t\nwo", "-t", "0.5"],
-    "show-shingles": ["show", "one.txt", "two words.txt", "--shingles"],
-    "show-shingles-removed": [
-        "show",
-        "one.txt",
-        "two words.txt",
-        "--shingles",
-        "--template",
-        "d/x",
-        "--ignore-common",
-        "2",
-    ],
-    "accuracy": ["accuracy", "d", "--perms", "50", "--runs", "2"],
-    "accuracy-bands": ["accuracy", "d", "--perms", "60", "--bands", "10,20", "-t", "0.5"],
-    "accuracy-found": ["accuracy", "d", "--found", "-t", "0.5", "--perms", "64"],
-    "accuracy-containment": "accuracy d --found --measure containment -t 0.5".split(),
-    "timing": ["timing", "d", "--perms", "50", "--runs", "1"],
-    "curve": ["curve", "--bands", "20", "--rows", "5"],
-    "curve-all": ["curve", "--all", "--perms", "8", "-t", "0.5"],
+    "pairs": "pairs d -t 0.5",
+    "pairs-against": "pairs d/one.txt d/x --against d -t 0.5 --no-store",
+    "pairs-containment": "pairs d --measure containment -t 0.5",
+    "pairs-containment-against": "pairs d/one.txt d/x --against d --measure containment -t 0.5"
+    " --no-store",
+    "pairs-unmatched": "pairs d --against d/one.txt -t 0.9 --no-store --unmatched",
+    "pairs-histogram": "pairs d -t 0.5 --histogram",
+    "clusters": "clusters d -t 0.5",
+    "clusters-against": "clusters d --against d/one.txt -t 0.5 --no-store",
+    "clusters-names": "clusters d -t 0.5 --emit drop",
+    "folders": "folders e --no-store --containment 0.6",
+    "passages": "passages d --least 4 --no-store",
+    "passages-spans": "passages d --least 4 --emit spans --no-store",
+    "query": "query one.txt 'two words.txt' -t 0.5",
+    "query-containment": "query one.txt 'two words.txt' --measure containment -t 0.5",
+    "query-top": "query one.txt 'two words.txt' -t 0.5 --top 1",
+    "shingle": "shingle --show 'd/two words.txt'",
+    "shingle-removed": "shingle --show 'd/two words.txt' --template d/one.txt",
+    "show": "show one.txt 'two words.txt'",
+    "show-group": "show one.txt -t 0.5",
+    "show-folders": "show e/one 'e/t\nwo' -t 0.5",
+    "show-shingles": "show one.txt 'two words.txt' --shingles",
+    "show-shingles-removed": "show one.txt 'two words.txt' --shingles --template d/x"
+    " --ignore-common 2",
+    "accuracy": "accuracy d --perms 50 --runs 2",
+    "accuracy-bands": "accuracy d --perms 60 --bands 10,20 -t 0.5",
+    "accuracy-found": "accuracy d --found -t 0.5 --perms 64",
+    "accuracy-containment": "accuracy d --found --measure containment -t 0.5",
+    "timing": "timing d --perms 50 --runs 1",
+    "curve": "curve --bands 20 --rows 5",
+    "curve-all": "curve --all --perms 8 -t 0.5",
 }
 
 #: Of those, what is another listing with an option.
@@ -119,7 +93,7 @@ def folder(tmp_path_factory):
         (here / "e" / name).mkdir(parents=True)
         for number, text in enumerate(texts):
             (here / "e" / name / f"{number}.txt").write_text(text)
-    ((code, _, err),) = run_many([(["pairs", "d", "-t", "0.5"], None)], here)
+    ((code, _, err),) = run_many([("pairs d -t 0.5", None)], here)
     assert code == 0, err
     return here
 
@@ -142,7 +116,7 @@ def test_every_format_in_a_pipe_and_on_a_terminal(listing, folder):
     ]
     ways += [(["-0"], None), (["-0"], 80)]
     results = run_many(
-        [([*COMMANDS[listing], "-q", *options], columns) for options, columns in ways], folder
+        [([COMMANDS[listing], "-q", *options], columns) for options, columns in ways], folder
     )
     parts = []
     for (options, columns), (code, out, err) in zip(ways, results, strict=True):
@@ -188,8 +162,7 @@ def check_row(row, listing):
 @pytest.mark.parametrize("listing", part(COMMANDS, 4))
 def test_json_has_the_documented_columns_and_types(listing, folder):
     (_, whole, _), (_, lines, _), (_, csv, _) = run_many(
-        [([*COMMANDS[listing], "-q", "--format", f], None) for f in ("json", "jsonl", "csv")],
-        folder,
+        [([COMMANDS[listing], "-q", "--format", f], None) for f in ("json", "jsonl", "csv")], folder
     )
     assert (whole + lines).isascii()
     rows = [json.loads(line) for line in lines.splitlines()]
@@ -206,7 +179,7 @@ def test_json_has_the_documented_columns_and_types(listing, folder):
 
 
 def test_the_object_of_show_has_the_documented_keys(folder):
-    ((_, out, _),) = run_many([([*COMMANDS["show"], "-q", "--format", "json"], None)], folder)
+    ((_, out, _),) = run_many([([COMMANDS["show"], "-q", "--format", "json"], None)], folder)
     shown = json.loads(out)
     assert list(shown) == ["a", "b", *COMPARISON, "shingle", "differences"]
     for name, column in COMPARISON.items():
@@ -225,7 +198,7 @@ def test_every_listing_is_here():
 
 
 def test_names_of_any_bytes_survive_json(folder):
-    ((_, out, _),) = run_many([(["pairs", "-q", "--format", "json"], None)], folder)
+    ((_, out, _),) = run_many([("pairs -q --format json", None)], folder)
     names = {os.fsencode(row[side]) for row in json.loads(out) for side in "ab"}
     assert b'd/=\xff\x1b[31m,".txt' in names
 
@@ -277,20 +250,18 @@ def test_a_carriage_return_forges_no_row_of_csv(run, tmp_path):
     (tmp_path / "d").mkdir()
     for name in ("a\rd_victim.txt", "b"):
         (tmp_path / "d" / name).write_text("a b c d e f g")
-    text = os.fsdecode(run("pairs", "d", "--format", "csv", "--no-store").out)
+    text = os.fsdecode(run("pairs d --format csv --no-store").out)
     [_, row] = csv.reader(io.StringIO(text, newline=""), strict=True)
     assert row[:2] == ["d/a\rd_victim.txt", "d/b"]
-    assert "lines are ambiguous" in run("pairs", "d", "--no-store").err
+    assert "lines are ambiguous" in run("pairs d --no-store").err
 
 
 def test_output_file(run, folder):
-    out = run("query", "one.txt", "--format", "csv", cwd=folder).out
-    run("query", "one.txt", "--format", "csv", "-o", "o.csv", cwd=folder)
+    out = run("query one.txt --format csv", cwd=folder).out
+    run("query one.txt --format csv -o o.csv", cwd=folder)
     assert (folder / "o.csv").read_bytes() == out
-    run("show", "one.txt", "two words.txt", "-o", "o.txt", cwd=folder)
-    assert (folder / "o.txt").read_bytes() == run(
-        "show", "one.txt", "two words.txt", cwd=folder
-    ).out
+    run("show one.txt 'two words.txt' -o o.txt", cwd=folder)
+    assert (folder / "o.txt").read_bytes() == run("show one.txt 'two words.txt'", cwd=folder).out
 
 
 # --- tables of many rows --------------------------------------------------------------------------
@@ -303,7 +274,7 @@ def copies(tmp_path_factory):
     (here / "d").mkdir()
     for i in range(30):
         (here / "d" / f"{i:02}.txt").write_text(TEXT)
-    ((code, _, err),) = run_many([(["pairs", "d"], None)], here)
+    ((code, _, err),) = run_many([("pairs d", None)], here)
     assert code == 0, err
     return here
 
@@ -339,7 +310,7 @@ def test_a_table_fills_ten_screens_and_says_how_many_rows_are_left(copies):
 @pytest.mark.parametrize("columns", [50, 80, 160])
 def test_listings_for_eyes(columns, corpus, tmp_path):
     """Tables and groups of real names, with colours and without, whole and cut."""
-    prepare = run_many([(["index", "sample_corpus", "-t", "0.6"], None)], tmp_path)
+    prepare = run_many([("index sample_corpus -t 0.6", None)], tmp_path)
     assert prepare[0][0] == 0
     licences = ["passages", "sample_corpus/licences", "--no-store"]
     commands = {
@@ -413,7 +384,7 @@ def test_that_a_file_can_be_written_is_proved_before_the_work(run, tmp_path, wor
         (tmp_path / "d" / copy).write_text(TEXT)
     (tmp_path / "a").write_text("a file, in which no other file can be")
     os.symlink("/proc/nosuch/full", tmp_path / "full")
-    refused = run(*words.split(), name, code=2)
+    refused = run(words, name, code=2)
     assert " cannot be written: " in refused.err or " is a directory" in refused.err
     assert "documents" not in refused.err.replace("--baseline", "")
     assert not (tmp_path / ".lshdup").exists()
@@ -432,7 +403,7 @@ def test_what_can_be_written_is_found_by_trying(tmp_path, monkeypatch):
 
 def test_an_answer_goes_to_pipes_that_have_no_name_of_their_own(folder):
     """As a shell makes them for `-o >(wc -l)`."""
-    expected = run_many([(["pairs", "-q", "-t", "0.5"], None)], folder)[0][1]
+    expected = run_many([("pairs -q -t 0.5", None)], folder)[0][1]
     for name in ("/dev/fd/{}", "/proc/self/fd/{}"):
         reader, writer = os.pipe()
         command = [sys.executable, "-m", "lshdup", "pairs", "-q", "-t", "0.5"]
@@ -443,9 +414,7 @@ def test_an_answer_goes_to_pipes_that_have_no_name_of_their_own(folder):
             )  # fmt: skip
             os.close(writer)
             assert (done.returncode, done.stderr, answer.read()) == (0, b"", expected)
-    ((code, out, err),) = run_many(
-        [(["pairs", "-q", "-t", "0.5", "-o", "/dev/stdout"], None)], folder
-    )
+    ((code, out, err),) = run_many([("pairs -q -t 0.5 -o /dev/stdout", None)], folder)
     assert (code, out, err) == (0, expected, b"")
 
 
@@ -453,7 +422,7 @@ def test_passages_are_cut_for_eyes_only(run, tmp_path):
     words = " ".join(f"word{number}" for number in range(200))
     for number in range(2):
         (tmp_path / f"{number}.txt").write_text(f"{number} {words} {number}")
-    run("passages", ".", "-o", "x.csv", "-q")
+    run("passages . -o x.csv -q")
     with open(tmp_path / "x.csv", newline="") as file:
         assert next(csv.DictReader(file))["text"].startswith(words)
-    assert len(run("passages", "-q").rows[0][4]) < 120
+    assert len(run("passages -q").rows[0][4]) < 120

@@ -88,7 +88,7 @@ def test_offsets_are_those_of_the_document_as_it_is_stored(run, texts):
 
 
 def test_first_words_and_the_same_at_any_number_of_jobs(run, texts):
-    one, two = (run("passages", "d", "--least", "20", "-j", jobs, "--no-store") for jobs in "12")
+    one, two = (run("passages d --least 20 -j", jobs, "--no-store") for jobs in "12")
     assert one.out == two.out
     assert one.rows[0][4] == PASSAGE[:97] + " …"
     assert "1 passage of 20 tokens or more, in 9 places" in one.err
@@ -102,9 +102,9 @@ def test_what_remains_without_the_spans_repeats_nothing(run, tmp_path):
     for number in range(8):
         parts = [filling(1000 + number, 25), *draw.sample(pieces, 4), filling(2000 + number, 25)]
         (tmp_path / "d" / f"{number}.txt").write_text("\n".join(parts), encoding="utf-16")
-    before = run("passages", "d", "--least", "15").err
+    before = run("passages d --least 15").err
     assert re.search(r"[1-9]\d* passages of 15 tokens or more", before)
-    spans = [json.loads(line) for line in run("passages", "--least", "15", "--emit", "spans").lines]
+    spans = [json.loads(line) for line in run("passages --least 15 --emit spans").lines]
     assert spans == sorted(spans, key=lambda each: (each["document"], each["start"]))
     seen = set()
     for name in sorted(os.listdir(tmp_path / "d")):
@@ -115,45 +115,9 @@ def test_what_remains_without_the_spans_repeats_nothing(run, tmp_path):
             if each["document"] == f"d/{name}":
                 data = data[: each["start"]] + data[each["end"] :]
         path.write_bytes(data)
-    assert run("passages", "d", "--least", "15").out == b""
+    assert run("passages d --least 15").out == b""
     left = [tokens_of(path.read_text("utf-16")) for path in (tmp_path / "d").iterdir()]
     assert {token for each in left for token in each} == seen
-
-
-def test_the_place_that_stays_is_where_clusters_would_keep(run, tmp_path):
-    (tmp_path / "d").mkdir()
-    for name in ("a", "b", "c"):
-        (tmp_path / "d" / name).write_text(f"{filling(name)} {PASSAGE} {filling(name * 2)}")
-
-    def cut(*more):
-        lines = run("passages", "d", "--least", "20", "--emit", "spans", *more).lines
-        return [json.loads(line)["document"] for line in lines]
-
-    assert cut() == ["d/b", "d/c"]
-    assert cut("--prefer", "c") == ["d/a", "d/b"]
-    refused = run("passages", "d", "--keep", "newest", code=2).err
-    assert "--keep has no effect without --emit spans or --write" in refused
-    refused = run("passages", "d", "--emit", "spans", "--keep", "central", code=2).err
-    assert "'central' is not one of" in refused
-
-
-def test_against_finds_what_stands_in_both_and_cuts_it_here(run, tmp_path):
-    for folder, name, text in (
-        ("train", "a", f"{filling(1)} {PASSAGE} {filling(2)}"),
-        ("train", "b", f"{filling(3)} {filling(99, 40)}"),
-        ("train", "c", f"{filling(4)} {filling(99, 40)}"),
-        ("test", "q", f"{PASSAGE} {filling(5)}"),
-    ):
-        (tmp_path / folder).mkdir(exist_ok=True)
-        (tmp_path / folder / name).write_text(text)
-    rows = passages(run, "train", "--against", "test", "--least", "20")
-    assert [row["document"] for row in rows] == ["train/a", "test/q"]
-    result = run("passages", "train", "--against", "test", "--least", "20", "--emit", "spans")
-    spans = [json.loads(line) for line in result.lines]
-    assert [each["document"] for each in spans] == ["train/a"]
-    assert "of all tokens are in OTHER too" in result.err
-    run("passages", "train", "--against", "test", "--least", "20", "--check", code=1)
-    run("passages", "test", "--least", "20", "--check", "--no-store", code=0)
 
 
 def test_rows_are_written_without_repeats(run, tmp_path):
@@ -167,7 +131,7 @@ def test_rows_are_written_without_repeats(run, tmp_path):
     source = tmp_path / "r.jsonl"
     source.write_text("".join(json.dumps(row) + "\n" for row in rows))
     options = ("--least", "20", "--no-store", "--markup", "visible")
-    result = run("passages", "r.jsonl", *options, "--write", "out.jsonl")
+    result = run("passages r.jsonl", *options, "--write", "out.jsonl")
     assert result.out == b""
     assert "out.jsonl is written" in result.err
     size = 2 * len(PASSAGE.encode())
@@ -179,10 +143,10 @@ def test_rows_are_written_without_repeats(run, tmp_path):
     rows[11]["text"] = ""
     assert list(map(json.loads, written)) == rows
     assert [a == b for a, b in zip(lines, written, strict=True)].count(False) == 2
-    again = run("passages", "out.jsonl", *options)
+    again = run("passages out.jsonl", *options)
     assert [row[5] for row in again.rows] == ["out.jsonl:1", "out.jsonl:3"]
     (tmp_path / "a.txt").write_text(PASSAGE)
-    refused = run("passages", "r.jsonl", "a.txt", "--write", "o.jsonl", code=2).err
+    refused = run("passages r.jsonl a.txt --write o.jsonl", code=2).err
     assert "not all documents are rows" in refused
 
 
@@ -210,7 +174,7 @@ def test_no_character_is_cut_that_is_also_of_another_word(run, tmp_path):
         left = (data[: each["start"]] + data[each["end"] :]).decode()
         assert "½" in left
         assert words.split()[3] not in left
-    run("passages", "r.jsonl", "--least", "20", "--write", "out.jsonl", "--no-store")
+    run("passages r.jsonl --least 20 --write out.jsonl --no-store")
     lines = (tmp_path / "out.jsonl").read_text().splitlines()
     assert [json.loads(line)["text"] for line in lines] == [texts[0], "a ½ b", "c2 ½d"]
 
@@ -281,7 +245,7 @@ def test_a_cut_takes_what_closes_the_passage_everywhere(run, tmp_path):
     found = passages(run, "r.jsonl", "--least", "15", "--no-store", "--max-documents", "1000")
     wanted = cut_slowly(texts, found)
     command = ["--least", "15", "--no-store", "--max-documents", "1000"]
-    run("passages", "r.jsonl", *command, "--write", "out.jsonl")
+    run("passages r.jsonl", *command, "--write", "out.jsonl")
     lines = (tmp_path / "out.jsonl").read_text().splitlines()
     written = [json.loads(line)["text"] for line in lines]
     assert written == [text for text, _ in wanted]
@@ -291,7 +255,7 @@ def test_a_cut_takes_what_closes_the_passage_everywhere(run, tmp_path):
     (tmp_path / "d").mkdir()
     for number, text in enumerate(texts):
         (tmp_path / f"d/{number:02}").write_text(text, encoding="utf-16")
-    spans = run("passages", "d", *command, "--emit", "spans").lines
+    spans = run("passages d", *command, "--emit", "spans").lines
     for each in map(json.loads, reversed(spans)):
         path = tmp_path / each["document"]
         data = path.read_bytes()
@@ -303,111 +267,10 @@ def test_no_lone_stop_is_left(run, tmp_path):
     """The footer of every page goes with its full stop."""
     texts = [f"{filling(at, 9)}. {PASSAGE}\n" for at in range(40)]
     (tmp_path / "r.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in texts))
-    run("passages", "r.jsonl", "--least", "20", "--write", "out.jsonl", "--no-store")
+    run("passages r.jsonl --least 20 --write out.jsonl --no-store")
     lines = (tmp_path / "out.jsonl").read_text().splitlines()
     left = [json.loads(line)["text"] for line in lines]
     assert left == [texts[0], *(f"{filling(at, 9)}. " for at in range(1, 40))]
-
-
-def test_what_is_cut_and_what_is_not_is_listed(run, tmp_path):
-    page = f"<html><body><p>{PASSAGE}</p></body></html>"
-    texts = [f"One. {PASSAGE}", f"Two: {PASSAGE} Three", page, PASSAGE, f"One. {PASSAGE}"]
-    ids = [9, 30, 7, "x", 9]
-    rows = [{"id": each, "text": text} for each, text in zip(ids, texts, strict=True)]
-    (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    command = ["passages", "r.jsonl", "--least", "20", "--id-field", "id", "--no-store"]
-    command += ["--markup", "visible"]
-    result = run(*command, "--write", "o.jsonl", "--removed", "-", "--prefer", "9")
-    assert "standard output lists 4 repeats" in result.err
-    assert "1 row with the id of another is not cut" in result.err
-    size = len(PASSAGE.encode())
-    listed = [tuple(json.loads(line).values()) for line in result.lines]
-    assert listed == [
-        (30, "r.jsonl", 5, 5 + size, PASSAGE, None),
-        (7, "r.jsonl", 1, 1 + size, PASSAGE, "the text is a page"),
-        ("x", "r.jsonl", 0, size, PASSAGE, None),
-        (9, "r.jsonl", None, None, None, "the row has the id of another"),
-    ]
-    lines = (tmp_path / "o.jsonl").read_text().splitlines()
-    left = [texts[0], "Two:  Three", page, "", texts[4]]
-    assert [json.loads(line)["text"] for line in lines] == left
-
-
-def test_several_fields_are_cut_each_in_its_place(run, tmp_path):
-    words = PASSAGE.split()
-    rows = [
-        {"title": f"{filling(1)} {PASSAGE}", "body": filling(2), "n": 1},
-        {"title": "\ufeffNews", "body": f"{PASSAGE} {filling(3)}", "n": 2},
-        {"title": " ".join(words[:9]), "body": " ".join(words[9:]), "n": 3},
-    ]
-    (tmp_path / "r.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    command = ["passages", "r.jsonl", "--text-field", "title,body", "--least", "20", "--no-store"]
-    run(*command, "--write", "out.jsonl")
-    rows[1]["body"] = f" {filling(3)}"
-    rows[2] |= {"title": "", "body": ""}
-    written = (tmp_path / "out.jsonl").read_text().splitlines()
-    assert list(map(json.loads, written)) == rows
-
-
-def test_a_template_is_taken_by_other_commands(run, tmp_path):
-    (tmp_path / "d").mkdir()
-    for number in range(5):
-        (tmp_path / "d" / f"{number}").write_text(f"{PASSAGE} {filling(number, 12)}")
-    (tmp_path / "d" / "5").write_text(f"{filling(9, 60)} {filling(3, 12)}")
-    run("passages", "d", "--least", "20", "--documents", "5", "--emit", "template", "-o", "t.txt")
-    assert (tmp_path / "t.txt").read_text() == PASSAGE[:-1] + "\n\n"
-    assert len(run("pairs", "d", "-t", "0.3").rows) == 10
-    assert run("pairs", "d", "-t", "0.3", "--template", "t.txt").rows == []
-    nothing = run("passages", "d", "--least", "20", "--documents", "6", "--emit", "template")
-    assert nothing.out == b""
-    refused = run("passages", "d", "--emit", "template", "--format", "csv", code=2).err
-    assert "--format cannot be combined with --emit template" in refused
-
-
-def test_a_second_run_reads_nothing_and_says_what_vanished(run, texts):
-    folder, _ = texts
-    first = run("passages", "d", "--least", "20")
-    again = run("passages", "d", "--least", "20")
-    assert (again.out, "0 documents read, 9 unchanged" in again.err) == (first.out, True)
-    (folder / "d/a-utf8").unlink()
-    (folder / "d/b-bom").write_text("another text")
-    stale = run("passages", "--least", "20")
-    assert "2 documents of this answer changed or vanished" in stale.err
-    assert "2 places could not be located" in stale.err
-    assert stale.rows[0][6:8] == ["", ""]
-    assert stale.out.splitlines()[2:] == first.out.splitlines()[2:]
-
-
-def test_what_means_nothing_is_refused(run, tmp_path):
-    (tmp_path / "d").mkdir()
-    (tmp_path / "d/a").write_text(PASSAGE)
-    assert (
-        "--min-tokens cannot be combined" in run("passages", "d", "--min-tokens", "3", code=2).err
-    )
-    assert "'ids' is not one of" in run("passages", "d", "--tokens", "ids", code=2).err
-    assert "not in the range" in run("passages", "d", "--least", "1", code=2).err
-    refused = run("passages", "d", "--gap", "3", "--emit", "spans", code=2).err
-    assert "--gap cannot be combined with --emit spans" in refused
-    refused = run("passages", "d", "--emit", "spans", code=2, env={"LSHDUP_GAP": "3"}).err
-    assert "LSHDUP_GAP cannot be combined with --emit spans" in refused
-    assert "unset LSHDUP_GAP" in refused
-    shown = run("passages", "--help").out
-    assert b"--min-tokens" not in shown
-    assert b"central" not in shown
-
-
-def test_a_document_of_both_sides_is_one_of_other(run, tmp_path):
-    """A place is not found as a repeat of itself."""
-    (tmp_path / "d/held").mkdir(parents=True)
-    (tmp_path / "d/a").write_text(f"{filling(1)} {PASSAGE} {filling(2)}")
-    (tmp_path / "d/b").write_text(f"{filling(3)} {filling(2)}")
-    (tmp_path / "d/held/q").write_text(f"{filling(4)} {PASSAGE} {filling(5)}")
-    command = ["passages", "d", "--against", "d/held", "--least", "20", "--no-store"]
-    result = run(*command, "--format", "jsonl")
-    assert [json.loads(line)["document"] for line in result.lines] == ["d/a", "d/held/q"]
-    assert "1 document of DOCS in OTHER too: only there" in result.err
-    refused = run("passages", "d", "--against", "d", code=2).err
-    assert "every document of DOCS is in OTHER too" in refused
 
 
 def test_only_docs_are_written_whatever_other_is(run, tmp_path):
@@ -416,7 +279,7 @@ def test_only_docs_are_written_whatever_other_is(run, tmp_path):
     pq.write_table(pa.table({"text": texts}), tmp_path / "r.parquet")
     (tmp_path / "q.jsonl").write_text(json.dumps({"text": PASSAGE}) + "\n")
     (tmp_path / "q.txt").write_text(PASSAGE)
-    run("index", "q.txt", "--store", "kept")
+    run("index q.txt --store kept")
     command = ["passages", "r.parquet", "--least", "20", "--no-store", "--write", "o.parquet"]
     for other in ("q.jsonl", "q.txt", "kept"):
         assert "from 1 row" in run(*command, "--against", other).err
@@ -427,30 +290,6 @@ def test_only_docs_are_written_whatever_other_is(run, tmp_path):
         command = ["passages", "r.jsonl", "--least", "20", "--no-store", option, "q.jsonl"]
         refused = run(*command, "--against", "q.jsonl", code=2).err
         assert f"{option} q.jsonl would replace --against q.jsonl" in refused
-
-
-def test_what_is_too_short_to_be_found_is_said(run, tmp_path):
-    (tmp_path / "a.txt").write_text(filling(1, 80))
-    for name, n in (("short", 20), ("long", 60)):
-        (tmp_path / "d").mkdir(exist_ok=True)
-        (tmp_path / "d" / name).write_text(" ".join(filling(1, 80).split()[:n]))
-    command = ["passages", "a.txt", "--against", "d", "--no-store"]
-    said = "1 of 2 documents of OTHER have fewer than 50 tokens (--least) and cannot be found"
-    assert said in run(*command).err
-    assert "cannot be found" not in run(*command, "--least", "20").err
-
-
-def test_with_a_gap_places_may_differ_in_some_words(run, tmp_path):
-    words = [f"w{i}" for i in range(60)]
-    (tmp_path / "d").mkdir()
-    (tmp_path / "d/a").write_text(" ".join(["one", *words]))
-    (tmp_path / "d/b").write_text(" ".join([*words[:25], "two", "three", *words[27:], "four"]))
-    assert passages(run, "d", "--no-store") == []
-    rows = passages(run, "d", "--no-store", "--gap", "2")
-    assert [(row["document"], row["token_start"], row["token_end"]) for row in rows] == [
-        ("d/a", 1, 61),
-        ("d/b", 0, 60),
-    ]
 
 
 def test_the_sample_corpus_against_brute_force(run):
@@ -476,7 +315,7 @@ def test_the_sample_corpus_against_brute_force(run):
         for places in runs.values() if len(places) > 1
         for name, at in places for i in range(least)
     }  # fmt: skip
-    out = run("passages", "sample_corpus", "--no-store", "--format", "jsonl", cwd=ROOT).out
+    out = run("passages sample_corpus --no-store --format jsonl", cwd=ROOT).out
     found, passages = set(), defaultdict(list)
     for row in map(json.loads, out.splitlines()):
         if row.get("document"):

@@ -97,5 +97,5 @@ def test_documents_and_what_is_known_of_others_stay_as_they_are(here, line):
     assert state(here / "d", here / "e", here / "f") == documents
     if "--store" in line:
         assert state(here / ".lshdup").items() >= store.items()
-    again = run_program(["index", "f"], cwd=here)
+    again = run_program("index f", cwd=here)
     assert b"0 documents read, 1 unchanged" in again.stderr

@@ -42,12 +42,12 @@ def test_every_command_finds_it(run, lists, way):
             rows = [(*names, similarity)] if found else []
             assert [(a, b, float(score)) for a, b, score, *_ in pairs] == rows, more
         for linkage in ("representative", "single"):
-            clusters = run("clusters", "all", *asked, "--linkage", linkage).rows
+            clusters = run("clusters all", *asked, "--linkage", linkage).rows
             names = sorted((row[2], float(row[3])) for row in clusters)
             assert len(names) == 2 * found
             assert {score for _, score in names} == ({1.0, similarity} if found else set())
     if way == "bands":
-        run("index", "all", "--tokens", "ids", *WAYS[way])
+        run("index all --tokens ids", *WAYS[way])
         for threshold, found in ((at, True), (above, False)):
-            answer = run("query", "small", "-t", threshold, "--format", "json").out
+            answer = run("query small -t", threshold, "--format", "json").out
             assert (b'"large"' in answer) == found

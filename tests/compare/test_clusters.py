@@ -1,6 +1,5 @@
 """Clusters: their laws, the obvious greedy loop over documents, and the output of the command."""
 
-import json
 import os
 import random
 import re
@@ -593,9 +592,7 @@ def test_laws_on_the_sample_corpus(run, sample_sets, threshold, options):
 
     def out(*more, **settings):
         return run(
-            "clusters",
-            "sample_corpus",
-            "-t",
+            "clusters sample_corpus -t",
             str(threshold),
             *options,
             "--no-store",
@@ -658,17 +655,7 @@ def test_single_linkage_is_what_pairs_connect(run, sample_sets):
     )
     for options in (["--exact"], ["--recall", "0.9999", "--perms", "256"]):
         rows = parsed(
-            run(
-                "clusters",
-                "sample_corpus",
-                "-t",
-                "0.5",
-                "--linkage",
-                "single",
-                "--no-store",
-                *options,
-                cwd=ROOT,
-            )
+            run("clusters sample_corpus -t 0.5 --linkage single --no-store", *options, cwd=ROOT)
         )
         keeper = {row[0]: row[2] for row in rows if row[1] == "keep"}
         found = {row[2]: (keeper[row[0]], row[3]) for row in rows}
@@ -702,213 +689,30 @@ def folder(tmp_path):
     return tmp_path / "d"
 
 
-def kept(result):
-    return [row[2].removeprefix("d/") for row in result.rows if row[1] == "keep"]
-
-
-def test_which_is_kept(run, folder):
-    for age, name in enumerate(["old/a", "x", "new/b", "y", "old/c", "new/a"]):
-        os.utime(folder / name, (10**9 + age, 10**9 + age))
-    for options, expected in {
-        (): ["new/a", "x"],
-        ("--keep", "shortest-path"): ["new/a", "x"],
-        ("--keep", "longest"): ["old/c", "x"],
-        ("--keep", "shortest"): ["new/a", "x"],
-        ("--keep", "newest"): ["new/a", "y"],
-        ("--keep", "oldest"): ["old/a", "x"],
-        ("--keep", "path-order"): ["new/a", "x"],
-        ("--prefer", "d/old", "--keep", "path-order"): ["old/a", "x"],
-        ("--prefer", "**/b", "--prefer", "d/old", "--prefer", "y"): ["new/b", "y"],
-    }.items():
-        assert kept(run("clusters", "d", *options)) == expected, options
-    for more in (
-        ["--no-store"],
-        ["--exact"],
-        ["--linkage", "single"],
-        ["--linkage", "single", "--exact"],
-    ):
-        assert kept(run("clusters", "d", "--prefer", "**/b", "--keep", "newest", *more)) == [
-            "new/b",
-            "y",
-        ], more
-    assert kept(run("clusters", "d/old", "d", "--keep", "first")) == ["old/a", "x"]
-    assert kept(run("clusters", "d/y", "d/new/b", "d", "--keep", "first")) == ["new/b", "y"]
-    names = b"\n".join([b"d/y", b"d/old/c", b"d/old/a", b"d/x"])
-    listed = ("clusters", "--files-from", "-", "--keep", "first")
-    assert kept(run(*listed, stdin=names)) == ["old/c", "y"]
-    assert kept(run("clusters", "--keep", "first")) == ["old/c", "y"]
-    for number in range(200):
-        (folder / f"more{number}").write_text(f"another text {number}")
-    many = b"\n".join([b"d/old/c", b"d/old/a", *(b"d/more%d" % n for n in range(200))])
-    assert kept(run(*listed, stdin=many)) == ["old/c"]
-    unknown = run("clusters", "--keep", "first", code=2)  # of so many names it is not stored
-    assert "--keep first needs DOCS here" in unknown.err
-    assert "--prefer nowhere matches no document" in run("clusters", "d", "--prefer", "nowhere").err
-
-
-def test_what_is_emitted(run, folder):
-    everything = run("clusters", "d", "--keep", "longest")
-    assert [(row[0], row[1], row[2], row[4]) for row in everything.rows] == [
-        ("1", "keep", "d/old/c", "no"), ("1", "drop", "d/new/b", "no"), ("1", "drop", "d/new/a",
-        "no"), ("1", "drop", "d/old/a", "no"),
-        ("2", "keep", "d/x", "no"), ("2", "drop", "d/y", "yes"),
-    ]  # fmt: skip
-    assert "2 groups of similarity 0.8 or more with 6 documents; keep 3" in everything.err
-    largest = "the largest group has 4 documents, with d/old/c"
-    verbose = run("clusters", "d", "-v", "--keep", "longest", "--no-store").err
-    assert largest in verbose
-    assert re.search(
-        r"^lshdup: [1-9]\d* similarities of candidates looked at$", verbose, re.MULTILINE
-    )
-    size = sum((folder / name).stat().st_size for name in ("new/b", "new/a", "old/a", "y"))
-    assert f"keep 3 documents, 1 alone; drop 4, 1 of them copies, {size:,} bytes" in everything.err
-    assert "1 document without tokens" in everything.err
-    longest = ("clusters", "--keep", "longest")
-    assert run(*longest, "--emit", "drop").lines == ["d/new/a", "d/new/b", "d/old/a", "d/y"]
-    assert run(*longest, "--emit", "keep", "-0").out == b"d/alone\0d/empty\0d/old/c\0d/x\0"
-    rows = json.loads(run(*longest, "--format", "json").out)
-    assert rows[0] == {
-        "group": 1,
-        "role": "keep",
-        "name": "d/old/c",
-        "similarity": 1.0,
-        "copy": False,
-        "smallest": rows[3]["similarity"],
-        "same": None,
-    }
-    run("clusters", "--check", code=1)
-    nothing = run("clusters", "d/x", "d/alone", "d/empty", "--check", "--no-store", code=0)
-    assert nothing.out == b""
-    assert "no groups of similarity 0.8 or more: 2 documents alone" in nothing.err
-    assert run("clusters", "d/x", "--no-store").out == b""
-    assert run("clusters", "d/empty", "--emit", "keep", "--no-store").out == b"d/empty\n"
-    assert (
-        "cannot be combined with --exact"
-        in run("clusters", "d", "--exact", "--max-bucket", "5", code=2).err
-    )
-    assert "--prefer is empty" in run("clusters", "d", "--prefer", "", code=2).err
-
-
-def test_what_was_not_compared_is_kept(run, folder, tmp_path):
-    """Keep and drop name each file of the folder once, also from the store and from elsewhere."""
-    (folder / "picture").write_bytes(b"\x89PNG\0\1" * 9)
-    (folder / "old/large").write_text("one two three four " * 4000)
-    (folder / "odd\udcff").write_text("")
-    (folder / ".hidden").write_text("one two three")
-    (folder / "link").symlink_to("x")
-    options = ("--keep", "longest", "-0", "--emit")
-    files = {p for p in folder.rglob("*") if p.is_file() and not p.is_symlink()}
-    every = {os.fsencode(p.relative_to(tmp_path)) for p in files - {folder / ".hidden"}}
-    named = ("d", "--max-bytes", "60KB")
-    for docs, cwd in ((named, tmp_path), ((), tmp_path), ((), folder)):
-        code = 2 * bool(docs)  # a file is too large
-        keep = run("clusters", *docs, *options, "keep", code=code, cwd=cwd)
-        drop = run("clusters", *options, "drop", cwd=cwd).out.split(b"\0")[:-1]
-        above = b"d/" * (cwd != tmp_path)
-        names = [above + name for name in keep.out.split(b"\0")[:-1] + drop]
-        assert sorted(names) == sorted(every)
-        assert "4 names are of what was not compared, and stays" in keep.err
-    run("clusters", *options[:2], "--emit", "keep", "--exact", cwd=folder)
-    (folder / "new/b").write_text("now something else")
-    (folder / "y").unlink()
-    kept = run("clusters", "d", "--keep", "longest", "--emit", "keep").lines
-    assert "d/new/b" in kept
-    assert "d/y" not in kept
-
-
-def test_hard_links_are_said_to_free_nothing(run, folder):
-    said = "1 of these is a hard link of the document that is kept: removing one frees nothing"
-    assert said not in run("clusters", "d", "--same", "bytes").err
-    os.link(folder / "x", folder / "xx")
-    assert said in run("clusters", "d", "--same", "bytes").err
-    assert said in run("clusters", "--emit", "drop").err
-
-
-def test_what_may_go_goes_safely(run, folder, tmp_path):
-    """As a person does it; afterwards there are no groups, and the rest is as it was."""
-    from subprocess import run as process
-
-    dropped = run("clusters", "d", "--emit", "drop", "-0").out
-    (tmp_path / "attic").mkdir()
-    process(
-        ["xargs", "-0", "mv", "--backup=numbered", "-t", "attic/"],
-        input=dropped,
-        cwd=tmp_path,
-        check=True,
-    )
-    after = run("clusters", "d", "--check", code=0)
-    assert after.out == b""
-    assert sorted(
-        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
-    ) == ["alone", "empty", "new/a", "x"]
-
-
 def test_order_of_input_and_threads_change_nothing(run, corpus, tmp_path):
-    plain = run("clusters", "sample_corpus", "-t", "0.6", "--no-store").out
-    for names in (
-        ["sample_corpus/udhr", "sample_corpus/licences", "sample_corpus"],
-        ["./sample_corpus//", "sample_corpus/udhr"],
+    plain = run("clusters sample_corpus -t 0.6 --no-store").out
+    for names, jobs in (
+        ("sample_corpus/udhr sample_corpus/licences sample_corpus", "1"),
+        ("./sample_corpus// sample_corpus/udhr", "3"),
     ):
-        for jobs in ("1", "3"):
-            other_order = {"PYTHONHASHSEED": jobs}  # of sets
-            assert (
-                run(
-                    "clusters", *names, "-t", "0.6", "--no-store", "--jobs", jobs, env=other_order
-                ).out
-                == plain
-            )
-    run("clusters", "sample_corpus", "-t", "0.6", "--store", "a", "--jobs", "1")
-    run(
-        "clusters",
-        "sample_corpus/udhr",
-        "-t",
-        "0.6",
-        "--store",
-        "b",
-        "--jobs",
-        "4",
-        env={"PYTHONHASHSEED": "4"},
-    )
-    run(
-        "clusters",
-        "sample_corpus",
-        "-t",
-        "0.6",
-        "--store",
-        "b",
-        "--jobs",
-        "4",
-        env={"PYTHONHASHSEED": "5"},
-    )
+        words, other_order = f"clusters {names} -t 0.6 --no-store", {"PYTHONHASHSEED": jobs}
+        assert run(words, "--jobs", jobs, env=other_order).out == plain
+    run("clusters sample_corpus -t 0.6 --store a --jobs 1")
+    run("clusters sample_corpus/udhr -t 0.6 --store b --jobs 4", env={"PYTHONHASHSEED": "4"})
+    run("clusters sample_corpus -t 0.6 --store b --jobs 4", env={"PYTHONHASHSEED": "5"})
     assert (tmp_path / "a/clusters.npz").read_bytes() == (tmp_path / "b/clusters.npz").read_bytes()
-
-
-def test_lines_of_id_lists(run, tmp_path):
-    lines = ["p 1 2 3 4 5 6 7 8", "q 1 2 3 4 5 6 7 8 9", "r 20 21", "s 8 7 6 5 4 3 2 1", "t 21 20"]
-    (tmp_path / "ids").write_text("\n".join(lines) + "\n")
-    ids = ("clusters", "ids", "--tokens", "ids", "--recall", "0.999")
-    rows = run(*ids, "--keep", "longest").rows
-    assert [row[:3] + row[4:5] for row in rows] == [
-        ["1", "keep", "q", "no"], ["1", "drop", "p", "no"], ["1", "drop", "s", "no"], ["2",
-        "keep", "r", "no"], ["2", "drop", "t", "yes"],
-    ]  # fmt: skip
-    assert kept(run(*ids, "--keep", "first")) == ["p", "r"]
-    default = run(*ids)
-    assert kept(default) == ["p", "r"]
-    assert "kept: the first as DOCS were named" in default.err
-    assert "kept: the first as DOCS were named" in run("clusters").err
 
 
 def test_max_bucket(run, tmp_path):
     (tmp_path / "d").mkdir()
     for i in range(30):
         (tmp_path / "d" / f"{i:02}").write_text(text(i % 6) + f" {i}")
-    everything = run("clusters", "d", "-t", "0.9")
+    everything = run("clusters d -t 0.9")
     assert len(everything.rows) == 30
-    limited = run("clusters", "-t", "0.9", "--max-bucket", "10")
+    limited = run("clusters -t 0.9 --max-bucket 10")
     assert "--max-bucket 10 skipped" in limited.err
     assert len(limited.rows) < 30
-    pairs = {frozenset(row[:2]) for row in run("pairs", "-t", "0.9", "--max-bucket", "10").rows}
+    pairs = {frozenset(row[:2]) for row in run("pairs -t 0.9 --max-bucket 10").rows}
     keeper = {row[0]: row[2] for row in limited.rows if row[1] == "keep"}
     assert all(
         frozenset((keeper[row[0]], row[2])) in pairs for row in limited.rows if row[1] == "drop"
@@ -980,14 +784,14 @@ def test_another_preference_or_another_time_is_another_answer(folder, tmp_path, 
 
 
 def test_known_pairs_are_used(run, folder, tmp_path, monkeypatch):
-    fresh = run("clusters", "d", "--store", "other").out
-    run("pairs", "d")
+    fresh = run("clusters d --store other").out
+    run("pairs d")
     monkeypatch.chdir(tmp_path)
     unreadable(monkeypatch)
     for keep in ("longest", "oldest"):
         _, found = grouped(tmp_path, [b"d"], keep=keep)
         assert found.compared == -1
-    assert run("clusters", "d").out == fresh
+    assert run("clusters d").out == fresh
     assert (tmp_path / ".lshdup/clusters.npz").read_bytes() == (
         tmp_path / "other/clusters.npz"
     ).read_bytes()
@@ -1017,37 +821,6 @@ def test_forged_groups_are_no_groups(folder, tmp_path, monkeypatch, column):
         )
         _, again = grouped(tmp_path, [b"d"])
         assert np.array_equal(again.clusters.representative, first.clusters.representative)
-
-
-def test_what_changed_since_is_never_dropped_nor_a_reason_to_drop(run, folder):
-    run("shingle", "d")  # no document is read again
-    run("index", "d")
-    (folder / "old/c").unlink()  # it would be kept
-    (folder / "y").write_text("now something else")  # it would be dropped
-    result = run("clusters", "--emit", "drop", "--keep", "longest", code=2)
-    assert result.lines == []
-    assert "d/old/c: changed while in use" in result.err
-    assert run("clusters", "--emit", "keep", "--keep", "longest", code=2).lines == [
-        "d/alone",
-        "d/empty",
-        "d/new/a",
-        "d/new/b",
-        "d/old/a",
-        "d/x",
-        "d/y",
-    ]
-    assert run("clusters", "d", "--emit", "drop").lines == ["d/new/b", "d/old/a"]
-
-
-def test_documents_that_are_read_again_are_grouped_without_what_changed(run, folder):
-    run("index", "d")
-    (folder / "old/c").unlink()
-    (folder / "y").write_text("now something else")
-    dropped = run("clusters", "--emit", "drop", "--keep", "longest", code=2)
-    assert dropped.lines == ["d/new/b", "d/old/a"]
-    assert "d/old/c: vanished" in dropped.err
-    kept = run("clusters", "--emit", "keep", "--keep", "longest", code=2)
-    assert kept.lines == ["d/alone", "d/empty", "d/new/a", "d/x", "d/y"]
 
 
 def test_what_vanishes_meanwhile_is_never_dropped_nor_a_reason_to_drop(
@@ -1108,20 +881,3 @@ def test_one_of_all_exact_duplicates_is_compared(folder, tmp_path, monkeypatch):
     ) <= set(np.flatnonzero(own >= 0).tolist())
     store = Store(tmp_path / "s")
     assert results_io.load_clusters(RUN, store, {}, indexed.collection, indexed.index) is None
-
-
-def test_whole_files_only(run, tmp_path, monkeypatch):
-    """`--emit drop-files` names what `--emit drop` does, without parts of files."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "d").mkdir()
-    mail = "From a Thu Aug 22 12:36:23 2002\nFrom: a@b.c\nSubject: one\n\none two three four\n\n"
-    (tmp_path / "d/inbox").write_text(mail * 3)
-    for name in ("a.txt", "b.txt", "c.txt"):
-        (tmp_path / "d" / name).write_text("five six seven eight")
-    every = run("clusters", "d", "--emit", "drop", "--no-store")
-    assert [name for (name,) in every.rows] == ["d/b.txt", "d/c.txt", "d/inbox:2", "d/inbox:3"]
-    assert "2 names are of parts of files" in every.err
-    assert "--emit drop-files names whole files only" in every.err
-    files = run("clusters", "d", "--emit", "drop-files", "--no-store")
-    assert files.rows == [["d/b.txt"], ["d/c.txt"]]
-    assert "names are of parts" not in files.err

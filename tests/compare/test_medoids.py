@@ -3,6 +3,7 @@
 from collections import defaultdict
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from lshdup.compare import clusters, leaders, medoids
 from lshdup.workspace.clustering import load_or_find_clusters
 from lshdup.workspace.index import load_or_build_index
 from tests.compare.test_clusters import Made, collections, sample_sets  # noqa: F401
-from tests.conftest import ROOT, RUN, many, open_workspace
+from tests.conftest import ROOT, RUN, many, open_workspace, part
 from tests.reference import path_key
 
 
@@ -96,8 +97,7 @@ def test_the_centre_has_the_largest_sum(made, threshold, linkage, data):
     check(Made(made.sets, made.keys.tolist(), ordered, made.max_bucket), threshold, linkage, level)
 
 
-@pytest.mark.parametrize("piece", [1, 7, 1 << 20])
-@pytest.mark.parametrize("block", [3, 40, 1 << 20])
+@pytest.mark.parametrize(("block", "piece"), part(product([3, 40, 1 << 20], [1, 7, 1 << 20]), 3))
 def test_large_groups_are_compared_in_pieces(monkeypatch, piece, block):
     monkeypatch.setattr(medoids, "PIECE", piece)
     monkeypatch.setattr(medoids, "BLOCK", block)

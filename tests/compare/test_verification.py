@@ -1,5 +1,7 @@
 """Exact similarity and the exact join against the reference."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,7 +14,7 @@ from lshdup.compare.exact_join import exact_pairs
 from lshdup.compare.scored_pairs import gather_pairs
 from lshdup.lsh import band_plan, band_table, candidates
 from tests import reference
-from tests.conftest import RUN, many
+from tests.conftest import RUN, many, part
 
 # Small domains make ties and overlaps; the full domain makes none.
 collections = st.lists(
@@ -207,10 +209,10 @@ def cut(left, right, size):
     ]
 
 
-@pytest.mark.parametrize("jobs", [1, 3])
-@pytest.mark.parametrize("cache", [0, 1 << 20])
-@pytest.mark.parametrize("piece", [7, 1 << 20])
-@pytest.mark.parametrize("room", [0, 800, 1 << 30])
+@pytest.mark.parametrize(
+    ("room", "piece", "cache", "jobs"),
+    part(product([0, 800, 1 << 30], [7, 1 << 20], [0, 1 << 20], [1, 3]), 3),
+)
 def test_verification_in_blocks_of_any_size(monkeypatch, room, piece, cache, jobs):
     rng = np.random.default_rng(1)
     sets = [set(rng.integers(0, 30, rng.integers(1, 15)).tolist()) for _ in range(80)]

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import os
 
 import numpy as np
 import pytest
@@ -72,7 +71,7 @@ def test_the_histogram_is_what_runs_of_their_own_say(run, corpus):
     levels = [*by_threshold, np.inf]
     for t, above in itertools.pairwise(levels):
         own = [(float(s), a, b) for a, b, s, _ in everything if float(s) >= t]
-        groups = {row[0] for row in run("clusters", "-t", str(t), *sure).rows} if t < 1 else None
+        groups = {row[0] for row in run("clusters -t", str(t), *sure).rows} if t < 1 else None
         pairs, documents, count, s, a, b = by_threshold[t]
         assert int(pairs) == len(own)
         assert int(documents) == len({name for _, *names in own for name in names})
@@ -80,66 +79,23 @@ def test_the_histogram_is_what_runs_of_their_own_say(run, corpus):
         assert float(s) < above
         assert (float(s), a, b) in own
         assert float(s) == min(own)[0]
-    exact = run("pairs", "-t", "0.5", "--histogram", "--format", "json", "--exact")
+    exact = run("pairs -t 0.5 --histogram --format json --exact")
     parsed = json.loads(exact.out)
     assert [[row["pairs"], row["documents"], row["groups"]] for row in parsed] == [
         [int(x) for x in row[:3]] for row in by_threshold.values()
     ]
     assert parsed[0].keys() == {"threshold", "pairs", "documents", "groups", "similarity", "a", "b"}
-    run("pairs", "--histogram", "--check", code=1)
+    run("pairs --histogram --check", code=1)
 
 
 def test_histogram_options(run, corpus, tmp_path):
-    assert (
-        "no effect without --histogram"
-        in run("pairs", "sample_corpus", "--plot", "x.svg", code=2).err
-    )
-    assert (
-        "cannot be combined with --histogram"
-        in run("pairs", "sample_corpus", "--histogram", "--against", "sample_corpus", code=2).err
-    )
-    assert (
-        "ends in one of"
-        in run("pairs", "sample_corpus", "--histogram", "--plot", "x.txt", code=2).err
-    )
     require("plot", "matplotlib")
     for _ in range(2):
-        run("pairs", "sample_corpus", "--histogram", "--plot", "x.svg")
+        run("pairs sample_corpus --histogram --plot x.svg")
         seen = (tmp_path / "x.svg").read_bytes()
         assert seen.count(b"<path") > 10
-    run("curve", "--plot", "z.svg")
+    run("curve --plot z.svg")
     assert (tmp_path / "z.svg").read_bytes().count(b"<path") > 10
-
-
-def test_query_top(run, corpus, tmp_path):
-    run("index", "sample_corpus", "-t", "0.5")
-    query = ("query", "BSD-3-Clause.txt", "-t", "0.5")
-    everything = run(*query).rows
-    assert len(everything) > 5
-    for top in (1, 3, len(everything), 1000):
-        assert run(*query, "--top", str(top)).rows == everything[:top]
-    several = run(*query, "MIT.txt", "--top", "2").rows
-    assert several[:2] == [
-        [*row, "sample_corpus/licences/BSD-3-Clause.txt"] for row in everything[:2]
-    ]
-    assert [row[3] for row in several[2:]] == ["sample_corpus/licences/MIT.txt"] * 2
-    lower = run("query", "MIT.txt", "--top", "30", "-t", "0.3")
-    assert "bands rebuilt" in lower.err
-    assert lower.rows == run("query", "MIT.txt", "-t", "0.3").rows[:30]
-    assert "--top" in run("query", "MIT.txt", "--top", "0", code=2).err
-    for i in "cab":
-        (tmp_path / f"same{i}").write_text("a few words that are the same in each")
-    run("index", *(f"same{i}" for i in "cab"), "--store", "ties")
-    assert run(
-        "query",
-        "-",
-        "--store",
-        "ties",
-        "--top",
-        "2",
-        stdin=b"a few words that are the same in each",
-    ).rows == [["samea", "1.0", "bytes"], ["sameb", "1.0", "bytes"]]
-    assert os.path.exists(tmp_path / "ties/bands.npz")
 
 
 def test_the_pairs_that_samples_find_are_the_candidates_of_the_join():

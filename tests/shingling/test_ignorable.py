@@ -118,9 +118,9 @@ def test_soft_hyphens_of_texts_and_pages(run, tmp_path, store):
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     expected = [[a, b, "1.0", "text"] for a, b in combinations(texts, 2)]
-    assert run("pairs", "d", *([] if store else ["--no-store"])).rows == expected
-    shown = run("show", "d/plain.txt", "d/shy.txt", "--no-store").out.decode()
+    assert run("pairs d", *([] if store else ["--no-store"])).rows == expected
+    shown = run("show d/plain.txt d/shy.txt --no-store").out.decode()
     assert "they differ in no word" in shown
-    passages = run("passages", "d/plain.txt", "d/shy.txt", "--least", "4", "--no-store").rows
+    passages = run("passages d/plain.txt d/shy.txt --least 4 --no-store").rows
     ends = [len(text.encode()) for text in (plain, shy)]
     assert [(int(row[6]), int(row[7])) for row in passages] == [(0, end) for end in ends]

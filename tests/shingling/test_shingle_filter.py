@@ -549,25 +549,6 @@ def test_a_filter_of_nothing_common():
 # --- the program ----------------------------------------------------------------------------------
 
 
-def test_a_query_is_of_what_is_left(run, here):
-    def near(name):
-        return [row[0] for row in run("query", name, "-t", "0.4").rows]
-
-    run("index", "d", "--template", "form.txt", "-t", "0.4", "--min-tokens", "1")
-    Path("outside").write_text(Path("d/002").read_text() + " too")
-    whole = run("query", "outside", "--store", "none", code=2)
-    assert "there is no signatures.npz" in whole.err
-    assert (near("outside"), near("d/001")) == (["d/002"], ["d/near"])
-    for name in ("d/form", "form.txt", "d/empty"):
-        result = run("query", name, "-t", "0.4")
-        assert result.rows == []
-        assert ", or only common shingles: it has no near-duplicates" in result.err
-    run("index", "d", "--ignore-common", "0.5", "-t", "0.4", "--min-tokens", "1")
-    assert near("outside") == ["d/002"]
-    run("index", "d", "-t", "0.4")
-    assert len(near("outside")) > 15
-
-
 def test_a_damaged_list_of_what_was_removed_is_refused(run, here):
     run("index", "d", "--ignore-common", "0.5")
     path = Path(".lshdup/signatures.npz")
@@ -602,110 +583,6 @@ def test_forged_lists_of_what_was_removed(here, monkeypatch):
     expected = pairs_of("other", ASKED["both"])[0]
     assert pairs_of("store", ASKED["both"])[0] == expected  # rebuilt
     assert artifacts_in("store") == artifacts_in("other")
-
-
-def test_steps_that_continue(run, here):
-    """Options are given to `signatures`, or to a step that runs it; later ones know them, and
-    refuse others.
-    """
-    common = ["--ignore-common", "5", "--min-tokens", "1"]
-    said = run("shingle", "d", *common, "--template", "form.txt", "-v").err
-    for part in (
-        r"removed shingles: 24 of templates and \d+ of more than 5 documents, [\d.]+ % of all in",
-        "1 document without tokens",
-        "1 document with only common shingles: not compared",
-        "d/form: only common shingles",
-        "d/empty: no tokens",
-        r"shingles\.npz keeps the whole sets",
-        r"in 22 different documents: 'dear sir or' \([0-9a-f]+\)",
-    ):
-        assert re.search(part, said)
-    by_steps = run("index", "--ignore-common", "5", "-t", "0.4").err
-    assert "signatures.npz is made from shingles.npz" in by_steps
-
-    def refused(*options):
-        return run("pairs", *options, code=2).err
-
-    first, copies = run("pairs", "-t", "0.4"), [["d/000", "d/copy"], ["d/001", "d/near"]]
-    assert [row[:2] for row in first.rows] == copies
-    for same in ("--exact", "--ignore-common=5"):
-        assert run("pairs", "-t", "0.4", same).out == first.out
-    assert "made with --ignore-common 5, not with 6" in refused("--ignore-common", "6")
-    assert "was made without --template" in refused("--template", "form.txt")
-    run("signatures", "--template", "form.txt")
-    assert "was made without --ignore-common, not with 5" in refused("--ignore-common", "5")
-    Path("form.txt").write_text("another form of more than three words")
-    assert "was made with another --template" in refused("--template", "form.txt")
-    assert [row[:2] for row in run("pairs", "-t", "0.4").rows] == copies
-    # New sets have no filter but one that is typed again.
-    run("shingle", "d", "-k", "2")
-    assert "removed shingles" not in run("pairs", "-t", "0.4").err
-    assert "24 of templates" not in run("index", "--template", "form.txt", "-t", "0.4").err
-    assert "removed shingles" not in run("signatures").err  # makes what its options say
-    assert "removed shingles" not in run("index", "-t", "0.4").err
-    assert len(run("pairs", "-t", "0.4").rows) > 100
-
-
-def test_show_marks_what_is_removed(run, here):
-    def show(*options, code=0):
-        return run("shingle", "--show", "d/000", *options, code=code)
-
-    def marks(*options):
-        return {row[1]: row[2] for row in show(*options).rows}
-
-    assert all(len(row) == 2 for row in show().rows)
-    assert marks("--template", "form.txt")["dear sir or"] == "template"
-    assert "there is no shingles.npz" in show("--ignore-common", "5", code=2).err
-    run("shingle", "d")
-    by_number = marks("--ignore-common", "5")
-    assert by_number["dear sir or"] == "common"
-    assert Counter(by_number.values()) == {"common": 18, "": 12}
-    run("index", "d", "--template", "form.txt", "--ignore-common", "5")
-    assert Counter(marks().values()) == {"template": 18, "": 12}  # as in the last run
-    assert all(len(row) == 2 for row in show("-k", "2", "--no-store").rows)
-
-
-def test_the_experiments_are_of_what_is_left(run, here):
-    options = ("--no-store", "--perms", "8", "--runs", "1")
-    for command in ("accuracy", "timing"):
-        common = ("--ignore-common", "0.5", "--min-tokens", "1")
-        assert "removed shingles" in run(command, "d", *common, *options).err
-    run("index", "d", "--template", "form.txt", "--min-tokens", "1")
-    assert "removed shingles: 24 of templates" in run("accuracy", *options[1:]).err
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "said"),
-    [
-        ("--ignore-common", "0", " 0 would remove every shingle"),
-        ("--ignore-common", "1.5", " is 1.5; it must be a share"),
-        ("--ignore-common", "-1", " is -1; it must be a share"),
-        ("--ignore-common", "nan", " is nan; it must be a share"),
-        ("--ignore-common", "x", " is 'x', which is no number"),
-        ("--template", "none.txt", " 'none.txt': No such file or directory"),
-        ("--template", "d/empty", " d/empty: there is no text in it"),
-        ("--template", "binary", " binary: there is no text in it"),
-    ],
-)
-def test_errors_in_one_line(run, here, option, value, said):
-    Path("binary").write_bytes(b"\0\1\2")
-    result = run("pairs", "d", option, value, "--no-store", code=2)
-    assert option + said in result.err
-    assert "Traceback" not in result.err
-    assert result.out == ""
-
-
-def test_templates_that_cannot_all_be_read(run, here):
-    words = ("pairs", "d", "--template", "forms")
-    Path("forms").mkdir()
-    Path("forms/a").write_text(FORM)
-    Path("forms/b").write_bytes(b"\0\1\2")
-    os.symlink("nowhere", "forms/c")
-    said = run(*words, "-v").err
-    assert "forms/b: binary" in said
-    assert "forms/c: symbolic link" in said
-    Path("forms/large").write_text("word " * 1000)
-    assert "forms/large: too large" in run(*words, "--max-bytes", "2000", code=2).err
 
 
 def test_hot_buckets_are_said_with_an_example_and_what_helps(run, tmp_path, monkeypatch):

@@ -97,62 +97,13 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_pairs_and_commands_that_continue(run, folder):
-    sets = [set(reference.shingle_list(text, "symbols", 5)) for text in (LESS, MORE, SPACED)]
-    similarities = sorted((s for *_, s in reference.all_pairs(sets, 0.05)), reverse=True)
-    assert len(similarities) == 3
-    assert similarities[0] == 1.0
-    result = run("pairs", "src", "--tokens", "symbols", "-t", "0.05", "--exact")
-    assert [float(cell) for row in result.rows for cell in row if "." in cell[:2]] == similarities
-    run("shingle", "src", "--tokens", "symbols")
-    again = run("pairs", "-t", "0.05", "--exact")
-    assert again.out == result.out
-    words = "pairs src --tokens symbols -t 0.05 --exact --jobs 1"
-    assert run(*words.split()).out == result.out
-    same = run("pairs", "src", "-t", "1", "--no-store").rows
-    assert len(same) == 3  # by words all three are one
-
-
-def test_signatures_of_each_scheme_bands_and_estimates(run, folder):
-    for scheme in ("fast", "classic"):
-        words = f"pairs src --tokens symbols --scheme {scheme} -t 0.9 --no-store"
-        result = run(*words.split())
-        assert [row[:2] for row in result.rows] == [["src/less.c", "src/spaced.c"]]
-    schemes = ("--scheme", "fast,classic,linear", "--perms", "4")
-    assert run("accuracy", "src", "--tokens", "symbols", *schemes).rows
-
-
-def test_query_of_the_standard_input_and_against(run, folder):
-    run("index", "src", "--tokens", "symbols")
-    found = run("query", "-", "-t", "0.9", stdin=LESS.encode()).out
-    there = [name in found for name in (b"src/less.c", b"src/spaced.c", b"src/more.c")]
-    assert there == [True, True, False]
-    (folder / "new").mkdir()
-    (folder / "new/a.c").write_text(MORE)
-    rows = run("pairs", "new", "--against", ".lshdup", "-t", "0.9", "--store", "other").rows
-    assert [row[:2] for row in rows] == [["new/a.c", "src/more.c"]]
-    refused = run("pairs", "new", "--against", ".lshdup", "--tokens", "word", code=2)
-    assert "tokens" in refused.err
-
-
-def test_shingle_and_show(run, folder):
-    rows = run("shingle", "--show", "src/less.c", "--tokens", "symbols").rows
-    assert [row[1] for row in rows][:2] == ["int f ( int a", "f ( int a ,"]
-    assert [int(row[0], 16) for row in rows] == reference.shingle_list(LESS, "symbols", 5)
-    lines = run("show", "src/less.c", "src/more.c", "--tokens", "symbols").lines
-    assert any("(a [-<-] {+>+} b)" in line for line in lines)
-    assert any("return [---]{+++}1;" in line for line in lines)
-    same = run("show", "src/less.c", "src/spaced.c", "--tokens", "symbols").out.decode()
-    assert "they differ in no token, only in case or layout" in same
-
-
 def test_the_class_interface(folder):
     found = NearDuplicates([LESS, MORE, LESS.upper()], tokens="symbols", threshold=0.9)
     assert [pair[:2] for pair in found.pairs()] == [("0", "2")]
 
 
 def test_the_store_knows_tokens_and_k(run, folder):
-    run("shingle", "src", "--tokens", "symbols")
+    run("shingle src --tokens symbols")
     with np.load(folder / ".lshdup/shingles.npz") as artifact:
         header = json.loads(bytes(artifact["header"]).decode())
     assert (header["shingle"]["tokens"], header["shingle"]["k"]) == ("symbols", 5)

@@ -24,8 +24,8 @@ def test_the_store_keeps_docs(run, tmp_path):
     for name in ("docs", odd):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.txt").write_text("some words that are the same")
-    run("index", "docs", odd)
+    run("index docs", odd)
     assert "the last run: 2 documents in docs, d\\xff (--tokens word -k 3)\n" in run("pairs").err
     (tmp_path / "sub").mkdir()
-    err = run("pairs", "--store", "../.lshdup", cwd=tmp_path / "sub").err
+    err = run("pairs --store ../.lshdup", cwd=tmp_path / "sub").err
     assert "in ../docs, ../d\\xff (" in err

@@ -166,49 +166,6 @@ def test_fields_are_split_like_a_row():
     assert split_fields("") == ("",)
 
 
-def table(*numbers):
-    return [["id", "title", "body"], *([f"n{n}", f"title {n}", f"{TEXT}\n{n}"] for n in numbers)]
-
-
-def pairs(result):
-    return [row[:2] for row in result.rows]
-
-
-def test_files_of_rows_in_folders_and_named(run, here):
-    Path("d").mkdir()
-    Path("d/a.csv").write_bytes(written(table(1, 2)))
-    Path("d/b.tsv").write_bytes(written(table(3), delimiter="\t"))
-    Path("d/c.CSV.gz").write_bytes(gzip.compress(written(table(4), delimiter=";")))
-    assert "3 documents" in run("pairs", "d", "--no-store", "-t", "0.3").err
-    fields = ("--text-field", "body", "--id-field", "id")
-    found, again = run("pairs", "d", *fields), run("pairs", "d", *fields)
-    assert len(found.rows) == 6
-    assert {name for pair in pairs(found) for name in pair} == {"n1", "n2", "n3", "n4"}
-    assert again.out == found.out
-    assert "4 unchanged" in again.err or "0 documents read" in again.err
-    alone = pairs(run("pairs", "d/a.csv", *fields[:2], "--no-store"))
-    assert alone == [["d/a.csv:1", "d/a.csv:2"]]
-    assert b"title" not in run("show", "n1", "n2").out
-    both = ("--text-field", "title,body", "-t", "0.5", "--no-store")
-    for jobs in ("1", "2"):
-        assert len(run("pairs", "d", *both, "-j", jobs).rows) == 6
-    missing = run("pairs", "d/a.csv", "--no-store", code=2)
-    assert "no column 'text', but id, title, body; --text-field names another" in missing.err
-
-
-def test_encodings(run, here):
-    text = "Größe, Bücher und schöne Mädchen für alle, die über Straßen gehen müssen"
-    rows = [["text"], [f"{text} 1"], [f"{text} 2"]]
-    Path("utf8.csv").write_text("text\n" + "".join(f'"{row[0]}"\n' for row in rows[1:]))
-    Path("west.csv").write_bytes(Path("utf8.csv").read_text().encode("cp1252"))
-    found = run("pairs", "utf8.csv", "west.csv", "--no-store")
-    assert len(found.rows) == 6
-    assert "2 documents not UTF-8, read 2 as cp1252" in found.err
-    found = run("pairs", "utf8.csv", "west.csv", "--no-store", "--encoding", "latin-1")
-    assert len(found.rows) == 6
-    assert run("pairs", "utf8.csv", "west.csv", "--no-store", "--same", "text").rows
-
-
 def test_rows_that_may_go_are_left_out_of_a_file(run, here):
     data = (
         b'\xef\xbb\xbfid;title;body\r\n1;"x";"' + TEXT.encode() + b'\r\n\r\n1"\r\n'
@@ -225,19 +182,3 @@ def test_rows_that_may_go_are_left_out_of_a_file(run, here):
     refused = run(*command, "--write", "out.jsonl", code=2)
     assert "does not end like a file of CSV" in refused.err
     assert "a.csv is one of the documents" in run(*command, "--write", "a.csv", code=2).err
-
-
-def test_bad_rows_are_said_and_the_rest_is_compared(run, here):
-    body = written(table(1, 2))
-    Path("a.csv").write_bytes(
-        body + b'n3,"never\nn4,t\0,b\nn5,a,b,c\nn6\n' + written(table(7, 8)[1:])
-    )
-    found = run("pairs", "a.csv", "--text-field", "body", "-v", code=2)
-    assert len(found.rows) == 6
-    assert "4 broken rows" in found.err
-    assert "a.csv:3: broken row (its quote never closes)" in found.err
-    assert "a NUL is in it" in found.err
-    assert "4 cells for 3 columns" in found.err
-    assert "1 cell for 3 columns" in found.err
-    again = run("pairs", "a.csv", "--text-field", "body", code=2)
-    assert again.out == found.out

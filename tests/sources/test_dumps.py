@@ -220,9 +220,9 @@ def test_split_that_matches_nothing_is_said(tmp_path, run):
     (tmp_path / "a").write_bytes(b"---\none two three\n")
     (tmp_path / "b").write_bytes(b"---\none two three\n")
     said = "--split '^=' matches no line of any text file"
-    assert run("pairs", ".", "--split", "^=").err.count(said) == 1
-    assert said in run("pairs", ".", "--split", "^=").err
-    assert "matches no line" not in run("pairs", ".", "--split", "^-").err
+    assert run("pairs . --split '^='").err.count(said) == 1
+    assert said in run("pairs . --split '^='").err
+    assert "matches no line" not in run("pairs . --split '^-'").err
 
 
 def test_split_leaves_files_without_such_a_line_alone(tmp_path):
@@ -254,7 +254,7 @@ def test_the_media_type_of_a_response_says_whether_it_is_a_page(tmp_path, run):
     (tmp_path / "two").write_text("some words")
     (tmp_path / "four").write_text("some words of it")
     (tmp_path / "tags").write_text("html body p some words body html")
-    rows = run("pairs", "x.warc", "two", "four", "tags", "-k", "1", "-t", "1", "--exact").rows
+    rows = run("pairs x.warc two four tags -k 1 -t 1 --exact").rows
     near = {b.removeprefix("x.warc/http://x/"): a for a, b, *_ in rows if "/" not in a}
     assert near == {
         "a.html": "tags", "g": "tags", "d": "two", "h": "two", "b": "four", "c": "four",

@@ -385,6 +385,6 @@ def test_a_damaged_parquet_file_is_skipped_and_the_others_are_compared(here, run
     data = (here / "a.parquet").read_bytes()
     footer = int.from_bytes(data[-8:-4], "little") + 8
     (here / "a.parquet").write_bytes(data[:-footer] + b"\x7f" + data[-footer + 1 :])
-    result = run("pairs", "a.parquet", "b.parquet", "--no-store", code=2)
+    result = run("pairs a.parquet b.parquet --no-store", code=2)
     assert b"b.parquet:1" in result.out
     assert "a.parquet" in result.err

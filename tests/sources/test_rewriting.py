@@ -292,44 +292,6 @@ def test_what_cannot_be_told_apart_in_a_folder(tmp_path, monkeypatch):
         drop(documents, [0], "out")
 
 
-def test_a_folder_with_other_files_is_refused(run, tmp_path):
-    """Rows would be there twice; what this run replaces, and hidden files, are no others."""
-    for part in "ab":
-        (tmp_path / f"h/part={part}").mkdir(parents=True)
-        (tmp_path / f"h/part={part}/s0.jsonl").write_text(ROWS)
-    command = ["--text-field", "text", "--no-store", "--write", "clean/"]
-    run("clusters", "h/part=a", *command)
-    (tmp_path / "clean/.hidden").write_text("")
-    run("clusters", "h", *command, "--removed", "clean/gone.jsonl")
-    run("clusters", "h", *command, "--removed", "clean/gone.jsonl")
-    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "clean").rglob("*")}
-    for docs in (["h/part=a"], ["h/part=a/s0.jsonl", "-o", "list"]):
-        refused = run("clusters", *docs, *command, code=2).err
-        others = "gone.jsonl, h/part=b/s0.jsonl"
-        assert f"clean holds 2 files that this run does not write: {others}\n" in refused
-    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "clean").rglob("*")} == before
-    assert not (tmp_path / "list").exists()
-    for name, more in (("x", ""), ("y", " and 1 more")):
-        (tmp_path / "clean/h" / name).touch()
-        refused = run("clusters", "h/part=a", *command, code=2).err
-        assert f"gone.jsonl, h/x, {'h/y' if more else 'h/part=b/s0.jsonl'}{more}\n" in refused
-
-
-def test_another_file_in_a_folder_of_data(run, tmp_path):
-    (tmp_path / "h").mkdir()
-    (tmp_path / "h/a.jsonl").write_text(ROWS)
-    (tmp_path / "h/b.jsonl.gz").write_bytes(gzip.compress(ROWS.encode()))
-    (tmp_path / "h/README.md").write_text("what this is")
-    command = ["clusters", "h", "--text-field", "text", "--no-store", "--write", "clean/"]
-    refused = run(*command, code=2).err
-    assert "'h/README.md' is none" in refused
-    include = ["--include", "*.jsonl", "--include", "*.jsonl.gz"]
-    assert "--include '*.jsonl' --include '*.jsonl.gz'" in refused
-    run(*command, *include)
-    refused = run("clusters", "h/a.jsonl", "h/README.md", "--write", "other/", code=2).err
-    assert "leave h/README.md out" in refused
-
-
 @pytest.mark.parametrize("name", ["-", "/dev/stdout"])
 def test_one_input_to_standard_output(run, tmp_path, name):
     rows = [{"id": at, "text": f"one text {at % 2}"} for at in range(4)]
@@ -341,13 +303,13 @@ def test_one_input_to_standard_output(run, tmp_path, name):
     assert result.out == b"".join(lines[:2])
     assert "4 rows: 2 kept, 2 dropped (50 %)" in result.err
     assert len((tmp_path / "groups.tsv").read_bytes().splitlines()) == 4
-    table = run("clusters", "a.parquet", "--write", name, "--no-store").out
+    table = run("clusters a.parquet --write", name, "--no-store").out
     assert pq.read_table(pa.BufferReader(table)).to_pylist() == rows[:2]
-    cut = run("passages", "a.jsonl.gz", "--least", "2", "--write", name, "--no-store").out
+    cut = run("passages a.jsonl.gz --least 2 --write", name, "--no-store").out
     assert [json.loads(line)["id"] for line in cut.splitlines()] == [0, 1, 2, 3]
     for more in (["--emit", "drop"], ["--removed", "-"], ["-o", "-"]):
         assert "cannot both go to standard output" in run(*command, *more, code=2).err
-    refused = run("clusters", "a.parquet", *command[1:], code=2)
+    refused = run("clusters a.parquet", *command[1:], code=2)
     assert "standard output takes one file, and 2 are read" in refused.err
     assert refused.out == b""
 
@@ -416,9 +378,9 @@ def test_each_file_is_what_was_compared(run, tmp_path):
     for changed in ("a", "b"):
         for name in "ab":
             (tmp_path / f"{name}.jsonl").write_text('{"text":"one row, and no more"}\n')
-        run("clusters", "a.jsonl", "b.jsonl")
+        run("clusters a.jsonl b.jsonl")
         (tmp_path / f"{changed}.jsonl").write_text('{"text":"another row, and no more"}\n')
-        err = run("clusters", "--write", "out", code=2).err
+        err = run("clusters --write out", code=2).err
         assert f"'{changed}.jsonl' has changed since its rows were compared" in err
         assert not (tmp_path / f"out/{changed}.jsonl").exists()
 
@@ -489,7 +451,7 @@ def test_removed_ids_keep_their_types_and_order(run, tmp_path, ending, side):
     names = ["--id-field", "meta.id", "--no-store"]
     other = ["--against", "old.jsonl"]
     if side == "store":
-        run("index", "old.jsonl", "--id-field", "meta.id", "--store", "kept")
+        run("index old.jsonl --id-field meta.id --store kept")
         other = ["--against", "kept"]
     command = ["clusters", f"a{ending}", *names, "--write", f"o{ending}", "--removed", "-", "-q"]
     gone = [json.loads(line) for line in run(*command).lines]

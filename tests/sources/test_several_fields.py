@@ -69,25 +69,25 @@ def test_every_format_gives_the_same_texts(run, here):
     assert answers[0] == answers[1]
     nothing = pa.table({"a": pa.array([None, "x"], pa.string()), "b": pa.array([None, "y"])})
     pq.write_table(nothing, "null.parquet")
-    said = run("pairs", "null.parquet", "--text-field", "a,b", "-v", "--no-store").err
+    said = run("pairs null.parquet --text-field a,b -v --no-store").err
     assert "null.parquet:1: row whose text is null ('a,b' is null)" in said
-    wrong = run("pairs", "r.parquet", "--text-field", "title,bdy", "--no-store", code=2).err
+    wrong = run("pairs r.parquet --text-field title,bdy --no-store", code=2).err
     assert "no column 'bdy'" in wrong
 
 
 def test_a_written_file_keeps_all_fields(run, here):
     lines = [json.dumps({"title": "t", "body": f"{TEXT} {n // 2}"}) + "\n" for n in range(4)]
     Path("r.jsonl").write_text("".join(lines))
-    run("clusters", "r.jsonl", "--text-field", "title,body", "-t", "1", "--write", "out.jsonl")
+    run("clusters r.jsonl --text-field title,body -t 1 --write out.jsonl")
     assert Path("out.jsonl").read_text() == lines[0] + lines[2]
 
 
 def test_other_fields_are_read_again(run, here):
     rows = [{"title": "t", "body": f"{TEXT} {n}"} for n in range(2)]
     Path("r.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    assert run("pairs", "r.jsonl", "--text-field", "title", "-t", "1").rows
-    assert not run("pairs", "r.jsonl", "--text-field", "title,body", "-t", "1").rows
-    assert run("pairs", "r.jsonl", "--text-field", "title,body", "-t", "0.5").rows
+    assert run("pairs r.jsonl --text-field title -t 1").rows
+    assert not run("pairs r.jsonl --text-field title,body -t 1").rows
+    assert run("pairs r.jsonl --text-field title,body -t 0.5").rows
 
 
 ROWS = [
@@ -142,9 +142,9 @@ def test_mails_have_the_pairs_of_rows_with_their_subjects_and_bodies(run, here):
         Path(f"mails/{n:02}.eml").write_text(head + body)
     Path("r.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     options = ("-t", "0.5", "--exact", "--no-store", "--format", "json")
-    mails = json.loads(run("pairs", "mails", *options).out)
+    mails = json.loads(run("pairs mails", *options).out)
     fields = ("--text-field", "subject,body", "--id-field", "id")
-    assert mails == json.loads(run("pairs", "r.jsonl", *fields, *options).out)
+    assert mails == json.loads(run("pairs r.jsonl", *fields, *options).out)
     sets = [
         {*reference.shingle_list(row["subject"]), *reference.shingle_list(row["body"])}
         for row in rows

@@ -70,8 +70,8 @@ def test_a_file_that_became_a_link_has_changed(tree):
 
 
 def test_options_of_the_walk_need_documents(run, tree):
-    run("index", "t")
-    assert "--gitignore has no effect without DOCS" in run("pairs", "--gitignore", code=2).err
+    run("index t")
+    assert "--gitignore has no effect without DOCS" in run("pairs --gitignore", code=2).err
 
 
 def write_rules(folder, *lines):
@@ -90,7 +90,7 @@ def test_gitignore_files_hold_below_their_folder(run, tree):
     assert found(".", "../z", gitignore=True) == [
         *("../z/5", "2", "b/3", "b/x.log")  # no repository: nothing above counts
     ]
-    said = run("pairs", "t", "--gitignore", "--no-store", "-vv", cwd=tree).err
+    said = run("pairs t --gitignore --no-store -vv", cwd=tree).err
     assert "3 excluded by .gitignore" in said
     assert "t/z: excluded by .gitignore" in said
 

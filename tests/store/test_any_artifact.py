@@ -87,7 +87,7 @@ def damages(data):
     """What may become of a file: less, nothing, zeros, a changed bit here and there."""
     chance, size = random.Random(len(data)), len(data)
     yield from (b"", data[: size // 2], data[:-1], bytes(size), data + data)
-    for at in chance.sample(range(size), 30 if WHOLE else 5):
+    for at in chance.sample(range(size), 30 if WHOLE else 3):
         yield data[:at] + bytes([data[at] ^ 1 << chance.randrange(8)]) + data[at + 1 :]
 
 
@@ -209,10 +209,10 @@ def test_a_disturbed_run_leaves_whole_artifacts_and_the_next_needs_no_help(here,
     shutil.rmtree(store)
     printed(line, here)
     after[False] = artifacts(store)
-    sizes = [0, 1, *range(100, max(map(len, after[True].values())), 300 if WHOLE else 2500)]
+    sizes = [0, 1, *range(100, max(map(len, after[True].values())), 300 if WHOLE else 4000)]
     with Disturbed(here) as disturbed:
         for is_over in (True, False):
-            for number in sizes if how == "no room" else range(1, 200, 1 if WHOLE else 3):
+            for number in sizes if how == "no room" else part(range(1, 200), 7):
                 shutil.rmtree(store, ignore_errors=True)
                 if is_over:
                     shutil.copytree(here / "saved", store, copy_function=shutil.copy2)

@@ -18,13 +18,13 @@ def here(tmp_path, monkeypatch):
 
 
 def test_a_store_is_marked_as_a_cache(run, here):
-    run("pairs", "d")
-    run("pairs", "d", "--store", "deep/er")
+    run("pairs d")
+    run("pairs d --store deep/er")
     for store in (".lshdup", "deep/er"):
         assert Path(store, "CACHEDIR.TAG").read_bytes().startswith(SIGNATURE + b"\n")
     assert not Path("deep/CACHEDIR.TAG").exists()
     Path(".lshdup/CACHEDIR.TAG").unlink()
-    run("pairs", "d")
+    run("pairs d")
     assert not Path(".lshdup/CACHEDIR.TAG").exists()
 
 
@@ -32,18 +32,18 @@ def test_no_other_folder_is_marked(run, here):
     Path("mine").mkdir()
     Path("full").mkdir()
     Path("full/x").write_text("mine")
-    run("pairs", "d", "--store", "mine")
-    run("pairs", "d", "--store", "full", code=2)
-    run("pairs", "d", "--no-store")
+    run("pairs d --store mine")
+    run("pairs d --store full", code=2)
+    run("pairs d --no-store")
     assert Path("mine/signatures.npz").exists()
     assert not list(here.rglob("CACHEDIR.TAG"))
 
 
 def test_the_size_of_a_large_store_is_said(run, here):
-    assert " MB" not in run("pairs", "d").err
+    assert " MB" not in run("pairs d").err
     with Path(".lshdup/large").open("wb") as file:
         os.truncate(file.fileno(), 345 << 20)
-    said = run("pairs", "d").err
+    said = run("pairs d").err
     assert "the store .lshdup has 345 MB; deleted, it is made again by the next run" in said
     assert "345 MB" not in run("pairs").err
-    assert "345 MB" not in run("pairs", "d", "--no-store").err
+    assert "345 MB" not in run("pairs d --no-store").err

@@ -69,7 +69,7 @@ def test_members_that_overlap_are_refused(tmp_path):
 
 def test_a_store_of_another_unicode_version_is_refused(run, tmp_path, monkeypatch):
     (tmp_path / "a").write_text("a few words of text")
-    run("index", "a")
+    run("index a")
     assert Store(tmp_path / ".lshdup").load_collection("signatures") is not None
 
     class Other:
@@ -108,14 +108,14 @@ def test_an_artifact_of_another_reader_is_written_again():
 
 def test_an_artifact_is_loaded_again_only_if_another_one_is_there(run, tmp_path):
     (tmp_path / "a").write_text("a few words of text")
-    run("index", "a")
+    run("index a")
     store = Store(tmp_path / ".lshdup")
     mapped = store.load_collection("signatures", verify=False)
     verified = store.load_collection("signatures")
     assert verified is not mapped
     assert store.load_collection("signatures", verify=False) is verified
     (tmp_path / "b").write_text("other words")
-    run("index", "a", "b")
+    run("index a b")
     assert len(store.load_collection("signatures").documents) == 2
     store.path("signatures").write_bytes(b"junk")
     with pytest.raises(ArtifactError, match="damaged"):
@@ -130,7 +130,7 @@ def test_the_source_that_knows_more_documents_is_taken(run, tmp_path):
         if i in (14, 19):
             said = run(("index", "shingle")[i == 19], "d").err
     assert "20 documents -> " in said
-    assert "0 documents read, 20 unchanged" in run("index", "d").err
+    assert "0 documents read, 20 unchanged" in run("index d").err
 
 
 def test_the_folder_is_synced_after_a_file_was_replaced(tmp_path, monkeypatch):

@@ -96,7 +96,7 @@ def test_what_is_no_file_of_ours_is_refused_by_name_before_the_work(run):
     for number, (name, kind) in enumerate(CASES):
         place(name, kind)
         before = outside()
-        said = run(*COMMANDS[number % len(COMMANDS)].split(), code=2)
+        said = run(COMMANDS[number % len(COMMANDS)], code=2)
         what = f".lshdup/{name} is {kind.strip()}, where a"
         assert what in said.err, (name, kind, said)
         assert "remove it, or name another store with --store DIR" in said.err
@@ -106,11 +106,11 @@ def test_what_is_no_file_of_ours_is_refused_by_name_before_the_work(run):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_refuses(run, command):
-    run("clusters", "d")
+    run("clusters d")
     for name in (".lock", "signatures.npz", "passages.npz", "memo"):
         place(name, "a link")
         before = outside()
-        said = run(*command.split(), code=2)
+        said = run(command, code=2)
         assert f".lshdup/{name} is a link" in said.err
         assert outside() == before
         Path(".lshdup", name).unlink()
@@ -138,34 +138,34 @@ def test_nothing_is_followed_although_nothing_is_refused(name, kind, monkeypatch
 
 
 def test_a_store_may_be_a_link_only_if_it_was_typed(run, tmp_path):
-    run("pairs", "d", "--store", "real")
-    before = run("pairs", "d", "--no-store").out
+    run("pairs d --store real")
+    before = run("pairs d --no-store").out
     for target in ("real", "dir", "none"):
         Path(".lshdup").symlink_to(target)
         shown = outside()
         for command in ("pairs d", "pairs", "query d/0.txt"):
-            said = run(*command.split(), code=2)
+            said = run(command, code=2)
             assert f"the store .lshdup is a link to {target}" in said.err
             assert "type --store .lshdup" in said.err
-        assert run("pairs", "d", "--no-store").out == before
+        assert run("pairs d --no-store").out == before
         assert outside() == shown
         Path(".lshdup").unlink()
     Path(".lshdup").symlink_to("real")
     for typed in ({"LSHDUP_STORE": ".lshdup"}, {}):
         options = () if typed else ("--store", ".lshdup")
-        assert run("pairs", "d", *options, env=typed).out == before
+        assert run("pairs d", *options, env=typed).out == before
         assert run("pairs", *options, env=typed).out == before
     # The store of a folder above, which a command with DOCS does not use.
     below = tmp_path / "d/below"
     below.mkdir()
     assert "the store ../../.lshdup is a link to real" in run("pairs", cwd=below, code=2).err
-    run("pairs", "..", cwd=below)
+    run("pairs ..", cwd=below)
 
 
 def test_a_store_of_other_things_is_used_beside_them(run):
     """A note of a person in a store is no file of lshdup."""
-    run("pairs", "d")
+    run("pairs d")
     Path(".lshdup/notes").symlink_to("../thesis.txt")
     Path(".lshdup/mine").mkdir()
-    run("pairs", "d", "-t", "0.5")
+    run("pairs d -t 0.5")
     assert Path(".lshdup/notes").is_symlink()

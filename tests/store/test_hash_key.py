@@ -75,12 +75,12 @@ def test_words_that_collide(run, tmp_path, words):
     (tmp_path / "d").mkdir()
     for name, text in zip("ab", zip(*words, strict=True), strict=True):
         (tmp_path / "d" / name).write_text(" ".join(text))
-    assert [row[2] for row in run("pairs", "d", "--no-store").rows] == [
+    assert [row[2] for row in run("pairs d --no-store").rows] == [
         "1.0"
     ]  # what the README does not promise
     for options in ([], ["--exact"], ["-k", "1"], ["--tokens", "char"], ["--bag"]):
-        assert run("pairs", "d", "-t", "0.5", "--no-store", "--hash-key", KEY, *options).rows == []
-    assert run("pairs", "d", "--no-store", env={"LSHDUP_HASH_KEY": KEY}).rows == []
+        assert run("pairs d -t 0.5 --no-store --hash-key", KEY, *options).rows == []
+    assert run("pairs d --no-store", env={"LSHDUP_HASH_KEY": KEY}).rows == []
 
 
 def test_id_lists_that_collide(run, tmp_path):
@@ -92,15 +92,13 @@ def test_id_lists_that_collide(run, tmp_path):
             for name, ids in zip("abc", (a, b, half), strict=True)
         )
     )
-    assert run("pairs", "ids", "--tokens", "ids", "--no-store").rows[0] == [
+    assert run("pairs ids --tokens ids --no-store").rows[0] == [
         "a",
         "b",
         "1.0",
         "",
     ]  # not promised either
-    found = run(
-        "pairs", "ids", "--tokens", "ids", "--no-store", "-t", "0.1", "--hash-key", KEY
-    ).rows
+    found = run("pairs ids --tokens ids --no-store -t 0.1 --hash-key", KEY).rows
     assert {(row[0], row[1]): float(row[2]) for row in found} == {
         ("a", "c"): 1 / 3,
         ("b", "c"): 1 / 3,
@@ -178,12 +176,12 @@ def test_a_store_knows_its_key_by_name_only(run, corpus, tmp_path):
     assert " 0 documents read" in run("pairs", documents, env=environment).err
     assert run("pairs", env=environment).out == right
     run("index", documents, "--store", "public")
-    near = run("query", "MIT.txt", "-t", "0.5", "--store", "public").out
+    near = run("query MIT.txt -t 0.5 --store public").out
     assert near
-    assert run("query", "MIT.txt", "-t", "0.5", env=environment).out == near
+    assert run("query MIT.txt -t 0.5", env=environment).out == near
     assert (
-        run("shingle", "--show", "MIT.txt", env=environment).out
-        != run("shingle", "--show", "MIT.txt", "--store", "public").out
+        run("shingle --show MIT.txt", env=environment).out
+        != run("shingle --show MIT.txt --store public").out
     )
     # With another one, or none, it says so; with documents named, it is another collection.
     (tmp_path / ".lshdup/pairs.npz").unlink()
@@ -203,7 +201,7 @@ def test_a_store_knows_its_key_by_name_only(run, corpus, tmp_path):
         assert "another" not in result.err.replace("another LSHDUP_HASH_KEY", "")
     assert (
         "made with no LSHDUP_HASH_KEY"
-        in run("query", "MIT.txt", "--store", "public", "--hash-key", KEY, code=2).err
+        in run("query MIT.txt --store public --hash-key", KEY, code=2).err
     )
     assert run("pairs", documents).out == right
     assert run("pairs").out == right

@@ -49,7 +49,7 @@ def stores(run, tmp_path):
         ("sets", "shingle d"),
     ):  # fmt: skip
         for words in commands:
-            run(*words.split(), "-q", "--store", store, code=2 if store == "rows" else 0)
+            run(words, "-q", "--store", store, code=2 if store == "rows" else 0)
     return [tmp_path / store for store in ("one", "two", "rows", "sets")]
 
 

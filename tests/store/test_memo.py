@@ -27,7 +27,7 @@ from lshdup.store.store import Store
 from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
 from lshdup.workspace.loading import make_shingles
 from lshdup.workspace.request import Request
-from tests.conftest import many, open_workspace
+from tests.conftest import WHOLE, open_workspace, part
 from tests.office import docx
 from tests.running import clean_environment
 from tests.store.test_any_artifact import Disturbed
@@ -165,7 +165,7 @@ def test_killed_at_every_write_while_the_collection_changes(run, here, command):
     run(*command.split(), "a", "-q")
     shutil.copytree(".lshdup", "saved")
     with Disturbed(here) as disturbed:
-        for number in range(1, 200):
+        for number in part(range(1, 200), 6):
             shutil.rmtree(".lshdup")
             shutil.copytree("saved", ".lshdup", copy_function=shutil.copy2)
             code, said = disturbed.run("killed", number, f"{command} b -q")
@@ -347,7 +347,9 @@ class Collections(RuleBasedStateMachine):
 
 
 TestCollections = Collections.TestCase
-TestCollections.settings = settings(max_examples=many(40), stateful_step_count=12, deadline=None)
+TestCollections.settings = settings(
+    max_examples=40 if WHOLE else 8, stateful_step_count=12, deadline=None
+)
 
 
 # --- one writer at a time -------------------------------------------------------------------------

@@ -27,16 +27,16 @@ def held(store):
 @pytest.mark.parametrize("options", [(), ("--template", "form"), ("--ignore-common", "0.5")])
 def test_a_disk_that_is_not_there_empties_no_store(run, docs, tmp_path, options):
     (tmp_path / "form").write_text(TEXT)
-    first = run("pairs", "docs").rows
+    first = run("pairs docs").rows
     before = held(tmp_path / ".lshdup")
     docs.rename(tmp_path / "gone")
     docs.mkdir()
-    failed = run("signatures", "--perms", "256", *options, code=2)
+    failed = run("signatures --perms 256", *options, code=2)
     assert "docs/0: vanished" in failed.err
     assert "80 documents of the last run cannot be read as before" in failed.err
     assert "`lshdup signatures DOCS`" in failed.err
     assert held(tmp_path / ".lshdup") == before
-    assert "skipped: 80 vanished" in run("pairs", "--exact", code=2).err
+    assert "skipped: 80 vanished" in run("pairs --exact", code=2).err
     assert held(tmp_path / ".lshdup") == before
     docs.rmdir()
     (tmp_path / "gone").rename(docs)
@@ -44,16 +44,16 @@ def test_a_disk_that_is_not_there_empties_no_store(run, docs, tmp_path, options)
 
 
 def test_one_changed_document_leaves_the_signatures_as_they_are(run, docs, tmp_path):
-    run("pairs", "docs")
+    run("pairs docs")
     before = held(tmp_path / ".lshdup")
     (docs / "7").write_text(f"{TEXT} 8")
     (docs / "9").touch()
-    failed = run("signatures", "--seed", "2", code=2)
+    failed = run("signatures --seed 2", code=2)
     assert "docs/7: changed while in use" in failed.err
     assert "1 document of the last run cannot be read as before" in failed.err
     assert held(tmp_path / ".lshdup") == before
     (docs / "7").write_text(f"{TEXT} 7")
-    run("signatures", "--seed", "2")
+    run("signatures --seed 2")
     assert held(tmp_path / ".lshdup") != before
 
 
@@ -66,8 +66,8 @@ def test_signatures_of_documents_read_again_are_those_of_a_run_with_docs(
 ):
     (tmp_path / "form").write_text(TEXT)
     (docs / "binary").write_bytes(b"\0\1\2")
-    run("index", "docs", *options, "--store", "new")
-    run("pairs", "docs", "-q")
+    run("index docs", *options, "--store", "new")
+    run("pairs docs -q")
     again = run("signatures", *options)
     assert "the 80 documents of the last run are read again\n" in again.err
     name = "signatures.npz"
@@ -76,21 +76,21 @@ def test_signatures_of_documents_read_again_are_those_of_a_run_with_docs(
         *(".gitignore", ".lock", "CACHEDIR.TAG", "bands.npz", "manifest.json", "pairs.npz"),
         name,
     ]
-    run("shingle", "docs")
+    run("shingle docs")
     assert "read again" not in run("signatures", *options).err  # from shingles.npz
     assert held(tmp_path / ".lshdup")[name] == held(tmp_path / "new")[name]
 
 
 def test_signatures_are_those_that_are_asked_for(run, docs):
     """Those that are stored are of the same sets."""
-    run("index", "docs")
-    run("shingle", "docs")
-    assert "--perms 32)" in run("pairs", "--perms", "32").err
+    run("index docs")
+    run("shingle docs")
+    assert "--perms 32)" in run("pairs --perms 32").err
 
 
 def test_sets_of_an_earlier_run_are_not_verified_again(run, docs, tmp_path, monkeypatch):
-    run("shingle", "docs")
-    run("index", "docs")
+    run("shingle docs")
+    run("index docs")
     verified, load = [], npz.load
 
     def noted(path, kind, *args, **options):
@@ -108,6 +108,6 @@ def test_sets_of_an_earlier_run_are_not_verified_again(run, docs, tmp_path, monk
     (docs / "1").write_text("of other words again")
     assert index().read == 1
     assert ("shingles", True) not in verified
-    run("index", "docs", "--store", "new")
+    run("index docs --store new")
     name = "signatures.npz"
     assert held(tmp_path / ".lshdup")[name] == held(tmp_path / "new")[name]

@@ -74,7 +74,7 @@ EXPECTED = {
 
 
 def test_the_second_run_says_the_same_of_each_document(run, here):
-    first = run("pairs", "d", "-v", "-t", "0.9")
+    first = run("pairs d -v -t 0.9")
     said = OF_DOCUMENTS.findall(first.err)
     shares = "1 as cp1252, 1 as koi8_r, 1 as utf-8 but for a few bytes"
     line = f"lshdup: 3 documents not UTF-8, read {shares} (-v names them; --encoding forces one)"
@@ -83,23 +83,23 @@ def test_the_second_run_says_the_same_of_each_document(run, here):
         assert f"lshdup: {name.decode()}: read as {encoding}" in said
     assert "lshdup: d/binary: binary" in said
     assert "lshdup: skipped: 1 binary, 1 format not supported" in said
-    again = run("pairs", "d", "-v", "-t", "0.9")
+    again = run("pairs d -v -t 0.9")
     assert "0 documents read" in again.err
     assert OF_DOCUMENTS.findall(again.err) == said
     assert again.out == first.out
-    assert line in run("pairs", "d", "-t", "0.9").err
+    assert line in run("pairs d -t 0.9").err
 
     # Of what is in the store, in another order: nothing is skipped now.
-    stored = run("pairs", "-v", "-t", "0.9")
+    stored = run("pairs -v -t 0.9")
     without_docs = OF_DOCUMENTS.findall(stored.err)
     now = (each.replace("skipped when DOCS were read", "skipped") for each in without_docs)
     assert set(now) == set(said)
     assert stored.out == first.out
-    exactly = run("pairs", "-v", "--exact", "-t", "0.9")
+    exactly = run("pairs -v --exact -t 0.9")
     assert set(OF_DOCUMENTS.findall(exactly.err)) == set(without_docs)
     empty = "1 document without tokens: not compared (-v names them)"
     assert OF_DOCUMENTS.findall(run("pairs").err) == [empty]
-    assert run("pairs", "-q", "-v").err == ""
+    assert run("pairs -q -v").err == ""
 
 
 def test_files_that_were_errors_are_none_of_a_run_without_docs(run, here):
@@ -107,15 +107,15 @@ def test_files_that_were_errors_are_none_of_a_run_without_docs(run, here):
     tells.
     """
     (here / "packed.gz").write_bytes(b"\x1f\x8b\x08\x00 damaged")
-    run("pairs", "d", code=2)
-    assert "d/packed.gz: damaged" in run("pairs", "-v").err
+    run("pairs d", code=2)
+    assert "d/packed.gz: damaged" in run("pairs -v").err
     assert "packed" not in run("pairs").err
 
 
 def test_names_are_as_they_would_be_typed(run, here):
-    run("pairs", "d", "-q")
+    run("pairs d -q")
     Path("sub").mkdir()
-    err = run("pairs", "-v", "--store", "../.lshdup", cwd=Path.cwd() / "sub").err
+    err = run("pairs -v --store ../.lshdup", cwd=Path.cwd() / "sub").err
     assert "lshdup: ../d/3latin.txt: read as cp1252" in err
     assert "lshdup: ../d/empty: no tokens" in err
 
@@ -202,13 +202,13 @@ def test_stores_that_do_not_know_them_are_made_anew(run, here, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(npz, "FORMAT_VERSION", 3)
         made(".lshdup")
-    refused = run("pairs", "-v", code=2)
+    refused = run("pairs -v", code=2)
     assert re.search(
         r"^lshdup: error: \S+signatures.npz has format 3 .*; this lshdup reads 9$",
         refused.err,
         re.M,
     )
-    result = run("pairs", "d")
+    result = run("pairs d")
     assert "it is rebuilt" in result.err
     assert "read 1 as cp1252" in result.err
     made("fresh")

@@ -266,7 +266,7 @@ def test_one_text_in_every_format_and_encoding_is_one_cluster(run, tmp_path, kre
     (folder / "other.txt").write_text("quite other words " * 30)
     count = len(WRITERS) + 4
     for threshold in ("0.8", "0.9"):
-        rows = run("pairs", "same", "-t", threshold).ok().rows
+        rows = run("pairs same -t", threshold).ok().rows
         assert len(rows) == count * (count - 1) // 2, rows
         assert {name for a, b, *_ in rows for name in (a, b)} == copies
 
@@ -276,12 +276,12 @@ def test_query_and_show_take_office_documents(run, tmp_path, kreuzberg):
     (tmp_path / "d/a.txt").write_text(TEXT)
     (tmp_path / "report.pdf").write_bytes(office.pdf(TEXT))
     (tmp_path / "x.docx").write_bytes(office.docx("Only three words"))
-    run("index", "d")
-    assert run("query", "report.pdf").ok().rows == [["d/a.txt", "1.0", "text"]]
-    assert run("query", "-", stdin=office.odt(TEXT)).ok().rows == [["d/a.txt", "1.0", "text"]]
-    assert [row[1] for row in run("shingle", "--show", "x.docx").ok().rows] == ["only three words"]
+    run("index d")
+    assert run("query report.pdf").ok().rows == [["d/a.txt", "1.0", "text"]]
+    assert run("query -", stdin=office.odt(TEXT)).ok().rows == [["d/a.txt", "1.0", "text"]]
+    assert [row[1] for row in run("shingle --show x.docx").ok().rows] == ["only three words"]
     (tmp_path / "secret.pdf").write_bytes(office.pdf(TEXT, password="x"))
-    assert "secret.pdf is no text: encrypted" in run("query", "secret.pdf", code=2).err
+    assert "secret.pdf is no text: encrypted" in run("query secret.pdf", code=2).err
 
 
 # --- mended ---------------------------------------------------------------------------------------
@@ -353,7 +353,7 @@ def test_damaged_and_encrypted_files_are_reported_and_the_rest_goes_on(run, tmp_
     (tmp_path / "d").mkdir()
     for name, content in (good | {name: data for name, (data, _) in bad.items()}).items():
         (tmp_path / "d" / name).write_bytes(content)
-    first = run("pairs", "d", code=2)
+    first = run("pairs d", code=2)
     assert len(first.rows) == 6
     for name, (_, reason) in bad.items():
         (line,) = [line for line in first.err.splitlines() if f"d/{name}:" in line]
@@ -474,7 +474,7 @@ def test_a_slow_document_that_is_one(run, tmp_path, kreuzberg):
         assert (folder / name).stat().st_size < 1_000_000
     (folder / "a.txt").write_text(TEXT)
     (folder / "b.docx").write_bytes(office.docx(TEXT))
-    result = run("pairs", "d", "--format-seconds", "0.5", "--format-memory", "500MB", code=2)
+    result = run("pairs d --format-seconds 0.5 --format-memory 500MB", code=2)
     assert len(result.rows) == 1
     said = {
         name: next(line for line in result.err.splitlines() if f"{name}.docx" in line)
@@ -483,7 +483,7 @@ def test_a_slow_document_that_is_one(run, tmp_path, kreuzberg):
     assert "took" in said["slow"]
     assert ": too large" in said["bomb"] or "bomb.docx: took" in result.err
     # Neither is remembered: with other limits it may be read.
-    assert "slow.docx" not in run("pairs", "d", "--exclude", "bomb*").ok().err
+    assert "slow.docx" not in run("pairs d --exclude 'bomb*'").ok().err
 
 
 def test_processes_end_with_the_program(doubled, tmp_path):
@@ -676,7 +676,7 @@ def test_trouble_of_the_moment_is_not_remembered(folder, doubled, version):
 
 @pytest.mark.parametrize("given", ["0", "-1", "nan"])
 def test_limits_have_domains(run, given):
-    assert "LSHDUP_FORMAT_SECONDS" in run("pairs", ".", "--format-seconds", given, code=2).err
+    assert "LSHDUP_FORMAT_SECONDS" in run("pairs . --format-seconds", given, code=2).err
 
 
 @pytest.mark.parametrize(
@@ -684,7 +684,7 @@ def test_limits_have_domains(run, given):
 )
 def test_memory_is_given_in_bytes_or_larger_units(run, tmp_path, given, code):
     (tmp_path / "a.txt").write_text("some words")
-    result = run("pairs", "a.txt", "--format-memory", given, "--no-store", code=code)
+    result = run("pairs a.txt --format-memory", given, "--no-store", code=code)
     assert code == 0 or "LSHDUP_FORMAT_MEMORY" in result.err
 
 

@@ -2,7 +2,6 @@
 
 import json
 import random
-import re
 from pathlib import Path
 
 import pytest
@@ -59,54 +58,16 @@ def test_posts_and_their_copies_are_compared_whole(run):
     expected = reference.all_pairs([{*reference.shingle_list(text)} for text in texts], 0.8)
     assert len(expected) > 0.9 * n
     named = in_order((f"d/{i}", f"d/{j}", score) for i, j, score in expected)
-    result = run("pairs", "d", "--no-store")
+    result = run("pairs d --no-store")
     assert sorted(row[:3] for row in result.rows) == named
     assert f"{n:,} documents begin with mail headers and are compared whole" in result.err
-    rows = run("pairs", "r.jsonl", "--id-field", "id", "--no-store")
+    rows = run("pairs r.jsonl --id-field id --no-store")
     assert sorted(row[:3] for row in rows.rows) == named
     texts = {f"d/{n}": text for n, text in enumerate(texts)}
     assert in_order(NearDuplicates(texts).pairs()) == named
 
 
 FORMS = ["d", "r.jsonl"]
-
-
-@pytest.mark.parametrize("where", FORMS)
-def test_memos_are_no_copies(run, where):
-    """On 1.0.0 they are `text` copies, of which `clusters --same text` drops one."""
-    write(MEMOS)
-    options = (where, "-t", "0.1", "--id-field", "id")
-    whole, mail = run("pairs", *options), run("pairs", *options, "--mail")
-    assert [row[3] for row in whole.rows + mail.rows] == ["", ""]
-    assert float(whole.rows[0][2]) < 1.0 == float(mail.rows[0][2])
-    assert "2 documents begin with mail headers and are compared whole; --mail" in whole.err
-    assert "2 documents read as mail: subject and body are compared" in mail.err
-    assert "it is rebuilt" in mail.err
-    texts = dict(zip("ab", MEMOS, strict=True))
-    for read, mails in ((whole, False), (mail, True)):
-        found = NearDuplicates(texts, threshold=0.1, mail=mails).pairs()
-        assert [repr(score) for *_, score in found] == [read.rows[0][2]]
-    assert "mail" not in run("pairs", *options, "--mail", "-q").err
-    # Counts are kept: nothing is read again, or DOCS are not named.
-    for again in (run("pairs", *options, "--mail"), run("pairs"), run("clusters")):
-        assert "2 documents read as mail: subject and body are compared" in again.err
-
-
-@pytest.mark.parametrize("options", [(), ("--tokens", "symbols")])
-def test_rows_keep_their_markup(run, options):
-    """On 1.0.0 these rows are `text` copies, and `clusters --write` drops one."""
-    write(PAGES)
-    for markup, same in (("auto", ""), ("keep", ""), ("visible", "text")):
-        typed = ("r.jsonl", "-t", "0.1", "--no-store", "--markup", markup, *options)
-        result = run("pairs", *typed)
-        assert [row[3] for row in result.rows] == [same]
-        looks = "look like HTML and are compared with their markup"
-        assert (looks in result.err) == (markup != "visible")
-        assert ("--markup visible" in result.err) == (markup == "auto")
-        as_html = "2 documents, 2 read as HTML" in result.err.replace(" in r.jsonl", "")
-        assert as_html == (markup == "visible")
-    run("clusters", "r.jsonl", "--no-store", "-t", "0.1", "--same", "text", "--write", "w.jsonl")
-    assert Path("w.jsonl").read_text().count("\n") == 2
 
 
 def test_the_same_texts_give_the_same_answer(run):
@@ -152,39 +113,3 @@ def test_pages(text, name, forms):
     letters = {"T": Form.TEXT, "N": Form.NAMED_PAGE, "P": Form.PAGE, "M": Form.MARKUP}
     found = [page_form(text, name, markup) for markup in ("auto", "visible", "keep")]
     assert found == [letters[each] for each in forms]
-
-
-def test_a_file_of_a_maildir_is_a_mail(run):
-    for folder in ("cur", "new", "tmp"):
-        Path("box", folder).mkdir(parents=True)
-    for n, folder in enumerate(("cur", "new")):
-        Path("box", folder, f"{n}.host:2,S").write_text(MEMOS[n])
-    said = "2 documents read as mail"
-    assert said in run("pairs", "box", "--no-store").err
-    shown = run("show", "box/cur/0.host:2,S", "box/new/1.host:2,S")
-    assert [", mail, " in line for line in shown.lines[:2]] == [True, True]
-    for folder in ("box/cur", "box"):
-        assert said in run("pairs", ".", "../new", "--no-store", cwd=Path("box/cur")).err, folder
-    Path("box/tmp").rmdir()
-    assert "2 documents begin with mail headers" in run("pairs", "box", "--no-store").err
-
-
-def test_a_mail_of_apple_is_read_without_its_list(run):
-    size = len(MEMOS[0].encode())
-    Path("d/a.emlx").write_text(f"{size}      \n{MEMOS[0]}<?xml version='1.0'?><plist>flags 12")
-    Path("d/b.eml").write_text(MEMOS[0])
-    result = run("pairs", "d", "--no-store")
-    assert result.rows == [["d/a.emlx", "d/b.eml", "1.0", "text"]]
-    assert "2 documents read as mail" in result.err
-
-
-def test_what_was_read_is_said(run):
-    write(["plain words"])
-    assert not re.search("read as|mail|HTML", run("pairs", "d", "--no-store").err)
-    for n in range(2):
-        Path(f"d/{n}.html").write_text(f"<p>page {n}")
-    assert "3 documents in d, 2 read as HTML" in run("pairs", "d", "--no-store").err
-    Path("d/0").unlink()
-    assert "read as" not in run("pairs", "d", "--no-store").err  # their names say so
-    Path("d/c").write_text("<html>page 3")
-    assert "3 documents in d, 3 read as HTML" in run("pairs", "d", "--no-store").err

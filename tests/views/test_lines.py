@@ -167,44 +167,6 @@ def test_lines_as_they_are_seen(run, pairs, tmp_path):
         golden.check(f"show/{kind}-pipe.txt", run("show", *names).out)
 
 
-def test_a_difference_that_is_no_word_is_seen(run, tmp_path):
-    """Similarity 1 is not the same: what differs in punctuation only is shown by lines."""
-    less = "int f(int a, int b) {\n  if (a < b) return -1;\n}\n"
-    write(tmp_path, {"f.c": less, "g.c": less.replace("<", ">").replace("-", "+")})
-    said = "they differ in no word, only in case, punctuation or layout"
-    lines = run("show", "f.c", "g.c").lines
-    assert said in lines
-    assert "2   -   if (a [-<-] b) return [---]1;" in lines
-    assert "  2 +   if (a {+>+} b) return {+++}1;" in lines
-    words = run("show", "f.c", "g.c", "--words").lines
-    assert words[-2:] == [said, ""]
-    assert not any("return" in line for line in words)
-    symbols = run("show", "f.c", "g.c", "--tokens", "symbols").lines
-    assert "2   -   if (a [-<-] b) return [---]1;" in symbols
-
-
-def test_lines_and_words_are_a_choice(run, pairs, tmp_path):
-    by_words = run("show", *pairs["code"], "--words").lines
-    assert any("range([-10" in line for line in by_words)
-    assert not any(line.startswith(" 1  1 ") for line in by_words)
-    write(tmp_path, {"p": PROSE, "q": PROSE.replace("word7", "word")})
-    by_lines = run("show", "p", "q", "--lines", "--context", "0").lines
-    assert [line[:6] for line in by_lines if line[4:5] in ("-", "+")] == ["1   - ", "  1 + "]
-    assert not any(line[4:5] in ("-", "+") for line in run("show", "p", "q").lines)
-
-
-def test_long_lines_on_request(run, tmp_path):
-    changed = PROSE.replace("word7 ", "word ")
-    write(tmp_path, {"p": f"{PROSE}\n{PROSE}\n", "q": f"{PROSE}\n{changed}\n"})
-    lines = run("show", "p", "q", "--lines", "--context", "0").lines
-    assert "… 1 line alike …" in lines
-    assert [line[:4] for line in lines[6:8]] == ["2   ", "  2 "]
-    assert "[-word7-]" in lines[6]
-    assert "{+word+}" in lines[7]
-    refused = run("show", "p", "q", "--lines", "--shingles", code=2).err
-    assert "--lines cannot be combined with --shingles" in refused
-
-
 # --- a group --------------------------------------------------------------------------------------
 
 
@@ -215,63 +177,12 @@ def group(run, tmp_path):
     changes |= {"three": {30: "third", 50: ""}, "alone": dict.fromkeys(range(60), "x")}
     for name, changed in changes.items():
         write(tmp_path / "d", {name: "\n".join(changed.get(i, f"w{i}") for i in range(60))})
-    run("index", "d", "-t", "0.5")
+    run("index d -t 0.5")
     return tmp_path
 
 
-def test_the_group_of_a_document(run, group):
-    """Each variant once, with its count and those who have it."""
+def test_the_group_of_a_document(group):
     options = ["-t", "0.5", "--keep", "path-order"]
-    assert run("show", "d/three", *options, "-q").lines == [
-        "group 1: d/",
-        "  keep           a",
-        "  1.0000  bytes  a copy",
-        "  0.9016         one",
-        "  0.9016         two",
-        "  0.8254         three",
-        "",
-        "line 31: w24 w25 w26 w27 w28 w29 [-w30-] w31 w32 w33 w34 w35 w36",
-        "  {+other+}  2 of 4: one, two",
-        "  {+third+}  1 of 4: three",
-        "",
-        "line 51: w44 w45 w46 w47 w48 w49 [-w50-] w51 w52 w53 w54 w55 w56",
-        "  without it  1 of 4: three",
-        "",
-        "no difference in words: 1 of 4: a copy",
-        "",
-    ]
-    assert run("show", "one", *options, "-q", "--format", "tsv").rows == [
-        ["1", "31", "w30", "other", "d/one"],
-        ["1", "31", "w30", "other", "d/two"],
-        ["2", "31", "w30", "third", "d/three"],
-        ["3", "51", "w50", "", "d/three"],
-    ]
     code, out, err = in_terminal(["show", "one", *options], 60, group)
     assert code == 0, err
     golden.check("show/group-60.txt", out)
-
-
-def test_a_document_without_a_group(run, group):
-    alone = run("show", "alone", "-t", "0.5")
-    assert alone.out == b""
-    assert "d/alone is alone: no document is 0.5 similar or more to it" in alone.err
-    (group / "new").write_text("something else")
-    assert "new is not in the store" in run("show", "new", code=2).err
-    (group / "d/one").unlink()
-    gone = run("show", "two", "-t", "0.5", "--keep", "path-order", code=2)
-    assert "1 of" in gone.out.decode() or "one" in gone.err
-
-
-@pytest.mark.parametrize(
-    ("words", "option", "documents"),
-    [
-        ("a --lines", "--lines", "one document"),
-        ("a --shingles", "--shingles", "one document"),
-        ("a -k 2", "--shingle-size", "one document"),
-        ("a one -t 0.5", "--threshold", "two documents"),
-        ("a one --keep first", "--keep", "two documents"),
-    ],
-)
-def test_options_of_two_documents_and_of_a_group(run, group, words, option, documents):
-    said = run("show", *words.split(), code=2).err
-    assert f"{option} cannot be combined with {documents}" in said

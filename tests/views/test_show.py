@@ -18,7 +18,7 @@ from lshdup.views import changes as kinds
 from lshdup.views.changes import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, find_changes
 from lshdup.views.comparison import compare
 from lshdup.views.terminal import Layout, render
-from tests import golden, office
+from tests import golden
 from tests.conftest import RUN, part
 from tests.reference import is_ignorable
 from tests.running import in_terminal
@@ -275,16 +275,6 @@ def test_marks_take_nothing_but_what_changed():
     assert list(lines) == ["The [-red,-] {+blue+} old (fox) jumps {+high+}"]
 
 
-def test_ids_are_sets(run, tmp_path):
-    (tmp_path / "a").write_text("x 5 6 7 8")
-    result = run("show", "a", "-", "--tokens", "ids", stdin=b"y 9 8 6 5 5").lines
-    assert result[2:4] == [
-        "similarity 0.6000, exact: 3 shingles shared, 1 only in A, 1 only in B",
-        "3 ids alike, 1 removed, 1 added",
-    ]
-    assert result[-2:] == ["5 6 [-7-] 8 {+9+}", ""]
-
-
 # --- the command ----------------------------------------------------------------------------------
 
 
@@ -315,21 +305,8 @@ def test_three_kinds_as_they_are_seen(run, three, tmp_path):
         golden.check(f"show/{kind}-pipe.txt", run("show", *names).out)
 
 
-def test_layout_options(run, three):
-    def lines(context, *options):
-        return run("show", *three["word"], "--context", context, *options).lines
-
-    inline = lines("1", "--inline")
-    assert any("[-detention-] {+imprisonment+} or" in line for line in inline)
-    assert lines("0")[6] == "[-detention-] {+imprisonment+}"
-    (line,) = [line for line in lines("1", "--side-by-side") if "│" in line]
-    sides = [part.strip() for part in line.split("│")]
-    assert sides == ["arrest, [-detention-] or", "arrest, {+imprisonment+} or"]
-    assert not any("alike …" in line for line in lines("100000"))
-
-
 def test_as_data(run, three, tmp_path):
-    run("index", "sample_corpus")
+    run("index sample_corpus")
     words = ["show", "eng.txt", "word.txt", "--format"]
     result = json.loads(run(*words, "json").out)
     assert result["a"]["name"] == "sample_corpus/udhr/eng.txt"
@@ -341,19 +318,8 @@ def test_as_data(run, three, tmp_path):
     assert [row["kind"] for row in rows] == [ALIKE, REMOVED, ADDED, ALIKE]
     assert (rows[1]["a"], rows[2]["b"]) == ("detention", "imprisonment")
     assert run(*words, "tsv").rows[1][:2] == ["removed", "1"]
-    page = json.loads(run("show", "eng.html", "odd/latin-1.txt", "--format", "json").out)
+    page = json.loads(run("show eng.html odd/latin-1.txt --format json").out)
     assert (page["a"]["html"], page["b"]["html"], page["b"]["detected"]) == (True, False, True)
-
-
-def test_shingles_are_listed(run, tmp_path):
-    write(tmp_path, {"a": "one two three four", "b": "zero two three four"})
-    listed = [(where, text) for where, _, text in run("show", "a", "b", "--shingles").rows]
-    own = [("a", "one two three"), ("b", "zero two three")]
-    assert listed == [("both", "two three four"), *own]
-    write(tmp_path, {"a": "x x x", "b": "x x"})
-    counted = run("show", "a", "b", "--shingles", "-k", "1", "--bag").rows
-    assert [where for where, _, _ in counted] == ["both", "both", "a"]
-    assert "0.6667, exact: 2 shingles shared" in run("show", "a", "b", "-k", "1", "--bag").lines[2]
 
 
 @given(
@@ -368,94 +334,6 @@ def test_elements_are_those_of_the_set(words, tokens, bag, secret):
     _, shingles = list_tokens(text, params)
     listed = sorted(set(number_repeats(shingles, params).tolist()))
     assert listed == Shingler(params).shingle_texts([text])[0].tolist()
-
-
-FORM = (
-    "dear sir or madam we are pleased to let you know that your order number {} of {} "
-    "was sent today"
-)
-
-
-def test_what_is_removed_is_not_compared(run, tmp_path):
-    """The similarity is the one that `pairs` prints, by the options of the last run or by those
-    that are given.
-    """
-    shoes = "two red shoes and one green "
-    whats = {"a": f"{shoes}hat", "b": f"{shoes}coat", "c": "nothing like it"}
-    write(tmp_path / "d", {name: FORM.format("7", what) for name, what in whats.items()})
-    write(tmp_path, {"form": FORM.format("", "")})
-    words = "pairs d --template form -t 0.5 --min-tokens 0".split()
-    ((_, _, alike, _),) = run(*words).rows
-    for options in ([], ["--template", "form"]):
-        shown = run("show", "a", "b", *options)
-        assert shown.err.splitlines() == [  # no document has changed
-            "lshdup: the last run: 3 documents in d (--tokens word -k 3 --template …)",
-            "lshdup: a: d/a, of the store",
-            "lshdup: b: d/b, of the store",
-        ]
-        assert f"similarity {float(alike):.4f}, exact: " in shown.lines[2]
-        removed = r"removed before: \d+ shingles of A, \d+ of B, by --template or --ignore-common"
-        assert re.fullmatch(removed, shown.lines[3])
-        data = json.loads(run("show", "a", "b", *options, "--format", "json").out)
-        assert data["similarity"] == float(alike)
-        assert data["a"]["shingles"] == data["shared"] + data["only_a"] + data["removed_a"]
-        assert abs(data["estimate"] - data["similarity"]) < 6 * data["standard_error"] + 0.01
-        rows = run("show", "a", "b", *options, "--shingles").rows
-        kept = [where for where, _, _, removed in rows if not removed]
-        assert {removed for *_, removed in rows} == {"", "template"}
-        for where, counted in {"both": "shared", "a": "only_a", "b": "only_b"}.items():
-            assert kept.count(where) == data[counted]
-    (tmp_path / "d/a").write_text(FORM.format("7", "something else now"))
-    assert "has changed since it was indexed" in run("show", "a", "b").err
-
-
-def test_rows_and_mails(run, tmp_path):
-    """A row is text already, whatever it looks like, unless --markup says more; a mail is read as
-    one.
-    """
-    rows = ["<html> one <i>two</i> three four five", "one two three four six"]
-    jsonl = "".join(json.dumps({"text": each}) + "\n" for each in rows)
-    mail = office.eml(rows[1], subject="")
-    write(tmp_path, {"rows.jsonl": jsonl, "a.eml": mail, "b": rows[1]})
-    run("index", "rows.jsonl")
-    assert ": 37 bytes, UTF-8, 8 words" in run("show", "rows.jsonl:1", "rows.jsonl:2").lines[0]
-    run("index", "rows.jsonl", "--markup", "visible")
-    shown = run("show", "rows.jsonl:1", "rows.jsonl:2")
-    assert "HTML UTF-8, 5 words" in shown.lines[0]
-    assert "UTF-8, 5 words" in shown.lines[1]
-    assert shown.lines[-2] == "one two three four [-five-] {+six+}"
-    data = json.loads(run("show", "a.eml", "b", "--format", "json").out)
-    assert (data["a"]["extracted"], data["b"]["extracted"]) == (True, False)
-    assert data["similarity"] == 1
-    assert "mail, 5 words" in run("show", "a.eml", "b").lines[0]
-
-
-def test_as_the_store_has_it(run, corpus, tmp_path):
-    options = "--tokens char -k 5 --scheme classic --perms 64"
-    run("index", "sample_corpus", *options.split())
-    out = run("show", "MIT.txt", "ISC.txt")
-    assert "characters" in out.lines[0]
-    assert f"({options})" in out.err
-    (line,) = [line for line in out.lines if line.startswith("estimate 0.")]
-    assert line.endswith("by signatures: classic, K = 64")
-    assert "words" in run("show", "MIT.txt", "ISC.txt", "--tokens", "word").lines[0]
-    (corpus / "licences/ISC.txt").write_text("something else now")
-    assert "has changed since it was indexed" in run("show", "MIT.txt", "licences/ISC.txt").err
-    for words, refusal in {
-        "copy1 MIT.txt": "is the end of 5 names",
-        "- -": "both standard input",
-        "MIT.txt ISC.txt --shingles --inline": "cannot be combined with --shingles",
-    }.items():
-        assert refusal in run("show", *words.split(), code=2).err
-
-
-def test_documents_without_tokens(run, tmp_path):
-    write(tmp_path, {"empty": "", "dots": "...", "some": "one text"})
-    assert run("show", "empty", "dots").lines[2:4] == [
-        "similarity 0.0000, exact: 0 shingles shared, 0 only in A, 0 only in B",
-        "0 words alike",
-    ]
-    assert run("show", "empty", "some").lines[-2] == "{+one text+}"
 
 
 def test_hostile_texts_do_nothing_to_a_terminal(run, tmp_path):
@@ -487,5 +365,5 @@ def test_long_documents(run, tmp_path):
     for at in range(0, len(words), 1000):
         words[at] = "other"
     (tmp_path / "b").write_text(" ".join(words))
-    result = run("show", "a", "b")
+    result = run("show a b")
     assert re.search(r"(400|399) removed, (400|399) added", result.lines[3])

@@ -148,11 +148,11 @@ def test_one_side_in_pieces(two_sides):
 
 def test_several_stores_and_mixtures_are_refused(two_sides, run):
     for name in ("even", "third"):
-        run("index", "old", "--store", name)
-    several = run("pairs", "new", "--against", "even", "--against", "third", code=2)
+        run("index old --store", name)
+    several = run("pairs new --against even --against third", code=2)
     assert "--against names several stores: even, third" in several.err
     assert "`lshdup index A B --store DIR`, then --against DIR" in several.err
-    mixed = run("pairs", "new", "--against", "old", "--against", "even", code=2)
+    mixed = run("pairs new --against old --against even", code=2)
     assert "--against names a store beside other documents: old, even" in mixed.err
 
 
@@ -197,7 +197,7 @@ def test_a_file_on_both_sides_is_not_paired_with_itself(two_sides):
 
 
 def stored(run, **options):
-    run("index", "old", "--store", "archive", "-t", "0.6", "--perms", "256", **options)
+    run("index old --store archive -t 0.6 --perms 256", **options)
 
 
 def printed(result):
@@ -208,65 +208,47 @@ def printed(result):
 
 def test_a_stored_index_is_only_read_and_gives_the_parameters(run, two_sides):
     expected = [(*row, "exact") for row in brute_force(0.6)]
-    run("index", "old", "--store", "archive", "-k", "2", "--perms", "256", "--tokens", "word")
+    run("index old --store archive -k 2 --perms 256 --tokens word")
     before = {
         path: (path.stat().st_mtime_ns, path.read_bytes()) for path in Path("archive").iterdir()
     }
     os.chmod("archive", 0o555)
-    adopted = run("pairs", "new", "-v", "--against", "archive", "-t", "0.6", "--recall", "0.99999")
+    adopted = run("pairs new -v --against archive -t 0.6 --recall 0.99999")
     assert "K = 256" in adopted.err
     assert printed(adopted) != expected
     assert printed(adopted) == printed(
-        run(
-            "pairs",
-            "new",
-            "--against",
-            "old",
-            "-k",
-            "2",
-            "--perms",
-            "256",
-            "-t",
-            "0.6",
-            "--recall",
-            "0.99999",
-        )
+        run("pairs new --against old -k 2 --perms 256 -t 0.6 --recall 0.99999")
     )
-    assert printed(
-        run("pairs", "--against", "archive", "-t", "0.6", "--recall", "0.99999")
-    ) == printed(adopted)
+    assert printed(run("pairs --against archive -t 0.6 --recall 0.99999")) == printed(adopted)
     assert {
         path: (path.stat().st_mtime_ns, path.read_bytes()) for path in Path("archive").iterdir()
     } == before
     os.chmod("archive", 0o755)
-    refused = run("pairs", "new", "--against", "archive", "-k", "3", code=2)
+    refused = run("pairs new --against archive -k 3", code=2)
     assert "archive was made with -k 2, not 3" in refused.err
+    assert "--perms 256, not 64" in run("pairs new --against archive --perms 64", code=2).err
+    run("pairs new -k 4")
+    assert "made with -k 4, not 2" in run("pairs --against archive", code=2).err
     assert (
-        "--perms 256, not 64"
-        in run("pairs", "new", "--against", "archive", "--perms", "64", code=2).err
-    )
-    run("pairs", "new", "-k", "4")
-    assert "made with -k 4, not 2" in run("pairs", "--against", "archive", code=2).err
-    assert (
-        "no signatures.npz" in run("pairs", "new", "--against", "empty", code=2).err
+        "no signatures.npz" in run("pairs new --against empty", code=2).err
         if Path("empty").mkdir()
         else True
     )
 
 
 def test_an_index_whose_documents_are_gone(run, two_sides):
-    run("shingle", "old", "--store", "archive")
+    run("shingle old --store archive")
     stored(run)
     options = ("--against", "archive", "-t", "0.6", "--recall", "0.99999")
     exact = [(*row, "exact") for row in brute_force(0.6)]
-    assert printed(run("pairs", "new", *options)) == exact
+    assert printed(run("pairs new", *options)) == exact
     shutil.move("old", "elsewhere")
     from_sets = run("pairs", "new", *options)  # shingles.npz has them
     assert printed(from_sets) == exact
     assert "of OTHER in this answer changed or vanished" in from_sets.err
-    assert printed(run("pairs", "new", *options[:-2], "--exact")) == exact
+    assert printed(run("pairs new", *options[:-2], "--exact")) == exact
     os.remove("archive/shingles.npz")
-    result = run("pairs", "new", *options)
+    result = run("pairs new", *options)
     rows = printed(result)
     true = {row[:2]: row[2] for row in brute_force(0.01, there="elsewhere")}
     prints = {
@@ -287,10 +269,10 @@ def test_an_index_whose_documents_are_gone(run, two_sides):
         "less (K = 256)" in result.err
     )
     assert re.search(r"\d+ documents of OTHER gone", result.err)
-    refused = run("pairs", "new", *options[:-2], "--exact", code=2)
+    refused = run("pairs new", *options[:-2], "--exact", code=2)
     assert "--exact needs the shingle sets of all documents" in refused.err
     shutil.move("elsewhere", "old")
-    exactly_again = run("pairs", "new", *options)
+    exactly_again = run("pairs new", *options)
     assert printed(exactly_again) == exact
     assert "estimate" not in exactly_again.err
 
@@ -298,11 +280,11 @@ def test_an_index_whose_documents_are_gone(run, two_sides):
 def test_an_index_whose_documents_are_partly_gone_or_changed(run, two_sides):
     stored(run)
     options = ("--against", "archive", "-t", "0.6", "--recall", "0.99999")
-    exact = printed(run("pairs", "new", *options))
+    exact = printed(run("pairs new", *options))
     partner = max(exact, key=lambda row: row[2])[1]
     status = os.stat(partner)
     os.utime(partner, (1, 1))
-    alone = run("pairs", "new", *options, "--unmatched").err
+    alone = run("pairs new", *options, "--unmatched").err
     assert "warning: 1 document of OTHER in this answer changed or vanished" in alone
     os.utime(partner, ns=(status.st_atime_ns, status.st_mtime_ns))
     lost = {b"old/%03d.txt" % i for i in range(0, 40, 2)}
@@ -312,7 +294,7 @@ def test_an_index_whose_documents_are_partly_gone_or_changed(run, two_sides):
     Path("old/001.txt").write_text("something else entirely")
     lost.add(b"old/001.txt")
     os.utime("old/001.txt", ns=(status.st_atime_ns, status.st_mtime_ns))
-    partly = run("pairs", "new", *options)
+    partly = run("pairs new", *options)
     assert "gone" in partly.err
     assert "1 document of OTHER changed since" in partly.err
     rows = printed(partly)
@@ -333,7 +315,7 @@ def test_a_copy_that_is_there_stands_in_for_one_that_is_gone(run, tmp_path):
     for name in ("a", "b", "c"):
         (tmp_path / "old" / name).write_text(" ".join(words))
     (tmp_path / "new").write_text(" ".join([*words, "more"]))
-    run("index", "old", "--store", "archive")
+    run("index old --store archive")
     options = ("pairs", "new", "--against", "archive")
     exact = run(*options)
     assert len(exact.rows) == 3
@@ -366,42 +348,39 @@ def test_a_changed_file_is_not_paired_with_itself_by_an_estimate(run, two_sides)
 
 
 def test_the_store_of_other_is_not_overwritten(run, two_sides):
-    run("index", "old", "--perms", "256")
+    run("index old --perms 256")
     before = {path: path.read_bytes() for path in Path(".lshdup").iterdir()}
-    result = run("pairs", "new", "--against", ".lshdup", "-t", "0.6", "--recall", "0.99999")
+    result = run("pairs new --against .lshdup -t 0.6 --recall 0.99999")
     assert "not kept" in result.err
     assert [row[:3] for row in printed(result)] == brute_force(0.6)
     assert {path: path.read_bytes() for path in Path(".lshdup").iterdir()} == before
-    assert "name DOCS" in run("pairs", "--against", ".lshdup", code=2).err
+    assert "name DOCS" in run("pairs --against .lshdup", code=2).err
 
 
 def test_patterns_are_of_docs_only(run, two_sides):
-    run("index", "old", "--store", "archive")
+    run("index old --store archive")
     options = ("-t", "0.6", "--recall", "0.99999")
-    everything = run("pairs", "new", "--against", "old", *options).rows
+    everything = run("pairs new --against old", *options).rows
     some = [row for row in everything if row[0].startswith("new/00")]
     patterns = ("--include", "new/00*", "--exclude", "old")
     for other in ("old", "archive"):
-        assert run("pairs", "new", "--against", other, *options, *patterns).rows == some
+        assert run("pairs new --against", other, *options, *patterns).rows == some
     assert 0 < len(some) < len(everything)
 
 
 def test_what_is_made_of_docs_is_kept(run, two_sides):
-    first = run("pairs", "new", "--against", "old", "-t", "0.6")
-    again = run("pairs", "new", "--against", "old", "-t", "0.6")
+    first = run("pairs new --against old -t 0.6")
+    again = run("pairs new --against old -t 0.6")
     assert "0 documents read, 39 unchanged" in again.err
     assert again.out == first.out
-    assert run("pairs", "--against", "old", "-t", "0.6").out == first.out
-    assert (
-        run("pairs", "new", "--against", "old", "-t", "0.6", "--no-store", "--jobs", "1").out
-        == first.out
-    )
+    assert run("pairs --against old -t 0.6").out == first.out
+    assert run("pairs new --against old -t 0.6 --no-store --jobs 1").out == first.out
     assert "lshdup index old --store DIR" in first.err
-    assert run("pairs", "new", "--against", "old", "-t", "0.6", "--check", code=1).out == first.out
-    assert run("pairs", "new", "--against", "old", "-t", "0.6", "-0").out == first.out.replace(
-        b"\t", b"\0"
-    ).replace(b"\n", b"\0")
-    assert "nothing-there" in run("pairs", "new", "--against", "nothing-there", code=2).err
+    assert run("pairs new --against old -t 0.6 --check", code=1).out == first.out
+    assert run("pairs new --against old -t 0.6 -0").out == first.out.replace(b"\t", b"\0").replace(
+        b"\n", b"\0"
+    )
+    assert "nothing-there" in run("pairs new --against nothing-there", code=2).err
 
 
 # --- what is not even met -------------------------------------------------------------------------
@@ -522,7 +501,7 @@ def test_what_is_only_in_docs_is_what_brute_force_says(two_sides, run, threshold
     for jobs in ("1", "4"):
         assert unmatched(run, "new", *options, *bands, "-j", jobs) == expected
         assert unmatched(run, "new", *options, "--exact", "-j", jobs) == expected
-    pairs = {row[0] for row in run("pairs", "new", *options, "--exact").rows}
+    pairs = {row[0] for row in run("pairs new", *options, "--exact").rows}
     assert {os.fsdecode(name) for name in expected} == set(reference.folder_sets("new")) - pairs
     assert unmatched(run, "new", "--against", "new", "-t", "0.8", "--no-store") == [
         b"new/empty.txt"
@@ -538,7 +517,7 @@ def test_what_is_only_in_docs_in_all_formats(two_sides, run):
     answer = run(*options, "--check", code=1)
     assert f"{len(expected)} of 39 documents of DOCS with no document" in answer.err
     assert ", 1 of them not compared, none missed" in answer.err
-    assert not run("pairs", "new/000.txt", *options[2:], "--check", code=0).out
+    assert not run("pairs new/000.txt", *options[2:], "--check", code=0).out
 
 
 def test_what_is_only_in_docs_by_what_is_the_same(two_sides, run):
@@ -559,7 +538,7 @@ def test_what_is_only_in_docs_against_stores_and_of_rows(two_sides, run):
     assert unmatched(run, "new", *options) == expected
     assert unmatched(run, *options) == expected  # of the last run
     shutil.move("old", "elsewhere")
-    result = run("pairs", "new", *options, "--unmatched")
+    result = run("pairs new", *options, "--unmatched")
     assert re.search(r"documents? of DOCS near OTHER by signature estimate", result.err)
     assert "changed or vanished since OTHER was indexed" in result.err
     assert abs(len(result.rows) - len(expected)) < 6

@@ -63,7 +63,7 @@ def test_what_is_near_goes_and_the_rest_is_grouped_as_ever(two_sides, run, thres
     compared = set(sets_of("new"))
     assert 2 <= len(gone) < len(compared) - 3
     options = ("--against", "old", "-t", threshold, *how, "--no-store")
-    rows = run("clusters", "new", *options, "--format", "jsonl").lines
+    rows = run("clusters new", *options, "--format", "jsonl").lines
     rows = [json.loads(row) for row in rows]
     other = {row["group"]: row["name"] for row in rows if row["role"] == "other"}
     led = {row["name"]: row for row in rows if row["role"] == "drop" and row["group"] in other}
@@ -77,7 +77,7 @@ def test_what_is_near_goes_and_the_rest_is_grouped_as_ever(two_sides, run, thres
     Path("rest").mkdir()
     for name in compared - gone:
         shutil.copy2(name, "rest")
-    alone = run("clusters", "rest", *options[2:], "--format", "jsonl").lines
+    alone = run("clusters rest", *options[2:], "--format", "jsonl").lines
     assert [
         {name: row[name] for name in row.keys() - {"group"}}
         for row in rows
@@ -87,7 +87,7 @@ def test_what_is_near_goes_and_the_rest_is_grouped_as_ever(two_sides, run, thres
         for row in map(json.loads, alone)
     ]
     keep, drop = (
-        set(run("clusters", "new", *options, "--emit", what).lines) for what in ("keep", "drop")
+        set(run("clusters new", *options, "--emit", what).lines) for what in ("keep", "drop")
     )
     assert keep | drop == compared | {"new/empty"}  # which is not compared, and stays
     assert not keep & drop
@@ -106,7 +106,7 @@ def test_what_is_the_same(two_sides, run, same):
             drop.append(name)
         met.add(text)
     options = ("--against", "old", "--same", same, "--no-store", "--emit", "drop", "-0")
-    found = run("clusters", "new", *options).out.decode().split("\0")[:-1]
+    found = run("clusters new", *options).out.decode().split("\0")[:-1]
     assert found == sorted(drop)
     assert ("new/upper" in drop) == (same == "text")
 
@@ -115,19 +115,19 @@ def test_documents_on_both_sides_stay(two_sides, run):
     """Also if one of DOCS is like them and preferred, and if OTHER is a store made before."""
     shutil.copy("old/001", "new/z")
     near_z = ("-t", "0.5", *BANDS, "--prefer", "new", "--emit", "drop")
-    dropped = run("clusters", "new", "old", "--against", "old", "--no-store", *near_z)
+    dropped = run("clusters new old --against old --no-store", *near_z)
     assert "40 documents of DOCS in OTHER too: always kept" in dropped.err
     assert not [name for name in dropped.lines if name.startswith("old/")]
     assert "new/z" in dropped.lines
-    run("index", "old", "--perms", "256", "--store", "archive")
+    run("index old --perms 256 --store archive")
     Path("old/002").write_text(Path("new/002").read_text())
-    stored = run("clusters", "new", "old", "--against", "archive", "--no-store", *near_z)
+    stored = run("clusters new old --against archive --no-store", *near_z)
     assert not [name for name in stored.lines if name.startswith("old/")]
     assert "skipped of OTHER: 1 document deleted or changed since it was indexed" in stored.err
 
 
 def test_nothing_goes_for_documents_that_are_gone(two_sides, run):
-    run("index", "old", "--store", "archive")
+    run("index old --store archive")
     options = ("clusters", "new", "--against", "archive", "--no-store", "--emit", "drop")
     assert {"new/copy", "new/upper"} <= set(run(*options).lines)
     Path("old/003").unlink()
@@ -138,7 +138,7 @@ def test_nothing_goes_for_documents_that_are_gone(two_sides, run):
     assert gone <= set(fewer.lines)
     assert ("new/copy" in fewer.lines) == ("new/copy" in gone)
     shutil.rmtree("old")
-    assert run(*options, "-0").out == run("clusters", "new", "--emit", "drop", "-0").out
+    assert run(*options, "-0").out == run("clusters new --emit drop -0").out
 
 
 def test_rows_are_written_without_what_goes(two_sides, run):
@@ -158,13 +158,13 @@ def test_rows_are_written_without_what_goes(two_sides, run):
     names = sorted(str(p) for p in Path("new").iterdir())
     assert {names.index(a) + 1 for a, _ in near(0.8)} <= dropped
     # Rows against files; and OTHER is no target, by any name.
-    run("clusters", "new.jsonl", "--against", "old", "--no-store", "--write", "b.jsonl")
+    run("clusters new.jsonl --against old --no-store --write b.jsonl")
     assert Path("b.jsonl").exists()
     os.link("old.jsonl", "same.jsonl")
     for target, option in product(("old.jsonl", "same.jsonl"), ("--write", "-o")):
         refused = run(*options, option, target, code=2).err
         assert f"{option} {target} would replace --against old.jsonl" in refused
-    run("index", "old.jsonl", "--store", "archive")
+    run("index old.jsonl --store archive")
     refused = run(*options[:3], "archive", "--no-store", "--write", "same.jsonl", code=2).err
     assert "--write same.jsonl is one of the documents" in refused
     assert Path("old.jsonl").read_bytes() == old
@@ -179,7 +179,7 @@ def test_the_summary_and_check(two_sides, run):
     assert "; all documents of OTHER" in result.err
     Path("far").mkdir()
     Path("far/one").write_text("nothing at all of the words there")
-    result = run("clusters", "far", *options[2:], "--check", code=0)
+    result = run("clusters far", *options[2:], "--check", code=0)
     assert "no groups of similarity 0.8 or more: 1 document alone" in result.err
     refused = run(*options, "--linkage", "single", code=2).err
     assert "--against cannot be combined with --linkage single" in refused

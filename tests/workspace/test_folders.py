@@ -4,7 +4,6 @@ import json
 import os
 import random
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -50,7 +49,7 @@ def tree(tmp_path):
 
 
 def rows(run, *options):
-    answer = run("folders", "t", "--no-store", "-q", *options)
+    answer = run("folders t --no-store -q", *options)
     return [
         (a, b, float(j), float(c), *map(int, counts)) for a, b, j, c, *counts in answer.ok().rows
     ]
@@ -58,7 +57,7 @@ def rows(run, *options):
 
 def test_nothing_is_found_without_a_copy(run, tree):
     assert rows(run) == []
-    found = run("folders", "t", "--no-store", "--check")
+    found = run("folders t --no-store --check")
     assert "0 pairs of 11 folders: one holds 0.8 or more of the other" in found.err
 
 
@@ -76,9 +75,9 @@ def test_copies(run, tree):
     wanted = [("t/first", b, *same) for b in ("t/other/old/stuff", "t/renamed", "t/second")]
     assert rows(run) == wanted
     assert rows(run, "--same", "bytes") == rows(run, "--exact") == wanted
-    jobs = [run("folders", "t", "--no-store", "-j", n).out for n in "124"]
+    jobs = [run("folders t --no-store -j", n).out for n in "124"]
     assert len(set(jobs)) == 1
-    assert run("folders", "t", "--check", "-q", code=1).rows
+    assert run("folders t --check -q", code=1).rows
 
 
 def test_a_copy_with_every_file_edited(run, tree):
@@ -131,12 +130,12 @@ def test_names_are_typed_from_here(run, tree, tmp_path):
     """Up and down, from a store elsewhere, and a folder whose name begins with a dash."""
     shutil.copytree(tree / "first", tree / "-x/y")
     plant(tree / "-x", ["z.txt"])
-    found = run("folders", "../first", ".", "-q", cwd=tree / "-x", code=0).rows
+    found = run("folders ../first . -q", cwd=tree / "-x", code=0).rows
     assert found[0][:2] == ["y", "../first"] or found[0][:2] == ["../first", "y"]
-    assert run("folders", ".", "-q", cwd=tree).rows[0][:2] == ["./-x/y", "first"]
-    below = run("folders", "-q", "--store", "../.lshdup", cwd=tree / "other").rows[0]
+    assert run("folders . -q", cwd=tree).rows[0][:2] == ["./-x/y", "first"]
+    below = run("folders -q --store ../.lshdup", cwd=tree / "other").rows[0]
     assert below[:2] == ["../-x/y", "../first"]
-    inside = run("folders", "-q", "--store", "../.lshdup", cwd=tree / "first").rows[0]
+    inside = run("folders -q --store ../.lshdup", cwd=tree / "first").rows[0]
     assert inside[:2] == ["../-x/y", "."]
 
 
@@ -179,7 +178,7 @@ def test_what_two_folders_hold(run, tree):
     )
     assert ("t/first/letters/4.txt", "t/second/letters/4.txt", "text") in of(same, "a", "b", "same")
     assert len(found) == len(same) + 5 == 13
-    run("index", "t")
+    run("index t")
     assert shown(run, "t/first", "t/second") == found == shown(run, "./t/first/", "t/second")
     turned = shown(run, "t/second", "t/first")
     assert sorted(of(found, "a", "b"), key=str) == sorted(of(turned, "b", "a"), key=str)
@@ -190,49 +189,15 @@ def test_what_two_folders_hold(run, tree):
     )
 
 
-def test_every_document_of_two_folders_is_shown(run, tree):
-    """Several of one kind on either side: each has a partner, and is never alone."""
-    for name in ("a", "b", "c"):
-        (tree / "one").mkdir(exist_ok=True)
-        shutil.copy(tree / "first/x.txt", tree / "one" / name)
-    (tree / "two").mkdir()
-    shutil.copy(tree / "first/x.txt", tree / "two/d")
-    assert of(shown(run, "t/one", "t/two", "--no-store"), "kind", "a", "b") == [
-        ("same", f"t/one/{name}", "t/two/d") for name in "abc"
-    ]
-    assert of(shown(run, "t/two", "t/one", "--no-store"), "kind", "a", "b") == [
-        ("same", "t/two/d", f"t/one/{name}") for name in "abc"
-    ]
-
-
 def test_folders_of_an_archive_are_shown(run, tree):
     shutil.make_archive(str(tree / "packed"), "zip", tree / "first")
     (tree / "first/x.txt").unlink()
-    run("index", "t", "--archives")
+    run("index t --archives")
     found = shown(run, "t/first", "t/packed.zip")
     assert of(found, "kind", "a", "b")[0] == ("only b", None, "t/packed.zip/x.txt")
     assert {row["same"] for row in found[1:]} == {"bytes"}
     notes = shown(run, "t/first/notes", "t/packed.zip/notes")
     assert of(notes, "kind") == [("same",)] * 4
-
-
-def test_folders_that_cannot_be_compared(run, tree):
-    run("index", "t")
-    for a, b, what in (
-        ("t", "t/first", "one of t and t/first is below the other"),
-        ("t/first", "t/first", "one of t/first and t/first is below the other"),
-    ):
-        assert what in run("show", a, b, code=2).err
-    (tree / "empty").mkdir()
-    assert "there is no document below t/empty" in run("show", "t/empty", "t/first", code=2).err
-    assert (
-        "cannot be combined with folders"
-        in run("show", "t/first", "t/other", "--words", code=2).err
-    )
-    one = run("show", "t", "t/first/x.txt", code=2).err
-    assert "t is a folder, and t/first/x.txt is none\n  name two documents, or two folders" in one
-    gone = run("show", "gone", "t/first", code=2).err
-    assert "t/first is a folder, and gone is no folder here, nor one of the last run\n" in gone
 
 
 def folders_of(*names, cwd):
@@ -262,29 +227,6 @@ def test_folders_above_names(tmp_path, monkeypatch):
                      f"{tmp_path}/a/d": f"{tmp_path}/a"}  # fmt: skip
 
 
-def test_check_of_folders_that_cannot_be_compared(run, tree, tmp_path):
-    """Nothing is compared where no two folders are beside each other, however many documents."""
-    for flat in ("t/first/letters", "t/first/notes/0"):
-        err = run("folders", flat, "--no-store", "--check", "-q", code=2).err
-        assert "nothing was checked" in err
-        assert "no two folders beside each other\n  name more folders\n" in err
-    warned = run("folders", "t/first/letters", "--no-store", "-q", code=0).err
-    assert warned.startswith("lshdup: warning: nothing to compare: 5 documents, but no two folders")
-    (tmp_path / "none").mkdir()
-    err = run("folders", "none", "--no-store", "--check", "-q", code=2).err
-    assert "there is no file in none" in err
-
-
-def test_documents_without_tokens_are_compared(run, tmp_path):
-    for name in ("a/x", "b/x"):
-        (tmp_path / name).parent.mkdir()
-        (tmp_path / name).write_text("... !!")
-    answer = run("folders", "a", "b", "--no-store", "--check", "-q", code=1)
-    assert answer.rows == [["a", "b", "1.0", "1.0", "1", "1", "1", "6"]]
-    assert answer.err == ""
-    assert run("show", "a", "b", "--no-store", "-q").err == ""
-
-
 def test_many_folders_with_one_document_in_common(run, tmp_path):
     """Each is inside the next larger one; one that is inside a copy of it is listed as ever."""
     common = text(3000)
@@ -292,7 +234,7 @@ def test_many_folders_with_one_document_in_common(run, tmp_path):
         (tmp_path / f"{i:03}").mkdir()
         (tmp_path / f"{i:03}/common.txt").write_text(common)
         (tmp_path / f"{i:03}/own.txt").write_text(text(3 + i))
-    found = run("folders", ".", "--format", "jsonl", "--no-store")
+    found = run("folders . --format jsonl --no-store")
     pairs = [json.loads(line) for line in found.lines]
     assert len(pairs) == 101
     assert len({row["a"] for row in pairs}) == 101
@@ -300,25 +242,6 @@ def test_many_folders_with_one_document_in_common(run, tmp_path):
     assert "1 document is in more than 100 folders: folders that share nothing else" in found.err
     shutil.rmtree(tmp_path / "000")
     shutil.rmtree(tmp_path / "001")
-    found = run("folders", ".", "--no-store")
+    found = run("folders . --no-store")
     assert len(found.rows) == 100 * 99 // 2
     assert "more than 100" not in found.err
-
-
-def test_folders_that_are_here_are_shown_as_they_are(run, tmp_path, monkeypatch):
-    """Whatever a store holds of them: a new file may be the only one of its text."""
-    monkeypatch.chdir(tmp_path)
-    for folder in ("a", "b"):
-        Path(folder).mkdir()
-        Path(folder, "one.txt").write_text("one two three four five")
-    run("pairs", ".")
-    Path("a/will.txt").write_text("the only will there is")
-    Path("a/picture").write_bytes(bytes(100))
-    Path("b/one.txt").unlink()
-    Path("b/two.txt").write_text("six seven eight nine ten")
-    lines = run("show", "a", "b", "-q").out.decode().splitlines()
-    at = lines.index("only in A: 2")
-    assert lines[at + 1 : at + 3] == ["  one.txt", "  will.txt"]
-    assert "the same: 0" in lines
-    at = lines.index("not compared in A: 1")
-    assert lines[at + 1] == "  picture: binary"

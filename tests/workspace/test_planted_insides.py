@@ -74,7 +74,7 @@ def test_all_planted_pairs_are_found_and_nothing_else(run, planted):
     assert set(expected) == pairs
     for jobs in ("1", "4"):
         rows = run(
-            "pairs", ".", "--measure", "containment", "-t", str(THRESHOLD), "--no-store",
+            "pairs . --measure containment -t", str(THRESHOLD), "--no-store",
             "--format", "tsv", "-j", jobs, cwd=folder,
         ).rows  # fmt: skip
         found = {(a, b): (float(share), float(score)) for a, b, share, score, *_ in rows}

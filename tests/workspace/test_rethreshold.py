@@ -78,23 +78,20 @@ def made_up(folder, seed, n=240):
 
 
 def test_the_sample_corpus_from_one_run(run, corpus, tmp_path):
-    own = {
-        t: run("pairs", "sample_corpus", "-t", str(t), "--no-store").rows for t in (0.6, 0.8, 0.95)
-    }
+    own = {t: run("pairs sample_corpus -t", str(t), "--no-store").rows for t in (0.6, 0.8, 0.95)}
     exact = {
-        t: run("pairs", "sample_corpus", "-t", str(t), "--exact", "--no-store").out
-        for t in (0.6, 0.95)
+        t: run("pairs sample_corpus -t", str(t), "--exact", "--no-store").out for t in (0.6, 0.95)
     }
-    run("pairs", "sample_corpus", "-t", "0.5", "--recall", "0.9999", "--perms", "256")
-    run("pairs", "sample_corpus", "-t", "0.5", "--store", "usual")
+    run("pairs sample_corpus -t 0.5 --recall 0.9999 --perms 256")
+    run("pairs sample_corpus -t 0.5 --store usual")
     before = {path: path.read_bytes() for path in sorted(tmp_path.glob("*/*.npz"))}
     overwrite(corpus)
     for t in own:
-        assert run("pairs", "-t", str(t), "--store", "usual").rows == own[t]
+        assert run("pairs -t", str(t), "--store", "usual").rows == own[t]
         assert len(own[t]) > 10
     for t, expected in exact.items():
-        assert run("pairs", "-t", str(t), "--recall", "0.9999").out == expected
-    assert run("pairs", "-t", "0.8", "--collapse-copies").out != run("pairs", "-t", "0.8").out
+        assert run("pairs -t", str(t), "--recall", "0.9999").out == expected
+    assert run("pairs -t 0.8 --collapse-copies").out != run("pairs -t 0.8").out
     assert {path: path.read_bytes() for path in sorted(tmp_path.glob("*/*.npz"))} == before
 
 
@@ -216,10 +213,10 @@ def test_pairs_of_other_buckets_are_found_again(run, tmp_path, monkeypatch):
     text = " ".join(f"word{n}" for n in range(60))
     for n in range(5):
         Path(f"d/{n}.txt").write_text(f"{text} {n}")
-    whole = run("pairs", "d", "--no-store").rows
+    whole = run("pairs d --no-store").rows
     assert len(whole) == 10
-    assert run("pairs", "d", "--max-bucket", "2").rows != whole
-    assert run("pairs", "d").rows == whole
+    assert run("pairs d --max-bucket 2").rows != whole
+    assert run("pairs d").rows == whole
 
 
 @pytest.mark.parametrize("command", ["pairs", "clusters"])
