@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup import pipeline
-from lshdup.base.messages import did_you_mean
 from lshdup.base.ragged import RaggedSets, distinct
 from lshdup.base.run import Run, count_processors
+from lshdup.base.wording import did_you_mean
 from lshdup.collection.collect import EVERY_SET, collect, sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
@@ -44,7 +44,7 @@ from lshdup.params import (
 )
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources.finding import find_documents
-from lshdup.sources.preference import preference
+from lshdup.sources.keep_rules import preference
 
 #: A folder or file, a mapping of names to texts, or texts, whose names are then "0", "1", …
 Documents = str | os.PathLike[str] | Mapping[str, str] | Iterable[str]

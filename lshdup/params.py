@@ -10,7 +10,7 @@ from dataclasses import field, fields, replace
 from typing import Any, Self
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.messages import quoted
+from lshdup.base.wording import quoted
 from lshdup.errors import ParameterError
 
 # --- the values of options that are one of a few words: a word is added here first ---

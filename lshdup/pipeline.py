@@ -29,7 +29,7 @@ from lshdup.lsh.candidates import candidate_pairs, documents_to_compare, find_ex
 from lshdup.params import BandParams, ClusterParams, Params
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.finding import find_documents
-from lshdup.sources.preference import Preference
+from lshdup.sources.keep_rules import Preference
 
 if TYPE_CHECKING:
     from lshdup.compare.verification import StageCheckpoint

@@ -22,9 +22,9 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from lshdup.base.messages import printable
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
+from lshdup.base.wording import printable
 from lshdup.collection import batches
 from lshdup.collection.collect import collect
 from lshdup.errors import InputError

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup.base import atomic, mailbox, system
+from lshdup.base import atomic, mbox, system
 from lshdup.base.atomic import PREFIX, SUFFIX
 from lshdup.base.ragged import StringTable
 from lshdup.base.run import Run
@@ -132,7 +132,7 @@ def test_a_list_of_ids_that_goes(here):
 
 
 def test_what_cannot_be_looked_into_is_no_mailbox_and_no_dump(here):
-    assert not mailbox.is_mailbox_file(b"nowhere")
+    assert not mbox.is_mailbox_file(b"nowhere")
     assert not archives.is_dump(b"nowhere")
 
 

@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import (
+from lshdup.base.frozen import dataclass
+from lshdup.base.memory import (
     IN_MEMORY,
     ROWS_AT_ONCE,
     Arrays,
@@ -17,7 +18,6 @@ from lshdup.base.arrays import (
     rows_of,
     slices_of,
 )
-from lshdup.base.frozen import dataclass
 from lshdup.kernels import sets as kernels
 
 T = TypeVar("T", bound="np.generic[Any]")

@@ -8,8 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 
-from lshdup.base.arrays import Arrays
 from lshdup.base.frozen import dataclass
+from lshdup.base.memory import Arrays
 from lshdup.base.skipped import Skipped
 
 #: Called now and then with a stage, the steps done, and all its steps.

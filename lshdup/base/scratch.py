@@ -9,11 +9,11 @@ from typing import IO, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import Arrays, GrowingArray
 from lshdup.base.atomic import MORE_ROOM, explained, temporary_file, usable_folder
-from lshdup.base.messages import quoted
+from lshdup.base.memory import Arrays, GrowingArray
 from lshdup.base.ragged import RaggedSets, offsets_of
 from lshdup.base.system import pwrite, release
+from lshdup.base.wording import quoted
 from lshdup.errors import InputError
 
 #: Bytes that are written at a time.

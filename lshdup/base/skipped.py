@@ -5,7 +5,7 @@ import errno
 from typing import NamedTuple
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.messages import count_of
+from lshdup.base.wording import count_of
 
 
 class Reason(enum.StrEnum):

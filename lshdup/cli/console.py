@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from lshdup.base.messages import count_of, printable
+from lshdup.base.wording import count_of, printable
 from lshdup.errors import LshdupError
 
 if TYPE_CHECKING:

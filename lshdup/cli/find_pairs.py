@@ -5,7 +5,7 @@ them.
 from typing import TYPE_CHECKING
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.messages import count_of
+from lshdup.base.wording import count_of
 from lshdup.cli.console import Console
 from lshdup.cli.messages import say_buckets, say_collection, say_contract, say_pairs
 from lshdup.cli.options import FindOptions

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from lshdup.base.messages import quote_command
+from lshdup.base.wording import quote_command
 from lshdup.errors import RERUN, LshdupError, ParameterError
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from typing import Any, NoReturn
 import click
 
 from lshdup.base.atomic import describe_kept, remove_own_temporary_files
-from lshdup.base.messages import printable
 from lshdup.base.system import address_space
+from lshdup.base.wording import printable
 from lshdup.cli.commands import COMMANDS
 from lshdup.cli.console import INTERRUPTED, OK, TROUBLE, Console, close_stdout
 from lshdup.errors import LshdupError

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from lshdup.base.messages import chance, count_of, join_names, printable
 from lshdup.base.skipped import Reason
+from lshdup.base.wording import chance, count_of, join_names, printable
 from lshdup.cli.console import Console
 from lshdup.params import KEEP, ClusterParams
 
@@ -420,7 +420,7 @@ def describe_rule(rule: ClusterParams, documents: "DocumentList") -> str:
     """Return which document of a group is kept."""
     import numpy as np
 
-    from lshdup.sources.preference import default_keep
+    from lshdup.sources.keep_rules import default_keep
 
     keep = rule.keep or default_keep(documents)
     parts = [KEEP[keep]]

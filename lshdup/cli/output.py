@@ -20,8 +20,8 @@ import click
 
 from lshdup.base.atomic import check_writable, replace_file
 from lshdup.base.frozen import dataclass
-from lshdup.base.messages import Cell, decimal, json_cell, json_line, printable
 from lshdup.base.system import is_stdout
+from lshdup.base.wording import Cell, decimal, json_cell, json_line, printable
 from lshdup.cli.console import Console, close_stdout, use_color
 from lshdup.cli.help import is_typed
 from lshdup.errors import InputError, ParameterError

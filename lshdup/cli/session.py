@@ -17,8 +17,8 @@ import click
 
 from lshdup import params
 from lshdup.base.frozen import dataclass
-from lshdup.base.messages import printable
 from lshdup.base.system import is_stdout, is_waiting_pipe, with_slashes
+from lshdup.base.wording import printable
 from lshdup.cli.console import Console
 from lshdup.cli.help import is_set
 from lshdup.cli.types import OutputPath
@@ -228,7 +228,7 @@ def open_session(
         explicit, documents, files = read_parameters(ctx, console)
         outputs = list_outputs(ctx)
 
-        from lshdup.base.arrays import Arrays
+        from lshdup.base.memory import Arrays
         from lshdup.base.run import Run, count_processors
         from lshdup.kernels.jit import expect, notify_of_waits
         from lshdup.store.store import nearest_store, refuse_link

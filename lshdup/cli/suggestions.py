@@ -5,7 +5,7 @@ import re
 
 import click
 
-from lshdup.base.messages import did_you_mean, quote_command, quoted
+from lshdup.base.wording import did_you_mean, quote_command, quoted
 from lshdup.cli.commands import COMMANDS
 from lshdup.errors import ParameterError
 

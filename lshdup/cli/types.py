@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup.base.messages import quoted
+from lshdup.base.wording import quoted
 from lshdup.errors import LshdupError, ParameterError
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import click
 
 from lshdup.base.atomic import check_writable, replace_file
 from lshdup.base.frozen import dataclass
-from lshdup.base.messages import chance, count_of, printable
 from lshdup.base.skipped import Reason
 from lshdup.base.system import STDOUT, is_stdout
+from lshdup.base.wording import chance, count_of, printable
 from lshdup.cli.columns import REMOVED
 from lshdup.cli.console import Console
 from lshdup.cli.help import is_set
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.base.messages import Cell
     from lshdup.base.skipped import Skipped, SkippedFile
+    from lshdup.base.wording import Cell
     from lshdup.cli.output import Piece
     from lshdup.cli.session import Session
     from lshdup.compare.clusters import Clusters

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import GrowingArray, is_counting, slices_of
 from lshdup.base.forms import Form
 from lshdup.base.frozen import dataclass
+from lshdup.base.memory import GrowingArray, is_counting, slices_of
 from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.base.run import Run
 from lshdup.base.scratch import Spool

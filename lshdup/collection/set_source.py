@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import rows_of
+from lshdup.base.memory import rows_of
 from lshdup.base.ragged import RaggedSets, SetSource, offsets_of
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped

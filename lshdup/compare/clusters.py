@@ -16,8 +16,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import rows_of, slices_of
 from lshdup.base.frozen import dataclass
+from lshdup.base.memory import rows_of, slices_of
 from lshdup.base.ragged import SetSource
 from lshdup.base.run import Run
 from lshdup.compare import verification

@@ -30,7 +30,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import slices_of
+from lshdup.base.memory import slices_of
 from lshdup.base.ragged import RaggedSets, offsets_of
 from lshdup.base.run import Run, run_in_parts, run_parts
 from lshdup.compare.scored_pairs import Columns

@@ -12,8 +12,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import rows_of
 from lshdup.base.frozen import dataclass
+from lshdup.base.memory import rows_of
 from lshdup.base.ragged import ranges
 from lshdup.base.run import Run
 from lshdup.compare.scored_pairs import Columns, Pairs, Scores, contains, pack_pairs, unpack_pairs

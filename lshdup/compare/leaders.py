@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import slices_of
+from lshdup.base.memory import slices_of
 from lshdup.base.ragged import SetSource, offsets_of
 from lshdup.base.run import Run, run_in_parts
 from lshdup.compare import verification

@@ -11,11 +11,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import rows_of, slices_of
 from lshdup.base.frozen import dataclass
-from lshdup.base.messages import chance, count_of
+from lshdup.base.memory import rows_of, slices_of
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
+from lshdup.base.wording import chance, count_of
 from lshdup.compare.exact_join import containment_pairs, planned_memory
 from lshdup.compare.results import PairsFound
 from lshdup.compare.scored_pairs import Columns, gather_pairs, pack_pairs, unpack_pairs

@@ -12,9 +12,9 @@ from statistics import stdev
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.messages import significant
 from lshdup.base.ragged import RaggedSets, ranges
 from lshdup.base.run import Run
+from lshdup.base.wording import significant
 from lshdup.compare.comparing import Method, compare
 from lshdup.compare.scored_pairs import Pairs
 from lshdup.compare.sides import Side, Sides

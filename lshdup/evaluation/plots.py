@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.atomic import check_writable, replace_file
-from lshdup.base.messages import count_of
+from lshdup.base.wording import count_of
 from lshdup.errors import ParameterError
 from lshdup.evaluation.experiments import Accuracy, BandAccuracy, Timing
 from lshdup.lsh.band_plan import collision_probability, half_point, half_point_estimate

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import rows_of, slices_of
 from lshdup.base.frozen import dataclass
+from lshdup.base.memory import rows_of, slices_of
 from lshdup.base.ragged import offsets_of
 from lshdup.base.run import Run, run_in_parts
 from lshdup.kernels import bands as kernels

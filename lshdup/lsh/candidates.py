@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import rows_of, slices_of
 from lshdup.base.frozen import dataclass
-from lshdup.base.messages import join_names
+from lshdup.base.memory import rows_of, slices_of
 from lshdup.base.ragged import distinct
 from lshdup.base.run import Run
+from lshdup.base.wording import join_names
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.kernels import bands as kernels
 from lshdup.lsh.band_plan import BandPlan

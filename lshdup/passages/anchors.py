@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import GrowingArray, slices_of
 from lshdup.base.frozen import dataclass
+from lshdup.base.memory import GrowingArray, slices_of
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.kernels.winnowing import keep_marked, mark_hashes, select_anchors

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import slices_of
 from lshdup.base.frozen import dataclass
+from lshdup.base.memory import slices_of
 from lshdup.base.ragged import RaggedSets, distinct
 from lshdup.base.run import Run, run_parts
 from lshdup.kernels import sets as kernels

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.forms import Form
 from lshdup.base.frozen import dataclass
-from lshdup.base.mailbox import is_mailbox
+from lshdup.base.mbox import is_mailbox
 from lshdup.base.ragged import RaggedSets, ranges
 from lshdup.base.skipped import Reason
 from lshdup.errors import InputError, ParameterError

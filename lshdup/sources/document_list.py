@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import slices_of
 from lshdup.base.frozen import dataclass
-from lshdup.base.messages import join_names
+from lshdup.base.memory import slices_of
 from lshdup.base.ragged import StringTable, distinct
 from lshdup.base.run import Run
 from lshdup.base.skipped import RecordLocation, SkippedFile
+from lshdup.base.wording import join_names
 from lshdup.errors import RERUN, ArtifactError
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
 from lshdup.sources.record_files import RecordFiles

@@ -17,11 +17,11 @@ import numpy as np
 
 from lshdup.base.compression import bare_name
 from lshdup.base.forms import PAGE_ENDINGS
-from lshdup.base.mailbox import is_mailbox_file
-from lshdup.base.messages import count_of, did_you_mean, join_names, printable, quoted
+from lshdup.base.mbox import is_mailbox_file
 from lshdup.base.ragged import StringTable
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped, SkippedFile
+from lshdup.base.wording import count_of, did_you_mean, join_names, printable, quoted
 from lshdup.errors import InputError
 from lshdup.params import DocumentParams
 from lshdup.sources.document_list import DocumentList, typed_name

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.forms import declare_mail, looks_like_html
-from lshdup.base.mailbox import LOOKAHEAD, bare_mail, find_mails
+from lshdup.base.mbox import LOOKAHEAD, bare_mail, find_mails
 from lshdup.base.ragged import StringTable
 from lshdup.base.skipped import Reason
 from lshdup.base.system import pread, pread_into

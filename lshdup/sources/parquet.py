@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import rows_of
 from lshdup.base.arrow import Texts, take_texts, texts_of
 from lshdup.base.forms import PART
+from lshdup.base.memory import rows_of
 from lshdup.base.ragged import StringTable, offsets_of
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason

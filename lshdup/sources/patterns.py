@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.messages import did_you_mean
 from lshdup.base.skipped import Reason
+from lshdup.base.wording import did_you_mean
 from lshdup.errors import ParameterError
 
 # --- files --------------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ from dataclasses import field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import slices_of
 from lshdup.base.frozen import dataclass
+from lshdup.base.memory import slices_of
 from lshdup.base.ragged import StringTable, offsets_of
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, describe_error, find_reason

@@ -24,11 +24,11 @@ from lshdup.base.compression import (
     name_of,
     unpack_to,
 )
-from lshdup.base.messages import quoted
 from lshdup.base.ragged import StringTable
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.base.system import pread
+from lshdup.base.wording import quoted
 from lshdup.errors import InputError
 from lshdup.sources.files import Buffer, Contents, Reader, read_spans
 from lshdup.sources.records import (

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from lshdup.base.atomic import replace_file
 from lshdup.base.compression import PIP, ZSTD, PackedError, bare_name, can_unpack, chunks, packing
 from lshdup.base.forms import PART
-from lshdup.base.messages import count_of, join_names, quoted
 from lshdup.base.run import Run
 from lshdup.base.system import STDOUT, is_stdout
+from lshdup.base.wording import count_of, join_names, quoted
 from lshdup.errors import RERUN, InputError, ParameterError
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.jsonlines import find_values

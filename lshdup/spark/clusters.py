@@ -13,7 +13,7 @@ from functools import cached_property, reduce
 from typing import TYPE_CHECKING
 
 from lshdup.errors import InputError, ParameterError
-from lshdup.sources.preference import count_marks
+from lshdup.sources.keep_rules import count_marks
 from lshdup.spark import functions as f
 from lshdup.spark import tiles as spark_tiles
 from lshdup.spark.pipeline import Comparison

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lshdup.base.forms import PART
-from lshdup.base.messages import join_names, json_line
+from lshdup.base.wording import join_names, json_line
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import LONGEST, DocumentParams
 from lshdup.sources.document_list import typed_name

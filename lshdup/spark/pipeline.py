@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from lshdup.base.messages import count_of
+from lshdup.base.wording import count_of
 from lshdup.errors import InputError, ParameterError
 from lshdup.lsh.band_plan import plan_bands
 from lshdup.params import DEFAULT_MAX_BYTES, BandParams, ShingleParams, SketchParams

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from lshdup.base.arrays import rows_of, slices_of
 from lshdup.base.atomic import JOURNAL, note_kept
-from lshdup.base.messages import count_of
+from lshdup.base.memory import rows_of, slices_of
 from lshdup.base.run import Run
+from lshdup.base.wording import count_of
 from lshdup.collection.collect import Previous
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import filter_collection

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from lshdup.base.forms import BLANK_LINE, MAIL_ENDINGS, PART, SEAL, Form
 from lshdup.base.frozen import dataclass
-from lshdup.base.mailbox import FIELDS, bare_mail, find_mails, is_of_mail, starts_mailbox
+from lshdup.base.mbox import FIELDS, bare_mail, find_mails, is_of_mail, starts_mailbox
 from lshdup.params import ShingleParams
 from lshdup.text import html
 from lshdup.text.encodings import WESTERN, look_up_codec

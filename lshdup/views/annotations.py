@@ -14,7 +14,7 @@ from urllib.parse import quote
 import numpy as np
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.messages import count_of, decimal, printable
+from lshdup.base.wording import count_of, decimal, printable
 from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import LocatedText, locate_tokens
 from lshdup.shingling.shingler import decode_batch

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.messages import printable
 from lshdup.base.run import Run
+from lshdup.base.wording import printable
 from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import LocatedText
 from lshdup.views.changes import (

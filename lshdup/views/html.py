@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.messages import printable
 from lshdup.base.run import Run
+from lshdup.base.wording import printable
 from lshdup.compare.clusters import choose_representatives
 from lshdup.views.differences import Differences
 from lshdup.views.selection import Selection

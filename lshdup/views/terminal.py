@@ -16,7 +16,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.messages import count_of, printable
+from lshdup.base.wording import count_of, printable
 from lshdup.shingling.inspection import LocatedText
 from lshdup.views.changes import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, Change, split_hunks
 from lshdup.views.comparison import Alignment, Span, extract_line, extract_passage, mark_pieces

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import Arrays
-from lshdup.base.messages import count_of, quote_command
+from lshdup.base.memory import Arrays
 from lshdup.base.ragged import RaggedSets, SetSource
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
+from lshdup.base.wording import count_of, quote_command
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import set_source
 from lshdup.collection.shared_documents import match_paths, resolve_paths
@@ -37,7 +37,7 @@ from lshdup.params import BandParams, ClusterParams, DocumentParams, SketchParam
 from lshdup.pipeline import build_index, find_clusters, side_of
 from lshdup.shingling.shingle_filter import are_same_filters
 from lshdup.sources.finding import check_named
-from lshdup.sources.preference import Preference
+from lshdup.sources.keep_rules import Preference
 from lshdup.store.store import Store
 from lshdup.workspace.clustering import drop_changed, find_same_clusters, order_documents
 from lshdup.workspace.comparing import load_side

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import slices_of
+from lshdup.base.memory import slices_of
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
 from lshdup.collection.collection import Collection
@@ -18,7 +18,7 @@ from lshdup.compare.results import ClustersFound
 from lshdup.params import ClusterParams, PairParams
 from lshdup.pipeline import find_clusters, side_of
 from lshdup.sources.document_list import DocumentList
-from lshdup.sources.preference import Preference, preference
+from lshdup.sources.keep_rules import Preference, preference
 from lshdup.store import results_io
 from lshdup.workspace.index import IndexedCollection, load_or_find_pairs
 from lshdup.workspace.request import Request

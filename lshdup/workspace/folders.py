@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.messages import printable
 from lshdup.base.ragged import SetSource, distinct
 from lshdup.base.run import Run
+from lshdup.base.wording import printable
 from lshdup.collection.collection import Collection
 from lshdup.compare.clusters import Clusters
 from lshdup.compare.folders import FolderPairs, FolderTree, find_folder_pairs

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from lshdup.base.atomic import replace_file
 from lshdup.base.frozen import dataclass
-from lshdup.base.messages import printable
 from lshdup.base.ragged import distinct
+from lshdup.base.wording import printable
 from lshdup.collection.shared_documents import files_of, resolve_files
 from lshdup.compare.scored_pairs import contains, pack_pairs, unpack_pairs
 from lshdup.errors import InputError, LshdupError, ParameterError

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.messages import count_of
 from lshdup.base.ragged import RaggedSets, SetSource
 from lshdup.base.run import Run
 from lshdup.base.skipped import Skipped
 from lshdup.base.system import trim_memory
+from lshdup.base.wording import count_of
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import set_source
 from lshdup.compare.comparing import find_neighbours, verify

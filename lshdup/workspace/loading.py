@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
-from lshdup.base.messages import count_of
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import no_progress
 from lshdup.base.scratch import Spool
 from lshdup.base.skipped import Reason, Skipped
+from lshdup.base.wording import count_of
 from lshdup.collection.collect import (
     EVERY_SET,
     Previous,

@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.messages import did_you_mean, printable
 from lshdup.base.skipped import Reason
+from lshdup.base.wording import did_you_mean, printable
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams
 from lshdup.workspace.request import merge_params

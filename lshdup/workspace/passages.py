@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import GrowingArray, slices_of
 from lshdup.base.frozen import dataclass
-from lshdup.base.messages import count_of
+from lshdup.base.memory import GrowingArray, slices_of
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.base.scratch import Spool
+from lshdup.base.wording import count_of
 from lshdup.collection.collect import Previous, SetKeeper, collect, unchanged_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.shared_documents import find_shared

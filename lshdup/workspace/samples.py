@@ -7,9 +7,9 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.messages import count_of
 from lshdup.base.ragged import RaggedSets, SetSource
 from lshdup.base.run import Run
+from lshdup.base.wording import count_of
 from lshdup.collection.collection import Collection
 from lshdup.compare.scored_pairs import contains
 from lshdup.errors import ArtifactError

@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lshdup.base.arrays import Arrays
 from lshdup.base.atomic import MORE_ROOM, Folder
 from lshdup.base.compression import PIP, is_lacking
-from lshdup.base.messages import count_of
+from lshdup.base.memory import Arrays
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, SkippedFile
+from lshdup.base.wording import count_of
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.sources.document_list import DocumentList, typed_name
 from lshdup.sources.records import is_archive

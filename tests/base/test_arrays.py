@@ -6,8 +6,8 @@ import tempfile
 import numpy as np
 import pytest
 
-import lshdup.base.arrays
-from lshdup.base.arrays import MOST_IN_MEMORY, Arrays, GrowingArray, are_equal, is_counting
+import lshdup.base.memory
+from lshdup.base.memory import MOST_IN_MEMORY, Arrays, GrowingArray, are_equal, is_counting
 from lshdup.base.ragged import StringTable
 from lshdup.errors import ArtifactError
 
@@ -48,7 +48,7 @@ def test_a_disk_without_room_is_said_with_what_helps(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("lshdup.base.arrays.allocate", full)
+    monkeypatch.setattr("lshdup.base.memory.allocate", full)
     for folder in (tmp_path, None, tmp_path / "missing"):
         with pytest.raises(ArtifactError, match=f"{MB + 1:,} bytes: No space left") as raised:
             Arrays(0, lambda folder=folder: folder).empty(MB + 1, np.uint8)
@@ -62,7 +62,7 @@ def test_strings_taken_in_pieces_are_those_taken_at_once(monkeypatch, tmp_path):
     indices = np.random.default_rng(0).integers(0, 1000, 700)
     whole = list(table.take(indices))
     monkeypatch.setattr("lshdup.base.ragged.ROWS_AT_ONCE", 64)
-    monkeypatch.setattr("lshdup.base.arrays._SMALL", 100)
+    monkeypatch.setattr("lshdup.base.memory._SMALL", 100)
     arrays = Arrays(0, lambda: tmp_path)
     pieces = table.take(indices, arrays)
     assert is_mapped(pieces.values)
@@ -74,8 +74,8 @@ def test_strings_taken_in_pieces_are_those_taken_at_once(monkeypatch, tmp_path):
 @pytest.mark.parametrize("at_once", [1, 7, 1 << 18])
 def test_slices_give_what_numpy_gives_at_once(monkeypatch, tmp_path, at_once):
     """Values, indices and orders; numbers of any size and sign, equal ones in their order."""
-    monkeypatch.setattr(lshdup.base.arrays, "ROWS_AT_ONCE", at_once)
-    monkeypatch.setattr(lshdup.base.arrays, "_SMALL", 0)
+    monkeypatch.setattr(lshdup.base.memory, "ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr(lshdup.base.memory, "_SMALL", 0)
     arrays, rng = Arrays(0, lambda: tmp_path), np.random.default_rng(3)
     for n in (0, 1, 2, 40):
         few = rng.integers(0, 4, n)
@@ -107,8 +107,8 @@ def test_slices_give_what_numpy_gives_at_once(monkeypatch, tmp_path, at_once):
 @pytest.mark.parametrize("at_once", [1, 7, 1 << 18])
 def test_strings_match_as_in_a_dictionary(monkeypatch, tmp_path, at_once):
     """Each string has the last equal one, also of those that are repeated or empty."""
-    monkeypatch.setattr(lshdup.base.arrays, "ROWS_AT_ONCE", at_once)
-    monkeypatch.setattr(lshdup.base.arrays, "_SMALL", 0)
+    monkeypatch.setattr(lshdup.base.memory, "ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr(lshdup.base.memory, "_SMALL", 0)
     arrays, rng = Arrays(0, lambda: tmp_path), np.random.default_rng(5)
     for n, m in ((0, 0), (0, 3), (3, 0), (1, 1), (40, 60), (60, 40)):
         old, new = ([b"%d" % i if i else b"" for i in rng.integers(0, 50, k)] for k in (n, m))

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from lshdup.base.arrays import Arrays
+from lshdup.base.memory import Arrays
 from lshdup.base.system import machine_memory
 
 PHYSICAL = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

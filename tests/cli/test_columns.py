@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from lshdup.base.messages import chance, decimal
+from lshdup.base.wording import chance, decimal
 from lshdup.cli.columns import LISTINGS, describe
 from lshdup.cli.commands import COMMANDS
 from lshdup.cli.main import lshdup

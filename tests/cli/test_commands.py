@@ -221,10 +221,10 @@ def test_nothing_depends_on_threads_and_batches(corpus, tmp_path):
     signatures in memory or in a file.
     """
     script = """
-import sys, lshdup.sources.reading, lshdup.base.arrays
+import sys, lshdup.sources.reading, lshdup.base.memory
 lshdup.sources.reading.BATCH_DOCUMENTS = int(sys.argv.pop(1))
 lshdup.sources.reading.BATCH_BYTES = int(sys.argv.pop(1))
-lshdup.base.arrays.MOST_IN_MEMORY = int(sys.argv.pop(1))
+lshdup.base.memory.MOST_IN_MEMORY = int(sys.argv.pop(1))
 from lshdup.cli.main import main
 main()"""
     seen = set()
@@ -251,8 +251,8 @@ def test_candidates_are_read_again(run, corpus, tmp_path):
     noticed.
     """
     script = """
-import lshdup.base.arrays
-lshdup.base.arrays.MOST_IN_MEMORY = 0
+import lshdup.base.memory
+lshdup.base.memory.MOST_IN_MEMORY = 0
 from lshdup.cli.main import main
 main()"""
 

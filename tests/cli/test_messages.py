@@ -16,9 +16,9 @@ import pytest
 
 from lshdup.base import atomic
 from lshdup.base.atomic import JOURNAL, describe_kept, note_kept, replace_file
-from lshdup.base.messages import chance, count_of
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
+from lshdup.base.wording import chance, count_of
 from lshdup.cli import main, messages
 from lshdup.cli.commands import COMMANDS
 from lshdup.cli.console import Console, use_color

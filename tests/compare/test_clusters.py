@@ -32,9 +32,9 @@ from lshdup.lsh.buckets import Components, SharedBuckets
 from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
 from lshdup.params import KEEP, ClusterParams, DocumentParams, ShingleParams
 from lshdup.shingling.shingler import fingerprint_sets
-from lshdup.sources import preference as preferring
+from lshdup.sources import keep_rules as preferring
 from lshdup.sources.document_list import Locations, typed_name
-from lshdup.sources.preference import preference
+from lshdup.sources.keep_rules import preference
 from lshdup.sources.records import Kind
 from lshdup.store import results_io
 from lshdup.store.store import Store

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lshdup.base.arrays import Arrays
+from lshdup.base.memory import Arrays
 from lshdup.base.run import Run
 from lshdup.lsh import band_plan, band_table
 from lshdup.lsh.band_table import build_band_table, sort_by_key
@@ -33,7 +33,7 @@ def test_any_scratch_gives_the_stable_order(monkeypatch, n, different, scratch):
 
 def test_tables_and_exact_duplicates_do_not_depend_on_memory(monkeypatch, tmp_path):
     monkeypatch.setattr(band_table, "LEAST_SCRATCH", 24 * 100)
-    monkeypatch.setattr("lshdup.base.arrays._SMALL", 100)
+    monkeypatch.setattr("lshdup.base.memory._SMALL", 100)
     rng = np.random.default_rng(2)
     fingerprints = rng.integers(0, 900, 2000, np.uint64) << np.uint64(50)
     signatures = rng.integers(0, 3, (2000, 12), np.uint32)

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from lshdup.base.mailbox import bare_mail, find_mails, starts_mailbox
+from lshdup.base.mbox import bare_mail, find_mails, starts_mailbox
 from lshdup.params import KEEP
 from lshdup.sources import lines
 from lshdup.sources.records import RecordFields

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from lshdup.base.arrays import Arrays
+from lshdup.base.memory import Arrays
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.collection.set_source import SetReader, set_source

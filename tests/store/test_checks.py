@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from lshdup.base import atomic
-from lshdup.base.arrays import mapped_array
 from lshdup.base.atomic import replace_file
+from lshdup.base.memory import mapped_array
 from lshdup.base.ragged import StringTable
 from lshdup.collection.collection import Collection, ReadingNotes
 from lshdup.errors import ArtifactError

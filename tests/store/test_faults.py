@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import lshdup.base.arrays
+import lshdup.base.memory
 import lshdup.sources.reading
 import lshdup.store.journal
 import lshdup.store.memo
@@ -569,7 +569,7 @@ def test_a_full_file_system_leaves_old_artifacts_whole(
     run, here, monkeypatch, small_batches, small_disk, step
 ):
     """The same on a disk that is really full, more or less."""
-    monkeypatch.setattr(lshdup.base.arrays, "MOST_IN_MEMORY", 0)
+    monkeypatch.setattr(lshdup.base.memory, "MOST_IN_MEMORY", 0)
     old, new = before_and_after(step, "disk/store", "saved")
     refused = 0
     for pages in [0, 1, 2, 3, 4, *range(5, 100, 4), *range(100, 500, 50)]:

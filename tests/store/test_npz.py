@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from lshdup.base import scratch
-from lshdup.base.arrays import IN_MEMORY
+from lshdup.base.memory import IN_MEMORY
 from lshdup.base.ragged import RaggedSets
 from lshdup.errors import ArtifactError
 from lshdup.params import DocumentParams

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from lshdup.base import mailbox
+from lshdup.base import mbox
 from lshdup.base.forms import Form, split_parts, visible_text
-from lshdup.base.mailbox import is_mailbox
+from lshdup.base.mbox import is_mailbox
 from lshdup.base.skipped import Reason
 from lshdup.params import FormatLimits, ShingleParams
 from lshdup.text import html, mail
@@ -120,7 +120,7 @@ def test_a_mail_is_known_by_its_first_lines(kind):
     assert is_mail(data[:HEADER_WINDOW])
     assert decode(data, b"a.txt", EVERY_MAIL).form == Form.MAIL
     # A text that begins like a mail is one where its source says so, or if it begins a mailbox.
-    begins_mailbox = mailbox.starts_mailbox(data)
+    begins_mailbox = mbox.starts_mailbox(data)
     assert decode(data, b"a.txt").form == (Form.MAIL if begins_mailbox else Form.HEADERS)
     assert decode(data, b"a.eml").form == Form.MAIL
     assert decode_record(data, EVERY_MAIL).form == Form.MAIL
@@ -528,7 +528,7 @@ def test_the_fast_way_is_that_of_the_email_package_on_real_mails():
     for path in paths:
         data = path.read_bytes()
         assert is_mail(data), path
-        assert parts_of(data) == without_empty(slow_text(mailbox.bare_mail(data))), path
+        assert parts_of(data) == without_empty(slow_text(mbox.bare_mail(data))), path
 
 
 # --- what goes wrong ------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup.base.messages import chance, decimal
+from lshdup.base.wording import chance, decimal
 from lshdup.compare import clusters
 from lshdup.compare.expand_duplicates import expand_copies
 from lshdup.compare.scored_pairs import Pairs

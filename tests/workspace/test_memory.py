@@ -74,7 +74,7 @@ def test_little_memory_gives_the_same_bytes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     natural = index(b"rows.parquet", "much", memory=1 << 40)
     assert len(natural[0]) > 250
-    monkeypatch.setattr("lshdup.base.arrays.MOST_IN_MEMORY", 0)
+    monkeypatch.setattr("lshdup.base.memory.MOST_IN_MEMORY", 0)
     for name in ("MOST_SCRATCH", "LEAST_SCRATCH"):
         monkeypatch.setattr(f"lshdup.lsh.band_table.{name}", 10_000)
     for _ in range(2):  # from the documents, then from the store
@@ -85,7 +85,7 @@ def test_the_keys_of_a_stored_table_are_in_a_file(tmp_path, monkeypatch):
     write_rows(tmp_path / "rows.parquet", 300)
     monkeypatch.chdir(tmp_path)
     index(b"rows.parquet", "s")
-    monkeypatch.setattr("lshdup.base.arrays.MOST_IN_MEMORY", 0)
+    monkeypatch.setattr("lshdup.base.memory.MOST_IN_MEMORY", 0)
     request = Request((), DocumentParams(), {})
     table = load_or_build_index(open_workspace("s"), request, save=False).index.table
     assert type(table) is StoredBandTable

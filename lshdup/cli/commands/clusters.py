@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.messages import count_of, printable
+from lshdup.base.wording import count_of, printable
 from lshdup.cli import writing
 from lshdup.cli.columns import column_names
 from lshdup.cli.console import Console

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.messages import count_of, significant
+from lshdup.base.wording import count_of, significant
 from lshdup.cli.columns import column_names
 from lshdup.cli.console import Console
 from lshdup.cli.help import amend, define, is_set, plain_option, stack
@@ -38,7 +38,7 @@ from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, SketchParams
 
 if TYPE_CHECKING:
-    from lshdup.base.messages import Cell
+    from lshdup.base.wording import Cell
     from lshdup.collection.collection import Collection
     from lshdup.evaluation.experiments import (
         Accuracy,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.messages import count_of
+from lshdup.base.wording import count_of
 from lshdup.cli.columns import column_names
 from lshdup.cli.find_pairs import find_groups
 from lshdup.cli.help import define, option

@@ -35,7 +35,7 @@ from lshdup.errors import ParameterError
 from lshdup.params import ClusterParams
 
 if TYPE_CHECKING:
-    from lshdup.base.messages import Cell
+    from lshdup.base.wording import Cell
     from lshdup.cli.find_pairs import PairsListed
     from lshdup.cli.output import Target
     from lshdup.evaluation.histogram import Step
@@ -145,7 +145,7 @@ def print_histogram(
     import numpy as np
 
     from lshdup.evaluation.histogram import list_thresholds, make_histogram
-    from lshdup.sources.preference import preference
+    from lshdup.sources.keep_rules import preference
 
     levels, sizes = list_thresholds(answer.threshold), answer.collection.sizes
     documents = answer.collection.documents

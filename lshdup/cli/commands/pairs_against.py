@@ -3,7 +3,7 @@
 import math
 from typing import TYPE_CHECKING, Any
 
-from lshdup.base.messages import count_of
+from lshdup.base.wording import count_of
 from lshdup.cli.columns import column_names
 from lshdup.cli.commands.pairs_listing import Listing, print_listing
 from lshdup.cli.console import Console
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.base.messages import Cell
+    from lshdup.base.wording import Cell
     from lshdup.cli.commands.pairs_listing import Gate
     from lshdup.cli.output import Target
     from lshdup.compare.best_matches import BestMatches

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.messages import count_of
+from lshdup.base.wording import count_of
 from lshdup.cli.columns import column_names
 from lshdup.cli.output import (
     ANNOTATIONS,

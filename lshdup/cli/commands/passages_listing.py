@@ -7,10 +7,10 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.messages import chance, count_of
 from lshdup.base.ragged import ranges
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, SkippedFile
+from lshdup.base.wording import chance, count_of
 from lshdup.cli import tables, writing
 from lshdup.cli.columns import REMOVED_PASSAGES, column_names
 from lshdup.cli.messages import say_collection, say_skipped, warn_of_changes
@@ -19,7 +19,7 @@ from lshdup.cli.output import PIECE_ROWS, DocumentNames, Piece, Target, print_pi
 from lshdup.cli.session import Session
 from lshdup.params import ClusterParams, PassageParams
 from lshdup.passages.finding import Passages, TokenRuns, find_repeats
-from lshdup.sources.preference import preference
+from lshdup.sources.keep_rules import preference
 from lshdup.sources.reading import cut_by_size
 from lshdup.sources.rewriting import write_cut
 from lshdup.views.places import SCOPES, Places, locate_places, measure_closings

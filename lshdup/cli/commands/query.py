@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.messages import count_of, printable
+from lshdup.base.wording import count_of, printable
 from lshdup.cli.columns import column_names
 from lshdup.cli.console import Console
 from lshdup.cli.help import amend, define, option, stack
@@ -28,8 +28,8 @@ from lshdup.errors import InputError
 from lshdup.workspace.lookup import NamedDocument, look_up
 
 if TYPE_CHECKING:
-    from lshdup.base.messages import Cell
     from lshdup.base.ragged import SetSource
+    from lshdup.base.wording import Cell
     from lshdup.collection.collection import Collection
     from lshdup.workspace.index import IndexedCollection, Query
 

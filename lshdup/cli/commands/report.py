@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from lshdup.base.messages import quote_command, quoted
 from lshdup.base.system import is_stdout
+from lshdup.base.wording import quote_command, quoted
 from lshdup.cli.help import define, option, plain_option
 from lshdup.cli.options import (
     ReportOptions,

@@ -13,9 +13,9 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.messages import count_of, printable, quote_command
 from lshdup.base.run import Run
 from lshdup.base.skipped import Skipped
+from lshdup.base.wording import count_of, printable, quote_command
 from lshdup.cli.commands.clusters import command as clusters_command
 from lshdup.cli.commands.passages_listing import PassageListing
 from lshdup.cli.find_pairs import PairsListed, find_pairs
@@ -39,7 +39,7 @@ from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.candidates import documents_to_compare
 from lshdup.params import ClusterParams, PassageParams
 from lshdup.shingling.inspection import LocatedText, locate_tokens
-from lshdup.sources.preference import preference
+from lshdup.sources.keep_rules import preference
 from lshdup.version import __version__
 from lshdup.views import html
 from lshdup.views.differences import Differences, escape, find_differences, shorten

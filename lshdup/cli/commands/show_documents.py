@@ -10,7 +10,7 @@ import numpy as np
 from rich.text import Text
 
 from lshdup.base.forms import visible_text
-from lshdup.base.messages import Cell, count_of, decimal, join_names, printable
+from lshdup.base.wording import Cell, count_of, decimal, join_names, printable
 from lshdup.cli.columns import COMPARISON, column_names
 from lshdup.cli.messages import say_last_run
 from lshdup.cli.options import ShowOptions

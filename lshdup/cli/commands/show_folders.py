@@ -7,7 +7,7 @@ from itertools import chain
 
 import numpy as np
 
-from lshdup.base.messages import Cell, count_of, decimal, printable
+from lshdup.base.wording import Cell, count_of, decimal, printable
 from lshdup.cli.columns import column_names
 from lshdup.cli.messages import say_collection, say_last_run, warn_of_changes
 from lshdup.cli.options import ShowOptions

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.messages import count_of
+from lshdup.base.wording import count_of
 from lshdup.cli.console import Console
 from lshdup.cli.help import Command, option, plain_option, stack
 from lshdup.cli.messages import say_contract, say_skipped

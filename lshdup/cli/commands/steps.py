@@ -28,7 +28,7 @@ from lshdup.params import ShingleParams
 from lshdup.workspace.lookup import NamedDocument, look_up, merge_shingle_params, of_documents
 
 if TYPE_CHECKING:
-    from lshdup.base.messages import Cell
+    from lshdup.base.wording import Cell
     from lshdup.collection.collection import Collection
     from lshdup.shingling.shingle_filter import ShingleFilter
 

@@ -15,8 +15,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrays import Key, rows_of
 from lshdup.base.frozen import dataclass
+from lshdup.base.memory import Key, rows_of
 from lshdup.base.ragged import StringTable, offsets_of
 from lshdup.base.run import Run
 from lshdup.errors import ParameterError
