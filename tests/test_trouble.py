@@ -300,7 +300,7 @@ def test_parts_of_an_interrupted_run_make_room_for_what_is_saved(here, monkeypat
     def save(_, kind, made, **options):
         if left or not has_parts:
             message = "no room"
-            raise ArtifactError(message)
+            raise ArtifactError(message, "")
         saved.append((kind, made))
 
     monkeypatch.setattr(Store, "save_collection", save)

@@ -156,7 +156,7 @@ def test_no_room(here, small, decoded, monkeypatch):
     def little_room(arrays, shape, dtype):
         if sys._getframe(1).f_code.co_name == "_read_once":
             message = "no room"
-            raise ArtifactError(message)
+            raise ArtifactError(message, "")
         return empty(arrays, shape, dtype)
 
     monkeypatch.setattr(Arrays, "empty", little_room)
