@@ -69,7 +69,7 @@ def check_share(ok: bool, value: float, option: str, domain: str) -> None:
     _check(
         ok,
         f"{option} is {typed}; it must be {domain}",
-        f"if {typed} % is meant, write {value / 100:.12g}" if 1 < value <= 100 else "",
+        f"if {typed} % is meant, write {value / 100:.12g}" if 1.5 <= value <= 100 else "",
     )
 
 

@@ -103,8 +103,9 @@ class Option(click.Option):
             _refuse(self, f"has no effect without {where}")
 
 
-def _refuse(option: click.Parameter, why: str) -> None:
-    message = f"{max(option.opts, key=len)} {why}"
+def _refuse(option: click.Parameter, why: str, value: object = True) -> None:
+    names = option.opts if value is not False else option.secondary_opts or option.opts
+    message = f"{max(names, key=len)} {why}"
     raise ParameterError(message, "leave it out")
 
 
@@ -159,7 +160,7 @@ def refuse(ctx: click.Context, names: Iterable[str], where: str) -> None:
     for parameter in ctx.command.params:
         if parameter.name in names and is_typed(ctx, parameter.name):
             why = "has no effect" if where.startswith("without") else "cannot be combined"
-            _refuse(parameter, f"{why} {where}")
+            _refuse(parameter, f"{why} {where}", ctx.params[parameter.name])
 
 
 @contextlib.contextmanager

@@ -321,7 +321,8 @@ def read_parameters(
             "leave it out",
         )
     documents = _named_documents(given)
-    if "files_from" in given and not documents and is_waiting_pipe(0):
+    is_read = "files_from" not in given or b"-" in given.values()
+    if not is_read and not documents and is_waiting_pipe(0):
         console.say("standard input is not read; --files-from - reads names of documents from it")
     files = merge_params(DocumentParams, given)
     if "format_seconds" in given:
