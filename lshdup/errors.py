@@ -1,6 +1,11 @@
-"""Errors that end a run and that a user can mend: `cli/` prints one line for each, and exits with
-2.
+"""What ends a run: the exit codes, and the errors that a user can mend. `cli/` prints one line for
+each error, and exits with TROUBLE.
 """
+
+OK = 0
+FOUND = 1  # only with --check
+TROUBLE = 2
+INTERRUPTED = 130
 
 #: A hint, or the beginning of one, in which `cli` puts the command that was typed.
 RERUN = "run the command with DOCS"

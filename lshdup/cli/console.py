@@ -11,17 +11,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from lshdup.base.wording import count_of, printable
-from lshdup.errors import LshdupError
+from lshdup.errors import FOUND, OK, TROUBLE, LshdupError
 
 if TYPE_CHECKING:
     from tqdm import tqdm
 
     from lshdup.base.skipped import Reason, Skipped
-
-OK = 0
-FOUND = 1  # only with --check
-TROUBLE = 2
-INTERRUPTED = 130
 
 #: Number of unreadable files that are named without -v.
 _ERRORS_NAMED = 10

@@ -19,8 +19,8 @@ from lshdup.base.atomic import describe_kept, remove_own_temporary_files
 from lshdup.base.system import address_space
 from lshdup.base.wording import printable
 from lshdup.cli.commands import COMMANDS
-from lshdup.cli.console import INTERRUPTED, OK, TROUBLE, Console, close_stdout
-from lshdup.errors import LshdupError
+from lshdup.cli.console import Console, close_stdout
+from lshdup.errors import INTERRUPTED, OK, TROUBLE, LshdupError
 from lshdup.version import __version__
 
 

@@ -21,7 +21,7 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.run import Run
 from lshdup.base.wording import printable
 from lshdup.compare.clusters import choose_representatives
-from lshdup.views.differences import Differences
+from lshdup.views.pair_view import Differences
 from lshdup.views.selection import Selection
 
 

@@ -27,7 +27,7 @@ from lshdup.compare.expand_duplicates import expand_copies
 from lshdup.compare.scored_pairs import Pairs
 from lshdup.evaluation.histogram import list_thresholds
 from lshdup.views import html
-from lshdup.views.differences import Differences, escape
+from lshdup.views.pair_view import Differences, escape
 from lshdup.views.selection import select
 from tests.browser import browser
 from tests.compare.test_pairs import collections, found_pairs, rows

@@ -10,7 +10,7 @@ from lshdup.base.run import Run
 from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import locate_tokens
 from lshdup.views.comparison import align_tokens, extract_passage
-from lshdup.views.differences import VariantCollector, find_differences
+from lshdup.views.pair_view import VariantCollector, find_differences
 
 WORDS = st.lists(st.sampled_from("a b c d e f g".split()), max_size=30)
 

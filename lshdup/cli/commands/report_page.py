@@ -42,7 +42,7 @@ from lshdup.shingling.inspection import LocatedText, locate_tokens
 from lshdup.sources.keep_rules import preference
 from lshdup.version import __version__
 from lshdup.views import html
-from lshdup.views.differences import Differences, escape, find_differences, shorten
+from lshdup.views.pair_view import Differences, escape, find_differences, shorten
 from lshdup.views.selection import Selection, select
 from lshdup.workspace.folders import describe_folders
 from lshdup.workspace.lookup import NamedDocument

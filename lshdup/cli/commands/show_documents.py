@@ -31,7 +31,7 @@ from lshdup.views.comparison import (
     extract_passage,
     have_same_lines,
 )
-from lshdup.views.differences import Variant, VariantCollector, shorten
+from lshdup.views.pair_view import Variant, VariantCollector, shorten
 from lshdup.views.terminal import (
     CONTEXT,
     LINES,
