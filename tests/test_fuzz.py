@@ -74,7 +74,7 @@ def fuzz(folder, *arguments):
 @pytest.mark.parametrize(
     ("name", "least", "seed"),
     [
-        ("artifacts", 20, SEED),
+        ("artifacts", 50, SEED),
         pytest.param("artifacts", 300, SEED, marks=pytest.mark.long),
         ("parquet", 100, 26),  # The fourth batch ended lshdup 1.0.0.
         pytest.param("parquet", 3000, SEED, marks=pytest.mark.long),

@@ -37,4 +37,4 @@ def test_the_least_limit_counts(tmp_path, groups, files, limit):
 
 def test_without_control_groups_it_is_the_memory_of_the_machine(tmp_path):
     assert machine_memory(tmp_path / "none", tmp_path) == PHYSICAL
-    assert 0 < Arrays().limit <= PHYSICAL // 4
+    assert 0 < Arrays(None).limit <= PHYSICAL // 4

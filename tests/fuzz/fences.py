@@ -64,7 +64,7 @@ def run_fenced(shingler, batch, flags):
     values = Fence(int(batch.lengths.sum()) + 1, np.uint64)
     shingler._scratch = FencedScratch(int(batch.lengths.max(initial=0)))
     shingler._values = values.array
-    made, outcomes = shingler._run(batch, flags)
+    made, outcomes = shingler._run(batch, flags, 0)
     whole = all(fence.is_whole() for fence in (text_fence, values, *shingler._scratch.fences))
     sets = made.sets.copy().sort()
     shingler._scratch, shingler._values = ScratchHolder(), np.empty(0, np.uint64)
