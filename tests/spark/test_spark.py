@@ -441,7 +441,7 @@ def test_an_interrupt(here, tmp_path):
     """One line, and no Java that is left."""
     mark = str(tmp_path)
     with started(tmp_path, *LOCALLY, until="chance to miss") as process:
-        time.sleep(1)
+        time.sleep(0.2)  # Spark has begun, and takes seconds.
         os.killpg(process.pid, signal.SIGINT)
         output, said = process.communicate(timeout=60)
     assert said.splitlines()[-1].startswith("lshdup: interrupted; ")
