@@ -525,3 +525,13 @@ def test_every_option_shows_its_default_or_variable(run, command):
 def test_version_and_bare_call(run):
     assert re.fullmatch(rb"lshdup \d+\.\d+\.\d+\n", run("--version").out)
     assert b"pairs" in run("--help").out
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["pairs", "--help"], ["--version"]])
+def test_a_reader_that_leaves_before_the_help_is_printed(arguments):
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "lshdup", *arguments]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False, cwd=ROOT)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -6,6 +6,7 @@ import pytest
 from lshdup.kernels.clusters import NONE, have_leaders
 from lshdup.kernels.helpers import inlined, mix64, mix64_array
 from lshdup.kernels.jit import kernel
+from lshdup.kernels.sets import block_end
 from lshdup.kernels.sketch import agreeing_rows, chances_off
 from tests import reference
 from tests.conftest import require
@@ -84,3 +85,15 @@ def test_helpers_are_python_too():
     """Outside of kernels a helper is a Python function, before and after a compilation."""
     assert int(mix64(np.uint64(0))) == 0
     assert inlined(lambda x: x + 1)(1) == 2
+
+
+def test_a_block_ends_where_a_cluster_begins():
+    """Or where one that is too large has reached its size."""
+    left, right = np.array([0, 0, 3, 3], np.uint32), np.array([1, 2, 4, 5], np.uint32)
+
+    def end(start, room, most):
+        return block_end(left, right, start, np.full(6, 10), room, most, np.zeros(6, np.uint8))
+
+    assert [end(0, room, 99) for room in (60, 55, 45, 35)] == [4, 2, 2, 2]
+    assert [end(0, 25, most) for most in (29, 30)] == [1, 2]
+    assert end(2, 5, 5) == 3

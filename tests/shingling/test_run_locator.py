@@ -47,3 +47,11 @@ def test_runs_are_where_their_tokens_are(documents, params, alone, chance):
             assert (begins[3 * d + i], ends[3 * d + i]) == expected
     if not any(set(each) - set("aBz ,._") for each in documents):
         assert is_plain.all()
+
+
+def test_runs_behind_the_last_token_hide_none_before_it():
+    """As of a document that has changed since its runs were found."""
+    bounds, first, sizes = np.array([0, 3]), np.array([0, 1, 2]), np.array([4, 1, 2])
+    batch = TextBatch.of(range(1), [b"one two three"])
+    begins, ends, _ = RunLocator(ShingleParams()).locate(batch, bounds, first, sizes, alone=False)
+    assert list(zip(begins, ends, strict=True)) == [(-1, -1), (4, 7), (-1, -1)]

@@ -377,6 +377,10 @@ TROUBLES = {
     "killed": ("os.kill(os.getpid(), signal.SIGKILL)", Reason.CRASHED),
     "too much memory": ("x = bytearray(300 << 20)", Reason.MEMORY),
     "little by little": ("x = [bytearray(1 << 20) for _ in range(300)]", Reason.MEMORY),
+    "a library that says so": (
+        "os.write(2, b'memory allocation of 8 bytes failed\\xff'); os.abort()",
+        Reason.MEMORY,
+    ),
     "recursion": ("f = lambda n: f(n + 1); f(0)", Reason.SPOILT),
     "error": ("raise RuntimeError('PDF is password-protected')", Reason.ENCRYPTED),
     "not to be imported": ("raise ImportError('libthing.so is missing')", Reason.NO_READER),
