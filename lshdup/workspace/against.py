@@ -414,7 +414,6 @@ def _cluster_rest(
     """Cluster the documents of DOCS that are near none of OTHER."""
     if both.method.same is not None:
         return find_same_clusters(run, rest, both.method.same, order.order)
-    sets = rest.sets if rest.shingle_filter is None else None
-    side = side_of(rest, set_source(run, rest), sets)
+    side = side_of(rest, set_source(run, rest))
     index = None if both.method.exact else build_index(run, rest, both.params)
     return find_clusters(run, rest, index, side, both.params.threshold, params, order)

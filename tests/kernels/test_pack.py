@@ -42,6 +42,14 @@ def test_without_a_pack_kernels_are_compiled(monkeypatch, tmp_path):
         each.cache_clear()
 
 
+def test_the_pack_is_made_of_all_variants_of_a_kernel(monkeypatch):
+    kernels = lowering.all_kernels()
+    monkeypatch.setattr(lowering, "all_kernels", lambda: {"copy": kernels["sets.copy_runs"]})
+    made = pack.Pack(**vars(lowering.make_pack()))
+    assert set(made.kernels) == {"sets.copy_runs.uint8", "sets.copy_runs.uint64"}
+    assert all(f"@{symbol}(" in text for symbol, text in made.kernels.items())
+
+
 def test_another_compiler_is_refused(monkeypatch, capsys):
     """Its pack would differ, and an older LLVM might not read it."""
     monkeypatch.setattr(sys, "argv", ["lowering", "--check"])

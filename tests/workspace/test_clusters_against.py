@@ -183,3 +183,16 @@ def test_the_summary_and_check(two_sides, run):
     assert "no groups of similarity 0.8 or more: 1 document alone" in result.err
     refused = run(*options, "--linkage", "single", code=2).err
     assert "--against cannot be combined with --linkage single" in refused
+
+
+@pytest.mark.parametrize("how", [(), ("--exact",)])
+def test_the_rest_is_compared_without_the_template(two_sides, run, how):
+    form = " ".join(WORDS[:60])
+    Path("form").write_text(form)
+    Path("forms").mkdir()
+    for i in range(6):
+        Path(f"forms/{i}").write_text(f"{form} " + " ".join(f"own{i // 2}{n}" for n in range(20)))
+    asked = ("clusters", "forms", "--against", "old", "-t", "0.5", "--no-store", *how)
+    assert len(run(*asked).rows) == 6  # one group
+    rows = run(*asked, "--template", "form").rows
+    assert [(row[0], row[2]) for row in rows] == [(str(1 + i // 2), f"forms/{i}") for i in range(6)]
