@@ -362,7 +362,8 @@ class _Rows:
             rows = previous.rows[documents]
             if self._signatures is not None and stored is not None:
                 self._signatures[documents] = stored[rows]
-            elif self._signatures is not None and sketcher is not None:
+            elif sketcher is not None:
+                assert self._signatures is not None
                 assert old.sets is not None
                 self._signatures[documents] = sketcher.sketch(old.sets.take(rows))
             for column_name, column in self._columns.items():

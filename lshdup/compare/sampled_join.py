@@ -117,7 +117,7 @@ def plan_join(
 
 
 def join_contained(
-    run: Run, sides: Sides, params: BandParams, *, exact: bool = False, sample: bool = False
+    run: Run, sides: Sides, params: BandParams, *, exact: bool, sample: bool = False
 ) -> PairsFound:
     """Return the pairs of containment of the documents that represent others.
 

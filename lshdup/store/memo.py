@@ -196,7 +196,7 @@ class Memo(Parts):
 
     # --- the end of a run -------------------------------------------------------------------------
 
-    def save(self, collection: Collection, *kinds: str, is_checked: bool = False) -> None:
+    def save(self, collection: Collection, *kinds: str, is_checked: bool) -> None:
         """Save artifacts of a collection, the last of which is what later commands continue with.
 
         An artifact that they replace is kept in the memo, if it knows of documents that are still

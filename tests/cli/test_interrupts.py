@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from lshdup.cli import main
 from tests.conftest import WHOLE
 from tests.running import clean_environment
 
@@ -48,3 +49,16 @@ def test_no_instant_of_the_start_ends_in_a_traceback(tmp_path, interruptible, en
             assert err.startswith((b"Fatal Python error", b"Could not import runpy")), err
     assert ends.count(130) >= len(ends) // 3, ends
     assert not list(tmp_path.iterdir())
+
+
+def test_an_interrupt_that_is_an_exception(capsys, monkeypatch):
+    """As of a question that waits for an answer, or of Spark."""
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main.lshdup, "main", interrupt)
+    with pytest.raises(SystemExit) as end:
+        main.main([])
+    assert end.value.code == 130
+    assert capsys.readouterr().err.startswith("lshdup: interrupted; ")

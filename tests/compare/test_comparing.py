@@ -58,7 +58,7 @@ def found_by(sides, method, threshold, run=RUN):
     """All pairs, the lower number first, with their scores."""
     params = BandParams(threshold, 0.99)
     if method.by_samples:  # Samples of all elements, but candidates that are verified.
-        found = join_contained(run, sides, params, sample=True)
+        found = join_contained(run, sides, params, exact=False, sample=True)
     else:
         found = compare(run, sides, params, method, PLAN)
     across = sides.identical(found.pairs)

@@ -155,6 +155,18 @@ def test_quotations_that_begin_and_end_anywhere(seed):
     assert found_passages(documents, least) == obvious_passages(documents, least)
 
 
+def test_passages_are_found_with_room_for_one_group_at_a_time(monkeypatch):
+    chance = random.Random(5)
+    text = [chance.randrange(10**6) for _ in range(200)]
+    starts = [[chance.randrange(160) for _ in range(4)] for _ in range(15)]
+    documents = [[t for at in each for t in (*text[at : at + 40], at)] for each in starts]
+    expected = obvious_passages(documents, 6)
+    assert len(expected) > 50
+    for module, name, value in ((finding, "_AT_ONCE", 1), (finding, "_GROUPS_AT_ONCE", 1 << 20)):
+        monkeypatch.setattr(module, name, value)
+    assert found_passages(documents, 6) == expected
+
+
 @settings(max_examples=many(60), deadline=None)
 @given(texts(), st.integers(2, 14), st.sampled_from([1, 2, 3, 7]))
 def test_places_are_true_and_complete_whatever_is_common(documents, least, common):
@@ -219,6 +231,19 @@ KNOWN = {
         ],
         {"common": 3},
         [(60, [(0, 63), (0, 183), (1, 63), (1, 183), (2, 60)]), (63, [(0, 60), (1, 60)])],
+    ),
+    "nor is what stands behind it": (
+        [
+            [*TEXT[0], 7, 8, 9, *TEXT[1], *TEXT[2], *TEXT[1], *FORM[:70]],
+            [*TEXT[3], 7, 8, 9, *TEXT[1], *TEXT[4], *TEXT[1], 1, *FORM[:70]],
+            [*TEXT[5], *TEXT[1]],
+        ],
+        {"common": 3},
+        [
+            (60, [(0, 63), (0, 183), (1, 63), (1, 183), (2, 60)]),
+            (70, [(0, 243), (1, 244)]),
+            (63, [(0, 60), (1, 60)]),
+        ],
     ),
     "equal documents are one passage": (
         [list(range(100, 400))] * 1500,

@@ -88,7 +88,9 @@ def contained_of(store):
     collection, sample = load_with_samples(workspace, request)
     source = set_source(workspace, collection, stage="documents")
     side = side_of(collection, source, sample=sample)
-    found = join_contained(workspace, Sides.of(workspace, side), BandParams(0.6), sample=True)
+    found = join_contained(
+        workspace, Sides.of(workspace, side), BandParams(0.6), exact=False, sample=True
+    )
     return [column.tolist() for column in found.pairs.part(0, len(found.pairs))]
 
 

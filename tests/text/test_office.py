@@ -330,6 +330,13 @@ def test_rtf_words_are_those_a_reader_sees(kreuzberg):
     assert tokens(text_of(data + rb"\par}")) == words.split()
 
 
+def test_what_is_not_at_the_beginning_of_a_group_hides_nothing():
+    data = rb"{\rtf1 one {two \header three} four {\*\header five} six}"
+    assert b"".join(office_worker._visible_rtf(data)) == (
+        rb"{\rtf1 one {two \header three} four {\*} six}"
+    )
+
+
 def test_an_rtf_that_ends_in_the_middle_is_damaged(kreuzberg):
     data = office.rtf(TEXT)
     assert decode(data + b"\0\n", b"").reason is None
