@@ -247,6 +247,14 @@ def test_temporary_files_where_folders_have_no_descriptors(tmp_path, monkeypatch
         assert sorted(opened.names()) == sorted([new, folder, "own.tmp"])
 
 
+def test_a_system_without_a_library_of_c(monkeypatch):
+    def load(_):
+        raise TypeError
+
+    monkeypatch.setattr("ctypes.CDLL", load)
+    assert system._c_function.__wrapped__("malloc_trim") is None
+
+
 def test_a_file_system_without_locks(tmp_path, monkeypatch):
     def flock(*_):
         raise GONE

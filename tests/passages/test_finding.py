@@ -4,6 +4,7 @@ import itertools
 import random
 import re
 from collections import deque
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -34,13 +35,16 @@ def found_passages(documents, least, split=None, *, jobs=1, memory=1 << 30, comm
     """Passages as the engine finds them: (tokens, [(document, first token), …])."""
     sequences = sequences_of(documents)
     params = PassageParams(least, common, gap)
+    stages = {}
     run = Run.quiet(jobs, memory=memory)
+    run = replace(run, progress=lambda stage, *shares: stages.update({stage: shares}))
     keeper = AnchorKeeper(run, params, 0)
     for d, at in enumerate(sequences.offsets[:-1].tolist()):
         hashes, positions = select(sequences.take(np.array([d])), keeper.gram, keeper.window)
         keeper.add(hashes, positions + at)
     anchors = keeper.recurring() if jobs > 1 else find_anchors(sequences, params)
     found = find_passages(run, sequences, anchors, params, documents=None, split=split)
+    assert all(done == total for done, total in stages.values())
     places = list(zip(found.documents.tolist(), found.first.tolist(), strict=True))
     cuts = itertools.pairwise(found.starts.tolist())
     return [(n, places[i:j]) for n, (i, j) in zip(found.tokens.tolist(), cuts, strict=True)]

@@ -6,6 +6,8 @@ import re
 import numpy as np
 import pytest
 
+from lshdup.store import npz
+from lshdup.store.collection_io import read_collection
 from tests.conftest import ROOT
 
 COLLECTIONS = {"signatures", "shingles", "passages"}
@@ -51,6 +53,17 @@ def stores(run, tmp_path):
         for words in commands:
             run(words, "-q", "--store", store, code=2 if store == "rows" else 0)
     return [tmp_path / store for store in ("one", "two", "rows", "sets")]
+
+
+def test_rows_without_fields_are_refused(stores):
+    for store, change in ((stores[2], {}), (stores[3], {"rows": {}})):
+        kind = "signatures" if store.name == "rows" else "shingles"
+        artifact = npz.load(store / f"{kind}.npz", kind, "mend")
+        given = {name: value for name, value in artifact.header.items() if name != "rows"}
+        forged = npz.Artifact({**given, **change}, artifact.arrays)
+        with pytest.raises(npz.DAMAGED):
+            read_collection(forged, b"", verify=False, folder=None)
+        read_collection(artifact, b"", verify=False, folder=None)
 
 
 def test_every_member_of_every_artifact_is_in_the_table(stores):
