@@ -188,6 +188,12 @@ def test_names_of_the_store(run, place):
     assert completions(run, "query", "--store", "elsewhere", "d/") == ["file,d/"]
     elsewhere = {"cwd": place / "bin", "env": {"LSHDUP_STORE": "../.lshdup"}}
     assert completions(run, "query", "../d/tw", **elsewhere) == ["plain,../d/two words.txt"]
+    (place / ".lshdup").rename(place / "real")
+    (place / ".lshdup").symlink_to("real")  # a link is followed only where it is typed
+    assert completions(run, "query", "d/") == ["file,d/"]
+    assert completions(run, "query", "--store", ".lshdup", "d/") == names
+    (place / ".lshdup").unlink()
+    (place / "real").rename(place / ".lshdup")
     (place / ".lshdup/signatures.npz").write_bytes(b"junk")
     assert completions(run, "query", "d/") == ["file,d/"]
 

@@ -119,3 +119,17 @@ def test_the_pairs_that_samples_find_are_the_candidates_of_the_join():
     of_all = [each.found for each in results if each.containment_to - each.containment_from == 0.5]
     assert sum(of_all) == found
     assert 20 < found < 60
+
+
+def test_pairs_of_the_smallest_promised_size_are_among_the_promised():
+    rng, plan = np.random.default_rng(3), SamplePlan(8, 0.5, 0.6)
+    least = plan.promised_from
+    whole = rng.integers(0, 1 << 62, 4 * least)
+    sizes = np.array([least - 1, least, least, least + 1])
+    sets = RaggedSets.from_sets([{*whole.tolist()}, *({*whole[:n].tolist()} for n in sizes)])
+    inside, holder = np.arange(1, 5), np.zeros(4, np.int64)
+    pairs = gather_pairs(RUN, [(inside, holder, containment(RUN, sets, inside, holder))])
+    counts = {}
+    for each in sample_recall(Experiment(RUN, sets, []), pairs, plan, 7):
+        counts[each.shingles_from] = max(counts.get(each.shingles_from, 0), each.pairs)
+    assert counts == {least: 3, 1: 1}

@@ -19,7 +19,7 @@ from lshdup.collection.collect import sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.compare import exact_join
 from lshdup.compare.scored_pairs import gather_pairs
-from lshdup.evaluation import experiments
+from lshdup.evaluation import experiments, plots
 from lshdup.evaluation.experiments import Experiment, list_pairs
 from lshdup.kernels import sketch as kernels
 from lshdup.lsh import band_plan, band_table
@@ -341,6 +341,7 @@ def test_curve(run):
     assert len(shapes) == 128
     (chosen,) = [row for row in shapes if row["chosen"]]
     assert (chosen["bands"], chosen["rows"]) == (12, 10)
+    assert chosen["estimate"] == pytest.approx((1 / 12) ** (1 / 10))
     assert chosen["miss at 0.9"] == pytest.approx(1 - 0.994172, abs=1e-5)
     assert chosen["candidate at 0.6"] == pytest.approx(1 - (1 - 0.6**10) ** 12)
 
@@ -410,6 +411,7 @@ def test_plots(run, corpus, tmp_path):
     first = (tmp_path / "curve.svg").read_bytes()
     run("curve --plot curve.svg")
     assert (tmp_path / "curve.svg").read_bytes() == first
+    assert all(axes.get_axisbelow() is True for axes in plots._figure(2)[1])  # bars hide the grid
 
 
 def test_plots_without_matplotlib_are_refused_before_any_work(run, corpus, tmp_path):
