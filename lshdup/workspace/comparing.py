@@ -51,7 +51,7 @@ class Comparison:
             return load_or_find_pairs(self.workspace, self.indexed, self.method.pairs)
         return compare(self.workspace, self.sides, self.params, self.method)
 
-    def expand_copies(self, found: PairsFound, *, collapse: bool = False) -> ExpandedPairs:
+    def expand_copies(self, found: PairsFound, *, collapse: bool) -> ExpandedPairs:
         """Expand to pairs of all documents."""
         sizes = self.sides.sizes if self.method.pairs.measure == "containment" else None
         return expand_copies(

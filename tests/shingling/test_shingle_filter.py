@@ -252,7 +252,7 @@ def exact_pairs_of(store, asked, documents=(b"d",), **given):
     wanted = request(asked, documents, **given)
     workspace = open_workspace(store)
     opened = open_comparison(workspace, wanted, Method(exact=True), clustering=False)
-    return shown(opened.collection, opened.expand_copies(opened.find_pairs()))
+    return shown(opened.collection, opened.expand_copies(opened.find_pairs(), collapse=False))
 
 
 def expected_pairs(asked, threshold=0.4, **given):
