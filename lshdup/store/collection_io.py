@@ -264,7 +264,7 @@ def would_save_the_same(old: Collection, new: Collection, kind: str) -> bool:
         or old.documents.has_links != new.documents.has_links
         or old.documents.record_fields != new.documents.record_fields
         or (kind == "signatures" and old.sketch != new.sketch)
-        or (old.shingle_filter is not None and old.unfiltered_identity != new.unfiltered_identity)
+        or old.unfiltered_identity != new.unfiltered_identity
     ):
         return False
     # Names, sets and signatures are told apart by the identity.

@@ -10,7 +10,7 @@ from lshdup.base.run import Run
 from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import locate_tokens
 from lshdup.views.comparison import align_tokens, extract_passage
-from lshdup.views.pair_view import VariantCollector, find_differences
+from lshdup.views.pair_view import VariantCollector, _find_segments, find_differences
 
 WORDS = st.lists(st.sampled_from("a b c d e f g".split()), max_size=30)
 
@@ -44,6 +44,17 @@ def test_the_variants_of_a_member_make_its_text_of_the_kept_one(kept, members):
     keys = [(v.start, v.end, tuple(v.text.split())) for v in variants]
     assert len(set(keys)) == len(keys)
     assert all(v.start <= v.end <= len(located.tokens) for v in variants)
+
+
+def test_what_is_the_same_is_shown_as_the_first_text_has_it():
+    params = ShingleParams()
+    a, b = (
+        locate_tokens(each, params) for each in (b"One Two three four", b"ONE, TWO; five four!")
+    )
+    segments = [
+        (kind, text.strip()) for kind, text in _find_segments(align_tokens(a, b, params), 9)
+    ]
+    assert segments == [("=", "One Two"), ("-", "three"), ("+", "five"), ("=", "four")]
 
 
 def test_each_variant_is_listed_once_with_those_who_have_it():
