@@ -28,7 +28,7 @@ from lshdup.params import DocumentParams, PairParams
 from lshdup.workspace.against import load_sides
 from lshdup.workspace.request import Request
 from tests import reference
-from tests.conftest import RUN, many
+from tests.conftest import RUN, many, part
 
 WORDS = [f"word{i}" for i in range(400)]
 
@@ -491,7 +491,7 @@ def unmatched(run, *arguments):
     return [os.fsencode(name) for (name,) in run("pairs", *arguments, "--unmatched").rows]
 
 
-@pytest.mark.parametrize("threshold", [0.4, 0.6, 0.8, 1.0])
+@pytest.mark.parametrize("threshold", part([0.4, 0.6, 0.8, 1.0], 2))
 def test_what_is_only_in_docs_is_what_brute_force_says(two_sides, run, threshold):
     expected = only_here(threshold)
     assert 1 < len(expected) < 39

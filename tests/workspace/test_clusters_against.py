@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests import reference
+from tests.conftest import part
 
 WORDS = [f"word{i}" for i in range(400)]
 BANDS = ("--recall", "0.99999", "--perms", "256")
@@ -55,8 +56,10 @@ def snapshot(folder):
     return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in Path(folder).iterdir()}
 
 
-@pytest.mark.parametrize("threshold", ["0.5", "0.8", "1"])
-@pytest.mark.parametrize("how", [BANDS, ("--exact",), (*BANDS, "--keep", "longest", "-j", "4")])
+HOW = BANDS, ("--exact",), (*BANDS, "--keep", "longest", "-j", "4")
+
+
+@pytest.mark.parametrize(("how", "threshold"), part(product(HOW, ("0.5", "0.8", "1")), 3))
 def test_what_is_near_goes_and_the_rest_is_grouped_as_ever(two_sides, run, threshold, how):
     pairs, before = near(float(threshold)), snapshot("old")
     gone = {a for a, _ in pairs}
