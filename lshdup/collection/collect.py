@@ -394,8 +394,9 @@ class _Rows:
         sets = [again() for _, _, again in finished if again is not None]
         if len(sets) == len(finished):
             kept = RaggedSets.concatenate(sets).take(order)
-        signatures = self._signatures[rows] if self._signatures is not None else None
-        columns = {name: column[rows] for name, column in self._columns.items()}
+        take, signatures = self._arrays.take, self._signatures
+        signatures = take(signatures, rows) if signatures is not None else None
+        columns = {name: take(column, rows) for name, column in self._columns.items()}
         skipped = tuple(self._skipped_file(each) for _, skips, _ in finished for each in skips)
         return self._collection(rows, columns, signatures, skipped, kept)
 
