@@ -5,7 +5,6 @@ of every stage that has work to share, memory to plan, or something to say.
 import os
 from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Self
 
 from lshdup.base.frozen import dataclass
@@ -46,18 +45,15 @@ class Run:
     skipped: Callable[[Skipped], None] = ignore
 
     @classmethod
-    def quiet(
-        cls, jobs: int = 1, *, memory: int = 0, folder: Callable[[], Path | None] = lambda: None
-    ) -> Self:
+    def quiet(cls, jobs: int = 1, *, memory: int = 0) -> Self:
         """Return a run that says nothing, as of a program that uses lshdup as a library.
 
         memory : bytes to plan for; 0: a quarter of the memory.
-        folder : returns the folder of scratch files; None: the system's.
 
         >>> Run.quiet(2).jobs
         2
         """
-        return cls(Arrays(memory or None, folder), jobs)
+        return cls(Arrays(memory or None), jobs)
 
     def but(self, **changes: Any) -> "Run":
         """Return the run with other values of some fields."""

@@ -125,7 +125,7 @@ def command(ctx: click.Context, options: ShowOptions) -> int:
         last = session.load_last_collection()
         if are_folders(last, options.both):
             refuse(ctx, _OF_TWO_DOCUMENTS, "with folders")
-            return show_folders(session, options, target, last)
+            return show_folders(session, options, target)
         refuse(ctx, ("threshold",), "with two documents")
         if not options.shingles:
             refuse(ctx, ("max_rows",), "without --shingles")

@@ -63,9 +63,7 @@ def are_folders(last: Collection | None, words: Sequence[bytes]) -> bool:
     return False
 
 
-def show_folders(
-    session: Session, options: ShowOptions, target: Target, last: Collection | None
-) -> int:
+def show_folders(session: Session, options: ShowOptions, target: Target) -> int:
     """Print what two folders have in common and what not, and return the exit code."""
     console, words = session.console, options.both
     workspace, request = session.workspace, session.request
