@@ -224,7 +224,9 @@ def damaged_package(error):
     }
     for at, new in places.get(error, {body: b"\xff" * 5}).items():
         data = data[:at] + new + data[at + len(new) :]
-    with zipfile.ZipFile(io.BytesIO(data)) as package, pytest.raises(error):
+    # Since Python 3.13 a member that ends behind the file is seen before it is read.
+    raised = (error, zipfile.BadZipFile) if error is EOFError else error
+    with zipfile.ZipFile(io.BytesIO(data)) as package, pytest.raises(raised):
         package.read("word/document.xml")
     return data
 
