@@ -22,19 +22,6 @@ def linking():
 
 
 @pytest.fixture
-def kernels():
-    """The IR of two kernels, whatever became of the pack that is there."""
-    require("kernels", "numba")
-    from lshdup.kernels.native.lowering import lower
-
-    return {
-        symbol: lower(each.function, kinds, symbol)
-        for each in (sketch.agreeing_rows, sketch.fast_sketch)
-        for symbol, kinds in each.variants.items()
-    }
-
-
-@pytest.fixture
 def folder(tmp_path, monkeypatch):
     """The folder where libraries are looked for."""
     monkeypatch.setattr(prebuilt, "_FOLDER", tmp_path)
@@ -61,9 +48,14 @@ def test_an_installed_wheel_is_prebuilt():
     assert (prebuilt.address("sketch.agreeing_rows") is not None) == is_wheel
 
 
-def test_libraries_of_all_levels_are_linked_and_called(linking, kernels, folder, monkeypatch):
+def test_libraries_of_all_levels_are_linked_and_called(
+    linking, kernels, folder, monkeypatch, tmp_path_factory
+):
     machine = os.uname().machine
-    made = linking.link_libraries(folder, kernels)
+    made, again = (
+        linking.link_libraries(into, kernels) for into in (folder, tmp_path_factory.mktemp("again"))
+    )
+    assert [path.read_bytes() for path in made] == [path.read_bytes() for path in again]
     assert [path.name for path in made] == [*map(prebuilt.file_name, prebuilt.LEVELS[machine])]
     for path in made:
         library = ctypes.CDLL(str(path))
@@ -77,15 +69,6 @@ def test_libraries_of_all_levels_are_linked_and_called(linking, kernels, folder,
         assert out[0] == 2
         level = prebuilt.best_level(machine, features)
         assert prebuilt._library()._name == str(folder / prebuilt.file_name(level))
-
-
-def test_the_same_kernels_make_the_same_bytes(linking, kernels, tmp_path):
-    made = []
-    for name in "ab":
-        (tmp_path / name).mkdir()
-        paths = linking.link_libraries(tmp_path / name, kernels)
-        made.append([path.read_bytes() for path in paths])
-    assert made[0] == made[1]
 
 
 #: What is wrong, and what is said.
