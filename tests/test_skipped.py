@@ -47,12 +47,12 @@ def test_drawn(number):
 #: Runs pytest with each of these options, in children of a process that has imported what it needs.
 RUNS = """
 import os, sys
-import hypothesis.strategies, numpy, pytest
+import hypothesis.strategies, pytest, tests.running
 for options in sys.argv[1:]:
     print("a run", flush=True)
     if not os.fork():
         os.environ["PYTEST_ADDOPTS"] = options
-        os._exit(pytest.main(["-s", "-p", "no:cacheprovider", "test_drawing.py"]))
+        os._exit(pytest.main(["-s", *"-p no:cacheprovider -p no:xdist".split(), "test_drawing.py"]))
     assert os.wait()[1] == 0
 """
 
