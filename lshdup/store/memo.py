@@ -260,7 +260,7 @@ class Memo(Parts):
         for each in (new, *others):
             known = arrays.take(find_unchanged(self._run, each.documents, old.documents), missing)
             unknown = arrays.find(known < 0)
-            if each.shingle != old.shingle or _says_as_much(each, old):
+            if _says_as_much(each, old):
                 missing = arrays.take(missing, unknown)
             elif each is new and len(unknown) < len(known):
                 return True
@@ -271,13 +271,17 @@ class Memo(Parts):
 
 
 def _says_as_much(new: Collection, old: Collection) -> bool:
-    """Return whether a collection has what another one has of each of its documents."""
-    if old.sets is not None and new.sets is None:
+    """Return whether a collection has what another one has of each of its documents, by the same
+    definition.
+    """
+    if new.shingle != old.shingle or (old.sets is not None and new.sets is None):
         return False
     # Common shingles depend on all documents: such signatures serve no other collection.
     removed = old.shingle_filter
-    are_bound = removed is not None and removed.params.ignore_common > 0
-    return old.signatures is None or new.signatures is not None or are_bound
+    if old.signatures is None or (removed is not None and removed.params.ignore_common > 0):
+        return True
+    are_same = new.sketch == old.sketch and are_same_filters(new.shingle_filter, removed)
+    return new.signatures is not None and are_same
 
 
 def load_known_records(run: Run, store: Store, params: DocumentParams) -> KnownRecords:
