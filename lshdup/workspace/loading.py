@@ -44,7 +44,7 @@ from lshdup.sources.document_list import DocumentList, summarize_docs, typed_nam
 from lshdup.sources.expansion import KnownRecords
 from lshdup.sources.finding import find_documents
 from lshdup.store.store import Store
-from lshdup.workspace.request import Request, check_conflict, list_definition, merge_params
+from lshdup.workspace.request import Request, check_conflict, merge_params
 from lshdup.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -233,13 +233,8 @@ def read_filter_request(
 # --- documents that are named ---------------------------------------------------------------------
 
 
-def find_named(
-    run: Workspace, request: Request, shingle: ShingleParams, *, replaces: bool = True
-) -> DocumentList:
-    """Find the documents that a request names; the store is made when they are accepted.
-
-    replaces : whether the run makes the collection that later ones continue with.
-    """
+def find_named(run: Workspace, request: Request, shingle: ShingleParams) -> DocumentList:
+    """Find the documents that a request names; the store is made when they are accepted."""
     run.progress("documents", 0, 0)
     known_records: KnownRecords = {}
     if run.store is not None and not request.check_content:
@@ -258,12 +253,6 @@ def find_named(
     documents = replace(documents, docs=docs)
     request.accept(documents, False)
     run.begin()
-    if replaces and run.store is not None and run.store.is_held:
-        old = None
-        with suppress(ArtifactError, IndexError):  # A damaged artifact is rebuilt, and said then.
-            old = load_last_collection(run)
-        if old is not None and old.shingle != shingle:
-            run.say(f"the store was made with {' '.join(list_definition(old))}; it is rebuilt")
     run.progress("documents", 0, len(documents))
     return documents
 

@@ -124,7 +124,7 @@ def _find_documents(run: Workspace, request: Request) -> tuple[DocumentList, Shi
     """
     if request.documents:
         shingle = _with_order(merge_params(ShingleParams, request.given))
-        return find_named(run, request, shingle, replaces=False), shingle
+        return find_named(run, request, shingle), shingle
     store = run.store
     if store is not None and store.is_of_passages():
         last = store.load_collection("passages")
@@ -183,7 +183,7 @@ def _find_others(
         return held.documents
     everything = replace(request.files, include=(), exclude=())
     wanted = replace(request, documents=tuple(others), files=everything)
-    return find_named(reader, wanted, shingle, replaces=False)
+    return find_named(reader, wanted, shingle)
 
 
 def _leave_out_shared(
