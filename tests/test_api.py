@@ -89,34 +89,35 @@ def test_near_duplicates():
     assert detect(TEXTS, 200, 50, 0.99, "a") == ["copy"]
 
 
-def test_folders_give_what_the_command_line_gives(run, monkeypatch):
+@pytest.mark.parametrize(
+    ("folder", "threshold", "options", "words"),
+    [
+        ("sample_corpus", 0.8, {}, ""),
+        ("sample_corpus/licences", 0.5, {"ignore_common": 0.3}, "--ignore-common 0.3"),
+    ],
+)
+def test_folders_give_what_the_command_line_gives(
+    run, monkeypatch, folder, threshold, options, words
+):
     monkeypatch.chdir(ROOT)
-    found = lshdup.NearDuplicates("sample_corpus", threshold=0.8)
-    rows = run("pairs sample_corpus -t 0.8 --no-store", cwd=ROOT).rows
+    found = lshdup.NearDuplicates(folder, threshold=threshold, **options)
+    plain = f"pairs {folder} -t {threshold} --no-store"
+    rows = run(f"{plain} {words}", cwd=ROOT).rows
     printed = [(a, b, float(s)) for a, b, s, _ in rows]
     assert found.pairs() == printed
     for name in {a for a, _, _ in printed}:
         near = [(b if a == name else a, s) for a, b, s in printed if name in (a, b)]
         assert found.of(name) == sorted(near, key=lambda each: (-each[1], each[0]))
-
-
-def test_a_folder_is_compared_without_its_common_shingles(run, monkeypatch):
-    monkeypatch.chdir(ROOT)
-    found = lshdup.NearDuplicates("sample_corpus/licences", threshold=0.5, ignore_common=0.3)
-    asked = ["sample_corpus/licences", "-t", "0.5", "--no-store"]
-    rows = run("pairs", *asked, "--ignore-common", "0.3", cwd=ROOT).rows
-    assert found.pairs() == [(a, b, float(s)) for a, b, s, _ in rows]
-    assert len(rows) != len(run("pairs", *asked, cwd=ROOT).rows)
+    assert not words or len(rows) != len(run(plain, cwd=ROOT).rows)
 
 
 def test_containment_is_that_of_the_command_line(run, monkeypatch):
     monkeypatch.chdir(ROOT)
-    options = {"threshold": 0.3, "measure": "containment"}
-    found = lshdup.NearDuplicates("sample_corpus/licences", **options)
-    asked = ["sample_corpus/licences", "-t", "0.3", "--measure", "containment", "--no-store"]
-    rows = run("pairs", *asked, cwd=ROOT).rows
+    folder = "sample_corpus/licences"
+    found = lshdup.NearDuplicates(folder, threshold=0.3, measure="containment")
+    rows = run(f"pairs {folder} -t 0.3 --measure containment --no-store", cwd=ROOT).rows
     assert found.pairs() == [(a, b, float(share)) for a, b, share, *_ in rows]
-    mit = "sample_corpus/licences/MIT.txt"
+    mit = f"{folder}/MIT.txt"
     near = [({a, b} - {mit}, float(share)) for a, b, share, *_ in rows if mit in (a, b)]
     assert sorted(({name}, share) for name, share in found.of(mit)) == sorted(near)
     for name, share in found.of(mit):

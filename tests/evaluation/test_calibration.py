@@ -43,13 +43,6 @@ def test_counts_are_those_of_all_pairs_made(collection, piece, collapse):
         assert example is None or example[2] == min(s for *_, s in there)
 
 
-def test_no_pair_of_copies_is_made():
-    made = expand_copies(RUN, gather_pairs(RUN, []), np.zeros(1_000_000, np.int64))
-    assert made.totals(np.array([0.5, 1.0])) == [1_000_000 * 999_999 // 2] * 2
-    assert made.example(1.0, np.inf) == (0, 1, 1.0)
-    assert (made.best(1_000_000) == 1.0).all()
-
-
 @pytest.mark.parametrize(
     ("lowest", "step", "expected"),
     [
