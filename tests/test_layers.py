@@ -56,21 +56,14 @@ class Package:
 
     def upwards(self):
         """Imports that do not go down."""
-        return [
-            f"{name} imports {other}"
-            for name, others in self.arrows.items()
-            for other in sorted(others)
-            if name not in ENTRANCES
-            and room(name) != room(other)
-            and LEVEL.get(room(other), len(LEVEL)) >= LEVEL[room(name)]
-        ]
+        arrows = ((a, b) for a in {*self.arrows} - ENTRANCES for b in self.arrows[a])
+        levels = ((a, b, LEVEL[room(a)], LEVEL.get(room(b), len(LEVEL))) for a, b in arrows)
+        return [f"{a} imports {b}" for a, b, i, j in levels if room(a) != room(b) and j >= i]
 
     def circle(self):
         """Modules of a circle of imports, or []."""
-        arrows = {
-            name: {other for other in others if (name, other) not in LATER}
-            for name, others in self.arrows.items()
-        }
+        later = {name: {b for a, b in LATER if a == name} for name in self.arrows}
+        arrows = {name: others - later[name] for name, others in self.arrows.items()}
         try:
             list(graphlib.TopologicalSorter(arrows).static_order())
         except graphlib.CycleError as circle:
@@ -79,11 +72,8 @@ class Package:
 
     def private_imports(self):
         """Private names of one module that another one uses."""
-        return [
-            f"{name} takes {taken}"
-            for name, nodes in self.nodes.items()
-            for taken in private_names(nodes)
-        ]
+        of_each = ((name, private_names(nodes)) for name, nodes in self.nodes.items())
+        return [f"{name} takes {taken}" for name, names in of_each for taken in names]
 
 
 def room(module):
@@ -239,10 +229,8 @@ FUNCTIONS = {"eval", "exec", "compile", "__import__"}
 METHODS = {"system", "popen", "execv", "execve", "execvp", "spawnv", "fork", "posix_spawn"}
 #: They start Python for a module of the package, git for --changed-since, or (when a wheel is
 #: built) the linker.
-STARTERS = {
-    "text.office_processes", "kernels.native.machine_code", "kernels.native.prebuilt",
-    "workspace.gate",
-}  # fmt: skip
+STARTERS = {"text.office_processes", "workspace.gate"}
+STARTERS |= {"kernels.native.machine_code", "kernels.native.prebuilt"}
 
 
 def test_nothing_in_the_package_runs_code_from_outside(package):
@@ -267,16 +255,12 @@ def test_nothing_in_the_package_runs_code_from_outside(package):
 @pytest.mark.parametrize("argument", ["--help", "--version"])
 def test_help_is_light(argument):
     """Neither NumPy nor numba is imported, nor Rich, tqdm, or anything of the stages."""
-    script = (
-        f"import sys; sys.argv = ['lshdup', '{argument}']\nfrom lshdup.cli.main import main\n"
-        "try: main()\nexcept SystemExit: pass\nprint(*sys.modules)"
-    )
-    process = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True
-    )
-    loaded = {name.split(".")[0] for name in process.stdout.splitlines()[-1].split()}
+    script = f"import sys; sys.argv = ['lshdup', '{argument}']\nfrom lshdup.cli.main import main\n"
+    script += "try: main()\nexcept SystemExit: pass\nprint(*sys.modules)"
+    printed = subprocess.check_output([sys.executable, "-c", script], text=True, cwd=ROOT)
+    loaded = {name.split(".")[0] for name in printed.splitlines()[-1].split()}
     assert {"lshdup", "click"} <= loaded
-    assert loaded.isdisjoint(
-        {"numpy", "numba", "llvmlite", "rich", "tqdm", "selectolax", "charset_normalizer"}
-        | {"pyarrow", "webencodings", "msgspec"}
+    heavy = (
+        "numpy numba llvmlite rich tqdm selectolax charset_normalizer pyarrow webencodings msgspec"
     )
+    assert loaded.isdisjoint(heavy.split())

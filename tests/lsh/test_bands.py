@@ -9,9 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.base.ragged import RaggedSets
-from lshdup.base.run import Run
 from lshdup.errors import ArtifactError, ParameterError
-from lshdup.kernels import sets as kernels
 from lshdup.lsh import band_plan, band_table, candidates
 from lshdup.lsh.signatures import Sketcher
 from lshdup.params import BandParams, SketchParams
@@ -61,15 +59,18 @@ def test_too_few_rows_name_how_many_would_do():
 
 
 def test_overrides():
-    plan = band_plan.plan_bands(128, BandParams(0.9))
-    assert (plan.bands, plan.rows) == (12, 10)
-    assert band_plan.plan_bands(128, BandParams(bands=20)).rows == 6
-    assert band_plan.plan_bands(128, BandParams(rows=5)).bands == 25
+    def planned(perms, **params):
+        plan = band_plan.plan_bands(perms, BandParams(**params))
+        return plan.bands, plan.rows
+
+    assert planned(128, threshold=0.9) == (12, 10)
+    assert planned(128, bands=20) == (20, 6)
+    assert planned(128, rows=5) == (25, 5)
     plan = band_plan.plan_bands(100, BandParams(bands=20, rows=5, threshold=0.75))
     assert plan.miss(0.75) == pytest.approx(0.0044, abs=1e-4)
-    for wrong in (BandParams(bands=20, rows=7), BandParams(rows=129), BandParams(bands=200)):
+    for wrong in ({"bands": 20, "rows": 7}, {"rows": 129}, {"bands": 200}):
         with pytest.raises(ParameterError, match="rows"):
-            band_plan.plan_bands(128, wrong)
+            planned(128, **wrong)
 
 
 def table_of(signatures, n_bands, rows, buckets=0, members=None):
@@ -231,26 +232,6 @@ def test_found_recall_follows_the_s_curve(scheme, n):
 
 ALL_KEYS = st.integers(0, (1 << 64) - 1)
 keys_of_all_kinds = st.integers(0, 5) | ALL_KEYS | st.sampled_from([1 << 63, (1 << 64) - 1])
-
-
-@settings(deadline=None)
-@given(st.lists(st.tuples(keys_of_all_kinds, st.booleans()), max_size=60))
-def test_buckets_are_in_the_order_of_a_stable_sort(keys):
-    members = np.flatnonzero([is_member for _, is_member in keys])
-    keys = np.array([key for key, _ in keys], np.uint64)
-    order = np.full(len(members), 9, np.uint32)
-    counts, spare = np.empty(2 * len(members) + 2, np.uint32), np.empty(len(members), np.uint64)
-    kernels.order_by_key(keys, members, counts, spare, order)
-    assert order.tolist() == members[np.argsort(keys[members], kind="stable")].tolist()
-
-
-def test_a_table_is_the_same_on_any_number_of_threads():
-    signatures = np.random.default_rng(5).integers(0, 4, (5000, 12), dtype=np.uint32)
-    plan, members = band_plan.BandPlan(4, 3, 0.5, 0.9), np.arange(0, 5000, 2)
-    of_each = (Run.quiet(jobs) for jobs in (1, 4))
-    one, four = (band_table.build_band_table(run, signatures, members, plan) for run in of_each)
-    assert (one.keys == four.keys).all()
-    assert (one.order == four.order).all()
 
 
 def one_band(keys):
