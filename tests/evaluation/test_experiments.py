@@ -147,17 +147,6 @@ def test_pieces_of_all_pairs_change_nothing(monkeypatch):
     assert found[0] == found[1]
 
 
-@given(st.integers(2, 40), st.integers(0, 38), st.integers(1, 900))
-def test_pairs_are_listed_in_complete_rows(n, first, most):
-    first = min(first, n - 2)
-    left, right = list_pairs(n, first, most)
-    listed = list(zip(left.tolist(), right.tolist(), strict=True))
-    end = listed[-1][0] + 1
-    assert listed == [(i, j) for i in range(first, end) for j in range(i + 1, n)]
-    assert len(listed) <= most or end == first + 1
-    assert end == n - 1 or len(listed) + n - 1 - end > most
-
-
 @pytest.mark.parametrize("buckets", [0, 7])
 def test_band_accuracy_counts_what_loops_count(buckets):
     sets = some_sets(30, 3)
