@@ -376,7 +376,7 @@ def test_the_page_has_the_words_of_copies():
     assert listed == [preferring.COPY, preferring.PARKED, endings, preferring.FOLDERS]
 
 
-#: Names of copies and of places to park files, of the desktops that write them.
+#: Names of copies and of places to park files, of the desktops that write them; and others.
 _MARKED = """
 Copy of X.doc|Copy (2) of X.doc|X - Copy.doc|X - Copy (2).doc|X copy.txt|X copy 2.txt|X (copy).txt
 X (another copy).txt|X (3rd copy).txt|Kopie von X.doc|X - Kopie (3).doc|X (Kopie).txt|Copie de X
@@ -426,12 +426,16 @@ def test_first_follows_the_arguments():
     assert preferred(sorted([deep, b"e"]), "first", arguments=(b"e", b"d"))[0] == [b"e", deep]
 
 
+def locations_of(paths, kinds, numbers):
+    """Four records: of the first file, of the second one twice, and of the third."""
+    starts = np.array([0, 0, 9, 0])
+    kinds, files = np.array(kinds, np.uint8), np.array([0, 1, 1, 2])
+    return Locations(StringTable.from_strings(paths), kinds, files, starts, starts, numbers)
+
+
 def test_first_of_the_lines_of_files():
-    paths = StringTable.from_strings([b"k", b"l/1", b"l/2"])
-    starts, none = np.array([0, 0, 9, 0]), np.zeros(4, np.int64)
-    locations = Locations(
-        paths, np.full(3, Kind.IDS, np.uint8), np.array([0, 1, 1, 2]), starts, starts, none
-    )
+    none = np.zeros(4, np.int64)
+    locations = locations_of([b"k", b"l/1", b"l/2"], [Kind.IDS] * 3, none)
     names, docs = [b"a", b"b", b"c", b"d"], {"arguments": (b"l", b"k")}
     assert preferred(names, "first", locations=locations, **docs)[0] == [b"b", b"c", b"d", b"a"]
     # Records are kept by their places; among files they have the paths of their files.
@@ -443,18 +447,14 @@ def test_first_of_the_lines_of_files():
 
 def test_whole_files_come_before_parts_of_files():
     """A part cannot be removed with its name, and a file that is kept can be seen."""
-    paths = StringTable.from_strings([b"a.zip", b"box", b"deep/er/file"])
-    none = np.zeros(4, np.int64)
-    kinds = np.array([Kind.ZIP, Kind.MBOX, Kind.FILE], np.uint8)
-    locations = Locations(paths, kinds, np.array([0, 1, 1, 2]), none, none, np.array([0, 1, 2, 0]))
-    names = [b"a.zip/x", b"box:1", b"box:2", b"deep/er/file"]
+    paths, kinds = [b"a.zip", b"box", b"deep/er/file"], [Kind.ZIP, Kind.MBOX, Kind.FILE]
+    more = {"locations": locations_of(paths, kinds, np.array([0, 1, 2, 0]))}
+    names = zipped, one, two, file = [b"a.zip/x", b"box:1", b"box:2", b"deep/er/file"]
     for keep in ("", "shortest-path", "first"):
-        assert preferred(names, keep, locations=locations)[0][0] == b"deep/er/file", keep
+        assert preferred(names, keep, **more)[0][0] == file, keep
     # What was named first stays first.
-    named = {"arguments": (b"box", b"."), "locations": locations}
-    assert preferred(names, "first", **named)[0] == [
-        b"box:1", b"box:2", b"deep/er/file", b"a.zip/x",
-    ]  # fmt: skip
+    found = preferred(names, "first", arguments=(b"box", b"."), **more)
+    assert found[0] == [one, two, file, zipped]
 
 
 def test_prefer_folders_and_patterns():

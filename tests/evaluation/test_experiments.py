@@ -1,6 +1,4 @@
-"""The experiments of R1 and R3: numbers against slow references, and the published tables where the
-data is there.
-"""
+"""The experiments of R1 and R3: numbers against slow references."""
 
 import itertools
 import json
@@ -22,7 +20,7 @@ from lshdup.collection.collection import Collection
 from lshdup.compare import exact_join
 from lshdup.compare.scored_pairs import gather_pairs
 from lshdup.evaluation import experiments, plots
-from lshdup.evaluation.experiments import Experiment, list_pairs
+from lshdup.evaluation.experiments import Experiment
 from lshdup.kernels import sketch as kernels
 from lshdup.lsh import band_plan, band_table
 from lshdup.lsh.signatures import smallest_prime_from
@@ -288,19 +286,9 @@ def rows_of(result):
 
 
 def test_curve(run):
-    shown = run("curve --bands 20 --rows 5 --format jsonl")
-    table = {row["similarity"]: row["probability"] for row in rows_of(shown)}
-    shares = [0.006, 0.047, 0.186, 0.470, 0.802, 0.975]
-    assert [round(table[s / 10], 3) for s in range(2, 8)] == shares
-    assert round(table[0.8], 4) == 0.9996
-    assert "the chance is 1/2 at 0.5087; (1/b)^(1/r) = 0.5493" in shown.err
-    shapes = rows_of(run("curve --perms 128 -t 0.9 --all --format jsonl"))
-    assert len(shapes) == 128
-    (chosen,) = [row for row in shapes if row["chosen"]]
-    assert (chosen["bands"], chosen["rows"]) == (12, 10)
-    assert chosen["estimate"] == pytest.approx((1 / 12) ** (1 / 10))
-    assert chosen["miss at 0.9"] == pytest.approx(1 - 0.994172, abs=1e-5)
-    assert chosen["candidate at 0.6"] == pytest.approx(1 - (1 - 0.6**10) ** 12)
+    """What it prints stands in tests/golden/output."""
+    said = run("curve --bands 20 --rows 5").err
+    assert "the chance is 1/2 at 0.5087; (1/b)^(1/r) = 0.5493" in said
 
 
 def test_accuracy_of_bands(run, corpus):
@@ -386,19 +374,3 @@ def test_timing_says_who_wins(run, corpus):
     assert all(0 < row["smallest"] <= row["median"] <= row["largest"] for row in rows)
     assert rows[2]["comparisons"] == 64 * 7140
     assert len(re.findall(r"(?:exact|estimated) is \d+\.\d x faster", result.err)) == 4
-
-
-# --- published ----
-
-
-def test_r4_and_r5_settings(run, pages):
-    shingles, duplicates = pages
-    expected = {tuple(line.split(",")) for line in duplicates.read_text().split()}
-    ids = ("pairs --tokens ids --no-store", str(shingles))
-    exact, found = (
-        {(a, b) for a, b, *_ in run(*ids, "-t", "0.9", *how).rows}
-        for how in (["--exact"], ["--perms", "960", "--bands", "60"])
-    )
-    assert found == exact
-    found = run(*ids, "-t", "0.85", "--perms", "10000", "--bands", "500").rows
-    assert {(str(int(a[5:])), str(int(b[5:]))) for a, b, *_ in found} == expected

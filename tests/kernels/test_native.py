@@ -114,14 +114,14 @@ def test_what_is_expected_is_compiled_too(package):
     assert len(package.files(package.folder / "path/__pycache__")) == 2
 
 
-def test_what_is_kept_is_not_compiled_again(own_pack, tmp_path, monkeypatch):
+def test_what_is_kept_is_not_compiled_again(kernels, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     # Other tests may have stored one of the kernels there.
     monkeypatch.setattr(machine_code, "_beside", lambda: tmp_path / "beside")
-    monkeypatch.setattr(pack, "packed_kernels", lambda: own_pack.kernels)
+    monkeypatch.setattr(pack, "packed_kernels", lambda: kernels)
     for _ in range(2):
-        machine_code.store_together(own_pack.kernels, 1)
+        machine_code.store_together(kernels, 1)
         assert len(list((tmp_path / "lshdup").iterdir())) == 2
         monkeypatch.setattr(machine_code, "compile_ir", None)
 
@@ -174,12 +174,18 @@ def test_a_shipped_package_has_its_pack(package):
     assert len(package.files(package.cache)) == 1
 
 
-def test_code_is_kept_and_loaded_where_no_other_can_write(tmp_path, monkeypatch):
-    """It loaded machine code from any folder that XDG_CACHE_HOME named."""
+@pytest.fixture
+def caching(tmp_path, monkeypatch):
+    """The folder of a cache with some code."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     assert machine_code.write("kernel", "1", b"code")
-    (kept,) = (tmp_path / "lshdup").iterdir()
+    return tmp_path
+
+
+def test_code_is_kept_and_loaded_where_no_other_can_write(caching):
+    """It loaded machine code from any folder that XDG_CACHE_HOME named."""
+    (kept,) = (caching / "lshdup").iterdir()
     for path in (kept, kept.parent):
         path.chmod(0o777)
         assert machine_code.read("kernel", "1") is None
@@ -192,21 +198,17 @@ def test_code_is_kept_and_loaded_where_no_other_can_write(tmp_path, monkeypatch)
             os.chown(path, 0, -1)
 
 
-def test_no_link_in_the_cache_is_followed(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    outside = tmp_path / "outside"
+def test_no_link_in_the_cache_is_followed(caching):
+    outside, (cached,) = caching / "outside", (caching / "lshdup").iterdir()
     outside.write_bytes(b"mine")
-    assert machine_code.write("kernel", "1", b"code")
-    (cached,) = (tmp_path / "lshdup").iterdir()
-    for led_to in (outside, tmp_path / "none"):
+    for led_to in (outside, caching / "none"):
         cached.unlink()
         cached.symlink_to(led_to)
         assert machine_code.read("kernel", "1") is None
         assert machine_code.write("kernel", "1", b"code")
         assert machine_code.read("kernel", "1") == b"code"
         assert not cached.is_symlink()
-    assert [outside.read_bytes(), sorted(os.listdir(tmp_path))] == [b"mine", ["lshdup", "outside"]]
+    assert [outside.read_bytes(), sorted(os.listdir(caching))] == [b"mine", ["lshdup", "outside"]]
 
 
 def test_installations_and_processors_share_a_folder(package):
