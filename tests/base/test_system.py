@@ -108,17 +108,6 @@ def test_positioned_reads_and_writes_from_many_threads(tmp_path, no_positions):
     os.close(file)
 
 
-def test_one_process_holds_a_lock(tmp_path):
-    path = tmp_path / "lock"
-    first, second = (os.open(path, os.O_RDWR | os.O_CREAT) for _ in range(2))
-    assert system.hold(first)
-    with pytest.raises(BlockingIOError):
-        system.hold(second)
-    os.close(first)
-    assert system.hold(second)
-    os.close(second)
-
-
 def test_backslashes_are_slashes_where_they_separate_names(monkeypatch):
     assert system.with_slashes(rb"a\b/c") == rb"a\b/c"
     monkeypatch.setattr(os, "sep", "\\")

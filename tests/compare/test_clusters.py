@@ -19,13 +19,6 @@ from lshdup import pipeline
 from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.base.run import Run
 from lshdup.compare import clusters, leaders, verification
-from lshdup.compare.clusters import (
-    Clusters,
-    cluster_pairs,
-    expand_clusters,
-    list_clusters,
-    rank_documents,
-)
 from lshdup.compare.scored_pairs import Pairs
 from lshdup.errors import ParameterError
 from lshdup.lsh.band_table import BandTable
@@ -92,7 +85,7 @@ class Made:
             np.uint32,
         )
         self.table = BandTable(self.keys, places.reshape(len(keys), len(self.members)))
-        self.ordered = rank_documents(RUN, self.members, self.duplicate_of, self.order)
+        self.ordered = clusters.rank_documents(RUN, self.members, self.duplicate_of, self.order)
 
     @cached_property
     def candidates(self):
@@ -131,7 +124,7 @@ class Made:
     def expand(self, kinds, jobs=1, source=None):
         source = source or self.ragged.take
         kinds = clusters.complete_similarities(Run.quiet(jobs), kinds, self.sizes, source)
-        return expand_clusters(kinds, self.duplicate_of, self.order)
+        return clusters.expand_clusters(kinds, self.duplicate_of, self.order)
 
     def cluster_buckets(self, linkage, threshold, jobs=1, source=None):
         kinds, compared = self.find_kinds(linkage, threshold, jobs, source)
@@ -143,7 +136,7 @@ class Made:
         left, right, score = columns_of([row for row in rows if row[2] >= threshold / 2])
         pairs = Pairs.of(RUN, left, right, score)
         return self.expand(
-            cluster_pairs(RUN, pairs, self.ordered, len(self.sets), threshold, linkage)
+            clusters.cluster_pairs(RUN, pairs, self.ordered, len(self.sets), threshold, linkage)
         )
 
 
@@ -293,7 +286,7 @@ def test_a_set_that_is_lost_represents_nothing_and_is_dropped_for_nothing():
 def test_pairs_of_documents_that_are_not_compared_are_ignored():
     """A forged artifact may hold such pairs."""
     pairs = Pairs.of(RUN, np.array([0, 1]), np.array([1, 2]), np.array([0.9, 0.9]))
-    groups = cluster_pairs(RUN, pairs, np.array([2, 0]), 3, 0.5)
+    groups = clusters.cluster_pairs(RUN, pairs, np.array([2, 0]), 3, 0.5)
     assert as_dict(groups) == {0: (0, 1.0), 2: (2, 1.0)}
 
 
@@ -304,7 +297,7 @@ def test_listing_is_in_order(rows):
         own[group] = own.get(group, d) if group % 2 else d  # the first, or the last
     representative = np.array([own[group] if group else -1 for group, _ in rows], np.int64)
     score = np.array([1.0 if representative[d] == d else s for d, (_, s) in enumerate(rows)])
-    made = list_clusters(Clusters(RUN, representative, score))
+    made = clusters.list_clusters(clusters.Clusters(RUN, representative, score))
     for d, r in enumerate(representative.tolist()):
         by_group[r].append(d)
     expected = []

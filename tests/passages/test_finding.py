@@ -255,20 +255,14 @@ def test_a_word_repeated_is_one_passage():
     assert places == [(0, size * i) for i in range(100_000 // size)]
 
 
-@pytest.mark.parametrize("period", [1, 3, 7])
-def test_a_text_that_repeats_itself_is_a_passage_with_a_gap_too(period):
-    documents = [list(range(period)) * (30_000 // period)]
-    found = found_passages(documents, 50, common=100, gap=8)
+@pytest.mark.parametrize(
+    ("period", "gap", "most", "least"),
+    [(1, 8, 120, 29_000), (3, 8, 120, 29_000), (7, 8, 120, 29_000), (30, 0, 60, 24_950)],
+)
+def test_a_text_that_repeats_itself_is_few_passages_of_many_places(period, gap, most, least):
+    found = found_passages([list(range(period)) * (30_000 // period)], 50, common=100, gap=gap)
     assert 0 < len(found) < 5
-    for size, places in found:
-        assert 50 <= size <= 120
-        assert size * len(places) > 29_000
-
-
-def test_a_sentence_repeated_is_one_passage_of_many_places():
-    found = found_passages([list(range(30)) * 1000], 50, common=100)
-    assert len(found) < 5
-    assert all(50 <= size <= 60 and len(places) >= 499 for size, places in found)
+    assert all(50 <= size <= most and size * len(places) >= least for size, places in found)
 
 
 def test_a_long_text_and_its_copy_are_compared_once(monkeypatch):
