@@ -1,6 +1,6 @@
 """Containment: scores, the order of pairs, and their exact duplicates, against brute force."""
 
-from itertools import combinations, permutations
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from lshdup.compare.sides import Side, Sides
 from lshdup.compare.verification import containment, relations
 from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
 from tests.conftest import RUN, many
+from tests.reference import all_insides
 
 sets_of_numbers = st.lists(st.sets(st.integers(0, 12), max_size=10), max_size=14)
 thresholds = st.sampled_from([0.25, 1 / 3, 0.5, 2 / 3, 0.75, 0.8, 1.0])
@@ -30,12 +31,7 @@ def score(a, b):
 
 def brute_force(sets, threshold):
     """All pairs (inside, holder, containment, similarity) in the order of the listing."""
-    found = []
-    for i, j in combinations([i for i, each in enumerate(sets) if each], 2):
-        shares = score(sets[i], sets[j])
-        if shares[0] >= threshold:
-            found.append((*((j, i) if len(sets[j]) < len(sets[i]) else (i, j)), *shares))
-    return sorted(found, key=lambda each: (-each[2], -each[3], each[0], each[1]))
+    return sorted(all_insides(sets, threshold), key=lambda row: (-row[2], -row[3], *row[:2]))
 
 
 def rows(columns):
