@@ -33,7 +33,6 @@ from lshdup.shingling import normalization
 from lshdup.shingling.inspection import list_tokens
 from lshdup.shingling.normalization import normal_form
 from lshdup.shingling.shingler import Shingler
-from lshdup.sources import files
 from lshdup.sources.reading import TextBatch, read_batch
 from lshdup.text import html
 from lshdup.text.decoding import decode
@@ -427,14 +426,6 @@ def test_a_document_takes_the_memory_that_the_page_says(tmp_path, text, tokens, 
     ]
     said = 4 * len(text) + 40 * tokens + 250 * tags
     assert said / 2 < peaks[1] - peaks[0] < said
-
-
-def test_scratch_memory_is_given_back():
-    shingler = Shingler(ShingleParams())
-    shingler.shingle_texts([b"word " * (files.LARGE // 4)])
-    assert shingler._scratch._held is None
-    assert len(shingler._values) < files.LARGE
-    assert files.Buffer().room(files.LARGE + 1).base is None
 
 
 def test_a_document_for_which_the_memory_is_not_enough_is_left_out(here, monkeypatch):

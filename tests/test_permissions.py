@@ -46,9 +46,8 @@ def here(tmp_path):
     """A few documents."""
     (tmp_path / "d").mkdir()
     for name in "abc":
-        (tmp_path / "d" / name).write_text(
-            f"one two three four five six seven eight nine ten eleven {name}"
-        )
+        text = f"one two three four five six seven eight nine ten eleven {name}"
+        (tmp_path / "d" / name).write_text(text)
     yield tmp_path
     for folder, _, _ in os.walk(tmp_path):  # so that it can be removed
         os.chmod(folder, 0o700)
@@ -138,8 +137,8 @@ def test_artifacts_that_may_not_be_read(run, here, read_only, mode):
     store, expected = read_only
     store.chmod(0o755)
     (store / "signatures.npz").chmod(mode)
-    for command in (["pairs"], ["query", "d/a"]):
-        result = run(*command, code=2)
+    for command in ("pairs", "query d/a"):
+        result = run(command, code=2)
         assert "signatures.npz cannot be read: Permission denied" in result.err
         assert len(result.err.splitlines()) == 2, result
     (store / ".lock").chmod(0o644)
@@ -151,8 +150,8 @@ def test_artifacts_that_may_not_be_read(run, here, read_only, mode):
 def test_a_store_that_may_not_be_entered(run, here, read_only):
     store, _ = read_only
     store.chmod(0)
-    for command in (["pairs"], ["pairs", "d"], ["query", "d/a"], ["index"]):
-        result = run(*command, code=2)
+    for command in ("pairs", "pairs d", "query d/a", "index"):
+        result = run(command, code=2)
         assert "Permission denied" in result.err
         assert "Traceback" not in result.err
         assert len(result.err.splitlines()) <= 2, result

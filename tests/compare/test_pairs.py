@@ -2,7 +2,6 @@
 
 from itertools import combinations
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup import pipeline
+from lshdup.base.ragged import StringTable
 from lshdup.cli.commands.pairs_listing import Listing, describe_size
 from lshdup.cli.output import FORMATS, Target, cut_pieces
 from lshdup.compare import expand_duplicates
@@ -17,6 +17,7 @@ from lshdup.compare.expand_duplicates import expand_copies
 from lshdup.compare.scored_pairs import Pairs, gather_pairs
 from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.params import ClusterParams, DocumentParams, PairParams
+from lshdup.sources.document_list import DocumentList
 from lshdup.workspace.clustering import load_or_find_clusters
 from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
 from lshdup.workspace.request import Request
@@ -162,17 +163,9 @@ def test_a_bucket_of_very_many_is_said_before_it_is_compared(tmp_path, monkeypat
         assert any("--max-bucket" in line for line in lines) == expected
 
 
-class DocumentsOfTwelveBytes:
-    """Two documents, as far as the size of a listing needs them."""
-
-    names = SimpleNamespace(values=np.zeros(12, np.uint8))
-
-    def __len__(self):
-        return 2
-
-
 def test_a_listing_of_very_many_pairs_says_how_large_it_is():
-    documents = DocumentsOfTwelveBytes()
+    zeros = np.zeros(2, np.int64)
+    documents = DocumentList(StringTable.from_strings([b"names ", b"of six"]), zeros, zeros)
     listing = Listing(50_000_000, None, None, [documents], None, None, None)
     said = describe_size(listing)
     assert said.startswith("50,000,000 pairs are listed, about 1.2 GB: ")
