@@ -34,20 +34,11 @@ from lshdup.store.store import Store
 from lshdup.text import office_processes
 from lshdup.workspace.loading import load_last_collection, load_sets, load_signatures
 from lshdup.workspace.request import Request
-from tests.conftest import open_workspace
+from tests.conftest import failing, open_workspace
 from tests.documents import find, listed, reasons
 
 TEXT = "some words that are the same in each of these three documents, but for number"
 GONE = OSError(errno.EIO, "Input/output error")
-
-
-def failing(error):
-    """A function that raises an error, whatever it is given."""
-
-    def fail(*_, **__):
-        raise error
-
-    return fail
 
 
 @pytest.fixture

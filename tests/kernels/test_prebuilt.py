@@ -10,7 +10,7 @@ import pytest
 from lshdup.kernels import sketch
 from lshdup.kernels.jit import Kernel
 from lshdup.kernels.native import prebuilt
-from tests.conftest import require
+from tests.conftest import failing, require
 
 X86 = prebuilt.LEVELS["x86_64"]
 
@@ -99,11 +99,7 @@ def test_why_libraries_are_not_linked(linking, kernels, tmp_path, monkeypatch, f
 
 def test_a_processor_of_which_nothing_is_told_has_the_least(monkeypatch):
     assert prebuilt._features() or os.uname().machine != "x86_64"
-
-    def missing(*_, **__):
-        raise FileNotFoundError
-
     with monkeypatch.context() as patched:
-        patched.setattr("pathlib.Path.open", missing)
+        patched.setattr("pathlib.Path.open", failing(FileNotFoundError()))
         assert prebuilt._features() == frozenset()
         assert prebuilt.best_level("x86_64", prebuilt._features()) == [*X86][-1]
