@@ -90,18 +90,13 @@ def test_near_duplicates():
 
 
 @pytest.mark.parametrize(
-    ("folder", "threshold", "options", "words"),
-    [
-        ("sample_corpus", 0.8, {}, ""),
-        ("sample_corpus/licences", 0.5, {"ignore_common": 0.3}, "--ignore-common 0.3"),
-    ],
+    ("folder", "common", "words"),
+    [("sample_corpus", 0.0, ""), ("sample_corpus/licences", 0.3, "--ignore-common 0.3")],
 )
-def test_folders_give_what_the_command_line_gives(
-    run, monkeypatch, folder, threshold, options, words
-):
+def test_folders_give_what_the_command_line_gives(run, monkeypatch, folder, common, words):
     monkeypatch.chdir(ROOT)
-    found = lshdup.NearDuplicates(folder, threshold=threshold, **options)
-    plain = f"pairs {folder} -t {threshold} --no-store"
+    found = lshdup.NearDuplicates(folder, threshold=0.6, ignore_common=common)
+    plain = f"pairs {folder} -t 0.6 --no-store"
     rows = run(f"{plain} {words}", cwd=ROOT).rows
     printed = [(a, b, float(s)) for a, b, s, _ in rows]
     assert found.pairs() == printed

@@ -58,12 +58,8 @@ _ATTRIBUTES = [b"a%d" % i for i in range(50_000)]
 #: name -> (bytes, the text that is compared, or why nothing is). A text without tokens is compared
 #: with nothing.
 CONTENTS = {
-    "plain": (TEXT.encode(), TEXT),
-    "other": (OTHER.encode(), OTHER),
-    "one word": (b"word", "word"),
-    "empty": (b"", ""),
-    "blank": (b" \n\t\r\n\x0c", ""),
-    "punctuation": ("…!?.,;:—()[]{}«»¿".encode(), ""),
+    "plain": (TEXT, TEXT), "other": (OTHER, OTHER), "one word": (b"word", "word"),
+    "empty": (b"", ""), "blank": (b" \n\t\r\n\x0c", ""), "punctuation": ("…!?.,;:—()[]{}«»¿", ""),
     "controls": (b"\x01\x02\x1b[31m\x7f", "\x1b[31m"),
     "one line": (b"a line that does not end " * 200_000, "a line that does not end " * 12),
     "one long word": (b"x" * 100_000, "x" * 100_000),
@@ -80,8 +76,7 @@ CONTENTS = {
     "marks": ("a" + "\u0316\u0301" * 2000 + " b", "a" + "\u0316" * 2000 + "\u0301" * 2000 + " b"),
     "arabic ligatures": ("\ufdfa" * 2000, "\ufdfa" * 20),
     "html": (b"<!doctype html><p>one<div hidden>no</div><p>two<!-- no -->", "one two"),
-    "hidden body": (b"<html><body hidden>no", ""),
-    "hidden page": (b"<html hidden>no", ""),
+    "hidden body": (b"<html><body hidden>no", ""), "hidden page": (b"<html hidden>no", ""),
     "deep html": (b"<html>" + b"<div>x " * 9000, "x x x x"),
     "scripts": (b"<html><script>" + b"if (a<b) no();" * 200_000 + b"</script>yes", "yes"),
     "comments": (b"<html>" + b"<!-- no -->" * 200_000 + b"yes", "yes"),
@@ -100,24 +95,19 @@ CONTENTS = {
     **{
         f"{codec} bom{kind}": (bom + body.encode(codec), body)
         for codec, bom in (
-            ("utf-8", b"\xef\xbb\xbf"),
-            ("utf-16-le", b"\xff\xfe"),
-            ("utf-16-be", b"\xfe\xff"),
-            ("utf-32-le", b"\xff\xfe\0\0"),
-            ("utf-32-be", b"\0\0\xfe\xff"),
+            ("utf-8", b"\xef\xbb\xbf"), ("utf-16-le", b"\xff\xfe"), ("utf-16-be", b"\xfe\xff"),
+            ("utf-32-le", b"\xff\xfe\0\0"), ("utf-32-be", b"\0\0\xfe\xff"),
         )
         for kind, body in ((" alone", ""), (" and text", TEXT))
     },
     # Whatever these are taken for, it is said: read as another encoding, or skipped. Never taken
     # for UTF-8.
-    "cut utf-8": (TEXT.encode()[:3], None),
     "mixed": (TEXT.encode() + "Größe und Maß\n".encode("latin-1") * 5, None),
     "cesu-8": ("ab \ud83d\ude00 cd".encode("utf-8", "surrogatepass"), None),
-    "surrogate in utf-8": (b"ab \xed\xa0\x80 cd", None),
-    "overlong": (b"ab \xc0\xaf cd", None),
-    "beyond unicode": (b"ab \xf4\x90\x80\x80 cd", None),
+    "surrogate in utf-8": (b"ab \xed\xa0\x80 cd", None), "cut utf-8": (TEXT.encode()[:3], None),
+    "overlong": (b"ab \xc0\xaf cd", None), "beyond unicode": (b"ab \xf4\x90\x80\x80 cd", None),
     "noise": (bytes(range(1, 256)) * 3, None),
-}
+}  # fmt: skip
 CONTENTS = {
     name: (data.encode() if isinstance(data, str) else data, text)
     for name, (data, text) in CONTENTS.items()

@@ -151,7 +151,7 @@ def test_strings_that_are_there_again():
     assert [odd.search(each) for each in odd] == [0, 1, 2, 3, 4]
 
 
-# --- the memory of the machine, or less where a control group says so ------------------------------
+# --- the memory of the machine, or less where a control group says so ----------------------------
 
 PHYSICAL = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 

@@ -26,13 +26,11 @@ thresholds = st.sampled_from([0.2, 0.5, 0.8, 1.0])
 #: As many bands as rows, so that nearly every pair with a common element is a candidate.
 PLAN = BandPlan(256, 1, 0.2, 0.99)
 
+CONTAINMENT = PairParams(measure="containment")
 METHODS = {
-    "bands": Method(),
-    "exact": Method(exact=True),
-    "contained": Method(PairParams(measure="containment"), exact=True),
-    "samples": Method(PairParams(measure="containment")),
-    "same": Method(same="text"),
-}
+    "bands": Method(), "exact": Method(exact=True), "same": Method(same="text"),
+    "contained": Method(CONTAINMENT, exact=True), "samples": Method(CONTAINMENT),
+}  # fmt: skip
 
 
 def side_of(sets, keys):
