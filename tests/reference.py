@@ -8,7 +8,7 @@ import os
 import struct
 import unicodedata
 from collections import defaultdict
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 
 MASK = (1 << 64) - 1
 UNSPACED = frozenset(chain(
@@ -314,15 +314,16 @@ def sample_of(elements, rate, salt):
     return {x for x in elements if mix64(x ^ salt) * rate < MASK + 1}
 
 
+def buckets(signatures, bands, rows):
+    """Documents with equal rows, for each band."""
+    found = defaultdict(list)
+    for band, (document, signature) in product(range(bands), enumerate(signatures)):
+        found[band, *signature[band * rows : (band + 1) * rows]].append(document)
+    return list(found.values())
+
+
 def candidates(signatures, bands, rows):
-    found = set()
-    for band in range(bands):
-        buckets = defaultdict(list)
-        for document, signature in enumerate(signatures):
-            buckets[tuple(signature[band * rows : (band + 1) * rows])].append(document)
-        for bucket in buckets.values():
-            found.update(combinations(bucket, 2))
-    return found
+    return {pair for each in buckets(signatures, bands, rows) for pair in combinations(each, 2)}
 
 
 def path_key(name):

@@ -90,13 +90,9 @@ class Made:
     @cached_property
     def candidates(self):
         found = set()
-        for band in self.keys.tolist():
-            buckets = defaultdict(list)
-            for d in self.members.tolist():
-                buckets[band[d]].append(d)
-            for bucket in buckets.values():
-                if not self.max_bucket or len(bucket) <= self.max_bucket:
-                    found.update(combinations(bucket, 2))
+        for bucket in reference.buckets(self.keys[:, self.members].T.tolist(), len(self.keys), 1):
+            if not self.max_bucket or len(bucket) <= self.max_bucket:
+                found.update(combinations(self.members[bucket].tolist(), 2))
         return found
 
     @cached_property
@@ -218,19 +214,19 @@ def test_memory_of_representatives_is_bounded(monkeypatch):
 
 @pytest.fixture(scope="module")
 def large():
-    """Return 1,500 documents around 300 centres, with copies; one component of buckets is large."""
+    """Return 900 documents around 180 centres, with copies; one component of buckets is large."""
     rng = random.Random(5)
     sets = []
-    for _ in range(1500):
-        centre = rng.randrange(300) * 40
+    for _ in range(900):
+        centre = rng.randrange(180) * 40
         base = set(range(centre + 1, centre + 41))
-        sets.append(base ^ {rng.randrange(1, 12_000) for _ in range(rng.choice([0, 0, 2, 5, 9]))})
+        sets.append(base ^ {rng.randrange(1, 7200) for _ in range(rng.choice([0, 0, 2, 5, 9]))})
     keys = [
         [min(s) + 100_000 * band if rng.random() < 0.9 else 7 for s in sets] for band in range(3)
     ]
     firsts = [sets.index(each) for each in sets]  # duplicates have the same keys
     keys = [[band[first] for first in firsts] for band in keys]
-    return Made(sets, keys, rng.sample(range(1500), 1500))
+    return Made(sets, keys, rng.sample(range(900), 900))
 
 
 @pytest.mark.parametrize("linkage", ["representative", "single"])

@@ -1,7 +1,6 @@
 """S-curve, plan, band table and candidates against published tables, the reference and recall."""
 
-from collections import defaultdict
-from itertools import combinations, product
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -92,14 +91,6 @@ def met(table):
     return set(listed(candidates.candidate_pairs(RUN, table).pieces))
 
 
-def buckets_of(signatures, n_bands, rows):
-    """Documents with equal rows, for each band."""
-    buckets = defaultdict(list)
-    for band, (document, signature) in product(range(n_bands), enumerate(signatures)):
-        buckets[band, tuple(signature[band * rows : (band + 1) * rows])].append(document)
-    return list(buckets.values())
-
-
 signature_lists = st.lists(st.lists(st.integers(0, 2), min_size=6, max_size=6), max_size=25)
 
 
@@ -146,7 +137,7 @@ SHAPES = st.sampled_from([(1, 6), (2, 3), (3, 2), (6, 1)])
 @given(signature_lists.filter(bool), SHAPES, st.integers(1, 8))
 def test_large_buckets_are_left_out_and_counted(signatures, shape, limit):
     table, _ = table_of(signatures, *shape)
-    buckets = buckets_of(signatures, *shape)
+    buckets = reference.buckets(signatures, *shape)
     large = [bucket for bucket in buckets if len(bucket) > limit]
     small = [bucket for bucket in buckets if len(bucket) <= limit]
     found = candidates.candidate_pairs(RUN, table, limit)
