@@ -138,7 +138,7 @@ def join_contained(
     plan = plan_join(sizes, params, memory, run.jobs, sample=sample)
     run.say(plan.describe())
     if plan.samples is None:
-        sets, rows, split = sides.gather(members)
+        sets, rows, split = sides.gather(run, members)
         scored = score_insides(run.but(jobs=plan.jobs), sets, rows, params.threshold, split)
         candidates = None
     else:
