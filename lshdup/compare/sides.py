@@ -135,14 +135,14 @@ class Sides:
         left, right = self.separate(documents)
         return RaggedSets.concatenate([self.left.source(left), self.right.source(right)])
 
-    def samples(self, documents: _I64, rate: int) -> RaggedSets:
+    def samples(self, run: Run, documents: _I64, rate: int) -> RaggedSets:
         """Return samples of the shingle sets of documents (ascending int64 array)."""
         parts = []
         for side, own in zip((self.left, self.right), self.separate(documents), strict=True):
             if side is not None:
                 assert side.sample is not None
                 parts.append(side.sample(own, rate, side.source))
-        return parts[0] if len(parts) == 1 else RaggedSets.concatenate(parts)
+        return parts[0] if len(parts) == 1 else RaggedSets.concatenate(parts, run.arrays)
 
     def gather(self, run: Run, members: _I64) -> tuple[RaggedSets, _I64, int | None]:
         """Return sets, the rows of `members` in them, and the first row of the right side.

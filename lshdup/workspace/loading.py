@@ -511,7 +511,7 @@ def _load_or_read_sets(run: Workspace, request: Request) -> tuple[Collection, Co
         if len(readable) < len(wanted):
             run.read_only = True
             lost = np.setdiff1d(wanted, readable)
-            collection, sets = collection.leave_out_changed(run, lost), sets.take(readable)
+            collection, sets = collection.leave_out_changed(run, lost), sets.take(readable, run.arrays)
         collection = replace(collection, sets=sets)
     return collection, signatures
 
