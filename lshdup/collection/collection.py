@@ -201,7 +201,7 @@ class Collection:
             self,
             documents=self.documents.take(run, rows),
             columns={name: arrays.take(column, rows) for name, column in self.columns.items()},
-            sets=self.sets.take(rows) if self.sets is not None else None,
+            sets=self.sets.take(rows, run.arrays) if self.sets is not None else None,
             signatures=None if self.signatures is None else arrays.take(self.signatures, rows),
             notes=ReadingNotes(
                 notes.reader,

@@ -143,7 +143,7 @@ def join_contained(
         candidates = None
     else:
         run.say(plan.describe_misses())
-        samples = sides.samples(members, plan.rate)
+        samples = sides.samples(run, members, plan.rate)
         run.progress("candidates", 0, 0)
         rows, candidates = members, CandidateCounter()
         split = None if sides.split is None else int(np.searchsorted(members, sides.split))

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.memory import GrowingArray, rows_of
-from lshdup.base.ragged import RaggedSets, SetSource, offsets_of
+from lshdup.base.memory import rows_of
+from lshdup.base.ragged import RaggedSets, SetSource, gather_sets
 from lshdup.base.run import Run
 from lshdup.compare.fingerprints import Fingerprints
 from lshdup.compare.scored_pairs import Pairs, pack_pairs
@@ -135,35 +135,25 @@ class Sides:
         left, right = self.separate(documents)
         return RaggedSets.concatenate([self.left.source(left), self.right.source(right)])
 
-    def samples(self, documents: _I64, rate: int) -> RaggedSets:
+    def samples(self, run: Run, documents: _I64, rate: int) -> RaggedSets:
         """Return samples of the shingle sets of documents (ascending int64 array)."""
         parts = []
         for side, own in zip((self.left, self.right), self.separate(documents), strict=True):
             if side is not None:
                 assert side.sample is not None
                 parts.append(side.sample(own, rate, side.source))
-        return parts[0] if len(parts) == 1 else RaggedSets.concatenate(parts)
+        return parts[0] if len(parts) == 1 else RaggedSets.concatenate(parts, run.arrays)
 
     def gather(self, run: Run, members: _I64) -> tuple[RaggedSets, _I64, int | None]:
         """Return sets, the rows of `members` in them, and the first row of the right side.
 
         members : ascending int64 array.
         """
-        arrays = run.arrays
         if self.right is None and self.left.sets is not None:
             return self.left.sets, members, None
         split = None if self.split is None else int(np.searchsorted(members, self.split))
-        values, sizes = GrowingArray(np.uint64, arrays), GrowingArray(np.int64, arrays)
-        ends, start = offsets_of(arrays.take(self.sizes, members), arrays), 0
-        while start < len(members):
-            fitting = int(np.searchsorted(ends, ends[start] + run.memory // 32, side="right")) - 1
-            stop = max(fitting, start + 1)
-            part = self.sets(members[start:stop])
-            values.append(part.values)
-            sizes.append(part.sizes)
-            start = stop
-        sets = RaggedSets.from_sizes(values.whole(), sizes.whole(), arrays)
-        return sets, arrays.compute(len(members), np.int64, rows_of), split
+        sets = gather_sets(self.sets, members, self.sizes, run.arrays)
+        return sets, run.arrays.compute(len(members), np.int64, rows_of), split
 
     def identical(self, pairs: Pairs) -> PairArrays | None:
         """Return the pairs of exact duplicates of two sides; None for one side."""

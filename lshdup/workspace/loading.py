@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
-from lshdup.base.ragged import RaggedSets
+from lshdup.base.ragged import RaggedSets, gather_sets
 from lshdup.base.run import no_progress
 from lshdup.base.skipped import Reason, Skipped
 from lshdup.base.wording import count_of
@@ -506,12 +506,14 @@ def _load_or_read_sets(run: Workspace, request: Request) -> tuple[Collection, Co
     if collection.sets is None:
         _say_read_again(run, collection)
         wanted = np.arange(len(collection.documents))
-        sets = set_source(run, collection, stage="documents")(wanted)
+        source = set_source(run, collection, stage="documents")
+        sets = gather_sets(source, wanted, collection.sizes, run.arrays)
         readable = np.flatnonzero(sets.sizes == collection.sizes)
         if len(readable) < len(wanted):
             run.read_only = True
             lost = np.setdiff1d(wanted, readable)
-            collection, sets = collection.leave_out_changed(run, lost), sets.take(readable)
+            collection = collection.leave_out_changed(run, lost)
+            sets = sets.take(readable, run.arrays)
         collection = replace(collection, sets=sets)
     return collection, signatures
 
