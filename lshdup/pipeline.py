@@ -93,7 +93,7 @@ def find_near_duplicates(
         id_lists = params.shingle.tokens == "ids"
         documents = find_documents(run, source, params.documents, id_lists=id_lists)
         collection = collect(run, documents, params.shingle, params.sketch, keep=EVERY_SET)
-    sets, threshold = collection.filtered_sets, params.bands.threshold
+    sets, threshold = collection.filtered_sets(run.arrays), params.bands.threshold
     side = side_of(collection, sets.take, sets)
     if params.pairs.measure == "containment":
         sides = Sides.of(run, side)

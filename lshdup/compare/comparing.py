@@ -151,7 +151,7 @@ def _join_exactly(run: Run, sides: Sides, threshold: float) -> PairsFound:
     from lshdup.compare.exact_join import exact_pairs  # Imported here to keep `query` fast.
 
     members = documents_to_compare(run, sides.duplicate_of, sides.sizes)
-    sets, rows, split = sides.gather(members)
+    sets, rows, split = sides.gather(run, members)
     pairs = gather_pairs(run, exact_pairs(run, sets, rows, threshold, split))
     return PairsFound(renumber(pairs, members, rows), -1)
 
