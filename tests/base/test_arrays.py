@@ -156,25 +156,23 @@ def test_strings_that_are_there_again():
 PHYSICAL = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-@pytest.mark.parametrize(
-    ("groups", "files", "limit"),
-    [
-        pytest.param("0::/a/b\n", {"a/b/memory.max": "max", "a/memory.max": "4096"}, 4096,
-                     id="a group above"),
-        pytest.param("0::/a/b\n", {"a/b/memory.max": "2048", "a/memory.max": "4096"}, 2048,
-                     id="the group itself"),
-        pytest.param("0::/host/path\n", {"memory.max": "4096"}, 4096, id="in a container"),
-        pytest.param("4:cpu,memory:/a\n1:cpu:/b\n0::/\n",
-                     {"memory/a/memory.limit_in_bytes": "4096", "cpu/b/memory.max": "1"}, 4096,
-                     id="version 1"),
-        pytest.param("2:cpu:/b\n1:memory:/a\n", {"memory/a/memory.limit_in_bytes": "4096"}, 4096,
-                     id="version 1, each controller for itself"),
-        pytest.param("0::/a\n", {"a/memory.max": "max"}, PHYSICAL, id="no limit"),
-        pytest.param("1:cpu:/\n", {}, PHYSICAL, id="no group of memory"),
-    ],
-)  # fmt: skip
-def test_the_least_limit_counts(tmp_path, groups, files, limit):
-    (tmp_path / "groups").write_text(groups)
+#: The groups of a process, files below the folder of control groups, and the limit.
+LIMITS = {
+    "above": ("0::/a/b", {"a/b/memory.max": "max", "a/memory.max": "4096"}, 4096),
+    "itself": ("0::/a/b", {"a/b/memory.max": "2048", "a/memory.max": "4096"}, 2048),
+    "in a container": ("0::/host/path", {"memory.max": "4096"}, 4096),
+    "version 1": ("4:cpu,memory:/a\n1:cpu:/b\n0::/",
+                  {"memory/a/memory.limit_in_bytes": "4096", "cpu/b/memory.max": "1"}, 4096),
+    "each controller": ("2:cpu:/b\n1:memory:/a", {"memory/a/memory.limit_in_bytes": "4096"}, 4096),
+    "no limit": ("0::/a", {"a/memory.max": "max"}, PHYSICAL),
+    "no group of memory": ("1:cpu:/", {}, PHYSICAL),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LIMITS)
+def test_the_least_limit_counts(tmp_path, case):
+    groups, files, limit = LIMITS[case]
+    (tmp_path / "groups").write_text(f"{groups}\n")
     for name, value in files.items():
         (tmp_path / "mount" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "mount" / name).write_text(f"{value}\n")

@@ -92,22 +92,17 @@ def test_no_two_texts_of_few_words_have_one_fingerprint():
 @pytest.mark.parametrize("secret", [b"", b"key"])
 def test_a_changed_bit_of_a_lane_is_not_changed_back_by_its_next_word(secret):
     """Bit 34 of a word is turned to bit 63, which no odd factor moves."""
-    text = b"a word. of text. " * 8
-    for length in (40, 48, 72, 96, 100):
-        for word in range(0, length - 39, 8):
-            first = bytearray(text[:length])
-            first[word + 4], first[word + 39] = b". "
-            second = bytearray(first)
-            second[word + 4], second[word + 39] = ord("*"), 0xA0
-            batch = TextBatch.of(range(2), [bytes(first), bytes(second)])
-            prints = fingerprint_bytes(batch, ShingleParams(secret=secret))
-            assert prints[0] != prints[1]
-
-    ids = list(range(5, 14))
-    changed = list(ids)
-    changed[1] ^= 1 << 34
-    changed[5] ^= 1 << 63
-    texts = [" ".join(map(str, each)).encode() for each in (ids, changed)]
+    for length, word in ((n, w) for n in (40, 48, 72, 96, 100) for w in range(0, n - 39, 8)):
+        first = bytearray((b"a word. of text. " * 8)[:length])
+        first[word + 4], first[word + 39] = b". "
+        second = bytearray(first)
+        second[word + 4], second[word + 39] = ord("*"), 0xA0
+        batch = TextBatch.of(range(2), [bytes(first), bytes(second)])
+        prints = fingerprint_bytes(batch, ShingleParams(secret=secret))
+        assert prints[0] != prints[1]
+    ids = np.arange(5, 14, dtype=np.uint64)
+    changed = ids ^ np.array([0, 1 << 34, 0, 0, 0, 1 << 63, 0, 0, 0], np.uint64)
+    texts = [" ".join(map(str, each.tolist())).encode() for each in (ids, changed)]
     prints = made_of(texts, tokens="ids", k=1, secret=secret).text_prints
     assert prints[0] != prints[1] != 0
 
