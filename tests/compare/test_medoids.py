@@ -119,17 +119,6 @@ def test_each_pair_comes_once(monkeypatch, block):
     assert sorted(found) == [(i, j) for i, j in combinations(range(12), 2) if group[i] == group[j]]
 
 
-def test_a_centre_is_similar_enough_to_every_member():
-    """The second set has the largest sum, but 6 / 14 with the last one, below the threshold."""
-    sets = [set(range(12)), set(range(14)), set(range(15)), set(range(6))]
-    made = Made(sets, [[1] * 4], range(4))
-    zeros = np.zeros(4, np.int64)
-    for linkage, centre in (("representative", 0), ("single", 1)):
-        check(made, 0.5, linkage, zeros)
-        group = obvious_centre(range(4), sets, int, 0.5, linkage, zeros.__getitem__)
-        assert group == centre
-
-
 def test_rounding_decides_no_tie():
     """Sums of the same fractions in another order are equal: the first document is kept."""
     # A star of pairs: documents of the same kind have the same similarities, to others each.
