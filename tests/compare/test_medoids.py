@@ -119,6 +119,15 @@ def test_each_pair_comes_once(monkeypatch, block):
     assert sorted(found) == [(i, j) for i, j in combinations(range(12), 2) if group[i] == group[j]]
 
 
+@pytest.mark.parametrize(("last", "centre"), [(6, 0), (7, 1)])
+def test_a_centre_is_similar_enough_to_every_member(last, centre):
+    """The second set has the largest sum; 6 / 14 with the last one is too little, 7 / 14 is not."""
+    sets, zeros = [set(range(n)) for n in (12, 14, 15, last)], np.zeros(4, np.int64)
+    check(Made(sets, [[1] * 4], range(4)), 0.5, "representative", zeros)
+    group = obvious_centre(range(4), sets, int, 0.5, "representative", zeros.__getitem__)
+    assert group == centre
+
+
 def test_rounding_decides_no_tie():
     """Sums of the same fractions in another order are equal: the first document is kept."""
     # A star of pairs: documents of the same kind have the same similarities, to others each.
