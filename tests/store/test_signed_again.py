@@ -2,12 +2,6 @@
 
 import pytest
 
-from lshdup.params import DocumentParams
-from lshdup.store import npz
-from lshdup.workspace.index import load_or_build_index
-from lshdup.workspace.request import Request
-from tests.conftest import open_workspace
-
 TEXT = "one of several texts that are nearly the same but for a number at the end"
 
 
@@ -86,28 +80,3 @@ def test_signatures_are_those_that_are_asked_for(run, docs):
     run("index docs")
     run("shingle docs")
     assert "--perms 32)" in run("pairs --perms 32").err
-
-
-def test_sets_of_an_earlier_run_are_not_verified_again(run, docs, tmp_path, monkeypatch):
-    run("shingle docs")
-    run("index docs")
-    verified, load = [], npz.load
-
-    def noted(path, kind, *args, **options):
-        verified.append((kind[0], options.get("verify", True)))
-        return load(path, kind, *args, **options)
-
-    def index():
-        request = Request((b"docs",), DocumentParams(), {})
-        return load_or_build_index(open_workspace(".lshdup"), request, save=True).collection
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(npz, "load", noted)
-    (docs / "1").write_text("of other words")
-    index()
-    (docs / "1").write_text("of other words again")
-    assert index().read == 1
-    assert ("shingles", True) not in verified
-    run("index docs --store new")
-    name = "signatures.npz"
-    assert held(tmp_path / ".lshdup")[name] == held(tmp_path / "new")[name]
