@@ -1,6 +1,8 @@
 """Runs of the program that are killed, interrupted, or have no room on the disk, at any step."""
 
+import contextlib
 import json
+import resource
 import subprocess
 import sys
 
@@ -80,3 +82,14 @@ class Disturbed:
         self._process.stdin.write(json.dumps(asked).encode() + b"\n")
         self._process.stdin.flush()
         return json.loads(self._process.stdout.readline())
+
+
+@contextlib.contextmanager
+def at_most(most, kind):
+    """No file descriptor from this number on; or, as on a full disk, no byte of a file."""
+    soft, hard = resource.getrlimit(kind)
+    resource.setrlimit(kind, (most, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(kind, (soft, hard))

@@ -2,7 +2,6 @@
 resumed.
 """
 
-import contextlib
 import itertools
 import json
 import os
@@ -34,7 +33,7 @@ from lshdup.workspace.loading import make_shingles
 from lshdup.workspace.request import Request
 from tests.conftest import RUN, WHOLE, killed_behind_a_journal, many, open_workspace, part
 from tests.running import clean_environment, run_program
-from tests.store.disturbed import Disturbed
+from tests.store.disturbed import Disturbed, at_most
 
 KINDS = ("signatures", "bands", "pairs")
 ENVIRONMENT = clean_environment()
@@ -322,17 +321,6 @@ def test_short_runs_write_no_journal(here, monkeypatch):
 
 
 # --- the disk is full -----------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def at_most(most, kind):
-    """No file descriptor beyond so many, or as on a full disk no byte of a file."""
-    soft, hard = resource.getrlimit(kind)
-    resource.setrlimit(kind, (most, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(kind, (soft, hard))
 
 
 def shingled(store, said, **given):
