@@ -1,11 +1,6 @@
 """A run with little memory gives the same bytes; one without room on the disk is refused."""
 
-import os
 import shutil
-import subprocess
-import sys
-import time
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -19,21 +14,9 @@ from lshdup.params import DocumentParams, PairParams
 from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
 from lshdup.workspace.request import Request
 from tests.base.test_arrays import is_mapped
-from tests.conftest import ROOT, open_workspace, require
+from tests.conftest import open_workspace, require
 
 KINDS = ("signatures", "bands", "pairs")
-
-#: The command with at most so many bytes of private memory above what the program itself takes.
-LIMITED = """
-import resource, sys
-import pyarrow.parquet
-room = int(sys.argv.pop(1))
-taken = next(line for line in open("/proc/self/status") if line.startswith("VmData"))
-if room:
-    resource.setrlimit(resource.RLIMIT_DATA, (int(taken.split()[1]) * 1024 + room,) * 2)
-from lshdup.cli.main import main
-main()
-"""
 
 
 def write_rows(path, n, words=40):
@@ -46,16 +29,6 @@ def write_rows(path, n, words=40):
     known = np.array([f"w{number:x}" for number in range(50_000)], object)
     texts = [" ".join(row) for row in known[numbers]]
     pq.write_table(pa.table({"text": texts}), path, row_group_size=20_000)
-
-
-def run_limited(folder, room, *options):
-    command = [sys.executable, "-c", LIMITED, str(room), "pairs", "rows.parquet", *options]
-    done = subprocess.run(
-        [*command, "--store", f"store{room}", "--jobs", "2"], cwd=folder, capture_output=True,
-        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin"}, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout, *(Path(folder, f"store{room}/{kind}.npz").read_bytes() for kind in KINDS)
 
 
 def index(name, store, said=None, memory=0):
@@ -92,14 +65,6 @@ def test_the_keys_of_a_stored_table_are_in_a_file(tmp_path, monkeypatch):
     assert is_mapped(table.keys)
 
 
-@pytest.mark.long
-@pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_DATA counts otherwise")
-def test_a_quarter_of_the_natural_memory_gives_the_same_bytes(tmp_path):
-    write_rows(tmp_path / "rows.parquet", 400_000)
-    natural = run_limited(tmp_path, 0, "--memory", "4GB")
-    assert run_limited(tmp_path, 400 << 20, "--memory", "64MB") == natural
-
-
 def test_a_disk_without_room_is_refused_before_the_work(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("d").mkdir()
@@ -126,31 +91,3 @@ def test_a_disk_without_room_is_refused_before_the_work(tmp_path, monkeypatch):
     monkeypatch.setattr(lshdup.store.store.Store, "size", lambda *_: 10**5)
     index(b"d", "t")
     index(b"d", None)
-
-
-def most_anonymous(folder, *words):
-    """The most bytes of memory that no file backs, while the program runs."""
-    command = [sys.executable, "-m", "lshdup", *words, "--jobs", "2", "-q", "-o", "out"]
-    most = 0
-    with subprocess.Popen(command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}) as run:
-        while run.poll() is None:
-            with suppress(OSError, StopIteration):  # It has ended.
-                lines = Path(f"/proc/{run.pid}/status").read_text().splitlines()
-                line = next(line for line in lines if line.startswith("RssAnon"))
-                most = max(most, int(line.split()[1]) << 10)
-            time.sleep(0.005)
-    assert run.returncode == 0
-    return most
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("options", "on_top"), [((), 200 << 20), (("--measure", "containment"), 400 << 20)]
-)
-def test_memory_bounds_what_is_anonymous(tmp_path, options, on_top):
-    """The program and its buffers come on top: 200 to 400 MB, as docs/explanation/scale.md says."""
-    write_rows(tmp_path / "rows.parquet", 200_000)
-    most = most_anonymous(
-        tmp_path, "pairs", "rows.parquet", *options, "--memory", "200MB", "--store", "here"
-    )
-    assert most <= (200 << 20) + on_top, most >> 20

@@ -13,8 +13,6 @@ import lshdup.lsh.candidates
 import lshdup.store.journal
 from lshdup.base.run import Run
 from lshdup.compare import leaders, verification
-from lshdup.compare.verification import ResumedPairs
-from lshdup.lsh.candidates import CandidateCounter
 from lshdup.params import ClusterParams, DocumentParams, PairParams
 from lshdup.store import npz
 from lshdup.store.journal import StageJournal
@@ -158,39 +156,12 @@ def test_what_is_lost_is_not_kept(folder):
         assert not list(Path(".lshdup").glob(".journal-*"))
 
 
-def begun(folder):
-    store = Store(folder)
-    with store.writing():
-        return store
-
-
-def test_candidates_pass_once(tmp_path, monkeypatch):
-    """Whatever number of pairs was done: the others come, and all are counted."""
-    monkeypatch.setattr(lshdup.store.journal, "PATIENCE", 0.0)
-    pairs = np.arange(50, dtype=np.uint32)
-    pieces = [(pairs[at : at + 7], pairs[at : at + 7] + np.uint32(1)) for at in range(0, 50, 7)]
-    for done in (0, 3, 7, 20, 50):
-        store = begun(tmp_path / f"s{done}")
-        journal = StageJournal(Run.quiet(), store, "pairs", {})
-        if done:
-            made = {"left": pairs[:done], "right": pairs[:done] + 1, "similarity": np.ones(done)}
-            with suppress(KeyboardInterrupt), journal:
-                journal.add(done, {**made, "right": made["right"].astype(np.uint32)})
-                raise KeyboardInterrupt
-        resumed = ResumedPairs(StageJournal(Run.quiet(), store, "pairs", {}), 60)
-        counter = CandidateCounter()
-        found = resumed.verified(
-            (left, right, np.ones(len(left)))
-            for left, right in resumed.candidates(counter.count(iter(pieces)))
-        )
-        assert sorted(np.concatenate([left for left, *_ in found]).tolist()) == pairs.tolist()
-        assert counter.pairs == 50
-
-
 def test_more_parts_than_open_files_are_used(tmp_path, monkeypatch):
     """Each part is mapped, and a mapped file takes a descriptor."""
     monkeypatch.setattr(lshdup.store.journal, "_MAPPED_PARTS", 8)
-    store = begun(tmp_path / "s")
+    store = Store(tmp_path / "s")
+    with store.writing():
+        pass
     written = StageJournal(Run.quiet(), store, "pairs", {})
     with suppress(KeyboardInterrupt), written:
         for part in range(100):
