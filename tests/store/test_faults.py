@@ -251,25 +251,6 @@ def test_a_journal_of_more_parts_than_a_process_may_open(here, monkeypatch, smal
     assert "resumed: 280 documents of an interrupted run are not read again" in said
 
 
-def test_resumed_again_after_changes_and_beside_older_artifacts(here, monkeypatch, small_batches):
-    make_documents(here / "d", 300)
-    steps(".lshdup")
-    for name in sorted(os.listdir("d"))[:200]:
-        with open(f"d/{name}", "a") as file:
-            file.write(" and so on")
-    interrupted_after(monkeypatch, 3)
-    interrupted_after(monkeypatch, 4)  # 60 documents are taken over, and 80 more read
-    with open("d/00003.txt", "a") as file:
-        file.write(" and so forth")
-    os.remove("d/00004.txt")
-    parts = sorted(Path(".lshdup/memo").iterdir())
-    parts[-1].with_name("00000099.npz").write_bytes(parts[-1].read_bytes()[:-10])  # torn
-    said = []
-    assert steps(".lshdup", said) == steps("undisturbed")
-    assert "resumed: 138 documents of an interrupted run are not read again" in said
-    assert contents(".lshdup") == contents("undisturbed")
-
-
 def test_a_damaged_part_of_a_journal_is_ignored(here, monkeypatch, small_batches):
     make_documents(here / "d", 120)
     expected = steps("undisturbed")

@@ -3,7 +3,6 @@
 import json
 import os
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,15 +11,9 @@ from lshdup.base import scratch
 from lshdup.base.memory import IN_MEMORY
 from lshdup.base.ragged import RaggedSets
 from lshdup.errors import ArtifactError
-from lshdup.params import DocumentParams
 from lshdup.store import npz
 from lshdup.store.checksums import is_lazy
 from lshdup.store.npz import Member, check_arrays, declare_sets
-from lshdup.store.store import Store
-from lshdup.workspace.index import load_or_build_index
-from lshdup.workspace.loading import load_signatures
-from lshdup.workspace.request import Request
-from tests.conftest import open_workspace
 
 ARRAYS = {
     "a": np.arange(5, dtype=np.uint64),
@@ -257,24 +250,3 @@ def test_a_spool_keeps_what_is_appended(tmp_path):
         assert spool.in_order(np.array([2, 0, 1])).sizes.tolist() == [2, 3, 0]
         assert spool.values().tolist() == [3, 4, 0, 1, 2]
     assert os.listdir(tmp_path) == []
-
-
-def test_a_store_verifies_every_byte_where_no_less_is_asked_for(tmp_path, monkeypatch):
-    monkeypatch.setattr(npz, "_ALWAYS_VERIFIED", 0)
-    (tmp_path / "d").mkdir()
-    for number in range(3):
-        (tmp_path / "d" / f"{number}").write_text(f"some words of a text {number}")
-    monkeypatch.chdir(tmp_path)
-    load_signatures(
-        open_workspace("s"), Request((b"d",), DocumentParams(), {}), save=True, again=True
-    )
-    signatures = Path("s/signatures.npz")
-    whole = npz.load(signatures, "signatures", "mend").arrays["signatures"].tobytes()
-    damaged = bytearray(signatures.read_bytes())
-    damaged[bytes(damaged).find(whole)] ^= 1
-    signatures.write_bytes(damaged)
-    assert len(Store(Path("s")).load_collection("signatures", verify=False).documents) == 3
-    with pytest.raises(ArtifactError):
-        Store(Path("s")).load_collection("signatures")
-    with pytest.raises(ArtifactError):
-        load_or_build_index(open_workspace("s"), Request((), DocumentParams(), {}), save=True)

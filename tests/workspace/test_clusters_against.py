@@ -44,12 +44,8 @@ def sets_of(folder):
 def near(threshold):
     """The similarities of the pairs across the folders, by brute force."""
     new, old = sets_of("new"), sets_of("old")
-    found = {}
-    for a, b in product(new, old):
-        similarity = len(new[a] & old[b]) / len(new[a] | old[b])
-        if similarity >= threshold:
-            found[a, b] = similarity
-    return found
+    found = {(a, b): reference.jaccard(new[a], old[b]) for a, b in product(new, old)}
+    return {pair: similarity for pair, similarity in found.items() if similarity >= threshold}
 
 
 def snapshot(folder):
@@ -66,8 +62,7 @@ def test_what_is_near_goes_and_the_rest_is_grouped_as_ever(two_sides, run, thres
     compared = set(sets_of("new"))
     assert 2 <= len(gone) < len(compared) - 3
     options = ("--against", "old", "-t", threshold, *how, "--no-store")
-    rows = run("clusters new", *options, "--format", "jsonl").lines
-    rows = [json.loads(row) for row in rows]
+    rows = [*map(json.loads, run("clusters new", *options, "--format", "jsonl").lines)]
     other = {row["group"]: row["name"] for row in rows if row["role"] == "other"}
     led = {row["name"]: row for row in rows if row["role"] == "drop" and row["group"] in other}
     assert led.keys() == gone
@@ -81,17 +76,11 @@ def test_what_is_near_goes_and_the_rest_is_grouped_as_ever(two_sides, run, thres
     for name in compared - gone:
         shutil.copy2(name, "rest")
     alone = run("clusters rest", *options[2:], "--format", "jsonl").lines
-    assert [
-        {name: row[name] for name in row.keys() - {"group"}}
-        for row in rows
-        if row["group"] not in other
-    ] == [
-        {**{name: row[name] for name in row.keys() - {"group"}}, "name": "new" + row["name"][4:]}
-        for row in map(json.loads, alone)
-    ]
-    keep, drop = (
-        set(run("clusters new", *options, "--emit", what).lines) for what in ("keep", "drop")
-    )
+    grouped = [row | {"group": 0} for row in rows if row["group"] not in other]
+    alone = (json.loads(row.replace('"rest/', '"new/')) | {"group": 0} for row in alone)
+    assert grouped == list(alone)
+    emitted = (run("clusters new", *options, "--emit", what).lines for what in ("keep", "drop"))
+    keep, drop = map(set, emitted)
     assert keep | drop == compared | {"new/empty"}  # which is not compared, and stays
     assert not keep & drop
     assert gone <= drop
