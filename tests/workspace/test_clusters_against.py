@@ -12,6 +12,7 @@ import pytest
 
 from tests import reference
 from tests.conftest import part
+from tests.workspace.test_against import brute_force, state_of
 
 WORDS = [f"word{i}" for i in range(400)]
 BANDS = ("--recall", "0.99999", "--perms", "256")
@@ -37,19 +38,10 @@ def two_sides(tmp_path, monkeypatch):
     return tmp_path
 
 
-def sets_of(folder):
-    return {name: each for name, each in reference.folder_sets(folder).items() if each}
-
-
 def near(threshold):
     """The similarities of the pairs across the folders, by brute force."""
-    new, old = sets_of("new"), sets_of("old")
-    found = {(a, b): reference.jaccard(new[a], old[b]) for a, b in product(new, old)}
-    return {pair: similarity for pair, similarity in found.items() if similarity >= threshold}
-
-
-def snapshot(folder):
-    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in Path(folder).iterdir()}
+    pairs = brute_force(threshold)
+    return {(os.fsdecode(a), os.fsdecode(b)): similarity for a, b, similarity in pairs}
 
 
 HOW = BANDS, ("--exact",), (*BANDS, "--keep", "longest", "-j", "4")
@@ -57,9 +49,9 @@ HOW = BANDS, ("--exact",), (*BANDS, "--keep", "longest", "-j", "4")
 
 @pytest.mark.parametrize(("how", "threshold"), part(product(HOW, ("0.5", "0.8", "1")), 3))
 def test_what_is_near_goes_and_the_rest_is_grouped_as_ever(two_sides, run, threshold, how):
-    pairs, before = near(float(threshold)), snapshot("old")
+    pairs, before = near(float(threshold)), state_of("old")
     gone = {a for a, _ in pairs}
-    compared = set(sets_of("new"))
+    compared = {name for name, each in reference.folder_sets("new").items() if each}
     assert 2 <= len(gone) < len(compared) - 3
     options = ("--against", "old", "-t", threshold, *how, "--no-store")
     rows = [*map(json.loads, run("clusters new", *options, "--format", "jsonl").lines)]
@@ -84,7 +76,7 @@ def test_what_is_near_goes_and_the_rest_is_grouped_as_ever(two_sides, run, thres
     assert keep | drop == compared | {"new/empty"}  # which is not compared, and stays
     assert not keep & drop
     assert gone <= drop
-    assert snapshot("old") == before
+    assert state_of("old") == before
 
 
 @pytest.mark.parametrize("same", ["bytes", "text"])

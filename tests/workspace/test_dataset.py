@@ -5,7 +5,6 @@ beside brute force; killed at any step; on a full disk.
 import csv
 import gzip
 import json
-import re
 import shlex
 import signal
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests import reference
 from tests.conftest import require
 from tests.store.disturbed import Disturbed
 
@@ -86,12 +86,7 @@ def dataset(tmp_path, monkeypatch):
 
 
 def shingles(text):
-    words = re.findall(r"\w+", text)
-    return frozenset(zip(words, words[1:], words[2:], strict=False))
-
-
-def jaccard(a, b):
-    return len(a & b) / len(a | b)
+    return frozenset(reference.shingle_list(text))
 
 
 def thinned(rows, old, threshold=0.8):
@@ -102,11 +97,11 @@ def thinned(rows, old, threshold=0.8):
     for name, mine in sets:
         if not mine:
             continue
-        near = {("old", other) for other, each in old if jaccard(mine, each) >= threshold}
+        near = {("old", other) for other, each in old if reference.jaccard(mine, each) >= threshold}
         if near:
             gone[name] = near
             continue
-        near = [other for other, each in kept if jaccard(mine, each) >= threshold]
+        near = [other for other, each in kept if reference.jaccard(mine, each) >= threshold]
         if near:
             gone[name] = {("train", near[0])}
         else:
@@ -137,7 +132,7 @@ def test_it_is_what_brute_force_says(dataset, run):
         is_old = row["kept_file"].startswith("old.")
         assert ("old" if is_old else "train", row["kept"]) in gone[row["id"]]
         kept = (old_texts if is_old else texts)[row["kept"]]
-        exact = jaccard(*map(shingles, (texts[row["id"]], kept)))
+        exact = reference.jaccard(shingles(texts[row["id"]]), shingles(kept))
         assert row["similarity"] == exact >= 0.8
         assert row["file"] == file_of[row["id"]]
         if not is_old:
