@@ -5,6 +5,7 @@ import json
 import resource
 import subprocess
 import sys
+from pathlib import Path
 
 from tests.running import as_variables, clean_environment
 
@@ -93,3 +94,13 @@ def at_most(most, kind):
         yield
     finally:
         resource.setrlimit(kind, (soft, hard))
+
+
+def artifacts(store):
+    return {path.name: path.read_bytes() for path in Path(store).glob("*.npz")}
+
+
+def remains(store):
+    """Names of what is in a store beside its artifacts and what is always there."""
+    usual = {".gitignore", ".lock", "CACHEDIR.TAG", "manifest.json"}
+    return {path.name for path in Path(store).iterdir() if path.suffix != ".npz"} - usual

@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import WHOLE, part
 from tests.running import run_program
-from tests.store.disturbed import Disturbed
+from tests.store.disturbed import Disturbed, artifacts, remains
 
 #: A command that makes each artifact.
 MADE_BY = {
@@ -66,19 +66,10 @@ def printed(line, here, code=0):
     return done.stdout
 
 
-def artifacts(store):
-    return {path.name: path.read_bytes() for path in store.glob("*.npz")}
-
-
 def sampled(data):
     """The fingerprints of the sets whose samples an artifact has."""
     with np.load(io.BytesIO(data)) as members:
         return set(members["fingerprints"].tolist())
-
-
-def remains(store):
-    usual = {".gitignore", ".lock", "CACHEDIR.TAG", "manifest.json"}
-    return {path.name for path in store.iterdir() if path.suffix != ".npz"} - usual
 
 
 # --- damage ---------------------------------------------------------------------------------------

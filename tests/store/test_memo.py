@@ -2,28 +2,19 @@
 
 import os
 import shutil
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 
-import numpy as np
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import lshdup.base.ragged
 import lshdup.collection.collection
 import lshdup.sources.reading
 import lshdup.store.journal
 import lshdup.store.store
-from lshdup.errors import LshdupError
-from lshdup.params import DocumentParams, PairParams
-from lshdup.store.memo import Memo
-from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
-from lshdup.workspace.loading import make_shingles
+from lshdup.params import DocumentParams
+from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
-from tests.conftest import WHOLE, open_workspace, part
+from tests.conftest import open_workspace, part
 from tests.office import docx
 from tests.store.disturbed import Disturbed
 
@@ -235,100 +226,3 @@ def test_what_other_runs_have_made_gives_way_when_the_disk_is_full(run, here, sm
         run("signatures", f"{number}.jsonl", "--store", small_disk / "store", "-q")
     err = run("signatures", "4.jsonl", "--store", small_disk / "store").err
     assert "0 documents read" in err
-
-
-# --- incremental is from nothing ------------------------------------------------------------------
-
-
-class Collections(RuleBasedStateMachine):
-    """Two folders, one of which is named with another, or in part; two definitions; interrupts."""
-
-    @initialize()
-    def begin(self):
-        self.before, self.home = Path.cwd(), tempfile.mkdtemp()
-        os.chdir(self.home)
-        self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(os, "fsync", lambda _: None)
-        self.patch.setattr(lshdup.sources.reading, "BATCH_DOCUMENTS", 2)
-        self.patch.setattr(lshdup.store.journal, "PATIENCE", 0.0)
-        self.clock = 10**18
-        for number in range(6):
-            for folder in ("a", "a/s", "b"):
-                self.write(folder, number, number)
-
-    def teardown(self):
-        self.patch.undo()
-        os.chdir(self.before)
-        shutil.rmtree(self.home)
-
-    folders = st.sampled_from(["a", "a/s", "b"])
-    numbers = st.integers(0, 7)
-    docs = st.sampled_from([(b"a",), (b"b",), (b"a/s",), (b"a", b"b"), (b"b", b"a/s")])
-    includes = st.sampled_from([(), (), ("*1*",), ("*.txt", "!*2*")])
-    definitions = st.sampled_from([{}, {}, {"k": 2}, {"ignore_common": 0.8, "min_tokens": 1}])
-
-    @rule(folder=folders, number=numbers, seed=st.integers(0, 20))
-    def write(self, folder, number, seed):
-        self.clock += 1
-        path = Path(folder, f"{number}.txt")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"\0" if seed == 20 else text(seed).encode())
-        os.utime(path, ns=(self.clock, self.clock))
-
-    @rule(folder=folders, number=numbers)
-    def delete(self, folder, number):
-        if len(list(Path(folder).glob("*.txt"))) > 2:
-            Path(folder, f"{number}.txt").unlink(missing_ok=True)
-
-    def ask(self, store, docs, include, given, sets):
-        """What a run makes: the bytes of its artifacts, its pairs, and what it skips."""
-        skipped = []
-        workspace = open_workspace(store, skipped=skipped.append)
-        request = Request(docs, DocumentParams(include=include), {"threshold": 0.5, **given})
-        if sets:
-            make_shingles(workspace, request)
-            return Path(store, "shingles.npz").read_bytes(), sorted(map(str, skipped))
-        indexed = load_or_build_index(workspace, request)
-        found = load_or_find_pairs(workspace, indexed, PairParams()).pairs
-        kept = [Path(store, f"{kind}.npz").read_bytes() for kind in ("signatures", "bands")]
-        return *kept, np.asarray(found.keys).tolist(), sorted(map(str, skipped))
-
-    @rule(docs=docs, include=includes, given=definitions, sets=st.booleans())
-    def run(self, docs, include, given, sets):
-        asked = docs, include, given, sets
-        try:
-            expected = self.ask("fresh", *asked)
-        except LshdupError:
-            return
-        finally:
-            shutil.rmtree("fresh", ignore_errors=True)
-        assert self.ask("store", *asked) == expected
-        assert self.ask("store", *asked) == expected
-
-    @rule(docs=docs, given=definitions, sets=st.booleans(), left=st.integers(1, 4))
-    def interrupt(self, docs, given, sets, left):
-        add = Memo.add
-
-        def count(memo, part):
-            nonlocal left
-            add(memo, part)
-            left -= 1
-            if not left:
-                raise KeyboardInterrupt
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Memo, "add", count)
-            with suppress(KeyboardInterrupt, LshdupError):
-                self.ask("store", docs, (), given, sets)
-
-    @invariant()
-    def nothing_is_left_behind(self):
-        if Path("store").exists():
-            names = {path.name for path in Path("store").iterdir()} - {"memo", "manifest.json"}
-            assert {Path(name).suffix for name in names} <= {".npz", "", ".TAG"}
-
-
-TestCollections = Collections.TestCase
-TestCollections.settings = settings(
-    max_examples=40 if WHOLE else 8, stateful_step_count=12, deadline=None
-)

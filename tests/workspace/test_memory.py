@@ -14,21 +14,19 @@ from lshdup.params import DocumentParams, PairParams
 from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
 from lshdup.workspace.request import Request
 from tests.base.test_arrays import is_mapped
-from tests.conftest import open_workspace, require
+from tests.conftest import open_workspace
 
 KINDS = ("signatures", "bands", "pairs")
 
 
-def write_rows(path, n, words=40):
-    """Write n rows of Zipf words to a Parquet file; every tenth is nearly the one before it."""
-    pa, pq = require("parquet", "pyarrow"), require("parquet", "pyarrow.parquet")
+def write_rows(path, n):
+    """Write n rows of Zipf words; every tenth is nearly the one before it."""
     rng = np.random.default_rng(1)
-    numbers = np.minimum(rng.zipf(1.15, (n, words)) - 1, 49_999)
-    numbers[9::10] = numbers[8::10][: len(numbers[9::10])]
-    numbers[9::10, words // 2] = rng.integers(0, 50_000, len(numbers[9::10]))
-    known = np.array([f"w{number:x}" for number in range(50_000)], object)
-    texts = [" ".join(row) for row in known[numbers]]
-    pq.write_table(pa.table({"text": texts}), path, row_group_size=20_000)
+    numbers = np.minimum(rng.zipf(1.15, (n, 40)), 50_000)
+    numbers[9::10] = numbers[8::10]
+    numbers[9::10, 20] = rng.integers(0, 50_000, n // 10)
+    rows = (" ".join(f"w{number:x}" for number in row) for row in numbers.tolist())
+    path.write_text("".join(f'{{"text": "{row}"}}\n' for row in rows))
 
 
 def index(name, store, said=None, memory=0):
@@ -41,23 +39,21 @@ def index(name, store, said=None, memory=0):
     return found.pairs.keys.tolist(), *saved
 
 
-def test_little_memory_gives_the_same_bytes(tmp_path, monkeypatch):
+def test_little_memory_gives_the_same_bytes(here, monkeypatch):
     """All arrays of documents are in files, and sorted in many ranges."""
-    write_rows(tmp_path / "rows.parquet", 3000)
-    monkeypatch.chdir(tmp_path)
-    natural = index(b"rows.parquet", "much", memory=1 << 40)
+    write_rows(here / "rows.jsonl", 3000)
+    natural = index(b"rows.jsonl", "much", memory=1 << 40)
     assert len(natural[0]) > 250
     monkeypatch.setattr("lshdup.base.memory.MOST_IN_MEMORY", 0)
     for name in ("MOST_SCRATCH", "LEAST_SCRATCH"):
         monkeypatch.setattr(f"lshdup.lsh.band_table.{name}", 10_000)
     for _ in range(2):  # from the documents, then from the store
-        assert index(b"rows.parquet", "little", memory=1 << 24) == natural
+        assert index(b"rows.jsonl", "little", memory=1 << 24) == natural
 
 
-def test_the_keys_of_a_stored_table_are_in_a_file(tmp_path, monkeypatch):
-    write_rows(tmp_path / "rows.parquet", 300)
-    monkeypatch.chdir(tmp_path)
-    index(b"rows.parquet", "s")
+def test_the_keys_of_a_stored_table_are_in_a_file(here, monkeypatch):
+    write_rows(here / "rows.jsonl", 300)
+    index(b"rows.jsonl", "s")
     monkeypatch.setattr("lshdup.base.memory.MOST_IN_MEMORY", 0)
     request = Request((), DocumentParams(), {})
     table = load_or_build_index(open_workspace("s"), request, save=False).index.table
@@ -65,13 +61,12 @@ def test_the_keys_of_a_stored_table_are_in_a_file(tmp_path, monkeypatch):
     assert is_mapped(table.keys)
 
 
-def test_a_disk_without_room_is_refused_before_the_work(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_disk_without_room_is_refused_before_the_work(here, monkeypatch):
     Path("d").mkdir()
     for name in "ab":
         Path("d", name).write_text("one two three four five")
     monkeypatch.setattr(lshdup.workspace.workspace, "_MUCH", 1)
-    usage = shutil.disk_usage(tmp_path)
+    usage = shutil.disk_usage(here)
 
     def set_free(size):
         monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=size))
