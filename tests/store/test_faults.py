@@ -39,10 +39,7 @@ KINDS = ("signatures", "bands", "pairs")
 ENVIRONMENT = clean_environment()
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def make_documents(folder, n, words=60):
@@ -54,26 +51,19 @@ def make_documents(folder, n, words=60):
     for i in range(0, n, 3):
         text = [f"word{chance.randrange(1_000_000)}" for _ in range(words)]
         for j in range(3):
-            (folder / f"{i + j:05}.txt").write_text(
-                " ".join(
-                    ["other", *text[1:]] if j == 1 else [*text[:-1], "other"] if j == 2 else text
-                )
-            )
+            made = ["other", *text[1:]] if j == 1 else [*text[:-1], "other"] if j == 2 else text
+            (folder / f"{i + j:05}.txt").write_text(" ".join(made))
 
 
-def steps(store, said=None, jobs=2, check_content=False, documents=(b"d",), **given):
+def steps(store, said=None, documents=(b"d",), **given):
     """`lshdup pairs d` in this process: every pair with its similarity."""
-    workspace = open_workspace(store, (said if said is not None else []).append, jobs=jobs)
-    indexed = load_or_build_index(
-        workspace, Request(documents, DocumentParams(), given, check_content), save=False
-    )
+    workspace = open_workspace(store, (said if said is not None else []).append)
+    request = Request(documents, DocumentParams(), given)
+    indexed = load_or_build_index(workspace, request, save=False)
     found = load_or_find_pairs(workspace, indexed, PairParams()).pairs
     names = list(indexed.collection.documents.names)
-    left, right, similarity = found.part(0, len(found))
-    return [
-        (names[a], names[b], s)
-        for a, b, s in zip(left.tolist(), right.tolist(), similarity.tolist(), strict=True)
-    ]
+    rows = zip(*(column.tolist() for column in found.part(0, len(found))), strict=True)
+    return [(names[a], names[b], s) for a, b, s in rows]
 
 
 def assert_whole(store):

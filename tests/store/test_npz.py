@@ -166,11 +166,8 @@ def test_checksums_of_other_members_are_refused(path, monkeypatch, change):
         npz.load(path, "things", "mend")
 
 
-def test_a_missing_file_is_none(tmp_path):
+def test_another_kind_a_future_format_and_no_file(path, tmp_path, monkeypatch):
     assert npz.load(tmp_path / "none.npz", "things", "mend") is None
-
-
-def test_another_kind_and_a_future_format(path, tmp_path, monkeypatch):
     with pytest.raises(ArtifactError, match="holds things, not others") as error:
         npz.load(path, "others", "lshdup mend")
     assert error.value.hint == "lshdup mend"
@@ -223,11 +220,6 @@ def test_crafted_archives_are_refused(tmp_path):
         npz.load(path, "things", "mend")
 
 
-def test_a_store_that_cannot_be_written(tmp_path):
-    with pytest.raises(ArtifactError, match="cannot be written"):
-        npz.save(tmp_path / "no-such-folder" / "x.npz", "things", {}, {})
-
-
 def test_a_full_disk_leaves_the_old_file(path, monkeypatch):
     before = path.read_bytes()
 
@@ -239,6 +231,8 @@ def test_a_full_disk_leaves_the_old_file(path, monkeypatch):
         npz.save(path, "things", {"seed": 2}, ARRAYS)
     assert path.read_bytes() == before
     assert os.listdir(path.parent) == [path.name]
+    with pytest.raises(ArtifactError, match="cannot be written"):
+        npz.save(path.parent / "no-such-folder" / "x.npz", "things", {}, {})
 
 
 def test_a_spool_keeps_what_is_appended(tmp_path):

@@ -28,9 +28,7 @@ from tests.conftest import RUN, open_workspace
 T = 0.8
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def write_insides(folder, holders, seed=1, words=2500):
