@@ -13,10 +13,10 @@ from tests.running import as_variables, clean_environment
 #: seconds, or may write files of so many bytes. A step is what changes a file system.
 DISTURBING = """
 import json, os, resource, signal, sys, threading
-import lshdup.sources.reading, lshdup.store.journal, lshdup.base.memory
+import lshdup.sources.reading, lshdup.store.memo, lshdup.base.memory
 from lshdup.cli.main import program
 
-lshdup.sources.reading.BATCH_DOCUMENTS, lshdup.store.journal.PATIENCE = 5, 0.0
+lshdup.sources.reading.BATCH_DOCUMENTS, lshdup.store.memo.PATIENCE = 5, 0.0
 lshdup.base.memory.MOST_IN_MEMORY = 0
 signal.signal(signal.SIGINT, signal.default_int_handler)
 SIGNALS = {"killed": signal.SIGKILL, "interrupted": signal.SIGINT}

@@ -121,7 +121,7 @@ INTERRUPTED = {
     f"lshdup: interrupted; {kept}\n"
     for kept in (
         *("nothing of this run was kept", "what was finished is kept, whole"),
-        "what is done is kept in a journal, and the same command goes on from there",
+        "what was read is kept, and the same command goes on from there",
     )
 }
 

@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 )
 
 import lshdup.sources.reading
-import lshdup.store.journal
+import lshdup.store.memo
 from lshdup.collection.set_source import set_source
 from lshdup.compare.sampled_join import join_contained
 from lshdup.compare.sides import Sides
@@ -115,7 +115,7 @@ class Growth(RuleBasedStateMachine):
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(os, "fsync", lambda _: None)  # no power cut will meet these artifacts
         self.patch.setattr(lshdup.sources.reading, "BATCH_DOCUMENTS", 2)
-        self.patch.setattr(lshdup.store.journal, "PATIENCE", 0.0)
+        self.patch.setattr(lshdup.store.memo, "PATIENCE", 0.0)
         os.chdir(self.home)
         os.makedirs("d/q/s")
         os.mkdir("d/5")

@@ -9,7 +9,7 @@ import pytest
 import lshdup.base.ragged
 import lshdup.collection.collection
 import lshdup.sources.reading
-import lshdup.store.journal
+import lshdup.store.memo
 import lshdup.store.store
 from lshdup.params import DocumentParams
 from lshdup.workspace.index import load_or_build_index
