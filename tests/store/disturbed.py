@@ -19,6 +19,7 @@ from lshdup.cli.main import program
 lshdup.sources.reading.BATCH_DOCUMENTS, lshdup.store.memo.PATIENCE = 5, 0.0
 lshdup.base.memory.MOST_IN_MEMORY = 0
 signal.signal(signal.SIGINT, signal.default_int_handler)
+os.fsync = lambda _: None  # a step all the same; no power cut will meet these files
 SIGNALS = {"killed": signal.SIGKILL, "interrupted": signal.SIGINT}
 
 def signal_at(left, kind):

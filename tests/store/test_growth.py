@@ -234,7 +234,7 @@ class Growth(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize(
-    ("examples", "steps"), [(6, 15), pytest.param(60, 25, marks=pytest.mark.long)]
+    ("examples", "steps"), [(4, 14), pytest.param(60, 25, marks=pytest.mark.long)]
 )
 def test_growth(examples, steps):
     options = settings(max_examples=examples, stateful_step_count=steps, deadline=None)
