@@ -185,7 +185,7 @@ SHOWN = {
 NOT_SHOWN = {
     "--format-memory": "The least limit is 128 MB: tests/text/test_office.py.",
     "--jobs": "The answer is the same at any number of threads.",
-    "--wait": "Only where another run writes: tests/store/test_memo.py.",
+    "--wait": "Only where another run writes: tests/store/test_faults.py.",
     "--memo": "Only what a store keeps of other runs: tests/store/test_memo.py.",
     "--memory": "Only the plan of a large run hears it: tests/cli/test_containment.py.",
     "--progress": "A bar needs a stage of a second: test_progress_is_shown.",

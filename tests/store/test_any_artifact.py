@@ -3,18 +3,16 @@ old artifacts stay whole, no answer changes, and the next run needs no help.
 """
 
 import io
-import json
 import random
 import shutil
-import subprocess
-import sys
 from itertools import product
 
 import numpy as np
 import pytest
 
 from tests.conftest import WHOLE, part
-from tests.running import clean_environment, run_program
+from tests.running import run_program
+from tests.store.disturbed import Disturbed, artifacts, remains
 
 #: A command that makes each artifact.
 MADE_BY = {
@@ -38,7 +36,9 @@ READING = (
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
-    """A folder with documents, some of them alike, and a store with all artifacts."""
+    """A folder with documents, some of them alike, and a store with all artifacts; and what the
+    commands print that use them.
+    """
     here, chance = tmp_path_factory.mktemp("artifacts"), random.Random(1)
     (here / "d").mkdir()
     for group in range(7):
@@ -49,13 +49,14 @@ def stored(tmp_path_factory):
     for line in MADE_BY.values():
         printed(line, here)
     assert {path.stem for path in here.glob(".lshdup/*.npz")} == set(MADE_BY)
-    return here
+    shutil.copytree(here, there := here.with_name("read"), copy_function=shutil.copy2)
+    return here, {line: printed(line, there) for line in (*READING, *MADE_BY.values())}
 
 
 @pytest.fixture
 def here(stored, tmp_path):
     """A copy of that folder; times are kept, by which documents are known."""
-    return shutil.copytree(stored, tmp_path / "here", copy_function=shutil.copy2)
+    return shutil.copytree(stored[0], tmp_path / "here", copy_function=shutil.copy2)
 
 
 def printed(line, here, code=0):
@@ -65,19 +66,10 @@ def printed(line, here, code=0):
     return done.stdout
 
 
-def artifacts(store):
-    return {path.name: path.read_bytes() for path in store.glob("*.npz")}
-
-
 def sampled(data):
     """The fingerprints of the sets whose samples an artifact has."""
     with np.load(io.BytesIO(data)) as members:
         return set(members["fingerprints"].tolist())
-
-
-def remains(store):
-    usual = {".gitignore", ".lock", "CACHEDIR.TAG", "manifest.json"}
-    return {path.name for path in store.iterdir() if path.suffix != ".npz"} - usual
 
 
 # --- damage ---------------------------------------------------------------------------------------
@@ -92,15 +84,13 @@ def damages(data):
 
 
 @pytest.mark.parametrize("kind", part(MADE_BY, 4))
-def test_a_damaged_artifact_changes_no_answer(here, kind):
+def test_a_damaged_artifact_changes_no_answer(here, stored, kind):
     """A command that continues answers as before, or names the artifact; one with DOCS mends it."""
-    path = here / f".lshdup/{kind}.npz"
-    whole, saved = path.read_bytes(), here / "saved"
+    path, saved, refused = here / f".lshdup/{kind}.npz", here / "saved", 0
+    whole = path.read_bytes()
     shutil.copytree(here / ".lshdup", saved, copy_function=shutil.copy2)
-    expected = {line: printed(line, here) for line in READING}
-    mended = {line: printed(line, here) for line in ("pairs d -t 0.5", MADE_BY[kind])}
-    refused = 0
-    for number, data in enumerate(damages(whole)):
+    expected = stored[1] | {"report -o -": printed("report -o -", here)}  # It names its folder.
+    for number, data in enumerate(part(damages(whole), 2)):
         for line in READING if WHOLE else READING[number % 3 :: 3]:
             shutil.rmtree(here / ".lshdup")
             shutil.copytree(saved, here / ".lshdup", copy_function=shutil.copy2)
@@ -116,7 +106,7 @@ def test_a_damaged_artifact_changes_no_answer(here, kind):
                 assert done.stdout == expected[line], line
         for mending in ("pairs d -t 0.5", MADE_BY[kind]):
             path.write_bytes(data)
-            assert printed(mending, here) == mended[mending], data
+            assert printed(mending, here) == expected[mending], data
         assert printed(line, here) == expected[line]
     if kind in ("signatures", "bands"):  # Others are ignored, and made again.
         assert refused > 5
@@ -124,84 +114,26 @@ def test_a_damaged_artifact_changes_no_answer(here, kind):
 
 # --- killed, and without room ---------------------------------------------------------------------
 
-#: Runs the program again and again, each time in a child that is killed at a step, or may write
-#: files of so many bytes. A step is what changes a file system.
-DISTURBING = """
-import errno, json, os, resource, signal, sys
-import lshdup.sources.reading, lshdup.store.memo, lshdup.base.memory
-from lshdup.cli.main import program
+HOWS = ("killed", "interrupted", "no room")
 
-lshdup.sources.reading.BATCH_DOCUMENTS, lshdup.store.memo.PATIENCE = 5, 0.0
-lshdup.base.memory.MOST_IN_MEMORY = 0
-
-def killed_at(left):
-    def counting(own):
-        def call(*arguments, **options):
-            nonlocal left
-            left -= 1
-            if not left:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return own(*arguments, **options)
-        return call
-    for name in ("fsync", "replace", "mkdir", "unlink", "utime"):
-        setattr(os, name, counting(getattr(os, name)))
-
-for line in sys.stdin:
-    how, number, arguments = json.loads(line)
-    said, errors = os.pipe()
-    child = os.fork()
-    if not child:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        os.dup2(errors, 2)
-        if how == "killed":
-            killed_at(number)
-        else:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (number, number))
-        sys.argv = ["lshdup", *arguments]
-        program()
-    os.close(errors)
-    with open(said) as file:
-        text = file.read()
-    print(json.dumps([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), text]), flush=True)
-"""
+#: What a run says that was interrupted.
+INTERRUPTED = {
+    f"lshdup: interrupted; {kept}\n"
+    for kept in (
+        *("nothing of this run was kept", "what was finished is kept, whole"),
+        "what was read is kept, and the same command goes on from there",
+    )
+}
 
 
-class Disturbed:
-    """The runs of DISTURBING, in a folder."""
-
-    def __init__(self, folder):
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", DISTURBING],
-            cwd=folder,
-            env=clean_environment(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._process.communicate(timeout=60)
-
-    def run(self, how, number, line):
-        """Exit code, and what was said."""
-        self._process.stdin.write(json.dumps([how, number, line.split()]).encode() + b"\n")
-        self._process.stdin.flush()
-        return json.loads(self._process.stdout.readline())
-
-
-@pytest.mark.parametrize(("kind", "how"), part(product(MADE_BY, ["killed", "no room"]), 7))
+@pytest.mark.parametrize(("kind", "how"), part(product(MADE_BY, HOWS), 7))
 def test_a_disturbed_run_leaves_whole_artifacts_and_the_next_needs_no_help(here, kind, how):
     """Over a store of all artifacts, of documents that have changed since, or over none."""
     store, line = here / ".lshdup", MADE_BY[kind]
     for path in sorted(here.glob("d/*1.txt")):
         path.write_text(path.read_text() + " and so on")
-    expected = (
-        printed(f"{line} --no-store", here)
-        if kind not in ("shingles", "signatures", "bands")
-        else b""
-    )
+    prints = kind not in ("shingles", "signatures", "bands")
+    expected = printed(f"{line} --no-store", here) if prints else b""
     before = {False: {}, True: artifacts(store)}
     shutil.copytree(store, here / "saved", copy_function=shutil.copy2)
     printed(line, here)
@@ -209,34 +141,41 @@ def test_a_disturbed_run_leaves_whole_artifacts_and_the_next_needs_no_help(here,
     shutil.rmtree(store)
     printed(line, here)
     after[False] = artifacts(store)
-    sizes = [0, 1, *range(100, max(map(len, after[True].values())), 300 if WHOLE else 4000)]
+    numbers = [*part(range(1, 200), 10)]
+    if how == "no room":
+        numbers = [0, 1, *range(100, max(map(len, after[True].values())), 300 if WHOLE else 4000)]
+    elif WHOLE:  # and at instants that are no step
+        numbers[:0] = np.random.default_rng(1).uniform(0, 0.15, 40).tolist()
+    ended = set()  # where there are no more steps
     with Disturbed(here) as disturbed:
-        for is_over in (True, False):
-            for number in sizes if how == "no room" else part(range(1, 200), 7):
-                shutil.rmtree(store, ignore_errors=True)
-                if is_over:
-                    shutil.copytree(here / "saved", store, copy_function=shutil.copy2)
-                code, said = disturbed.run(how, number, line)
-                now = artifacts(store) if store.exists() else {}
-                for name, data in now.items():
-                    whole = before[is_over].get(name), after[is_over].get(name)
-                    # Samples of the sets that were read so far are kept beside the older ones.
-                    if name != "samples.npz" or data in whole:
-                        assert data in whole, name
-                    else:
-                        old, new = ((sampled(each) if each else set()) for each in whole)
-                        assert old <= sampled(data) <= old | new
-                # Sets that are not of the current run are in the memo.
-                assert set(now) >= set(before[is_over]) & set(after[is_over])
-                if how == "no room":
-                    assert code == 0 or (
-                        code == 2 and "File too large" in said and len(said.splitlines()) <= 3
-                    ), said
-                    assert remains(store) <= {"memo"} if store.exists() else True
-                elif not code:
-                    break  # there are no more steps
+        for is_over, number in product((True, False), numbers):
+            if is_over in ended:
+                continue
+            shutil.rmtree(store, ignore_errors=True)
+            if is_over:
+                shutil.copytree(here / "saved", store, copy_function=shutil.copy2)
+            code, said = disturbed.run(how, number, f"{line} -q")
+            now = artifacts(store) if store.exists() else {}
+            for name, data in now.items():
+                whole = before[is_over].get(name), after[is_over].get(name)
+                # Samples of the sets that were read so far are kept beside the older ones.
+                if name != "samples.npz" or data in whole:
+                    assert data in whole, name
                 else:
-                    assert code == -9
-                assert printed(line, here) == expected
-                assert artifacts(store) == after[is_over]
+                    old, new = ((sampled(each) if each else set()) for each in whole)
+                    assert old <= sampled(data) <= old | new
+            # Sets that are not of the current run are in the memo.
+            assert set(now) >= set(before[is_over]) & set(after[is_over])
+            if how != "no room" and not code and isinstance(number, int):
+                ended.add(is_over)
+            assert code in {"killed": (0, -9), "interrupted": (0, 130), "no room": (0, 2)}[how]
+            if code == 2:
+                assert "File too large" in said
+                assert len(said.splitlines()) <= 3
+            elif code == 130:
+                assert said in INTERRUPTED
+            if how != "killed" and store.exists():
                 assert remains(store) <= {"memo"}
+            assert printed(line, here) == expected
+            assert artifacts(store) == after[is_over]
+            assert remains(store) <= {"memo"}

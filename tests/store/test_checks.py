@@ -5,6 +5,7 @@ import os
 import stat
 import unicodedata
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,12 +16,17 @@ from lshdup.base.memory import mapped_array
 from lshdup.base.ragged import StringTable
 from lshdup.collection.collection import Collection, ReadingNotes
 from lshdup.errors import ArtifactError
-from lshdup.params import ShingleParams
+from lshdup.params import DocumentParams, ShingleParams
 from lshdup.sources.document_list import DocumentList
 from lshdup.store import npz
-from lshdup.store import store as store_module
 from lshdup.store.collection_io import would_save_the_same
 from lshdup.store.store import Store
+from lshdup.workspace.index import load_or_build_index
+from lshdup.workspace.request import Request
+from tests.conftest import open_workspace
+
+#: How a CACHEDIR.TAG begins.
+SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55\n"
 
 
 def collection_of(names, **changes):
@@ -43,8 +49,11 @@ def test_members_that_are_always_verified_are(tmp_path, monkeypatch):
     path.write_bytes(data)
     assert npz.load(path, "things", "mend", verify=False) is not None
     assert npz.load(path, "things", "mend", verify=False, always=("few",)) is not None
-    with pytest.raises(ArtifactError, match="wrong checksum"):
-        npz.load(path, "things", "mend", verify=False, always=("many",))
+    for options in ({"verify": False, "always": ("many",)}, {}):
+        with pytest.raises(ArtifactError, match="wrong checksum"):
+            npz.load(path, "things", "mend", **options)
+    with path.open("rb") as file, pytest.raises(ArtifactError, match="wrong checksum"):
+        npz.read(file, path, "things", "mend")
 
 
 def test_members_that_overlap_are_refused(tmp_path):
@@ -67,17 +76,25 @@ def test_members_that_overlap_are_refused(tmp_path):
         npz.load(path, "things", "mend")
 
 
-def test_a_store_of_another_unicode_version_is_refused(run, tmp_path, monkeypatch):
-    (tmp_path / "a").write_text("a few words of text")
-    run("index a")
-    assert Store(tmp_path / ".lshdup").load_collection("signatures") is not None
+def test_sets_made_with_another_unicode_version_are_made_again_or_refused(here, monkeypatch):
+    """Sets depend on Python's Unicode tables."""
+    (here / "d").mkdir()
+    for name in "ab":
+        (here / "d" / name).write_text(f"some words of text {name}")
 
-    class Other:
-        unidata_version = "1.0"
+    def load(*docs):
+        return load_or_build_index(open_workspace("s"), Request(docs, DocumentParams(), {}))
 
-    monkeypatch.setattr(store_module, "unicodedata", Other)
-    with pytest.raises(ArtifactError, match=rf"Unicode {unicodedata.unidata_version}.*has 1\.0"):
-        Store(tmp_path / ".lshdup").load_collection("signatures")
+    with monkeypatch.context() as older:
+        older.setattr(unicodedata, "unidata_version", "3.2.0")
+        made = load(b"d").collection
+    present = unicodedata.unidata_version
+    with pytest.raises(ArtifactError, match=rf"with Unicode 3\.2\.0; this Python has {present}"):
+        load()
+    again = load(b"d").collection
+    assert again.read == 2
+    assert again.identity != made.identity
+    assert load(b"d").collection.read == 0
 
 
 @pytest.mark.parametrize("held", [True, False])
@@ -155,3 +172,45 @@ def test_signatures_are_mapped_where_the_system_cannot_allocate(tmp_path, monkey
     assert not mapped.any()
     mapped[:] = 7
     assert int(mapped.sum()) == 2_100_000
+
+
+# --- the store as a cache -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def copies(here):
+    (here / "d").mkdir()
+    for name in "ab":
+        Path("d", name).write_text("some words that are the same")
+
+
+def test_a_store_is_marked_as_a_cache(run, copies):
+    run("pairs d")
+    run("pairs d --store deep/er")
+    for store in (".lshdup", "deep/er"):
+        assert Path(store, "CACHEDIR.TAG").read_bytes().startswith(SIGNATURE)
+    assert not Path("deep/CACHEDIR.TAG").exists()
+    Path(".lshdup/CACHEDIR.TAG").unlink()
+    run("pairs d")
+    assert not Path(".lshdup/CACHEDIR.TAG").exists()
+
+
+def test_no_other_folder_is_marked(run, here, copies):
+    Path("mine").mkdir()
+    Path("full").mkdir()
+    Path("full/x").write_text("mine")
+    run("pairs d --store mine")
+    run("pairs d --store full", code=2)
+    run("pairs d --no-store")
+    assert Path("mine/signatures.npz").exists()
+    assert not list(here.rglob("CACHEDIR.TAG"))
+
+
+def test_the_size_of_a_large_store_is_said(run, copies):
+    assert " MB" not in run("pairs d").err
+    with Path(".lshdup/large").open("wb") as file:
+        os.truncate(file.fileno(), 345 << 20)
+    said = run("pairs d").err
+    assert "the store .lshdup has 345 MB; deleted, it is made again by the next run" in said
+    assert "345 MB" not in run("pairs").err
+    assert "345 MB" not in run("pairs d --no-store").err

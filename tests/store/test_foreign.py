@@ -93,7 +93,7 @@ def test_what_is_no_file_of_ours_is_refused_by_name_before_the_work(run):
     """`.lock -> ../docs/b.txt` overwrote a document with the number of a process, `bands.npz`
     a thesis with an artifact, and a dangling `signatures.npz` made its target.
     """
-    for number, (name, kind) in enumerate(CASES):
+    for number, (name, kind) in enumerate(part(CASES, 2)):
         place(name, kind)
         before = outside()
         said = run(COMMANDS[number % len(COMMANDS)], code=2)
@@ -104,22 +104,11 @@ def test_what_is_no_file_of_ours_is_refused_by_name_before_the_work(run):
         shutil.rmtree(".lshdup")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_refuses(run, command):
-    run("clusters d")
-    for name in (".lock", "signatures.npz", "passages.npz", "memo"):
-        place(name, "a link")
-        before = outside()
-        said = run(command, code=2)
-        assert f".lshdup/{name} is a link" in said.err
-        assert outside() == before
-        Path(".lshdup", name).unlink()
-
-
-@pytest.mark.parametrize(("name", "kind"), part(CASES, 4))
+@pytest.mark.parametrize(("name", "kind"), part(CASES, 8))
 def test_nothing_is_followed_although_nothing_is_refused(name, kind, monkeypatch):
     """The refusal names what is there; each file is opened safely without it, too."""
     monkeypatch.setattr(Store, "refuse_obstacles", lambda _: None)
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # no power cut will meet these artifacts
     monkeypatch.setattr(lshdup.store.memo, "PATIENCE", 0.0)
     monkeypatch.setattr(lshdup.sources.reading, "BATCH_DOCUMENTS", 2)
     for documents in ((b"d",), (b"d", b"dir")):

@@ -75,9 +75,8 @@ def test_words_that_collide(run, tmp_path, words):
     (tmp_path / "d").mkdir()
     for name, text in zip("ab", zip(*words, strict=True), strict=True):
         (tmp_path / "d" / name).write_text(" ".join(text))
-    assert [row[2] for row in run("pairs d --no-store").rows] == [
-        "1.0"
-    ]  # what the README does not promise
+    # What the README does not promise:
+    assert [row[2] for row in run("pairs d --no-store").rows] == ["1.0"]
     for options in ([], ["--exact"], ["-k", "1"], ["--tokens", "char"], ["--bag"]):
         assert run("pairs d -t 0.5 --no-store --hash-key", KEY, *options).rows == []
     assert run("pairs d --no-store", env={"LSHDUP_HASH_KEY": KEY}).rows == []
@@ -86,23 +85,14 @@ def test_words_that_collide(run, tmp_path, words):
 def test_id_lists_that_collide(run, tmp_path):
     a, b = colliding_ids(random.Random(1), 50)
     half = [*a[:25], *b[25:]]
-    (tmp_path / "ids").write_text(
-        "".join(
-            f"{name} {' '.join(map(str, ids))}\n"
-            for name, ids in zip("abc", (a, b, half), strict=True)
-        )
-    )
-    assert run("pairs ids --tokens ids --no-store").rows[0] == [
-        "a",
-        "b",
-        "1.0",
-        "",
-    ]  # not promised either
+    lists = zip("abc", (a, b, half), strict=True)
+    lines = (f"{name} {' '.join(map(str, ids))}\n" for name, ids in lists)
+    (tmp_path / "ids").write_text("".join(lines))
+    # Not promised either:
+    assert run("pairs ids --tokens ids --no-store").rows[0] == ["a", "b", "1.0", ""]
     found = run("pairs ids --tokens ids --no-store -t 0.1 --hash-key", KEY).rows
-    assert {(row[0], row[1]): float(row[2]) for row in found} == {
-        ("a", "c"): 1 / 3,
-        ("b", "c"): 1 / 3,
-    }
+    found = {(row[0], row[1]): float(row[2]) for row in found}
+    assert found == {("a", "c"): 1 / 3, ("b", "c"): 1 / 3}
 
 
 def test_sequences_that_collide_whatever_the_factor():
@@ -111,16 +101,10 @@ def test_sequences_that_collide_whatever_the_factor():
     """
     params = {"tokens": "char", "k": 512}
     texts = [text.encode() for text in thue_morse(9)]
-    public = [int(each[0]) for each in Shingler(ShingleParams(**params)).shingle_texts(texts)]
-    assert not (public[0] ^ public[1]) & ((1 << 53) - 1)
-    for number in range(20):
-        keyed = [
-            int(each[0])
-            for each in Shingler(ShingleParams(**params, secret=b"%d" % number)).shingle_texts(
-                texts
-            )
-        ]
-        assert (keyed[0] ^ keyed[1]) & ((1 << 53) - 1)
+    for secret in (b"", *(b"%d" % number for number in range(20))):
+        shingler = Shingler(ShingleParams(**params, secret=secret))
+        one, other = (int(each[0]) for each in shingler.shingle_texts(texts))
+        assert bool((one ^ other) & ((1 << 53) - 1)) == bool(secret)
 
 
 @pytest.mark.parametrize(
@@ -179,30 +163,23 @@ def test_a_store_knows_its_key_by_name_only(run, corpus, tmp_path):
     near = run("query MIT.txt -t 0.5 --store public").out
     assert near
     assert run("query MIT.txt -t 0.5", env=environment).out == near
-    assert (
-        run("shingle --show MIT.txt", env=environment).out
-        != run("shingle --show MIT.txt --store public").out
-    )
+    shown = run("shingle --show MIT.txt", env=environment).out
+    assert shown != run("shingle --show MIT.txt --store public").out
     # With another one, or none, it says so; with documents named, it is another collection.
     (tmp_path / ".lshdup/pairs.npz").unlink()
     for command in (["query", "MIT.txt"], ["shingle", "--show", "MIT.txt"]):
-        result = run(*command, code=2)
-        assert "made with an LSHDUP_HASH_KEY" in result.err
-        assert "LSHDUP_HASH_KEY" in result.err
-        assert (
-            len([line for line in result.err.splitlines() if not line.endswith(", of the store")])
-            <= 4  # with the line that says of which documents the last run was
-        )
+        said = run(*command, code=2).err
+        assert "made with an LSHDUP_HASH_KEY" in said
+        # With the line that says of which documents the last run was:
+        assert sum(not line.endswith(", of the store") for line in said.splitlines()) <= 4
     assert "made with an LSHDUP_HASH_KEY" in run("pairs", code=2).err
     assert "made with an LSHDUP_HASH_KEY" in run("clusters", code=2).err
     for command in (["query", "MIT.txt"], ["pairs"]):
         result = run(*command, "--hash-key", "another", code=2)
         assert "signatures.npz was made with another LSHDUP_HASH_KEY" in result.err
         assert "another" not in result.err.replace("another LSHDUP_HASH_KEY", "")
-    assert (
-        "made with no LSHDUP_HASH_KEY"
-        in run("query MIT.txt --store public --hash-key", KEY, code=2).err
-    )
+    refused = run("query MIT.txt --store public --hash-key", KEY, code=2).err
+    assert "made with no LSHDUP_HASH_KEY" in refused
     assert run("pairs", documents).out == right
     assert run("pairs").out == right
 
@@ -218,9 +195,6 @@ def test_keys_that_are_none():
         Shingler(ShingleParams.from_json(params.to_json()))
     with pytest.raises(ParameterError):
         ShingleParams.from_json(params.to_json() | {"key": "x"})
-    assert np.array_equal(
-        *(
-            Shingler(each).shingle_texts([b"a b"]).values
-            for each in (params, ShingleParams(key=params.key).with_secret(b"x"))
-        )
-    )
+    given_later = ShingleParams(key=params.key).with_secret(b"x")
+    made = (Shingler(each).shingle_texts([b"a b"]).values for each in (params, given_later))
+    assert np.array_equal(*made)

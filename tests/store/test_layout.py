@@ -8,7 +8,7 @@ import pytest
 
 from lshdup.store import npz
 from lshdup.store.collection_io import read_collection
-from tests.conftest import ROOT
+from tests.running import ROOT, run_program
 
 COLLECTIONS = {"signatures", "shingles", "passages"}
 EVERY = {*COLLECTIONS, "bands", "pairs", "clusters", "samples"}
@@ -30,9 +30,10 @@ def documented():
     return table
 
 
-@pytest.fixture
-def stores(run, tmp_path):
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory):
     """Stores whose artifacts hold all that there is."""
+    tmp_path = tmp_path_factory.mktemp("stores")
     text = "one text of some words that are nearly the same in each of these documents "
     (tmp_path / "d").mkdir()
     for number in range(3):
@@ -51,7 +52,8 @@ def stores(run, tmp_path):
         ("sets", "shingle d"),
     ):  # fmt: skip
         for words in commands:
-            run(words, "-q", "--store", store, code=2 if store == "rows" else 0)
+            done = run_program([words, "-q", "--store", store], cwd=tmp_path)
+            assert done.returncode == (2 if store == "rows" else 0)
     return [tmp_path / store for store in ("one", "two", "rows", "sets")]
 
 

@@ -2,35 +2,21 @@
 
 import os
 import shutil
-import subprocess
-import sys
-import tempfile
-import time
-from contextlib import suppress
 from pathlib import Path
 
-import numpy as np
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import lshdup.base.ragged
 import lshdup.collection.collection
 import lshdup.sources.reading
 import lshdup.store.memo
 import lshdup.store.store
-from lshdup.errors import LshdupError
-from lshdup.params import DocumentParams, PairParams
-from lshdup.store.memo import Memo
-from lshdup.store.store import Store
-from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
-from lshdup.workspace.loading import make_shingles
+from lshdup.params import DocumentParams
+from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
-from tests.conftest import WHOLE, open_workspace, part
+from tests.conftest import open_workspace, part
 from tests.office import docx
-from tests.running import clean_environment
-from tests.store.test_any_artifact import Disturbed
+from tests.store.disturbed import Disturbed
 
 WORDS = [f"word{number}" for number in range(40)]
 
@@ -61,7 +47,9 @@ def segments():
 # --- whatever DOCS --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", ["pairs", "clusters", "signatures", "index", "shingle"])
+@pytest.mark.parametrize(
+    "command", part(["pairs", "clusters", "signatures", "index", "shingle"], 2)
+)
 def test_each_collection_in_turn_reads_no_file_twice(run, here, command):
     for docs, read in (("a", 12), ("b", 6), ("a/sub", 0), ("a --include x*", 0), ("b a", 0)):
         result = run(command, *docs.split())
@@ -130,19 +118,20 @@ def test_the_memo_forgets_what_was_not_used_for_longest(run, here):
     assert "LSHDUP_MEMO: 'much' is not a number of bytes" in err
 
 
-@pytest.mark.parametrize("damage", [b"", b"junk", None])
-def test_a_damaged_segment_is_read_again(run, here, damage):
+def test_a_damaged_segment_is_read_again(run, here):
     expected = run("pairs", "a", "--no-store").out
-    run("pairs", "a", "-q")
-    run("pairs", "b", "-q")
-    (segment,) = Path(".lshdup/memo").iterdir()
-    data = bytearray(segment.read_bytes())
-    data[len(data) // 2] ^= 1
-    segment.write_bytes(bytes(data) if damage is None else damage)
-    result = run("pairs", "a")
-    assert result.out == expected
-    assert f"{segment} is damaged" in result.err
-    assert "it is removed" in result.err
+    for damage in (b"", b"junk", None):
+        run("pairs", "a", "-q")
+        run("pairs", "b", "-q")
+        (segment,) = Path(".lshdup/memo").iterdir()
+        data = bytearray(segment.read_bytes())
+        data[len(data) // 2] ^= 1
+        segment.write_bytes(bytes(data) if damage is None else damage)
+        result = run("pairs", "a")
+        assert result.out == expected
+        assert f"{segment} is damaged" in result.err
+        assert "it is removed" in result.err
+        shutil.rmtree(".lshdup")
 
 
 def test_a_run_in_another_folder(run, here):
@@ -159,22 +148,25 @@ def test_a_run_in_another_folder(run, here):
 # --- killed ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", ["pairs", "shingle", "pairs --ignore-common 0.9"])
+KILLED = ["pairs", "shingle", "pairs --ignore-common 0.9"]
+KILLED[1:] = (pytest.param(each, marks=pytest.mark.long) for each in KILLED[1:])
+
+
+@pytest.mark.parametrize("command", KILLED)
 def test_killed_at_every_write_while_the_collection_changes(run, here, command):
     answers = [run("pairs", folder, "-q", "--no-store").out for folder in "ab"]
-    run(*command.split(), "a", "-q")
-    shutil.copytree(".lshdup", "saved")
+    expected = {folder: run(f"{command} {folder} -q --store new").out for folder in "ab"}
+    run(f"{command} a -q --store saved")
     with Disturbed(here) as disturbed:
-        for number in part(range(1, 200), 6):
-            shutil.rmtree(".lshdup")
+        for number in part(range(1, 200), 8):
+            shutil.rmtree(".lshdup", ignore_errors=True)
             shutil.copytree("saved", ".lshdup", copy_function=shutil.copy2)
             code, said = disturbed.run("killed", number, f"{command} b -q")
             if "ignore" not in command:
                 assert run("pairs", "-q").out in answers
             for folder in ("a", "b"):
                 result = run(*command.split(), folder)
-                new = run(*command.split(), folder, "--store", f"new{folder}", "-q")
-                assert result.out == new.out
+                assert result.out == expected[folder]
                 assert folder == "b" or "12 documents read" not in result.err, number
             if not code:
                 break
@@ -234,139 +226,3 @@ def test_what_other_runs_have_made_gives_way_when_the_disk_is_full(run, here, sm
         run("signatures", f"{number}.jsonl", "--store", small_disk / "store", "-q")
     err = run("signatures", "4.jsonl", "--store", small_disk / "store").err
     assert "0 documents read" in err
-
-
-def test_names_are_looked_up_once_for_all_segments(run, here, monkeypatch):
-    """A run that was interrupted late is resumed in less time than it takes from nothing."""
-    fill(here / "many", range(200))
-    monkeypatch.setattr(lshdup.sources.reading, "BATCH_DOCUMENTS", 2)
-    monkeypatch.setattr(lshdup.store.memo, "PATIENCE", 0.0)
-    request = Request((b"many",), DocumentParams(), {})
-    with monkeypatch.context() as patch:
-        patch.setattr(Memo, "save", lambda *_, **__: 1 / 0)
-        with suppress(ZeroDivisionError):
-            load_or_build_index(open_workspace("store"), request)
-    assert len(list(Path("store/memo").iterdir())) > 50
-    hashed, hash_each = [], lshdup.base.ragged._hash_each
-    monkeypatch.setattr(
-        lshdup.base.ragged, "_hash_each", lambda each: hashed.append(len(each)) or hash_each(each)
-    )
-    assert load_or_build_index(open_workspace("store"), request).collection.read == 0
-    assert sum(hashed) < 2000
-
-
-# --- incremental is from nothing ------------------------------------------------------------------
-
-
-class Collections(RuleBasedStateMachine):
-    """Two folders, one of which is named with another, or in part; two definitions; interrupts."""
-
-    @initialize()
-    def begin(self):
-        self.before, self.home = Path.cwd(), tempfile.mkdtemp()
-        os.chdir(self.home)
-        self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(os, "fsync", lambda _: None)
-        self.patch.setattr(lshdup.sources.reading, "BATCH_DOCUMENTS", 2)
-        self.patch.setattr(lshdup.store.memo, "PATIENCE", 0.0)
-        self.clock = 10**18
-        for number in range(6):
-            for folder in ("a", "a/s", "b"):
-                self.write(folder, number, number)
-
-    def teardown(self):
-        self.patch.undo()
-        os.chdir(self.before)
-        shutil.rmtree(self.home)
-
-    folders = st.sampled_from(["a", "a/s", "b"])
-    numbers = st.integers(0, 7)
-    docs = st.sampled_from([(b"a",), (b"b",), (b"a/s",), (b"a", b"b"), (b"b", b"a/s")])
-    includes = st.sampled_from([(), (), ("*1*",), ("*.txt", "!*2*")])
-    definitions = st.sampled_from([{}, {}, {"k": 2}, {"ignore_common": 0.8, "min_tokens": 1}])
-
-    @rule(folder=folders, number=numbers, seed=st.integers(0, 20))
-    def write(self, folder, number, seed):
-        self.clock += 1
-        path = Path(folder, f"{number}.txt")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"\0" if seed == 20 else text(seed).encode())
-        os.utime(path, ns=(self.clock, self.clock))
-
-    @rule(folder=folders, number=numbers)
-    def delete(self, folder, number):
-        if len(list(Path(folder).glob("*.txt"))) > 2:
-            Path(folder, f"{number}.txt").unlink(missing_ok=True)
-
-    def ask(self, store, docs, include, given, sets):
-        """What a run makes: the bytes of its artifacts, its pairs, and what it skips."""
-        skipped = []
-        workspace = open_workspace(store, skipped=skipped.append)
-        request = Request(docs, DocumentParams(include=include), {"threshold": 0.5, **given})
-        if sets:
-            make_shingles(workspace, request)
-            return Path(store, "shingles.npz").read_bytes(), sorted(map(str, skipped))
-        indexed = load_or_build_index(workspace, request)
-        found = load_or_find_pairs(workspace, indexed, PairParams()).pairs
-        kept = [Path(store, f"{kind}.npz").read_bytes() for kind in ("signatures", "bands")]
-        return *kept, np.asarray(found.keys).tolist(), sorted(map(str, skipped))
-
-    @rule(docs=docs, include=includes, given=definitions, sets=st.booleans())
-    def run(self, docs, include, given, sets):
-        asked = docs, include, given, sets
-        try:
-            expected = self.ask("fresh", *asked)
-        except LshdupError:
-            return
-        finally:
-            shutil.rmtree("fresh", ignore_errors=True)
-        assert self.ask("store", *asked) == expected
-        assert self.ask("store", *asked) == expected
-
-    @rule(docs=docs, given=definitions, sets=st.booleans(), left=st.integers(1, 4))
-    def interrupt(self, docs, given, sets, left):
-        add = Memo.add
-
-        def count(memo, part):
-            nonlocal left
-            add(memo, part)
-            left -= 1
-            if not left:
-                raise KeyboardInterrupt
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Memo, "add", count)
-            with suppress(KeyboardInterrupt, LshdupError):
-                self.ask("store", docs, (), given, sets)
-
-    @invariant()
-    def nothing_is_left_behind(self):
-        if Path("store").exists():
-            names = {path.name for path in Path("store").iterdir()} - {"memo", "manifest.json"}
-            assert {Path(name).suffix for name in names} <= {".npz", "", ".TAG"}
-
-
-TestCollections = Collections.TestCase
-TestCollections.settings = settings(
-    max_examples=40 if WHOLE else 8, stateful_step_count=12, deadline=None
-)
-
-
-# --- one writer at a time -------------------------------------------------------------------------
-
-
-def test_a_second_writer_waits_if_it_is_told_to(run, here):
-    held = """
-import time; from pathlib import Path; from lshdup.store.store import Store
-with Store(Path('.lshdup')).writing():
-    print(1, flush=True)
-    time.sleep(3)"""
-    command = [sys.executable, "-c", held]
-    with subprocess.Popen(command, env=clean_environment(), stdout=subprocess.PIPE) as process:
-        process.stdout.readline()
-        started = time.monotonic()
-        assert "another lshdup run" in run("index", "a", "--wait", "0.2", code=2).err
-        assert "LSHDUP_WAIT=SECONDS" in run("pairs", "a", code=2).err
-        run("pairs", "a", "-q", env={"LSHDUP_WAIT": "60"})
-        assert 1 < time.monotonic() - started < 50
-    assert Store(here / ".lshdup").current() == "signatures"

@@ -2,11 +2,7 @@
 
 import pytest
 
-from lshdup.params import DocumentParams
-from lshdup.store import npz
-from lshdup.workspace.index import load_or_build_index
-from lshdup.workspace.request import Request
-from tests.conftest import open_workspace
+from tests.store.disturbed import artifacts
 
 TEXT = "one of several texts that are nearly the same but for a number at the end"
 
@@ -20,24 +16,20 @@ def docs(tmp_path):
     return tmp_path / "docs"
 
 
-def held(store):
-    return {path.name: path.read_bytes() for path in store.glob("*.npz")}
-
-
 @pytest.mark.parametrize("options", [(), ("--template", "form"), ("--ignore-common", "0.5")])
 def test_a_disk_that_is_not_there_empties_no_store(run, docs, tmp_path, options):
     (tmp_path / "form").write_text(TEXT)
     first = run("pairs docs").rows
-    before = held(tmp_path / ".lshdup")
+    before = artifacts(tmp_path / ".lshdup")
     docs.rename(tmp_path / "gone")
     docs.mkdir()
     failed = run("signatures --perms 256", *options, code=2)
     assert "docs/0: vanished" in failed.err
     assert "80 documents of the last run cannot be read as before" in failed.err
     assert "`lshdup signatures DOCS`" in failed.err
-    assert held(tmp_path / ".lshdup") == before
+    assert artifacts(tmp_path / ".lshdup") == before
     assert "skipped: 80 vanished" in run("pairs --exact", code=2).err
-    assert held(tmp_path / ".lshdup") == before
+    assert artifacts(tmp_path / ".lshdup") == before
     docs.rmdir()
     (tmp_path / "gone").rename(docs)
     assert run("pairs").rows == first
@@ -45,16 +37,16 @@ def test_a_disk_that_is_not_there_empties_no_store(run, docs, tmp_path, options)
 
 def test_one_changed_document_leaves_the_signatures_as_they_are(run, docs, tmp_path):
     run("pairs docs")
-    before = held(tmp_path / ".lshdup")
+    before = artifacts(tmp_path / ".lshdup")
     (docs / "7").write_text(f"{TEXT} 8")
     (docs / "9").touch()
     failed = run("signatures --seed 2", code=2)
     assert "docs/7: changed while in use" in failed.err
     assert "1 document of the last run cannot be read as before" in failed.err
-    assert held(tmp_path / ".lshdup") == before
+    assert artifacts(tmp_path / ".lshdup") == before
     (docs / "7").write_text(f"{TEXT} 7")
     run("signatures --seed 2")
-    assert held(tmp_path / ".lshdup") != before
+    assert artifacts(tmp_path / ".lshdup") != before
 
 
 @pytest.mark.parametrize(
@@ -71,14 +63,14 @@ def test_signatures_of_documents_read_again_are_those_of_a_run_with_docs(
     again = run("signatures", *options)
     assert "the 80 documents of the last run are read again\n" in again.err
     name = "signatures.npz"
-    assert held(tmp_path / ".lshdup")[name] == held(tmp_path / "new")[name]
+    assert artifacts(tmp_path / ".lshdup")[name] == artifacts(tmp_path / "new")[name]
     assert sorted(path.name for path in (tmp_path / ".lshdup").iterdir()) == [
         *(".gitignore", ".lock", "CACHEDIR.TAG", "bands.npz", "manifest.json", "pairs.npz"),
         name,
     ]
     run("shingle docs")
     assert "read again" not in run("signatures", *options).err  # from shingles.npz
-    assert held(tmp_path / ".lshdup")[name] == held(tmp_path / "new")[name]
+    assert artifacts(tmp_path / ".lshdup")[name] == artifacts(tmp_path / "new")[name]
 
 
 def test_signatures_are_those_that_are_asked_for(run, docs):
@@ -86,28 +78,3 @@ def test_signatures_are_those_that_are_asked_for(run, docs):
     run("index docs")
     run("shingle docs")
     assert "--perms 32)" in run("pairs --perms 32").err
-
-
-def test_sets_of_an_earlier_run_are_not_verified_again(run, docs, tmp_path, monkeypatch):
-    run("shingle docs")
-    run("index docs")
-    verified, load = [], npz.load
-
-    def noted(path, kind, *args, **options):
-        verified.append((kind[0], options.get("verify", True)))
-        return load(path, kind, *args, **options)
-
-    def index():
-        request = Request((b"docs",), DocumentParams(), {})
-        return load_or_build_index(open_workspace(".lshdup"), request, save=True).collection
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(npz, "load", noted)
-    (docs / "1").write_text("of other words")
-    index()
-    (docs / "1").write_text("of other words again")
-    assert index().read == 1
-    assert ("shingles", True) not in verified
-    run("index docs --store new")
-    name = "signatures.npz"
-    assert held(tmp_path / ".lshdup")[name] == held(tmp_path / "new")[name]

@@ -12,6 +12,7 @@ import pytest
 
 from tests import reference
 from tests.conftest import part
+from tests.workspace.test_against import brute_force, state_of
 
 WORDS = [f"word{i}" for i in range(400)]
 BANDS = ("--recall", "0.99999", "--perms", "256")
@@ -37,23 +38,10 @@ def two_sides(tmp_path, monkeypatch):
     return tmp_path
 
 
-def sets_of(folder):
-    return {name: each for name, each in reference.folder_sets(folder).items() if each}
-
-
 def near(threshold):
     """The similarities of the pairs across the folders, by brute force."""
-    new, old = sets_of("new"), sets_of("old")
-    found = {}
-    for a, b in product(new, old):
-        similarity = len(new[a] & old[b]) / len(new[a] | old[b])
-        if similarity >= threshold:
-            found[a, b] = similarity
-    return found
-
-
-def snapshot(folder):
-    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in Path(folder).iterdir()}
+    pairs = brute_force(threshold)
+    return {(os.fsdecode(a), os.fsdecode(b)): similarity for a, b, similarity in pairs}
 
 
 HOW = BANDS, ("--exact",), (*BANDS, "--keep", "longest", "-j", "4")
@@ -61,13 +49,12 @@ HOW = BANDS, ("--exact",), (*BANDS, "--keep", "longest", "-j", "4")
 
 @pytest.mark.parametrize(("how", "threshold"), part(product(HOW, ("0.5", "0.8", "1")), 3))
 def test_what_is_near_goes_and_the_rest_is_grouped_as_ever(two_sides, run, threshold, how):
-    pairs, before = near(float(threshold)), snapshot("old")
+    pairs, before = near(float(threshold)), state_of("old")
     gone = {a for a, _ in pairs}
-    compared = set(sets_of("new"))
+    compared = {name for name, each in reference.folder_sets("new").items() if each}
     assert 2 <= len(gone) < len(compared) - 3
     options = ("--against", "old", "-t", threshold, *how, "--no-store")
-    rows = run("clusters new", *options, "--format", "jsonl").lines
-    rows = [json.loads(row) for row in rows]
+    rows = [*map(json.loads, run("clusters new", *options, "--format", "jsonl").lines)]
     other = {row["group"]: row["name"] for row in rows if row["role"] == "other"}
     led = {row["name"]: row for row in rows if row["role"] == "drop" and row["group"] in other}
     assert led.keys() == gone
@@ -81,21 +68,15 @@ def test_what_is_near_goes_and_the_rest_is_grouped_as_ever(two_sides, run, thres
     for name in compared - gone:
         shutil.copy2(name, "rest")
     alone = run("clusters rest", *options[2:], "--format", "jsonl").lines
-    assert [
-        {name: row[name] for name in row.keys() - {"group"}}
-        for row in rows
-        if row["group"] not in other
-    ] == [
-        {**{name: row[name] for name in row.keys() - {"group"}}, "name": "new" + row["name"][4:]}
-        for row in map(json.loads, alone)
-    ]
-    keep, drop = (
-        set(run("clusters new", *options, "--emit", what).lines) for what in ("keep", "drop")
-    )
+    grouped = [row | {"group": 0} for row in rows if row["group"] not in other]
+    alone = (json.loads(row.replace('"rest/', '"new/')) | {"group": 0} for row in alone)
+    assert grouped == list(alone)
+    emitted = (run("clusters new", *options, "--emit", what).lines for what in ("keep", "drop"))
+    keep, drop = map(set, emitted)
     assert keep | drop == compared | {"new/empty"}  # which is not compared, and stays
     assert not keep & drop
     assert gone <= drop
-    assert snapshot("old") == before
+    assert state_of("old") == before
 
 
 @pytest.mark.parametrize("same", ["bytes", "text"])

@@ -28,9 +28,7 @@ from tests.conftest import RUN, open_workspace
 T = 0.8
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def write_insides(folder, holders, seed=1, words=2500):
@@ -45,10 +43,11 @@ def write_insides(folder, holders, seed=1, words=2500):
         Path(f"{folder}/{seed}-{i:03}-b.txt").write_text(" ".join(part))
 
 
-def contained(
-    store="store", *, sample=True, jobs=2, said=None, skipped=None, recall=0.99, again=False
-):
-    """(inside, holder, scores) of the documents of d, and the plan."""
+def contained(store="store", *, sample=True, jobs=2, said=None, skipped=None, recall=0.99, again=0):
+    """(inside, holder, scores) of the documents of d, and the plan.
+
+    again : whether as if the documents had not been read in this run.
+    """
     said = said if said is not None else []
 
     def say(line):
@@ -58,7 +57,7 @@ def contained(
     run = open_workspace(store, say, (skipped if skipped is not None else []).append, jobs=jobs)
     request = Request((b"d",), DocumentParams(), {"threshold": T, "recall": recall})
     collection, sample_of = load_with_samples(run, request)
-    if again:  # as if the documents had not been read in this run
+    if again:
         sample_of.func.__self__.parts.clear()
         collection = replace(collection, sets=None)
     sides = sides_of(run, collection, sample_of)
@@ -66,10 +65,8 @@ def contained(
     found = join_contained(run, sides, params, exact=False, sample=sample)
     sizes = sides.sizes[documents_to_compare(run, sides.duplicate_of, sides.sizes)]
     names = list(collection.documents.names)
-    columns = found.pairs.part(0, len(found.pairs))
-    pairs = [
-        (names[a], names[b], s) for a, b, s in zip(*(c.tolist() for c in columns), strict=True)
-    ]
+    rows = zip(*(c.tolist() for c in found.pairs.part(0, len(found.pairs))), strict=True)
+    pairs = [(names[a], names[b], s) for a, b, s in rows]
     return pairs, plan_join(sizes, params, run.memory, jobs, sample=sample)
 
 
@@ -167,36 +164,41 @@ def test_a_first_pass_that_was_interrupted_is_not_sampled_again(monkeypatch):
     assert Path("store/samples.npz").read_bytes() == Path("other/samples.npz").read_bytes()
 
 
-@pytest.mark.parametrize("damage", ["bytes", "rate", "order", "prints", "offsets", "kind", "seed"])
-def test_damaged_and_forged_samples_are_made_anew(damage):
+#: What may be forged of samples, and how.
+FORGED = {
+    "rate": lambda header, arrays: header.update(rate=2 * header["rate"]),
+    "seed": lambda header, arrays: header.update(seed="1"),
+    "kind": lambda header, arrays: header.update(kind="bands"),
+    "order": lambda header, arrays: swap(arrays["values"]),
+    "prints": lambda header, arrays: swap(arrays["fingerprints"]),
+    "offsets": lambda header, arrays: arrays["offsets"].put(1, 1 << 62),
+}
+
+
+def swap(array):
+    array[:2] = array[1::-1]
+
+
+def test_damaged_and_forged_samples_are_made_anew():
     write_insides("d", 5)
     before = contained()[0]
     path = Path("store/samples.npz")
     right = path.read_bytes()
-    if damage == "bytes":
-        path.write_bytes(right[:-3000] + bytes(100) + right[-2900:])
-    else:
-        artifact = npz.load(path, "samples", "")
-        header, arrays = artifact.header, {name: a.copy() for name, a in artifact.arrays.items()}
-        if damage == "rate":
-            header["rate"] *= 2
-        elif damage == "seed":
-            header["seed"] = "1"
-        elif damage == "order":
-            arrays["values"][:2] = arrays["values"][1::-1]
-        elif damage == "prints":
-            arrays["fingerprints"][:2] = arrays["fingerprints"][1::-1]
-        elif damage == "offsets":
-            arrays["offsets"][1] = 1 << 62
-        kind = "bands" if damage == "kind" else "samples"
-        npz.save(path, kind, {n: v for n, v in header.items() if n not in ("kind",)}, arrays)
-    with pytest.raises(ArtifactError, match=r"samples\.npz"):
-        load_samples(RUN, open_workspace("store").store, ShingleParams(), 1)
-    said = []
-    assert contained(said=said)[0] == before
-    assert len(said) == 1
-    assert said[0].endswith("; it is rebuilt")
-    assert path.read_bytes() == right
+    for damage in ("bytes", *FORGED):
+        if damage == "bytes":
+            path.write_bytes(right[:-3000] + bytes(100) + right[-2900:])
+        else:
+            artifact = npz.load(path, "samples", "")
+            header, arrays = artifact.header, {n: a.copy() for n, a in artifact.arrays.items()}
+            FORGED[damage](header, arrays)
+            npz.save(path, header.pop("kind"), header, arrays)
+        with pytest.raises(ArtifactError, match=r"samples\.npz"):
+            load_samples(RUN, open_workspace("store").store, ShingleParams(), 1)
+        said = []
+        assert contained(said=said)[0] == before, damage
+        assert len(said) == 1
+        assert said[0].endswith("; it is rebuilt")
+        assert path.read_bytes() == right
 
 
 def test_a_document_that_changed_meanwhile_is_reported_and_in_no_pair(monkeypatch):

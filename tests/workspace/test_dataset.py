@@ -5,17 +5,16 @@ beside brute force; killed at any step; on a full disk.
 import csv
 import gzip
 import json
-import re
+import shlex
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.conftest import require
-from tests.running import as_variables, clean_environment
+from tests import reference
+from tests.conftest import part, require
+from tests.store.disturbed import Disturbed
 
 pa = require("parquet", "pyarrow")
 pq = require("parquet", "pyarrow.parquet")
@@ -24,7 +23,6 @@ FILES = ("a.parquet", "b.jsonl", "c.csv", "d.jsonl.gz")
 COMMAND = ("clusters", "train", "--text-field", "text", "--id-field", "id", "--no-store")
 COMMAND += ("--recall", "0.99999", "--perms", "256", "--against", "old.jsonl", "--against")
 COMMAND += ("old.parquet", "--write", "clean/", "--removed", "removed.jsonl")
-WORDS, VARIABLES = as_variables(COMMAND)
 
 
 def made_rows():
@@ -88,12 +86,7 @@ def dataset(tmp_path, monkeypatch):
 
 
 def shingles(text):
-    words = re.findall(r"\w+", text)
-    return frozenset(zip(words, words[1:], words[2:], strict=False))
-
-
-def jaccard(a, b):
-    return len(a & b) / len(a | b)
+    return frozenset(reference.shingle_list(text))
 
 
 def thinned(rows, old, threshold=0.8):
@@ -104,11 +97,11 @@ def thinned(rows, old, threshold=0.8):
     for name, mine in sets:
         if not mine:
             continue
-        near = {("old", other) for other, each in old if jaccard(mine, each) >= threshold}
+        near = {("old", other) for other, each in old if reference.jaccard(mine, each) >= threshold}
         if near:
             gone[name] = near
             continue
-        near = [other for other, each in kept if jaccard(mine, each) >= threshold]
+        near = [other for other, each in kept if reference.jaccard(mine, each) >= threshold]
         if near:
             gone[name] = {("train", near[0])}
         else:
@@ -117,7 +110,9 @@ def thinned(rows, old, threshold=0.8):
 
 
 def snapshot():
-    return {str(path): path.read_bytes() for path in sorted(Path().rglob("*")) if path.is_file()}
+    """The bytes of all files, without those that a killed run had begun."""
+    paths = (each for each in sorted(Path().rglob("*")) if ".lshdup-" not in each.name)
+    return {str(path): path.read_bytes() for path in paths if path.is_file()}
 
 
 def test_it_is_what_brute_force_says(dataset, run):
@@ -137,7 +132,7 @@ def test_it_is_what_brute_force_says(dataset, run):
         is_old = row["kept_file"].startswith("old.")
         assert ("old" if is_old else "train", row["kept"]) in gone[row["id"]]
         kept = (old_texts if is_old else texts)[row["kept"]]
-        exact = jaccard(*map(shingles, (texts[row["id"]], kept)))
+        exact = reference.jaccard(shingles(texts[row["id"]]), shingles(kept))
         assert row["similarity"] == exact >= 0.8
         assert row["file"] == file_of[row["id"]]
         if not is_old:
@@ -148,35 +143,17 @@ def test_it_is_what_brute_force_says(dataset, run):
     assert schemas[0].equals(schemas[1], check_metadata=True)
     after = snapshot()
     assert {name: after[name] for name in before} == before
-    sizes = [
+    made, read_ = (
         sum(len(data) for name, data in after.items() if name.startswith(folder))
         for folder in ("clean/", "train/")
-    ]
+    )
     share = f"{100 * len(gone) / len(rows):.0f} %"
     summary = (
         f"{len(rows)} rows: {len(rows) - len(gone)} kept (4 of them not compared), {len(gone)} "
-        f"dropped ({share}); {sizes[0]:,} of {sizes[1]:,} bytes"
+        f"dropped ({share}); {made:,} of {read_:,} bytes"
     )
     assert f"lshdup: {summary}" in result.err
     assert f"lshdup: removed.jsonl lists {len(gone)} removed rows" in result.err
-
-
-KILLED = """
-import os, signal, sys
-steps = int(sys.argv.pop(1))
-real = os.fsync
-
-def fsync(descriptor):
-    global steps
-    real(descriptor)
-    steps -= 1
-    if steps == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-os.fsync = fsync
-from lshdup.cli.main import main
-main()
-"""
 
 
 def test_killed_between_any_two_steps(dataset, run):
@@ -185,89 +162,66 @@ def test_killed_between_any_two_steps(dataset, run):
     """
     run(*COMMAND, "-q")
     whole = snapshot()
-    # A file is synced before it takes its name, and its folder after: five files, ten steps.
-    for step in (1, 3, 6):
-        for path in [Path("removed.jsonl"), *Path("clean/train").iterdir()]:
-            path.unlink(missing_ok=True)
-        process = subprocess.run(
-            [sys.executable, "-c", KILLED, str(step), *WORDS, "-q"],
-            check=False,
-            env=clean_environment() | VARIABLES,
-        )
-        assert process.returncode == -signal.SIGKILL
-        left = {name: data for name, data in snapshot().items() if ".lshdup-" not in name}
-        assert left.items() <= whole.items()
-        assert len(left) == len(whole) - 5 + step // 2
-        assert "removed.jsonl" in left or not any(name.startswith("clean/") for name in left)
+    # A file is synced before it takes its name, and its folder after: five files of four steps.
+    with Disturbed(dataset) as disturbed:
+        for step in (3, 14):
+            for path in [Path("removed.jsonl"), *Path("clean/train").iterdir()]:
+                path.unlink(missing_ok=True)
+            assert disturbed.run("killed", step, shlex.join(COMMAND))[0] == -signal.SIGKILL
+            left = snapshot()
+            assert left.items() <= whole.items()
+            assert len(left) == len(whole) - 5 + (step - 1) // 4
+            assert "removed.jsonl" in left or not any(name.startswith("clean/") for name in left)
     run(*COMMAND, "-q")
-    assert {name: data for name, data in snapshot().items() if ".lshdup-" not in name} == whole
-
-
-FULL = """
-import resource, sys
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)),) * 2)
-from lshdup.cli.main import main
-main()
-"""
+    assert snapshot() == whole
 
 
 #: Bytes of the largest file that can be written: none of these, or the list of removed rows.
 ROOMS = 1000, 23_000
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_a_full_disk(dataset, room):
+def test_a_full_disk(dataset):
     """An error says which file is not written; an older one of that name stays, and no part of
     another is left.
     """
     Path("clean/train").mkdir(parents=True)
     Path("clean/train/a.parquet").write_bytes(b"older")
     before = snapshot()
-    process = subprocess.run(
-        [sys.executable, "-c", FULL, str(room), *WORDS],
-        check=False,
-        env=clean_environment() | VARIABLES,
-        capture_output=True,
-        text=True,
-    )
-    assert process.returncode == 2, process.stderr
-    assert "Traceback" not in process.stderr
-    assert "File too large" in process.stderr
-    after = snapshot()
-    assert ("removed.jsonl" in after) == (room == ROOMS[1])  # It comes first, and is smaller.
-    after.pop("removed.jsonl", None)
-    assert after == before
+    with Disturbed(dataset) as disturbed:
+        for room in ROOMS:
+            code, said = disturbed.run("no room", room, shlex.join(COMMAND))
+            assert code == 2, said
+            assert "Traceback" not in said
+            assert "File too large" in said
+            after = snapshot()
+            # It comes first, and is smaller.
+            assert ("removed.jsonl" in after) == (room == ROOMS[1])
+            after.pop("removed.jsonl", None)
+            assert after == before
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--removed", "r.jsonl"), "--removed has no effect without --write"),
-        (("--write", "c/", "--removed", "train/b.jsonl"), "is one of the documents"),
-        (("--write", "c/", "--removed", "old.jsonl"), "would replace --against old.jsonl"),
-        (
-            ("--write", "c/", "--removed", "c/train/b.jsonl"),
-            "--write and --removed are both c/train/b.jsonl",
-        ),
-        (
-            ("--write", "c/", "--removed", "c/../c/train/b.jsonl"),
-            "--write and --removed are both c/..",
-        ),
-        (("--write", "c/", "-o", "c/train/b.jsonl"), "--write and -o are both c/train/b.jsonl"),
-        (("--write", "c/", "--removed", "x", "-o", "c/../x"), "-o and --removed are both x"),
-        (("--write", "c/", "--removed", "r.parquet"), ".parquet is not written here"),
-        (("--write", "c/", "--removed", "x", "-o", "x"), "-o and --removed are both x"),
-        (
-            ("--write", "train/"),
-            "train holds 4 files that this run does not write: a.parquet, b.jsonl",
-        ),
-        (("--write", "./"), "not write: old.jsonl, old.parquet\n  name a new folder\n"),
-        (("--write", "none/here/"), "none/here cannot be written"),
-    ],
-)
-def test_what_is_refused(dataset, run, options, said):
+#: Options in place of those of COMMAND, and what is said.
+REFUSED = """
+--removed r.jsonl: --removed has no effect without --write
+--write c/ --removed train/b.jsonl: is one of the documents
+--write c/ --removed old.jsonl: would replace --against old.jsonl
+--write c/ --removed c/train/b.jsonl: --write and --removed are both c/train/b.jsonl
+--write c/ --removed c/../c/train/b.jsonl: --write and --removed are both c/..
+--write c/ -o c/train/b.jsonl: --write and -o are both c/train/b.jsonl
+--write c/ --removed x -o c/../x: -o and --removed are both x
+--write c/ --removed r.parquet: .parquet is not written here
+--write c/ --removed x -o x: -o and --removed are both x
+--write train/: train holds 4 files that this run does not write: a.parquet, b.jsonl
+--write ./: not write: old.jsonl, old.parquet
+--write none/here/: none/here cannot be written
+"""
+
+
+def test_what_is_refused(dataset, run):
+    Path("c/train").mkdir(parents=True)
     before = snapshot()
     given = COMMAND[: COMMAND.index("--write")]
-    Path("c/train").mkdir(parents=True)
-    assert said in run(*given, *options, code=2).err
-    assert snapshot() == before
+    for line in part(REFUSED.strip().splitlines(), 2):
+        options, _, said = line.partition(": ")
+        assert said in run(*given, *options.split(), code=2).err
+        assert snapshot() == before, line

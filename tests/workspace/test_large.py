@@ -143,6 +143,16 @@ def test_little_memory(folder, tmp_path, command):
     assert N < 300_000 or unbounded.returncode == 2
 
 
+@pytest.mark.parametrize(
+    ("command", "on_top"), [("pairs", 200 << 20), ("pairs --measure containment", 400 << 20)]
+)
+def test_memory_bounds_what_is_anonymous(folder, tmp_path, command, on_top):
+    """The program and its buffers come on top: 200 to 400 MB, as docs/explanation/scale.md says."""
+    process = start(f"{command} --memory 200MB", folder, tmp_path / "s", tmp_path / "out.tsv")
+    assert peak_of(process) <= (200 << 20) + on_top
+    assert process.returncode == 0
+
+
 def limit():
     """Limit the private memory of this process."""
     resource.setrlimit(resource.RLIMIT_DATA, (LIMIT, LIMIT))

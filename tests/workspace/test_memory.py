@@ -1,11 +1,6 @@
 """A run with little memory gives the same bytes; one without room on the disk is refused."""
 
-import os
 import shutil
-import subprocess
-import sys
-import time
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -19,43 +14,19 @@ from lshdup.params import DocumentParams, PairParams
 from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
 from lshdup.workspace.request import Request
 from tests.base.test_arrays import is_mapped
-from tests.conftest import ROOT, open_workspace, require
+from tests.conftest import open_workspace
 
 KINDS = ("signatures", "bands", "pairs")
 
-#: The command with at most so many bytes of private memory above what the program itself takes.
-LIMITED = """
-import resource, sys
-import pyarrow.parquet
-room = int(sys.argv.pop(1))
-taken = next(line for line in open("/proc/self/status") if line.startswith("VmData"))
-if room:
-    resource.setrlimit(resource.RLIMIT_DATA, (int(taken.split()[1]) * 1024 + room,) * 2)
-from lshdup.cli.main import main
-main()
-"""
 
-
-def write_rows(path, n, words=40):
-    """Write n rows of Zipf words to a Parquet file; every tenth is nearly the one before it."""
-    pa, pq = require("parquet", "pyarrow"), require("parquet", "pyarrow.parquet")
+def write_rows(path, n):
+    """Write n rows of Zipf words; every tenth is nearly the one before it."""
     rng = np.random.default_rng(1)
-    numbers = np.minimum(rng.zipf(1.15, (n, words)) - 1, 49_999)
-    numbers[9::10] = numbers[8::10][: len(numbers[9::10])]
-    numbers[9::10, words // 2] = rng.integers(0, 50_000, len(numbers[9::10]))
-    known = np.array([f"w{number:x}" for number in range(50_000)], object)
-    texts = [" ".join(row) for row in known[numbers]]
-    pq.write_table(pa.table({"text": texts}), path, row_group_size=20_000)
-
-
-def run_limited(folder, room, *options):
-    command = [sys.executable, "-c", LIMITED, str(room), "pairs", "rows.parquet", *options]
-    done = subprocess.run(
-        [*command, "--store", f"store{room}", "--jobs", "2"], cwd=folder, capture_output=True,
-        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin"}, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout, *(Path(folder, f"store{room}/{kind}.npz").read_bytes() for kind in KINDS)
+    numbers = np.minimum(rng.zipf(1.15, (n, 40)), 50_000)
+    numbers[9::10] = numbers[8::10]
+    numbers[9::10, 20] = rng.integers(0, 50_000, n // 10)
+    rows = (" ".join(f"w{number:x}" for number in row) for row in numbers.tolist())
+    path.write_text("".join(f'{{"text": "{row}"}}\n' for row in rows))
 
 
 def index(name, store, said=None, memory=0):
@@ -68,23 +39,21 @@ def index(name, store, said=None, memory=0):
     return found.pairs.keys.tolist(), *saved
 
 
-def test_little_memory_gives_the_same_bytes(tmp_path, monkeypatch):
+def test_little_memory_gives_the_same_bytes(here, monkeypatch):
     """All arrays of documents are in files, and sorted in many ranges."""
-    write_rows(tmp_path / "rows.parquet", 3000)
-    monkeypatch.chdir(tmp_path)
-    natural = index(b"rows.parquet", "much", memory=1 << 40)
+    write_rows(here / "rows.jsonl", 3000)
+    natural = index(b"rows.jsonl", "much", memory=1 << 40)
     assert len(natural[0]) > 250
     monkeypatch.setattr("lshdup.base.memory.MOST_IN_MEMORY", 0)
     for name in ("MOST_SCRATCH", "LEAST_SCRATCH"):
         monkeypatch.setattr(f"lshdup.lsh.band_table.{name}", 10_000)
     for _ in range(2):  # from the documents, then from the store
-        assert index(b"rows.parquet", "little", memory=1 << 24) == natural
+        assert index(b"rows.jsonl", "little", memory=1 << 24) == natural
 
 
-def test_the_keys_of_a_stored_table_are_in_a_file(tmp_path, monkeypatch):
-    write_rows(tmp_path / "rows.parquet", 300)
-    monkeypatch.chdir(tmp_path)
-    index(b"rows.parquet", "s")
+def test_the_keys_of_a_stored_table_are_in_a_file(here, monkeypatch):
+    write_rows(here / "rows.jsonl", 300)
+    index(b"rows.jsonl", "s")
     monkeypatch.setattr("lshdup.base.memory.MOST_IN_MEMORY", 0)
     request = Request((), DocumentParams(), {})
     table = load_or_build_index(open_workspace("s"), request, save=False).index.table
@@ -92,21 +61,12 @@ def test_the_keys_of_a_stored_table_are_in_a_file(tmp_path, monkeypatch):
     assert is_mapped(table.keys)
 
 
-@pytest.mark.long
-@pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_DATA counts otherwise")
-def test_a_quarter_of_the_natural_memory_gives_the_same_bytes(tmp_path):
-    write_rows(tmp_path / "rows.parquet", 400_000)
-    natural = run_limited(tmp_path, 0, "--memory", "4GB")
-    assert run_limited(tmp_path, 400 << 20, "--memory", "64MB") == natural
-
-
-def test_a_disk_without_room_is_refused_before_the_work(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_disk_without_room_is_refused_before_the_work(here, monkeypatch):
     Path("d").mkdir()
     for name in "ab":
         Path("d", name).write_text("one two three four five")
     monkeypatch.setattr(lshdup.workspace.workspace, "_MUCH", 1)
-    usage = shutil.disk_usage(tmp_path)
+    usage = shutil.disk_usage(here)
 
     def set_free(size):
         monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=size))
@@ -126,31 +86,3 @@ def test_a_disk_without_room_is_refused_before_the_work(tmp_path, monkeypatch):
     monkeypatch.setattr(lshdup.store.store.Store, "size", lambda *_: 10**5)
     index(b"d", "t")
     index(b"d", None)
-
-
-def most_anonymous(folder, *words):
-    """The most bytes of memory that no file backs, while the program runs."""
-    command = [sys.executable, "-m", "lshdup", *words, "--jobs", "2", "-q", "-o", "out"]
-    most = 0
-    with subprocess.Popen(command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}) as run:
-        while run.poll() is None:
-            with suppress(OSError, StopIteration):  # It has ended.
-                lines = Path(f"/proc/{run.pid}/status").read_text().splitlines()
-                line = next(line for line in lines if line.startswith("RssAnon"))
-                most = max(most, int(line.split()[1]) << 10)
-            time.sleep(0.005)
-    assert run.returncode == 0
-    return most
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("options", "on_top"), [((), 200 << 20), (("--measure", "containment"), 400 << 20)]
-)
-def test_memory_bounds_what_is_anonymous(tmp_path, options, on_top):
-    """The program and its buffers come on top: 200 to 400 MB, as docs/explanation/scale.md says."""
-    write_rows(tmp_path / "rows.parquet", 200_000)
-    most = most_anonymous(
-        tmp_path, "pairs", "rows.parquet", *options, "--memory", "200MB", "--store", "here"
-    )
-    assert most <= (200 << 20) + on_top, most >> 20

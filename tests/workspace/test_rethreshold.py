@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup.base.skipped import Skipped
 from lshdup.compare import verification
 from lshdup.compare.results import PairsFound, StoredPairs
 from lshdup.compare.scored_pairs import Pairs
@@ -42,27 +41,18 @@ def no_sets_kept(monkeypatch):
     monkeypatch.setattr(verification, "SET_BYTES", 1 << 20)
 
 
-def steps(store, skipped=None, said=None):
-    def on_skipped(each: Skipped):
-        assert skipped is not None, each
-        skipped.append(each)
-
-    return open_workspace(store, (said if said is not None else []).append, on_skipped)
-
-
-def pairs(store, documents, threshold, said=None, given=(), asked=USUAL):
-    """(name, name, similarity) of `lshdup pairs [documents] -t threshold`."""
-    run = steps(store, said=said)
-    request = Request(
-        tuple(documents), DocumentParams(hidden=False), {"threshold": threshold, **dict(given)}
-    )
+def pairs(store, documents, threshold, given=(), asked=USUAL):
+    """(name, name, similarity) of `lshdup pairs [documents] -t threshold`, that skips nothing."""
+    skipped = []
+    run = open_workspace(store, skipped=skipped.append)
+    given = {"threshold": threshold, **dict(given)}
+    request = Request(tuple(documents), DocumentParams(hidden=False), given)
     indexed = load_or_build_index(run, request, save=False)
     found = load_or_find_pairs(run, indexed, asked).pairs
+    assert not skipped
     names = list(indexed.collection.documents.names)
-    return [
-        (names[a], names[b], s)
-        for a, b, s in zip(*(c.tolist() for c in found.part(0, len(found))), strict=True)
-    ]
+    rows = zip(*(column.tolist() for column in found.part(0, len(found))), strict=True)
+    return [(names[a], names[b], s) for a, b, s in rows]
 
 
 def made_up(folder, seed, n=240):
@@ -78,10 +68,9 @@ def made_up(folder, seed, n=240):
 
 
 def test_the_sample_corpus_from_one_run(run, corpus, tmp_path):
-    own = {t: run("pairs sample_corpus -t", str(t), "--no-store").rows for t in (0.6, 0.8, 0.95)}
-    exact = {
-        t: run("pairs sample_corpus -t", str(t), "--exact", "--no-store").out for t in (0.6, 0.95)
-    }
+    asked = "pairs sample_corpus --no-store -t"
+    own = {t: run(asked, str(t)).rows for t in (0.6, 0.8, 0.95)}
+    exact = {t: run(asked, str(t), "--exact").out for t in (0.6, 0.95)}
     run("pairs sample_corpus -t 0.5 --recall 0.9999 --perms 256")
     run("pairs sample_corpus -t 0.5 --store usual")
     before = {path: path.read_bytes() for path in sorted(tmp_path.glob("*/*.npz"))}
@@ -95,10 +84,8 @@ def test_the_sample_corpus_from_one_run(run, corpus, tmp_path):
     assert {path: path.read_bytes() for path in sorted(tmp_path.glob("*/*.npz"))} == before
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_made_up_collections_against_brute_force(tmp_path, monkeypatch, no_sets_kept, seed):
-    monkeypatch.chdir(tmp_path)
-    made_up(tmp_path / "d", seed)
+def test_a_made_up_collection_against_brute_force(here, no_sets_kept):
+    made_up(here / "d", 1)
     sets = {os.fsencode(name): each for name, each in reference.folder_sets("d").items()}
     names = sorted(sets)
     given = {"bands": 85, "rows": 3, "perms": 256}
@@ -114,22 +101,14 @@ def test_made_up_collections_against_brute_force(tmp_path, monkeypatch, no_sets_
         assert expected or t == 0.95
 
 
-def test_a_higher_threshold_of_documents_is_a_run_of_its_own_but_verifies_nothing_twice(
-    tmp_path, monkeypatch, no_sets_kept
+def test_a_higher_threshold_is_a_run_of_its_own_that_verifies_nothing_twice(
+    here, monkeypatch, no_sets_kept
 ):
     """With DOCS, artifacts and answers are those of a run from nothing; only candidates that the
     lower table has not met are read.
     """
-    monkeypatch.chdir(tmp_path)
-    made_up(tmp_path / "d", 3)
+    made_up(here / "d", 3)
     pairs("store", [b"d"], 0.5)
-    fresh, files = {}, {}
-    for t in HIGHER:
-        fresh[t] = pairs(f"fresh{t}", [b"d"], t)
-        files[t] = {
-            kind: Path(f"fresh{t}/{kind}.npz").read_bytes()
-            for kind in ("signatures", "bands", "pairs")
-        }
     read = []
     real = verification.verify_jaccard
 
@@ -143,32 +122,27 @@ def test_a_higher_threshold_of_documents_is_a_run_of_its_own_but_verifies_nothin
 
     monkeypatch.setattr(verification, "verify_jaccard", spied)
     for t in HIGHER:
+        fresh = pairs(f"fresh{t}", [b"d"], t)
         read.clear()
         shutil.copytree("store", f"copy{t}")
-        assert pairs(f"copy{t}", [b"d"], t) == fresh[t]
-        assert {kind: Path(f"copy{t}/{kind}.npz").read_bytes() for kind in files[t]} == files[t]
-        assert sum(read) <= len(fresh[t]) // 10, t
-        assert sum(read) == 0 or t in (
-            0.65,
-            0.7,
-        )  # else every band of the new table holds one of the old
+        assert pairs(f"copy{t}", [b"d"], t) == fresh
+        for kind in ("signatures", "bands", "pairs"):
+            one, other = (Path(f"{store}{t}/{kind}.npz") for store in ("copy", "fresh"))
+            assert one.read_bytes() == other.read_bytes()
+        assert sum(read) <= len(fresh) // 10, t
+        # Else every band of the new table holds one of the old:
+        assert sum(read) == 0 or t in (0.65, 0.7)
     overwrite("d")
-    assert pairs("store", [b"d"], 0.95) == fresh[0.95]
+    assert pairs("store", [b"d"], 0.95) == fresh
 
 
-def test_a_lower_threshold_and_other_parameters_are_no_business_of_saved_pairs(
-    tmp_path, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    made_up(tmp_path / "d", 4)
+def test_a_lower_threshold_and_other_parameters_are_no_business_of_saved_pairs(here):
+    made_up(here / "d", 4)
     pairs("store", [b"d"], 0.8)
     for t, given, asked in (
-        (0.6, {}, PairParams()),
-        (0.9, {"recall": 0.999}, PairParams()),
-        (0.9, {"bands": 4, "rows": 32}, PairParams()),
-        (0.9, {}, PairParams(3)),
-        (0.7, {}, PairParams(3)),
-    ):
+        (0.6, {}, USUAL), (0.9, {"recall": 0.999}, USUAL), (0.9, {"bands": 4, "rows": 32}, USUAL),
+        (0.9, {}, PairParams(3)), (0.7, {}, PairParams(3)),
+    ):  # fmt: skip
         expected = pairs("", [b"d"], t, given=given, asked=asked)
         assert pairs("store", [], t, given=given, asked=asked) == expected, (t, given, asked)
         pairs("store", [b"d"], 0.8)
@@ -186,9 +160,8 @@ def test_pairs_at_least():
 
 def test_bands_that_are_chosen_say_nothing_of_the_threshold_of_saved_pairs():
     params = BandParams(0.9, bands=20, rows=5)
-    stored = StoredPairs(
-        PairsFound(Pairs.of(RUN, *[np.zeros(0)] * 3), 0), params, PairParams(), 20, 5
-    )
+    none = PairsFound(Pairs.of(RUN, *[np.zeros(0)] * 3), 0)
+    stored = StoredPairs(none, params, PairParams(), 20, 5)
     for threshold, covered in ((0.9, True), (0.95, True), (0.89, False)):
         other = replace(params, threshold=threshold)
         assert stored.covers(plan_bands(100, other), other, PairParams()) == covered
@@ -202,13 +175,10 @@ def test_agreement_in_a_band():
         out = np.full(500, 7, np.uint8)
         agree_in_a_band(signatures, bands, rows, left, right, out)
         cut = signatures[:, : bands * rows].reshape(40, bands, rows)
-        assert (
-            out.tolist() == (cut[left] == cut[right]).all(axis=2).any(axis=1).astype(int).tolist()
-        )
+        assert (out == (cut[left] == cut[right]).all(axis=2).any(axis=1)).all()
 
 
-def test_pairs_of_other_buckets_are_found_again(run, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_pairs_of_other_buckets_are_found_again(run, here):
     Path("d").mkdir()
     text = " ".join(f"word{n}" for n in range(60))
     for n in range(5):
@@ -227,9 +197,7 @@ def test_what_was_not_looked_at_is_said_again(run, tmp_path, command):
         (tmp_path / f"d/{i}").write_text(f"one two three four five six seven eight nine ten {i}")
     first, second = (run(command, "d", "-t", "0.5", "--max-bucket", "3") for _ in range(2))
     assert "0 documents read, 6 unchanged" in second.err
-    warnings = [
-        [line for line in each.err.splitlines() if "--max-bucket 3 skipped" in line]
-        for each in (first, second)
-    ]
-    assert warnings[0] == warnings[1] != []
+    lines = (each.err.splitlines() for each in (first, second))
+    one, other = ([line for line in said if "--max-bucket 3 skipped" in line] for said in lines)
+    assert one == other != []
     assert first.out == second.out
