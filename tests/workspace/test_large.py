@@ -46,8 +46,14 @@ ARTIFACTS = ("signatures.npz", "bands.npz", "pairs.npz", "clusters.npz")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return rows.corpus(tmp_path_factory.mktemp("rows"), "short", N, 1)
+def home(tmp_path_factory):
+    """Where rows are, each number of them once."""
+    return tmp_path_factory.mktemp("rows")
+
+
+@pytest.fixture(scope="module")
+def folder(home):
+    return rows.corpus(home, "short", N, 1)
 
 
 def start(command, folder, store, out, **options):
@@ -159,13 +165,14 @@ def limit():
 
 
 @pytest.mark.parametrize(
-    "command", ["index", "pairs", "clusters", "pairs --measure containment", "passages"]
+    "command",
+    ["index", "pairs", "pairs --exact", "clusters", "pairs --measure containment", "passages"],
 )
-def test_memory_does_not_grow_with_the_rows(tmp_path_factory, tmp_path, command):
+def test_memory_does_not_grow_with_the_rows(home, tmp_path, command):
     """A run over ten times as many rows takes hardly more memory, if it plans for little."""
     little, peaks = os.environ | {"LSHDUP_MEMORY": "16MB"}, []
     for number in (100_000, max(1_000_000, N)):
-        folder = rows.corpus(tmp_path_factory.mktemp("rows"), "short", number, 1)
+        folder = rows.corpus(home, "short", number, 1)
         out = tmp_path / f"{number}.tsv"
         peaks.append(peak_of(start(command, folder, tmp_path / str(number), out, env=little)))
         assert command == "index" or out.stat().st_size
@@ -195,11 +202,11 @@ def group():
 
 
 @pytest.mark.parametrize("command", ["pairs", "clusters"])
-def test_a_quarter_of_the_memory(tmp_path_factory, tmp_path, command, group):
+def test_a_quarter_of_the_memory(home, tmp_path, command, group):
     """In a control group of a quarter of the memory that a million rows take otherwise, mapped
     pages included, a run gives the same bytes.
     """
-    folder = rows.corpus(tmp_path_factory.mktemp("million"), "short", 1_000_000, 1)
+    folder = rows.corpus(home, "short", 1_000_000, 1)
     process = start(command, folder, tmp_path / "whole", tmp_path / "whole.tsv")
     _, process.returncode, used = os.wait4(process.pid, 0)  # Its few messages fit into the pipe.
     finish(process)
