@@ -9,7 +9,7 @@ law that the recall allows. A set that keeps few elements may be missed; small s
 """
 
 import math
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,32 +66,9 @@ class SamplePlan:
 
     @cached_property
     def _law(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The least number of common elements, and the chance of fewer, by size of the sample.
-
-        Half of the chance that the recall leaves is for samples that are too small.
-        """
-        c, allowed = self.threshold, (1.0 - self.recall) / 2
-        least, fewer = np.ones(_LARGEST + 1, np.int64), np.ones(_LARGEST + 1)
-        if c >= 1.0:
-            least[1:], fewer[1:] = np.arange(1, _LARGEST + 1), 0.0
-            return self._with_floor(least, fewer)
-        # at : the largest number of common elements that is too few. The chance of it, and of it
-        # or fewer, follow from those of the sample that is smaller by one.
-        at, chance, below = 0, 1.0, 1.0
-        for n in range(1, _LARGEST + 1):
-            below -= c * chance
-            chance *= n / (n - at) * (1.0 - c)
-            more = chance * (n - at) / (at + 1) * c / (1.0 - c)
-            while at + 1 < n and below + more <= allowed:
-                at, chance, below = at + 1, more, below + more
-                more = chance * (n - at) / (at + 1) * c / (1.0 - c)
-            least[n], fewer[n] = at + 1, below
-        return self._with_floor(least, fewer)
-
-    def _with_floor(
-        self, least: NDArray[np.int64], fewer: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Let no sample be met whose least number of common elements is below the floor."""
+        """The least number of common elements, and the chance of fewer, by size of the sample."""
+        least, fewer = _law(self.threshold, self.recall)
+        # No sample is met whose least number of common elements is below the floor.
         is_unmet = least < self.floor
         return np.where(is_unmet, np.arange(len(least)) + 1, least), np.where(is_unmet, 1.0, fewer)
 
@@ -155,6 +132,31 @@ class SamplePlan:
             else:
                 high = middle
         return high
+
+
+@cache
+def _law(threshold: float, recall: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the least number of common elements, and the chance of fewer, by size of the sample.
+
+    Half of the chance that the recall leaves is for samples that are too small.
+    """
+    c, allowed = threshold, (1.0 - recall) / 2
+    least, fewer = np.ones(_LARGEST + 1, np.int64), np.ones(_LARGEST + 1)
+    if c >= 1.0:
+        least[1:], fewer[1:] = np.arange(1, _LARGEST + 1), 0.0
+        return least, fewer
+    # at : the largest number of common elements that is too few. The chance of it, and of it or
+    # fewer, follow from those of the sample that is smaller by one.
+    at, chance, below = 0, 1.0, 1.0
+    for n in range(1, _LARGEST + 1):
+        below -= c * chance
+        chance *= n / (n - at) * (1.0 - c)
+        more = chance * (n - at) / (at + 1) * c / (1.0 - c)
+        while at + 1 < n and below + more <= allowed:
+            at, chance, below = at + 1, more, below + more
+            more = chance * (n - at) / (at + 1) * c / (1.0 - c)
+        least[n], fewer[n] = at + 1, below
+    return least, fewer
 
 
 def _binomial(n: int, p: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
