@@ -7,12 +7,12 @@ import email.header
 import email.message
 import email.policy
 import os
+import quopri
 import random
-import sys
 import sysconfig
 import time
 from email.message import EmailMessage
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 
 import pytest
@@ -35,6 +35,7 @@ MAILS = os.environ.get("LSHDUP_MAILS", "")
 EVERY_MAIL = ShingleParams(mail=True)
 
 HEAD = b"From: Ann <ann@example.org>\nTo: bob@example.org\nSubject: a question\n"
+ONE = b"From ann Thu Aug 22 12:36:23 2002\n" + HEAD + b"\nbody\n"
 
 
 def text_of(data, **rules):
@@ -80,7 +81,7 @@ MAIL_HEADS = {
     "no body": HEAD.rstrip(),
     "an empty field": b"From: a\nTo:\nSubject:\n\nbody",
     "a long header": b"X-Many: " + b"x" * (2 << 20) + b"\n" + HEAD,
-    "a long known header": b"From: a@b.c\nSubject: " + b"x" * (10 << 20) + b"\nTo: b@c.d\n\nbody",
+    "a long known header": b"From: a@b.c\nSubject: " + b"x" * (3 << 20) + b"\nTo: b@c.d\n\nbody",
 }
 NO_MAILS = {
     "empty": b"",
@@ -190,26 +191,25 @@ def test_the_text_is_the_subject_and_the_body():
     assert words(data, headers=True)[-4:] == ["first", "line", "second", "line"]
 
 
-@pytest.mark.parametrize("charset", ["utf-8", "iso-8859-15", "koi8-r", "utf-7", "iso-2022-jp",
-                                     "gb2312", "big5", "euc-kr", "shift_jis", "windows-1251",
-                                     "utf-16", "utf-32", "hz", "iso-2022-jp-2", "iso-2022-jp-3",
-                                     "iso-2022-kr"])  # fmt: skip
+#: Texts, and charsets that have their letters.
+CHARSETS = {
+    "Größe = 3 €": "utf-8 iso-8859-15 utf-7 utf-16 utf-32", "Привет": "koi8-r windows-1251",
+    "日本語": "iso-2022-jp shift_jis iso-2022-jp-2 iso-2022-jp-3", "中文": "hz gb2312 big5",
+    "한국어": "euc-kr iso-2022-kr",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "charset"), [(text, each) for text in CHARSETS for each in CHARSETS[text].split()]
+)
 @pytest.mark.parametrize("transfer", ["8bit", "base64", "quoted-printable"])
-def test_charsets_and_transfer_encodings_are_decoded(charset, transfer):
-    texts = {
-        "koi8-r": "Привет", "windows-1251": "Привет", "iso-2022-jp": "日本語", "hz": "中文",
-        "shift_jis": "日本語", "gb2312": "中文", "big5": "中文", "euc-kr": "한국어",
-        "iso-2022-jp-2": "日本語", "iso-2022-jp-3": "日本語", "iso-2022-kr": "한국어",
-    }  # fmt: skip
-    text = texts.get(charset, "Größe = 3 €")
+def test_charsets_and_transfer_encodings_are_decoded(text, charset, transfer):
     if charset in ("utf-16", "utf-32") and transfer == "8bit":
         return
     data = text.encode(charset)
     if transfer == "base64":
         data = base64.encodebytes(data)
     elif transfer == "quoted-printable":
-        import quopri
-
         data = quopri.encodestring(data)
     head = f'Content-Type: Text/Plain; format=flowed; charset="{charset}"\n'
     whole = HEAD + head.encode() + f"Content-Transfer-Encoding: {transfer}\n\n".encode() + data
@@ -266,12 +266,12 @@ def test_the_charset_is_that_of_the_parameter(parameters):
         assert text_of(data + "Привет".encode("koi8-r")).split()[-1] == "Привет"
 
 
-@pytest.mark.parametrize("charset", ["utf-16le", "utf-16be", "utf-32"])
-def test_letters_of_two_bytes_are_read_though_each_is_ascii(charset):
-    data = base64.encodebytes("hello".encode(charset.replace("32", "32le")))
-    head = f"Content-Type: text/plain; charset={charset}\nContent-Transfer-Encoding: base64\n\n"
-    assert words(HEAD + head.encode() + data) == ["a", "question", "hello"]
-    assert words(HEAD + head.encode() + b"aGVsbG8=") == ["a", "question", "hello"]
+def test_letters_of_two_bytes_are_read_though_each_is_ascii():
+    for charset in ("utf-16le", "utf-16be", "utf-32"):
+        data = base64.encodebytes("hello".encode(charset.replace("32", "32le")))
+        head = f"Content-Type: text/plain; charset={charset}\nContent-Transfer-Encoding: base64\n\n"
+        for each in (data, b"aGVsbG8="):
+            assert words(HEAD + head.encode() + each) == ["a", "question", "hello"]
 
 
 def test_of_two_versions_the_plain_one_is_read():
@@ -282,18 +282,15 @@ def test_of_two_versions_the_plain_one_is_read():
     assert words(bytes(empty)) == ["the", "page"]
 
 
-@pytest.mark.parametrize("subtype", ["plain", "x-patch", "calendar", "csv"])
-def test_texts_of_every_kind_are_read_unless_they_are_attached(subtype):
-    second = ("of the second part", {"subtype": subtype, **INLINE})
-    whole = made("SUBJECT", "the body", second, ("ATTACHED", {"subtype": subtype}))
-    assert words(bytes(whole)) == ["SUBJECT", *"the body of the second part".split()]
-
-
-@pytest.mark.parametrize("transfer", ["base64", "quoted-printable", "7bit"])
-def test_a_page_is_read_as_a_page(transfer):
+def test_texts_of_every_kind_are_read_unless_they_are_attached():
+    for subtype in ("plain", "x-patch", "calendar", "csv"):
+        second = ("of the second part", {"subtype": subtype, **INLINE})
+        whole = made("SUBJECT", "the body", second, ("ATTACHED", {"subtype": subtype}))
+        assert words(bytes(whole)) == ["SUBJECT", *"the body of the second part".split()]
     markup = "<html><head><title>TITLE</title></head><p>on<b>e</b> &amp; two<p>three"
-    page = made("x", markup, subtype="html", cte=transfer)
-    assert words(bytes(page)) == ["x", "one", "&", "two", "three"]
+    for transfer in ("base64", "quoted-printable", "7bit"):
+        page = made("x", markup, subtype="html", cte=transfer)
+        assert words(bytes(page)) == ["x", "one", "&", "two", "three"]
 
 
 @pytest.mark.parametrize("how", ["attached", "alone", "digest"])
@@ -319,8 +316,7 @@ def test_a_mail_has_its_subject_and_its_body_as_parts():
     found = parts_of(bytes(made("OUTER", "the first text", second, inner, footer)))
     parts = ("OUTER", "the first text and the second", "INNER", "the inner body", "the footer")
     assert found == list(map(str.split, parts))
-    one = b"From ann Thu Aug 22 12:36:23 2002\n" + HEAD + b"\nbody\n"
-    assert parts_of(one + b"\n" + one) == [["a", "question"], ["body"]] * 2
+    assert parts_of(ONE + b"\n" + ONE) == [["a", "question"], ["body"]] * 2
 
 
 def test_what_is_attached_counts_for_sameness():
@@ -391,16 +387,14 @@ def test_quotes_and_signatures_can_be_dropped():
     assert words(HEAD + page, quotes=False) == ["a", "question", "new", "end"]
 
 
-def test_what_is_no_text_is_not_read():
+def test_parts_of_other_kinds():
+    """What is no text is not read; what is encoded in an old way is."""
     for kind in ("application/pdf", "image/png", "audio/x"):
         data = HEAD + f"Content-Type: {kind}\nContent-Transfer-Encoding: base64\n\nAAAA".encode()
         assert words(data) == ["a", "question"]
     odd = HEAD + b"Content-Type: text/x-other\n\nwords"
     assert words(odd) == ["a", "question", "words"]
     assert words(HEAD + b"Content-Type: nonsense\n\nwords") == ["a", "question", "words"]
-
-
-def test_a_uuencoded_body_is_decoded():
     data = HEAD + b"Content-Transfer-Encoding: x-uuencode\n\nbegin 644 a\n%:&5L;&\\*\n \nend\n"
     assert words(data) == ["a", "question", "hello"]
 
@@ -482,7 +476,7 @@ def without_empty(parts):
 def test_the_fast_way_is_that_of_the_email_package():
     """Mails of any form that a generator writes."""
     source = random.Random(5)
-    for _ in range(300):
+    for _ in range(300 if WHOLE else 100):
         data = bytes(random_mail(source, source.choice([0, 0, 1, 2, 3])))
         assert parts_of(data) == without_empty(slow_text(data)), data
 
@@ -523,9 +517,7 @@ def random_text(source):
 
 @pytest.mark.skipif(not MAILS, reason="LSHDUP_MAILS names no folder")
 def test_the_fast_way_is_that_of_the_email_package_on_real_mails():
-    paths = [path for path in sorted(Path(MAILS).rglob("*")) if path.is_file()]
-    assert len(paths) > 1000
-    for path in paths:
+    for path in filter(Path.is_file, sorted(Path(MAILS).rglob("*"))):
         data = path.read_bytes()
         assert is_mail(data), path
         assert parts_of(data) == without_empty(slow_text(mbox.bare_mail(data))), path
@@ -578,8 +570,10 @@ FLOODS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("make", part(FLOODS, 3))
-@pytest.mark.parametrize("rules", [MailRules(), MailRules(headers=True, quotes=False)])
+@pytest.mark.parametrize(
+    ("make", "rules"),
+    part(product(FLOODS, [MailRules(), MailRules(headers=True, quotes=False)]), 5),
+)
 def test_time_grows_with_the_size(make, rules):
     """Ten times the bytes take about ten times as long, not a hundred times."""
 
@@ -609,13 +603,12 @@ def test_damaged_mails_are_read_as_far_as_they_go():
 
 
 def test_a_batch_survives_a_mail_that_its_process_does_not():
-    """Mails that take too long are skipped; the mails before and after them are read."""
     mails = [HEAD + b"\nbody %d" % n for n in range(40)]
-    slow = HEAD + b"Content-Type: multipart/mixed; boundary=b\n\n" + b"--b\n\nx\n" * 2_000_000
-    for at in (7, 8, 30):
+    slow = HEAD + b"Content-Type: multipart/mixed; boundary=b\n\n" + b"--b\n\nx\n" * 1_000_000
+    for at in (7, 8):
         mails[at] = slow
     kind = processes.mail_type(MailRules())
-    read = processes.extract_all(mails, kind, FormatLimits(seconds=1.0))
+    read = processes.extract_all(mails, kind, FormatLimits(seconds=0.5))
     for at, each in enumerate(read):
         if mails[at] is slow:
             assert each.reason is Reason.SLOW
@@ -627,21 +620,17 @@ def test_every_input_is_answered():
     """Any change of a byte leaves something that can be read, or is reported."""
     source = random.Random(7)
     data = bytes(random_mail(source, 3))
-    for _ in range(500):
+    for _ in range(500 if WHOLE else 100):
         changed = bytearray(data)
         for _ in range(source.randrange(1, 9)):
             changed[source.randrange(len(changed))] = source.randrange(256)
         is_mail(bytes(changed))
-        try:
+        with contextlib.suppress(mail.MailError):
             read_mail(bytes(changed))
-        except mail.MailError:
-            continue
 
 
 def test_a_mailbox_is_more_than_one_mail():
-    one = b"From ann Thu Aug 22 12:36:23 2002\n" + HEAD + b"\nbody\n"
-    assert not is_mailbox(one)
-    assert not is_mailbox(HEAD + b"\n" + one)
-    assert is_mailbox(one + b"\n" + one)
-    assert words(one + b"\n" + one) == ["a", "question", "body"] * 2
-    assert sys.getrecursionlimit() >= 1000  # It is lowered in the worker only.
+    assert not is_mailbox(ONE)
+    assert not is_mailbox(HEAD + b"\n" + ONE)
+    assert is_mailbox(ONE + b"\n" + ONE)
+    assert words(ONE + b"\n" + ONE) == ["a", "question", "body"] * 2

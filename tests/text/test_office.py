@@ -4,6 +4,7 @@ cluster whatever its format.
 
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import time
 import zipfile
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
@@ -27,7 +29,7 @@ from lshdup.text.file_types import ENCRYPTED, recognize_file_type
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
 from tests import office, reference
-from tests.conftest import ROOT, open_workspace, require
+from tests.conftest import ROOT, open_workspace, part, require
 
 TEXT = (ROOT / "sample_corpus/udhr/eng.txt").read_text()[:7000]
 TEXT = TEXT.encode("cp1252", "replace").decode("cp1252")
@@ -108,6 +110,8 @@ def test_kinds_are_told_by_content_alone():
         data = write("some words of text")
         assert decode(data, b"picture.png", ShingleParams(mail=True)).office == kind
         assert recognize_file_type(data) == ("" if kind == "eml" else kind)
+        if data.startswith(b"PK"):  # also if it is cut
+            assert recognize_file_type(data[: len(data) - 30]) == kind
     assert recognize_file_type(office.encrypted_docx()) == ENCRYPTED
     encrypted = office.doc("some words", encrypted=True)
     flags_end = encrypted.index(b"\xec\xa5\xc1\x00") + 12
@@ -125,9 +129,12 @@ def test_other_zips_and_containers_are_none():
         for stored in ((), tuple(members)):
             data = office.zipped(members, stored=stored)
             assert recognize_file_type(data) == ""
-            assert decode(data, b"a.docx").reason is Reason.FORMAT
+            text = decode(data, b"a.docx")
+            assert (text.reason, text.detail) == (Reason.FORMAT, "a zip archive of unknown kind")
+    compound = office.ole({"Contents": b"x"})
+    assert decode(compound, b"").detail == "a compound file of unknown kind"
     cut = (b"PK\x03\x04", b"PK\x03\x04" + b"\xff" * 60, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
-    for junk in (*cut, office.docx("x")[-22:], office.ole({"Contents": b"x"})):
+    for junk in (*cut, office.docx("x")[-22:], compound):
         assert recognize_file_type(junk) == ""
 
 
@@ -157,17 +164,6 @@ def test_damaged_directories_are_harmless():
             assert recognize_file_type(data[:at] + value + data[at + 1 :]) in ("", "epub")
     bomb = office.zipped({"a": b"", "mimetype": b"application/epub+zip" + bytes(1 << 22)})
     assert recognize_file_type(bomb) == ""
-
-
-def test_an_unknown_container_is_said_to_be_one():
-    assert decode(office.zipped({"a.txt": b"x"}), b"").detail == "a zip archive of unknown kind"
-    assert decode(office.ole({"Contents": b"x"}), b"").detail == "a compound file of unknown kind"
-
-
-def test_a_cut_package_is_still_told():
-    for kind in ("docx", "xlsx", "pptx", "odt", "epub"):
-        data = WRITERS[kind]("some words")
-        assert recognize_file_type(data[: len(data) - 30]) == kind
 
 
 # --- the same text --------------------------------------------------------------------------------
@@ -267,21 +263,18 @@ def test_one_text_in_every_format_and_encoding_is_one_cluster(run, tmp_path, kre
     copies = {f"same/{path.name}" for path in folder.iterdir()}
     (folder / "other.txt").write_text("quite other words " * 30)
     count = len(WRITERS) + 4
-    for threshold in ("0.8", "0.9"):
-        rows = run("pairs same -t", threshold).ok().rows
-        assert len(rows) == count * (count - 1) // 2, rows
-        assert {name for a, b, *_ in rows for name in (a, b)} == copies
+    rows = run("pairs same -t 0.9").rows
+    assert len(rows) == count * (count - 1) // 2, rows
+    assert {name for a, b, *_ in rows for name in (a, b)} == copies
 
 
 def test_query_and_show_take_office_documents(run, tmp_path, kreuzberg):
     (tmp_path / "d").mkdir()
     (tmp_path / "d/a.txt").write_text(TEXT)
-    (tmp_path / "report.pdf").write_bytes(office.pdf(TEXT))
     (tmp_path / "x.docx").write_bytes(office.docx("Only three words"))
     run("index d")
-    assert run("query report.pdf").ok().rows == [["d/a.txt", "1.0", "text"]]
-    assert run("query -", stdin=office.odt(TEXT)).ok().rows == [["d/a.txt", "1.0", "text"]]
-    assert [row[1] for row in run("shingle --show x.docx").ok().rows] == ["only three words"]
+    assert run("query -", stdin=office.odt(TEXT)).rows == [["d/a.txt", "1.0", "text"]]
+    assert [row[1] for row in run("shingle --show x.docx").rows] == ["only three words"]
     (tmp_path / "secret.pdf").write_bytes(office.pdf(TEXT, password="x"))
     assert "secret.pdf is no text: encrypted" in run("query secret.pdf", code=2).err
 
@@ -289,39 +282,31 @@ def test_query_and_show_take_office_documents(run, tmp_path, kreuzberg):
 # --- mended ---------------------------------------------------------------------------------------
 
 
-def words_of_package(write, part, old, new):
-    """Return the words of a package whose text MARK, in one of its parts, is changed."""
-    members = office.unzipped(write("MARK"))
-    assert old in members[part]
-    members[part] = members[part].replace(old, new)
-    return text_of(office.zipped(members)).decode().split()
-
-
-def test_docx_words_are_those_a_reader_sees(kreuzberg):
+def test_docx_and_pptx_words_are_those_a_reader_sees(kreuzberg):
     inside = b"".join(
         b"<w:r>%s</w:r>" % run
         for run in (
             b"<w:t>a1</w:t><w:tab/><w:t>b1</w:t><w:cr/><w:t>c1</w:t><w:br w:type='page'/>"
             b"<w:t>d1</w:t><w:noBreakHyphen/><w:t>e1</w:t>",
             b"<w:t> soft</w:t><w:softHyphen/><w:t>ly </w:t>",
-            b"<w:rPr><w:b/></w:rPr><w:t>bo</w:t>",
-            b"<w:t>ld</w:t>",
+            *(b"<w:rPr><w:b/></w:rPr><w:t>bo</w:t>", b"<w:t>ld</w:t>"),
             b"<w:rPr><w:vanish/></w:rPr><w:t>HIDDEN</w:t>",
         )
     )
     inside += b"<w:del><w:r><w:delText>DELETED</w:delText></w:r></w:del>"
     inside += b"<w:r><w:footnoteReference w:id='2'/></w:r>"
     mark = b'<w:r><w:t xml:space="preserve">MARK</w:t></w:r>'
-    made = words_of_package(office.docx, "word/document.xml", mark, inside)
-    assert made == ["a1", "b1", "c1", "d1-e1", "softly", "bold"]
-
-
-def test_pptx_words_in_two_runs_are_one(kreuzberg):
-    mark = b"<a:r><a:t>MARK</a:t></a:r>"
     runs = b'<a:r><a:rPr lang="en"><a:b/></a:rPr><a:t>on</a:t></a:r><a:r><a:rPr b="1"/>'
     runs += b"<a:t>e wo</a:t></a:r><a:r><a:t>rd</a:t></a:r></a:p><a:p><a:r><a:t>last</a:t></a:r>"
-    made = words_of_package(office.pptx, "ppt/slides/slide1.xml", mark, runs)
-    assert made == ["one", "word", "last"]
+    slide, plain = "ppt/slides/slide1.xml", b"<a:r><a:t>MARK</a:t></a:r>"
+    for write, place, old, new, words in (
+        (office.docx, "word/document.xml", mark, inside, "a1 b1 c1 d1-e1 softly bold"),
+        (office.pptx, slide, plain, runs, "one word last"),
+    ):
+        members = office.unzipped(write("MARK"))
+        assert old in members[place]
+        members[place] = members[place].replace(old, new)
+        assert text_of(office.zipped(members)).decode().split() == words.split()
 
 
 def test_rtf_words_are_those_a_reader_sees(kreuzberg):
@@ -331,15 +316,11 @@ def test_rtf_words_are_those_a_reader_sees(kreuzberg):
     words = "before two three four five softly new caéä c1 c2 end note"
     assert tokens(text_of(data + rb"\par}")) == words.split()
 
-
-def test_what_is_not_at_the_beginning_of_a_group_hides_nothing():
+    # What is not at the beginning of a group hides nothing.
     data = rb"{\rtf1 one {two \header three} four {\*\header five} six}"
-    assert b"".join(office_worker._visible_rtf(data)) == (
-        rb"{\rtf1 one {two \header three} four {\*} six}"
-    )
-
-
-def test_an_rtf_that_ends_in_the_middle_is_damaged(kreuzberg):
+    found = b"".join(office_worker._visible_rtf(data))
+    assert found == rb"{\rtf1 one {two \header three} four {\*} six}"
+    # One that ends in the middle is damaged.
     data = office.rtf(TEXT)
     assert decode(data + b"\0\n", b"").reason is None
     assert decode(data[: len(data) // 2], b"").reason is Reason.SPOILT
@@ -376,42 +357,45 @@ def test_damaged_and_encrypted_files_are_reported_and_the_rest_goes_on(run, tmp_
 
 LIMITS = FormatLimits(seconds=30.0, memory=256 << 20)
 
+#: What a reader may do with a document, by the reason that is given for it.
 TROUBLES = {
-    "sleeps": ("time.sleep(60)", Reason.SLOW),
-    "holds the interpreter": ("x = 3 ** (10 ** 9)", Reason.SLOW),
-    "stops": ("os.kill(os.getpid(), signal.SIGSTOP)", Reason.SLOW),
-    "exits": ("os._exit(3)", Reason.CRASHED),
-    "segfault": ("os.kill(os.getpid(), signal.SIGSEGV)", Reason.CRASHED),
-    "aborts": ("os.abort()", Reason.CRASHED),
-    "killed": ("os.kill(os.getpid(), signal.SIGKILL)", Reason.CRASHED),
-    "too much memory": ("x = bytearray(300 << 20)", Reason.MEMORY),
-    "little by little": ("x = [bytearray(1 << 20) for _ in range(300)]", Reason.MEMORY),
-    "a library that says so": (
+    Reason.SLOW: [
+        "x = 3 ** (10 ** 9)",  # holds the interpreter
+        "os.kill(os.getpid(), signal.SIGSTOP)", "time.sleep(60)",
+    ],
+    Reason.CRASHED: [
+        "os.kill(os.getpid(), signal.SIGSEGV)", "os.abort()", "os._exit(3)",
+        "os.kill(os.getpid(), signal.SIGKILL)", "os.closerange(3, 100); time.sleep(60)",
+    ],
+    Reason.MEMORY: [
+        "x = bytearray(300 << 20)", "x = [bytearray(1 << 20) for _ in range(300)]",
         "os.write(2, b'memory allocation of 8 bytes failed\\xff'); os.abort()",
-        Reason.MEMORY,
-    ),
-    "recursion": ("f = lambda n: f(n + 1); f(0)", Reason.SPOILT),
-    "error": ("raise RuntimeError('PDF is password-protected')", Reason.ENCRYPTED),
-    "not to be imported": ("raise ImportError('libthing.so is missing')", Reason.NO_READER),
-    "prints": ("print('x' * 100_000); os.write(1, b'y' * 100_000); return Result('one two')", None),
-    "closes its pipe": ("os.closerange(3, 100); time.sleep(60)", Reason.CRASHED),
-    "not text": ("return Result('a\\ud800b')", None),
-}
+    ],
+    Reason.SPOILT: ["f = lambda n: f(n + 1); f(0)"],
+    Reason.ENCRYPTED: ["raise RuntimeError('PDF is password-protected')"],
+    Reason.NO_READER: ["raise ImportError('libthing.so is missing')"],
+    None: [
+        "print('x' * 100_000); os.write(1, b'y' * 100_000); return Result('one two')",
+        "return Result('a\\ud800b')",  # not text
+    ],
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("trouble", TROUBLES)
-def test_what_a_file_does_to_its_process_is_its_own_matter(doubled, monkeypatch, trouble):
-    line, reason = TROUBLES[trouble]
+@pytest.mark.parametrize("reason", TROUBLES, ids=str)
+def test_what_a_file_does_to_its_process_is_its_own_matter(doubled, monkeypatch, reason):
+    """Files before and behind it are read; of troubles of one reason, every day tries some."""
     monkeypatch.setattr(office_text, "_END", 0.5)
-    doubled("if b'fine' in data: return Result('fine words')", line)
-    fine, bad = b"%PDF-1.4 fine", b"%PDF-1.4 bad"
-    limits = FormatLimits(1.0 if reason is Reason.SLOW else 30.0, LIMITS.memory)
-    assert text_of(fine, limits=limits) == b"fine words"
-    text = decode(bad, b"", limits=limits)
-    assert text.reason is reason, text
-    assert text.detail or reason is None
-    assert "\n" not in text.detail
-    assert text_of(fine, limits=limits) == b"fine words"
+    lines = part(TROUBLES[reason], 2)
+    choice = (f"if data.endswith(b'{at}'): {line}" for at, line in enumerate(lines))
+    doubled("if data.endswith(b'fine'): return Result('fine words')", *choice)
+    limits = FormatLimits(0.5 if reason is Reason.SLOW else 30.0, LIMITS.memory)
+    for at in range(len(lines)):
+        assert text_of(b"%PDF-1.4 fine", limits=limits) == b"fine words"
+        text = decode(b"%%PDF-1.4 %d" % at, b"", limits=limits)
+        assert text.reason is reason, text
+        assert text.detail or reason is None
+        assert "\n" not in text.detail
+    assert text_of(b"%PDF-1.4 fine", limits=limits) == b"fine words"
 
 
 def test_a_process_that_others_have_used_up_is_not_blamed_on_the_next(doubled):
@@ -454,13 +438,8 @@ def test_many_threads_at_once(doubled):
         "return Result(hashlib.sha256(data).hexdigest() + 'x' * len(data))",
         before="import hashlib\n",
     )
-    documents = [
-        b"%PDF-" + bytes([65 + n % 26]) * (n * 3001 % 200_000) + str(n).encode() for n in range(120)
-    ]
-
-    def one(document):
-        return decode(document, b"", limits=FormatLimits(30))
-
+    documents = [b"%PDF-" + b"x" * (n * 3001 % 200_000) + str(n).encode() for n in range(120)]
+    one = partial(office_text.extract, file_type="pdf", limits=FormatLimits(30))
     with ThreadPoolExecutor(6) as pool:
         together = list(pool.map(one, documents))
     assert len(office_text._pool) <= 6
@@ -476,10 +455,8 @@ def test_a_slow_document_that_is_one(run, tmp_path, kreuzberg):
     folder = tmp_path / "d"
     folder.mkdir()
     members = office.unzipped(office.docx("x"))
-    main, paragraph = (
-        "word/document.xml",
-        b'<w:p><w:r><w:t xml:space="preserve">x</w:t></w:r></w:p>',
-    )
+    main = "word/document.xml"
+    paragraph = b'<w:p><w:r><w:t xml:space="preserve">x</w:t></w:r></w:p>'
     bomb = paragraph.replace(b">x<", b">" + b"x" * 110_000_000 + b"<")
     for name, many in (("slow.docx", paragraph * 800_000), ("bomb.docx", bomb)):
         changed = members | {main: members[main].replace(paragraph, many)}
@@ -489,12 +466,8 @@ def test_a_slow_document_that_is_one(run, tmp_path, kreuzberg):
     (folder / "b.docx").write_bytes(office.docx(TEXT))
     result = run("pairs d --format-seconds 0.5 --format-memory 500MB", code=2)
     assert len(result.rows) == 1
-    said = {
-        name: next(line for line in result.err.splitlines() if f"{name}.docx" in line)
-        for name in ("slow", "bomb")
-    }
-    assert "took" in said["slow"]
-    assert ": too large" in said["bomb"] or "bomb.docx: took" in result.err
+    assert re.search(r"slow\.docx.*took", result.err)
+    assert re.search(r"bomb\.docx(.*: too large|: took)", result.err)
     # Neither is remembered: with other limits it may be read.
     assert "slow.docx" not in run("pairs d --exclude 'bomb*'").ok().err
 
@@ -509,7 +482,7 @@ import sys, threading, time
 sys.path.insert(0, {os.environ["PYTEST_DOUBLE"]!r})
 from lshdup.params import FormatLimits
 from lshdup.text import office_processes as office_text
-limits, hangs = FormatLimits(1.5), len(sys.argv) > 1
+limits, hangs = FormatLimits(0.5), len(sys.argv) > 1
 office_text.extract(b'%PDF', 'pdf', limits)
 hanging = threading.Thread(target=office_text.extract, args=(b'hang', 'pdf', limits), daemon=True)
 if hangs: hanging.start()
@@ -548,12 +521,9 @@ def test_interrupted_while_a_document_hangs(doubled, tmp_path):
     (tmp_path / "d/a.pdf").write_bytes(b"%PDF-1.4")
     paths = os.pathsep.join([os.environ["PYTEST_DOUBLE"], str(ROOT)])
     environment = {**os.environ, "PYTHONPATH": paths, "LSHDUP_FORMAT_SECONDS": "30"}
-    # A program that an interactive shell starts has SIGINT at its default, whatever this test's
-    # parent did.
-    script = (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\nfrom "
-        "lshdup.cli.main import program\nprogram()"
-    )
+    # As from an interactive shell, SIGINT is at its default.
+    script = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    script += "from lshdup.cli.main import program\nprogram()"
     command = [sys.executable, "-c", script, "index", "d"]
     program = subprocess.Popen(
         command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, start_new_session=True
@@ -582,6 +552,11 @@ def folder(tmp_path, monkeypatch):
     for n in range(5):
         (tmp_path / f"d/{n}.txt").write_text(f"{TEXT[: 2000 + 300 * n]} {n}")
     return tmp_path / "d"
+
+
+@pytest.fixture
+def version(monkeypatch):
+    return lambda name: monkeypatch.setattr(office_text, "reader_version", lambda: name)
 
 
 def run_here(store="s"):
@@ -620,14 +595,6 @@ def test_runs_without_office_documents_do_not_depend_on_the_extra(folder, kreuzb
     run_here("without")
     office_text.reader_version.cache_clear()
     assert artifacts_of("with") == artifacts_of("without")
-
-
-@pytest.fixture
-def version(monkeypatch):
-    def version(name):
-        monkeypatch.setattr(office_text, "reader_version", lambda: name)
-
-    return version
 
 
 def test_another_reader_reads_office_documents_again_and_nothing_else(folder, doubled, version):
@@ -687,18 +654,14 @@ def test_trouble_of_the_moment_is_not_remembered(folder, doubled, version):
     assert artifacts_of() == artifacts_of("anew")
 
 
-@pytest.mark.parametrize("given", ["0", "-1", "nan"])
-def test_limits_have_domains(run, given):
-    assert "LSHDUP_FORMAT_SECONDS" in run("pairs . --format-seconds", given, code=2).err
-
-
 @pytest.mark.parametrize(
-    ("given", "code"), [("1MB", 2), ("much", 2), ("512MB", 0), ("300000000", 0), ("1gib", 0)]
+    ("what", "given", "code"),
+    [("seconds", "0", 2), ("seconds", "nan", 2), ("memory", "1MB", 2), ("memory", "512mb", 0)],
 )
-def test_memory_is_given_in_bytes_or_larger_units(run, tmp_path, given, code):
+def test_limits_have_domains(run, tmp_path, what, given, code):
     (tmp_path / "a.txt").write_text("some words")
-    result = run("pairs a.txt --format-memory", given, "--no-store", code=code)
-    assert code == 0 or "LSHDUP_FORMAT_MEMORY" in result.err
+    result = run(f"pairs a.txt --no-store --format-{what}", given, code=code)
+    assert code == 0 or f"LSHDUP_FORMAT_{what.upper()}" in result.err
 
 
 # --- a reader that fails --------------------------------------------------------------------------
