@@ -22,12 +22,10 @@ import lshdup.collection.batches
 import lshdup.collection.filtering
 import lshdup.pipeline
 import lshdup.workspace.loading
-from benchmarks.letters import letters
 from lshdup import MinHash, NearDuplicates
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.cli.main import main
-from lshdup.collection.filtering import FilterRequest, build_filter
 from lshdup.collection.set_source import set_source
 from lshdup.compare.comparing import Method
 from lshdup.errors import ArtifactError, ParameterError
@@ -148,12 +146,6 @@ def test_a_share_is_the_decimal_that_was_written(thousandths, documents):
 
 def test_a_number_is_a_number():
     assert [find_least_count(float(limit), 10) for limit in (1, 2, 40)] == [2, 3, 41]
-
-
-@pytest.mark.parametrize("limit", [-1, -0.1, 1.5, float("nan"), float("inf"), 40.01])
-def test_limits_that_are_none(limit):
-    with pytest.raises(ParameterError, match="--ignore-common is"):
-        FilterParams(limit)
 
 
 SETS_OF_DIGITS = st.lists(st.sets(st.integers(0, 9), max_size=5), max_size=8)
@@ -384,14 +376,6 @@ def test_ids(here):
         assert pairs_of("store", asked, tokens="ids")[0] == expected
 
 
-def test_copies_count_once():
-    """A document that is there fifty times has not become common."""
-    texts = ["the quick brown fox jumps over it"] * 50
-    texts += [f"something {i} else {i}" for i in range(10)]
-    found = NearDuplicates(texts, 128, threshold=0.5, ignore_common=40, min_tokens=1)
-    assert len(found.pairs()) == 50 * 49 // 2
-
-
 def test_folders_of_templates_and_several(here):
     Path("forms").mkdir()
     words = FORM.split()
@@ -474,13 +458,6 @@ def test_another_limit_reads_no_document(here, monkeypatch):
         assert found == expected_pairs({"ignore_common": limit})[0]
 
 
-def test_what_is_known_is_not_counted_again(here, monkeypatch):
-    first = pairs_of("store", {"ignore_common": 5})[0]
-    count = lambda *_: pytest.fail("counted again")  # noqa: E731
-    monkeypatch.setattr(lshdup.collection.filtering, "find_common_shingles", count)
-    assert pairs_of("store", {"ignore_common": 5})[0] == first
-
-
 def test_documents_that_change_before_they_are_verified(here, monkeypatch):
     """Documents are read again without what was removed; one that has changed is reported, and in
     no pair.
@@ -509,23 +486,6 @@ def test_killed_runs_are_resumed(run, here, options):
     assert not Path(".lshdup/memo").exists()
 
 
-def test_true_copies_come_out_of_a_template():
-    """Form letters with copies among them: swamped without the options, found with each of them,
-    whole and alone.
-    """
-    made = letters(400, 40)
-    true = {(str(a), str(b)) for a, b in made.pairs}
-
-    def found(**options):
-        return {(a, b) for a, b, _ in NearDuplicates(made.texts, 128, **options).pairs()}
-
-    swamped = found()
-    assert len(swamped) > 0.9 * 400 * 399 / 2
-    assert true <= swamped
-    for options in ({"templates": [made.form]}, {"ignore_common": 0.05}, {"ignore_common": 20}):
-        assert found(**options) == true
-
-
 def test_minhash_is_of_what_is_left():
     texts = {"a": "one two three four", "b": "one two three five", "c": "one two six"}
     minhash = MinHash(texts, 64, k=1, ignore_common=0.9, templates=["three"], min_tokens=1)
@@ -536,28 +496,7 @@ def test_minhash_is_of_what_is_left():
         MinHash(texts, ignore_common=-1)
 
 
-def test_a_filter_of_nothing_common():
-    shingler = Shingler(ShingleParams())
-    sets = shingler.shingle_texts([b"one two three", b"four five six"])
-    collection = MinHash(["one two three", "four five six"]).collection
-    assert (
-        build_filter(Run.quiet(), collection, FilterRequest(NO_SHINGLES, 0.1)).common.tolist() == []
-    )
-    assert as_sets(collection.sets) == as_sets(sets)
-
-
 # --- the program ----------------------------------------------------------------------------------
-
-
-def test_a_damaged_list_of_what_was_removed_is_refused(run, here):
-    run("index", "d", "--ignore-common", "0.5")
-    path = Path(".lshdup/signatures.npz")
-    data = bytearray(path.read_bytes())
-    with np.load(path) as file:
-        data[data.index(file["common"].tobytes()) + 11] ^= 1
-    path.write_bytes(data)
-    Path("outside").write_text("one two three four")
-    assert "signatures.npz is damaged" in run("query", "outside", code=2).err
 
 
 def test_forged_lists_of_what_was_removed(here, monkeypatch):

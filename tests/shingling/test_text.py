@@ -17,15 +17,6 @@ from lshdup.sources.reading import TextBatch
 from tests import reference
 from tests.conftest import many
 
-# Characters that do something: marks of several classes, Maybe characters, jamo, expansions,
-# unspaced scripts, white space.
-SPICY = (
-    "aZ9_ \t\n"
-    "\x0b\x1c\u00a0\u2003.,:;'-the\u00df\u0130\u01c5\ufb01\u2126\u212b\u00b2\u2460\ufdfa\u0300\u0301\u0316\u0323\u0327\u0345"
-    "\u05b0\u05bc\u064b\u0651\u0654\u0921\u093c\u094d\u0d46\u0d3e\u0d57\u0e01\u0e33\u0e48\u0e40\u0eb3\u1780\u17d2\u1000\u1039"
-    "\u3042\u3099\u309a\u30ab\uff76\uff9e\u30fc\u6f22\u3005\u3007\u1100\u1161\u11a8\uac00\uac01\u0344\u0f73\u00b4\u1fbd\u1e9b\u0958"
-    "\U0001d400\U0001f600\U0002f800\U00020000\U0002a6df\U0002a6e0\ue000\U000e0100\U0001109a\U000110ba\u0378\u00ad\u200d\u3164\ufeff"
-)
 texts = st.one_of(
     st.text(st.sampled_from(SPICY), max_size=40),
     st.text(st.sampled_from("ab C_~.яЯß«é漢。가…’\u0301\U0001f600"), min_size=50, max_size=250),
@@ -71,14 +62,6 @@ def test_tokens_and_shingles_in_order(text, tokens):
     expected = reference.TOKENS[tokens](reference.normal_form(text))
     assert [token.decode() for token in found] == expected
     assert shingles.tolist() == reference.shingle_list(text, tokens, params.k)
-
-
-@settings(max_examples=many(100), deadline=None)
-@given(st.lists(st.sampled_from(["a", "b", "cd", "e"]), max_size=60), st.integers(1, 3))
-def test_bags_count_repeats(words, k):
-    text = " ".join(words)
-    (found,) = sets_of([text], k=k, bag=True)
-    assert found.tolist() == sorted(reference.as_bag(reference.shingle_list(text, "word", k)))
 
 
 @pytest.mark.parametrize("end", [0x20000, pytest.param(0x110000, marks=pytest.mark.long)])
@@ -195,14 +178,6 @@ def test_ids():
     assert skipped == [(i, "not integers") for i in (3, 4, 5, 6)]
 
 
-def test_ids_that_crowd_are_sorted_too():
-    rng = random.Random(3)
-    ids = [rng.randrange(500) for _ in range(5000)] + [1 << 63, (1 << 64) - 1]
-    batch = batch_of(" ".join(map(str, ids)).encode())
-    made = Shingler(ShingleParams(tokens="ids")).shingle(batch)
-    assert sorted(made.sets[0].tolist()) == sorted(set(ids))
-
-
 @settings(max_examples=many(200), deadline=None)
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=80), st.sampled_from([4, 16, 1 << 10]))
 @example([*range(60), *range(60)], 4)  # 16 values win within the rounds, the others are sorted
@@ -212,25 +187,6 @@ def test_distinct_values_however_many_share_a_slot(numbers, slots):
     with np.errstate(over="ignore"):
         n = distinct_values(values, len(values), table, lost, out)
     assert sorted(out[:n].tolist()) == sorted(set(numbers))
-
-
-def test_one_document_or_a_batch():
-    texts = ["one two three four", "Ünï cödé", "e\u0301tude", "", "漢字 and words"] * 7
-    together = sets_of(texts)
-    for text, found in zip(texts, together, strict=True):
-        (alone,) = sets_of([text])
-        assert alone.tolist() == found.tolist()
-
-
-JUNK = b"\xff a\xc3 \xed\xa0\x80 \xc0\xaf \xf4\x90\x80\x80 \xe2\x82 \xf0\x9f\x98".split()
-
-
-@pytest.mark.parametrize("junk", JUNK)
-def test_invalid_utf8_is_never_taken_for_utf8(junk):
-    text = b"some more text here " + junk + b" and after it more words"
-    batch = batch_of(b"good words here", text)
-    made = Shingler(ShingleParams()).shingle(batch)
-    assert [index for index, _ in made.guesses] + [index for index, _, _ in made.skipped] == [1]
 
 
 def test_fingerprints_tell_sets_apart():

@@ -6,7 +6,6 @@ import gc
 import os
 import pickle
 import random
-import subprocess
 import sys
 import threading
 from collections import Counter
@@ -134,16 +133,6 @@ def test_any_rows_by_any_thread(here, small, decoded):
     in_order = [texts[int(name)] for name in documents.names]
     assert wrong_rows(documents, in_order, threads=6, times=20, most=90) == []
     assert documents.record_files.decoded == decoded["text"]
-
-
-def test_few_rows_decode_few(here, small, decoded):
-    fill(here)
-    documents, _ = find("many", **FIELDS)
-    rows = np.flatnonzero(documents.locations.starts == 9)
-    assert len(rows) == FILES
-    for row in [*rows, *rows]:
-        assert len(read_batch(documents, np.array([row])).indices) == 1
-    assert decoded["text"] <= 2 * 14 * FILES
 
 
 def test_no_room(here, small, decoded, monkeypatch):
@@ -339,52 +328,3 @@ def test_what_it_takes_is_said_once(here, small, monkeypatch):
     with pytest.raises(InputError, match="Parquet files need pyarrow") as error:
         answer("many", store=None, **FIELDS)
     assert error.value.hint == "pip install 'lshdup[parquet]'"
-
-
-@pytest.mark.parametrize("field", ["text", "text,more"])
-def test_no_damaged_byte_ends_the_run(here, small, field):
-    """What pyarrow says of a column of damaged size ended the process, and nothing was compared."""
-    texts = [f"{number} " + " ".join(map(str, range(number % 7))) for number in range(300)]
-    pq = parquet._import_pyarrow()[1]
-    table = pa.table({"text": texts, "more": texts[::-1]})
-    pq.write_table(table, here / "whole.parquet", compression="zstd")
-    data = (here / "whole.parquet").read_bytes()
-    footer = int.from_bytes(data[-8:-4], "little") + 8
-    script = """
-import sys
-import numpy as np
-from lshdup.sources.files import Buffer
-from lshdup.sources.parquet import ParquetFile
-from lshdup.sources.records import RecordError
-from lshdup.base.run import Run
-
-data, outcomes = open("whole.parquet", "rb").read(), set()
-for at in range(len(data) - int(sys.argv[1]), len(data)):
-    for value in {0x7F, 0x24, 0x03} - {data[at]}:
-        with open("b.parquet", "wb") as file:
-            file.write(data[:at] + bytes([value]) + data[at + 1 :])
-        try:
-            file = ParquetFile(b"b.parquet", sys.argv[2])
-            rows = len(file.list_records(Run.quiet(), "").numbers)
-            *_, failed = file.texts(np.arange(min(rows, 300)), 1 << 20, Buffer())
-            outcomes |= {type(error).__name__ for error in failed.values()} or {"whole"}
-        except (RecordError, OSError) as error:
-            outcomes.add(type(error).__name__)
-print(sorted(outcomes))
-"""
-    command = [sys.executable, "-c", script, str(footer), field]
-    process = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (process.returncode, process.stderr) == (0, "")
-    assert process.stdout == "['RecordError', 'whole']\n"
-
-
-def test_a_damaged_parquet_file_is_skipped_and_the_others_are_compared(here, run):
-    text = "one two three four five six seven eight nine ten"
-    for name in ("a.parquet", "b.parquet"):
-        write(here / name, [text] * 2)
-    data = (here / "a.parquet").read_bytes()
-    footer = int.from_bytes(data[-8:-4], "little") + 8
-    (here / "a.parquet").write_bytes(data[:-footer] + b"\x7f" + data[-footer + 1 :])
-    result = run("pairs a.parquet b.parquet --no-store", code=2)
-    assert b"b.parquet:1" in result.out
-    assert "a.parquet" in result.err

@@ -26,7 +26,6 @@ from lshdup.sources import parquet
 from lshdup.sources.finding import find_documents
 from lshdup.sources.reading import read_batch
 from lshdup.sources.record_files import RecordFiles
-from lshdup.sources.records import name_records
 from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
 from lshdup.workspace.request import Request
 from tests.conftest import ROOT, RUN, ZSTD, open_workspace, require
@@ -419,29 +418,9 @@ def test_bad_parquet_files_and_the_rest(here, run):
     assert "it has no column 'text', but body; --text-field names another" in made.err
 
 
-def test_null_texts_of_parquet_are_counted_and_fail_no_gate(here, run):
-    """A row without a text is like one with an empty text: nothing that should be compared."""
-    form = "a.parquet"
-    write(here / form, ["one text of several words", None, "", "another of other words", None])
-    for words in ((), ("--check",)):
-        made = run("pairs", form, *words, code=0)
-        assert "skipped: 2 rows whose text is null\n" in made.err
-    assert f"{form}:2" not in made.err
-    run("clusters", form, "--write", f"clean-{form}", code=0)
-    assert run("pairs", form, "--baseline", "known", "--update-baseline", code=0).err
-    assert Path("known").exists()
-
-
 def test_a_row_is_no_page_by_its_name(here):
     write(here / "a.jsonl", ["<p>x</p> one", "p x p one"], id=["a.html", "b"])
     assert [pair[2] for pair in answer("a.jsonl", id_field="id")[0]] == [1.0]
-
-
-@pytest.mark.parametrize("n", [0, 1, 9, 10, 11, 100, 1234])
-def test_row_names(n):
-    numbers = np.arange(1, n + 1)
-    names = name_records(Run.quiet(), b"\xff:", numbers)
-    assert list(names) == [b"\xff::%d" % number for number in range(1, n + 1)]
 
 
 def test_ctrl_c_ends_a_slow_split(here):

@@ -75,21 +75,6 @@ def test_every_format_gives_the_same_texts(run, here):
     assert "no column 'bdy'" in wrong
 
 
-def test_a_written_file_keeps_all_fields(run, here):
-    lines = [json.dumps({"title": "t", "body": f"{TEXT} {n // 2}"}) + "\n" for n in range(4)]
-    Path("r.jsonl").write_text("".join(lines))
-    run("clusters r.jsonl --text-field title,body -t 1 --write out.jsonl")
-    assert Path("out.jsonl").read_text() == lines[0] + lines[2]
-
-
-def test_other_fields_are_read_again(run, here):
-    rows = [{"title": "t", "body": f"{TEXT} {n}"} for n in range(2)]
-    Path("r.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    assert run("pairs r.jsonl --text-field title -t 1").rows
-    assert not run("pairs r.jsonl --text-field title,body -t 1").rows
-    assert run("pairs r.jsonl --text-field title,body -t 0.5").rows
-
-
 ROWS = [
     ["one two three", "four five six"],
     ["one two three four", "five six"],

@@ -2,7 +2,6 @@
 of documents that it does not read.
 """
 
-import os
 import re
 from pathlib import Path
 
@@ -120,30 +119,6 @@ def test_names_are_as_they_would_be_typed(run, here):
     assert "lshdup: ../d/empty: no tokens" in err
 
 
-@pytest.mark.parametrize("given", [{}, {"ignore_common": 3.0}, {"perms": 8}], ids=str)
-def test_artifacts_are_those_of_a_run_from_nothing(here, given):
-    assert guesses(made("store", **given)) == EXPECTED
-    assert guesses(made("store", **given)) == EXPECTED  # nothing is read
-    (here / "0more.txt").write_bytes(LATIN.encode("latin-1") + b" more")
-    (here / "3latin.txt").write_text(LATIN)
-    (here / "cut.txt").unlink()
-    (here / "6.txt").write_bytes(b"\0")
-    expected = {b"d/0more.txt": "cp1252", b"d/5koi.txt": "koi8_r"}
-    assert guesses(made("store", **given)) == expected
-    assert guesses(made("fresh", **given)) == expected
-    assert contents("store") == contents("fresh")
-    for name in list(os.listdir(here)):
-        if name not in ("1.txt", "2.txt", "3latin.txt"):
-            (here / name).unlink()
-    made("store", **given)
-    made("other", **given)
-    assert contents("store") == contents("other")
-    for kind in ("shingles", "signatures") if "ignore_common" in given else ("signatures",):
-        with np.load(f"store/{kind}.npz") as file:
-            # Only where there are any.
-            assert {"guessed", "guesses_blob", "guesses_offsets"}.isdisjoint(file.files)
-
-
 def test_without_docs_the_store_knows_them(here):
     workspace = open_workspace("store")
     make_shingles(workspace, request())
@@ -195,21 +170,3 @@ def test_forged_guesses_are_refused(here):
                 load_or_build_index(open_workspace("store"), request(()), save=False, verify=verify)
     made("store")
     assert contents("store") == expected
-
-
-def test_stores_that_do_not_know_them_are_made_anew(run, here, monkeypatch):
-    """What was read before may have been read as something else."""
-    with monkeypatch.context() as patch:
-        patch.setattr(npz, "FORMAT_VERSION", 3)
-        made(".lshdup")
-    refused = run("pairs -v", code=2)
-    assert re.search(
-        r"^lshdup: error: \S+signatures.npz has format 3 .*; this lshdup reads 9$",
-        refused.err,
-        re.M,
-    )
-    result = run("pairs d")
-    assert "it is rebuilt" in result.err
-    assert "read 1 as cp1252" in result.err
-    made("fresh")
-    assert Path(".lshdup/signatures.npz").read_bytes() == Path("fresh/signatures.npz").read_bytes()

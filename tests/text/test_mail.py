@@ -274,14 +274,6 @@ def test_letters_of_two_bytes_are_read_though_each_is_ascii():
             assert words(HEAD + head.encode() + each) == ["a", "question", "hello"]
 
 
-def test_of_two_versions_the_plain_one_is_read():
-    other, text = ("<p>OTHER VERSION</p>", ALTERNATIVE), ("TEXT", {"filename": "b.txt"})
-    both = made("SUBJECT", "the body: größer", other, ATTACHED, text, charset="latin-1")
-    assert words(bytes(both)) == ["SUBJECT", "the", "body:", "größer"]
-    empty = made("", " \n", ("<p>the <b>pa</b>ge", ALTERNATIVE))
-    assert words(bytes(empty)) == ["the", "page"]
-
-
 def test_texts_of_every_kind_are_read_unless_they_are_attached():
     for subtype in ("plain", "x-patch", "calendar", "csv"):
         second = ("of the second part", {"subtype": subtype, **INLINE})
