@@ -40,25 +40,16 @@ def by_file(tmp_path, data, field="text", **fields):
         if not len(listed.numbers):
             return listed, []
         text, starts, lengths, failed = reader.texts(listed.starts, listed.lengths, Buffer())
-    texts = [
-        text[start : start + length].tobytes()
-        for start, length in zip(starts.tolist(), lengths.tolist(), strict=True)
-    ]
+    places = zip(starts.tolist(), lengths.tolist(), strict=True)
+    texts = [text[start : start + length].tobytes() for start, length in places]
     return listed, [failed[at].reason if at in failed else each for at, each in enumerate(texts)]
 
 
-scalars = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-(10**30), 10**30),
-    st.floats(allow_nan=False, allow_infinity=False),
-    st.text(max_size=20),
-)
+scalars = st.none() | st.booleans() | st.integers(-(10**30), 10**30) | st.text(max_size=20)
+scalars |= st.floats(allow_nan=False, allow_infinity=False)
+names = st.text(max_size=3)
 values = st.recursive(
-    scalars,
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
-    ),
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3)
 )
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=60) | st.text(
     'a"\\/\n\t\b\f\r\x00é漢😀', max_size=60
@@ -182,9 +173,8 @@ def test_lines_longer_than_what_is_read_at_a_time(tmp_path, monkeypatch):
 
 
 def test_rows_that_are_too_long_are_said(tmp_path):
-    listed, made = by_file(
-        tmp_path, b'{"text":"a"}\n{"text":"' + b"x" * (1 << 20) + b'"}\n{"text":"b"}\n'
-    )
+    long = b'{"text":"' + b"x" * (1 << 20) + b'"}'
+    listed, made = by_file(tmp_path, b'{"text":"a"}\n' + long + b'\n{"text":"b"}\n')
     assert made == [b"a", b"b"]
     assert [(number, reason) for number, reason, *_ in listed.skipped] == [(2, Reason.TOO_LARGE)]
 

@@ -53,26 +53,19 @@ def test_a_blank_line_is_shown_between_fields(row, names, expected):
 
 def test_every_format_gives_the_same_texts(run, here):
     pa, pq = require("parquet", "pyarrow"), require("parquet", "pyarrow.parquet")
-    rows = [
-        {"title": f"title {n}", "meta": {"body": f"{TEXT} {n}"}, "a,b": f"more, {n}"}
-        for n in range(4)
-    ]
+    rows = [{"title": f"t {n}", "meta": {"body": f"{TEXT} {n}"}, "a,b": "more"} for n in range(4)]
     rows[2]["title"] = None
     Path("r.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     pq.write_table(pa.Table.from_pylist(rows), "r.parquet")
     options = ("--text-field", 'title,meta.body,"a,b"', "-t", "0.5", "--no-store", "-0")
-    names, answers = ("r.jsonl", "r.parquet"), []
-    for name in names:
-        found = run("pairs", name, *options)
-        answers.append(found.out.replace(name.encode(), b"r"))
-        assert len(found.out.split(b"\0")) == 6 * 4 + 1
-    assert answers[0] == answers[1]
+    names = ("r.jsonl", "r.parquet")
+    one, other = (run("pairs", name, *options).out.replace(name.encode(), b"r") for name in names)
+    assert one == other
+    assert len(one.split(b"\0")) == 6 * 4 + 1
     nothing = pa.table({"a": pa.array([None, "x"], pa.string()), "b": pa.array([None, "y"])})
     pq.write_table(nothing, "null.parquet")
     said = run("pairs null.parquet --text-field a,b -v --no-store").err
     assert "null.parquet:1: row whose text is null ('a,b' is null)" in said
-    wrong = run("pairs r.parquet --text-field title,bdy --no-store", code=2).err
-    assert "no column 'bdy'" in wrong
 
 
 ROWS = [
@@ -130,13 +123,9 @@ def test_mails_have_the_pairs_of_rows_with_their_subjects_and_bodies(run, here):
     mails = json.loads(run("pairs mails", *options).out)
     fields = ("--text-field", "subject,body", "--id-field", "id")
     assert mails == json.loads(run("pairs r.jsonl", *fields, *options).out)
-    sets = [
-        {*reference.shingle_list(row["subject"]), *reference.shingle_list(row["body"])}
-        for row in rows
-    ]
-    expected = {
-        (rows[i]["id"], rows[j]["id"], similarity)
-        for i, j, similarity in reference.all_pairs(sets, 0.5)
-    }
+    words = reference.shingle_list
+    sets = [{*words(row["subject"]), *words(row["body"])} for row in rows]
+    pairs = reference.all_pairs(sets, 0.5)
+    expected = {(rows[i]["id"], rows[j]["id"], similarity) for i, j, similarity in pairs}
     assert {(each["a"], each["b"], each["similarity"]) for each in mails} == expected
     assert len(expected) > 20
