@@ -1,6 +1,5 @@
 """--min-tokens: smaller documents are not compared, wherever documents come from."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -14,22 +13,6 @@ from tests.reference import TOKENS, normal_form
 
 LARGE = "one two three four five six seven eight nine ten"
 SMALL = "a few words"
-
-
-ROWS = [{"text": text} for text in (LARGE, LARGE, SMALL, SMALL)]
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """Two large and two small near-copies, and a file without words; and rows of such texts."""
-    monkeypatch.chdir(tmp_path)
-    Path("d").mkdir()
-    for number in range(2):
-        Path(f"d/large{number}").write_text(f"{LARGE} {number}")
-        Path(f"d/small{number}").write_text(SMALL)
-    Path("d/empty").write_text("...")
-    Path("r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
-    return tmp_path / "d"
 
 
 @pytest.mark.parametrize("tokens", ["word", "symbols", "char", "terms"])
@@ -47,8 +30,11 @@ def test_sets_of_small_texts_are_empty_and_others_unchanged(tokens, bag):
         assert np.array_equal(made.text_prints, whole.text_prints)
 
 
-def test_the_class_interface(folder):
-    texts = {path.name: path.read_text() for path in sorted(folder.iterdir())}
-    for documents in (texts, folder):
+def test_the_class_interface(here):
+    texts = {f"large{n}": f"{LARGE} {n}" for n in range(2)} | {"small0": SMALL, "small1": SMALL}
+    (here / "d").mkdir()
+    for name, text in (texts | {"empty": "..."}).items():
+        (here / "d" / name).write_text(text)
+    for documents in (texts, here / "d"):
         found = lshdup.NearDuplicates(documents, threshold=0.5, min_tokens=4)
         assert [{Path(a).name, Path(b).name} for a, b, _ in found.pairs()] == [{"large0", "large1"}]

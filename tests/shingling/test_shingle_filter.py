@@ -44,13 +44,12 @@ from lshdup.workspace.comparing import open_comparison
 from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
 from lshdup.workspace.request import Request
 from tests import reference
-from tests.conftest import RUN, killed_behind_a_journal, open_workspace
+from tests.conftest import RUN, WHOLE, killed_behind_a_journal, open_workspace
 
 # --- the arrays -----------------------------------------------------------------------------------
 
-elements = st.one_of(
-    st.integers(0, 12), st.integers(0, (1 << 64) - 1), st.integers((1 << 64) - 5, (1 << 64) - 1)
-)
+elements = st.integers(0, 12) | st.integers(0, (1 << 64) - 1)
+elements |= st.integers((1 << 64) - 5, (1 << 64) - 1)
 element_sets = st.sets(elements, max_size=40)
 
 
@@ -72,29 +71,20 @@ def test_what_is_left_is_the_set_difference(sets, template, too_many):
     assert shingle_filter.shingles.tolist() == sorted(template | too_many)
 
 
-def many_removed():
-    elements = np.random.default_rng(4).integers(0, 1 << 63, 10_000).tolist()
-    rng = random.Random(4)
-    return [set(rng.choices(elements, k=500)) for _ in range(20)], set(elements[:3000])
-
-
-@pytest.mark.parametrize(
-    ("sets", "removed", "first"),
-    [
-        *(  # no smaller number marks a free slot
-            ([set(range(n + 2)), {0}, {n - 1, n}, set(), {n, n + 1}], set(range(n)), 0)
-            for n in (1, 2, 5, 300)
-        ),
-        (*many_removed(), 0),
-        ([{1, 2, 3}, {2}, {3, 4}], {2, 3}, 1),  # offsets need not begin at 0
-    ],
-    ids=["1 consecutive", "2 consecutive", "5 consecutive", "300 consecutive", "many", "some sets"],
-)
-def test_removed_shingles(sets, removed, first):
-    ragged = RaggedSets.from_sets(sets)
-    shingle_filter = ShingleFilter(FilterParams(), as_array(removed), NO_SHINGLES)
-    left = shingle_filter.apply(RaggedSets(ragged.values, ragged.offsets[first:]))
-    assert as_sets(left) == [each - removed for each in sets[first:]]
+def test_removed_shingles():
+    """Of many in a row, no smaller number marks a free slot; offsets need not begin at 0."""
+    rng, elements = random.Random(4), np.random.default_rng(4).integers(0, 1 << 63, 10_000).tolist()
+    cases = [
+        ([set(range(n + 2)), {0}, {n - 1, n}, set(), {n, n + 1}], set(range(n)), 0)
+        for n in (1, 2, 5, 300)
+    ]
+    cases.append(([set(rng.choices(elements, k=500)) for _ in range(20)], set(elements[:3000]), 0))
+    cases.append(([{1, 2, 3}, {2}, {3, 4}], {2, 3}, 1))
+    for sets, removed, first in cases:
+        ragged = RaggedSets.from_sets(sets)
+        shingle_filter = ShingleFilter(FilterParams(), as_array(removed), NO_SHINGLES)
+        left = shingle_filter.apply(RaggedSets(ragged.values, ragged.offsets[first:]))
+        assert as_sets(left) == [each - removed for each in sets[first:]]
 
 
 SMALL_SETS = st.lists(st.sets(st.integers(0, 30), max_size=20), max_size=30)
@@ -138,13 +128,10 @@ def test_more_documents_than_a_counter_can_count():
 
 
 @given(st.integers(1, 999), st.integers(0, 500))
-def test_a_share_is_the_decimal_that_was_written(thousandths, documents):
+def test_a_share_is_the_decimal_that_was_written_and_a_number_is_one(thousandths, documents):
     exact = Fraction(thousandths, 1000) * documents
     least = max(2, min(n for n in range(documents + 2) if n > exact))
     assert find_least_count(thousandths / 1000, documents) == least
-
-
-def test_a_number_is_a_number():
     assert [find_least_count(float(limit), 10) for limit in (1, 2, 40)] == [2, 3, 41]
 
 
@@ -308,7 +295,7 @@ def test_pairs_are_those_of_the_definition_by_every_way(here, monkeypatch, asked
     assert Path("third/shingles.npz").exists() == ("ignore_common" in asked)
 
 
-@pytest.mark.parametrize("least", [13, 14, 15, 18, None])
+@pytest.mark.parametrize("least", [14, 15, None])
 @pytest.mark.parametrize("asked", ["template", "number"])
 def test_documents_of_which_little_is_left_are_not_compared(run, here, asked, least):
     """A letter keeps 12 shingles, as many as a text of 14 words; the default asks for 20 words."""
@@ -316,28 +303,25 @@ def test_documents_of_which_little_is_left_are_not_compared(run, here, asked, le
     expected, left = expected_pairs(asked)
     found, collection = pairs_of("store", asked, recall=0.9999)
     assert found == expected
-    assert len(found) == (2 if least in (13, 14) else 0)
+    assert len(found) == (2 if least == 14 else 0)
     assert collection.sizes.tolist() == [len(each) for each in left.values()]
     assert pairs_of(None, asked, recall=0.9999)[0] == expected
     assert exact_pairs_of("store", asked) == exact_pairs_of(None, asked) == expected
     texts = {str(path): path.read_text() for path in sorted(Path("d").iterdir())}
-    keywords = {} if least is None else {"min_tokens": least}
     if "templates" in asked:
-        keywords["templates"] = [Path("form.txt").read_text()]
-        options = ["--template", "form.txt"]
+        keywords, options = {"templates": [Path("form.txt").read_text()]}, ["--template=form.txt"]
     else:
-        keywords["ignore_common"] = asked["ignore_common"]
-        options = ["--ignore-common", "5"]
+        keywords, options = {"ignore_common": 5}, ["--ignore-common=5"]
+    keywords |= {} if least is None else {"min_tokens": least}
     near = NearDuplicates(texts, threshold=0.4, recall=0.9999, **keywords)
     assert {pair[:2] for pair in near.pairs()} == {(a.decode(), b.decode()) for a, b, _ in found}
     options += [] if least is None else ["--min-tokens", str(least)]
     options += ["--no-store", "-t", "0.4"]
-    copies = [["d/000", "d/copy"], ["d/001", "d/near"]] if len(found) else []
+    copies = [("d/000", "d/copy"), ("d/001", "d/near")] if len(found) else []
     for more in ([], ["--exact"], ["--measure", "containment"], ["--against", "d"]):
         rows = run("pairs", "d", *options, *more).rows
-        assert sorted({tuple(sorted(row[:2])) for row in rows}) == list(map(tuple, copies))
-    groups = run("clusters", "d", *options).rows
-    assert len(groups) == 2 * len(copies)
+        assert sorted({tuple(sorted(row[:2])) for row in rows}) == copies
+    assert len(run("clusters", "d", *options).rows) == 2 * len(copies)
 
 
 def test_what_a_filter_leaves_almost_nothing_of_is_counted(run, here):
@@ -378,16 +362,16 @@ def test_ids(here):
 
 def test_folders_of_templates_and_several(here):
     Path("forms").mkdir()
-    words = FORM.split()
-    Path("forms/a").write_text(" ".join(words[:14]))
-    Path("forms/b").write_text(" ".join(words[14:]))
-    by_folder = pairs_of(None, {"templates": (b"forms",)})[1]
-    assert len(by_folder.shingle_filter.template)
-    by_file = pairs_of(None, {"templates": (b"forms/b", b"forms/a")})[1]
-    assert (by_file.shingle_filter.template == by_folder.shingle_filter.template).all()
+    for name, words in (("a", FORM.split()[:14]), ("b", FORM.split()[14:])):
+        Path("forms", name).write_text(" ".join(words))
+    by_folder, by_file = (
+        pairs_of(None, {"templates": templates})[1].shingle_filter.template.tolist()
+        for templates in ((b"forms",), (b"forms/b", b"forms/a"))
+    )
+    assert by_folder == by_file != []
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8 if WHOLE else 3, deadline=None)
 @given(st.integers(0, 10**9))
 def test_a_folder_that_changes_and_options_that_change(seed):
     """Each run leaves, byte for byte, what one from nothing does; and reads what has changed only,
@@ -437,8 +421,6 @@ def test_without_the_options_artifacts_know_nothing_of_them(here):
             assert "common" not in header
             assert {"template", "common", "whole_sizes"}.isdisjoint(file.files)
     pairs_of("store", ASKED["both"])
-    with np.load("store/shingles.npz") as file:
-        assert "common" not in json.loads(file["header"].tobytes())  # whole sets
     with np.load("store/signatures.npz") as file:
         header = json.loads(file["header"].tobytes())
         assert header["format"] == 9  # who does not know of removal must not compare with these

@@ -48,12 +48,9 @@ def test_parts_are_cut_from_the_fields_they_are_in(texts, data):
     cuts = sorted(data.draw(st.sets(st.integers(0, at), max_size=6)))
     parts = list(zip(cuts[::2], cuts[1::2], strict=False))
     gone = {at for start, end in parts for at in range(start, end)}
-    left = [
-        None if field is None else bytes(
-            byte for at, (of, byte) in bytes_of.items() if of == number and at not in gone
-        )
-        for number, field in enumerate(fields)
-    ]  # fmt: skip
+    kept = [each for at, each in bytes_of.items() if at not in gone]
+    left = [bytes(byte for of, byte in kept if of == number) for number in range(len(fields))]
+    left = [None if field is None else each for field, each in zip(fields, left, strict=True)]
     assert cut_texts(fields, parts) == left
 
 

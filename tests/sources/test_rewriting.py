@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 
 from lshdup.base.run import Run
 from lshdup.errors import InputError, ParameterError
+from lshdup.sources import rewriting
 from lshdup.sources.rewriting import rewrite, write_without
-from tests.conftest import ZSTD, require
+from tests.conftest import WHOLE, ZSTD, part, require
 from tests.documents import find
 
 pa = require("parquet", "pyarrow")
@@ -29,6 +30,7 @@ zstd = require("parquet", ZSTD)
 
 quick = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
+SIDES = ["docs", "store"]
 PACKED = {".jsonl": lambda data: data, ".jsonl.gz": gzip.compress, ".jsonl.zst": zstd.compress}
 UNPACK = {".jsonl": lambda data: data, ".jsonl.gz": gzip.decompress, ".jsonl.zst": zstd.decompress}
 
@@ -122,14 +124,11 @@ def table_of(n):
     return table.replace_schema_metadata({"made by": "a test", "k\xff": "ü"})
 
 
-@settings(quick, max_examples=25)
+@settings(quick, max_examples=25 if WHOLE else 10)
 @given(
-    st.integers(0, 40),
-    st.integers(1, 12),
-    st.data(),
-    st.sampled_from(["snappy", "zstd", "none"]),
-    st.booleans(),
-)
+    st.integers(0, 40), st.integers(1, 12), st.data(),
+    st.sampled_from(["snappy", "zstd", "none"]), st.booleans(),
+)  # fmt: skip
 def test_parquet_keeps_every_value(tmp_path, monkeypatch, n, group, data, codec, in_parts):
     monkeypatch.setattr("lshdup.sources.rewriting._PART_BYTES", 1000 if in_parts else 1 << 20)
     source, target = tmp_path / "a.parquet", tmp_path / "b.parquet"
@@ -176,10 +175,8 @@ def test_columns_with_a_dictionary_keep_one_and_others_get_none(tmp_path, words)
     pq.write_table(pa.table({"text": ["a", "b"], "kind": ["x", "x"]}), source, use_dictionary=words)
     drop(listed(source), [0], target)
     group = pq.ParquetFile(target).metadata.row_group(0)
-    made = [
-        group.column(at).path_in_schema for at in range(2) if group.column(at).has_dictionary_page
-    ]
-    assert made == words
+    columns = [group.column(at) for at in range(2)]
+    assert [each.path_in_schema for each in columns if each.has_dictionary_page] == words
 
 
 def test_a_large_row_group_is_never_in_memory(tmp_path, monkeypatch):
@@ -198,10 +195,7 @@ def test_a_large_row_group_is_never_in_memory(tmp_path, monkeypatch):
             seen.append(pa.total_allocated_bytes() - before)
             return table.filter(pa.compute.equal(pa.compute.bit_wise_and(table["n"], 1), 1))
 
-    def report(*each):
-        reported.append(each)
-
-    run = replace(Run.quiet(), progress=report)
+    run = replace(Run.quiet(), progress=lambda *each: reported.append(each))
     rewrite(run, documents, order[::2], tmp_path / "b.parquet", DropEven(), share=0.0)
     assert pq.read_table(tmp_path / "b.parquet")["text"].to_pylist() == texts[1::2]
     assert len(seen) == 20
@@ -217,7 +211,6 @@ def test_only_a_folder_of_that_name_is_made(tmp_path, monkeypatch):
     documents = listed("a.jsonl")
     for _ in range(2):  # the folder is there the second time
         assert drop(documents, [0], "out/") == [Path("out/a.jsonl")]
-        assert Path("out/a.jsonl").read_text() == '{"text":"b"}\n'
     with pytest.raises(ParameterError, match="is no folder"):
         drop(documents, [0], "out/a.jsonl/")
 
@@ -292,20 +285,20 @@ def test_what_cannot_be_told_apart_in_a_folder(tmp_path, monkeypatch):
         drop(documents, [0], "out")
 
 
-@pytest.mark.parametrize("name", ["-", "/dev/stdout"])
-def test_one_input_to_standard_output(run, tmp_path, name):
+def test_one_input_to_standard_output(run, tmp_path):
     rows = [{"id": at, "text": f"one text {at % 2}"} for at in range(4)]
     lines = [json.dumps(row).encode() + b"\n" for row in rows]
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(b"".join(lines)))
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
-    command = ["clusters", "a.jsonl.gz", "--write", name, "--no-store"]
-    result = run(*command, "-o", "groups.tsv", "--removed", "gone.jsonl")
-    assert result.out == b"".join(lines[:2])
-    assert "4 rows: 2 kept, 2 dropped (50 %)" in result.err
+    command = ["clusters", "a.jsonl.gz", "--no-store", "--write"]
+    for name in ("-", "/dev/stdout"):
+        assert run(*command, name, "--removed", "gone.jsonl").out == b"".join(lines[:2])
+    command.append("-")
+    assert "4 rows: 2 kept, 2 dropped (50 %)" in run(*command, "-o", "groups.tsv").err
     assert len((tmp_path / "groups.tsv").read_bytes().splitlines()) == 4
-    table = run("clusters a.parquet --write", name, "--no-store").out
+    table = run("clusters a.parquet --write - --no-store").out
     assert pq.read_table(pa.BufferReader(table)).to_pylist() == rows[:2]
-    cut = run("passages a.jsonl.gz --least 2 --write", name, "--no-store").out
+    cut = run("passages a.jsonl.gz --least 2 --write - --no-store").out
     assert [json.loads(line)["id"] for line in cut.splitlines()] == [0, 1, 2, 3]
     for more in (["--emit", "drop"], ["--removed", "-"], ["-o", "-"]):
         assert "cannot both go to standard output" in run(*command, *more, code=2).err
@@ -316,9 +309,8 @@ def test_one_input_to_standard_output(run, tmp_path, name):
 
 @pytest.mark.parametrize(
     ("command", "ending"),
-    [("clusters", ".jsonl"), ("clusters", ".csv"), ("clusters", ".parquet"),
-     ("passages", ".jsonl"), ("passages", ".parquet")],
-)  # fmt: skip
+    [*product(["clusters"], [".jsonl", ".csv", ".parquet"]), ("passages", ".parquet")],
+)
 def test_nothing_is_written_if_nothing_was_compared(run, tmp_path, command, ending):
     if ending == ".parquet":
         pq.write_table(pa.table({"id": [1], "text": ["a text"]}), tmp_path / "a.parquet")
@@ -339,11 +331,9 @@ def test_what_is_read_is_never_written(run, tmp_path):
     source.write_text(ROWS)
     os.symlink(source, tmp_path / "link.jsonl")
     os.link(source, tmp_path / "hard.jsonl")
-    for command, option, target in product(
-        ("clusters", "passages"),
-        ("--write", "--removed"),
-        ("a.jsonl", "link.jsonl", "hard.jsonl", f"{tmp_path}/a.jsonl"),
-    ):
+    names = ("a.jsonl", "link.jsonl", "hard.jsonl", f"{tmp_path}/a.jsonl")
+    cases = product(("clusters", "passages"), ("--write", "--removed"), names)
+    for command, option, target in part(cases, 2):
         write = () if option == "--write" else ("--write", "-")
         given = [command, "a.jsonl", "--text-field", "text", "--no-store", *write, option, target]
         done = run(*given, code=2)
@@ -390,7 +380,6 @@ def test_a_file_that_changes_while_it_is_read_replaces_nothing(tmp_path, monkeyp
     source.write_text('{"text":"a"}\n{"text":"b"}\n')
     target.write_text("old")
     documents = listed(source)
-    from lshdup.sources import rewriting
 
     def chunks(file, real=rewriting.chunks):
         yield from real(file)
@@ -435,8 +424,7 @@ def test_rows_with_one_id(run, tmp_path):
     assert (tmp_path / "out/b.jsonl").read_text() == more[-1]
 
 
-@pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz", ".parquet"])
-@pytest.mark.parametrize("side", ["docs", "store"])
+@pytest.mark.parametrize(("ending", "side"), part(product([*PACKED, ".parquet"], SIDES), 2))
 def test_removed_ids_keep_their_types_and_order(run, tmp_path, ending, side):
     """Integers are integers, and strings that look like them are not; also of OTHER, by a store."""
     ids = [10, 9, "08", 30, 100] if ending != ".parquet" else [10, 9, 8, 30, 100]
@@ -472,7 +460,7 @@ def test_ids_of_several_runs(tmp_path):
     assert left == [0, 7, 8, 5, 2, 9, 6, 3]
 
 
-@pytest.mark.parametrize("ending", [*PACKED, ".parquet"])
+@pytest.mark.parametrize("ending", part([*PACKED, ".parquet"], 2))
 def test_clusters_write_keeps_what_clusters_keeps(run, tmp_path, ending):
     """The command: of the rows of a file, those that `--emit keep` names stay, in order and as they
     were.
@@ -500,7 +488,3 @@ def test_clusters_write_keeps_what_clusters_keeps(run, tmp_path, ending):
     else:
         written = UNPACK[ending]((tmp_path / f"out{ending}").read_bytes()).split(b"\n")
         assert written == [*(json.dumps(row).encode() for row in kept), b"broken", b""]
-    refused = run(*arguments, "--write", f"in{ending}", code=2).err
-    assert f"--write in{ending} is one of the documents that are compared" in refused
-    folder = str(Path(__file__).parent)
-    assert "no filtered file" in run("clusters", folder, "--write", f"x{ending}", code=2).err

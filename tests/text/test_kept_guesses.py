@@ -28,15 +28,13 @@ OF_DOCUMENTS = re.compile(
 )
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(autouse=True)
+def folder(here):
     folder = Path("d")
     folder.mkdir()
     for number in range(8):
-        (folder / f"{number}.txt").write_text(
-            f"plain words of document {number} and so on {'again ' * number}"
-        )
+        text = f"plain words of document {number} and so on {'again ' * number}"
+        (folder / f"{number}.txt").write_text(text)
     contents = {"3latin.txt": LATIN.encode("latin-1"), "5koi.txt": RUSSIAN.encode("koi8_r")}
     contents |= {"cut.txt": LATIN.encode()[:-30] + b"\xc3", "binary": b"\0\1", "empty": b""}
     for name, data in (contents | {"zip": b"PK\x03\x04 but no more"}).items():
@@ -72,7 +70,7 @@ EXPECTED = {
 }
 
 
-def test_the_second_run_says_the_same_of_each_document(run, here):
+def test_the_second_run_says_the_same_of_each_document(run):
     first = run("pairs d -v -t 0.9")
     said = OF_DOCUMENTS.findall(first.err)
     shares = "1 as cp1252, 1 as koi8_r, 1 as utf-8 but for a few bytes"
@@ -101,17 +99,15 @@ def test_the_second_run_says_the_same_of_each_document(run, here):
     assert run("pairs -q -v").err == ""
 
 
-def test_files_that_were_errors_are_none_of_a_run_without_docs(run, here):
-    """They were said, with the exit code, when DOCS were read; now nobody asks for them, but -v
-    tells.
-    """
-    (here / "packed.gz").write_bytes(b"\x1f\x8b\x08\x00 damaged")
+def test_files_that_were_errors_are_none_of_a_run_without_docs(run):
+    """They were said, with the exit code, when DOCS were read; now -v tells."""
+    Path("d/packed.gz").write_bytes(b"\x1f\x8b\x08\x00 damaged")
     run("pairs d", code=2)
     assert "d/packed.gz: damaged" in run("pairs -v").err
     assert "packed" not in run("pairs").err
 
 
-def test_names_are_as_they_would_be_typed(run, here):
+def test_names_are_as_they_would_be_typed(run):
     run("pairs d -q")
     Path("sub").mkdir()
     err = run("pairs -v --store ../.lshdup", cwd=Path.cwd() / "sub").err
@@ -119,23 +115,19 @@ def test_names_are_as_they_would_be_typed(run, here):
     assert "lshdup: ../d/empty: no tokens" in err
 
 
-def test_without_docs_the_store_knows_them(here):
+def test_without_docs_the_store_knows_them():
     workspace = open_workspace("store")
     make_shingles(workspace, request())
     made("store")
 
-    def known(**options):
-        return guesses(
-            load_or_build_index(workspace, request(()), save=False, **options).collection
-        )
-
-    assert known(verify=False) == EXPECTED
-    Path("store/signatures.npz").unlink()
-    Path("store/bands.npz").unlink()
-    assert known() == EXPECTED  # from shingles.npz
+    for verify in (False, True):
+        known = load_or_build_index(workspace, request(()), save=False, verify=verify)
+        assert guesses(known.collection) == EXPECTED
+        for kind in ("signatures", "bands"):  # then from shingles.npz
+            Path(f"store/{kind}.npz").unlink(missing_ok=True)
 
 
-def test_a_run_that_was_killed_is_resumed_with_them(here):
+def test_a_run_that_was_killed_is_resumed_with_them():
     killed_behind_a_journal("pairs", "d", batch=3, parts=3)
     made("undisturbed")
     said = []
@@ -144,12 +136,11 @@ def test_a_run_that_was_killed_is_resumed_with_them(here):
     assert any("of an interrupted run are not read again" in line for line in said)
     assert guesses(collection) == EXPECTED
     for kind in ("signatures", "bands"):
-        assert (
-            Path(f".lshdup/{kind}.npz").read_bytes() == Path(f"undisturbed/{kind}.npz").read_bytes()
-        )
+        made_again, expected = (Path(s, f"{kind}.npz") for s in (".lshdup", "undisturbed"))
+        assert made_again.read_bytes() == expected.read_bytes()
 
 
-def test_forged_guesses_are_refused(here):
+def test_forged_guesses_are_refused():
     """With checksums that are right: numbers of no document, out of order, of another type, or
     without what they were read as.
     """
