@@ -35,17 +35,13 @@ SPICY = (
     "\u1e9b\u0958\u200b\u200d\ufeff\ufffe\uffff\ufffd\x00\x7f\u00ad\u034f\U0001d400\U0001f600\U0002f800\U00020000\U0002a6df\U0002a6e0\ue000"
     "\U000e0100\U000e0001\U0001109a\U000110ba\u0378\U0010ffff\U0003ffff\U00040000"
 )
-ASCII = "".join(map(chr, range(128)))
 WORDS = "the The a an of and x_1 __ 9 ab abc abcdefgh abcdefghi 12345678901234567 don't U.S. e-mail ÆØÅ größe straße ΣΊΣΥΦΟΣ ﬁne".split()
 BLOCKS = [(0x80, 0x250), (0x300, 0x370), (0x370, 0x530), (0x590, 0x800), (0x900, 0xE00), (0xE00, 0x1000), (0x1000, 0x1200),
           (0x1780, 0x1800), (0x1E00, 0x2000), (0x2000, 0x2E00), (0x3000, 0x3400), (0x4E00, 0x5000), (0xA000, 0xAC00), (0xAC00, 0xD800),
           (0xF900, 0x10000), (0x10000, 0x11000), (0x11000, 0x12000), (0x1D000, 0x1F000), (0x2F800, 0x2FA20), (0xE0000, 0xE0200)]  # fmt: skip
 JUNK = [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xed\xbf\xbf", b"\xc0\xaf", b"\xc1\x81", b"\xe0\x80\xaf", b"\xe0\x9f\xbf", b"\xf4\x90\x80\x80",
         b"\xf0\x8f\xbf\xbf", b"\xf5\x80\x80\x80", b"\xe2\x82", b"\xf0\x9f\x98", b"\x80", b"\xbf\xbf", b"\xf8\x88\x80\x80\x80"]  # fmt: skip
-BOMS = [
-    codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE,
-    codecs.BOM_UTF32_BE,
-]  # fmt: skip
+BOMS = [codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE]  # fmt: skip
 
 
 @functools.cache
@@ -68,7 +64,7 @@ def some_text(rng):
     if kind <= 1:
         return "".join(rng.choices(SPICY, k=size))
     if kind == 2:
-        return "".join(rng.choices(ASCII, k=2 * size))
+        return "".join(map(chr, rng.choices(range(128), k=2 * size)))
     if kind == 3:
         return " ".join(rng.choices(WORDS, k=size // 2 + 1))
     if kind == 4:
@@ -86,12 +82,8 @@ def tight(rng):
     """What case folding makes about twice as long, which is what there is room for."""
     grows = rng.choice(("\u0390", "\u1fb7", "\ufb03", "\ufdfa"))
     n = rng.randrange(40, 150)
-    return (
-        "\u0149" * rng.randrange(4)
-        + grows * n
-        + "a" * rng.randrange(2 * n)
-        + rng.choice(("\u0905", "\U00020000", "b", "\u00e9"))
-    )
+    rest = "a" * rng.randrange(2 * n) + rng.choice(("\u0905", "\U00020000", "b", "\u00e9"))
+    return "\u0149" * rng.randrange(4) + grows * n + rest
 
 
 def mutated(rng, data, others):
@@ -135,15 +127,10 @@ def some_bytes(rng, corpus):
 def some_params(rng):
     tokens = rng.choice(("word", "word", "symbols", "symbols", "char", "terms"))
     hash_ = "poly31" if tokens == "char" and rng.randrange(3) == 0 else "mix64"
-    return ShingleParams(
-        tokens=tokens,
-        k=rng.choice((0, 1, 2, 3, 5, 40)),
-        bag=rng.randrange(4) == 0,
-        normalize=rng.randrange(4) > 0,
-        keep_case=rng.randrange(4) == 0,
-        hash=hash_,
-        secret=rng.randbytes(9) if hash_ == "mix64" and rng.randrange(3) == 0 else b"",
-    )
+    secret = rng.randbytes(9) if hash_ == "mix64" and rng.randrange(3) == 0 else b""
+    flags = {name: rng.randrange(4) == 0 for name in ("bag", "keep_case")}
+    k, normalize = rng.choice((0, 1, 2, 3, 5, 40)), rng.randrange(4) > 0
+    return ShingleParams(tokens, k, normalize=normalize, hash=hash_, secret=secret, **flags)
 
 
 def expected_set(text, params):
@@ -223,9 +210,7 @@ class Texts:
             right += markup * kernels.STARTS_MARKUP + header * kernels.STARTS_HEADER
             if flags[i] != right:
                 tally.found("other flags", data, int(flags[i]))
-            if (text is None and outcome == kernels.DONE) or (
-                text is not None and outcome == kernels.NOT_UTF8
-            ):
+            if outcome == (kernels.DONE if text is None else kernels.NOT_UTF8):
                 tally.found("UTF-8 or not", params, data, outcome)
             elif outcome == kernels.DONE and sets[i].tolist() != expected[i]:
                 tally.found("other set", params, data, sets[i].tolist(), expected[i])
