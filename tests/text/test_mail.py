@@ -98,8 +98,7 @@ NO_MAILS = {
     "a response of HTTP": b"HTTP/1.1 200 OK\r\nDate: Mon, 1 Jan 2024\r\nFrom: x\r\n\r\n<html>",
     "headers of HTTP": b"Date: Mon, 1 Jan 2024\r\nServer: x\r\nContent-Type: text/html\r\n\r\nx",
     "a request of HTTP": b"GET / HTTP/1.1\r\nHost: a\r\nFrom: b\r\nSubject: c\r\n\r\n",
-    "a copyright file": b"Format: https://www.debian.org/doc/\nUpstream-Name: x\nSource: y\n\n"
-    b"Files: *\nCopyright: 2024 A <a@b.c>\nLicense: MIT\n",
+    "a copyright file": b"Format: https://d.org/doc/\nSource: y\n\nFiles: *\nLicense: MIT\n",
     "a control file": b"Package: x\nVersion: 1\nMaintainer: A <a@b.c>\nDescription: y\n z\n\n",
     "a patch": b"Description: x\nAuthor: A <a@b.c>\nOrigin: upstream\n\n--- a\n+++ b\n",
     "a patch that was sent": b"From: A <a@b.c>\nDate: today\nSubject: y\n---\n a | 1 +\n\n",
@@ -279,35 +278,19 @@ def test_texts_of_every_kind_are_read_unless_they_are_attached():
         second = ("of the second part", {"subtype": subtype, **INLINE})
         whole = made("SUBJECT", "the body", second, ("ATTACHED", {"subtype": subtype}))
         assert words(bytes(whole)) == ["SUBJECT", *"the body of the second part".split()]
-    markup = "<html><head><title>TITLE</title></head><p>on<b>e</b> &amp; two<p>three"
-    for transfer in ("base64", "quoted-printable", "7bit"):
-        page = made("x", markup, subtype="html", cte=transfer)
-        assert words(bytes(page)) == ["x", "one", "&", "two", "three"]
 
 
-@pytest.mark.parametrize("how", ["attached", "alone", "digest"])
-def test_mails_in_mails_are_read(how):
+def test_mails_in_mails_are_read():
     inner = made("INNER", "the inner body")
     inner["From"] = "nobody"
-    outer = made("OUTER", inner) if how == "alone" else made("OUTER", "the outer body", (inner, {}))
-    data = bytes(outer)
-    if how == "digest":
-        data = data.replace(b"multipart/mixed", b"multipart/digest")
-        kind = b"Content-Type: message/rfc822"
-        data = data.replace(kind + b"\n", kind + b"; x=y\n")
-    found = words(data)
-    assert found[0] == "OUTER"
-    assert found[-4:] == ["INNER", "the", "inner", "body"]
-    assert "nobody" not in found
+    data = bytes(made("OUTER", "the outer body", (inner, {})))
+    assert parts_of(data) == [
+        ["OUTER"],
+        ["the", "outer", "body"],
+        ["INNER"],
+        ["the", "inner", "body"],
+    ]
     assert "nobody" in words(data, headers=True)
-
-
-def test_a_mail_has_its_subject_and_its_body_as_parts():
-    inner = (made("INNER", "the inner body"), {})
-    second, footer = ("and the second", INLINE), ("the footer", INLINE)
-    found = parts_of(bytes(made("OUTER", "the first text", second, inner, footer)))
-    parts = ("OUTER", "the first text and the second", "INNER", "the inner body", "the footer")
-    assert found == list(map(str.split, parts))
     assert parts_of(ONE + b"\n" + ONE) == [["a", "question"], ["body"]] * 2
 
 
@@ -332,30 +315,23 @@ def test_what_is_attached_counts_for_sameness():
 
 
 ENVELOPE = {
-    "From": "Ann Lee <a@b.c>",
-    "To": '"Doe, Jo" <d@e.f>, g@h.i',
-    "Cc": "=?utf-8?q?J=C3=B6rg?= <j@k.l>",
-    "Date": "Mon, 1 Jan 2024 10:00:00 +0000",
+    "From": "Ann Lee <a@b.c>", "To": '"Doe, Jo" <d@e.f>, g@h.i',
+    "Cc": "=?utf-8?q?J=C3=B6rg?= <j@k.l>", "Date": "Mon, 1 Jan 2024 10:00:00 +0000",
     "Subject": "minutes",
-}
+}  # fmt: skip
+SAME = [
+    {}, {"To": 'g@h.i,\n "Doe, Jo"  <d@e.f>'}, {"Message-ID": "<1@b.c>", "Reply-To": "x@y.z"},
+    {"From": '"Ann Lee" <a@b.c>', "Cc": "J\xf6rg <j@k.l>"},
+    {"Subject": "=?utf-8?b?bWludXRlcw==?="},
+]  # fmt: skip
+OTHERS = [
+    *({"From": "Ann Lee <a@b.d>"}, {"To": "g@h.i"}, {"Cc": ""}),
+    *({"Date": "Tue, 2 Jan 2024 10:00:00 +0000"}, {"Subject": "Minutes"}),
+]
 
 
-@pytest.mark.parametrize(
-    ("changed", "is_same"),
-    [
-        ({}, True),
-        ({"To": 'g@h.i,\n "Doe, Jo"  <d@e.f>'}, True),
-        ({"From": '"Ann Lee" <a@b.c>', "Cc": "J\xf6rg <j@k.l>"}, True),
-        ({"Message-ID": "<1@b.c>", "Reply-To": "x@y.z"}, True),
-        ({"Subject": "=?utf-8?b?bWludXRlcw==?="}, True),
-        ({"From": "Ann Lee <a@b.d>"}, False),
-        ({"To": "g@h.i"}, False),
-        ({"Cc": ""}, False),
-        ({"Date": "Tue, 2 Jan 2024 10:00:00 +0000"}, False),
-        ({"Subject": "Minutes"}, False),
-    ],
-)
-def test_the_same_mail_has_the_same_envelope(changed, is_same):
+@pytest.mark.parametrize("changed", [*SAME, *OTHERS])
+def test_the_same_mail_has_the_same_envelope(changed):
     """Only sameness looks at it: the text of these mails is equal but for the subject."""
 
     def mail(fields):
@@ -363,7 +339,7 @@ def test_the_same_mail_has_the_same_envelope(changed, is_same):
         return read_mail(f"{head}\nthe body\n".encode())
 
     one, other = mail(ENVELOPE), mail(ENVELOPE | changed)
-    assert (one == other) is is_same
+    assert (one == other) is (changed in SAME)
     assert visible_text(one).lower() == visible_text(other).lower()
     forwarded = HEAD + b"Content-Type: message/rfc822\n\nFrom: %b\nSubject: x\n\ny"
     assert read_mail(forwarded % b"a") != read_mail(forwarded % b"b")
@@ -546,8 +522,7 @@ FLOODS = [
     lambda n: HEAD + b"Content-Type: text/plain" + b"; a=b" * (n // 5) + b"\n\nbody",
     lambda n: HEAD + b"Content-Type: multipart/mixed" + b'; a="' * (n // 5) + b"\n\nbody",
     lambda n: HEAD + b"Content-Type: multipart/mixed; boundary=" + b"b" * n + b"\n\nbody",
-    lambda n: PARTS + b"--b\nContent-Type: text/plain"
-    + b"; a=b" * (n // 5) + b"\n\nbody\n--b--\n",
+    lambda n: PARTS + b"--b\nContent-Type: a/b" + b"; a=b" * (n // 5) + b"\n\nbody\n--b--\n",
     # Each part takes as long as a thousand bytes.
     lambda n: PARTS + b"" + b"--b\n\nx\n" * (n // (8 if WHOLE else 64)),
     lambda n: PARTS + b"" + b"--b\n" * (n // 4),
