@@ -2,7 +2,6 @@
 against set differences and counting.
 """
 
-import json
 import os
 import random
 import re
@@ -360,17 +359,6 @@ def test_ids(here):
         assert pairs_of("store", asked, tokens="ids")[0] == expected
 
 
-def test_folders_of_templates_and_several(here):
-    Path("forms").mkdir()
-    for name, words in (("a", FORM.split()[:14]), ("b", FORM.split()[14:])):
-        Path("forms", name).write_text(" ".join(words))
-    by_folder, by_file = (
-        pairs_of(None, {"templates": templates})[1].shingle_filter.template.tolist()
-        for templates in ((b"forms",), (b"forms/b", b"forms/a"))
-    )
-    assert by_folder == by_file != []
-
-
 @settings(max_examples=8 if WHOLE else 3, deadline=None)
 @given(st.integers(0, 10**9))
 def test_a_folder_that_changes_and_options_that_change(seed):
@@ -411,23 +399,6 @@ def test_a_folder_that_changes_and_options_that_change(seed):
             left = artifacts_in("store")
             assert {name: left[name] for name in artifacts_in("fresh")} == artifacts_in("fresh")
             shutil.rmtree("fresh")
-
-
-def test_without_the_options_artifacts_know_nothing_of_them(here):
-    pairs_of("store", {})
-    for kind in ("signatures", "bands", "pairs"):
-        with np.load(f"store/{kind}.npz") as file:
-            header = json.loads(file["header"].tobytes())
-            assert "common" not in header
-            assert {"template", "common", "whole_sizes"}.isdisjoint(file.files)
-    pairs_of("store", ASKED["both"])
-    with np.load("store/signatures.npz") as file:
-        header = json.loads(file["header"].tobytes())
-        assert header["format"] == 9  # who does not know of removal must not compare with these
-        assert header["common"]["ignore_common"] == 5
-        assert len(file["template"]) == 24
-        assert len(file["common"]) > 5
-        assert header["whole"] != header["corpus"]
 
 
 def test_another_limit_reads_no_document(here, monkeypatch):

@@ -169,15 +169,6 @@ def test_a_member_of_too_many_bytes_is_skipped_alone(tmp_path):
         assert len(reasons(skipped)) == 1
 
 
-def test_names_that_are_not_utf8_are_kept_or_decoded_by_the_rule(tmp_path):
-    data = zip_of([("x1", TEXT), ("x2", TEXT)])
-    data = data.replace(b"x1", b"\x82.")  # é in code page 437
-    (tmp_path / "x.zip").write_bytes(data)
-    found, _ = listed(tmp_path / "x.zip")
-    prefix = os.fsencode(tmp_path / "x.zip") + b"/"
-    assert sorted(found) == [prefix + b"x2", prefix + "é.".encode()]
-
-
 @pytest.mark.parametrize("ending", [".tar.gz", ".zip"])
 def test_a_store_does_not_save_an_archive_from_a_smaller_bound(tmp_path, run, ending):
     members = [(f"{n}", TEXT + bytes([97 + n]) + b" " * (2 << 20)) for n in range(5)]

@@ -14,7 +14,7 @@ from lshdup.base.skipped import Reason
 from lshdup.params import ShingleParams
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources import files
-from lshdup.sources.document_list import DocumentList, typed_name
+from lshdup.sources.document_list import DocumentList, describe_docs, summarize_docs, typed_name
 from lshdup.sources.reading import BATCH_BYTES, BATCH_DOCUMENTS, TextBatch, batches, read_batch
 from lshdup.text.decoding import decode
 from tests import reference
@@ -194,6 +194,28 @@ def test_batches_keep_all_threads_busy_to_the_end(count):
     if count > 128:
         assert len(parts) % 2 == 0
         assert max(map(len, parts)) - min(map(len, parts)) < len(parts)
+
+
+def test_docs_are_said():
+    assert describe_docs([]) == ""
+    assert describe_docs([b"a", b"b/c"]) == " in a, b/c"
+    assert describe_docs([b"%d" % n for n in range(9)]) == " in 0, 1, 2, …"
+    many = [b"d/%d/%d" % (n % 3, n) for n in range(1000)]
+    assert summarize_docs([*many, b"/r/x", b"/r/y"]) == (b"/r/", b"d/")
+    assert summarize_docs([*many, b"e"]) == (b"./",)
+    assert summarize_docs([b"\xff", b"b", b"b"]) == (b"\xff", b"b")
+
+
+def test_the_store_keeps_docs(run, here):
+    """From another folder they are said as they would be typed there."""
+    for name in (b"docs", b"d\xff"):
+        os.mkdir(name)
+        with open(name + b"/a.txt", "w") as file:
+            file.write("some words that are the same")
+    os.mkdir("sub")
+    run("index docs", os.fsdecode(b"d\xff"))
+    assert "the last run: 2 documents in docs, d\\xff (--tokens word -k 3)\n" in run("pairs").err
+    assert "in ../docs, ../d\\xff (" in run("pairs --store ../.lshdup", cwd=here / "sub").err
 
 
 # --- bytes -> text ---

@@ -18,15 +18,12 @@ import pytest
 
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
-from lshdup.collection.set_source import SetReader, set_source
 from lshdup.errors import InputError
-from lshdup.params import ClusterParams, DocumentParams, PairParams
+from lshdup.params import DocumentParams, PairParams
 from lshdup.sources import parquet, record_files
 from lshdup.sources.reading import batches, read_batch
 from lshdup.sources.records import RecordError
-from lshdup.workspace.against import find_clusters_against, load_sides
 from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
-from lshdup.workspace.loading import load_signatures
 from lshdup.workspace.request import Request
 from tests.conftest import open_workspace
 from tests.documents import find, read
@@ -132,46 +129,6 @@ def test_any_rows_by_any_thread(here, small, decoded):
     in_order = [texts[int(name)] for name in documents.names]
     assert wrong_rows(documents, in_order, threads=6, times=8, most=90) == []
     assert documents.record_files.decoded == decoded["text"]
-
-
-def keys_and_clusters(request):
-    """The pairs of rows with those of another file, and the groups of `clusters --against`."""
-    run = Run.quiet(2, memory=1 << 24)
-    pairs = load_sides(run, request, (b"old.parquet",), None).find_pairs().pairs
-    both = load_sides(run, request, (b"old.parquet",), None)
-    given = (both.find_best_matches(), np.zeros(0, np.int64), ClusterParams(), request)
-    groups = find_clusters_against(run, both, *given).clusters
-    columns = (pairs.keys, pairs.similarity, groups.representative, groups.similarity)
-    return [np.nan_to_num(column).tolist() for column in columns]
-
-
-def test_rows_of_two_sides_are_decoded_once_more_in_each_stage(here, small, decoded, monkeypatch):
-    monkeypatch.setattr("lshdup.compare.leaders.BLOCK_BYTES", 1 << 13)
-    texts = fill(here)
-    old = [f"{text} and so on" for text in texts[: N // 2]]
-    write(here / "old.parquet", old, id=[f"o{i}" for i in range(len(old))])
-    request = Request((b"many",), DocumentParams(**FIELDS), {"threshold": 0.5})
-    answers = keys_and_clusters(request)
-    assert len(answers[0]) > N // 8
-    assert len(set(answers[2])) < N
-    # Read twice, for pairs, for partners, and what is left for groups.
-    assert decoded["text"] <= 4 * (N + N // 2) + N
-    decoded.clear()
-    monkeypatch.setattr(SetReader, "expect", lambda *_: None)
-    assert keys_and_clusters(request) == answers
-    assert decoded["text"] > 6 * (N + N // 2)
-
-
-def test_sets_that_were_not_expected(here, small):
-    fill(here)
-    request = Request((b"many",), DocumentParams(**FIELDS), {})
-    collection = load_signatures(open_workspace(None), request)
-    every = set_source(Run.quiet(2), collection)(np.arange(N))
-    source = set_source(Run.quiet(2), collection)
-    source.expect(np.array([3, 7, 20]))
-    for wanted in ([3, 20], [7], [4, 7], [0], [N - 1], [], [3, 7, 20]):
-        sets = source(np.array(wanted, np.int64))
-        assert [each.tolist() for each in sets] == [every[at].tolist() for at in wanted]
 
 
 def test_a_file_changes_between_two_runs(here, small):

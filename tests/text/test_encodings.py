@@ -274,11 +274,6 @@ def test_a_declaration_may_stand_behind_other_elements(before, declared):
     assert not declared or text.utf8.decode().strip() == "Привет"
 
 
-def test_bytes_without_a_character_in_a_declared_western_encoding():
-    page = '<html><head><meta charset="latin1"></head><body>caf\xe9 \x81</body></html>'
-    assert decode(page.encode("latin-1"), b"a.html").utf8.decode().strip() == "café \x81"
-
-
 def test_labels_are_those_of_the_standard_and_codecs_those_of_texts():
     codecs = {label: encodings.look_up_codec(label) for label in LABELS}
     assert sum(map(bool, codecs.values())) > 200

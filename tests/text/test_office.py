@@ -183,7 +183,7 @@ def test_what_is_no_text_does_not_enter(kreuzberg):
     assert [tokens(text_of(each)) for each in documents] == [EXPECTED] * 4
 
 
-@pytest.mark.parametrize("width", [40, 55, 70, 90])
+@pytest.mark.parametrize("width", part([40, 55, 70, 90], 2))
 def test_words_cut_at_line_ends_of_a_pdf_are_whole(kreuzberg, width):
     paragraphs = (office.hyphenated(paragraph, width) for paragraph in TEXT.splitlines())
     assert sum(line.endswith("-") for lines in paragraphs for line in lines) > 5

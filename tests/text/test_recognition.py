@@ -1,15 +1,12 @@
 """What documents are read as, and that it is said: mail, HTML, and texts that only look like it."""
 
 import json
-import random
 from pathlib import Path
 
 import pytest
 
 from lshdup.api import NearDuplicates
 from lshdup.base.forms import Form, page_form
-from tests import reference
-from tests.conftest import WHOLE
 
 MEMO = "TO: {}\nFROM: {}\nDATE: {}\n\nthe same sentence stands in both of these memos"
 MEMOS = [MEMO.format(*each) for each in (("All staff", "HR", 2019), ("Directors", "CEO", 2022))]
@@ -31,40 +28,6 @@ def write(texts, ending=""):
 def in_order(pairs):
     """Return pairs as rows of a listing, in byte order."""
     return sorted([*sorted(names), repr(score)] for *names, score in pairs)
-
-
-def posts(n):
-    """Posts of a newsgroup, and copies with a line of junk in front and a word changed."""
-    source = random.Random(1)
-    texts = []
-    for number in range(n):
-        body = " ".join(source.choice("abcdefgh") + str(source.randrange(40)) for _ in range(60))
-        head = (
-            f"From: user{number % 50}@a.b\nNewsgroups: sci.space\nSubject: on {number % 90}\n"
-            f"Date: {number % 28} Apr 1993\nOrganization: of some place\nLines: {number % 7}\n"
-        )
-        post = f"{head}\n{body}\n"
-        words = post.split(" ")
-        words[source.randrange(20, len(words))] = "changed"
-        texts += [post, f"[{number} >>\n{' '.join(words)}"]
-    return texts
-
-
-def test_posts_and_their_copies_are_compared_whole(run):
-    """On 1.0.0 only the posts lose their headers, so pairs of 0.8 and more are not listed."""
-    n = 1001 if WHOLE else 101
-    texts = posts(n)
-    write(texts)
-    expected = reference.all_pairs([{*reference.shingle_list(text)} for text in texts], 0.8)
-    assert len(expected) > 0.9 * n
-    named = in_order((f"d/{i}", f"d/{j}", score) for i, j, score in expected)
-    result = run("pairs d --no-store")
-    assert sorted(row[:3] for row in result.rows) == named
-    assert f"{n:,} documents begin with mail headers and are compared whole" in result.err
-    rows = run("pairs r.jsonl --id-field id --no-store")
-    assert sorted(row[:3] for row in rows.rows) == named
-    texts = {f"d/{n}": text for n, text in enumerate(texts)}
-    assert in_order(NearDuplicates(texts).pairs()) == named
 
 
 def test_the_same_texts_give_the_same_answer(run):
