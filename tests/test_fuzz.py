@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 
@@ -243,6 +244,10 @@ def twice(order):
     order[:, 1] = order[:, 0]
 
 
+def backwards(array):
+    array[:] = array[::-1].copy()
+
+
 def in_a_row(firsts):
     firsts[:-1] = np.arange(1, len(firsts))
 
@@ -259,21 +264,34 @@ FORGED = [
     # More shingles than there is memory for.
     ("signatures", "set_sizes", (1 << 62) - 1, "sets of a size that none"),
     ("signatures", "names_blob", 0, "NUL"),
-    # Pairs are as good as not there.
-    *(
-        ("pairs", "left", 3_000_000, ""),
-        ("pairs", "right", 0, ""),
-        ("pairs", "similarity", np.nan, ""),
-    ),
 ]
+#: What was guessed, and what was removed: out of order, or of no document.
+FORGED_MORE = [
+    *(("signatures", "guessed", change, "damaged") for change in (backwards, 100, -100)),
+    *(("signatures", "common", backwards, "damaged"), ("signatures", "template", 7, "damaged")),
+    ("signatures", "guesses_offsets", 2, "damaged"),
+]
+#: These are as good as not there.
+PAIRS = [
+    ("pairs", "left", 3_000_000, ""),
+    ("pairs", "right", 0, ""),
+    ("pairs", "similarity", 9, ""),
+]
+FILTERED = "index d --ignore-common 3 --template d/ISC.txt"
 
 
-def test_forged_arrays_are_refused_or_ignored(corpus, run, tmp_path):
-    right = run("pairs sample_corpus/licences").out
+@pytest.mark.parametrize(
+    ("line", "forged"), [("index d", FORGED), (FILTERED, FORGED_MORE), ("pairs d", PAIRS)]
+)
+def test_forged_arrays_are_refused_or_ignored(corpus, run, tmp_path, line, forged):
+    shutil.copytree(corpus / "licences", tmp_path / "d")
+    for name in ("a", "b"):
+        (tmp_path / "d" / name).write_bytes("Größe und Übermut ".encode("latin-1") * 9)
+    right = run(line).out
     stored = {path: path.read_bytes() for path in (tmp_path / ".lshdup").glob("*.npz")}
-    for kind, name, change, says in FORGED:
+    for kind, name, change, says in forged:
         for path, data in stored.items():
-            path.write_bytes(data) if path.stem != "pairs" or not says else path.unlink(True)
+            path.write_bytes(data)
         forge(tmp_path, kind, name, change)
         for command in ("pairs", "report") if says else ("pairs",):
             result = run(command, code=2 if says else 0)

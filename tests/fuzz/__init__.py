@@ -26,3 +26,19 @@ class Tally:
     def found(self, what, *details):
         self.outcomes["FINDING"] += 1
         self.findings.append(": ".join([what, *map(repr, details)]))
+
+
+def mutated(rng, data, pieces, times=(1, 1, 2, 4)):
+    """Return what `data` was once: in some places bytes are gone, and pieces, random bytes or bytes
+    from elsewhere are there.
+    """
+    data = bytearray(data)
+    for _ in range(rng.choice(times)):
+        at, start = rng.randrange(len(data) + 1), rng.randrange(len(data) + 1)
+        elsewhere = data[start : start + rng.randrange(1, 200)]
+        piece = rng.choice(pieces) * rng.choice((1, 1, 1, 2, 50))
+        new = rng.choice(
+            (piece, rng.choice(pieces), rng.randbytes(1), rng.randbytes(4), elsewhere, b"")
+        )
+        data[at : at + rng.choice((0, 0, 1, 1, 3, 40, len(data)))] = new
+    return bytes(data)

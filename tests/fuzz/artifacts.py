@@ -305,18 +305,19 @@ def members_changed(rng, members, other):
 def mutated(rng, data, other):
     """(bytes, whether they are a forgery whose checksums are right)."""
     way = rng.randrange(20)
-    if way == 0:
-        return cut(rng, data), False
-    if way <= 2:
-        return flipped(rng, data), False
-    if way == 3:
-        return spliced(rng, data, other), False
-    if way <= 5:  # a name, or which bytes a member is: checksums may be those of another member
-        return directory_changed(rng, data), True
+    if way <= 3:
+        damaged = (
+            cut(rng, data),
+            flipped(rng, data),
+            flipped(rng, data),
+            spliced(rng, data, other),
+        )
+        return damaged[way], False
     if way == 6:
         return zip64_end(rng, data), True
-    if way == 7:
-        return directory_changed(rng, archive_of(list(members_of(data).items()))), True
+    if way <= 7:  # a name, or which bytes a member is: checksums may be those of another member
+        changed = data if way < 7 else archive_of(list(members_of(data).items()))
+        return directory_changed(rng, changed), True
     members = members_of(data)
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         change = rng.choice((*[values_changed] * 3, shape_changed, header_changed))

@@ -58,8 +58,8 @@ def run(name, seconds, runs, seed):
 
 
 def html():
-    from tests.fuzz import Tally
-    from tests.fuzz.html import PIECES, Html, mutated, seeds, well_formed
+    from tests.fuzz import Tally, mutated
+    from tests.fuzz.html import PIECES, Html, seeds, well_formed
 
     target, rng, pages = Html(), random.Random(0), seeds()
 
@@ -68,7 +68,7 @@ def html():
         target.survived(tally, data[1:], b"a.html" if data[:1] < b"\x80" else b"a.txt")
         return tally
 
-    some = [*pages, b"".join(PIECES), *(mutated(rng, pages[0]) for _ in range(50))]
+    some = [*pages, b"".join(PIECES), *(mutated(rng, pages[0], PIECES) for _ in range(50))]
     some += [well_formed(rng).encode() for _ in range(50)]
     return attempt, [bytes([rng.randrange(256)]) + page for page in some]
 

@@ -9,7 +9,7 @@ from lshdup.base.skipped import Reason
 from lshdup.text.decoding import decode
 from tests import reference
 from tests.conftest import ROOT
-from tests.fuzz import Tally
+from tests.fuzz import Tally, mutated
 
 #: No page of some kilobytes takes longer than so many seconds.
 PATIENCE = 5
@@ -55,28 +55,6 @@ def well_formed(rng, depth=0):
     return body if depth else f"{head}<body>{body}</body></html>"
 
 
-def mutated(rng, page):
-    data = bytearray(page)
-    for _ in range(rng.choice((1, 2, 4, 8, 30))):
-        at = rng.randrange(len(data) + 1)
-        kind = rng.randrange(6)
-        if kind == 0:
-            data[at:at] = rng.choice(PIECES) * rng.choice((1, 1, 1, 2, 50))
-        elif kind == 1:
-            del data[at : at + rng.choice((1, 3, 40))]
-        elif kind == 2 and at < len(data):
-            data[at] = rng.randrange(256)
-        elif kind == 3:
-            del data[at + 1 :]
-        elif kind == 4:
-            end = min(len(data), at + rng.randrange(1, 200))
-            data[at:at] = data[at:end]
-        else:
-            data[at:at] = rng.choice(PIECES) + rng.choice(PIECES)
-        del data[8000:]
-    return bytes(data)
-
-
 @contextmanager
 def impatient(seconds=PATIENCE):
     def late(*_):
@@ -103,7 +81,7 @@ class Html:
             if rng.randrange(4) == 0:
                 self.compared(tally, well_formed(rng))
             else:
-                page = mutated(rng, rng.choice(self._seeds))
+                page = mutated(rng, rng.choice(self._seeds), PIECES, (1, 2, 4, 8, 30))[:8000]
                 self.survived(tally, page, rng.choice((b"a.html", b"a.txt")))
         return tally
 

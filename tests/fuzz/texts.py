@@ -19,7 +19,7 @@ from lshdup.sources.reading import TextBatch
 from lshdup.text.file_types import recognize_file_type
 from tests import reference
 from tests.conftest import ROOT
-from tests.fuzz import Tally
+from tests.fuzz import Tally, mutated
 from tests.fuzz.fences import run_fenced
 
 BATCH = 2000
@@ -40,6 +40,7 @@ BLOCKS = [(0x80, 0x250), (0x300, 0x370), (0x370, 0x530), (0x590, 0x800), (0x900,
           (0xF900, 0x10000), (0x10000, 0x11000), (0x11000, 0x12000), (0x1D000, 0x1F000), (0x2F800, 0x2FA20), (0xE0000, 0xE0200)]  # fmt: skip
 JUNK = [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xed\xbf\xbf", b"\xc0\xaf", b"\xc1\x81", b"\xe0\x80\xaf", b"\xe0\x9f\xbf", b"\xf4\x90\x80\x80",
         b"\xf0\x8f\xbf\xbf", b"\xf5\x80\x80\x80", b"\xe2\x82", b"\xf0\x9f\x98", b"\x80", b"\xbf\xbf", b"\xf8\x88\x80\x80\x80"]  # fmt: skip
+PIECES = [*JUNK, *(c.encode() for c in SPICY)]
 BOMS = [codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE]  # fmt: skip
 
 
@@ -85,41 +86,19 @@ def tight(rng):
     return "\u0149" * rng.randrange(4) + grows * n + rest
 
 
-def mutated(rng, data, others):
-    """Bytes that were a text once."""
-    data = bytearray(data)
-    for _ in range(rng.choice((1, 1, 2, 4))):
-        at = rng.randrange(len(data) + 1)
-        kind = rng.randrange(7)
-        if kind == 0 and at < len(data):
-            data[at] ^= 1 << rng.randrange(8)
-        elif kind == 1:
-            del data[at:]
-        elif kind == 2:
-            data[at:at] = rng.choice(JUNK)
-        elif kind == 3:
-            del data[at : at + rng.randrange(1, 4)]
-        elif kind == 4:
-            data[at:at] = rng.choice(others)[: rng.randrange(1, 12)]
-        elif kind == 5:
-            data[at:at] = rng.choice(SPICY).encode() * rng.randrange(1, 4)
-        else:
-            data[at:at] = bytes(rng.randrange(256) for _ in range(rng.randrange(1, 5)))
-    return bytes(data)
-
-
 def some_bytes(rng, corpus):
     data = some_text(rng).encode()
     kind = rng.randrange(10)
     if kind < 3:
-        return mutated(rng, rng.choice(corpus) if corpus and kind == 0 else data, corpus or [b"x"])
+        other = [rng.choice(corpus)] if corpus else []
+        return mutated(rng, other[0] if other and kind == 0 else data, [*PIECES, *other])
     if kind == 3:
         return rng.choice(BOMS) + data
     if kind == 4:
         codecs_ = ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
         bom, codec = rng.choice(list(zip(BOMS[1:], codecs_, strict=True)))
         made = bom + data.decode().encode(codec)
-        return mutated(rng, made, [made]) if rng.randrange(2) else made
+        return mutated(rng, made, JUNK) if rng.randrange(2) else made
     return data
 
 

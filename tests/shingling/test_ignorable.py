@@ -1,7 +1,6 @@
 """Characters that cannot be seen cut no words: texts are those without them."""
 
 import unicodedata
-from itertools import combinations
 
 import pytest
 from hypothesis import example, given, settings
@@ -101,20 +100,3 @@ def test_a_word_stands_with_those_inside_only(pieces, data, normalize, keep_case
     text += data.draw(gaps)
     located = locate_tokens(text.encode(), ShingleParams(normalize=normalize, keep_case=keep_case))
     assert list(zip(located.starts.tolist(), located.ends.tolist(), strict=True)) == spans
-
-
-def test_soft_hyphens_of_texts_and_pages(run, tmp_path):
-    """Their similarity was 0.267."""
-    (tmp_path / "d").mkdir()
-    words = "Donau|dampf|schiff|fahrts gesell|schafts kapi|täns|mütze und noch ein wei|te|res Wort"
-    plain, shy, page = (words.replace("|", each) for each in ("", "\u00ad", "&shy;"))
-    texts = {"d/plain.txt": plain, "d/shy.html": f"<html><p>{page}</p>", "d/shy.txt": shy}
-    for name, text in texts.items():
-        (tmp_path / name).write_text(text)
-    expected = [[a, b, "1.0", "text"] for a, b in combinations(texts, 2)]
-    assert run("pairs d").rows == expected
-    shown = run("show d/plain.txt d/shy.txt --no-store").out.decode()
-    assert "they differ in no word" in shown
-    passages = run("passages d/plain.txt d/shy.txt --least 4 --no-store").rows
-    ends = [len(text.encode()) for text in (plain, shy)]
-    assert [(int(row[6]), int(row[7])) for row in passages] == [(0, end) for end in ends]

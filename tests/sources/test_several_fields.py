@@ -103,25 +103,3 @@ def test_no_shingle_has_words_of_two_fields(tmp_path, form, markup):
         if markup == "visible" and row[0].startswith("<html>"):
             fields = map(reference.visible_text, fields)
         assert set(found.tolist()) == set().union(*map(reference.shingle_list, fields)), row
-
-
-def test_mails_have_the_pairs_of_rows_with_their_subjects_and_bodies(run, here):
-    """Subjects of one word, of which a shingle with the body would tell all copies apart."""
-    Path("mails").mkdir()
-    rows = []
-    for n in range(12):
-        body = TEXT.replace("words", "lines" if n % 4 == 3 else "words") + f" {n // 4}"
-        rows.append({"id": f"mails/{n:02}.eml", "subject": f"subject{n}", "body": body})
-        head = f"From: a@b.c\nTo: d@e.f\nSubject: subject{n}\n\n"
-        Path(f"mails/{n:02}.eml").write_text(head + body)
-    Path("r.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    options = ("-t", "0.5", "--exact", "--no-store", "--format", "json")
-    mails = json.loads(run("pairs mails", *options).out)
-    fields = ("--text-field", "subject,body", "--id-field", "id")
-    assert mails == json.loads(run("pairs r.jsonl", *fields, *options).out)
-    words = reference.shingle_list
-    sets = [{*words(row["subject"]), *words(row["body"])} for row in rows]
-    pairs = reference.all_pairs(sets, 0.5)
-    expected = {(rows[i]["id"], rows[j]["id"], similarity) for i, j, similarity in pairs}
-    assert {(each["a"], each["b"], each["similarity"]) for each in mails} == expected
-    assert len(expected) > 20

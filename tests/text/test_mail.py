@@ -6,14 +6,11 @@ import email
 import email.header
 import email.message
 import email.policy
-import os
 import quopri
 import random
-import sysconfig
 import time
 from email.message import EmailMessage
-from itertools import chain, product
-from pathlib import Path
+from itertools import product
 
 import pytest
 
@@ -26,10 +23,7 @@ from lshdup.text import html, mail
 from lshdup.text import office_processes as processes
 from lshdup.text.decoding import decode, decode_record
 from lshdup.text.mail import HEADER_WINDOW, MailRules, is_mail, mail_form, read_mail
-from tests.conftest import ROOT, WHOLE, part
-
-#: A folder of mails, one a file: any collection of some thousands will do. None is shipped.
-MAILS = os.environ.get("LSHDUP_MAILS", "")
+from tests.conftest import WHOLE, part
 
 #: Parameters by which every document that begins with mail headers is a mail.
 EVERY_MAIL = ShingleParams(mail=True)
@@ -156,27 +150,6 @@ def test_a_name_makes_up_for_a_known_field(name, head, expected):
     assert (mail_form(head.encode(), name, ShingleParams()) == Form.MAIL) is expected
     if not expected:
         assert decode(head.encode(), name).utf8 == head.encode()
-
-
-#: Folders of texts that are no mails, and names of folders below that hold mails for tests.
-TEXTS = [ROOT / "sample_corpus", Path(sysconfig.get_path("stdlib"))]
-OF_MAIL = ("test_email", "site-packages", "dist-packages")
-
-
-def test_no_other_text_of_this_machine_is_taken_for_a_mail():
-    """A file with a `Received:` field has travelled: it is a mail, wherever it lies."""
-    files = []
-    for folder, folders, names in chain.from_iterable(map(os.walk, TEXTS)):
-        folders[:] = sorted(set(folders) - set(OF_MAIL))
-        files += [Path(folder, name) for name in sorted(names)]
-    assert len(files) > 500
-    taken = []
-    for path in part(files, 4):
-        with path.open("rb") as file:
-            head = file.read(HEADER_WINDOW)
-        if is_mail(head) and b"\nReceived: " not in head:
-            taken.append(path)
-    assert taken == []
 
 
 # --- the text -----------------------------------------------------------------------------------
@@ -481,14 +454,6 @@ def random_mail(source, depth, top=True):
 def random_text(source):
     letters = "aeiouäöß€ -=.>\n\n"
     return "".join(source.choice(letters) for _ in range(source.randrange(200)))
-
-
-@pytest.mark.skipif(not MAILS, reason="LSHDUP_MAILS names no folder")
-def test_the_fast_way_is_that_of_the_email_package_on_real_mails():
-    for path in filter(Path.is_file, sorted(Path(MAILS).rglob("*"))):
-        data = path.read_bytes()
-        assert is_mail(data), path
-        assert parts_of(data) == without_empty(slow_text(mbox.bare_mail(data))), path
 
 
 # --- what goes wrong ------------------------------------------------------------------------------
