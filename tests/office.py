@@ -56,10 +56,8 @@ def _package(main, kind, parts, links=()):
 
 def docx(text, header="", title=""):
     """A paragraph for each line; a page header and a title that are not part of the text."""
-    body = "".join(
-        f'<w:p><w:r><w:t xml:space="preserve">{escape(line)}</w:t></w:r></w:p>'
-        for line in text.splitlines()
-    )
+    line = '<w:p><w:r><w:t xml:space="preserve">{}</w:t></w:r></w:p>'
+    body = "".join(map(line.format, escape(text).splitlines()))
     links, names = [], f'xmlns:w="{_WORD}"'
     if header:
         body += '<w:sectPr><w:headerReference w:type="default" r:id="rId1"/></w:sectPr>'
@@ -139,11 +137,9 @@ def epub(text, title="A title", chapters=1):
     lines = text.splitlines()
     size = max(1, -(-len(lines) // chapters))
     parts = [lines[at : at + size] for at in range(0, len(lines), size)]
-    items = "".join(
-        f'<item id="c{n}" href="c{n}.xhtml" media-type="application/xhtml+xml"/>'
-        for n in range(len(parts))
-    )
-    spine = "".join(f'<itemref idref="c{n}"/>' for n in range(len(parts)))
+    item = '<item id="c{0}" href="c{0}.xhtml" media-type="application/xhtml+xml"/>'
+    items = "".join(map(item.format, range(len(parts))))
+    spine = "".join(map('<itemref idref="c{}"/>'.format, range(len(parts))))
     meta = f'<metadata xmlns:dc="{_DUBLIN}"><dc:title>{escape(title)}</dc:title>'
     meta += '<dc:language>en</dc:language><dc:identifier id="id">urn:x</dc:identifier></metadata>'
     members = {

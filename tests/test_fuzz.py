@@ -275,7 +275,7 @@ FORGED_MORE = [
 PAIRS = [
     ("pairs", "left", 3_000_000, ""),
     ("pairs", "right", 0, ""),
-    ("pairs", "similarity", 9, ""),
+    ("pairs", "similarity", np.nan, ""),
 ]
 FILTERED = "index d --ignore-common 3 --template d/ISC.txt"
 

@@ -36,9 +36,7 @@ def mutated(rng, data, pieces, times=(1, 1, 2, 4)):
     for _ in range(rng.choice(times)):
         at, start = rng.randrange(len(data) + 1), rng.randrange(len(data) + 1)
         elsewhere = data[start : start + rng.randrange(1, 200)]
-        piece = rng.choice(pieces) * rng.choice((1, 1, 1, 2, 50))
-        new = rng.choice(
-            (piece, rng.choice(pieces), rng.randbytes(1), rng.randbytes(4), elsewhere, b"")
-        )
+        piece = rng.choice(pieces) * rng.choice((1, 1, 1, 1, 2, 50))
+        new = rng.choice((piece, piece, rng.randbytes(1), rng.randbytes(4), elsewhere, b""))
         data[at : at + rng.choice((0, 0, 1, 1, 3, 40, len(data)))] = new
     return bytes(data)

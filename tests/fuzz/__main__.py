@@ -95,10 +95,8 @@ def main():
             results.seek(0)
             tried, outcomes, findings = json.load(results)
         counts = ", ".join(f"{count:,} {what}" for what, count in sorted(outcomes.items()))
-        print(
-            f"{name}, seed {options.seed}: {tried:,} tried in {took:.0f} s, {findings} findings ({counts})",
-            flush=True,
-        )
+        said = f"{tried:,} tried in {took:.0f} s, {findings} findings ({counts})"
+        print(f"{name}, seed {options.seed}: {said}", flush=True)
         failed = failed or findings > 0
     sys.exit(failed)
 

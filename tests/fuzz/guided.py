@@ -19,10 +19,8 @@ from pathlib import Path
 TARGETS = ("html", "artifacts")
 
 #: Not watched: kernels are compiled from their byte code, which must be as it was written.
-KERNELS = [
-    f"lshdup.kernels{name}"
-    for name in ("", ".bands", ".files", ".jit", ".sets", ".shingles", ".sketch", ".text")
-]
+MODULES = ("", ".bands", ".files", ".jit", ".sets", ".shingles", ".sketch", ".text")
+KERNELS = [f"lshdup.kernels{name}" for name in MODULES]
 LONGEST = {"html": 4000, "artifacts": 60_000}
 _DONE = re.compile(r"#(\d+)\s+(INITED|DONE)\s+cov: (\d+) ft: (\d+) corp: (\d+)")
 

@@ -32,9 +32,8 @@ def seeds():
     found = []
     for compression in ("zstd", "snappy", "none"):
         for dictionary in (True, False):
-            pq.write_table(
-                table, "seed", compression=compression, use_dictionary=dictionary, row_group_size=40
-            )
+            how = {"compression": compression, "use_dictionary": dictionary}
+            pq.write_table(table, "seed", **how, row_group_size=40)
             found.append(Path("seed").read_bytes())
     return found
 
@@ -47,9 +46,8 @@ def mutated(rng, data):
         at = rng.randrange(min(footer if rng.randrange(3) else 0, len(data)), len(data) + 1)
         kind = rng.randrange(8)
         if kind < 4:
-            data[at : at + 1] = bytes(
-                [rng.choice((0, 3, 0x24, 0x7F, 0x80, 0xFF, rng.randrange(256)))]
-            )
+            byte = rng.choice((0, 3, 0x24, 0x7F, 0x80, 0xFF, rng.randrange(256)))
+            data[at : at + 1] = bytes([byte])
         elif kind == 4 and at < len(data):
             data[at] ^= 1 << rng.randrange(8)
         elif kind == 5:

@@ -28,10 +28,8 @@ def below(path, members, **params):
     found, skipped = listed(path, **params)
     prefix = os.fsencode(path) + b"/"
     assert all(name.startswith(prefix) for name in (*found, *reasons(skipped)))
-    return (
-        {name[len(prefix) :]: each for name, each in made.items()}
-        for made in (found, reasons(skipped))
-    )
+    both = (found, reasons(skipped))
+    return ({name[len(prefix) :]: each for name, each in made.items()} for made in both)
 
 
 def test_what_is_no_file_in_a_zip_archive(tmp_path):

@@ -24,11 +24,7 @@ def listed(*paths, **params):
 
 def cut(documents, parts, target):
     """Cut {name: [(start, end)]}."""
-    rows = [
-        (documents.find(name.encode()), start, end)
-        for name, each in parts.items()
-        for start, end in each
-    ]
+    rows = [(documents.find(name.encode()), *each) for name in parts for each in parts[name]]
     columns = np.array(sorted(rows), np.int64).reshape(-1, 3).T
     paths, uncut = write_cut(Run.quiet(), documents, *columns, target)
     return paths, {documents.names[number].decode() for number in uncut}

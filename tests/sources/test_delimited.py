@@ -50,12 +50,10 @@ def test_rows_are_those_of_the_csv_module(tmp_path, delimiter, ends, monkeypatch
     monkeypatch.setattr(lines, "_SCAN_BYTES", 64)
     monkeypatch.setattr(lines, "_READ_BYTES", 64)
     rng = random.Random(1)
+    cells = ["a", '"', ",", ";", "\t", "|", "\n", "\r\n", " ", "ö", "漢", '""', "\n\n"]
+    texts = iter(lambda: "".join(rng.choices(cells, k=rng.randrange(9))), None)
     for seed in range(60):
-        cells = ["a", '"', ",", ";", "\t", "|", "\n", "\r\n", " ", "ö", "漢", '""', "\n\n"]
-        rows = [
-            ["".join(rng.choices(cells, k=rng.randrange(9))) for _ in range(3)]
-            for _ in range(rng.randrange(9))
-        ]
+        rows = [[next(texts) for _ in range(3)] for _ in range(rng.randrange(9))]
         header = ["id", "text", "more" + "\n" * (seed % 2)]
         quoting = rng.choice([csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
         data = written([header, *rows], delimiter=delimiter, lineterminator=ends, quoting=quoting)

@@ -27,6 +27,10 @@ _ATOMS = (
 )
 
 
+#: What may stand before or behind a pattern, and how often.
+ADDED = ((0.2, "/", ""), (0.25, "", "/"), (0.3, "!", ""), (0.05, "", "  "), (0.05, "", "\r"))
+
+
 @pytest.fixture
 def tree(here):
     for name in ("t/1", "t/a/2", "t/a/b/3", "t/a/b/c/4", "t/z/5"):
@@ -81,9 +85,8 @@ def test_gitignore_files_hold_below_their_folder(run, tree):
     assert found("t", gitignore=True) == ["t/1", "t/a/2", "t/a/b/3", "t/a/b/x.log"]
     assert found("t/z", "t/x.log", gitignore=True) == ["t/x.log", "t/z/5"]  # named themselves
     os.chdir("t/a")
-    assert found(".", "../z", gitignore=True) == [
-        *("../z/5", "2", "b/3", "b/x.log")  # no repository: nothing above counts
-    ]
+    # No repository: nothing above counts.
+    assert found(".", "../z", gitignore=True) == ["../z/5", "2", "b/3", "b/x.log"]
     said = run("pairs t --gitignore --no-store -vv", cwd=tree).err
     assert "3 excluded by .gitignore" in said
     assert "t/z: excluded by .gitignore" in said
@@ -149,10 +152,7 @@ def test_git_ignores_the_same_files(tmp_path, monkeypatch, seed):
     def pattern():
         together = "/" if rng.random() < 0.8 else ""
         text = together.join(rng.choice(_ATOMS) for _ in range(rng.randint(1, 3)))
-        for chance, before, after in (
-            *((0.2, "/", ""), (0.25, "", "/"), (0.3, "!", "")),
-            *((0.05, "", "  "), (0.05, "", "\r")),
-        ):
+        for chance, before, after in ADDED:
             text = before + text + after if rng.random() < chance else text
         return text
 

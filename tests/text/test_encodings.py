@@ -201,12 +201,11 @@ def test_as_many_bytes_that_do_not_fit_as_characters_are_another_encoding(data):
     assert encodings.count_invalid_utf8(data) == 0
 
 
+FOREIGN = st.characters(min_codepoint=0x80, exclude_categories=["Cs"])
+
+
 @settings(max_examples=many(200), deadline=None)
-@given(
-    st.text(st.characters(min_codepoint=0x80, exclude_categories=["Cs"]), min_size=12),
-    st.text(max_size=200),
-    st.data(),
-)
+@given(st.text(FOREIGN, min_size=12), st.text(max_size=200), st.data())
 def test_one_bad_byte_is_found_in_any_text(foreign, rest, data):
     text = f"{foreign}{rest}".encode()
     assert encodings.count_invalid_utf8(text) == 0

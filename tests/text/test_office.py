@@ -412,11 +412,9 @@ def test_many_threads_at_once(doubled):
     """As many processes as threads, each answer that of its own question, whatever becomes of the
     others.
     """
-    doubled(
-        "if data.endswith(b'37'): os._exit(1)",
-        "return Result(hashlib.sha256(data).hexdigest() + 'x' * len(data))",
-        before="import hashlib\n",
-    )
+    crash = "if data.endswith(b'37'): os._exit(1)"
+    digest = "return Result(hashlib.sha256(data).hexdigest() + 'x' * len(data))"
+    doubled(crash, digest, before="import hashlib\n")
     documents = [b"%PDF-" + b"x" * (n * 3001 % 200_000) + str(n).encode() for n in range(120)]
     one = partial(office_text.extract, file_type="pdf", limits=FormatLimits(30))
     with ThreadPoolExecutor(6) as pool:
