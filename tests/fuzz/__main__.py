@@ -88,8 +88,8 @@ def main():
                 os._exit(0)
             _, status = os.waitpid(child, 0)
             took = time.perf_counter() - started
-            if failed := failed or bool(status):
-                number = int.from_bytes(at[:8], "little")
+            if status:
+                failed, number = True, int.from_bytes(at[:8], "little")
                 print(f"{name}, seed {options.seed}, batch {number}: ended with status {status}")
                 continue
             results.seek(0)

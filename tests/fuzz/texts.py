@@ -122,24 +122,6 @@ PACKED = (b"PK\x03\x04", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd")
 FORMATS = (*PACKED, b"%PDF-", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf")
 
 
-def expected_text(data):
-    """What the definitions say of bytes that are no page: their text, or why there is none; None where
-    the encoding has to be guessed.
-    """
-    by_mark = ("utf-32", "utf-32", "utf-16", "utf-16", "utf-8-sig")
-    for bom, codec in zip(BOMS[3:] + BOMS[1:3] + BOMS[:1], by_mark, strict=True):
-        if data.startswith(bom):
-            try:
-                return data.decode(codec).removeprefix("\ufeff").encode("utf-8").decode()
-            except UnicodeError:  # a few bytes that are not UTF-8 may be mended
-                return None if codec == "utf-8-sig" else Reason.UNDECODABLE
-    if data.startswith(FORMATS):
-        return Reason.FORMAT
-    if b"\0" in data[:8192]:
-        return Reason.BINARY
-    return decoded(data)
-
-
 def decoded(data):
     try:
         return data.decode("utf-8")
@@ -202,29 +184,31 @@ class Texts:
 
     def _from_bytes(self, rng, tally, shingler, datas):
         """The whole way, with refusals; of what has to be guessed, which takes milliseconds, a few
-        only. Nothing that needs a reader.
+        only. Nothing that needs a reader, and nothing with a mark of its encoding.
         """
         texts = [data for data in datas if not (recognize_file_type(data) or _is_markup(data))]
-        known = [(data, text) for data in texts if (text := expected_text(data)) is not None]
-        rng.shuffle(known)
-        known = known[: -(-len(known) // 4)]
-        some = rng.sample(texts, min(2, len(texts)))
-        guesses = [data for data in some if expected_text(data) is None]
-        tried = [data for data, _ in known] + guesses
+        texts = [data for data in texts if not data.startswith(tuple(BOMS))]
+        rng.shuffle(texts)
+        known = [data for data in texts if decoded(data) is not None][: -(-len(texts) // 4)]
+        tried = known + [data for data in texts if decoded(data) is None][:2]
         made = shingler.shingle(TextBatch.of(range(len(tried)), tried))
         refused = {index: reason for index, reason, _ in made.skipped}
         guessed = dict(made.guesses)
         found = dict(zip(made.indices.tolist(), made.sets.sort(), strict=True))
-        for i, (data, text) in enumerate(known):
-            if isinstance(text, Reason):
-                tally.outcomes[str(text)] += 1
-                if refused.get(i) != text:
-                    tally.found("should be refused", data, text, refused.get(i))
-            elif i not in found or found[i].tolist() != expected_set(text, shingler.params):
+        for i, data in enumerate(tried):
+            right = Reason.FORMAT if data.startswith(FORMATS) else None
+            right = right or (Reason.BINARY if b"\0" in data[:8192] else None)
+            if right is not None:
+                tally.outcomes[str(right)] += 1
+                if refused.get(i) != right:
+                    tally.found("should be refused", data, right, refused.get(i))
+            elif i >= len(known):
+                if i not in refused and i not in guessed:
+                    tally.found("taken for UTF-8", data)
+            elif i not in found or found[i].tolist() != expected_set(
+                decoded(data), shingler.params
+            ):
                 tally.found("other set of bytes", shingler.params, data, refused.get(i))
-        for i in range(len(known), len(known) + len(guesses)):
-            if i not in refused and i not in guessed:
-                tally.found("taken for UTF-8", guesses[i - len(known)])
 
 
 def _is_markup(data):

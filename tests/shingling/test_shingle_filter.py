@@ -340,12 +340,6 @@ def test_what_a_filter_leaves_almost_nothing_of_is_counted(run, here):
     assert ["d/a", "d/b"] in [row[:2] for row in run(*contained, "--min-tokens", "0").rows]
 
 
-@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
-def test_characters(here, asked):
-    expected, _ = expected_pairs(asked, tokens="char")
-    assert exact_pairs_of(None, asked, tokens="char") == expected
-
-
 def test_ids(here):
     shutil.rmtree("d")
     Path("d").mkdir()
