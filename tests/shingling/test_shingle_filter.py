@@ -17,10 +17,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import lshdup.collection.batches
-import lshdup.collection.filtering
-import lshdup.pipeline
-import lshdup.workspace.loading
 from lshdup import MinHash, NearDuplicates
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
@@ -30,14 +26,8 @@ from lshdup.compare.comparing import Method
 from lshdup.errors import ParameterError
 from lshdup.params import DocumentParams, FilterParams, PairParams, ShingleParams
 from lshdup.pipeline import expand_copies
-from lshdup.shingling import shingle_filter as filter_module
-from lshdup.shingling.shingle_filter import (
-    NO_SHINGLES,
-    ShingleFilter,
-    find_common_shingles,
-    find_first_sets,
-    find_least_count,
-)
+from lshdup.shingling import shingle_filter as filters
+from lshdup.shingling.shingle_filter import NO_SHINGLES, ShingleFilter
 from lshdup.shingling.shingler import Shingler
 from lshdup.workspace.comparing import open_comparison
 from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
@@ -96,20 +86,20 @@ def test_counts_are_those_of_a_counter(sets, least, jobs, data):
     counts = Counter(element for i in members for element in sets[i])
     expected = sorted(each for each in counts.items() if each[1] >= least)
     ragged, members = RaggedSets.from_sets(sets), np.array(members, np.int64)
-    shingles, found = find_common_shingles(Run.quiet(jobs), ragged, members, least)
+    shingles, found = filters.find_common_shingles(Run.quiet(jobs), ragged, members, least)
     assert list(zip(shingles.tolist(), found.tolist(), strict=True)) == expected
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_many_common_shingles_and_few_counters(monkeypatch, jobs):
     """Tables grow; and elements that share a counter are told apart."""
-    monkeypatch.setattr(filter_module, "_FEWEST", 64)
-    monkeypatch.setattr(filter_module, "_SPARE", 0)
+    monkeypatch.setattr(filters, "_FEWEST", 64)
+    monkeypatch.setattr(filters, "_SPARE", 0)
     rng = np.random.default_rng(7)
     sets = [{*range(9000), *rng.integers(0, 1 << 63, 500).tolist()} for _ in range(4)]
     sets.append(set(range(4000, 12000)))
     ragged = RaggedSets.from_sets(sets)
-    shingles, counts = find_common_shingles(Run.quiet(jobs), ragged, np.arange(5), 4)
+    shingles, counts = filters.find_common_shingles(Run.quiet(jobs), ragged, np.arange(5), 4)
     assert shingles.tolist() == list(range(9000))
     assert counts.tolist() == [4] * 4000 + [5] * 5000
 
@@ -122,7 +112,7 @@ def test_more_documents_than_a_counter_can_count():
     counts = Counter(sets.values.tolist())
     for least in (65_535, 65_536, counts[9], counts[5] + 1):
         expected = {element: count for element, count in counts.items() if count >= least}
-        shingles, found = find_common_shingles(Run.quiet(2), sets, np.arange(n), least)
+        shingles, found = filters.find_common_shingles(Run.quiet(2), sets, np.arange(n), least)
         assert dict(zip(shingles.tolist(), found.tolist(), strict=True)) == expected
 
 
@@ -130,8 +120,8 @@ def test_more_documents_than_a_counter_can_count():
 def test_a_share_is_the_decimal_that_was_written_and_a_number_is_one(thousandths, documents):
     exact = Fraction(thousandths, 1000) * documents
     least = max(2, min(n for n in range(documents + 2) if n > exact))
-    assert find_least_count(thousandths / 1000, documents) == least
-    assert [find_least_count(float(limit), 10) for limit in (1, 2, 40)] == [2, 3, 41]
+    assert filters.find_least_count(thousandths / 1000, documents) == least
+    assert [filters.find_least_count(float(limit), 10) for limit in (1, 2, 40)] == [2, 3, 41]
 
 
 SETS_OF_DIGITS = st.lists(st.sets(st.integers(0, 9), max_size=5), max_size=8)
@@ -140,8 +130,8 @@ SETS_OF_DIGITS = st.lists(st.sets(st.integers(0, 9), max_size=5), max_size=8)
 @given(SETS_OF_DIGITS, st.lists(st.integers(0, 9), max_size=5))
 def test_first_set_with_a_shingle(sets, wanted):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(filter_module, "_AT_ONCE", 3)
-        found = find_first_sets(RaggedSets.from_sets(sets), np.array(wanted, np.uint64))
+        patch.setattr(filters, "_AT_ONCE", 3)
+        found = filters.find_first_sets(RaggedSets.from_sets(sets), np.array(wanted, np.uint64))
     first = [[i for i, each in enumerate(sets) if element in each] for element in wanted]
     assert found.tolist() == [each[0] if each else -1 for each in first]
 
@@ -205,8 +195,7 @@ ASKED = {
 def request(asked, documents=(b"d",), **given):
     asked = {"threshold": 0.4, "min_tokens": 1, **given, **asked}
     templates = asked.pop("templates", ())
-    if asked["min_tokens"] is None:
-        del asked["min_tokens"]
+    asked = {name: value for name, value in asked.items() if value is not None}
     return Request(documents, DocumentParams(), asked, False, templates)
 
 
@@ -288,7 +277,7 @@ def test_pairs_are_those_of_the_definition_by_every_way(here, monkeypatch, asked
     assert exact_pairs_of("store", asked) == exact_pairs_of(None, asked) == expected
     # Of the last run, and without what was removed in it.
     assert exact_pairs_of("store", {}, documents=()) == expected
-    monkeypatch.setattr(lshdup.workspace.loading, "SET_BYTES", 0)
+    monkeypatch.setattr("lshdup.workspace.loading.SET_BYTES", 0)
     assert pairs_of(None, asked, recall=0.9999)[0] == expected
     assert pairs_of("third", asked, recall=0.9999)[0] == expected
     assert Path("third/shingles.npz").exists() == ("ignore_common" in asked)
@@ -336,7 +325,6 @@ def test_what_a_filter_leaves_almost_nothing_of_is_counted(run, here):
     assert "d/a has no tokens, or fewer than 18 shingles left: it has no near-duplicates" in said
     other = run("pairs", "--min-tokens", "0", code=2).err
     assert "has no documents with fewer than 18 shingles left" in other
-    assert "signatures --min-tokens 0" in other or "run `lshdup" in other
     assert ["d/a", "d/b"] in [row[:2] for row in run(*contained, "--min-tokens", "0").rows]
 
 
@@ -398,7 +386,7 @@ def test_a_folder_that_changes_and_options_that_change(seed):
 def test_another_limit_reads_no_document(here, monkeypatch):
     pairs_of("store", {"ignore_common": 5})
     read = lambda *_: pytest.fail("a document was read")  # noqa: E731
-    monkeypatch.setattr(lshdup.collection.batches, "read_batch", read)
+    monkeypatch.setattr("lshdup.collection.batches.read_batch", read)
     for limit in (0.9, 3, 5):
         found, collection = pairs_of("store", {"ignore_common": limit})
         assert collection.read == 0
@@ -409,7 +397,7 @@ def test_documents_that_change_before_they_are_verified(here, monkeypatch):
     """Documents are read again without what was removed; one that has changed is reported, and in
     no pair.
     """
-    monkeypatch.setattr(lshdup.workspace.loading, "SET_BYTES", 0)
+    monkeypatch.setattr("lshdup.workspace.loading.SET_BYTES", 0)
     skipped = []
     steps = open_workspace(None, skipped=skipped.append)
     indexed = load_or_build_index(steps, request(ASKED["template"]))
@@ -443,16 +431,13 @@ def test_minhash_is_of_what_is_left():
         MinHash(texts, ignore_common=-1)
 
 
-# --- the program ----------------------------------------------------------------------------------
-
-
-def test_hot_buckets_are_said_with_an_example_and_what_helps(run, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(lshdup.pipeline, "_MANY_DOCUMENTS", 100)
-    (tmp_path / "d").mkdir()
+def test_hot_buckets_are_said_with_an_example_and_what_helps(run, here, monkeypatch):
+    shutil.rmtree("d")
+    Path("d").mkdir()
+    monkeypatch.setattr("lshdup.pipeline._MANY_DOCUMENTS", 100)
     form = " ".join(f"w{i}" for i in range(200))
     for i in range(120):
-        (tmp_path / f"d/{i:03}").write_text(f"{form} {i}")
+        Path(f"d/{i:03}").write_text(f"{form} {i}")
     said = run("index", "d", "-v").err
     hot = r"a bucket has 1\d\d documents: their [\d,]+ pairs are candidates, .* one is d/0\d\d; "
     hot += "--ignore-common X or --template FILE"

@@ -10,7 +10,7 @@ import pytest
 
 from lshdup.base.skipped import Reason
 from lshdup.sources.records import distinct_names, inner_path
-from tests.documents import listed, reasons, tar_of, zip_of
+from tests.documents import by_inner_names, listed, reasons, tar_of, zip_of
 
 #: Endings of tar archives, and how `tarfile` writes them.
 TARS = {".tar": "w", ".tar.gz": "w:gz", ".tgz": "w:gz", ".tar.xz": "w:xz", ".tar.bz2": "w:bz2"}
@@ -26,10 +26,7 @@ def below(path, members, **params):
     mode = next((mode for ending, mode in TARS.items() if path.name.endswith(ending)), None)
     path.write_bytes(zip_of(members) if mode is None else tar_of(members, mode))
     found, skipped = listed(path, **params)
-    prefix = os.fsencode(path) + b"/"
-    assert all(name.startswith(prefix) for name in (*found, *reasons(skipped)))
-    both = (found, reasons(skipped))
-    return ({name[len(prefix) :]: each for name, each in made.items()} for made in both)
+    return by_inner_names(path, found), by_inner_names(path, reasons(skipped))
 
 
 def test_what_is_no_file_in_a_zip_archive(tmp_path):

@@ -8,7 +8,7 @@ import zlib
 import pytest
 
 from lshdup.base.skipped import Reason
-from tests.documents import listed, reasons
+from tests.documents import by_inner_names, listed, reasons
 from tests.documents import warc_record as record
 from tests.documents import wiki_dump as dump
 
@@ -27,13 +27,6 @@ def write_warc(path, pages, *, packed=True, fields=()):
     path.write_bytes(b"".join(gzip.compress(each) if packed else each for each in records))
 
 
-def below(path, found):
-    """Return documents by their names below a file."""
-    prefix = os.fsencode(path) + b"/"
-    assert all(name.startswith(prefix) for name in found)
-    return {name[len(prefix) :]: text for name, text in found.items()}
-
-
 PAGES = [(f"http://x.org/{n}?a=b//c", PAGE.format(f"page {n}").encode()) for n in range(20)]
 
 
@@ -44,7 +37,7 @@ def test_responses_of_a_crawl_are_documents(tmp_path, packed):
     if packed == "as one stream":
         path.write_bytes(gzip.compress(path.read_bytes()))
     found, skipped = listed(path)
-    assert below(path, found) == {uri.encode(): body for uri, body in PAGES}
+    assert by_inner_names(path, found) == {uri.encode(): body for uri, body in PAGES}
     assert not skipped
 
 
@@ -91,7 +84,7 @@ def test_texts_of_a_crawl_are_documents(tmp_path):
     path = tmp_path / "x.warc.wet.gz"
     texts = (record("conversion", f"http://x/{n}", f"the text of {n}".encode()) for n in "abca")
     path.write_bytes(b"".join(map(gzip.compress, texts)))
-    found = below(path, listed(path)[0])
+    found = by_inner_names(path, listed(path)[0])
     assert sorted(found) == [b"http://x/a", b"http://x/a:2", b"http://x/b", b"http://x/c"]
     assert found[b"http://x/a:2"] == b"the text of a"
 
@@ -154,7 +147,7 @@ def test_a_title_is_as_long_as_a_name_may_be(tmp_path):
     path, longest = tmp_path / "x.xml", 1 << 16
     path.write_bytes(dump([("a" * longest, ["x"]), ("b" * longest + "&amp;", ["y"])]))
     found, skipped = listed(path)
-    assert below(path, found) == {b"a" * longest: b"x"}
+    assert by_inner_names(path, found) == {b"a" * longest: b"x"}
     assert [each.detail for each in skipped] == [f"a name of more than {longest} bytes"]
 
 

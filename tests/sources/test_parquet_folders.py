@@ -6,7 +6,6 @@ import gc
 import os
 import pickle
 import random
-import sys
 import threading
 from collections import Counter
 from dataclasses import replace
@@ -18,7 +17,6 @@ import pytest
 
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
-from lshdup.errors import InputError
 from lshdup.params import DocumentParams, PairParams
 from lshdup.sources import parquet, record_files
 from lshdup.sources.reading import batches, read_batch
@@ -253,12 +251,3 @@ def test_memory_and_descriptors_are_given_back(here, decoded):
         assert pa.total_allocated_bytes() - held < 100_000
     finally:
         gc.enable()
-
-
-def test_what_it_takes_is_said_once(here, small, monkeypatch):
-    fill(here)
-    for name in ("pyarrow", "pyarrow.parquet"):
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(InputError, match="Parquet files need pyarrow") as error:
-        answer("many", store=None, **FIELDS)
-    assert error.value.hint == "pip install 'lshdup[parquet]'"

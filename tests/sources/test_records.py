@@ -116,16 +116,6 @@ def test_rows_are_what_files_would_be(here, form, store, monkeypatch):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_ids_name_rows(here, form):
-    texts = texts_of(40)
-    ids = [f"id {number * 7 % 40}" for number in range(40)]
-    write(here / form, texts, id=ids)
-    documents, _ = find(form, id_field="id")
-    assert list(documents.names) == list(map(str.encode, ids))  # in the order of the rows
-    assert [text.decode() for _, text in sorted(read(documents)[0].items())] == texts
-
-
-@pytest.mark.parametrize("form", FORMS)
 def test_numbers_are_ids_too_and_others_are_named(here, form):
     write(here / form, ["a", "b", "c", "d"], id=[1, None, -2, 1])
     documents, skipped = find(form, id_field="id")
@@ -344,10 +334,6 @@ def wrong_rows(documents, texts, *, threads, times, most):
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(read_some, range(threads)))
     return wrong
-
-
-TEXTS = ["a b c d", None, "é"]
-HAS_VIEWS = int(pa.__version__.partition(".")[0]) >= 21
 
 
 @pytest.mark.parametrize("kind", ["large_string", "string_view", "dictionary", "binary"])

@@ -15,7 +15,6 @@ from tests.conftest import killed_behind_a_journal, open_workspace
 
 LATIN = "Die Größe der Bäume überraschte fünf müde Übersetzer. " * 5
 RUSSIAN = "Все люди рождаются свободными и равными в своем достоинстве и правах. " * 5
-KINDS = ("signatures", "bands", "pairs")
 
 #: What is said of documents, whatever was made of them and how long it took.
 OF_DOCUMENTS = r"^lshdup: (?:d/.*|\d+ documents? not UTF-8.*|skipped.*)$"
@@ -52,10 +51,6 @@ def made(store, documents=(b"d",), **given):
 def guesses(collection):
     names = collection.documents.names.strings_at(collection.notes.guess_documents)
     return dict(zip(names, [guess.decode() for guess in collection.notes.guesses], strict=True))
-
-
-def contents(store):
-    return {kind: Path(f"{store}/{kind}.npz").read_bytes() for kind in KINDS}
 
 
 EXPECTED = {b"d/3latin.txt": "cp1252", b"d/5koi.txt": "koi8_r"}

@@ -433,10 +433,8 @@ def random_mail(source, depth, top=True):
         text = random_text(source)
         text = f"<html><p>{text}</p><script>X</script>" if kind == "html" else text
         charset = source.choice(["utf-8", "iso-8859-15"])
-        message.set_content(
-            text, subtype=kind, charset=charset,
-            cte=source.choice(["8bit", "base64", "quoted-printable"]),
-        )  # fmt: skip
+        transfer = source.choice(["8bit", "base64", "quoted-printable"])
+        message.set_content(text, subtype=kind, charset=charset, cte=transfer)
         if not top and source.random() < 0.2:
             message["Content-Disposition"] = "attachment"
         return message

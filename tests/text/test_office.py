@@ -190,16 +190,6 @@ def test_words_cut_at_line_ends_of_a_pdf_are_whole(kreuzberg, width):
     assert tokens(text_of(office.pdf(TEXT, width=width, hyphenate=True))) == EXPECTED
 
 
-def test_hyphens_of_words_stay():
-    for text, expected in [
-        ("exam\x02ple", "example"),
-        ("a well-known one, well\x02known", "a well-known one, well-known"),
-        ("Anglo\x02Saxon", "Anglo-Saxon"),
-        ("1\x022", "1-2"),
-    ]:
-        assert office_worker.clean("", "pdf", [text]) == expected
-
-
 @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_STORED])
 def test_a_package_that_cannot_be_opened_is_left_to_the_reader(method):
     """Whatever error `zipfile` raises."""
@@ -221,7 +211,13 @@ def test_a_package_that_cannot_be_opened_is_left_to_the_reader(method):
         assert office_worker.prepare(cut, "docx") == cut
 
 
-def test_running_lines_are_those_of_most_pages():
+def test_hyphens_of_words_stay_and_running_lines_are_those_of_most_pages():
+    for text, expected in [
+        ("exam\x02ple", "example"),
+        ("a well-known one, well\x02known", "a well-known one, well-known"),
+        ("Anglo\x02Saxon 1\x022", "Anglo-Saxon 1-2"),
+    ]:
+        assert office_worker.clean("", "pdf", [text]) == expected
     pages = [f"Title\n{word} of one page\nPage {n} of 9" for n, word in enumerate("abcdefghi", 1)]
     kept = "\n".join(f"{word} of one page" for word in "abcdefghi")
     assert office_worker.clean("", "pdf", pages) == kept

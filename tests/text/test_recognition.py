@@ -13,28 +13,15 @@ MEMOS = [MEMO.format(*each) for each in (("All staff", "HR", 2019), ("Directors"
 PAGES = [f"<html><script>{word}</script><p>the same body of a page" for word in ("one", "two")]
 
 
-@pytest.fixture(autouse=True)
-def folder(here):
-    Path("d").mkdir()
-
-
-def write(texts, ending=""):
-    for n, text in enumerate(texts):
-        Path(f"d/{n}{ending}").write_text(text)
-    rows = (json.dumps({"id": f"d/{n}{ending}", "text": text}) for n, text in enumerate(texts))
-    Path("r.jsonl").write_text("".join(f"{row}\n" for row in rows))
-
-
-def in_order(pairs):
-    """Return pairs as rows of a listing, in byte order."""
-    return sorted([*sorted(names), repr(score)] for *names, score in pairs)
-
-
-def test_the_same_texts_give_the_same_answer(run):
+def test_the_same_texts_give_the_same_answer(run, here):
     """From files, rows and Python, where no rule of names or beginnings tells them apart."""
     texts = [*PAGES, *MEMOS, "<!-- x -->" + PAGES[0], "the same body of a page", "plain words here"]
-    write(texts)
     named = {f"d/{n}": text for n, text in enumerate(texts)}
+    Path("d").mkdir()
+    for name, text in named.items():
+        Path(name).write_text(text)
+    rows = (json.dumps({"id": name, "text": text}) for name, text in named.items())
+    Path("r.jsonl").write_text("".join(f"{row}\n" for row in rows))
     keep, visible, mail = {"markup": "keep"}, {"markup": "visible"}, {"mail": True}
     for options in (keep, visible, visible | mail, keep | mail | {"tokens": "symbols"}):
         typed = ["-t", "0.1", "--id-field", "id", "--no-store", "--exact"]
@@ -46,7 +33,8 @@ def test_the_same_texts_give_the_same_answer(run):
             for where in ("d", "r.jsonl")
         ]
         found = NearDuplicates(named, threshold=0.1, **options).pairs()
-        assert answers[0] == answers[1] == in_order(found) != []
+        found = sorted([*sorted(names), repr(score)] for *names, score in found)
+        assert answers[0] == answers[1] == found != []
 
 
 HTML = b"<p>x"
