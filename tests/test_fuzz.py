@@ -24,7 +24,7 @@ from lshdup.sources.reading import TextBatch
 from lshdup.store import npz
 from lshdup.text.decoding import decode
 from tests.conftest import ROOT, RUN, part, require
-from tests.fuzz import artifacts, guided
+from tests.fuzz import artifacts
 from tests.fuzz.artifacts import archive_of, array_of, members_of, npy
 from tests.fuzz.html import Html
 from tests.fuzz.texts import Texts
@@ -81,12 +81,6 @@ def test_guided_by_coverage(tmp_path, name):
     options = ("--atheris", "--only", name, "--seconds", 60, "--runs", 300, "--seed", SEED)
     said = r"tried by atheris in \d+ s, 0 findings \(coverage [\d,]+ -> [1-9][\d,]+ edges"
     assert re.search(said, fuzz(tmp_path, *options))
-
-
-def test_guided_without_atheris(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(SystemExit, match=r"needs atheris: pip install 'lshdup\[fuzz\]'"):
-        guided.run("html", 1, 1, 1)
 
 
 # --- found cases: texts and pages -----------------------------------------------------------------

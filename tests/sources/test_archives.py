@@ -84,13 +84,6 @@ def test_members_are_documents_in_a_named_archive(tmp_path, ending):
     assert not skipped
 
 
-def test_archives_in_folders_are_opened_on_request(tmp_path):
-    (tmp_path / "x.tar.gz").write_bytes(tar_of(MEMBERS, "w:gz"))
-    (tmp_path / "y.zip").write_bytes(zip_of(MEMBERS))
-    assert len(listed(tmp_path)[0]) == 2
-    assert len(listed(tmp_path, archives=True)[0]) == 8
-
-
 def test_names_are_safe_and_each_once(tmp_path):
     odd = "caf\udce9.txt"
     names = ["../../etc/passwd", "/abs/x", "./y", "a//b", "..", odd, "x\n y", "y"]

@@ -15,13 +15,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from lshdup.base.memory import Arrays
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
+from lshdup.collection.set_source import set_source
+from lshdup.errors import ArtifactError
 from lshdup.params import DocumentParams, PairParams
 from lshdup.sources import parquet, record_files
 from lshdup.sources.reading import batches, read_batch
 from lshdup.sources.records import RecordError
 from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
+from lshdup.workspace.loading import load_signatures
 from lshdup.workspace.request import Request
 from tests.conftest import open_workspace
 from tests.documents import find, read
@@ -127,6 +131,27 @@ def test_any_rows_by_any_thread(here, small, decoded):
     in_order = [texts[int(name)] for name in documents.names]
     assert wrong_rows(documents, in_order, threads=6, times=8, most=90) == []
     assert documents.record_files.decoded == decoded["text"]
+
+
+def test_sets_that_were_not_expected_or_have_no_room(here, small, monkeypatch):
+    fill(here)
+    request = Request((b"many",), DocumentParams(**FIELDS), {})
+    collection = load_signatures(open_workspace(None), request)
+    every = set_source(Run.quiet(2), collection)(np.arange(N))
+    empty, no_room = Arrays.empty, ("no room", "")
+
+    def little_room(arrays, shape, dtype):
+        if dtype is np.uint64 and shape > 3:  # the elements of three sets
+            raise ArtifactError(*no_room)
+        return empty(arrays, shape, dtype)
+
+    for make in (empty, little_room):
+        monkeypatch.setattr(Arrays, "empty", make)
+        source = set_source(Run.quiet(2), collection)
+        source.expect(np.array([3, 7, 20]))
+        for wanted in ([3, 20], [7], [4, 7], [0], [N - 1], [], [3, 7, 20]):
+            sets = source(np.array(wanted, np.int64))
+            assert [each.tolist() for each in sets] == [every[at].tolist() for at in wanted]
 
 
 def test_a_file_changes_between_two_runs(here, small):

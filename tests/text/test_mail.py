@@ -264,6 +264,8 @@ def test_mails_in_mails_are_read():
         ["the", "inner", "body"],
     ]
     assert "nobody" in words(data, headers=True)
+    digest = data.replace(b"multipart/mixed", b"multipart/digest")
+    assert parts_of(digest.replace(b"Content-Type: message/rfc822\n", b"")) == parts_of(data)
     assert parts_of(ONE + b"\n" + ONE) == [["a", "question"], ["body"]] * 2
 
 
