@@ -1,9 +1,6 @@
 """A fuzzer: `python -m tests.fuzz`. Random and mutated input for everything that reads bytes which
-lshdup did not write.
-
-texts.py, html.py, ids.py, parquet.py and artifacts.py each hold one target: a function that is given a seeded
-generator and a number of inputs, tries them, and returns a `Tally`. The test suite runs them for
-seconds (tests/test_fuzz.py), the command for as long as it is told to.
+lshdup did not write. Each module holds one target, whose `batch` tries inputs of a seeded generator
+and returns a `Tally`. The test suite runs them for seconds, the command as long as it is told to.
 """
 
 from collections import Counter

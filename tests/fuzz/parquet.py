@@ -24,9 +24,7 @@ COMMANDS = [
 
 
 def seeds():
-    """Small files of all compressions: with pages of a dictionary and without, and several row
-    groups.
-    """
+    """Small files of all compressions and several row groups, with a dictionary and without."""
     texts = [f"{row} " + " ".join(map(str, range(row % 9))) for row in range(90)]
     table = pa.table({"id": range(90), "text": texts, "more": [None, *texts[:0:-1]]})
     found = []

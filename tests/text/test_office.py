@@ -63,9 +63,7 @@ def without_reader(monkeypatch):
 
 @pytest.fixture
 def doubled(monkeypatch, tmp_path_factory):
-    """Replace the reader: its function has this body, in a process of its own. Python, so that it
-    can do anything wrong.
-    """
+    """Replace the reader: its function has this body, which can do anything wrong."""
 
     folder = tmp_path_factory.mktemp("double")
 
