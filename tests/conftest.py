@@ -81,7 +81,6 @@ ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 
 #: Why a test may be skipped where LSHDUP_REQUIRE is set: what CI cannot have everywhere.
 MAY_BE_SKIPPED = {
-    "LSHDUP_MAILS names no folder": "a collection of mails that is not shipped",
     "all tests skipped by +SKIP option": "examples that need a cluster of Spark",
     "a file system cannot be mounted here": "a right of root that a container may lack",
     "no control group of memory can be made here": "a right of root that a container may lack",

@@ -57,6 +57,13 @@ def listed(*names, **params):
     return {documents.names[index]: text for index, text in texts.items()}, skipped
 
 
+def by_inner_names(path, found):
+    """Return what is found below a file, by the names there."""
+    prefix = os.fsencode(path) + b"/"
+    assert all(name.startswith(prefix) for name in found)
+    return {name[len(prefix) :]: each for name, each in found.items()}
+
+
 def tar_of(members, mode="w"):
     """Return an archive of members: pairs of a name or a TarInfo, and bytes."""
     file = io.BytesIO()

@@ -47,10 +47,8 @@ def _package(main, kind, parts, links=()):
     types += 'relationships+xml"/><Default Extension="xml" ContentType="application/xml"/>'
     for part, (suffix, _) in parts.items():
         types += f'<Override PartName="/{part}" ContentType="{kind}.{suffix}+xml"/>'
-    members = {
-        "[Content_Types].xml": f'{_XML}<Types xmlns="{_PACKAGE}/content-types">{types}</Types>'
-    }
-    members["_rels/.rels"] = _relations(("officeDocument", main))
+    types = f'{_XML}<Types xmlns="{_PACKAGE}/content-types">{types}</Types>'
+    members = {"[Content_Types].xml": types, "_rels/.rels": _relations(("officeDocument", main))}
     if links:
         members[f"{folder}/_rels/{name}.rels"] = _relations(*links)
     return zipped(members | {name: _XML + content for name, (_, content) in parts.items()})
@@ -58,10 +56,8 @@ def _package(main, kind, parts, links=()):
 
 def docx(text, header="", title=""):
     """A paragraph for each line; a page header and a title that are not part of the text."""
-    body = "".join(
-        f'<w:p><w:r><w:t xml:space="preserve">{escape(line)}</w:t></w:r></w:p>'
-        for line in text.splitlines()
-    )
+    line = '<w:p><w:r><w:t xml:space="preserve">{}</w:t></w:r></w:p>'
+    body = "".join(map(line.format, escape(text).splitlines()))
     links, names = [], f'xmlns:w="{_WORD}"'
     if header:
         body += '<w:sectPr><w:headerReference w:type="default" r:id="rId1"/></w:sectPr>'
@@ -78,10 +74,10 @@ def docx(text, header="", title=""):
     return _package("word/document.xml", "wordprocessingml", parts, links)
 
 
-def pptx(text, lines_a_slide=8):
-    """A slide for every few lines."""
+def pptx(text):
+    """A slide for every eight lines."""
     lines = text.splitlines()
-    slides = [lines[at : at + lines_a_slide] for at in range(0, len(lines), lines_a_slide)]
+    slides = [lines[at : at + 8] for at in range(0, len(lines), 8)]
     schemas = "http://schemas.openxmlformats.org"
     names = f'xmlns:a="{schemas}/drawingml/2006/main" xmlns:r="{_RELATIONS}" '
     names += f'xmlns:p="{schemas}/presentationml/2006/main"'
@@ -141,11 +137,9 @@ def epub(text, title="A title", chapters=1):
     lines = text.splitlines()
     size = max(1, -(-len(lines) // chapters))
     parts = [lines[at : at + size] for at in range(0, len(lines), size)]
-    items = "".join(
-        f'<item id="c{n}" href="c{n}.xhtml" media-type="application/xhtml+xml"/>'
-        for n in range(len(parts))
-    )
-    spine = "".join(f'<itemref idref="c{n}"/>' for n in range(len(parts)))
+    item = '<item id="c{0}" href="c{0}.xhtml" media-type="application/xhtml+xml"/>'
+    items = "".join(map(item.format, range(len(parts))))
+    spine = "".join(map('<itemref idref="c{}"/>'.format, range(len(parts))))
     meta = f'<metadata xmlns:dc="{_DUBLIN}"><dc:title>{escape(title)}</dc:title>'
     meta += '<dc:language>en</dc:language><dc:identifier id="id">urn:x</dc:identifier></metadata>'
     members = {
@@ -177,18 +171,13 @@ def rtf(text):
     return f"{head}{body}\\par}}".encode("ascii")
 
 
-def eml(text, subject="A subject", html=False, base=False):
-    """A mail with MIME headers: quoted-printable or base64, plain text and perhaps the same as
-    HTML.
-    """
+def eml(text):
+    """A mail with MIME headers."""
     message = EmailMessage()
     message["From"], message["To"] = "Ann <ann@example.org>", "Bob <bob@example.org>"
-    message["Subject"] = subject
+    message["Subject"] = "A subject"
     message["Date"], message["Message-ID"] = "Mon, 01 Jan 2024 10:00:00 +0000", "<1@example.org>"
-    message.set_content(text, cte="base64" if base else "quoted-printable")
-    if html:
-        body = "".join(f"<p>{escape(line)}</p>" for line in text.splitlines())
-        message.add_alternative(f"<html><body>{body}</body></html>", "html")
+    message.set_content(text, cte="quoted-printable")
     return message.as_bytes()
 
 
@@ -264,17 +253,15 @@ def hyphenated(paragraph, width):
     return [*lines, line.strip()]
 
 
-_PASSWORD_PADDING = bytes.fromhex(
-    "28BF4E5E4E758A4164004E56FFFA01082E2E00B6D0683E802F0CA9FE6453697A"
-)
+_PADDING = bytes.fromhex("28BF4E5E4E758A4164004E56FFFA01082E2E00B6D0683E802F0CA9FE6453697A")
 
 
 def _encryption(password, identity):
     """Key and trailer entries of the standard security handler, revision 2."""
-    padded = (password.encode() + _PASSWORD_PADDING)[:32]
+    padded = (password.encode() + _PADDING)[:32]
     owner = rc4(hashlib.md5(padded).digest()[:5], padded)
     key = hashlib.md5(padded + owner + struct.pack("<i", -4) + identity).digest()[:5]
-    user = rc4(key, _PASSWORD_PADDING)
+    user = rc4(key, _PADDING)
     entry = b"/Encrypt<</Filter/Standard/V 1/R 2/O<%s>/U<%s>/P -4>>/ID[<%s><%s>]"
     return key, entry % tuple(each.hex().encode() for each in (owner, user, identity, identity))
 
@@ -314,7 +301,7 @@ def ole(streams):
     # A tree that is a list: each stream is the right sibling of the one before it, in the order of
     # names (by length, then letters).
     names = list(streams)
-    order = sorted(range(len(names)), key=lambda i: (len(names[i]), names[i].upper()))
+    order = sorted(range(len(streams)), key=lambda i: (len(names[i]), names[i].upper()))
     following = dict(zip(order, [each + 1 for each in order[1:]], strict=False))
     entries = [_entry("Root Entry", 5, none, order[0] + 1 if order else none, end, 0)]
     for i, name in enumerate(names):
@@ -330,9 +317,8 @@ def ole(streams):
 
 def _entry(name, kind, right, child, start, size):
     encoded = name.encode("utf-16-le")
-    head = encoded.ljust(64, b"\0") + struct.pack(
-        "<HBBIII", len(encoded) + 2, kind, 1, 0xFFFFFFFF, right, child
-    )
+    numbers = (len(encoded) + 2, kind, 1, 0xFFFFFFFF, right, child)
+    head = encoded.ljust(64, b"\0") + struct.pack("<HBBIII", *numbers)
     return head + bytes(36) + struct.pack("<IQ", start, size)
 
 
@@ -342,9 +328,9 @@ def encrypted_docx():
     return ole({"EncryptionInfo": b"\4\0\4\0\x40\0\0\0<encryption/>", "EncryptedPackage": package})
 
 
-def msg(text, subject="A subject"):
+def msg(text):
     """An Outlook message with a body."""
-    streams = {"001A": "IPM.Note", "0037": subject, "1000": text}
+    streams = {"001A": "IPM.Note", "0037": "A subject", "1000": text}
     made = {f"__substg1.0_{at}001F": each.encode("utf-16-le") for at, each in streams.items()}
     return ole({"__properties_version1.0": bytes(32), **made})
 

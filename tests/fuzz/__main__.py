@@ -55,30 +55,17 @@ def work(name, seconds, least, seed, results, at):
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument(
-        "--seconds", type=float, default=60, help="for each target, at least (default 60)"
-    )
-    parser.add_argument("--least", type=int, default=0, help="inputs for each target, at least")
-    parser.add_argument(
-        "--only",
-        choices=TARGETS,
-        action="append",
-        help="this target; may be repeated (default: all)",
-    )
-    parser.add_argument(
-        "--seed",
-        type=int,
-        default=int(time.time()),
-        help="the same seed, the same inputs (default: the time)",
-    )
-    parser.add_argument(
-        "--atheris",
-        action="store_true",
-        help="by coverage of lshdup's Python (kernels have none): pip install 'lshdup[fuzz]'",
-    )
-    parser.add_argument(
-        "--runs", type=int, default=0, help="with --atheris: inputs for each target, at most"
-    )
+    for option, kind, default, text in (
+        ("--seconds", float, 60, "for each target, at least (default 60)"),
+        ("--least", int, 0, "inputs for each target, at least"),
+        ("--runs", int, 0, "with --atheris: inputs for each target, at most"),
+        ("--seed", int, int(time.time()), "the same seed, the same inputs (default: the time)"),
+    ):
+        parser.add_argument(option, type=kind, default=default, help=text)
+    text = "this target; may be repeated (default: all)"
+    parser.add_argument("--only", choices=TARGETS, action="append", help=text)
+    text = "by coverage of lshdup's Python (kernels have none): pip install 'lshdup[fuzz]'"
+    parser.add_argument("--atheris", action="store_true", help=text)
     options = parser.parse_args()
     failed = False
     for name in options.only or (guided.TARGETS if options.atheris else TARGETS):
@@ -87,8 +74,7 @@ def main():
             print(line, flush=True)
             failed = failed or not well
             continue
-        started = time.perf_counter()
-        at = mmap.mmap(-1, 8)
+        started, at = time.perf_counter(), mmap.mmap(-1, 8)
         with tempfile.TemporaryFile("w+") as results:
             # In a process of its own: what kills it is a finding too.
             child = os.fork()
@@ -103,18 +89,14 @@ def main():
             _, status = os.waitpid(child, 0)
             took = time.perf_counter() - started
             if status:
-                print(
-                    f"{name}, seed {options.seed}, batch {int.from_bytes(at[:8], 'little')}: ended with status {status}"
-                )
-                failed = True
+                failed, number = True, int.from_bytes(at[:8], "little")
+                print(f"{name}, seed {options.seed}, batch {number}: ended with status {status}")
                 continue
             results.seek(0)
             tried, outcomes, findings = json.load(results)
         counts = ", ".join(f"{count:,} {what}" for what, count in sorted(outcomes.items()))
-        print(
-            f"{name}, seed {options.seed}: {tried:,} tried in {took:.0f} s, {findings} findings ({counts})",
-            flush=True,
-        )
+        said = f"{tried:,} tried in {took:.0f} s, {findings} findings ({counts})"
+        print(f"{name}, seed {options.seed}: {said}", flush=True)
         failed = failed or findings > 0
     sys.exit(failed)
 

@@ -43,14 +43,13 @@ HEADERS = (
     b"1" * 10_000, b"{}" * 3, b"NaN",
 )  # fmt: skip
 NPY = (
-    "{'descr': '|O', 'fortran_order': False, 'shape': (3,), }", "{'descr': '<u8', 'fortran_order': True, 'shape': (2, 3), }",
-    "{'descr': '>u8', 'fortran_order': False, 'shape': (3,), }", "{'descr': '<u8', 'fortran_order': False, 'shape': (-3,), }",
-    "{'descr': '<u8', 'fortran_order': False, 'shape': (99999999999999,), }", "{'descr': '|V0', 'fortran_order': False, 'shape': (9,), }",
-    "{'descr': '<u8', 'fortran_order': False, 'shape': (0, 99999999999999999999), }", "{'descr': [('a', '<u8')], 'fortran_order': False, 'shape': (3,), }",
-    "{'descr': '<u8', 'fortran_order': False, 'shape': (4294967296, 4294967296), }", "{'descr': '<u8', 'fortran_order': False, 'shape': (5L,), }",
-    "{'descr': '<u8', 'fortran_order': False, 'shape': (True,), }", "{'descr': '<u8', 'fortran_order': False, 'shape': " + "(" * 300 + ", }",
-    "{'descr': '<u8', 'fortran_order': False, 'shape': " + "-" * 9000 + "3, }", "{'descr': '<u8', 'fortran_order': False, 'shape': ()}",
-    "{'descr': '<M8[s]', 'fortran_order': False, 'shape': (3,), }", "__import__('os').abort()", "{", "'''", "\0", " " * 9000, "{'descr': '<u8,<u8', 'fortran_order': False, 'shape': (3,), }",
+    *("__import__('os').abort()", "{", "'''", "\0", " " * 9000),
+    *(f"{{'descr': {kind}, 'fortran_order': {order}, 'shape': {shape}, }}" for kind, order, shape in (
+        ("'|O'", False, "(3,)"), ("'<u8'", True, "(2, 3)"), ("'>u8'", False, "(3,)"), ("'<u8'", False, "(-3,)"), ("'|V0'", False, "(9,)"),
+        ("'<u8'", False, "(99999999999999,)"), ("'<u8'", False, "(0, 99999999999999999999)"), ("[('a', '<u8')]", False, "(3,)"),
+        ("'<u8'", False, "(4294967296, 4294967296)"), ("'<u8'", False, "(5L,)"), ("'<u8'", False, "(True,)"), ("'<u8'", False, "(" * 300),
+        ("'<u8'", False, "-" * 9000 + "3"), ("'<u8'", False, "()"), ("'<M8[s]'", False, "(3,)"), ("'<u8,<u8'", False, "(3,)"),
+    )),
 )  # fmt: skip
 FIELDS = (0, 1, 8, 0xFFFF, 0xFFFE, 1 << 15)
 
@@ -82,29 +81,22 @@ def make_folder(folder):
     """Make two stores in `folder`, which becomes the current one; return tokens -> kind -> bytes."""
     os.chdir(folder)
     words = [f"w{i}" for i in range(60)]
-    Path("docs").mkdir()
+    texts = {"docs/d3": words[1:], "new.txt": words, "docs/empty": [], "docs/binary": ["\0" * 9]}
     for i in range(24):
-        changed = words[: 40 + i % 5] + [f"x{i // 6}"] * (i % 3)
-        text = " ".join(
-            words if i in (3, 4, 5, 20) else changed if i < 18 else [f"y{i * j}" for j in range(30)]
-        )
-        Path(f"docs/{'abcd'[i % 4]}{i}.txt").write_text(text)
-    Path("docs/d3").write_text(" ".join(words[1:]))
-    for each in Path("docs").iterdir():
-        if each.name[0] in "abcd":
-            Path("other").mkdir(exist_ok=True)
-            Path("other", each.name).write_bytes(each.read_bytes())
-    Path("docs/empty").write_text("")
-    Path("docs/binary").write_bytes(b"\0" * 9)
-    Path("new.txt").write_text(" ".join(words))
+        own = words[: 40 + i % 5] + [f"x{i // 6}"] * (i % 3)
+        own = own if i < 18 else [f"y{i * j}" for j in range(30)]
+        name = f"{'abcd'[i % 4]}{i}.txt"
+        texts[f"docs/{name}"] = texts[f"other/{name}"] = words if i in (3, 4, 5, 20) else own
+    for name, text in texts.items():
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text(" ".join(text))
     lines = [f"d{i} " + " ".join(str(j * j) for j in range(i // 4, 40)) for i in range(24)]
     Path("ids.txt").write_text("\n".join([*lines, "bad x", ""]))
     files = {}
     for tokens, documents in (("word", "docs"), ("ids", "ids.txt")):
         for command in ("shingle", "pairs"):
-            outcome = run(
-                [command, documents, "--tokens", tokens, "--store", tokens], patience=300
-            )  # kernels may have to be compiled
+            typed = [command, documents, "--tokens", tokens, "--store", tokens]
+            outcome = run(typed, patience=300)  # kernels may have to be compiled
             assert outcome.startswith("answer"), outcome
         for command in (["clusters"], SAMPLED, *([PASSAGES] * (tokens == "word"))):
             assert run([*command, "--store", tokens], patience=300).startswith("answer")
@@ -161,7 +153,7 @@ def array_of(data):
     return np.load(io.BytesIO(data), allow_pickle=False)
 
 
-# --- mutations: (rng, all files, tokens, kind) -> bytes; True beside those that keep checksums righ
+# --- mutations -----------------------------------------------------------------------------------
 
 
 def cut(rng, data):
@@ -284,6 +276,9 @@ def header_changed(rng, members):
     return members | {"header.npy": npy(np.frombuffer(text, np.uint8))}
 
 
+NAMES = ("x.npy", "", "header", "../x.npy", "\x1b[31m\n.npy", "a" * 60_000, "é.npy", "header.npy.npy")  # fmt: skip
+
+
 def members_changed(rng, members, other):
     """Drop, double, rename, exchange or replace members of an artifact."""
     pairs = list(members.items())
@@ -294,15 +289,7 @@ def members_changed(rng, members, other):
     elif kind == 1:
         pairs.append((pairs[to][0], pairs[at][1]))
     elif kind == 2:
-        pairs[at] = (
-            rng.choice(
-                (
-                    "x.npy", "", "header", "../x.npy", "\x1b[31m\n.npy", "a" * 60_000, "é.npy",
-                    "header.npy.npy",
-                )
-            ),
-            pairs[at][1],
-        )  # fmt: skip
+        pairs[at] = rng.choice(NAMES), pairs[at][1]
     elif kind == 3:
         pairs[at], pairs[to] = (pairs[at][0], pairs[to][1]), (pairs[to][0], pairs[at][1])
     elif kind == 4:
@@ -315,23 +302,22 @@ def members_changed(rng, members, other):
     return pairs
 
 
-def mutated(rng, files, tokens, kind):
+def mutated(rng, data, other):
     """(bytes, whether they are a forgery whose checksums are right)."""
-    data = files[tokens][kind]
-    other = rng.choice(list(files[rng.choice(TOKENS)].values()))
     way = rng.randrange(20)
-    if way == 0:
-        return cut(rng, data), False
-    if way <= 2:
-        return flipped(rng, data), False
-    if way == 3:
-        return spliced(rng, data, other), False
-    if way <= 5:  # a name, or which bytes a member is: checksums may be those of another member
-        return directory_changed(rng, data), True
+    if way <= 3:
+        damaged = (
+            cut(rng, data),
+            flipped(rng, data),
+            flipped(rng, data),
+            spliced(rng, data, other),
+        )
+        return damaged[way], False
     if way == 6:
         return zip64_end(rng, data), True
-    if way == 7:
-        return directory_changed(rng, archive_of(list(members_of(data).items()))), True
+    if way <= 7:  # a name, or which bytes a member is: checksums may be those of another member
+        changed = data if way < 7 else archive_of(list(members_of(data).items()))
+        return directory_changed(rng, changed), True
     members = members_of(data)
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         change = rng.choice((*[values_changed] * 3, shape_changed, header_changed))
@@ -359,9 +345,8 @@ def run(arguments, patience=PATIENCE):
     """Return the outcome of a command in one line: its answer, its error, or a defect."""
     with open("answer", "w", encoding="utf-8", errors="surrogateescape") as text:
         outcome = outcome_of(arguments, text, patience)
-    return outcome + Path("answer").read_bytes().decode("utf-8", "surrogateescape") * (
-        outcome.startswith("answer")
-    )
+    answer = Path("answer").read_bytes().decode("utf-8", "surrogateescape")
+    return outcome + answer * outcome.startswith("answer")
 
 
 def outcome_of(arguments, text, patience):
@@ -399,9 +384,8 @@ class Artifacts:
         self._known = {}
         for tokens in TOKENS:
             for command in COMMANDS[tokens]:
-                known = self._known[tokens, tuple(command)] = self._answer(
-                    tokens, command, {}, patience=300
-                )
+                known = self._answer(tokens, command, {}, patience=300)
+                self._known[tokens, tuple(command)] = known
                 assert known.startswith(("answer", "error")), known
 
     def batch(self, rng, size=50):
@@ -409,32 +393,29 @@ class Artifacts:
         for _ in range(size):
             tokens = rng.choice(("word", "word", "ids"))
             kind = rng.choice(list(self.files[tokens]))
-            data, forged = mutated(rng, self.files, tokens, kind)
+            other = rng.choice(list(self.files[rng.choice(TOKENS)].values()))
+            data, forged = mutated(rng, self.files[tokens][kind], other)
             usual = COMMANDS[tokens][rng.randrange(2) if kind != "pairs" else 0]
             first = USERS.get(kind, usual)
-            commands = [rng.choice((first, rng.choice(COMMANDS[tokens])))]
-            self.tried(tally, tokens, kind, data, forged, commands, checked=rng.randrange(2) == 0)
+            command = rng.choice((first, rng.choice(COMMANDS[tokens])))
+            self.tried(tally, tokens, kind, data, forged, command, checked=rng.randrange(2) == 0)
         return tally
 
-    def tried(self, tally, tokens, kind, data, forged, commands, *, checked):
+    def tried(self, tally, tokens, kind, data, forged, command, *, checked):
         """checked : whether members are as small as they are, or so large that those who only look
         something up do not check all.
         """
         tally.tried += 1
         most = npz._ALWAYS_VERIFIED
-        npz._ALWAYS_VERIFIED = most if checked else 0
-        for command in commands:
+        with patch.object(npz, "_ALWAYS_VERIFIED", most if checked else 0):
             outcome = self._answer(tokens, command, {kind: data})
-            right = self._known[tokens, tuple(command)]
-            word = outcome.split()[0]
-            known = outcome == right
-            kinds = {"error": "refused", "answer": "another answer"}
-            tally.outcomes["as before" if known else kinds.get(word, word)] += 1
-            wrong = word == "answer" and not known and not forged
-            if word not in kinds or wrong:
-                what = "wrong answer" if wrong else word
-                tally.found(what, tokens, kind, command, checked, outcome[:300], kept(data))
-        npz._ALWAYS_VERIFIED = most
+        word, known = outcome.split()[0], outcome == self._known[tokens, tuple(command)]
+        kinds = {"error": "refused", "answer": "another answer"}
+        tally.outcomes["as before" if known else kinds.get(word, word)] += 1
+        wrong = word == "answer" and not known and not forged
+        if word not in kinds or wrong:
+            what = "wrong answer" if wrong else word
+            tally.found(what, tokens, kind, command, checked, outcome[:300], kept(data))
 
     def _answer(self, tokens, command, changed, patience=PATIENCE):
         for kind, data in (self.files[tokens] | changed).items():

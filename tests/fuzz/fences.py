@@ -1,9 +1,6 @@
 """Arrays that end where memory ends: a kernel that reads or writes one element too far is killed by
-the processor.
-
-Kernels check no bounds, and what they do outside their arrays Python cannot see. So the scratch
-arrays of a fuzzed `Shingler` are put before a page that may not be touched, and behind bytes of
-which it is known what they must be.
+the processor. The scratch arrays of a fuzzed `Shingler` are put before a page that may not be
+touched, and behind bytes of which it is known what they must be.
 """
 
 import ctypes

@@ -1,10 +1,10 @@
-"""`python -m tests.fuzz --atheris`: the same targets and the same checks, with input that a
+"""`python -m tests.fuzz --atheris`: pages and artifacts, with the same checks, and input that a
 coverage-guided fuzzer makes.
 
 Atheris watches which lines and comparisons of lshdup's Python an input reaches and keeps those
-inputs that reach new ones. Kernels are machine code, which it does not see: what they do with texts
-and ids is found by the checks, not by coverage. Each target runs in a process of its own (`python
--m tests.fuzz.guided`), because libFuzzer ends it, and so may a finding.
+inputs that reach new ones. What reads texts and ids are kernels, machine code, which it does not
+see. Each target runs in a process of its own (`python -m tests.fuzz.guided`), because libFuzzer
+ends it, and so may a finding.
 """
 
 import importlib.util
@@ -16,14 +16,12 @@ import tempfile
 import time
 from pathlib import Path
 
-TARGETS = ("texts", "html", "ids", "artifacts")
+TARGETS = ("html", "artifacts")
 
 #: Not watched: kernels are compiled from their byte code, which must be as it was written.
-KERNELS = [
-    f"lshdup.kernels{name}"
-    for name in ("", ".bands", ".files", ".jit", ".sets", ".shingles", ".sketch", ".text")
-]
-LONGEST = {"texts": 300, "html": 4000, "ids": 500, "artifacts": 60_000}
+MODULES = ("", ".bands", ".files", ".jit", ".sets", ".shingles", ".sketch", ".text")
+KERNELS = [f"lshdup.kernels{name}" for name in MODULES]
+LONGEST = {"html": 4000, "artifacts": 60_000}
 _DONE = re.compile(r"#(\d+)\s+(INITED|DONE)\s+cov: (\d+) ft: (\d+) corp: (\d+)")
 
 
@@ -42,11 +40,7 @@ def run(name, seconds, runs, seed):
         findings = [line for line in said.splitlines() if line.startswith("FINDING ")]
         for line in findings:
             print(f"{name}, seed {seed}: {line}")
-        tried = {
-            what: tuple(map(int, numbers))
-            for count, what, *rest in _DONE.findall(said)
-            for numbers in [(count, *rest)]
-        }
+        tried = {what: (int(n), *map(int, rest)) for n, what, *rest in _DONE.findall(said)}
         if done.returncode or "DONE" not in tried:
             print(said[-5000:])
             return False, f"{name}, seed {seed}: ended with status {done.returncode}"
@@ -61,55 +55,20 @@ def run(name, seconds, runs, seed):
 # --- in the process of a target -------------------------------------------------------------------
 
 
-def texts():
-    from tests.fuzz.texts import Texts, seeds, some_bytes, some_params
-
-    target = Texts()
-    rng = random.Random(0)
-
-    def attempt(data):
-        """Two bytes choose the parameters, the rest is the text."""
-        chance = random.Random(data[:2])
-        return target.compared(chance, [data[2:]], some_params(chance))
-
-    some = [text.encode() for text in seeds()] + [some_bytes(rng, []) for _ in range(300)]
-    return attempt, [rng.randbytes(2) + each for each in some]
-
-
 def html():
-    from tests.fuzz import Tally
-    from tests.fuzz.html import PIECES, Html, mutated, well_formed
-    from tests.fuzz.html import seeds as pages
+    from tests.fuzz import Tally, mutated
+    from tests.fuzz.html import PIECES, Html, seeds, well_formed
 
-    target = Html()
-    rng = random.Random(0)
+    target, rng, pages = Html(), random.Random(0), seeds()
 
     def attempt(data):
         tally = Tally()
         target.survived(tally, data[1:], b"a.html" if data[:1] < b"\x80" else b"a.txt")
         return tally
 
-    some = [
-        *pages(),
-        b"".join(PIECES),
-        *(well_formed(rng).encode() for _ in range(50)),
-        *(mutated(rng, pages()[0]) for _ in range(50)),
-    ]
+    some = [*pages, b"".join(PIECES), *(mutated(rng, pages[0], PIECES) for _ in range(50))]
+    some += [well_formed(rng).encode() for _ in range(50)]
     return attempt, [bytes([rng.randrange(256)]) + page for page in some]
-
-
-def ids():
-    from tests.fuzz.ids import Ids, some_line
-
-    target = Ids()
-    rng = random.Random(0)
-
-    def attempt(data):
-        return target.compared(data.split(b"\n"), b"")
-
-    return attempt, [
-        b"\n".join(some_line(rng) for _ in range(rng.randrange(6))) for _ in range(200)
-    ]
 
 
 def artifacts():
@@ -128,7 +87,7 @@ def artifacts():
         tokens, kind = TOKENS[chosen % 2], KINDS[chosen // 2 % 4]
         commands = COMMANDS[tokens]
         command = commands[chosen // 8 % len(commands)]
-        target.tried(tally, tokens, kind, data[1:], True, [command], checked=chosen < 128)
+        target.tried(tally, tokens, kind, data[1:], True, command, checked=chosen < 128)
         return tally
 
     some = [(at, TOKENS[at % 2], KINDS[at // 2 % 4]) for at in range(256)]
@@ -141,26 +100,19 @@ def forged(data, longest, seed):
     """
     import atheris
 
-    from tests.fuzz import artifacts as made_by
+    from tests.fuzz.artifacts import archive_of, members_of, mutated
 
     rng = random.Random(seed)
     try:
-        members = made_by.members_of(data[1:])
-        way = rng.randrange(8)
-        if way < 3:
-            ways = (made_by.values_changed, made_by.shape_changed, made_by.header_changed)
-            members = ways[way](rng, members)
-        elif way < 6:
+        if rng.randrange(2):
+            made, _ = mutated(rng, data[1:], data[1:])
+        else:
+            members = members_of(data[1:])
             name = rng.choice(list(members))
-            start = 10 + int.from_bytes(members[name][8:10], "little") if way < 5 else 0
+            start = rng.choice((0, 10 + int.from_bytes(members[name][8:10], "little")))
             changed = atheris.Mutate(members[name][start:], len(members[name]))
-            members[name] = members[name][:start] + changed
-        pairs = list(members.items())
-        if way == 6:
-            pairs = made_by.members_changed(rng, members, members)
-        made = data[:1] + made_by.archive_of(pairs)
-        if way == 7:
-            made = bytes([rng.randrange(256)]) + made[1:]
+            made = archive_of([*(members | {name: members[name][:start] + changed}).items()])
+        made = rng.choice((data[:1], bytes([rng.randrange(256)]))) + made
     except Exception:  # it is an archive no more
         made = b""
     return made if 0 < len(made) <= longest else atheris.Mutate(data, longest)
@@ -176,8 +128,9 @@ def main(name, folder, seconds, runs, seed):
 
     faulthandler.enable()
     with atheris.instrument_imports(include=["lshdup"], exclude=KERNELS):
-        for module in sorted(Path(__file__).parents[2].glob("lshdup/**/*.py")):
-            parts = module.relative_to(Path(__file__).parents[2]).with_suffix("").parts
+        root = Path(__file__).parents[2]
+        for module in sorted(root.glob("lshdup/**/*.py")):
+            parts = module.relative_to(root).with_suffix("").parts
             if parts[-1] not in ("__init__", "__main__", "plots", "compiling"):
                 importlib.import_module(".".join(parts))
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
@@ -197,9 +150,8 @@ def main(name, folder, seconds, runs, seed):
 
     options = [f"-max_total_time={seconds}", f"-seed={seed % (1 << 32)}", f"-max_len={LONGEST[name]}", "-rss_limit_mb=0", "-timeout=120",
                f"-artifact_prefix={tempfile.gettempdir()}/lshdup-atheris-{name}-", *([f"-runs={runs}"] if runs else [])]  # fmt: skip
-    atheris.Setup(
-        [sys.argv[0], *options, str(corpus)], test_one_input, **({"custom_mutator": forged} if name == "artifacts" else {}),
-    )  # fmt: skip
+    mutator = {"custom_mutator": forged} if name == "artifacts" else {}
+    atheris.Setup([sys.argv[0], *options, str(corpus)], test_one_input, **mutator)
     atheris.Fuzz()
 
 

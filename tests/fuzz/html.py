@@ -9,7 +9,7 @@ from lshdup.base.skipped import Reason
 from lshdup.text.decoding import decode
 from tests import reference
 from tests.conftest import ROOT
-from tests.fuzz import Tally
+from tests.fuzz import Tally, mutated
 
 #: No page of some kilobytes takes longer than so many seconds.
 PATIENCE = 5
@@ -19,17 +19,15 @@ BLOCKS = "div section article blockquote main aside footer".split()
 
 
 UNSEEN = ("<!-- no > text -->", "<script>if (a<b) c('<p>')</script>", "<style>p {}</style>", "<br>")
-REASONS = (
-    None, Reason.BINARY, Reason.FORMAT, Reason.UNDECODABLE, Reason.NO_READER, Reason.SPOILT,
-)  # fmt: skip
+REASONS = (None, Reason.BINARY, Reason.FORMAT, Reason.UNDECODABLE, Reason.NO_READER, Reason.SPOILT)
 WORDS = "one two Größe 漢字 กำแพง &amp; &lt; &eacute; &#x4e00; &#0; &nbsp; a<b x_1 é".split()
-PIECES = [b"<", b">", b"</", b"/>", b"<!--", b"-->", b"<!", b"<![CDATA[", b"]]>", b"<?xml ", b"?>", b"&", b"&#", b"&#xD800;", b"&#x110000;",
-          b"&lt", b"<head>", b"</head>", b"<body hidden>", b"<body>", b"</body>", b"<script>", b"</script>", b"<style>", b"</style>",
-          b"<template>", b"</template>", b"<noscript>", b"</noscript>", b"<div hidden>", b"</div>", b"<p>", b"</p>", b"<table>", b"<tr>",
-          b"<td>", b"</table>", b"<select>", b"<option>", b"<textarea>", b"<title>", b"<plaintext>", b"<svg>", b"<math>", b"<frameset>",
-          b"<script hidden>", b"<template hidden><script>", b"<html hidden>", b"<iframe>", b"<object>", b"<form>", b"<a>", b"<b>", b"</b>",
-          b"<br>", b"<!doctype html>", b"<meta charset=", b"utf-7", b"punycode", b"idna", b"hex", b"undefined", b"unicode_escape", b"utf-16",
-          b"\0", b"\xff", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\xff\xfe", b"<!---->", b"<p " + b"a=b " * 30 + b">"]  # fmt: skip
+PIECES = (
+    b"<|>|</|/>|<!--|-->|<!|<![CDATA[|]]>|<?xml |?>|&|&#|&#xD800;|&#x110000;|&lt|<head>|</head>|<body hidden>|<body>|</body>|<script>|</script>|"
+    b"<style>|</style>|<template>|</template>|<noscript>|</noscript>|<div hidden>|</div>|<p>|</p>|<table>|<tr>|<td>|</table>|<select>|<option>|"
+    b"<textarea>|<title>|<plaintext>|<svg>|<math>|<frameset>|<script hidden>|<template hidden><script>|<html hidden>|<iframe>|<object>|<form>|<a>|"
+    b"<b>|</b>|<br>|<!doctype html>|<meta charset=|utf-7|punycode|idna|hex|undefined|unicode_escape|utf-16|<!---->"
+).split(b"|")
+PIECES += [b"\0", b"\xff", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\xff\xfe", b"<p " + b"a=b " * 30 + b">"]  # fmt: skip
 
 
 def seeds():
@@ -55,28 +53,6 @@ def well_formed(rng, depth=0):
     body = "".join(parts)
     head = "<!DOCTYPE html><html><head><title>no text</title></head>"
     return body if depth else f"{head}<body>{body}</body></html>"
-
-
-def mutated(rng, page):
-    data = bytearray(page)
-    for _ in range(rng.choice((1, 2, 4, 8, 30))):
-        at = rng.randrange(len(data) + 1)
-        kind = rng.randrange(6)
-        if kind == 0:
-            data[at:at] = rng.choice(PIECES) * rng.choice((1, 1, 1, 2, 50))
-        elif kind == 1:
-            del data[at : at + rng.choice((1, 3, 40))]
-        elif kind == 2 and at < len(data):
-            data[at] = rng.randrange(256)
-        elif kind == 3:
-            del data[at + 1 :]
-        elif kind == 4:
-            end = min(len(data), at + rng.randrange(1, 200))
-            data[at:at] = data[at:end]
-        else:
-            data[at:at] = rng.choice(PIECES) + rng.choice(PIECES)
-        del data[8000:]
-    return bytes(data)
 
 
 @contextmanager
@@ -105,7 +81,7 @@ class Html:
             if rng.randrange(4) == 0:
                 self.compared(tally, well_formed(rng))
             else:
-                page = mutated(rng, rng.choice(self._seeds))
+                page = mutated(rng, rng.choice(self._seeds), PIECES, (1, 2, 4, 8, 30))[:8000]
                 self.survived(tally, page, rng.choice((b"a.html", b"a.txt")))
         return tally
 

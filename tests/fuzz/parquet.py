@@ -24,17 +24,14 @@ COMMANDS = [
 
 
 def seeds():
-    """Small files of all compressions: with pages of a dictionary and without, and several row
-    groups.
-    """
+    """Small files of all compressions and several row groups, with a dictionary and without."""
     texts = [f"{row} " + " ".join(map(str, range(row % 9))) for row in range(90)]
     table = pa.table({"id": range(90), "text": texts, "more": [None, *texts[:0:-1]]})
     found = []
     for compression in ("zstd", "snappy", "none"):
         for dictionary in (True, False):
-            pq.write_table(
-                table, "seed", compression=compression, use_dictionary=dictionary, row_group_size=40
-            )
+            how = {"compression": compression, "use_dictionary": dictionary}
+            pq.write_table(table, "seed", **how, row_group_size=40)
             found.append(Path("seed").read_bytes())
     return found
 
@@ -47,9 +44,8 @@ def mutated(rng, data):
         at = rng.randrange(min(footer if rng.randrange(3) else 0, len(data)), len(data) + 1)
         kind = rng.randrange(8)
         if kind < 4:
-            data[at : at + 1] = bytes(
-                [rng.choice((0, 3, 0x24, 0x7F, 0x80, 0xFF, rng.randrange(256)))]
-            )
+            byte = rng.choice((0, 3, 0x24, 0x7F, 0x80, 0xFF, rng.randrange(256)))
+            data[at : at + 1] = bytes([byte])
         elif kind == 4 and at < len(data):
             data[at] ^= 1 << rng.randrange(8)
         elif kind == 5:

@@ -8,7 +8,6 @@ of the same batch in another order.
 import codecs
 import functools
 import re
-import unicodedata
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from lshdup.sources.reading import TextBatch
 from lshdup.text.file_types import recognize_file_type
 from tests import reference
 from tests.conftest import ROOT
-from tests.fuzz import Tally
+from tests.fuzz import Tally, mutated
 from tests.fuzz.fences import run_fenced
 
 BATCH = 2000
@@ -35,17 +34,14 @@ SPICY = (
     "\u1e9b\u0958\u200b\u200d\ufeff\ufffe\uffff\ufffd\x00\x7f\u00ad\u034f\U0001d400\U0001f600\U0002f800\U00020000\U0002a6df\U0002a6e0\ue000"
     "\U000e0100\U000e0001\U0001109a\U000110ba\u0378\U0010ffff\U0003ffff\U00040000"
 )
-ASCII = "".join(map(chr, range(128)))
 WORDS = "the The a an of and x_1 __ 9 ab abc abcdefgh abcdefghi 12345678901234567 don't U.S. e-mail ÆØÅ größe straße ΣΊΣΥΦΟΣ ﬁne".split()
 BLOCKS = [(0x80, 0x250), (0x300, 0x370), (0x370, 0x530), (0x590, 0x800), (0x900, 0xE00), (0xE00, 0x1000), (0x1000, 0x1200),
           (0x1780, 0x1800), (0x1E00, 0x2000), (0x2000, 0x2E00), (0x3000, 0x3400), (0x4E00, 0x5000), (0xA000, 0xAC00), (0xAC00, 0xD800),
           (0xF900, 0x10000), (0x10000, 0x11000), (0x11000, 0x12000), (0x1D000, 0x1F000), (0x2F800, 0x2FA20), (0xE0000, 0xE0200)]  # fmt: skip
 JUNK = [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xed\xbf\xbf", b"\xc0\xaf", b"\xc1\x81", b"\xe0\x80\xaf", b"\xe0\x9f\xbf", b"\xf4\x90\x80\x80",
         b"\xf0\x8f\xbf\xbf", b"\xf5\x80\x80\x80", b"\xe2\x82", b"\xf0\x9f\x98", b"\x80", b"\xbf\xbf", b"\xf8\x88\x80\x80\x80"]  # fmt: skip
-BOMS = [
-    codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE,
-    codecs.BOM_UTF32_BE,
-]  # fmt: skip
+PIECES = [*JUNK, *(c.encode() for c in SPICY)]
+BOMS = [codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE]  # fmt: skip
 
 
 @functools.cache
@@ -68,7 +64,7 @@ def some_text(rng):
     if kind <= 1:
         return "".join(rng.choices(SPICY, k=size))
     if kind == 2:
-        return "".join(rng.choices(ASCII, k=2 * size))
+        return "".join(map(chr, rng.choices(range(128), k=2 * size)))
     if kind == 3:
         return " ".join(rng.choices(WORDS, k=size // 2 + 1))
     if kind == 4:
@@ -86,64 +82,33 @@ def tight(rng):
     """What case folding makes about twice as long, which is what there is room for."""
     grows = rng.choice(("\u0390", "\u1fb7", "\ufb03", "\ufdfa"))
     n = rng.randrange(40, 150)
-    return (
-        "\u0149" * rng.randrange(4)
-        + grows * n
-        + "a" * rng.randrange(2 * n)
-        + rng.choice(("\u0905", "\U00020000", "b", "\u00e9"))
-    )
-
-
-def mutated(rng, data, others):
-    """Bytes that were a text once."""
-    data = bytearray(data)
-    for _ in range(rng.choice((1, 1, 2, 4))):
-        at = rng.randrange(len(data) + 1)
-        kind = rng.randrange(7)
-        if kind == 0 and at < len(data):
-            data[at] ^= 1 << rng.randrange(8)
-        elif kind == 1:
-            del data[at:]
-        elif kind == 2:
-            data[at:at] = rng.choice(JUNK)
-        elif kind == 3:
-            del data[at : at + rng.randrange(1, 4)]
-        elif kind == 4:
-            data[at:at] = rng.choice(others)[: rng.randrange(1, 12)]
-        elif kind == 5:
-            data[at:at] = rng.choice(SPICY).encode() * rng.randrange(1, 4)
-        else:
-            data[at:at] = bytes(rng.randrange(256) for _ in range(rng.randrange(1, 5)))
-    return bytes(data)
+    rest = "a" * rng.randrange(2 * n) + rng.choice(("\u0905", "\U00020000", "b", "\u00e9"))
+    return "\u0149" * rng.randrange(4) + grows * n + rest
 
 
 def some_bytes(rng, corpus):
     data = some_text(rng).encode()
     kind = rng.randrange(10)
     if kind < 3:
-        return mutated(rng, rng.choice(corpus) if corpus and kind == 0 else data, corpus or [b"x"])
+        other = [rng.choice(corpus)] if corpus else []
+        return mutated(rng, other[0] if other and kind == 0 else data, [*PIECES, *other])
     if kind == 3:
         return rng.choice(BOMS) + data
     if kind == 4:
         codecs_ = ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
         bom, codec = rng.choice(list(zip(BOMS[1:], codecs_, strict=True)))
         made = bom + data.decode().encode(codec)
-        return mutated(rng, made, [made]) if rng.randrange(2) else made
+        return mutated(rng, made, JUNK) if rng.randrange(2) else made
     return data
 
 
 def some_params(rng):
     tokens = rng.choice(("word", "word", "symbols", "symbols", "char", "terms"))
     hash_ = "poly31" if tokens == "char" and rng.randrange(3) == 0 else "mix64"
-    return ShingleParams(
-        tokens=tokens,
-        k=rng.choice((0, 1, 2, 3, 5, 40)),
-        bag=rng.randrange(4) == 0,
-        normalize=rng.randrange(4) > 0,
-        keep_case=rng.randrange(4) == 0,
-        hash=hash_,
-        secret=rng.randbytes(9) if hash_ == "mix64" and rng.randrange(3) == 0 else b"",
-    )
+    secret = rng.randbytes(9) if hash_ == "mix64" and rng.randrange(3) == 0 else b""
+    flags = {name: rng.randrange(4) == 0 for name in ("bag", "keep_case")}
+    k, normalize = rng.choice((0, 1, 2, 3, 5, 40)), rng.randrange(4) > 0
+    return ShingleParams(tokens, k, normalize=normalize, hash=hash_, secret=secret, **flags)
 
 
 def expected_set(text, params):
@@ -157,24 +122,6 @@ PACKED = (b"PK\x03\x04", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd")
 FORMATS = (*PACKED, b"%PDF-", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf")
 
 
-def expected_text(data):
-    """What the definitions say of bytes that are no page: their text, or why there is none; None where
-    the encoding has to be guessed.
-    """
-    by_mark = ("utf-32", "utf-32", "utf-16", "utf-16", "utf-8-sig")
-    for bom, codec in zip(BOMS[3:] + BOMS[1:3] + BOMS[:1], by_mark, strict=True):
-        if data.startswith(bom):
-            try:
-                return data.decode(codec).removeprefix("\ufeff").encode("utf-8").decode()
-            except UnicodeError:  # a few bytes that are not UTF-8 may be mended
-                return None if codec == "utf-8-sig" else Reason.UNDECODABLE
-    if data.startswith(FORMATS):
-        return Reason.FORMAT
-    if b"\0" in data[:8192]:
-        return Reason.BINARY
-    return decoded(data)
-
-
 def decoded(data):
     try:
         return data.decode("utf-8")
@@ -182,20 +129,11 @@ def decoded(data):
         return None
 
 
-def feature(text, outcome):
-    """Texts that differ in this are worth keeping: which kinds of characters follow which, and what
-    the kernel made of them.
-    """
-    kinds = [unicodedata.category(c)[0] + str(min(unicodedata.combining(c), 1)) for c in text[:6]]
-    return int(outcome), text.isascii(), tuple(kinds)
-
-
 class Texts:
-    """The target, with what it keeps from batch to batch: texts that were unlike those before."""
+    """The target, with some of the texts of the batches before."""
 
     def __init__(self):
         self.corpus = []
-        self._features = set()
 
     def batch(self, rng, size=BATCH):
         params = some_params(rng)
@@ -223,24 +161,15 @@ class Texts:
             right += markup * kernels.STARTS_MARKUP + header * kernels.STARTS_HEADER
             if flags[i] != right:
                 tally.found("other flags", data, int(flags[i]))
-            if (text is None and outcome == kernels.DONE) or (
-                text is not None and outcome == kernels.NOT_UTF8
-            ):
+            if outcome == (kernels.DONE if text is None else kernels.NOT_UTF8):
                 tally.found("UTF-8 or not", params, data, outcome)
             elif outcome == kernels.DONE and sets[i].tolist() != expected[i]:
                 tally.found("other set", params, data, sets[i].tolist(), expected[i])
             tally.outcomes[("set", "not UTF-8", "to normalise")[outcome]] += 1
-            if text is not None and i % 16 == 0:
-                self._keep(data, text, outcome)
+        self.corpus = [*self.corpus, *(datas[i] for i in valid[::16])][-20_000:]
         self._all_ways(rng, tally, shingler, [(datas[i], expected[i]) for i in valid])
         self._from_bytes(rng, tally, shingler, datas)
         return tally
-
-    def _keep(self, data, text, outcome):
-        seen = feature(text, outcome)
-        if seen not in self._features and len(self._features) < 20_000:
-            self._features.add(seen)
-            self.corpus.append(data)
 
     def _all_ways(self, rng, tally, shingler, expected):
         """Normalised where needed; in another order, cut elsewhere."""
@@ -255,29 +184,31 @@ class Texts:
 
     def _from_bytes(self, rng, tally, shingler, datas):
         """The whole way, with refusals; of what has to be guessed, which takes milliseconds, a few
-        only. Nothing that needs a reader.
+        only. Nothing that needs a reader, and nothing with a mark of its encoding.
         """
         texts = [data for data in datas if not (recognize_file_type(data) or _is_markup(data))]
-        known = [(data, text) for data in texts if (text := expected_text(data)) is not None]
-        rng.shuffle(known)
-        known = known[: -(-len(known) // 4)]
-        some = rng.sample(texts, min(2, len(texts)))
-        guesses = [data for data in some if expected_text(data) is None]
-        tried = [data for data, _ in known] + guesses
+        texts = [data for data in texts if not data.startswith(tuple(BOMS))]
+        rng.shuffle(texts)
+        known = [data for data in texts if decoded(data) is not None][: -(-len(texts) // 4)]
+        tried = known + [data for data in texts if decoded(data) is None][:2]
         made = shingler.shingle(TextBatch.of(range(len(tried)), tried))
         refused = {index: reason for index, reason, _ in made.skipped}
         guessed = dict(made.guesses)
         found = dict(zip(made.indices.tolist(), made.sets.sort(), strict=True))
-        for i, (data, text) in enumerate(known):
-            if isinstance(text, Reason):
-                tally.outcomes[str(text)] += 1
-                if refused.get(i) != text:
-                    tally.found("should be refused", data, text, refused.get(i))
-            elif i not in found or found[i].tolist() != expected_set(text, shingler.params):
+        for i, data in enumerate(tried):
+            right = Reason.FORMAT if data.startswith(FORMATS) else None
+            right = right or (Reason.BINARY if b"\0" in data[:8192] else None)
+            if right is not None:
+                tally.outcomes[str(right)] += 1
+                if refused.get(i) != right:
+                    tally.found("should be refused", data, right, refused.get(i))
+            elif i >= len(known):
+                if i not in refused and i not in guessed:
+                    tally.found("taken for UTF-8", data)
+            elif i not in found or found[i].tolist() != expected_set(
+                decoded(data), shingler.params
+            ):
                 tally.found("other set of bytes", shingler.params, data, refused.get(i))
-        for i in range(len(known), len(known) + len(guesses)):
-            if i not in refused and i not in guessed:
-                tally.found("taken for UTF-8", guesses[i - len(known)])
 
 
 def _is_markup(data):

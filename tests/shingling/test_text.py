@@ -11,21 +11,13 @@ from lshdup.base.ragged import RaggedSets
 from lshdup.kernels.shingles import distinct_values
 from lshdup.kernels.text import DONE, HAS_HIGH, NOT_UTF8
 from lshdup.params import ShingleParams
-from lshdup.shingling.inspection import list_tokens
+from lshdup.shingling.inspection import RunLocator, list_tokens, locate_tokens
 from lshdup.shingling.shingler import Shingler, fingerprint_sets
 from lshdup.sources.reading import TextBatch
 from tests import reference
-from tests.conftest import many
+from tests.conftest import many, part
+from tests.fuzz.texts import SPICY
 
-# Characters that do something: marks of several classes, Maybe characters, jamo, expansions,
-# unspaced scripts, white space.
-SPICY = (
-    "aZ9_ \t\n"
-    "\x0b\x1c\u00a0\u2003.,:;'-the\u00df\u0130\u01c5\ufb01\u2126\u212b\u00b2\u2460\ufdfa\u0300\u0301\u0316\u0323\u0327\u0345"
-    "\u05b0\u05bc\u064b\u0651\u0654\u0921\u093c\u094d\u0d46\u0d3e\u0d57\u0e01\u0e33\u0e48\u0e40\u0eb3\u1780\u17d2\u1000\u1039"
-    "\u3042\u3099\u309a\u30ab\uff76\uff9e\u30fc\u6f22\u3005\u3007\u1100\u1161\u11a8\uac00\uac01\u0344\u0f73\u00b4\u1fbd\u1e9b\u0958"
-    "\U0001d400\U0001f600\U0002f800\U00020000\U0002a6df\U0002a6e0\ue000\U000e0100\U0001109a\U000110ba\u0378\u00ad\u200d\u3164\ufeff"
-)
 texts = st.one_of(
     st.text(st.sampled_from(SPICY), max_size=40),
     st.text(st.sampled_from("ab C_~.яЯß«é漢。가…’\u0301\U0001f600"), min_size=50, max_size=250),
@@ -42,28 +34,11 @@ def encodable(text):
     return text.encode("utf-8", "replace").decode()
 
 
-@settings(max_examples=many(400), deadline=None)
-@given(
-    st.lists(texts, max_size=5),
-    st.sampled_from(["word", "symbols", "char", "terms"]),
-    st.integers(1, 5),
-    st.booleans(),
-    st.booleans(),
-)
-@example(["\ufdfa", "\ufdfa"], "word", 1, True, False)
-@example(["\ufdfa" * 50, "\u0390" * 50, "a"], "char", 1, True, False)
-@example(["\u0390" * 50, "a"], "char", 2, False, False)
-@example(["e\u0301", "\u00e9\u0316\u0323", "\u00b4\u0316", "a\ufdfa" * 9], "word", 1, True, False)
-def test_shingle_sets_are_those_of_the_reference(texts, tokens, k, normalize, keep_case):
-    texts = [encodable(text) for text in texts]
-    sets = sets_of(texts, tokens=tokens, k=k, normalize=normalize, keep_case=keep_case)
-    for text, found in zip(texts, sets, strict=True):
-        expected = set(reference.shingle_list(text, tokens, k, normalize, keep_case))
-        assert found.tolist() == sorted(expected)
+KINDS = st.sampled_from(["word", "symbols", "char", "terms"])
 
 
 @settings(max_examples=many(100), deadline=None)
-@given(texts, st.sampled_from(["word", "symbols", "char", "terms"]))
+@given(texts, KINDS)
 def test_tokens_and_shingles_in_order(text, tokens):
     text = encodable(text)
     params = ShingleParams(tokens=tokens)
@@ -73,21 +48,13 @@ def test_tokens_and_shingles_in_order(text, tokens):
     assert shingles.tolist() == reference.shingle_list(text, tokens, params.k)
 
 
-@settings(max_examples=many(100), deadline=None)
-@given(st.lists(st.sampled_from(["a", "b", "cd", "e"]), max_size=60), st.integers(1, 3))
-def test_bags_count_repeats(words, k):
-    text = " ".join(words)
-    (found,) = sets_of([text], k=k, bag=True)
-    assert found.tolist() == sorted(reference.as_bag(reference.shingle_list(text, "word", k)))
-
-
 @pytest.mark.parametrize("end", [0x20000, pytest.param(0x110000, marks=pytest.mark.long)])
 def test_every_code_point_alone_and_between_letters(end):
-    points = [chr(c) for c in range(end) if not 0xD800 <= c < 0xE000]
+    points = [c for c in range(end) if not 0xD800 <= c < 0xE000]
+    points = points if end > 0x20000 else part(points, 4)
     for start in range(0, len(points), 50_000):
-        texts = [f"x{c}y" for c in points[start : start + 50_000]]
-        sets = sets_of(texts, k=1)
-        for text, found in zip(texts, sets, strict=True):
+        texts = [f"x{chr(c)}y" for c in points[start : start + 50_000]]
+        for text, found in zip(texts, sets_of(texts, k=1), strict=True):
             expected = set(reference.shingle_list(text, "word", 1))
             assert set(found.tolist()) == expected, hex(ord(text[1]))
 
@@ -99,7 +66,7 @@ def test_long_documents_of_every_kind():
     for alphabet in ("abc ", "ñandú ", "漢字かな", "กำแพง ๆ ", "Größe "):
         words += [rng.choice(alphabet) * rng.randint(1, 3) for _ in range(500)]
     rng.shuffle(words)
-    texts = [" ".join(words), " ".join(words[:500]).upper(), "\n".join(words * 30)]
+    texts = [" ".join(words), " ".join(words[:500]).upper(), "\n".join(words * 4)]
     texts += ["x" * 100_000, "a " * 70_000, "漢" * 40_000]
     for text, found in zip(texts, sets_of(texts), strict=True):
         assert found.tolist() == sorted(set(reference.shingle_list(text)))
@@ -133,28 +100,22 @@ def test_only_utf8_is_read_as_utf8(parts, valid):
     assert sorted(made.sets[0].tolist()) == sorted(expected)
 
 
-def test_token_boundaries_count():
-    a, b = sets_of(["ab c", "a bc"], k=2)
-    assert set(a.tolist()).isdisjoint(b.tolist())
-
-
 def test_short_and_empty_documents():
+    a, b = sets_of(["ab c", "a bc"], k=2)
+    assert set(a.tolist()).isdisjoint(b.tolist())  # boundaries of tokens count
     sets = sets_of(["", "...", "one", "one two", "one two three", "one two three four"])
     assert sets.sizes.tolist() == [0, 0, 1, 1, 1, 2]
     assert len({tuple(each) for each in sets}) == 5
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "tokens"),
-    [
+def test_known_tokens():
+    for text, kind, tokens in (
+        # Marks stay with their base.
         ("ที่นี่ 東京タワー", "word", ["ที่", "นี่", "東", "京", "タ", "ワ", "ー"]),
         (" a \t\n b\u00a0c ", "char", list("a b c")),
-    ],
-    ids=["Thai marks stay with their base", "white space"],
-)
-def test_known_tokens(text, kind, tokens):
-    found, _ = list_tokens(text.encode(), ShingleParams(tokens=kind))
-    assert [token.decode() for token in found] == tokens
+    ):
+        found, _ = list_tokens(text.encode(), ShingleParams(tokens=kind))
+        assert [token.decode() for token in found] == tokens
 
 
 def test_lecture_hashes():
@@ -168,39 +129,24 @@ def test_lecture_hashes():
     assert long.tolist() == [sum(ord(c) * 31**i for i, c in enumerate("aebaeba")) % (1 << 32)]
 
 
-@pytest.mark.parametrize(
-    ("text", "k", "hashes"),
-    [
-        ("The quick brown fox", 3, ["002de00965b63620", "e92ef595e7dfb0ff"]),
-        ("zwölf Boxkämpfer jagen", 2, ["25927b509d539ffb", "685f4e769d0bfa09"]),
-    ],
-)
-def test_known_answers(text, k, hashes):
+def test_known_answers():
     """Shingle hashes are in every artifact: they must not change silently."""
-    (found,) = sets_of([text], k=k)
-    assert [f"{x:016x}" for x in found.tolist()] == hashes
-
-
-def batch_of(*texts):
-    return TextBatch.of(range(len(texts)), list(texts))
+    for text, k, hashes in (
+        ("The quick brown fox", 3, [0x002DE00965B63620, 0xE92EF595E7DFB0FF]),
+        ("zwölf Boxkämpfer jagen", 2, [0x25927B509D539FFB, 0x685F4E769D0BFA09]),
+    ):
+        assert sets_of([text], k=k)[0].tolist() == hashes
 
 
 def test_ids():
     good = {b" 3 1\t2 3\n": [1, 2, 3], b"": [], b"18446744073709551615 0": [0, (1 << 64) - 1]}
-    batch = batch_of(*good, b"18446744073709551616", b"1 x", b"-1", b"12,5")
+    texts = [*good, b"18446744073709551616", b"1 x", b"-1", b"12,5"]
+    batch = TextBatch.of(range(len(texts)), texts)
     made = Shingler(ShingleParams(tokens="ids")).shingle(batch)
     assert made.indices.tolist() == [0, 1, 2]
     assert [each.tolist() for each in made.sets.sort()] == list(good.values())
     skipped = [(index, str(reason)) for index, reason, _ in made.skipped]
     assert skipped == [(i, "not integers") for i in (3, 4, 5, 6)]
-
-
-def test_ids_that_crowd_are_sorted_too():
-    rng = random.Random(3)
-    ids = [rng.randrange(500) for _ in range(5000)] + [1 << 63, (1 << 64) - 1]
-    batch = batch_of(" ".join(map(str, ids)).encode())
-    made = Shingler(ShingleParams(tokens="ids")).shingle(batch)
-    assert sorted(made.sets[0].tolist()) == sorted(set(ids))
 
 
 @settings(max_examples=many(200), deadline=None)
@@ -214,25 +160,6 @@ def test_distinct_values_however_many_share_a_slot(numbers, slots):
     assert sorted(out[:n].tolist()) == sorted(set(numbers))
 
 
-def test_one_document_or_a_batch():
-    texts = ["one two three four", "Ünï cödé", "e\u0301tude", "", "漢字 and words"] * 7
-    together = sets_of(texts)
-    for text, found in zip(texts, together, strict=True):
-        (alone,) = sets_of([text])
-        assert alone.tolist() == found.tolist()
-
-
-JUNK = b"\xff a\xc3 \xed\xa0\x80 \xc0\xaf \xf4\x90\x80\x80 \xe2\x82 \xf0\x9f\x98".split()
-
-
-@pytest.mark.parametrize("junk", JUNK)
-def test_invalid_utf8_is_never_taken_for_utf8(junk):
-    text = b"some more text here " + junk + b" and after it more words"
-    batch = batch_of(b"good words here", text)
-    made = Shingler(ShingleParams()).shingle(batch)
-    assert [index for index, _ in made.guesses] + [index for index, _, _ in made.skipped] == [1]
-
-
 def test_fingerprints_tell_sets_apart():
     rng = np.random.default_rng(2)
     texts = [" ".join(map(str, rng.integers(0, 4, rng.integers(0, 6)))) for _ in range(3000)]
@@ -243,3 +170,53 @@ def test_fingerprints_tell_sets_apart():
     nothing = reference.PUBLIC[0]  # an id whose mixed form is 0: only the size of a set tells it
     ids = RaggedSets.from_sets([{5}, {5, nothing}, {nothing}, set()])
     assert len(set(fingerprint_sets(ids, ShingleParams(tokens="ids")).tolist())) == 4
+
+
+# --- runs of tokens of plain texts are located as `locate_tokens` locates those of one text -------
+
+run_letters = st.sampled_from("aBz ,.\n_'ßÉé½ĳ日本กฺﬁ\u0301\u00ad\ufe0f\u3164\u2028İ😀")
+run_texts = st.lists(st.one_of(st.text(run_letters, max_size=90), st.text(max_size=20)), max_size=5)
+run_params = st.builds(
+    ShingleParams,
+    tokens=st.sampled_from(["word", "symbols", "char", "terms"]),
+    keep_case=st.booleans(),
+    normalize=st.booleans(),
+)
+
+
+@settings(max_examples=many(300), deadline=None)
+@given(run_texts, run_params, st.booleans(), st.randoms(use_true_random=False))
+def test_runs_are_where_their_tokens_are(documents, params, alone, chance):
+    utf8 = [each.encode() for each in documents]
+    located = [locate_tokens(each, params) for each in utf8]
+
+    def run_of(n):
+        first = chance.randrange(n + 1)
+        return first, chance.randrange(1, n - first + 2)
+
+    runs = [sorted(run_of(len(each.starts)) for _ in range(3)) for each in located]
+    first, sizes = np.array([run for each in runs for run in each], np.int64).reshape(-1, 2).T
+    bounds = 3 * np.arange(len(runs) + 1)
+    begins, ends, is_plain = RunLocator(params).locate(
+        TextBatch.of(range(len(utf8)), utf8), bounds, first.copy(), sizes.copy(), alone=alone
+    )
+    for d, each in enumerate(located):
+        for i, (at, size) in enumerate(runs[d]):
+            expected = (-1, -1)
+            if is_plain[d] and at + size <= len(each.starts):
+                begin, end = each.starts[at], each.ends[at + size - 1]
+                if alone:
+                    begin = max([begin, *each.ends[at - 1 : at]] if at else [begin])
+                    end = max(begin, min([end, *each.starts[at + size : at + size + 1]]))
+                expected = begin, end
+            assert (begins[3 * d + i], ends[3 * d + i]) == expected
+    if not any(set(each) - set("aBz ,._") for each in documents):
+        assert is_plain.all()
+
+
+def test_runs_behind_the_last_token_hide_none_before_it():
+    """As of a document that has changed since its runs were found."""
+    bounds, first, sizes = np.array([0, 3]), np.array([0, 1, 2]), np.array([4, 1, 2])
+    batch = TextBatch.of(range(1), [b"one two three"])
+    begins, ends, _ = RunLocator(ShingleParams()).locate(batch, bounds, first, sizes, alone=False)
+    assert list(zip(begins, ends, strict=True)) == [(-1, -1), (4, 7), (-1, -1)]

@@ -14,8 +14,7 @@ import zlib
 
 import pytest
 
-from lshdup.sources.archives import TarFile, ZipFile
-from lshdup.sources.records import RecordError, RecordFields
+from tests.conftest import WHOLE
 from tests.documents import listed, reasons, tar_of, wiki_dump, zip_of
 
 WORDS = random.Random(1)
@@ -23,37 +22,21 @@ TEXT = " ".join(f"w{WORDS.randrange(900)}" for _ in range(300)).encode()
 NEAR = TEXT.replace(b"w1", b"v1", 1)
 
 
-def encrypted(data):
-    """Return an archive whose members are said to be encrypted."""
+def in_directory(data, at, form, value):
+    """Return a zip whose members have another value in this place of the directory, and likewise
+    of their own headers, if it is that of the flags.
+    """
     data = bytearray(data)
-    for mark, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
-        place = data.find(mark)
-        while place >= 0:
-            data[place + at] |= 1
-            place = data.find(mark, place + 4)
-    return bytes(data)
-
-
-def overlapping():
-    """Return an archive whose members all lie about one and the same bytes."""
-    data = bytearray(zip_of([("a", TEXT), ("b", TEXT), ("c", TEXT)]))
-    place, first = data.find(b"PK\x01\x02"), None
-    while place >= 0:
-        start = struct.unpack_from("<I", data, place + 42)[0]
-        first = start if first is None else first
-        struct.pack_into("<I", data, place + 42, first)
-        place = data.find(b"PK\x01\x02", place + 4)
+    for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", at)):
+        start = data.find(mark)
+        while start >= 0:
+            if mark == b"PK\x01\x02" or at == 8:
+                struct.pack_into(form, data, start + place, value)
+            start = data.find(mark, start + 4)
     return bytes(data)
 
 
 TWO = [("a", TEXT), ("b", NEAR)]
-
-
-def write_docs(folder, name, content):
-    """Write an archive, and two near-copies beside it."""
-    (folder / "docs").mkdir()
-    for each, data in ((name, content), ("one", TEXT), ("two", NEAR)):
-        (folder / "docs" / each).write_bytes(data)
 
 
 def header(kind, size=0):
@@ -63,12 +46,18 @@ def header(kind, size=0):
     return member.tobuf(tarfile.USTAR_FORMAT)
 
 
-def cut_sparse_header():
-    """Return a header of the old form of sparse files, without the next one that it names."""
-    data = bytearray(header(tarfile.GNUTYPE_SPARSE))
-    data[482] = 1
+def changed_header(kind, at, value):
+    """Return a header with other bytes in a place, and their checksum."""
+    data = bytearray(header(kind))
+    data[at : at + len(value)] = value
     data[148:156] = b"%06o\0 " % (sum(data[:148]) + sum(data[156:]) + 8 * 32)
     return bytes(data)
+
+
+#: A header of the old form of sparse files, without the next one that it names.
+SPARSE = changed_header(tarfile.GNUTYPE_SPARSE, 482, b"\1")
+#: One with a size of -256, in the binary form of large numbers.
+NEGATIVE = changed_header(tarfile.REGTYPE, 124, b"\xff" * 11 + b"\0")
 
 
 LONG_NAMES = 3000 * (header(tarfile.GNUTYPE_LONGNAME, 5) + b"abcd".ljust(512, b"\0"))
@@ -90,7 +79,7 @@ def xz_of_large_dictionary():
     return bytes(data)
 
 
-LONG = bytes(40 << 20)
+LONG = bytes(8 << 20)
 #: name -> bytes of an archive, or what makes many of them, and what is said about it.
 ARCHIVES = {
     "empty.tar": (b"", "damaged"),
@@ -107,27 +96,26 @@ ARCHIVES = {
     "large.tar": (tar_of([("a", bytes(2 << 20)), ("b", b"x")]), "--max-bytes is"),
     "chain.tar": (LONG_NAMES + bytes(1024), "damaged"),
     "then-chain.tar": (tar_of(TWO)[:4096] + LONG_NAMES + bytes(1024), "the rest of it"),
-    "sparse.tar": (cut_sparse_header(), "damaged"),
-    "then-sparse.tar": (tar_of(TWO)[:4096] + cut_sparse_header(), "the rest of it"),
+    "sparse.tar": (SPARSE, "damaged"),
+    "then-sparse.tar": (tar_of(TWO)[:4096] + SPARSE, "the rest of it"),
+    "negative.tar": (NEGATIVE + bytes(1024), "damaged"),
     "name.tar": (tar_with_long(b"L", b"a/" * (1 << 20)), "a name or fields of 2097152 bytes"),
     "link.tar": (tar_with_long(b"K", b"a/" * (1 << 20)), "a name or fields of 2097152 bytes"),
     "pax.tar": (tar_with_long(b"x", b"14 comment=xx\n" * 99_999), "a name or fields of"),
     "global.tar": (tar_with_long(b"g", b"14 comment=xx\n" * 99_999), "a name or fields of"),
     "solaris.tar": (tar_with_long(b"X", b"14 comment=xx\n" * 99_999), "a name or fields of"),
     "long-name.tar": (tar_of([("a/" * 50_000 + "b", TEXT), *TWO]), "a name of more than 65536"),
-    "title.xml.bz2": (
-        bz2.compress(wiki_dump([("ab " * 100_000, ["x"])])),
-        "a name of more than 65536",
-    ),
+    "title.xml.bz2": (bz2.compress(wiki_dump([("ab " * 30_000, ["x"])])), "a name of more than"),
     "dictionary.tar.xz": (xz_of_large_dictionary(), "more than 256 MB of memory"),
     "dictionary.txt.xz": (xz_of_large_dictionary(), "more than 256 MB of memory"),
     "empty.zip": (b"", "no directory"),
     "text.zip": (b"not an archive " * 100, "no directory"),
     "cut.zip": (zip_of(TWO)[:-30], "no directory"),
-    "secret.zip": (encrypted(zip_of(TWO)), "encrypted"),
+    "secret.zip": (in_directory(zip_of(TWO), 8, "<H", 1), "encrypted"),
+    "bzip2.zip": (zip_of(TWO, compression=zipfile.ZIP_BZIP2), "method 12"),
     "bomb.zip": (lambda: zip_of([("a", LONG)]), "when unpacked"),
-    "bombs.zip": (lambda: zip_of([(f"{n}", bytes(1 << 20)) for n in range(40)]), "when unpacked"),
-    "overlap.zip": (overlapping(), "the bytes of another member"),
+    "bombs.zip": (lambda: zip_of([(f"{n}", bytes(1 << 20)) for n in range(8)]), "when unpacked"),
+    "overlap.zip": (in_directory(zip_of(TWO), 42, "<I", 0), "the bytes of another member"),
     "nested.zip": (zip_of([("in.tar.gz", tar_of(TWO, "w:gz"))]), "archive in an archive"),
     "nested.tar": (tar_of([("in.zip", zip_of(TWO))]), "archive in an archive"),
     "cut.warc.gz": (gzip.compress(b"WARC/1.0\r\n\r\n"), "damaged"),
@@ -135,15 +123,22 @@ ARCHIVES = {
 }
 
 
-@pytest.mark.parametrize("name", ARCHIVES)
-def test_a_bad_archive_is_skipped_and_all_else_compared(tmp_path, run, name):
-    content, said = ARCHIVES[name]
-    write_docs(tmp_path, name, content() if callable(content) else content)
-    result = run("pairs docs --archives --no-store --max-bytes 1MB", code=2)
+def test_bad_archives_are_skipped_and_all_else_compared(tmp_path, run):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    stored = zip_of(TWO, compression=zipfile.ZIP_STORED)
+    wrong = {"wrong.zip": (stored.replace(TEXT[:9], NEAR[:9]), "not what the directory says")}
+    for name, (content, _) in (ARCHIVES | wrong).items():
+        (docs / name).write_bytes(content() if callable(content) else content)
+    for name, text in (("one", TEXT), ("two", NEAR)):
+        (docs / name).write_bytes(text)
+    result = run("pairs docs --archives --no-store --max-bytes 1MB -v", code=2)
     assert ["docs/one", "docs/two"] in [row[:2] for row in result.rows]
-    assert name in result.err
-    assert said in result.err
-    assert {path.name for path in (tmp_path / "docs").iterdir()} == {name, "one", "two"}
+    assert "docs/wrong.zip/b" in {name for row in result.rows for name in row[:2]}
+    for name, (_, said) in (ARCHIVES | wrong).items():
+        lines = [line for line in result.err.splitlines() if f" docs/{name}" in line]
+        assert any(said in line for line in lines), (name, result.err)
+    assert {path.name for path in docs.iterdir()} == {*ARCHIVES, *wrong, "one", "two"}
 
 
 def test_every_cut_and_many_faults_of_an_archive_are_survived(tmp_path):
@@ -151,7 +146,7 @@ def test_every_cut_and_many_faults_of_an_archive_are_survived(tmp_path):
     members = [("a/b.txt", TEXT), ("é.html", b"<p>" + TEXT), ("c", b"")]
     for name, whole in (("x.tar", tar_of(members)), ("x.zip", zip_of(members))):
         path = tmp_path / name
-        for _ in range(150):
+        for _ in range(150 if WHOLE else 50):
             data = bytearray(whole)
             for _ in range(rng.randrange(4)):
                 data[rng.randrange(len(data))] = rng.randrange(256)
@@ -159,49 +154,6 @@ def test_every_cut_and_many_faults_of_an_archive_are_survived(tmp_path):
             found, _ = listed(path)
             assert all(each.startswith(os.fsencode(path) + b"/") for each in found)
             assert all(len(text) <= 5000 for text in found.values())
-
-
-@pytest.mark.parametrize("reader", [TarFile, ZipFile])
-def test_noise_is_no_archive(tmp_path, reader):
-    rng = random.Random(7)
-    path = tmp_path / "noise"
-    for size in (0, 1, 22, 511, 512, 4000):
-        path.write_bytes(rng.randbytes(size) + b"PK\x05\x06" + b"\7" * 18 * (size % 2))
-        with path.open("rb") as file, pytest.raises(RecordError):
-            reader(file.fileno(), RecordFields(), 1 << 20).list_records()
-
-
-def test_sizes_below_zero_do_not_hang(tmp_path):
-    data = bytearray(tar_of([("a", TEXT)]))
-    data[124:136] = b"\xff" * 11 + b"\x00"  # -256, in the binary form of large numbers
-    data[148:156] = b"%06o\0 " % (sum(data[:148]) + sum(data[156:512]) + 8 * 32)
-    (tmp_path / "x.tar").write_bytes(data)
-    found, skipped = listed(tmp_path / "x.tar")
-    assert not found
-    assert len(skipped) == 1
-
-
-def test_large_numbers_of_a_zip_are_read(tmp_path):
-    path = tmp_path / "x.zip"
-    with (
-        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive,
-        archive.open("a", "w", force_zip64=True) as member,
-    ):
-        member.write(TEXT)
-    # An archive that unpacks itself begins with a program.
-    path.write_bytes(b"#!/bin/sh\n" + path.read_bytes())
-    found, skipped = listed(path)
-    assert list(found.values()) == [TEXT]
-    assert not skipped
-
-
-def test_a_wrong_checksum_is_damage(tmp_path, run):
-    data = zip_of([("a", TEXT), ("b", NEAR)], compression=zipfile.ZIP_STORED)
-    (tmp_path / "x.zip").write_bytes(data.replace(TEXT[:30], TEXT[:29] + b"!", 1))
-    (tmp_path / "c").write_bytes(TEXT)
-    result = run("pairs x.zip c --no-store", code=2)
-    assert [row[:2] for row in result.rows] == [["c", "x.zip/b"]]
-    assert "not what the directory says" in result.err
 
 
 def test_a_member_of_too_many_bytes_is_skipped_alone(tmp_path):
@@ -214,26 +166,12 @@ def test_a_member_of_too_many_bytes_is_skipped_alone(tmp_path):
         assert len(reasons(skipped)) == 1
 
 
-def test_a_zip_that_is_packed_by_another_method_says_so(tmp_path):
-    (tmp_path / "x.zip").write_bytes(zip_of([("a", TEXT)], compression=zipfile.ZIP_BZIP2))
-    _, skipped = listed(tmp_path / "x.zip")
-    assert "method 12" in skipped[0].detail
-
-
-def test_names_that_are_not_utf8_are_kept_or_decoded_by_the_rule(tmp_path):
-    data = zip_of([("x1", TEXT), ("x2", TEXT)])
-    data = data.replace(b"x1", b"\x82.")  # é in code page 437
-    (tmp_path / "x.zip").write_bytes(data)
-    found, _ = listed(tmp_path / "x.zip")
-    prefix = os.fsencode(tmp_path / "x.zip") + b"/"
-    assert sorted(found) == [prefix + b"x2", prefix + "é.".encode()]
-
-
 @pytest.mark.parametrize("ending", [".tar.gz", ".zip"])
 def test_a_store_does_not_save_an_archive_from_a_smaller_bound(tmp_path, run, ending):
     members = [(f"{n}", TEXT + bytes([97 + n]) + b" " * (2 << 20)) for n in range(5)]
     content = tar_of(members, "w:gz") if ending == ".tar.gz" else zip_of(members)
-    write_docs(tmp_path, f"x{ending}", content)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / f"docs/x{ending}").write_bytes(content)
     assert len(run("pairs docs --archives --store s").rows) > 1
     smaller = ("pairs", "docs", "--archives", "--max-bytes", "3MB")
     again = run(*smaller, "--store", "s", code=2)

@@ -11,12 +11,10 @@ from lshdup.base.compression import TooLongError, unpacked
 from lshdup.base.ragged import StringTable
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
-from lshdup.errors import InputError
 from lshdup.params import ShingleParams
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources import files
-from lshdup.sources.document_list import DocumentList, typed_name
-from lshdup.sources.patterns import Patterns
+from lshdup.sources.document_list import DocumentList, describe_docs, summarize_docs, typed_name
 from lshdup.sources.reading import BATCH_BYTES, BATCH_DOCUMENTS, TextBatch, batches, read_batch
 from lshdup.text.decoding import decode
 from tests import reference
@@ -67,16 +65,7 @@ def test_names_are_as_typed(tree):
     assert found("link/../t")[0] == [b"link/../t"]
 
 
-def test_the_last_pattern_decides_also_if_it_is_a_repeated_one():
-    patterns = Patterns("--exclude", ["*.md", "!*.md", "*.md"])
-    assert patterns.match("a.md")
-    assert not patterns.warnings("nothing", list)
-
-
 def test_hidden_include_exclude(tree):
-    names, skipped = found("docs")
-    assert not [name for name in names if b"/." in name]
-    assert skipped[b"docs/.hidden"] == skipped[b"docs/.git"] == Reason.HIDDEN
     assert {b"docs/.hidden", b"docs/.git/x"} <= set(found("docs", hidden=True)[0])
     assert found("docs", include=("*.txt",))[0] == [b"docs/b.txt"]
     names, skipped = found("docs", exclude=("docs/sub/*", "*copy3"))
@@ -132,11 +121,6 @@ def test_pipes_sockets_and_the_store_are_left_out(tree):
     names, skipped = found("docs", hidden=True, store=b"docs/.lshdup")
     assert skipped[b"docs/pipe"] == skipped[b"docs/socket"] == Reason.SPECIAL
     assert not [name for name in [*names, *skipped] if b".lshdup" in name]
-
-
-def test_a_missing_argument_is_an_error(tree):
-    with pytest.raises(InputError, match="no-such"):
-        found("no-such")
 
 
 def test_id_lists(tree):
@@ -200,25 +184,39 @@ def test_batches_cover_everything_once():
     assert np.concatenate(parts).tolist() == todo.tolist()
     assert all(len(part) <= BATCH_DOCUMENTS for part in parts)
     assert all(len(part) == 1 or sizes[part].sum() <= BATCH_BYTES for part in parts)
+    for count in (0, 1, 70, 6 * BATCH_DOCUMENTS + 15):
+        parts = list(batches(Run.quiet(2), documents_of(np.full(count, 10)), np.arange(count)))
+        assert np.concatenate([np.arange(0), *parts]).tolist() == list(range(count))
 
 
-@pytest.mark.parametrize("count", [0, 1, 70, 600, BATCH_DOCUMENTS, 6 * BATCH_DOCUMENTS + 15])
-def test_batches_keep_all_threads_busy_to_the_end(count):
-    parts = list(batches(Run.quiet(2), documents_of(np.full(count, 10)), np.arange(count)))
-    assert np.concatenate([np.arange(0), *parts]).tolist() == list(range(count))
-    assert max(map(len, parts), default=0) <= BATCH_DOCUMENTS
-    if count > 128:
-        assert len(parts) % 2 == 0
-        assert max(map(len, parts)) - min(map(len, parts)) < len(parts)
+def test_docs_are_said():
+    assert describe_docs([]) == ""
+    assert describe_docs([b"a", b"b/c"]) == " in a, b/c"
+    assert describe_docs([b"%d" % n for n in range(9)]) == " in 0, 1, 2, …"
+    many = [b"d/%d/%d" % (n % 3, n) for n in range(1000)]
+    assert summarize_docs([*many, b"/r/x", b"/r/y"]) == (b"/r/", b"d/")
+    assert summarize_docs([*many, b"e"]) == (b"./",)
+    assert summarize_docs([b"\xff", b"b", b"b"]) == (b"\xff", b"b")
+
+
+def test_the_store_keeps_docs(run, here):
+    """From another folder they are said as they would be typed there."""
+    for name in (b"docs", b"d\xff"):
+        os.mkdir(name)
+        with open(name + b"/a.txt", "w") as file:
+            file.write("some words that are the same")
+    os.mkdir("sub")
+    run("index docs", os.fsdecode(b"d\xff"))
+    assert "the last run: 2 documents in docs, d\\xff (--tokens word -k 3)\n" in run("pairs").err
+    assert "in ../docs, ../d\\xff (" in run("pairs --store ../.lshdup", cwd=here / "sub").err
 
 
 # --- bytes -> text ---
 
 
 def shingled(*texts, names=None, **params):
-    made = Shingler(ShingleParams(**params)).shingle(
-        TextBatch.of(range(len(texts)), list(texts), names)
-    )
+    batch = TextBatch.of(range(len(texts)), list(texts), names)
+    made = Shingler(ShingleParams(**params)).shingle(batch)
     made.sets.sort()
     return made
 
@@ -226,18 +224,8 @@ def shingled(*texts, names=None, **params):
 TEXT = "Größe, 漢字 – naïve café ΟΔΟΣ"
 
 
-def set_of(text, **options):
-    return sorted(set(reference.shingle_list(text, **options)))
-
-
-@pytest.mark.parametrize("codec", [
-    "utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"
-])  # fmt: skip
-def test_byte_order_marks(codec):
-    bom = {"utf-16-le": "\ufeff", "utf-16-be": "\ufeff", "utf-32-be": "\ufeff"}.get(codec, "")
-    made = shingled((bom + TEXT).encode(codec), TEXT.encode())
-    assert made.skipped == []
-    assert made.sets[0].tolist() == made.sets[1].tolist() == set_of(TEXT)
+def set_of(text):
+    return sorted(set(reference.shingle_list(text)))
 
 
 def test_a_mark_is_no_text_where_the_encoding_is_forced_either():
@@ -253,21 +241,6 @@ def test_nul_far_behind_the_beginning_makes_no_binary_page():
     assert decode(b"<html>\0" + page % b"", b"a.html").reason == Reason.BINARY
 
 
-def test_a_charset_is_looked_for_in_two_kilobytes():
-    page = "<html><head><!--{}--><meta charset=iso-8859-4></head><body>Zaļa māja kūp</body>"
-    for comment, declared in ((100, True), (1900, True), (2100, False)):
-        data = page.format("x" * comment).encode("iso-8859-4")
-        assert (decode(data, b"a.html").codec == "iso8859_4") == declared, comment
-
-
-def test_binary_and_foreign_formats_are_left_out():
-    zips = [b"PK\x03\x04 text", b"PK\x03\x04..."]
-    made = shingled(b"abc\0def", *zips, b"fine text", b"x" * 9000 + b"\0", b"PK\x03\x04")
-    assert made.indices.tolist() == [3, 4]
-    assert [reason for _, reason, _ in made.skipped] == [Reason.BINARY, *[Reason.FORMAT] * 3]
-    assert not any(reason.is_error for _, reason, _ in made.skipped)
-
-
 def test_detected_and_forced_encodings():
     latin = ("Die Größe der Bäume überraschte fünf müde Übersetzer. " * 5).encode("latin-1")
     made = shingled(latin)
@@ -281,28 +254,6 @@ def test_detected_and_forced_encodings():
     assert (reason, reason.is_error) == (Reason.UNDECODABLE, True)
 
 
-FRENCH = "L'été dernier, nous avons visité la forêt près de Besançon où les élèves étaient "
-PORTUGUESE = "A decisão não foi fácil, porém a comissão concluiu a votação às três horas da "
-CZECH = "Všichni lidé rodí se svobodní a sobě rovní co do důstojnosti a práv. Příliš "
-JAPANESE = "すべての人間は、生まれながらにして自由であり、かつ、尊厳と権利とについて平等である。"
-
-
-@pytest.mark.parametrize(
-    ("codec", "text"),
-    [
-        ("cp1252", FRENCH + "très heureux. Après le dîner"),
-        ("cp1252", "Meet me at the café for a naïve résumé by Zoë"),
-        ("cp1252", PORTUGUESE + "manhã com ação."),
-        ("cp1250", CZECH + "žluťoučký kůň úpěl ďábelské ódy"),
-        ("cp1251", "Все люди рождаются свободными и равными в своем достоинстве и правах"),
-        ("shift_jis", JAPANESE),
-    ],
-)
-def test_common_encodings_are_recognised(codec, text):
-    made = shingled(text.encode(codec), text.encode())
-    assert made.sets[0].tolist() == made.sets[1].tolist(), made.guesses
-
-
 PAGE = (
     "<!DOCTYPE html><html><head><title>No</title><style>p{}</style></head><body>"
     "<script>no()</script>\n<h1>One</h1><p>two<b>th</b>ree</p><p>four<br>five</p>"
@@ -313,24 +264,10 @@ PAGE = (
 WORDS = ["one", "twothree", "four", "five", "six", "seven", "eight", "nine", "ten", "über"]
 
 
-@pytest.mark.parametrize("name", [b"a.html", b"a.HTM", b"a.txt", b"a"])
-def test_pages_are_reduced_to_what_is_visible(name):
-    made = shingled(PAGE.encode(), names=[name], k=1)
-    assert made.sets[0].tolist() == sorted({reference.token_hash(word) for word in WORDS})
-
-
-def test_pages_in_declared_and_marked_encodings():
-    page = PAGE.replace("<head>", '<head><meta charset="iso-8859-1">')
-    for data in (page.encode("latin-1"), PAGE.encode("utf-16")):
-        made = shingled(data, names=[b"page"], k=1)
+def test_pages_are_reduced_to_what_is_visible():
+    for name in (b"a.html", b"a.HTM", b"a.txt", b"a"):
+        made = shingled(PAGE.encode(), names=[name], k=1)
         assert made.sets[0].tolist() == sorted({reference.token_hash(word) for word in WORDS})
-
-
-def test_a_text_that_speaks_of_markup_is_no_page():
-    text = b"<p> is a tag; <html> begins a page"
-    assert decode(text, b"notes.txt").utf8 == text
-    made = shingled(text, names=[b"notes.txt"], k=1)
-    assert made.sets[0].tolist() == set_of(text.decode(), k=1)
 
 
 # --- bounds and links, to the byte ----------------------------------------------------------------

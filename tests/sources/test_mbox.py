@@ -9,6 +9,7 @@ from lshdup.base.mbox import bare_mail, find_mails, starts_mailbox
 from lshdup.params import KEEP
 from lshdup.sources import lines
 from lshdup.sources.records import RecordFields
+from tests.conftest import part
 from tests.documents import zip_of
 
 WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi".split()
@@ -27,7 +28,7 @@ def mail(number, text):
     ).encode()
 
 
-@pytest.mark.parametrize("keep", ["", *KEEP])
+@pytest.mark.parametrize("keep", part(["", *KEEP], 2))
 def test_whole_files_are_kept_before_their_copies_in_archives(run, tmp_path, keep):
     """Also where the archive is newer, or first in byte order, or what it holds is longer."""
     (tmp_path / "z").write_bytes(mail(0, body(0)))
@@ -47,6 +48,10 @@ def test_whole_files_are_kept_before_their_copies_in_archives(run, tmp_path, kee
 SEPARATOR = b"From ann@example.org  Thu Aug 22 12:36:23 2002\n"
 
 
+OF_MAIL = b"X-Status: 1\nFrom: a@b.c\nTo: d@e.f\n\nx\n"
+BARE, UNTIMED = b"From \n", b"From a@b.c Thu Aug 22 2002\n"
+
+
 @pytest.mark.parametrize(
     ("text", "count"),
     [
@@ -57,20 +62,7 @@ SEPARATOR = b"From ann@example.org  Thu Aug 22 12:36:23 2002\n"
         (SEPARATOR + b"A: b\n\n" + SEPARATOR + b"no header\n", 1),
         (SEPARATOR + b"A: b\n\nx\n\n>" + SEPARATOR + b"A: b\n\ny\n", 1),  # quoted
         (SEPARATOR + b"A: b\n\nx\n\n" + SEPARATOR + b">From x\nA: b\n\ny\n", 2),
-    ],
-)
-def test_separators(text, count):
-    assert starts_mailbox(text)
-    assert 1 + len(list(find_mails(text))) == count
-
-
-OF_MAIL = b"X-Status: 1\nFrom: a@b.c\nTo: d@e.f\n\nx\n"
-BARE, UNTIMED = b"From \n", b"From a@b.c Thu Aug 22 2002\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "count"),
-    [
+        # before the fields of a mail
         ((BARE + OF_MAIL + b"\n") * 3, 3),  # as Thunderbird
         (((BARE + OF_MAIL + b"\n") * 3).replace(b"\n", b"\r\n"), 3),
         (b"From - \n" + OF_MAIL + b"\nFrom -\n" + OF_MAIL, 2),
@@ -84,7 +76,7 @@ BARE, UNTIMED = b"From \n", b"From a@b.c Thu Aug 22 2002\n"
         (BARE + OF_MAIL + b"\n" + BARE + b">From x\n" + OF_MAIL, 2),
     ],
 )
-def test_separators_before_the_fields_of_a_mail(text, count):
+def test_separators(text, count):
     assert starts_mailbox(text)
     assert 1 + len(list(find_mails(text))) == count
 
@@ -97,7 +89,6 @@ def test_mails_are_as_they_were():
 
 @pytest.mark.parametrize("block", [1, 7, 100, 1000])
 def test_blocks_cut_nothing(tmp_path, monkeypatch, block):
-    """Mails begin at the same bytes wherever the blocks end that are read."""
     source = random.Random(block)
     filling = [b"x" * source.randrange(900) + b"\n" * source.randrange(3) for _ in range(40)]
     text = b"\n".join(SEPARATOR + b"A: b\n\n" + each + b"\n" for each in filling)

@@ -6,14 +6,11 @@ import email
 import email.header
 import email.message
 import email.policy
-import os
+import quopri
 import random
-import sys
-import sysconfig
 import time
 from email.message import EmailMessage
-from itertools import chain
-from pathlib import Path
+from itertools import product
 
 import pytest
 
@@ -26,15 +23,13 @@ from lshdup.text import html, mail
 from lshdup.text import office_processes as processes
 from lshdup.text.decoding import decode, decode_record
 from lshdup.text.mail import HEADER_WINDOW, MailRules, is_mail, mail_form, read_mail
-from tests.conftest import ROOT, WHOLE, part
-
-#: A folder of mails, one a file: any collection of some thousands will do. None is shipped.
-MAILS = os.environ.get("LSHDUP_MAILS", "")
+from tests.conftest import WHOLE, part
 
 #: Parameters by which every document that begins with mail headers is a mail.
 EVERY_MAIL = ShingleParams(mail=True)
 
 HEAD = b"From: Ann <ann@example.org>\nTo: bob@example.org\nSubject: a question\n"
+ONE = b"From ann Thu Aug 22 12:36:23 2002\n" + HEAD + b"\nbody\n"
 
 
 def text_of(data, **rules):
@@ -80,7 +75,7 @@ MAIL_HEADS = {
     "no body": HEAD.rstrip(),
     "an empty field": b"From: a\nTo:\nSubject:\n\nbody",
     "a long header": b"X-Many: " + b"x" * (2 << 20) + b"\n" + HEAD,
-    "a long known header": b"From: a@b.c\nSubject: " + b"x" * (10 << 20) + b"\nTo: b@c.d\n\nbody",
+    "a long known header": b"From: a@b.c\nSubject: " + b"x" * (3 << 20) + b"\nTo: b@c.d\n\nbody",
 }
 NO_MAILS = {
     "empty": b"",
@@ -97,8 +92,7 @@ NO_MAILS = {
     "a response of HTTP": b"HTTP/1.1 200 OK\r\nDate: Mon, 1 Jan 2024\r\nFrom: x\r\n\r\n<html>",
     "headers of HTTP": b"Date: Mon, 1 Jan 2024\r\nServer: x\r\nContent-Type: text/html\r\n\r\nx",
     "a request of HTTP": b"GET / HTTP/1.1\r\nHost: a\r\nFrom: b\r\nSubject: c\r\n\r\n",
-    "a copyright file": b"Format: https://www.debian.org/doc/\nUpstream-Name: x\nSource: y\n\n"
-    b"Files: *\nCopyright: 2024 A <a@b.c>\nLicense: MIT\n",
+    "a copyright file": b"Format: https://d.org/doc/\nSource: y\n\nFiles: *\nLicense: MIT\n",
     "a control file": b"Package: x\nVersion: 1\nMaintainer: A <a@b.c>\nDescription: y\n z\n\n",
     "a patch": b"Description: x\nAuthor: A <a@b.c>\nOrigin: upstream\n\n--- a\n+++ b\n",
     "a patch that was sent": b"From: A <a@b.c>\nDate: today\nSubject: y\n---\n a | 1 +\n\n",
@@ -158,27 +152,6 @@ def test_a_name_makes_up_for_a_known_field(name, head, expected):
         assert decode(head.encode(), name).utf8 == head.encode()
 
 
-#: Folders of texts that are no mails, and names of folders below that hold mails for tests.
-TEXTS = [ROOT / "sample_corpus", Path(sysconfig.get_path("stdlib"))]
-OF_MAIL = ("test_email", "site-packages", "dist-packages")
-
-
-def test_no_other_text_of_this_machine_is_taken_for_a_mail():
-    """A file with a `Received:` field has travelled: it is a mail, wherever it lies."""
-    files = []
-    for folder, folders, names in chain.from_iterable(map(os.walk, TEXTS)):
-        folders[:] = sorted(set(folders) - set(OF_MAIL))
-        files += [Path(folder, name) for name in sorted(names)]
-    assert len(files) > 500
-    taken = []
-    for path in part(files, 4):
-        with path.open("rb") as file:
-            head = file.read(HEADER_WINDOW)
-        if is_mail(head) and b"\nReceived: " not in head:
-            taken.append(path)
-    assert taken == []
-
-
 # --- the text -----------------------------------------------------------------------------------
 
 
@@ -190,26 +163,25 @@ def test_the_text_is_the_subject_and_the_body():
     assert words(data, headers=True)[-4:] == ["first", "line", "second", "line"]
 
 
-@pytest.mark.parametrize("charset", ["utf-8", "iso-8859-15", "koi8-r", "utf-7", "iso-2022-jp",
-                                     "gb2312", "big5", "euc-kr", "shift_jis", "windows-1251",
-                                     "utf-16", "utf-32", "hz", "iso-2022-jp-2", "iso-2022-jp-3",
-                                     "iso-2022-kr"])  # fmt: skip
+#: Texts, and charsets that have their letters.
+CHARSETS = {
+    "Größe = 3 €": "utf-8 iso-8859-15 utf-7 utf-16 utf-32", "Привет": "koi8-r windows-1251",
+    "日本語": "iso-2022-jp shift_jis iso-2022-jp-2 iso-2022-jp-3", "中文": "hz gb2312 big5",
+    "한국어": "euc-kr iso-2022-kr",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "charset"), [(text, each) for text in CHARSETS for each in CHARSETS[text].split()]
+)
 @pytest.mark.parametrize("transfer", ["8bit", "base64", "quoted-printable"])
-def test_charsets_and_transfer_encodings_are_decoded(charset, transfer):
-    texts = {
-        "koi8-r": "Привет", "windows-1251": "Привет", "iso-2022-jp": "日本語", "hz": "中文",
-        "shift_jis": "日本語", "gb2312": "中文", "big5": "中文", "euc-kr": "한국어",
-        "iso-2022-jp-2": "日本語", "iso-2022-jp-3": "日本語", "iso-2022-kr": "한국어",
-    }  # fmt: skip
-    text = texts.get(charset, "Größe = 3 €")
+def test_charsets_and_transfer_encodings_are_decoded(text, charset, transfer):
     if charset in ("utf-16", "utf-32") and transfer == "8bit":
         return
     data = text.encode(charset)
     if transfer == "base64":
         data = base64.encodebytes(data)
     elif transfer == "quoted-printable":
-        import quopri
-
         data = quopri.encodestring(data)
     head = f'Content-Type: Text/Plain; format=flowed; charset="{charset}"\n'
     whole = HEAD + head.encode() + f"Content-Transfer-Encoding: {transfer}\n\n".encode() + data
@@ -266,61 +238,35 @@ def test_the_charset_is_that_of_the_parameter(parameters):
         assert text_of(data + "Привет".encode("koi8-r")).split()[-1] == "Привет"
 
 
-@pytest.mark.parametrize("charset", ["utf-16le", "utf-16be", "utf-32"])
-def test_letters_of_two_bytes_are_read_though_each_is_ascii(charset):
-    data = base64.encodebytes("hello".encode(charset.replace("32", "32le")))
-    head = f"Content-Type: text/plain; charset={charset}\nContent-Transfer-Encoding: base64\n\n"
-    assert words(HEAD + head.encode() + data) == ["a", "question", "hello"]
-    assert words(HEAD + head.encode() + b"aGVsbG8=") == ["a", "question", "hello"]
+def test_letters_of_two_bytes_are_read_though_each_is_ascii():
+    for charset in ("utf-16le", "utf-16be", "utf-32"):
+        data = base64.encodebytes("hello".encode(charset.replace("32", "32le")))
+        head = f"Content-Type: text/plain; charset={charset}\nContent-Transfer-Encoding: base64\n\n"
+        for each in (data, b"aGVsbG8="):
+            assert words(HEAD + head.encode() + each) == ["a", "question", "hello"]
 
 
-def test_of_two_versions_the_plain_one_is_read():
-    other, text = ("<p>OTHER VERSION</p>", ALTERNATIVE), ("TEXT", {"filename": "b.txt"})
-    both = made("SUBJECT", "the body: größer", other, ATTACHED, text, charset="latin-1")
-    assert words(bytes(both)) == ["SUBJECT", "the", "body:", "größer"]
-    empty = made("", " \n", ("<p>the <b>pa</b>ge", ALTERNATIVE))
-    assert words(bytes(empty)) == ["the", "page"]
+def test_texts_of_every_kind_are_read_unless_they_are_attached():
+    for subtype in ("plain", "x-patch", "calendar", "csv"):
+        second = ("of the second part", {"subtype": subtype, **INLINE})
+        whole = made("SUBJECT", "the body", second, ("ATTACHED", {"subtype": subtype}))
+        assert words(bytes(whole)) == ["SUBJECT", *"the body of the second part".split()]
 
 
-@pytest.mark.parametrize("subtype", ["plain", "x-patch", "calendar", "csv"])
-def test_texts_of_every_kind_are_read_unless_they_are_attached(subtype):
-    second = ("of the second part", {"subtype": subtype, **INLINE})
-    whole = made("SUBJECT", "the body", second, ("ATTACHED", {"subtype": subtype}))
-    assert words(bytes(whole)) == ["SUBJECT", *"the body of the second part".split()]
-
-
-@pytest.mark.parametrize("transfer", ["base64", "quoted-printable", "7bit"])
-def test_a_page_is_read_as_a_page(transfer):
-    markup = "<html><head><title>TITLE</title></head><p>on<b>e</b> &amp; two<p>three"
-    page = made("x", markup, subtype="html", cte=transfer)
-    assert words(bytes(page)) == ["x", "one", "&", "two", "three"]
-
-
-@pytest.mark.parametrize("how", ["attached", "alone", "digest"])
-def test_mails_in_mails_are_read(how):
+def test_mails_in_mails_are_read():
     inner = made("INNER", "the inner body")
     inner["From"] = "nobody"
-    outer = made("OUTER", inner) if how == "alone" else made("OUTER", "the outer body", (inner, {}))
-    data = bytes(outer)
-    if how == "digest":
-        data = data.replace(b"multipart/mixed", b"multipart/digest")
-        kind = b"Content-Type: message/rfc822"
-        data = data.replace(kind + b"\n", kind + b"; x=y\n")
-    found = words(data)
-    assert found[0] == "OUTER"
-    assert found[-4:] == ["INNER", "the", "inner", "body"]
-    assert "nobody" not in found
+    data = bytes(made("OUTER", "the outer body", (inner, {})))
+    assert parts_of(data) == [
+        ["OUTER"],
+        ["the", "outer", "body"],
+        ["INNER"],
+        ["the", "inner", "body"],
+    ]
     assert "nobody" in words(data, headers=True)
-
-
-def test_a_mail_has_its_subject_and_its_body_as_parts():
-    inner = (made("INNER", "the inner body"), {})
-    second, footer = ("and the second", INLINE), ("the footer", INLINE)
-    found = parts_of(bytes(made("OUTER", "the first text", second, inner, footer)))
-    parts = ("OUTER", "the first text and the second", "INNER", "the inner body", "the footer")
-    assert found == list(map(str.split, parts))
-    one = b"From ann Thu Aug 22 12:36:23 2002\n" + HEAD + b"\nbody\n"
-    assert parts_of(one + b"\n" + one) == [["a", "question"], ["body"]] * 2
+    digest = data.replace(b"multipart/mixed", b"multipart/digest")
+    assert parts_of(digest.replace(b"Content-Type: message/rfc822\n", b"")) == parts_of(data)
+    assert parts_of(ONE + b"\n" + ONE) == [["a", "question"], ["body"]] * 2
 
 
 def test_what_is_attached_counts_for_sameness():
@@ -344,30 +290,23 @@ def test_what_is_attached_counts_for_sameness():
 
 
 ENVELOPE = {
-    "From": "Ann Lee <a@b.c>",
-    "To": '"Doe, Jo" <d@e.f>, g@h.i',
-    "Cc": "=?utf-8?q?J=C3=B6rg?= <j@k.l>",
-    "Date": "Mon, 1 Jan 2024 10:00:00 +0000",
+    "From": "Ann Lee <a@b.c>", "To": '"Doe, Jo" <d@e.f>, g@h.i',
+    "Cc": "=?utf-8?q?J=C3=B6rg?= <j@k.l>", "Date": "Mon, 1 Jan 2024 10:00:00 +0000",
     "Subject": "minutes",
-}
+}  # fmt: skip
+SAME = [
+    {}, {"To": 'g@h.i,\n "Doe, Jo"  <d@e.f>'}, {"Message-ID": "<1@b.c>", "Reply-To": "x@y.z"},
+    {"From": '"Ann Lee" <a@b.c>', "Cc": "J\xf6rg <j@k.l>"},
+    {"Subject": "=?utf-8?b?bWludXRlcw==?="},
+]  # fmt: skip
+OTHERS = [
+    *({"From": "Ann Lee <a@b.d>"}, {"To": "g@h.i"}, {"Cc": ""}),
+    *({"Date": "Tue, 2 Jan 2024 10:00:00 +0000"}, {"Subject": "Minutes"}),
+]
 
 
-@pytest.mark.parametrize(
-    ("changed", "is_same"),
-    [
-        ({}, True),
-        ({"To": 'g@h.i,\n "Doe, Jo"  <d@e.f>'}, True),
-        ({"From": '"Ann Lee" <a@b.c>', "Cc": "J\xf6rg <j@k.l>"}, True),
-        ({"Message-ID": "<1@b.c>", "Reply-To": "x@y.z"}, True),
-        ({"Subject": "=?utf-8?b?bWludXRlcw==?="}, True),
-        ({"From": "Ann Lee <a@b.d>"}, False),
-        ({"To": "g@h.i"}, False),
-        ({"Cc": ""}, False),
-        ({"Date": "Tue, 2 Jan 2024 10:00:00 +0000"}, False),
-        ({"Subject": "Minutes"}, False),
-    ],
-)
-def test_the_same_mail_has_the_same_envelope(changed, is_same):
+@pytest.mark.parametrize("changed", [*SAME, *OTHERS])
+def test_the_same_mail_has_the_same_envelope(changed):
     """Only sameness looks at it: the text of these mails is equal but for the subject."""
 
     def mail(fields):
@@ -375,7 +314,7 @@ def test_the_same_mail_has_the_same_envelope(changed, is_same):
         return read_mail(f"{head}\nthe body\n".encode())
 
     one, other = mail(ENVELOPE), mail(ENVELOPE | changed)
-    assert (one == other) is is_same
+    assert (one == other) is (changed in SAME)
     assert visible_text(one).lower() == visible_text(other).lower()
     forwarded = HEAD + b"Content-Type: message/rfc822\n\nFrom: %b\nSubject: x\n\ny"
     assert read_mail(forwarded % b"a") != read_mail(forwarded % b"b")
@@ -391,16 +330,14 @@ def test_quotes_and_signatures_can_be_dropped():
     assert words(HEAD + page, quotes=False) == ["a", "question", "new", "end"]
 
 
-def test_what_is_no_text_is_not_read():
+def test_parts_of_other_kinds():
+    """What is no text is not read; what is encoded in an old way is."""
     for kind in ("application/pdf", "image/png", "audio/x"):
         data = HEAD + f"Content-Type: {kind}\nContent-Transfer-Encoding: base64\n\nAAAA".encode()
         assert words(data) == ["a", "question"]
     odd = HEAD + b"Content-Type: text/x-other\n\nwords"
     assert words(odd) == ["a", "question", "words"]
     assert words(HEAD + b"Content-Type: nonsense\n\nwords") == ["a", "question", "words"]
-
-
-def test_a_uuencoded_body_is_decoded():
     data = HEAD + b"Content-Transfer-Encoding: x-uuencode\n\nbegin 644 a\n%:&5L;&\\*\n \nend\n"
     assert words(data) == ["a", "question", "hello"]
 
@@ -482,7 +419,7 @@ def without_empty(parts):
 def test_the_fast_way_is_that_of_the_email_package():
     """Mails of any form that a generator writes."""
     source = random.Random(5)
-    for _ in range(300):
+    for _ in range(300 if WHOLE else 100):
         data = bytes(random_mail(source, source.choice([0, 0, 1, 2, 3])))
         assert parts_of(data) == without_empty(slow_text(data)), data
 
@@ -498,10 +435,8 @@ def random_mail(source, depth, top=True):
         text = random_text(source)
         text = f"<html><p>{text}</p><script>X</script>" if kind == "html" else text
         charset = source.choice(["utf-8", "iso-8859-15"])
-        message.set_content(
-            text, subtype=kind, charset=charset,
-            cte=source.choice(["8bit", "base64", "quoted-printable"]),
-        )  # fmt: skip
+        transfer = source.choice(["8bit", "base64", "quoted-printable"])
+        message.set_content(text, subtype=kind, charset=charset, cte=transfer)
         if not top and source.random() < 0.2:
             message["Content-Disposition"] = "attachment"
         return message
@@ -519,16 +454,6 @@ def random_mail(source, depth, top=True):
 def random_text(source):
     letters = "aeiouäöß€ -=.>\n\n"
     return "".join(source.choice(letters) for _ in range(source.randrange(200)))
-
-
-@pytest.mark.skipif(not MAILS, reason="LSHDUP_MAILS names no folder")
-def test_the_fast_way_is_that_of_the_email_package_on_real_mails():
-    paths = [path for path in sorted(Path(MAILS).rglob("*")) if path.is_file()]
-    assert len(paths) > 1000
-    for path in paths:
-        data = path.read_bytes()
-        assert is_mail(data), path
-        assert parts_of(data) == without_empty(slow_text(mbox.bare_mail(data))), path
 
 
 # --- what goes wrong ------------------------------------------------------------------------------
@@ -562,8 +487,7 @@ FLOODS = [
     lambda n: HEAD + b"Content-Type: text/plain" + b"; a=b" * (n // 5) + b"\n\nbody",
     lambda n: HEAD + b"Content-Type: multipart/mixed" + b'; a="' * (n // 5) + b"\n\nbody",
     lambda n: HEAD + b"Content-Type: multipart/mixed; boundary=" + b"b" * n + b"\n\nbody",
-    lambda n: PARTS + b"--b\nContent-Type: text/plain"
-    + b"; a=b" * (n // 5) + b"\n\nbody\n--b--\n",
+    lambda n: PARTS + b"--b\nContent-Type: a/b" + b"; a=b" * (n // 5) + b"\n\nbody\n--b--\n",
     # Each part takes as long as a thousand bytes.
     lambda n: PARTS + b"" + b"--b\n\nx\n" * (n // (8 if WHOLE else 64)),
     lambda n: PARTS + b"" + b"--b\n" * (n // 4),
@@ -578,8 +502,10 @@ FLOODS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("make", part(FLOODS, 3))
-@pytest.mark.parametrize("rules", [MailRules(), MailRules(headers=True, quotes=False)])
+@pytest.mark.parametrize(
+    ("make", "rules"),
+    part(product(FLOODS, [MailRules(), MailRules(headers=True, quotes=False)]), 5),
+)
 def test_time_grows_with_the_size(make, rules):
     """Ten times the bytes take about ten times as long, not a hundred times."""
 
@@ -609,13 +535,12 @@ def test_damaged_mails_are_read_as_far_as_they_go():
 
 
 def test_a_batch_survives_a_mail_that_its_process_does_not():
-    """Mails that take too long are skipped; the mails before and after them are read."""
     mails = [HEAD + b"\nbody %d" % n for n in range(40)]
-    slow = HEAD + b"Content-Type: multipart/mixed; boundary=b\n\n" + b"--b\n\nx\n" * 2_000_000
-    for at in (7, 8, 30):
+    slow = HEAD + b"Content-Type: multipart/mixed; boundary=b\n\n" + b"--b\n\nx\n" * 1_000_000
+    for at in (7, 8):
         mails[at] = slow
     kind = processes.mail_type(MailRules())
-    read = processes.extract_all(mails, kind, FormatLimits(seconds=1.0))
+    read = processes.extract_all(mails, kind, FormatLimits(seconds=0.5))
     for at, each in enumerate(read):
         if mails[at] is slow:
             assert each.reason is Reason.SLOW
@@ -627,21 +552,17 @@ def test_every_input_is_answered():
     """Any change of a byte leaves something that can be read, or is reported."""
     source = random.Random(7)
     data = bytes(random_mail(source, 3))
-    for _ in range(500):
+    for _ in range(500 if WHOLE else 100):
         changed = bytearray(data)
         for _ in range(source.randrange(1, 9)):
             changed[source.randrange(len(changed))] = source.randrange(256)
         is_mail(bytes(changed))
-        try:
+        with contextlib.suppress(mail.MailError):
             read_mail(bytes(changed))
-        except mail.MailError:
-            continue
 
 
 def test_a_mailbox_is_more_than_one_mail():
-    one = b"From ann Thu Aug 22 12:36:23 2002\n" + HEAD + b"\nbody\n"
-    assert not is_mailbox(one)
-    assert not is_mailbox(HEAD + b"\n" + one)
-    assert is_mailbox(one + b"\n" + one)
-    assert words(one + b"\n" + one) == ["a", "question", "body"] * 2
-    assert sys.getrecursionlimit() >= 1000  # It is lowered in the worker only.
+    assert not is_mailbox(ONE)
+    assert not is_mailbox(HEAD + b"\n" + ONE)
+    assert is_mailbox(ONE + b"\n" + ONE)
+    assert words(ONE + b"\n" + ONE) == ["a", "question", "body"] * 2

@@ -81,11 +81,8 @@ def test_invalid_bytes_keep_their_places():
 def test_what_is_more_than_decoded_has_no_offsets():
     page = b"<html><body><p>one two three</p></body></html>"
     mail = b"From: a@b\nTo: c@d\nSubject: x\n\none two three\n"
-    for data, name in (
-        (page, b"a.html"),
-        (gzip.compress(b"one two three"), b"a.gz"),
-        (mail, b"a.eml"),
-    ):
+    packed = gzip.compress(b"one two three")
+    for data, name in ((page, b"a.html"), (packed, b"a.gz"), (mail, b"a.eml")):
         text = decode(data, name)
         assert b"two" in text.utf8
         assert find_offsets(data, text, np.array([0, 1])) is None
@@ -99,11 +96,7 @@ def test_tokens_of_a_text_that_is_composed_are_where_it_has_them(parts, keep_cas
     for params in (ShingleParams(keep_case=keep_case), ShingleParams(tokens="symbols")):
         located = locate_tokens(text, params)
         assert located.text == text
-        again = [
-            locate_tokens(text[start:end], params).tokens.tolist()
-            for start, end in zip(located.starts.tolist(), located.ends.tolist(), strict=True)
-        ]
-        assert all(
-            token in those for token, those in zip(located.tokens.tolist(), again, strict=True)
-        )
+        columns = (located.tokens, located.starts, located.ends)
+        for token, start, end in zip(*(column.tolist() for column in columns), strict=True):
+            assert token in locate_tokens(text[start:end], params).tokens.tolist()
         assert (np.diff(located.starts) >= 0).all()

@@ -1,0 +1,214 @@
+"""Symbols as tokens, documents of few tokens, and texts of several parts."""
+
+import json
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lshdup import NearDuplicates
+from lshdup.base.forms import PART, SEAL, split_parts, visible_text
+from lshdup.base.skipped import Reason
+from lshdup.params import ShingleParams
+from lshdup.shingling.inspection import list_shingles, list_tokens, locate_tokens
+from lshdup.shingling.shingler import Shingler
+from lshdup.sources.reading import TextBatch
+from tests import reference
+from tests.conftest import many
+from tests.shingling.test_text import KINDS, encodable, texts
+
+# --- `--tokens symbols`: words, numbers and every other visible character -------------------------
+
+LESS = "int f(int a, int b) { if (a < b) return -1; return a - b; }\n"
+MORE = LESS.replace("<", ">").replace("-1", "+1")
+
+
+def tokens_of(text, **options):
+    found, _ = list_tokens(text.encode(), ShingleParams(tokens="symbols", **options))
+    return [token.decode() for token in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("if (a < b) return -1", "if ( a < b ) return - 1"),
+        ("3.5", "3 . 5"),
+        ("3,5", "3 , 5"),
+        ("x_1+=__y", "x_1 + = __y"),
+        ("a==b // c", "a = = b / / c"),
+        ("\tkey:\r\n  - 'value'\x00\x07", "key : - ' value '"),
+        ("Größe=5€", "grösse = 5 €"),
+        ("a\u00adb\u200bc \ufeff+\u2060=", "abc + ="),  # cannot be seen
+        ("1\u06dd2\ufff93", "1 2 3"),  # formats are no tokens
+        ("東京(タワー)", "東 京 ( タ ワ ー )"),
+        ("⑴½…", "( 1 ) 1 ⁄ 2 . . ."),  # NFKC
+        ("->\u0301x", "- >\u0301 x"),  # a mark belongs to the symbol before
+        ("👍🏽👩\u200d💻❤\ufe0f", "👍 🏽 👩 💻 ❤"),
+        ("\ue000\U0010ffff", "\ue000 \U0010ffff"),  # private use, unassigned
+        ("\u0301a", "\u0301a"),
+        (" \t\n\u00a0\u2028", ""),
+    ],
+)
+def test_tokens(text, tokens):
+    assert tokens_of(text) == tokens.split()
+    assert reference.symbol_tokens(reference.normal_form(text)) == tokens.split()
+
+
+def test_case_and_normal_form_are_those_of_the_options():
+    assert tokens_of("If(A) =\u0338") == "if ( a ) ≠".split()
+    assert tokens_of("If(A)", keep_case=True) == "If ( A )".split()
+    assert tokens_of("½ =\u0338", normalize=False) == "½ =\u0338".split()
+
+
+def test_what_words_do_not_tell_apart():
+    for pair in ((LESS, MORE), ("3.5", "3,5"), ("a-b", "a b"), ("[1, 2]", "(1, 2)")):
+        for tokens in ("word", "symbols"):
+            shingler = Shingler(ShingleParams(tokens=tokens))
+            a, b = shingler.shingle_texts([each.encode() for each in pair])
+            assert (a.tolist() == b.tolist()) == (tokens == "word")
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 62, 63, 64, 65, 127, 128, 129, 1000])
+@pytest.mark.parametrize("pattern", ["+", "a", "a+", "+a ", " ++", "ab", "_-", "aA0!~ "])
+def test_borders_of_words_of_64_bits(size, pattern):
+    """The loop for ASCII takes 64 characters at a time."""
+    text = (pattern * size)[:size]
+    params = ShingleParams(tokens="symbols", k=2)
+    (found,) = Shingler(params).shingle_texts([text.encode()])
+    assert found.tolist() == sorted(set(reference.shingle_list(text, "symbols", 2)))
+
+
+def test_tokens_stand_where_the_text_has_them():
+    text = "Wert: ½ +x…"
+    located = locate_tokens(text.encode(), ShingleParams(tokens="symbols"))
+    places = zip(located.starts, located.ends, strict=True)
+    there = [located.text[start:end].decode() for start, end in places]
+    # One character becomes three tokens, and stands for each of them.
+    assert there == ["Wert", ":", "½", "½", "½", "+", "x", "…", "…", "…"]
+
+
+def test_symbols_of_the_class_interface():
+    found = NearDuplicates([LESS, MORE, LESS.upper()], tokens="symbols", threshold=0.9)
+    assert [pair[:2] for pair in found.pairs()] == [("0", "2")]
+
+
+def test_the_store_knows_tokens_and_k(run, here):
+    (here / "less.c").write_text(LESS)
+    run("shingle less.c --tokens symbols")
+    with np.load(here / ".lshdup/shingles.npz") as artifact:
+        header = json.loads(bytes(artifact["header"]).decode())
+    assert (header["shingle"]["tokens"], header["shingle"]["k"]) == ("symbols", 5)
+
+
+# --- `--min-tokens`: smaller documents are not compared -------------------------------------------
+
+LARGE = "one two three four five six seven eight nine ten"
+SMALL = "a few words"
+
+
+@pytest.mark.parametrize("tokens", ["word", "symbols", "char", "terms"])
+@pytest.mark.parametrize("bag", [False, True])
+def test_sets_of_small_texts_are_empty_and_others_unchanged(tokens, bag):
+    texts = ["", "x", "the the the the", "Größe, größe; 漢字!", f"{LARGE}. {LARGE}", "a b c d e"]
+    counts = [len(reference.TOKENS[tokens](reference.normal_form(text))) for text in texts]
+    batch = TextBatch.of(range(len(texts)), [text.encode() for text in texts])
+    for least in (0, 1, 4, 5, max(counts), max(counts) + 1):
+        params = [ShingleParams(tokens, 2, bag=bag, min_tokens=each) for each in (0, least)]
+        whole, made = (Shingler(each).shingle(batch) for each in params)
+        for at, count in enumerate(counts):
+            expected = whole.sets[at] if count >= least else np.zeros(0, np.uint64)
+            assert np.array_equal(made.sets[at], expected), (texts[at], least)
+        assert np.array_equal(made.text_prints, whole.text_prints)
+
+
+def test_small_documents_of_the_class_interface(here):
+    texts = {f"large{n}": f"{LARGE} {n}" for n in range(2)} | {"small0": SMALL, "small1": SMALL}
+    (here / "d").mkdir()
+    for name, text in (texts | {"empty": "..."}).items():
+        (here / "d" / name).write_text(text)
+    for documents in (texts, here / "d"):
+        found = NearDuplicates(documents, threshold=0.5, min_tokens=4)
+        assert [{Path(a).name, Path(b).name} for a, b, _ in found.pairs()] == [{"large0", "large1"}]
+
+
+# --- no shingle has tokens of two parts -----------------------------------------------------------
+
+documents = st.tuples(
+    st.lists(texts.map(encodable), min_size=1, max_size=4), st.sampled_from(["", "0f", "f0 x"])
+)
+
+
+def encode(parts, sealed=""):
+    text = PART.join(part.encode() for part in parts)
+    return text + SEAL + sealed.encode() if sealed else text
+
+
+PARAMS = st.builds(
+    ShingleParams,
+    tokens=KINDS,
+    k=st.integers(1, 5),
+    bag=st.booleans(),
+    secret=st.sampled_from([b"", b"key"]),
+)
+
+
+@settings(max_examples=many(300), deadline=None)
+@given(st.lists(documents, max_size=4), PARAMS)
+def test_sets_and_fingerprints_are_those_of_the_parts(documents, params):
+    options = {"tokens": params.tokens, "secret": params.secret}
+    data = [encode(*document) for document in documents]
+    sets, prints = Shingler(params).shingle_decoded(data)
+    for text, (parts, sealed), found, print_ in zip(data, documents, sets, prints, strict=True):
+        lists = (reference.shingle_list(part, k=params.k, **options) for part in parts)
+        shingles = list(chain(*lists))
+        expected = reference.as_bag(shingles, params.secret) if params.bag else set(shingles)
+        assert found.tolist() == sorted(expected)
+        assert print_ == reference.text_fingerprint(*parts, sealed=sealed, **options)
+        assert list_tokens(text, params)[1].tolist() == shingles
+        assert sorted(element for element, _, _ in list_shingles(text, params)) == sorted(expected)
+
+
+@settings(max_examples=many(100), deadline=None)
+@given(documents, KINDS)
+def test_tokens_of_parts_are_located(document, tokens):
+    def located(text):
+        found = locate_tokens(text, ShingleParams(tokens=tokens))
+        places = zip(found.starts.tolist(), found.ends.tolist(), strict=True)
+        words = [found.text[start:end] for start, end in places]
+        return list(zip(words, found.tokens.tolist(), strict=True))
+
+    alone = [located(part.encode()) for part in document[0]]
+    assert located(encode(*document)) == list(chain(*alone))
+
+
+def test_shingles_of_parts_as_people_see_them():
+    text = encode(["a b", "c d e f", "", "a b"], "0f")
+    rows = list_shingles(text, ShingleParams())
+    assert [words for _, _, words in rows] == [b"a b", b"c d e", b"d e f"]
+    assert visible_text(text) == b"a b\n\nc d e f\n\n\n\na b"
+    assert split_parts(text) == [b"a b", b"c d e f", b"", b"a b"]
+
+
+def test_parts_without_tokens_change_nothing():
+    same = [encode(each) for each in (["a b c"], ["", "a b c"], ["a b c", " .\n", ""])]
+    sets, prints = Shingler(ShingleParams()).shingle_decoded(same)
+    assert len({tuple(each) for each in sets}) == len(set(prints)) == 1
+
+
+def test_small_documents_are_counted_without_what_is_sealed():
+    data = [encode(["a b", "c"], "x y z"), encode(["a b", "c d"])]
+    sets = Shingler(ShingleParams(min_tokens=4)).shingle_texts(data)
+    assert sets.sizes.tolist() == [0, 2]
+
+
+def test_a_file_with_the_bytes_of_a_border_has_one_part():
+    """They are letters, and characters that nobody sees, of another encoding."""
+    raw = [b"one two three" + border + b"four five six" for border in (PART, SEAL)]
+    made = Shingler(ShingleParams(encoding="latin-1")).shingle(TextBatch.of(range(2), raw))
+    for data, found in zip(raw, made.sets, strict=True):
+        assert set(found.tolist()) == set(reference.shingle_list(data.decode("latin-1")))
+    guessed = Shingler(ShingleParams()).shingle(TextBatch.of(range(1), raw[:1]))
+    assert [reason for _, reason, _ in guessed.skipped] == [Reason.BINARY]
