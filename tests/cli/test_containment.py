@@ -135,8 +135,8 @@ LITTLE = ["--memory", "16MB"]
 def test_samples_find_the_same_and_say_what_they_may_miss(run):
     exact = run("pairs", LICENCES, *MEASURE, "--exact", "--no-store")
     assert "none missed" in exact.err
-    sampled = [run("pairs", LICENCES, *MEASURE, *LITTLE, f"-j{jobs}") for jobs in (1, 2, 4)]
-    assert [each.out for each in sampled] == [exact.out] * 3
+    sampled = [run("pairs", LICENCES, *MEASURE, *LITTLE, f"-j{jobs}") for jobs in (1, 4)]
+    assert [each.out for each in sampled] == [exact.out] * 2
     assert "more than --memory, 16 MB: samples of 1 shingle in 8 are joined" in sampled[0].err
     said = "chance to miss a pair of containment 0.8: 1 % if the smaller document has 45 shingles"
     assert said in sampled[0].err
@@ -159,7 +159,7 @@ def test_samples_across_two_sides_find_the_same(run, tmp_path):
     asked = ["pairs", "here", *MEASURE, "-t", "0.6"]
     exact = run(*asked, "--against", "there", "--no-store", "--exact")
     assert len(exact.rows) > 20
-    for jobs in (1, 2, 4):
+    for jobs in (1, 4):
         sampled = run(*asked, "--against", "there", *LITTLE, "--no-store", f"-j{jobs}")
         assert sampled.out == exact.out
         assert "more than --memory, 16 MB: samples of 1 shingle in" in sampled.err
@@ -198,7 +198,3 @@ def test_the_recall_of_samples_is_at_least_what_was_promised(run):
     for row in filter(lambda row: row["pairs"], rows[:6]):
         assert row["share_high"] >= 0.99
         assert row["share_low"] - 0.01 <= row["expected"] <= row["share_high"] + 0.01
-    assert "with --measure containment" in run(*asked, "--perms", "64", code=2).err
-    assert (
-        "--measure has no effect without --found" in run("accuracy", LICENCES, *MEASURE, code=2).err
-    )

@@ -134,7 +134,7 @@ def test_any_command_after_any_other(here):
     """Some commands, drawn at random, but the same ones every time."""
     walk, rng = Walk(here), random.Random(1)
     walk.step(WITH_DOCS[1])
-    for _ in range(40 if WHOLE else 12):
+    for _ in range(40 if WHOLE else 10):
         kind = rng.choices((WITH_DOCS, DEFINING, OTHERS), (1, 1, 6))[0]
         walk.step(rng.choice(kind))
 
