@@ -3,13 +3,11 @@ and what is said beside it.
 """
 
 import io
-import json
 import os
 import re
 import subprocess
 import sys
 
-import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -21,8 +19,6 @@ from lshdup.cli.main import lshdup
 from lshdup.cli.tables import table
 from tests.conftest import ZSTD, require
 from tests.running import clean_environment, run_many
-
-# --- columns --------------------------------------------------------------------------------------
 
 
 def test_every_listing_is_in_the_help_of_its_command():
@@ -36,15 +32,6 @@ def test_every_listing_is_in_the_help_of_its_command():
     assert set(said) == set(LISTINGS)
     assert all(listing.split("-")[0] == name for listing, name in said.items())
 
-
-def test_a_number_that_is_none_is_null_in_json(run, corpus):
-    (row, *_) = json.loads(
-        run("accuracy sample_corpus --perms 50 --runs 1 --no-store --format json").out
-    )
-    assert row["off_error"] is None
-
-
-# --- tables ---------------------------------------------------------------------------------------
 
 CELLS = st.text(st.sampled_from("aB/-_ .漢é"), min_size=1, max_size=50)
 
@@ -98,9 +85,6 @@ def test_no_number_is_cut_on_a_narrow_terminal(run, corpus, tmp_path):
         assert sorted(number.findall(whole.decode())) == sorted(number.findall("\n".join(lines)))
 
 
-# --- numbers --------------------------------------------------------------------------------------
-
-
 @settings(deadline=None)
 @given(st.floats(0, 1))
 def test_chances_are_readable_and_near(p):
@@ -128,9 +112,6 @@ def test_no_number_looks_like_another(x):
         assert abs(float(text.replace(",", "")) - x) <= (0.0001 if abs(x) < 1000 else 0.06)
         assert (float(text.replace(",", "")) == 0) == (x == 0)
         assert x >= 1 or text != "1.0000"
-
-
-# --- what is said beside a listing ----------------------------------------------------------------
 
 
 def test_a_reader_that_goes_changes_nothing_but_the_listing(run, corpus, tmp_path):
@@ -164,19 +145,9 @@ def test_a_reader_that_goes_changes_nothing_but_the_listing(run, corpus, tmp_pat
         os.utime(tmp_path / "sample_corpus/licences/MIT.txt", ns=(1, 1))  # for the next ones
 
 
-# --- what kind of document ------------------------------------------------------------------------
-
-
 def test_show_names_zstd(run, tmp_path):
     zstd = require("zstd", ZSTD)
     packed = io.BytesIO(zstd.compress(b"one two three four five"))
     (tmp_path / "a").write_bytes(packed.getvalue())
     (tmp_path / "b").write_text("one two three four six")
     assert ", zstd, UTF-8, 5 words" in run("show a b").lines[0]
-
-
-def test_a_document_of_which_little_differs_is_not_called_the_same(run, tmp_path):
-    words = [f"w{i}" for i in np.random.default_rng(5).integers(0, 1 << 40, 60_000).tolist()]
-    (tmp_path / "a").write_text(" ".join(words))
-    (tmp_path / "b").write_text(" ".join([*words, "more"]))
-    assert run("show a b").lines[2].startswith("similarity 0.9999, ")

@@ -460,11 +460,6 @@ def test_help_before_a_command_is_that_of_the_command(run):
     assert not re.search(rb"\(tables?|\(R[1-5]", word)
 
 
-def test_version_and_bare_call(run):
-    assert re.fullmatch(rb"lshdup \d+\.\d+\.\d+\n", run("--version").out)
-    assert b"pairs" in run("--help").out
-
-
 @pytest.mark.parametrize("arguments", [["--help"], ["pairs", "--help"], ["--version"]])
 def test_a_reader_that_leaves_before_the_help_is_printed(arguments):
     read, write = os.pipe()

@@ -139,9 +139,6 @@ def test_in_a_shell(name, place):
         typed.close()
 
 
-# --- what the shells are told ---------------------------------------------------------------------
-
-
 def completions(run, *words, **more):
     environment = {"_LSHDUP_COMPLETE": "bash_complete", "COMP_CWORD": str(len(words))}
     environment["COMP_WORDS"] = " ".join(["lshdup", *words])

@@ -127,8 +127,6 @@ def test_both_sides_of_against(run, tmp_path, truth):
     assert "lshdup index OTHER" in gone.err
 
 
-# --- by samples, where the sets exceed --memory ---
-
 LITTLE = ["--memory", "16MB"]
 
 

@@ -20,9 +20,6 @@ def here(tmp_path):
     return tmp_path
 
 
-# --- stores in folders above ----------------------------------------------------------------------
-
-
 def test_a_store_on_another_file_system_is_not_taken_from_above(run, here, monkeypatch):
     run("pairs docs -q")
     monkeypatch.chdir(here / "docs")
@@ -41,9 +38,6 @@ def test_a_store_of_another_user_is_not_taken_from_above(run, here, monkeypatch)
     assert nearest_store() == Path(".lshdup")
 
 
-# --- documents that are gone or changed -----------------------------------------------------------
-
-
 @pytest.mark.parametrize("options", [[], ["docs/link"], ["--follow"]])
 def test_a_document_that_became_a_link_is_no_document_any_more(run, here, options):
     """Of the same size and time as before: the file that it leads to may be the only one left."""
@@ -60,9 +54,6 @@ def test_a_document_that_became_a_link_is_no_document_any_more(run, here, option
     (here / "docs/a").unlink()
     (here / "docs/a").symlink_to("b")
     assert "docs/a" in kept + run("clusters --emit drop", code=2).lines
-
-
-# --- documents that change while their shingle sets stay ------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -99,9 +90,6 @@ def test_a_text_that_changed_but_for_its_set_is_the_same_no_longer(
     assert not run(again, "--same", same).rows
 
 
-# --- documents are never written ------------------------------------------------------------------
-
-
 def test_no_output_replaces_a_document(run, here):
     run("index docs -q")
     os.link(here / "docs/a", here / "hard")
@@ -119,9 +107,6 @@ def test_no_output_replaces_a_document(run, here):
     (here / "docs/a").write_text("another text, of another size")
     for words in ("pairs", "clusters docs", "query docs/b", "show a b"):
         assert f"-o hard {what}" in run(words, "-o", "hard", code=2).err
-
-
-# --- what fails leaves nothing behind -------------------------------------------------------------
 
 
 def snapshot(folder):
@@ -165,6 +150,8 @@ pairs docs --template forms -o forms/a.txt | would replace --template forms/a.tx
 pairs docs --template forms -o hard.txt | hard.txt would replace --template forms/a.txt
 pairs --files-from list -o list | would replace --files-from list
 pairs docs --against other -o other/o.txt | would replace --against other/o.txt
+passages docs --against other -o other/o.txt | would replace --against other/o.txt
+passages rows.jsonl --against rows2.jsonl --write rows2.jsonl | would replace --against rows2.jsonl
 clusters docs --against other/o.txt -o other/o.txt | would replace --against other/o.txt
 pairs docs --baseline B --update-baseline -o B | -o and --baseline are both B
 pairs docs --histogram --plot form.svg --template form.svg | --plot form.svg would replace

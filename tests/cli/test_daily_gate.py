@@ -45,9 +45,6 @@ def pairs_of(result):
     return [row[:2] for row in result.rows]
 
 
-# --- annotations ----------------------------------------------------------------------------------
-
-
 def annotated(result):
     """The files that annotations of GitHub are in."""
     return [re.match(r"::error file=([^,]*),", line)[1] for line in result.lines]
@@ -149,9 +146,6 @@ def test_sarif_validates_against_its_schema(run, repository, schema):
     prints = [each["partialFingerprints"] for each in everything["runs"][0]["results"]]
     # Two documents of one text are the same to a third one.
     assert len({json.dumps(each) for each in prints}) == len(prints) - 1 > 5
-
-
-# --- the hook of pre-commit -----------------------------------------------------------------------
 
 
 def test_the_hook_of_pre_commit_is_a_command(run, repository):

@@ -10,8 +10,6 @@ from lshdup.cli.console import Console
 from lshdup.cli.main import main
 from lshdup.errors import LshdupError
 
-# --- other exit codes -----------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize(
     "error",
@@ -52,8 +50,6 @@ def test_the_exit_code_follows_from_errors_first():
     skipping.report_skipped(Skipped(b"x", Reason.UNREADABLE))
     assert skipping.exit_code(3) == 2
 
-
-# --- lists of names -------------------------------------------------------------------------------
 
 ODD = [
     b"docs/" + name for name in (b"new\nline", b"tab\t", b"\x01\x1b[31m", b"\xff", b"cr\r", b" ")

@@ -44,9 +44,6 @@ def here(here):
     return here
 
 
-# --- names that are not there ---------------------------------------------------------------------
-
-
 def test_many_names_that_are_not_there_take_no_time_to_guess_at(here):
     skipped = []
     find_documents(
@@ -56,9 +53,6 @@ def test_many_names_that_are_not_there_take_no_time_to_guess_at(here):
     )
     assert len(skipped) == 50
     assert sum("did you mean" in each.detail for each in skipped) == 10
-
-
-# --- commands and options -------------------------------------------------------------------------
 
 
 #: A command, what other programs call its options, or shares in percent, and what is meant.
@@ -103,9 +97,6 @@ def test_options_of_other_programs_and_percentages(line):
     assert first == second != nothing
 
 
-# --- fields of rows -------------------------------------------------------------------------------
-
-
 def test_a_wrong_column_names_those_there_are(here, run):
     pa, pq = require("parquet", "pyarrow"), require("parquet", "pyarrow.parquet")
     rows = [json.loads(line) for line in Path("rows.jsonl").read_text().splitlines()]
@@ -129,9 +120,6 @@ def test_names_of_fields_are_bounded_and_can_be_printed():
     assert no_field("text", (), "--text-field") == empty
 
 
-# --- counts with their nouns ----------------------------------------------------------------------
-
-
 def test_every_reason_can_be_counted():
     for reason in Reason:
         assert reason.counted(1) == f"1 {reason}"
@@ -146,17 +134,11 @@ def test_every_reason_can_be_counted():
     assert count_of(2, "document is", "documents are") == "2 documents are"
 
 
-# --- clusters --write -----------------------------------------------------------------------------
-
-
 def test_a_file_of_no_rows_can_still_be_written(here):
     Path("none.jsonl").write_text("")
     documents = find_documents(Run.quiet(), [b"none.jsonl"], DocumentParams())
     targets = check_target(documents, Path("out.jsonl"), read=False)[1]
     assert [*map(str, targets)] == ["out.jsonl"]
-
-
-# --- patterns -------------------------------------------------------------------------------------
 
 
 def test_patterns_of_folders(here):
@@ -226,9 +208,6 @@ def test_a_file_that_is_named_itself_is_taken_whatever_the_patterns_say(here):
         assert b"docs/sub/9.txt" not in {each.name for each in skipped}
 
 
-# --- rows -----------------------------------------------------------------------------------------
-
-
 def test_more_rows_than_are_named_are_rows(capsys):
     with Console() as console:
         for number in range(12):
@@ -236,9 +215,6 @@ def test_more_rows_than_are_named_are_rows(capsys):
                 Skipped(b"r.jsonl:%d" % number, Reason.NOT_JSON, f"at character {number}")
             )
     assert capsys.readouterr().err.count("more rows could not be used; -v names them all") == 1
-
-
-# --- counts, interrupts, terminals ----------------------------------------------------------------
 
 
 def test_a_chance_below_a_bound_looks_so():
@@ -304,9 +280,6 @@ def test_lines_are_folded_between_words_on_a_terminal(monkeypatch):
     assert len(wide) == 3
     assert all(len(line.encode("gb18030")) <= 50 for line in wide)
     assert "漢字漢" not in written
-
-
-# --- messages that say what is so -----------------------------------------------------------------
 
 
 def test_a_library_that_is_missing_is_said_to_be(here, monkeypatch):

@@ -344,9 +344,6 @@ def contents(path):
         }
 
 
-# --- the test -------------------------------------------------------------------------------------
-
-
 def entry_of(table, command, option):
     """The key of an option of a command in a table; None without one."""
     return next((key for key in (f"{command} {option}", option) if key in table), None)

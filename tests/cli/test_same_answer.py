@@ -139,21 +139,6 @@ def test_any_command_after_any_other(here):
         walk.step(rng.choice(kind))
 
 
-def test_bands_of_another_plan_would_be_seen_in_these_documents(here):
-    """Plans find other pairs here, so that an answer by another plan would differ."""
-    walk = Walk(here)
-    few = walk.fresh("pairs docs", "pairs -t 0.6 --recall 0.5")[1].splitlines()
-    lines = walk.fresh("pairs docs", "pairs -t 0.4")[1].splitlines()
-    most = [line for line in lines if float(line.split(b"\t")[2]) >= 0.6]
-    assert set(few) < set(most)
-    assert len(few) < len(most) - 5
-    queried = {
-        walk.fresh("pairs docs", f"query docs/d10 {options}")[1]
-        for options in ("-t 0.4", "-t 0.6 --recall 0.5", "--rows 2 --buckets 50")
-    }
-    assert len(queried) == 3
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("defined", [WITH_DOCS[1], WITH_DOCS[3], WITH_DOCS[7]])
 def test_every_command_after_every_other(here, defined):

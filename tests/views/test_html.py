@@ -517,38 +517,6 @@ def test_variants_are_those_of_the_members_at_the_threshold(chromium, tmp_path):
     assert texts(chromium, ".variants .toggle") == ["2 ×"]
 
 
-@pytest.mark.long
-def test_a_hundred_thousand_pairs(chromium, run, tmp_path):
-    """30,000 documents: true totals, below 8 MB, and the same lists as of the other commands."""
-    rng = random.Random(1)
-    for group in range(3750):
-        folder = tmp_path / f"d/topic{group % 40:02}/thread{group // 40:03}"
-        folder.mkdir(parents=True, exist_ok=True)
-        text = [f"word{rng.randrange(300)}" for _ in range(120)]
-        for i in range(8):
-            edited = list(text)
-            for _ in range(rng.randrange(3) if i else 0):
-                edited[rng.randrange(120)] = f"word{rng.randrange(300)}"
-            (folder / f"message-{group:05}-{i}.txt").write_text(" ".join(edited))
-    run("report d -o report.html")
-    page = (tmp_path / "report.html").read_bytes()
-    assert len(page) < 8_000_000
-    opened(chromium, page)
-    words, env = typed_of(shlex.split(known_of(page)["command"]))
-    assert env == {"LSHDUP_BANDS": "21", "LSHDUP_ROWS": "6"}
-    loaded = "return performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd"
-    print(f"{len(page):,} bytes, {chromium.execute_script(loaded):.0f} ms")  # noqa: T201
-    for threshold in ("0.8", "0.9"):
-        set_threshold(chromium, float(threshold))
-        rows = run(*words, "-t", threshold, env=env).rows
-        pairs = run("pairs", *words[1:], "-t", threshold, env=env).rows
-        dropped = {row[2] for row in rows if row[1] == "drop"}
-        counts = [len(pairs), len({row[0] for row in rows}), len(rows), len(dropped)]
-        assert numbers(chromium, "#n-pairs, #n-groups, #n-members, #n-beside") == counts
-        (saved,) = downloads(chromium, tmp_path / f"saved-{threshold}", "#save-drop")
-        assert set(saved.decode().splitlines()) == dropped
-
-
 def test_thousands_of_pairs_are_drawn_as_they_are_looked_at(chromium):
     n = 4_000
     names = [f"folder{i % 7}/document {i:05}.txt".encode() for i in range(2 * n)]

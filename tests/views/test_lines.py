@@ -164,9 +164,6 @@ def test_lines_as_they_are_seen(run, tmp_path):
         golden.check(f"show/{kind}-pipe.txt", run("show", *names).out)
 
 
-# --- a group --------------------------------------------------------------------------------------
-
-
 def test_the_group_of_a_document(run, tmp_path):
     """A text, a copy of it, two documents with the same other word, and one with more."""
     changes = {"a": {}, "a copy": {}, "one": {30: "other"}, "two": {30: "OTHER,"}}

@@ -14,7 +14,6 @@ from lshdup.kernels.differences import align, heaviest_chain
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.inspection import list_tokens, locate_tokens, number_repeats
 from lshdup.shingling.shingler import Shingler
-from lshdup.views import changes as kinds
 from lshdup.views.changes import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, find_changes
 from lshdup.views.comparison import compare
 from lshdup.views.terminal import Layout, render
@@ -242,12 +241,6 @@ def test_long_rows_take_time_in_proportion(kind):
     if kind == "shuffled blocks":
         assert counts[MOVED_AWAY] == counts[MOVED_HERE] == n - counts[ALIKE]
         assert counts[ALIKE] >= 1000
-
-
-def test_windows():
-    first, _, third = kinds.windows(row([1, 2, 1, 2]), 2).tolist()
-    assert first == third
-    assert [kinds.windows(row([1, 2]), size).tolist() for size in (3, 1 << 40)] == [[], []]
 
 
 # --- the comparison -------------------------------------------------------------------------------
