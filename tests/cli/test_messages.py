@@ -46,11 +46,8 @@ def here(here):
 
 def test_many_names_that_are_not_there_take_no_time_to_guess_at(here):
     skipped = []
-    find_documents(
-        replace(Run.quiet(), skipped=skipped.append),
-        [b"docs", *(f"docs/{n}.tx".encode() for n in range(50))],
-        DocumentParams(),
-    )
+    names = [b"docs", *(f"docs/{n}.tx".encode() for n in range(50))]
+    find_documents(replace(Run.quiet(), skipped=skipped.append), names, DocumentParams())
     assert len(skipped) == 50
     assert sum("did you mean" in each.detail for each in skipped) == 10
 
@@ -210,10 +207,8 @@ def test_a_file_that_is_named_itself_is_taken_whatever_the_patterns_say(here):
 
 def test_more_rows_than_are_named_are_rows(capsys):
     with Console() as console:
-        for number in range(12):
-            console.report_skipped(
-                Skipped(b"r.jsonl:%d" % number, Reason.NOT_JSON, f"at character {number}")
-            )
+        for n in range(12):
+            console.report_skipped(Skipped(b"r.jsonl:%d" % n, Reason.NOT_JSON, f"at character {n}"))
     assert capsys.readouterr().err.count("more rows could not be used; -v names them all") == 1
 
 
@@ -236,18 +231,13 @@ def test_what_an_interrupt_leaves_is_said(tmp_path, monkeypatch):
 
 
 def test_when_there_are_colours(monkeypatch):
-    off = {"NO_COLOR": "1"}, {"TERM": "dumb"}
-    for variables, expected in (
-        ({}, True),
-        (off[0], False),
-        ({"NO_COLOR": ""}, True),
-        (off[1], False),
-    ):
+    off = ({"NO_COLOR": "1"}, {"TERM": "dumb"})
+    for variables in ({}, {"NO_COLOR": ""}, *off):
         for name in ("NO_COLOR", "TERM"):
             monkeypatch.delenv(name, raising=False)
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
-        assert use_color(None, is_terminal=True) == expected
+        assert use_color(None, is_terminal=True) == (variables not in off)
         assert not use_color(None, is_terminal=False)
         assert use_color(True, is_terminal=False)
         assert not use_color(False, is_terminal=True)
@@ -292,12 +282,9 @@ def test_a_library_that_is_missing_is_said_to_be(here, monkeypatch):
 
 @pytest.mark.parametrize(
     ("package", "command"),
-    [
-        ("pyarrow", "pairs rows.parquet docs"),
-        ("matplotlib", "curve --bands 5 --rows 4 --plot x.svg"),
-        ("llvmlite", "pairs docs"),
-    ],
-)
+    [("pyarrow", "pairs rows.parquet docs"), ("matplotlib", "curve --bands 5 --plot x.svg"),
+     ("llvmlite", "pairs docs")],
+)  # fmt: skip
 def test_a_library_that_is_there_and_does_not_load_is_not_to_be_installed(here, package, command):
     """What is missing is another one, of the system."""
     Path("broken", package).mkdir(parents=True)
@@ -322,11 +309,7 @@ def test_a_library_that_is_there_and_does_not_load_is_not_to_be_installed(here, 
         (RuntimeError("can't start new thread"), "no further thread or process", "raise the limit"),
         (OSError(28, "No space left on device", "f"), "No space left on device: f", ""),
         (OSError(5, "Input/output error"), "Input/output error", ""),
-        (
-            ModuleNotFoundError("no numba", name="numba"),
-            "no numba",
-            "pip install 'lshdup[kernels]'",
-        ),
+        (ModuleNotFoundError("gone", name="numba"), "gone", "pip install 'lshdup[kernels]'"),
         (ModuleNotFoundError(name="llvmlite"), "llvmlite, which compil", "pip install llvmlite"),
         (ImportError("x.so", name="a.b"), "a is installed and does not load: x.so", "install"),
         (ImportError("libx.so"), "a package is installed and does not load", "install it again"),
@@ -340,21 +323,15 @@ def test_errors_that_are_no_defects(capsys, error, message, hint):
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        ModuleNotFoundError("no module", name="other"),
-        ImportError("no such name", name="lshdup.cli"),
-        RuntimeError("another one"),
-    ],
-)
-def test_defects_show_where_they_are(capsys, error):
-    try:
-        raise error
-    except Exception as raised:
-        told = main._explain(raised)
-    assert told.message == "this is a defect of lshdup"
-    assert "Traceback" in capsys.readouterr().err
+def test_defects_show_where_they_are(capsys):
+    missing = ModuleNotFoundError("no module", name="other")
+    for error in (missing, ImportError("none", name="lshdup.cli"), RuntimeError("another one")):
+        try:
+            raise error
+        except Exception as raised:
+            told = main._explain(raised)
+        assert told.message == "this is a defect of lshdup"
+        assert "Traceback" in capsys.readouterr().err
 
 
 def test_a_reason_is_said_once():

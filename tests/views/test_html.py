@@ -205,18 +205,6 @@ def groups_of(known, step):
     return {first: group for first, group in groups.items() if len(group) > 1}
 
 
-def test_what_is_not_listed_is_counted_and_said():
-    names = [f"{i:02}".encode() for i in range(20)]
-    chain = [(i, i + 1, 0.9) for i in range(9)]
-    others = [(i, i + 1, 0.8) for i in (12, 14, 16)]
-    known, _ = page_of(names, chain + others, most=6)
-    assert known["steps"]["pairs"][0] == 12
-    assert known["steps"]["groups"][0] == 8
-    assert [len(kind) for kind in known["kinds"][: known["grouped"]]] == [1] * 6
-    assert full_names(known)[known["kinds"][0][0]] == "12"  # ten documents in a chain do not fit
-    assert len(known["pairs"]["left"]) == 6
-
-
 def test_a_page_of_any_number_of_pairs_is_below_8_megabytes():
     """Of 300,000 documents in groups of six, and all their pairs, and of long names."""
     rng = np.random.default_rng(4)
@@ -235,15 +223,6 @@ def test_a_page_of_any_number_of_pairs_is_below_8_megabytes():
         assert known["steps"]["groups"][0] > n // size - 1
         assert len(known["documents"]["name"]) > 10_000
         assert len(known["pairs"]["left"]) > 3_000
-
-
-def test_copies_are_counted_and_the_most_preferred_is_first():
-    n = 800
-    names, order = [f"{i}".encode() for i in range(n + 1)], [n - 1, *range(n - 1), n]
-    known, _ = page_of(names, [(0, n, 0.8)], None, [0] * n + [n], preference=order)
-    assert [len(kind) for kind in known["kinds"]] == [n, 1]
-    assert full_names(known)[known["kinds"][0][0]] == str(n - 1)
-    assert known["steps"]["pairs"][0] == n * (n - 1) // 2 + n
 
 
 # --- in Chromium ----------------------------------------------------------------------------------

@@ -132,15 +132,9 @@ def test_marks_of_a_changed_line(before, after, marked, there):
 
 @pytest.mark.parametrize(
     ("text", "lines"),
-    [
-        ("", []),
-        ("a\n\nb", ["a", "", "b"]),
-        ("a\n", ["a"]),
-        ("a\r\n", ["a"]),
-        ("a\r\n\r\nä", ["a", "", "ä"]),
-        ("\n", [""]),
-    ],
-)
+    [("", []), ("a\n\nb", ["a", "", "b"]), ("a\n", ["a"]), ("a\r\n", ["a"]),
+     ("a\r\n\r\nä", ["a", "", "ä"]), ("\n", [""])],
+)  # fmt: skip
 def test_lines_are_without_their_ends(text, lines):
     located = align_lines(text.encode(), b"").a
     assert [extract_line(located, at) for at in range(len(located.tokens))] == lines
