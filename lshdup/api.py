@@ -121,7 +121,7 @@ class MinHash:
     def _hold(self, run: Run, collection: Collection) -> None:
         self._run, self.collection = run, collection
         #: shingle sets in the order of `all_docs`: uint64 values, ascending within each set
-        self.sets: RaggedSets = collection.filtered_sets
+        self.sets: RaggedSets = collection.filtered_sets(run.arrays)
         self._names = [os.fsdecode(name) for name in collection.documents.names]
         self._rows = {name: row for row, name in enumerate(self._names)}
 

@@ -8,7 +8,6 @@ store.
 
 import os
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +29,6 @@ from lshdup.params import BandParams, ClusterParams, Params
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.finding import find_documents
 from lshdup.sources.keep_rules import Preference
-
-if TYPE_CHECKING:
-    from lshdup.compare.verification import StageCheckpoint
 
 #: The kernels of the main path, in the order of their calls.
 KERNELS = (
@@ -97,7 +93,7 @@ def find_near_duplicates(
         id_lists = params.shingle.tokens == "ids"
         documents = find_documents(run, source, params.documents, id_lists=id_lists)
         collection = collect(run, documents, params.shingle, params.sketch, keep=EVERY_SET)
-    sets, threshold = collection.filtered_sets, params.bands.threshold
+    sets, threshold = collection.filtered_sets(run.arrays), params.bands.threshold
     side = side_of(collection, sets.take, sets)
     if params.pairs.measure == "containment":
         sides = Sides.of(run, side)
@@ -157,7 +153,6 @@ def find_clusters(
     preference: Preference,
     *,
     known: PairsFound | None = None,
-    checkpoint: "StageCheckpoint | None" = None,
 ) -> ClustersFound:
     """Cluster all documents that have shingles, by the exact similarities of their candidates.
 
@@ -172,7 +167,6 @@ def find_clusters(
     params : linkage, and the limit of buckets.
     preference : which document of a cluster is kept.
     known : verified pairs of the same candidates, if an earlier run has found them.
-    checkpoint : keeps the groups that are found, and has those of an interrupted run.
 
     """
     from lshdup.compare import clusters, leaders, medoids  # Imported here to keep `query` fast.
@@ -206,9 +200,8 @@ def find_clusters(
         components = Components.of(run, shared, ordered)
         side.expect(components.list_documents(run))
         groups, compared = leaders.cluster_buckets(
-            run, components, ordered, sizes, watch, threshold, linkage=linkage,
-            checkpoint=checkpoint,
-        )  # fmt: skip
+            run, components, ordered, sizes, watch, threshold, linkage=linkage
+        )
     if preference.keep == "central":
         work = medoids.count_comparisons(groups, ordered)
         if work.pairs > _MANY_COMPARISONS:

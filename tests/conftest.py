@@ -246,8 +246,8 @@ def killed_behind_a_journal(*arguments, batch, parts):
     journal, and kill it there.
     """
     script = f"""
-import os, signal, lshdup.sources.reading, lshdup.store.journal, lshdup.store.memo
-lshdup.sources.reading.BATCH_DOCUMENTS, lshdup.store.journal.PATIENCE = {batch}, 0.0
+import os, signal, lshdup.sources.reading, lshdup.store.memo
+lshdup.sources.reading.BATCH_DOCUMENTS, lshdup.store.memo.PATIENCE = {batch}, 0.0
 add, left = lshdup.store.memo.Memo.add, [{parts}]
 def killing(self, part):
     add(self, part)

@@ -205,7 +205,8 @@ class _Warm:
             listener.bind(self.path)
             listener.listen(16)
             descriptor = listener.fileno()
-            script = f"from tests.running import _serve; _serve({descriptor})"
+            script = "import tests.mutants.reached; from tests.running import _serve; "
+            script += f"_serve({descriptor})"
             # Pipes, of which Python makes what it makes of those of a run.
             self._process = subprocess.Popen(
                 [sys.executable, "-c", script],

@@ -27,7 +27,7 @@ _SECONDS_IN_USE = 86_400.0
 _temporary: set[Path] = set()
 
 #: For `describe_kept`: what this run has written that survives it.
-FILES, JOURNAL = "files", "journal"
+FILES, PARTS = "files", "parts"
 _kept: set[str] = set()
 
 
@@ -266,14 +266,14 @@ def _remove(temporary: Path) -> None:
 
 
 def note_kept(what: str, *, kept: bool = True) -> None:
-    """Note that FILES or a JOURNAL of this run survive an interrupt, or no longer do."""
+    """Note that FILES or PARTS of this run survive an interrupt, or no longer do."""
     (_kept.add if kept else _kept.discard)(what)
 
 
 def describe_kept() -> str:
     """Return what is kept of a run that is interrupted now, for its last message."""
-    if JOURNAL in _kept:
-        return "what is done is kept in a journal, and the same command goes on from there"
+    if PARTS in _kept:
+        return "what was read is kept, and the same command goes on from there"
     return "what was finished is kept, whole" if _kept else "nothing of this run was kept"
 
 

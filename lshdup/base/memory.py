@@ -45,7 +45,7 @@ class Arrays:
 
     def __init__(self, limit: int | None, folder: Callable[[], Path | None] = lambda: None) -> None:
         self.limit = machine_memory() // 4 if limit is None else limit
-        self._folder, self._left = folder, self.limit // 2
+        self.folder, self._left = folder, self.limit // 2
         # Of one thread again: an array may be freed, and counted, while another one is.
         self._counting = threading.RLock()
 
@@ -141,7 +141,7 @@ class Arrays:
         self, shape: int | tuple[int, ...], dtype: DTypeLike, make: Callable[..., NDArray[Any]]
     ) -> NDArray[Any]:
         shape = (shape,) if isinstance(shape, int) else shape
-        size, folder = math.prod(shape) * np.dtype(dtype).itemsize, self._folder()
+        size, folder = math.prod(shape) * np.dtype(dtype).itemsize, self.folder()
         most = max(self._left, _SMALL)
         if size > (most if folder is None else min(most, MOST_IN_MEMORY)):
             return mapped_array(folder, shape, dtype)

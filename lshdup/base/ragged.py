@@ -343,3 +343,21 @@ def ranges(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.in
 
 #: Returns the shingle sets of documents (ascending int64 array); an unavailable set is empty.
 SetSource = Callable[[NDArray[np.int64]], RaggedSets]
+
+
+def gather_sets(
+    source: SetSource, wanted: NDArray[np.int64], sizes: NDArray[np.int64], arrays: Arrays
+) -> RaggedSets:
+    """Return the sets of many documents, of which a quarter of the memory is asked for at a time.
+
+    wanted : int64 array, ascending. sizes : int64 array over all documents, of their sets.
+    """
+    values, found = GrowingArray(np.uint64, arrays), GrowingArray(np.int64, arrays)
+    ends, start = offsets_of(arrays.take(sizes, wanted), arrays), 0
+    while start < len(wanted):
+        fitting = int(np.searchsorted(ends, ends[start] + arrays.limit // 32, side="right")) - 1
+        part = source(wanted[start : max(fitting, start + 1)])
+        values.append(part.values)
+        found.append(part.sizes)
+        start += len(part)
+    return RaggedSets.from_sizes(values.whole(), found.whole(), arrays)

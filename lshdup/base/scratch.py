@@ -4,7 +4,7 @@ import contextlib
 import mmap
 import tempfile
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,21 +27,19 @@ class NoRoomError(InputError):
 class Spool:
     """A temporary file of sets that grows during a run, for sets that exceed memory.
 
-    arrays : makes the sizes and offsets of the sets.
-    folder : where the file is; None: where the system has temporary files.
+    The file is there until neither the spool nor a mapped set is referred to.
+
+    arrays : makes the sizes and offsets of the sets; the file is where its files are.
     """
 
-    def __init__(self, arrays: Arrays, folder: Path | None) -> None:
-        self._arrays, self._folder = arrays, folder
+    def __init__(self, arrays: Arrays) -> None:
+        self._arrays, self._folder = arrays, usable_folder(arrays.folder())
         self.total = 0  #: elements of all sets
-        with explained(f"{folder or tempfile.gettempdir()} cannot be written"):
+        with explained(f"{self._folder or tempfile.gettempdir()} cannot be written"):
             self._begin()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(OSError):  # A failed write was reported when it happened.
+    def __del__(self) -> None:
+        with contextlib.suppress(OSError, AttributeError):  # A failed write was reported before.
             self._file.close()
 
     def append(self, sets: RaggedSets) -> None:
@@ -52,9 +50,7 @@ class Spool:
         self.total += len(sets.values)
 
     def values(self) -> NDArray[np.uint64]:
-        """Return the elements of all sets, mapped; valid until the spool is closed and the array is
-        dropped.
-        """
+        """Return the elements of all sets, mapped."""
         with self._reporting():
             self._file.flush()
         if not self.total:

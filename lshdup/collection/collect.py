@@ -95,15 +95,15 @@ def collect(
     *,
     shingle_filter: ShingleFilter | None = None,
     previous: Iterable[Previous] = (),
-    keep: "Spool | int | SetKeeper" = 0,
+    keep: "int | SetKeeper" = 0,
     checkpoint: Checkpoint | None = None,
     on_sets: OnSets | None = None,
 ) -> Collection:
     """Read documents, make their shingle sets and, if `sketch` is given, their signatures.
 
     previous : results to reuse for unchanged documents, each for other ones.
-    keep : where the unfiltered sets are kept: a spool keeps all of them on disk, a number keeps
-        them in memory if they fit into so many bytes, and another keeper does what it wants.
+    keep : which unfiltered sets are kept: EVERY_SET, on disk if they exceed the memory of the run;
+        a number, all of them if they fit into so many bytes; a keeper does what it wants.
     checkpoint : receives finished batches when it is due.
     on_sets : receives the filtered sets of documents that are read.
 
@@ -174,7 +174,7 @@ def _all_of(run: Run, collected: Collection, documents: DocumentList) -> Previou
 
 def sketch_collection(run: Run, collection: Collection, sketch: SketchParams) -> Collection:
     """Return the collection with signatures of the sets that it holds, by any scheme."""
-    signatures = make_signatures(run, collection.filtered_sets, sketch)
+    signatures = make_signatures(run, collection.filtered_sets(run.arrays), sketch)
     return replace(collection, sketch=sketch, signatures=signatures)
 
 
@@ -183,7 +183,7 @@ def unchanged_collection(
     documents: DocumentList,
     sketch: SketchParams | None,
     previous: Previous,
-    keep: "Spool | int | SetKeeper",
+    keep: "int | SetKeeper",
 ) -> Collection | None:
     """Return the previous collection if no document was added, changed or removed since, else None.
 
@@ -192,7 +192,7 @@ def unchanged_collection(
     arrays = run.arrays
     old = previous.collection
     has_signatures = sketch is None or (old.signatures is not None and old.sketch == sketch)
-    has_sets = old.sets is not None or not isinstance(keep, Spool)
+    has_sets = old.sets is not None or keep != EVERY_SET
     if not has_signatures or not has_sets:
         return None
     rows = previous.rows
@@ -224,21 +224,22 @@ def _reader_of(forms: NDArray[np.uint8], skipped: tuple[SkippedFile, ...]) -> st
 
 
 class SetKeeper:
-    """Collect the sets of a run in document order, in a spool or in memory.
+    """Collect the sets of a run in document order, in memory, or in a spool.
 
-    Stops keeping them once they exceed the memory limit.
+    Stops keeping them once they exceed the limit; EVERY_SET goes to a spool then.
 
-    keep : a spool, or the limit in bytes.
-    on_sets : as of `collect`.
+    keep : the limit in bytes, or EVERY_SET. on_sets : as of `collect`.
     """
 
     in_order = False  #: whether tokens in their order are kept, as of `Shingler`
 
-    def __init__(self, run: Run, keep: Spool | int, on_sets: OnSets | None = None) -> None:
+    def __init__(self, run: Run, keep: int, on_sets: OnSets | None = None) -> None:
         self._arrays, self._indices = run.arrays, GrowingArray(np.int64, run.arrays)
-        self._spool = keep if isinstance(keep, Spool) else None
-        self._room = keep if isinstance(keep, int) else EVERY_SET
-        self._parts: list[RaggedSets] | None = [] if self._room else None
+        self._keeps_all = keep == EVERY_SET
+        self._spool: Spool | None = None
+        # They are there twice while they are put in order.
+        self._room = run.memory // 4 if self._keeps_all else keep
+        self._parts: list[RaggedSets] | None = [] if keep else None
         self._on_sets = on_sets
 
     def keep_copy(
@@ -261,7 +262,7 @@ class SetKeeper:
         """
         if self._parts is None or not known.any():
             return
-        if sets is not None and self._spool is not None:  # The stored sets may exceed memory.
+        if sets is not None and self._keeps_all:  # The stored sets may exceed memory.
             for start in range(0, len(rows), SETS_AT_ONCE):
                 indices = np.flatnonzero(known[start : start + SETS_AT_ONCE]) + start
                 self.add(indices, sets.take(rows[indices]))
@@ -279,10 +280,15 @@ class SetKeeper:
         if self._parts is None:
             return None
         self._room -= sets.values.nbytes
-        if self._room < 0:
+        if self._room < 0 and not self._keeps_all:
             self._parts = None
             return None
         self._indices.append(indices)
+        if self._room < 0 and self._spool is None:
+            self._spool = Spool(self._arrays)
+            for part in self._parts:
+                self._spool.append(part)
+            self._parts.clear()
         spool = self._spool
         if spool is None:
             self._parts.append(sets)
@@ -299,8 +305,8 @@ class SetKeeper:
         indices = self._indices.whole()
         order = self._arrays.order(len(indices), [indices.__getitem__])
         if self._spool is None:
-            sets = RaggedSets.concatenate(self._parts)
-            return sets if is_counting(order) else sets.take(order)
+            sets = RaggedSets.concatenate(self._parts, self._arrays)
+            return sets if is_counting(order) else sets.take(order, self._arrays)
         return self._spool.sets() if is_counting(order) else self._spool.in_order(order)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.forms import Form
 from lshdup.base.frozen import dataclass
-from lshdup.base.memory import slices_of
+from lshdup.base.memory import Arrays, GrowingArray, slices_of
 from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped, SkippedFile
@@ -48,6 +48,10 @@ WHOLE = {"set_sizes": "whole_sizes", "fingerprints": "whole_fingerprints"}
 def set_columns(sets: RaggedSets, shingle: ShingleParams) -> Columns:
     """Return the columns of shingle sets."""
     return {"set_sizes": sets.sizes, "fingerprints": fingerprint_sets(sets, shingle)}
+
+
+#: Sets that are filtered at a time.
+FILTERED_AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
@@ -112,11 +116,18 @@ class Collection:
         """The number of shingles of each document before shingles were removed."""
         return self.columns.get("whole_sizes", self.sizes)
 
-    @cached_property
-    def filtered_sets(self) -> RaggedSets:
-        """All sets without the shingles that the filter removes, in memory."""
+    def filtered_sets(self, arrays: Arrays) -> RaggedSets:
+        """Return all sets without the shingles that the filter removes. arrays : makes a copy."""
         assert self.sets is not None
-        return self.sets if self.shingle_filter is None else self.shingle_filter.apply(self.sets)
+        if self.shingle_filter is None:
+            return self.sets
+        values, sizes = GrowingArray(np.uint64, arrays), GrowingArray(np.int64, arrays)
+        for start in range(0, len(self.sets), FILTERED_AT_ONCE):
+            offsets = self.sets.offsets[start : start + FILTERED_AT_ONCE + 1]
+            part = self.shingle_filter.apply(RaggedSets(self.sets.values, offsets))
+            values.append(part.values)
+            sizes.append(part.sizes)
+        return RaggedSets.from_sizes(values.whole(), sizes.whole(), arrays)
 
     def list_skipped(self) -> tuple[SkippedFile, ...]:
         """Return the files and records that are no documents, whenever that was seen."""
@@ -190,7 +201,7 @@ class Collection:
             self,
             documents=self.documents.take(run, rows),
             columns={name: arrays.take(column, rows) for name, column in self.columns.items()},
-            sets=self.sets.take(rows) if self.sets is not None else None,
+            sets=self.sets.take(rows, run.arrays) if self.sets is not None else None,
             signatures=None if self.signatures is None else arrays.take(self.signatures, rows),
             notes=ReadingNotes(
                 notes.reader,

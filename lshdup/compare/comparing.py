@@ -18,7 +18,7 @@ from lshdup.base.run import Run
 from lshdup.compare.results import Neighbours, PairsFound, StoredPairs
 from lshdup.compare.scored_pairs import Columns, gather_pairs
 from lshdup.compare.sides import Sides, renumber
-from lshdup.compare.verification import BLOCK_BYTES, ResumedPairs, Verifier, containment, jaccard
+from lshdup.compare.verification import BLOCK_BYTES, Verifier, containment, jaccard
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import band_keys, sort_keys
 from lshdup.lsh.candidates import (
@@ -109,13 +109,7 @@ def meet(run: Run, sides: Sides, members: _I64, plan: BandPlan, max_bucket: int 
 
 
 def verify(
-    run: Run,
-    met: Candidates,
-    sides: Sides,
-    threshold: float,
-    *,
-    earlier: StoredPairs | None = None,
-    resumed: ResumedPairs | None = None,
+    run: Run, met: Candidates, sides: Sides, threshold: float, *, earlier: StoredPairs | None = None
 ) -> PairsFound:
     """Verify candidate pairs: return the pairs whose similarity is at least the threshold.
 
@@ -126,7 +120,6 @@ def verify(
     threshold : smallest similarity.
     earlier : pairs of an earlier run over the same documents, which are not verified again. They
         change the cost, never the answer.
-    resumed : pairs that an interrupted run has verified.
 
     """
     counter, verifier = CandidateCounter(), Verifier(run, sides, threshold)
@@ -134,12 +127,7 @@ def verify(
     if earlier is not None and earlier.has_verified_all(threshold):
         assert sides.left.signatures is not None
         pieces = earlier.split_off_known(sides.left.signatures, pieces, known)
-        resumed = None
-    if resumed is None:
-        verified = verifier.verify(pieces)
-    else:
-        verified = resumed.verified(verifier.verify(resumed.candidates(pieces)))
-    pairs = gather_pairs(run, chain(verified, known)).at_least(threshold)
+    pairs = gather_pairs(run, chain(verifier.verify(pieces), known)).at_least(threshold)
     estimated = verifier.list_estimated()
     return PairsFound(pairs, counter.pairs, met.buckets, estimated, verifier.by_estimate)
 
@@ -163,7 +151,7 @@ def _join_exactly(run: Run, sides: Sides, threshold: float) -> PairsFound:
     from lshdup.compare.exact_join import exact_pairs  # Imported here to keep `query` fast.
 
     members = documents_to_compare(run, sides.duplicate_of, sides.sizes)
-    sets, rows, split = sides.gather(members)
+    sets, rows, split = sides.gather(run, members)
     pairs = gather_pairs(run, exact_pairs(run, sets, rows, threshold, split))
     return PairsFound(renumber(pairs, members, rows), -1)
 

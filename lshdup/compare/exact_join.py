@@ -69,7 +69,7 @@ def choose_prefixes(
     largest = int(sizes.max(initial=0))
     # One counter for each element. With more, fewer elements would look less rare than they are,
     # but more counters would miss the cache.
-    counters = np.zeros(max(1, min(_MOST, int(sizes.sum()))), np.uint16)
+    counters = run.arrays.zeros(max(1, min(_MOST, int(sizes.sum()))), np.uint16)
 
     def count(part: int, parts: int) -> None:
         count_elements(
@@ -77,14 +77,10 @@ def choose_prefixes(
         )
 
     run_parts(run.jobs, count)
-    starts = offsets_of(sizes - min_shared + 1)
-    prefixes = Prefixes(
-        sizes,
-        starts[:-1],
-        np.empty(int(starts[-1]), np.uint64),
-        np.zeros(len(order), np.int64),
-        np.zeros(len(order), np.int64),
-    )
+    starts, n = offsets_of(sizes - min_shared + 1, run.arrays), len(order)
+    elements = run.arrays.empty(int(starts[-1]), np.uint64)
+    kept, single = run.arrays.zeros(n, np.int64), run.arrays.zeros(n, np.int64)
+    prefixes = Prefixes(sizes, starts[:-1], elements, kept, single)
 
     def choose(part: slice) -> None:
         rarity, tally = np.empty(largest, np.uint8), np.empty(257, np.int64)
@@ -93,7 +89,7 @@ def choose_prefixes(
             part.stop, prefixes,
         )  # fmt: skip
 
-    run_in_parts(len(order), run.jobs, choose, least=64)
+    run_in_parts(n, run.jobs, choose, least=64)
     return prefixes
 
 
@@ -118,7 +114,7 @@ def write_postings(run: Run, prefixes: Prefixes, threshold: float) -> Postings:
     """
     lists = max(1, min(_MOST, int(prefixes.kept.sum())))
     empty = np.empty(0, np.uint64)
-    postings = Postings(np.zeros(lists + 2, np.int64), empty, empty)
+    postings = Postings(run.arrays.zeros(lists + 2, np.int64), empty, empty)
 
     def write(part: int, parts: int) -> None:
         kernels.write_postings(prefixes, threshold, part, parts, postings)
@@ -127,7 +123,8 @@ def write_postings(run: Run, prefixes: Prefixes, threshold: float) -> Postings:
     np.cumsum(postings.starts, out=postings.starts)
     n = int(postings.starts[-1])
     if n:
-        postings = Postings(postings.starts, np.empty(n, np.uint64), np.empty(n, np.uint64))
+        elements, places = run.arrays.empty(n, np.uint64), run.arrays.empty(n, np.uint64)
+        postings = Postings(postings.starts, elements, places)
         run_parts(run.jobs, write)
     return postings
 
@@ -355,7 +352,7 @@ def _probe_holders(
     """Yield the sets inside each of `holders`: (rank, rank, containment, similarity)."""
     n, room = len(order), PIECE
     largest = int(sets.sizes[order[-1:]].max(initial=0))
-    marks = np.zeros(len(postings.elements) * _BITS // 64 + 1, np.uint64)
+    marks = run.arrays.zeros(len(postings.elements) * _BITS // 64 + 1, np.uint64)
     mark_elements(postings.elements, marks)
     local = threading.local()
 

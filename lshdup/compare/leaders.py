@@ -13,12 +13,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.memory import slices_of
 from lshdup.base.ragged import SetSource, offsets_of
 from lshdup.base.run import Run, run_in_parts
 from lshdup.compare import verification
 from lshdup.compare.clusters import Clusters
-from lshdup.compare.verification import BLOCK_BYTES, StageCheckpoint
+from lshdup.compare.verification import BLOCK_BYTES
 from lshdup.kernels import clusters as kernels
 from lshdup.lsh.buckets import Components
 from lshdup.lsh.candidates import PairArrays
@@ -31,9 +30,6 @@ _FIRST_PIECE, _PIECE = 1 << 12, 1 << 20
 
 _NONE = kernels.NONE
 
-#: What a checkpoint keeps of each position.
-_COLUMNS = {"leader": np.uint32, "similarity": np.float64}
-
 
 def cluster_buckets(
     run: Run,
@@ -44,7 +40,6 @@ def cluster_buckets(
     threshold: float,
     *,
     linkage: str = "representative",
-    checkpoint: StageCheckpoint | None = None,
 ) -> tuple[Clusters, int]:
     """Return the clusters, and the number of similarities computed.
 
@@ -53,7 +48,6 @@ def cluster_buckets(
     sizes : int64 array of shape (n,), size of the set of each document.
     source : called with ascending documents for their sets; a lost set is empty.
     linkage : "representative" or "single".
-    checkpoint : keeps the leaders that are found; a step is a document.
 
     Determinism: the clusters are those of `cluster_pairs` for the pairs of the same buckets, at any
     number of jobs. Cost: a step a document and band, and a comparison with each leader before it
@@ -63,7 +57,7 @@ def cluster_buckets(
     """
     expected = run.arrays.take(np.asarray(sizes), components.documents)
     search = _LeaderSearch(run, components, expected, source, threshold)
-    search.search(checkpoint)
+    search.search()
     compared, leader, score = search.compared, search.leader, search.similarity
     if linkage == "single":
         parent = leader.copy()
@@ -143,16 +137,12 @@ class _LeaderSearch:
         self._tails = arrays.empty(components.count, np.uint32)
         self._following = arrays.empty(components.bucket.shape, np.uint32)
 
-    def search(self, checkpoint: StageCheckpoint | None) -> None:
-        """Search component by component: as many at a time as make a block, or one larger one.
-
-        checkpoint : has the leaders of the first components, and keeps those of further ones.
-        """
+    def search(self) -> None:
+        """Search component by component: as many at a time as make a block, or one larger one."""
         edges = self._edges
         # The elements of the sets before each component, and of all.
         ends = self._run.arrays.take(offsets_of(self._expected, self._run.arrays), edges)
-        done = self._resume(checkpoint) if checkpoint is not None else 0
-        at = int(np.searchsorted(edges, done))
+        at = 0
         while at < len(edges) - 1:
             fitting = int(np.searchsorted(ends, ends[at] + BLOCK_BYTES // 8, side="right")) - 1
             to = max(at + 1, fitting)
@@ -161,27 +151,8 @@ class _LeaderSearch:
                 self._assign_block(positions, 0, edges[at : to + 1] - edges[at])
             else:
                 self._search_large(positions)
-            at, end = to, int(edges[to])
-            self._run.progress("groups", end, len(self.leader))
-            if checkpoint is not None and checkpoint.is_due():
-                found = self.leader[done:end], self.similarity[done:end]
-                checkpoint.add(end, dict(zip(_COLUMNS, found, strict=True)))
-                done = end
-
-    def _resume(self, checkpoint: StageCheckpoint) -> int:
-        """Fill in what an interrupted run has found; return how many positions it has done."""
-        done, parts = checkpoint.load_finished(_COLUMNS, len(self.leader))
-        if not parts or done not in self._edges:
-            return 0
-        leader, score = (
-            self._run.arrays.concatenate([part[name] for part in parts]) for name in _COLUMNS
-        )
-        if len(leader) != done or any(
-            (leader[leader[some]] != leader[some]).any() for some in slices_of(done)
-        ):
-            return 0
-        self.leader[:done], self.similarity[:done] = leader, score
-        return done
+            at = to
+            self._run.progress("groups", int(edges[to]), len(self.leader))
 
     def _search_large(self, rest: NDArray[np.uint32]) -> None:
         """Search one component that is larger than a block, in rounds.

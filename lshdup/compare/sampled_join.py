@@ -138,12 +138,12 @@ def join_contained(
     plan = plan_join(sizes, params, memory, run.jobs, sample=sample)
     run.say(plan.describe())
     if plan.samples is None:
-        sets, rows, split = sides.gather(members)
+        sets, rows, split = sides.gather(run, members)
         scored = score_insides(run.but(jobs=plan.jobs), sets, rows, params.threshold, split)
         candidates = None
     else:
         run.say(plan.describe_misses())
-        samples = sides.samples(members, plan.rate)
+        samples = sides.samples(run, members, plan.rate)
         run.progress("candidates", 0, 0)
         rows, candidates = members, CandidateCounter()
         split = None if sides.split is None else int(np.searchsorted(members, sides.split))

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.ragged import RaggedSets, SetSource
+from lshdup.base.memory import rows_of
+from lshdup.base.ragged import RaggedSets, SetSource, gather_sets
 from lshdup.base.run import Run
 from lshdup.compare.fingerprints import Fingerprints
 from lshdup.compare.scored_pairs import Pairs, pack_pairs
@@ -134,16 +135,16 @@ class Sides:
         left, right = self.separate(documents)
         return RaggedSets.concatenate([self.left.source(left), self.right.source(right)])
 
-    def samples(self, documents: _I64, rate: int) -> RaggedSets:
+    def samples(self, run: Run, documents: _I64, rate: int) -> RaggedSets:
         """Return samples of the shingle sets of documents (ascending int64 array)."""
         parts = []
         for side, own in zip((self.left, self.right), self.separate(documents), strict=True):
             if side is not None:
                 assert side.sample is not None
                 parts.append(side.sample(own, rate, side.source))
-        return parts[0] if len(parts) == 1 else RaggedSets.concatenate(parts)
+        return parts[0] if len(parts) == 1 else RaggedSets.concatenate(parts, run.arrays)
 
-    def gather(self, members: _I64) -> tuple[RaggedSets, _I64, int | None]:
+    def gather(self, run: Run, members: _I64) -> tuple[RaggedSets, _I64, int | None]:
         """Return sets, the rows of `members` in them, and the first row of the right side.
 
         members : ascending int64 array.
@@ -151,7 +152,8 @@ class Sides:
         if self.right is None and self.left.sets is not None:
             return self.left.sets, members, None
         split = None if self.split is None else int(np.searchsorted(members, self.split))
-        return self.sets(members), np.arange(len(members)), split
+        sets = gather_sets(self.sets, members, self.sizes, run.arrays)
+        return sets, run.arrays.compute(len(members), np.int64, rows_of), split
 
     def identical(self, pairs: Pairs) -> PairArrays | None:
         """Return the pairs of exact duplicates of two sides; None for one side."""

@@ -9,15 +9,14 @@ A score of containment is one complex number, containment + similarity·i. NumPy
 numbers by their real parts, then by their imaginary parts, which is the order of the listing.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.ragged import RaggedSets, SetSource, distinct, offsets_of
 from lshdup.base.run import Run, run_in_parts
-from lshdup.compare.scored_pairs import RUN, Columns, Scores, pack_pairs, unpack_pairs
+from lshdup.compare.scored_pairs import Columns, Scores, pack_pairs, unpack_pairs
 from lshdup.compare.sides import Sides
 from lshdup.kernels import sets as kernels
 from lshdup.lsh.candidates import PairArrays
@@ -32,9 +31,6 @@ BLOCK_BYTES = 12 << 20
 
 #: Sets of this size stay in the cache of a processor.
 CACHE_BYTES = 1 << 20
-
-#: Verified pairs that wait for their part of a journal at most, before it is due.
-_MOST_WAITING = RUN
 
 #: Pairs whose signatures are compared at a time: 8 bytes a pair and row.
 _ESTIMATED_AT_ONCE = 1 << 13
@@ -299,66 +295,6 @@ class Verifier:
         self.by_estimate += len(left)
         self._estimated.append(pack_pairs(left[keep], right[keep]))
         return left[keep], right[keep], share[keep]
-
-
-class StageCheckpoint(Protocol):
-    """What a stage has finished: arrays, in the order of its steps."""
-
-    def load_finished(
-        self, columns: Mapping[str, Any], below: int
-    ) -> tuple[int, list[dict[str, NDArray[Any]]]]:
-        """Return how many steps an interrupted run has finished, and what it made in them.
-
-        columns : names and types of the arrays. below : whole numbers in them are smaller.
-        """
-
-    def is_due(self) -> bool:
-        """Return whether what was finished since the last call of `add` is worth a part."""
-
-    def add(self, steps: int, arrays: dict[str, NDArray[Any]]) -> None:
-        """Keep what was made up to step `steps`, since the last call."""
-
-
-class ResumedPairs:
-    """Verified pairs of candidates, of which an interrupted run has verified the first ones.
-
-    checkpoint : keeps verified pairs; a step is a candidate pair.
-    n : number of documents.
-    """
-
-    def __init__(self, checkpoint: StageCheckpoint, n: int) -> None:
-        columns = {"left": np.uint32, "right": np.uint32, "similarity": np.float64}
-        self.done, parts = checkpoint.load_finished(columns, n)
-        self._checkpoint, self._columns = checkpoint, tuple(columns)
-        self._before = [(part["left"], part["right"], part["similarity"]) for part in parts]
-        self._waiting: list[Columns] = []
-
-    def candidates(self, pieces: Iterable[PairArrays]) -> Iterator[PairArrays]:
-        """Yield the candidate pairs that are not verified yet.
-
-        A piece is asked for when all before it are verified, and have passed through `verified`.
-        """
-        seen = 0
-        for left, right in pieces:
-            waiting = sum(len(part[0]) for part in self._waiting)
-            if seen > self.done and (self._checkpoint.is_due() or waiting > _MOST_WAITING):
-                joined = map(np.concatenate, zip(*self._waiting, strict=True))
-                empty = np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0)
-                columns = tuple(joined) or empty
-                self._checkpoint.add(seen, dict(zip(self._columns, columns, strict=True)))
-                self._waiting.clear()
-            start = max(self.done - seen, 0)
-            seen += len(left)
-            if start < len(left):
-                yield left[start:], right[start:]
-
-    def verified(self, parts: Iterable[Columns]) -> Iterator[Columns]:
-        """Yield the pairs of the interrupted run, and those that are verified now."""
-        yield from self._before
-        self._before.clear()
-        for part in parts:
-            self._waiting.append(part)
-            yield part
 
 
 class _FetchedSets:

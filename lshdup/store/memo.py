@@ -5,12 +5,13 @@ artifacts of the current run are segments too; all others are in the folder `mem
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from lshdup.base.atomic import JOURNAL, note_kept
+from lshdup.base.atomic import PARTS, Folder, note_kept
 from lshdup.base.memory import rows_of, slices_of
 from lshdup.base.run import Run
 from lshdup.base.wording import count_of
@@ -25,15 +26,24 @@ from lshdup.sources.document_list import DocumentList
 from lshdup.sources.expansion import KnownRecords
 from lshdup.sources.records import RecordFields
 from lshdup.store.collection_io import collection_arrays
-from lshdup.store.journal import Parts
+from lshdup.store.npz import Array, write
 from lshdup.store.store import MEMO, Store
+
+#: Seconds after which a run is long, and what is finished by then is written.
+PATIENCE = 2.0
+
+#: By how much longer it takes until the next segment: a run of an hour writes about fifty.
+_GROWTH = 1.1
 
 #: The artifacts that hold a collection.
 _KINDS = ("signatures", "shingles")
 
 
-class Memo(Parts):
-    """What is known of documents by one definition, and what a run adds to it.
+class Memo:
+    """What is known of documents by one definition, and what a run adds to it as it goes.
+
+    What a run adds is not synced: it survives a killed process. If nothing can be added, that is
+    said, and the run goes on without. A torn or damaged segment is removed.
 
     run, store : of the memo.
     shingle, sketch, shingle_filter : the definition of sets and signatures; without `sketch`, it is
@@ -50,8 +60,11 @@ class Memo(Parts):
         shingle_filter: ShingleFilter | None,
         fields: RecordFields | None,
     ) -> None:
+        self._run, self._store = run, store
         header = store.describe_parameters(shingle, sketch, fields, b"", shingle_filter)
-        super().__init__(run, store, MEMO, "segment", {"corpus": "", **header})
+        self._header = {"corpus": "", **header}
+        self._written_at, self._interval = time.monotonic(), PATIENCE
+        self._has_folder = self._failed = False
         self._shingle, self._sketch, self._filter = shingle, sketch, shingle_filter
         self._last_number = store.last_segment()
         self._used: list[str] = []  #: segments that this run has taken documents from, or written
@@ -169,18 +182,46 @@ class Memo(Parts):
 
     # --- what is added ----------------------------------------------------------------------------
 
+    def is_due(self) -> bool:
+        """Return whether enough was done to write it; and always if no segment can be written: what
+        waits can be let go then.
+        """
+        return self._failed or time.monotonic() - self._written_at >= self._interval
+
     def add(self, part: Collection) -> None:
         """Write documents that are finished as a segment."""
-        if not self._failed:
-            self._used.append(f"{MEMO}/{self._last_number + 1:08}")
-            self.write(collection_arrays(part, "segment"))
-            self.on_add()
+        if self._failed:
+            return
+        self._last_number += 1
+        name = f"{self._last_number:08}"
+        self._used.append(f"{MEMO}/{name}")
+        try:
+            self._write(f"{name}.npz", collection_arrays(part, "segment"))
+        except OSError as error:
+            self._failed = True
+            self._run.say(
+                f"{self._store.folder / MEMO} cannot be written: {error.strerror};"
+                " should this run be interrupted, it cannot be resumed"
+            )
+            self.remove()  # The artifacts need the room.
+        self._written_at = time.monotonic()
+        self._interval *= _GROWTH
+        self.on_add()
+
+    def _write(self, name: str, arrays: Mapping[str, Array]) -> None:
+        if not self._has_folder:
+            with Folder(self._store.folder) as folder:
+                folder.make_folder(MEMO)
+            self._has_folder = True
+        with Folder(self._store.folder, MEMO) as folder, folder.create(name) as file:
+            write(file, "segment", self._header, arrays)
+        note_kept(PARTS)
 
     def remove(self) -> bool:
         """Make room: remove the parts of runs that this run has used or written; if there are none,
         all segments, which are of other runs.
         """
-        note_kept(JOURNAL, kept=False)
+        note_kept(PARTS, kept=False)
         parts = [name for name in self._used if self._is_part(name)]
         removed = parts or self._store.segments()
         self._used = [name for name in self._used if name not in removed]
@@ -222,7 +263,7 @@ class Memo(Parts):
             if is_checked or name not in more:
                 store.drop(name)
         store.forget(list(more))
-        note_kept(JOURNAL, kept=False)
+        note_kept(PARTS, kept=False)
 
     def save_artifact(
         self, collection: Collection, kind: str, *others: Collection, is_checked: bool
@@ -260,7 +301,7 @@ class Memo(Parts):
         for each in (new, *others):
             known = arrays.take(find_unchanged(self._run, each.documents, old.documents), missing)
             unknown = arrays.find(known < 0)
-            if each.shingle != old.shingle or _says_as_much(each, old):
+            if _says_as_much(each, old):
                 missing = arrays.take(missing, unknown)
             elif each is new and len(unknown) < len(known):
                 return True
@@ -271,13 +312,17 @@ class Memo(Parts):
 
 
 def _says_as_much(new: Collection, old: Collection) -> bool:
-    """Return whether a collection has what another one has of each of its documents."""
-    if old.sets is not None and new.sets is None:
+    """Return whether a collection has what another one has of each of its documents, by the same
+    definition.
+    """
+    if new.shingle != old.shingle or (old.sets is not None and new.sets is None):
         return False
     # Common shingles depend on all documents: such signatures serve no other collection.
     removed = old.shingle_filter
-    are_bound = removed is not None and removed.params.ignore_common > 0
-    return old.signatures is None or new.signatures is not None or are_bound
+    if old.signatures is None or (removed is not None and removed.params.ignore_common > 0):
+        return True
+    are_same = new.sketch == old.sketch and are_same_filters(new.shingle_filter, removed)
+    return new.signatures is not None and are_same
 
 
 def load_known_records(run: Run, store: Store, params: DocumentParams) -> KnownRecords:

@@ -36,8 +36,8 @@ _CACHE_TAG = (
     b"# lshdup made this folder and makes it again from the documents.\n"
 )
 
-#: Names of the files of a store beside its artifacts, and how those of its journals begin.
-_MARK_NAME, _TAG_NAME, _LOCK_NAME, _JOURNAL = ".gitignore", "CACHEDIR.TAG", ".lock", ".journal"
+#: Names of the files of a store beside its artifacts.
+_MARK_NAME, _TAG_NAME, _LOCK_NAME = ".gitignore", "CACHEDIR.TAG", ".lock"
 _MANIFEST = "manifest.json"
 _FILES = (_MARK_NAME, _TAG_NAME, _LOCK_NAME, _MANIFEST)
 
@@ -159,7 +159,7 @@ class Store:
         with contextlib.suppress(OSError), Folder(self.folder, *below) as folder:
             for name in folder.names():
                 is_file = name.endswith(".npz") or name in _FILES
-                if not is_file and not below and name != MEMO and not name.startswith(_JOURNAL):
+                if not is_file and not below and name != MEMO:
                     continue
                 with contextlib.suppress(FileNotFoundError):  # Another run has removed it.
                     if obstacle := describe_obstacle(folder.status(name), folder=not is_file):

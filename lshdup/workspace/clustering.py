@@ -49,22 +49,11 @@ def load_or_find_clusters(
         elif not indexed.from_documents and earlier.has_verified_all(bands.threshold):
             known = load_or_find_pairs(run, indexed, pair_params)
     if found is not None:
-        run.end_stage("clusters")
         return drop_changed(found, collection.documents, run.skipped, 0)
-    with run.stage_journal("clusters", header) as journal:
-
-        def skip(each: Skipped) -> None:
-            run.skipped(each)
-            if journal is not None:
-                journal.stop()
-
-        side = side_of(collection, set_source(run.but(skipped=skip), collection))
-        made = find_clusters(
-            run, collection, index, side, bands.threshold, params, order,
-            known=known, checkpoint=journal,
-        )  # fmt: skip
-        if not len(made.lost):
-            run.keep("clusters.npz", lambda store: results_io.save_clusters(store, header, made))
+    side, threshold = side_of(collection, set_source(run, collection)), bands.threshold
+    made = find_clusters(run, collection, index, side, threshold, params, order, known=known)
+    if not len(made.lost):
+        run.keep("clusters.npz", lambda store: results_io.save_clusters(store, header, made))
     return drop_changed(made, collection.documents, run.skipped, 0)
 
 

@@ -89,7 +89,7 @@ def open_comparison(
         side = side_of(collection, set_source(run, collection))
     elif method.exact:
         collection = load_all_sets(run, request)
-        sets = collection.filtered_sets
+        sets = collection.filtered_sets(run.arrays)
         side = side_of(collection, sets.take, sets)
     else:
         collection, side = load_side(run, request, method)

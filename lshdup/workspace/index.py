@@ -11,14 +11,12 @@ from lshdup.base.ragged import RaggedSets, SetSource
 from lshdup.base.run import Run
 from lshdup.base.skipped import Skipped
 from lshdup.base.system import trim_memory
-from lshdup.base.wording import count_of
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import set_source
 from lshdup.compare.comparing import find_neighbours, verify
 from lshdup.compare.fingerprints import Fingerprints
 from lshdup.compare.results import Index, Neighbours, PairsFound, StoredPairs
 from lshdup.compare.sides import Sides
-from lshdup.compare.verification import ResumedPairs
 from lshdup.errors import ArtifactError
 from lshdup.lsh.band_plan import BandPlan, plan_bands
 from lshdup.lsh.band_table import band_keys
@@ -181,7 +179,6 @@ def load_or_find_pairs(
         run.keep("pairs.npz", lambda store: results_io.save_pairs(store, header, found))
 
     if earlier is not None and earlier.covers(index.plan, bands, params):
-        run.end_stage("pairs")
         found = earlier.at_least(threshold)
         say_large_bucket(run, collection.documents, found.buckets)
         found_at = earlier.band_params.threshold
@@ -192,31 +189,19 @@ def load_or_find_pairs(
         return found
     # If most candidates are known, few sets are needed.
     knows_most = earlier is not None and earlier.has_verified_all(threshold)
-    with nullcontext() if knows_most else run.stage_journal("pairs", header) as journal:
-        resumed, skipped = None, list[Skipped]()
-        if journal is not None:
-            resumed = ResumedPairs(journal, len(collection.documents))
-            if resumed.done:
-                what = ("pair of an interrupted run is", "pairs of an interrupted run are")
-                run.say(f"resumed: {count_of(resumed.done, *what)} not compared again")
-
-        def skip(each: Skipped) -> None:
-            skipped.append(each)
-            if journal is not None:
-                journal.stop()
-
-        side = side_of(collection, set_source(run.but(skipped=skip), collection))
-        met = candidate_pairs(run, index.table, params.max_bucket)
-        if not knows_most:
-            side.expect(met.documents)
-        say_large_bucket(run, collection.documents, met.buckets)
-        sides = Sides.of(run, side, duplicate_of=index.duplicate_of)
-        found = verify(run, met, sides, threshold, earlier=earlier, resumed=resumed)
-        for each in skipped:
-            run.skipped(each)
-        # Without DOCS, pairs of a lower threshold stay: they spare later runs more work.
-        if not skipped and (indexed.from_documents or not knows_most):
-            save(found)
+    skipped = list[Skipped]()
+    side = side_of(collection, set_source(run.but(skipped=skipped.append), collection))
+    met = candidate_pairs(run, index.table, params.max_bucket)
+    if not knows_most:
+        side.expect(met.documents)
+    say_large_bucket(run, collection.documents, met.buckets)
+    sides = Sides.of(run, side, duplicate_of=index.duplicate_of)
+    found = verify(run, met, sides, threshold, earlier=earlier)
+    for each in skipped:
+        run.skipped(each)
+    # Without DOCS, pairs of a lower threshold stay: they spare later runs more work.
+    if not skipped and (indexed.from_documents or not knows_most):
+        save(found)
     return found
 
 

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
-from lshdup.base.ragged import RaggedSets
+from lshdup.base.ragged import RaggedSets, gather_sets
 from lshdup.base.run import no_progress
-from lshdup.base.scratch import Spool
 from lshdup.base.skipped import Reason, Skipped
 from lshdup.base.wording import count_of
 from lshdup.collection.collect import (
@@ -44,7 +43,7 @@ from lshdup.sources.document_list import DocumentList, summarize_docs, typed_nam
 from lshdup.sources.expansion import KnownRecords
 from lshdup.sources.finding import find_documents
 from lshdup.store.store import Store
-from lshdup.workspace.request import Request, check_conflict, list_definition, merge_params
+from lshdup.workspace.request import Request, check_conflict, merge_params
 from lshdup.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -124,20 +123,19 @@ def make_shingles(run: Workspace, request: Request) -> Collection:
     if not request.documents:
         message = "no documents were named"
         raise InputError(message, f"{RERUN} (files or folders)")
-    store = run.require_store()
+    run.require_store()
     shingle = merge_params(ShingleParams, request.given)
     with run.locking(create=True):
         wanted = read_filter_request(run, request, shingle)
         documents = find_named(run, request, shingle)
         memo = _open_memo(run, documents, shingle)
         assert memo is not None
-        with Spool(run.arrays, store.folder) as spool:
-            collection = _collect(run, request, documents, shingle, spool, memo=memo)
-            memo.save(collection, "shingles", is_checked=request.check_content)
+        collection = _collect(run, request, documents, shingle, EVERY_SET, memo=memo)
+        memo.save(collection, "shingles", is_checked=request.check_content)
         if wanted is not None:
             shingle_filter = build_filter(run, collection, wanted)
             collection = filter_collection(run, collection, shingle_filter)
-        return replace(collection, sets=None)  # The spool ends here.
+        return replace(collection, sets=None)
 
 
 def load_last_collection(run: Workspace, *, verify: bool = False) -> Collection | None:
@@ -233,13 +231,8 @@ def read_filter_request(
 # --- documents that are named ---------------------------------------------------------------------
 
 
-def find_named(
-    run: Workspace, request: Request, shingle: ShingleParams, *, replaces: bool = True
-) -> DocumentList:
-    """Find the documents that a request names; the store is made when they are accepted.
-
-    replaces : whether the run makes the collection that later ones continue with.
-    """
+def find_named(run: Workspace, request: Request, shingle: ShingleParams) -> DocumentList:
+    """Find the documents that a request names; the store is made when they are accepted."""
     run.progress("documents", 0, 0)
     known_records: KnownRecords = {}
     if run.store is not None and not request.check_content:
@@ -258,12 +251,6 @@ def find_named(
     documents = replace(documents, docs=docs)
     request.accept(documents, False)
     run.begin()
-    if replaces and run.store is not None and run.store.is_held:
-        old = None
-        with suppress(ArtifactError, IndexError):  # A damaged artifact is rebuilt, and said then.
-            old = load_last_collection(run)
-        if old is not None and old.shingle != shingle:
-            run.say(f"the store was made with {' '.join(list_definition(old))}; it is rebuilt")
     run.progress("documents", 0, len(documents))
     return documents
 
@@ -306,21 +293,18 @@ def _sign_documents(
     """
     sketch, store = merge_params(SketchParams, request.given), run.store
     if wanted is not None and wanted.ignore_common:
-        with Spool(run.arrays, store.folder) if store is not None else nullcontext() as spool:
-            memo = _open_memo(run, documents, shingle) if last is None else None
-            whole = _collect(
-                run, request, documents, shingle, spool or EVERY_SET, memo=memo, last=last
-            )
-            stored = None
-            if memo is not None and store is not None:
-                memo.save_artifact(whole, "shingles", is_checked=request.check_content)
-                with suppress(ArtifactError, IndexError):  # A damaged artifact is rebuilt.
-                    stored = store.load_collection("signatures", here=True)
-            collection = _sign_sets(run, whole, sketch, wanted, stored)
-            _save(run, request, collection, memo, with_sets=True)
-        # The spool ends here, and shingles.npz holds its sets now. The sets of an unchanged folder
-        # are those of shingles.npz already.
-        return replace(collection, sets=None) if spool and whole.read != 0 else collection
+        memo = _open_memo(run, documents, shingle) if last is None else None
+        whole = _collect(run, request, documents, shingle, EVERY_SET, memo=memo, last=last)
+        stored = None
+        if memo is not None and store is not None:
+            memo.save_artifact(whole, "shingles", is_checked=request.check_content)
+            with suppress(ArtifactError, IndexError):  # A damaged artifact is rebuilt.
+                stored = store.load_collection("signatures", here=True)
+        collection = _sign_sets(run, whole, sketch, wanted, stored)
+        _save(run, request, collection, memo, with_sets=True)
+        # shingles.npz holds the sets now; those of an unchanged folder are its own already.
+        is_stored = store is not None and whole.read != 0
+        return replace(collection, sets=None) if is_stored else collection
     shingle_filter = build_filter(run, None, wanted) if wanted is not None else None
     is_slow = last is None and (
         expects_office_documents(documents.names)
@@ -364,7 +348,7 @@ def _collect(
     request: Request,
     documents: DocumentList,
     shingle: ShingleParams,
-    keep: Spool | int,
+    keep: int,
     sketch: SketchParams | None = None,
     shingle_filter: ShingleFilter | None = None,
     *,
@@ -522,12 +506,14 @@ def _load_or_read_sets(run: Workspace, request: Request) -> tuple[Collection, Co
     if collection.sets is None:
         _say_read_again(run, collection)
         wanted = np.arange(len(collection.documents))
-        sets = set_source(run, collection, stage="documents")(wanted)
+        source = set_source(run, collection, stage="documents")
+        sets = gather_sets(source, wanted, collection.sizes, run.arrays)
         readable = np.flatnonzero(sets.sizes == collection.sizes)
         if len(readable) < len(wanted):
             run.read_only = True
             lost = np.setdiff1d(wanted, readable)
-            collection, sets = collection.leave_out_changed(run, lost), sets.take(readable)
+            collection = collection.leave_out_changed(run, lost)
+            sets = sets.take(readable, run.arrays)
         collection = replace(collection, sets=sets)
     return collection, signatures
 

@@ -16,7 +16,7 @@ from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.base.scratch import Spool
 from lshdup.base.wording import count_of
-from lshdup.collection.collect import Previous, SetKeeper, collect, unchanged_collection
+from lshdup.collection.collect import EVERY_SET, Previous, SetKeeper, collect, unchanged_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.shared_documents import find_shared
 from lshdup.collection.unchanged import find_still_skipped, find_unchanged
@@ -102,19 +102,16 @@ def _read_and_find(
     params: PassageParams,
 ) -> PassagesFound:
     """Read documents, and those of the other side if there is one, and find their passages."""
-    store = run.store
-    folder = store.folder if store is not None and store.is_held else None
-    expected = _plan_disk(run, folder, [each for _, each in sides], shingle, params)
-    with Spool(run.arrays, folder) as spool:
-        keeper, collections = SequenceKeeper(run, params, spool, expected), []
-        for request, documents in sides:
-            collection = collect(run, documents, shingle, keep=keeper)
-            run.report_skipped(collection.skipped, request.documents)
-            request.accept(collection.documents, True)
-            collections.append(collection)
-        sequences, anchors, numbers, first = keeper.results()
-        split = first if len(sides) > 1 else None
-        passages = find_passages(run, sequences, anchors, params, documents=numbers, split=split)
+    expected = _plan_disk(run, run.arrays.folder(), [each for _, each in sides], shingle, params)
+    keeper, collections = SequenceKeeper(run, params, expected), []
+    for request, documents in sides:
+        collection = collect(run, documents, shingle, keep=keeper)
+        run.report_skipped(collection.skipped, request.documents)
+        request.accept(collection.documents, True)
+        collections.append(collection)
+    sequences, anchors, numbers, first = keeper.results()
+    split = first if len(sides) > 1 else None
+    passages = find_passages(run, sequences, anchors, params, documents=numbers, split=split)
     return PassagesFound(passages, *collections)
 
 
@@ -124,7 +121,7 @@ def _find_documents(run: Workspace, request: Request) -> tuple[DocumentList, Shi
     """
     if request.documents:
         shingle = _with_order(merge_params(ShingleParams, request.given))
-        return find_named(run, request, shingle, replaces=False), shingle
+        return find_named(run, request, shingle), shingle
     store = run.store
     if store is not None and store.is_of_passages():
         last = store.load_collection("passages")
@@ -183,7 +180,7 @@ def _find_others(
         return held.documents
     everything = replace(request.files, include=(), exclude=())
     wanted = replace(request, documents=tuple(others), files=everything)
-    return find_named(reader, wanted, shingle, replaces=False)
+    return find_named(reader, wanted, shingle)
 
 
 def _leave_out_shared(
@@ -229,15 +226,14 @@ class SequenceKeeper(SetKeeper):
 
     Sequences stay in the order in which documents are read; a collection has no sets then.
 
-    spool : holds the tokens.
     expected : as for `AnchorKeeper`.
     """
 
     in_order = True
 
-    def __init__(self, run: Run, params: PassageParams, spool: Spool, expected: int) -> None:
-        super().__init__(run, spool)
-        self._tokens, self._anchors = spool, AnchorKeeper(run, params, expected)
+    def __init__(self, run: Run, params: PassageParams, expected: int) -> None:
+        super().__init__(run, EVERY_SET)
+        self._tokens, self._anchors = Spool(run.arrays), AnchorKeeper(run, params, expected)
         self._selected: dict[int, tuple[NDArray[np.uint64], _I64]] = {}
         self._sides: list[_I64] = []  #: of each collection the documents of its sequences, or -1
 

@@ -4,13 +4,12 @@ The other modules of this package are the steps: each from documents, or from wh
 """
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from lshdup.base.atomic import MORE_ROOM, Folder
+from lshdup.base.atomic import MORE_ROOM
 from lshdup.base.compression import PIP, is_lacking
 from lshdup.base.memory import Arrays
 from lshdup.base.run import Run
@@ -30,9 +29,6 @@ _MUCH = 2 << 30
 
 #: Bytes of a document in signatures.npz, beside its name and its signature.
 _COLUMN_BYTES = 96
-
-if TYPE_CHECKING:
-    from lshdup.store.journal import StageJournal
 
 
 class Workspace(Run):
@@ -151,29 +147,6 @@ class Workspace(Run):
         """Make and lock the store, if the step needs that: all that the run names was found."""
         if self._lock is not None:
             self._lock.enter_context(self.writing())
-
-    def stage_journal(
-        self, stage: str, header: Mapping[str, Any]
-    ) -> AbstractContextManager["StageJournal | None"]:
-        """Open the journal of a stage that an interrupted run goes on with, if there is a store.
-
-        header : what the stage makes, and of what.
-        """
-        if self.store is None or self.read_only or not self.store.folder.is_dir():
-            return nullcontext()
-        from lshdup.store.journal import StageJournal  # Imported here to keep `query` fast.
-
-        return StageJournal(self, self.store, stage, header)
-
-    def end_stage(self, stage: str) -> None:
-        """Remove the journal of a stage whose result is in the store: of a run that was killed
-        behind keeping it.
-        """
-        name = f".journal-{stage}"
-        if self.store is None or self.read_only or not (self.store.folder / name).is_dir():
-            return
-        with suppress(ArtifactError, OSError), self.writing(), Folder(self.store.folder) as folder:
-            folder.remove_folder(name)
 
     def keep(self, name: str, save: Callable[[Store], None]) -> None:
         """Save an artifact that spares the next run work; say so if the store cannot be written."""

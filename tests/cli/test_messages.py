@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from lshdup.base import atomic
-from lshdup.base.atomic import JOURNAL, describe_kept, note_kept, replace_file
+from lshdup.base.atomic import PARTS, describe_kept, note_kept, replace_file
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
 from lshdup.base.wording import chance, count_of
@@ -224,10 +224,10 @@ def test_what_an_interrupt_leaves_is_said(tmp_path, monkeypatch):
         file.write(b"x")
         assert describe_kept() == "nothing of this run was kept"
     assert describe_kept() == "what was finished is kept, whole"
-    note_kept(JOURNAL)
+    note_kept(PARTS)
     assert "the same command goes on from there" in describe_kept()
-    note_kept(JOURNAL, kept=False)
-    assert "journal" not in describe_kept()
+    note_kept(PARTS, kept=False)
+    assert describe_kept() == "what was finished is kept, whole"
 
 
 def test_when_there_are_colours(monkeypatch):

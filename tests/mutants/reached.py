@@ -1,13 +1,17 @@
 """A plugin of pytest that records which tests enter which functions, with their seconds:
 `pytest -p tests.mutants.reached` adds to the folder that REACHED_BY_TESTS names.
 
-Runs of the program that `tests.running` starts are recorded too. Of compiled kernels the call is
-recorded; the kernels that they call are not, nor what Spark's workers do.
+Each function of the program says so when it is entered: modules are compiled with a first statement
+more, if this one is imported before them. Runs of the program that `tests.running` starts are
+recorded too. Of compiled kernels the call is recorded; the kernels that they call are not, nor what
+Spark's workers do.
 """
 
+import ast
+import builtins
+import importlib.machinery
 import os
 import sys
-import threading
 from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
@@ -16,77 +20,103 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FOLDER = "REACHED_BY_TESTS"
-_OURS = f"{ROOT}{os.sep}lshdup{os.sep}"
-_CALL = f"{_OURS}kernels{os.sep}jit.py", "__call__"
+
+#: Of the modules of kernels, those that Python runs.
+_RUN = ("lshdup/kernels/jit.py", "lshdup/kernels/native/")
+_CALL = "lshdup/kernels/jit.py", "__call__"
 
 
 class _Recorder:
     """Writes each function that is entered, once a test and process, to a file of the process."""
 
-    def __init__(self, folder):
-        self._folder, self._file, self._seen = folder, None, set()
+    def __init__(self):
+        self._file, self._seen, self._is_begun = None, set(), False
         os.register_at_fork(after_in_child=self._forget)
 
     def begin(self, test):
         """Record what this process and its threads enter from here on as entered by a test."""
         self._seen.clear()
-        self.write(f"> {test}")
-        threading.settrace(self._trace)
-        sys.settrace(self._trace)
+        self._is_begun = True
+        self._write(f"> {test}")
 
-    def write(self, line):
+    def enter(self, what, kernel=None):
+        """A function is entered. kernel : that is called by it."""
+        if what not in self._seen and self._is_begun:
+            self._seen.add(what)
+            self._write(what)
+        if kernel is not None:
+            code = kernel.function.__code__
+            self.enter(f"{os.path.relpath(code.co_filename, ROOT)}:{code.co_firstlineno}")
+
+    def _write(self, line):
         with suppress(OSError):  # as of a test that limits what may be written
             if self._file is None:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-                self._file = os.open(f"{self._folder}/{os.getpid()}", flags, 0o600)
+                self._file = os.open(f"{os.environ[FOLDER]}/{os.getpid()}", flags, 0o600)
             os.write(self._file, f"{line}\n".encode())
 
     def _forget(self):
         self._file = None  # another process writes to another file
 
-    def _trace(self, frame, _event, _arg):
-        code = frame.f_code
-        if code not in self._seen:
-            self._seen.add(code)
-            self._enter(code)
-        if code.co_name == _CALL[1] and code.co_filename == _CALL[0]:
-            kernel = frame.f_locals["self"]
-            if kernel not in self._seen:
-                self._seen.add(kernel)
-                self._enter(kernel.function.__code__)
 
-    def _enter(self, code):
-        if code.co_filename.startswith(_OURS):
-            self.write(f"{os.path.relpath(code.co_filename, ROOT)}:{code.co_firstlineno}")
+class _Saying(ast.NodeTransformer):
+    """Puts a first statement into functions."""
+
+    def __init__(self, file):
+        self._file = file
+
+    def visit_FunctionDef(self, node):
+        first = min(each.lineno for each in (node, *node.decorator_list))
+        kernel = ", self" if (self._file, node.name) == _CALL else ""
+        said = ast.parse(f"__reached__('{self._file}:{first}'{kernel})").body[0]
+        for each in ast.walk(said):
+            ast.copy_location(each, node.body[0])
+        self.generic_visit(node)
+        node.body.insert(ast.get_docstring(node) is not None, said)
+        return node
+
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    def get_code(self, fullname):
+        path = self.get_filename(fullname)
+        tree = _Saying(os.path.relpath(path, ROOT)).visit(ast.parse(self.get_data(path), path))
+        return compile(tree, path, "exec", dont_inherit=True)
+
+
+class _Finder(importlib.machinery.PathFinder):
+    @classmethod
+    def find_spec(cls, fullname, path=None, target=None):
+        spec = super().find_spec(fullname, path, target) if fullname[:6] == "lshdup" else None
+        if spec is None or spec.origin is None:
+            return None
+        file = os.path.relpath(spec.origin, ROOT)
+        if file.startswith("lshdup/kernels/") and not file.startswith(_RUN):
+            return None
+        spec.loader = _Loader(fullname, spec.origin)
+        return spec
+
+
+_recorder = _Recorder()
+if FOLDER in os.environ:
+    builtins.__reached__ = _recorder.enter
+    sys.meta_path.insert(0, _Finder)
 
 
 def record_run():
     """Record the rest of this process if a folder is named: a run of the program."""
-    if folder := os.environ.get(FOLDER):
-        test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
-        _Recorder(folder).begin(test)
-
-
-def pytest_configure(config):
-    config.stash[_KEY] = _Recorder(os.environ[FOLDER])
+    if FOLDER in os.environ:
+        _recorder.begin(os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0])
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
-    item.config.stash[_KEY].begin(item.nodeid)
+    _recorder.begin(item.nodeid)
 
 
 def pytest_runtest_logreport(report):
     if report.when == "call" and report.passed:
         with (Path(os.environ[FOLDER]) / "seconds").open("a") as file:
             file.write(f"{report.duration} {report.nodeid}\n")
-
-
-def pytest_unconfigure():
-    sys.settrace(None)
-
-
-_KEY = pytest.StashKey()
 
 
 def read(folder):

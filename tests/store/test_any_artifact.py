@@ -128,10 +128,10 @@ def test_a_damaged_artifact_changes_no_answer(here, kind):
 #: files of so many bytes. A step is what changes a file system.
 DISTURBING = """
 import errno, json, os, resource, signal, sys
-import lshdup.sources.reading, lshdup.store.journal, lshdup.base.memory
+import lshdup.sources.reading, lshdup.store.memo, lshdup.base.memory
 from lshdup.cli.main import program
 
-lshdup.sources.reading.BATCH_DOCUMENTS, lshdup.store.journal.PATIENCE = 5, 0.0
+lshdup.sources.reading.BATCH_DOCUMENTS, lshdup.store.memo.PATIENCE = 5, 0.0
 lshdup.base.memory.MOST_IN_MEMORY = 0
 
 def killed_at(left):

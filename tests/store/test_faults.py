@@ -20,7 +20,6 @@ import pytest
 
 import lshdup.base.memory
 import lshdup.sources.reading
-import lshdup.store.journal
 import lshdup.store.memo
 import lshdup.store.npz
 import lshdup.workspace.loading
@@ -168,7 +167,7 @@ def test_what_killed_runs_leave_is_removed_and_nothing_else(here):
         (here / ".lshdup" / name).write_text("x")
     (here / ".lshdup-abcd_123.tmp").write_text("x")  # Not in the store.
     steps(".lshdup", perms=64)
-    assert remains(".lshdup") == sorted(others)
+    assert remains(".lshdup") == sorted([*others, "memo"])  # which has the first definition
     assert (here / ".lshdup-abcd_123.tmp").exists()
 
 
@@ -203,7 +202,7 @@ def test_no_mix_of_old_and_new_artifacts_gives_another_answer(here):
 
 ZYGOTE = """
 import os, signal, sys
-import lshdup.sources.reading, lshdup.store.journal
+import lshdup.sources.reading, lshdup.store.memo
 from lshdup.cli.main import main, program
 
 lshdup.sources.reading.BATCH_DOCUMENTS = 100
@@ -217,7 +216,7 @@ except SystemExit as done:
     assert not done.code
 interrupt = {signal.SIGINT}
 for number, line in enumerate(sys.stdin):
-    lshdup.store.journal.PATIENCE = 0.0 if number % 2 else 10.0  # every other run keeps a journal
+    lshdup.store.memo.PATIENCE = 0.0 if number % 2 else 10.0  # every other run adds to the memo
     signal.pthread_sigmask(signal.SIG_BLOCK, interrupt)
     child = os.fork()
     if not child:
@@ -332,10 +331,7 @@ def test_interrupted_at_any_instant(here, instants):
     assert said
     assert said <= {
         f"lshdup: interrupted; {each}"
-        for each in (
-            *kept,
-            "what is done is kept in a journal, and the same command goes on from there",
-        )
+        for each in (*kept, "what was read is kept, and the same command goes on from there")
     }
 
 
@@ -370,7 +366,7 @@ def test_interrupted_while_starting(run, here, delay):
 @pytest.fixture
 def small_batches(monkeypatch):
     monkeypatch.setattr(lshdup.sources.reading, "BATCH_DOCUMENTS", 20)
-    monkeypatch.setattr(lshdup.store.journal, "PATIENCE", 0.0)
+    monkeypatch.setattr(lshdup.store.memo, "PATIENCE", 0.0)
 
 
 def interrupted_after(monkeypatch, batches, **given):
@@ -422,7 +418,6 @@ def test_a_journal_of_more_parts_than_a_process_may_open(here, monkeypatch, smal
     make_documents(here / "d", 300)
     interrupted_after(monkeypatch, 14)
     Path(".lshdup/memo/other.npz").write_bytes(b"of nobody")
-    monkeypatch.setattr(lshdup.store.journal, "_MAPPED_PARTS", 3)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 9, hard))
     said = []

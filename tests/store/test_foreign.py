@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import lshdup.sources.reading
-import lshdup.store.journal
+import lshdup.store.memo
 from lshdup.errors import ArtifactError
 from lshdup.params import DocumentParams, PairParams
 from lshdup.store.store import Store
@@ -22,7 +22,7 @@ FILES = (
     *(".lock", ".gitignore", "CACHEDIR.TAG", "shingles.npz", "signatures.npz", "bands.npz"),
     *("pairs.npz", "clusters.npz", "samples.npz", "passages.npz", "memo/00000001.npz"),
 )
-FOLDERS = ("memo", ".journal-pairs", ".journal-clusters")
+FOLDERS = ("memo",)
 
 COMMANDS = (
     *("pairs d", "clusters d", "passages d", "index d", "query d/0.txt", "report d", "folders d"),
@@ -120,7 +120,7 @@ def test_every_command_refuses(run, command):
 def test_nothing_is_followed_although_nothing_is_refused(name, kind, monkeypatch):
     """The refusal names what is there; each file is opened safely without it, too."""
     monkeypatch.setattr(Store, "refuse_obstacles", lambda _: None)
-    monkeypatch.setattr(lshdup.store.journal, "PATIENCE", 0.0)
+    monkeypatch.setattr(lshdup.store.memo, "PATIENCE", 0.0)
     monkeypatch.setattr(lshdup.sources.reading, "BATCH_DOCUMENTS", 2)
     for documents in ((b"d",), (b"d", b"dir")):
         place(name, kind)

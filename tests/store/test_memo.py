@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 import lshdup.base.ragged
 import lshdup.collection.collection
 import lshdup.sources.reading
-import lshdup.store.journal
+import lshdup.store.memo
 import lshdup.store.store
 from lshdup.errors import LshdupError
 from lshdup.params import DocumentParams, PairParams
@@ -240,7 +240,7 @@ def test_names_are_looked_up_once_for_all_segments(run, here, monkeypatch):
     """A run that was interrupted late is resumed in less time than it takes from nothing."""
     fill(here / "many", range(200))
     monkeypatch.setattr(lshdup.sources.reading, "BATCH_DOCUMENTS", 2)
-    monkeypatch.setattr(lshdup.store.journal, "PATIENCE", 0.0)
+    monkeypatch.setattr(lshdup.store.memo, "PATIENCE", 0.0)
     request = Request((b"many",), DocumentParams(), {})
     with monkeypatch.context() as patch:
         patch.setattr(Memo, "save", lambda *_, **__: 1 / 0)
@@ -268,7 +268,7 @@ class Collections(RuleBasedStateMachine):
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(os, "fsync", lambda _: None)
         self.patch.setattr(lshdup.sources.reading, "BATCH_DOCUMENTS", 2)
-        self.patch.setattr(lshdup.store.journal, "PATIENCE", 0.0)
+        self.patch.setattr(lshdup.store.memo, "PATIENCE", 0.0)
         self.clock = 10**18
         for number in range(6):
             for folder in ("a", "a/s", "b"):

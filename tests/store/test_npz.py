@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from lshdup.base import scratch
-from lshdup.base.memory import IN_MEMORY
+from lshdup.base.memory import Arrays
 from lshdup.base.ragged import RaggedSets
 from lshdup.errors import ArtifactError
 from lshdup.params import DocumentParams
@@ -277,13 +277,13 @@ npz.save(Path({str(path)!r}), "things", {{"seed": 2}}, {{"a": np.zeros(100_000)}
 
 
 def test_a_spool_keeps_what_is_appended(tmp_path):
-    with scratch.Spool(IN_MEMORY, tmp_path) as spool:
-        assert len(spool.values()) == 0
-        for part in ([{0, 1, 2}], [], [set(), {3, 4}]):
-            spool.append(RaggedSets.from_sets(part))
-        assert [each.tolist() for each in spool.sets()] == [[0, 1, 2], [], [3, 4]]
-        assert spool.in_order(np.array([2, 0, 1])).sizes.tolist() == [2, 3, 0]
-        assert spool.values().tolist() == [3, 4, 0, 1, 2]
+    spool = scratch.Spool(Arrays(None, lambda: tmp_path))
+    assert len(spool.values()) == 0
+    for part in ([{0, 1, 2}], [], [set(), {3, 4}]):
+        spool.append(RaggedSets.from_sets(part))
+    assert [each.tolist() for each in spool.sets()] == [[0, 1, 2], [], [3, 4]]
+    assert spool.in_order(np.array([2, 0, 1])).sizes.tolist() == [2, 3, 0]
+    assert spool.values().tolist() == [3, 4, 0, 1, 2]
     assert os.listdir(tmp_path) == []
 
 

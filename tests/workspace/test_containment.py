@@ -16,7 +16,7 @@ from lshdup.errors import ArtifactError
 from lshdup.lsh.candidates import documents_to_compare
 from lshdup.params import BandParams, DocumentParams, ShingleParams
 from lshdup.pipeline import side_of
-from lshdup.store import journal, npz
+from lshdup.store import memo, npz
 from lshdup.store.memo import Memo
 from lshdup.store.results_io import load_samples
 from lshdup.workspace import samples
@@ -153,7 +153,7 @@ def test_a_first_pass_that_was_interrupted_is_not_sampled_again(monkeypatch):
     write_insides("d", 20)
     every = contained("other")[0]
     with monkeypatch.context() as patch:
-        patch.setattr(journal, "PATIENCE", 0.0)
+        patch.setattr(memo, "PATIENCE", 0.0)
         patch.setattr(Memo, "save", None)  # interrupted before signatures.npz is there
         with pytest.raises(TypeError):
             contained()

@@ -33,11 +33,11 @@ LIMIT = 500 << 20
 #: some of what was freed.
 GROWTH = 192 << 20
 
-#: Everything is kept in a journal from the first second on, so that little is done between kills.
+#: Everything is added to the memo from the first second on, so that little is done between kills.
 SCRIPT = """
 import sys
-import lshdup.store.journal
-lshdup.store.journal.PATIENCE = 0.5
+import lshdup.store.memo
+lshdup.store.memo.PATIENCE = 0.5
 from lshdup.cli.main import program
 program()
 """
@@ -89,7 +89,7 @@ def peak_of(process):
 @pytest.mark.parametrize("command", ["pairs", "clusters"])
 def test_killed_at_random_instants(folder, tmp_path, command):
     """Runs that are killed, again and again, end with the bytes of an undisturbed one; and read no
-    document again that the journal has.
+    document again that the memo has.
     """
     finish(start(command, folder, tmp_path / "warm", tmp_path / "out"))
     begun = time.monotonic()

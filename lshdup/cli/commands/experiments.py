@@ -140,10 +140,10 @@ def run_experiment(
         from lshdup.evaluation.experiments import Experiment
         from lshdup.workspace.loading import load_all_sets
 
-        console, request = session.console, session.request
-        collection = load_all_sets(session.workspace, request)
+        console, request, run = session.console, session.request, session.workspace
+        collection = load_all_sets(run, request)
         say_collection(session, collection, 0, whole=True)
-        experiment = Experiment(session.workspace, collection.filtered_sets, sketches)
+        experiment = Experiment(run, collection.filtered_sets(run.arrays), sketches)
         if len(experiment.present) < 2:
             message = "fewer than two documents with tokens: there is no pair to measure"
             raise InputError(message, "name more documents")
