@@ -13,16 +13,14 @@ import numpy as np
 import pytest
 
 from lshdup.base import memory
+from lshdup.cli import commands
 from lshdup.cli.help import GROUPS
 from lshdup.cli.main import lshdup, main
 from lshdup.store.store import Store
 from tests import reference, running
 from tests.conftest import ROOT, part
 
-COMMANDS = (
-    "shingle", "signatures", "index", "query", "pairs", "clusters", "folders", "passages", "show",
-    "report", "accuracy", "timing", "curve",
-)  # fmt: skip
+COMMANDS = [name for name in commands.COMMANDS if name != "spark"]
 
 
 def brute_force(folder, threshold):

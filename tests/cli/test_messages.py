@@ -18,7 +18,7 @@ from lshdup.base.atomic import PARTS, describe_kept, note_kept, replace_file
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
 from lshdup.base.wording import chance, count_of
-from lshdup.cli import main, messages
+from lshdup.cli import main
 from lshdup.cli.console import Console, use_color
 from lshdup.cli.main import load_command
 from lshdup.errors import InputError, LshdupError, ParameterError
@@ -369,8 +369,3 @@ def test_a_page_is_not_for_a_terminal(here):
     assert (code, out) == (2, b"")
     hint = "name a file with -o, for instance -o report.html"
     assert err == f"lshdup: error: the page is not for a terminal\n  {hint}\n"
-
-
-def test_what_a_filter_leaves():
-    assert messages.describe_rest(1) == "only common shingles"
-    assert messages.describe_rest(2) == "fewer than 2 shingles left"

@@ -241,9 +241,6 @@ def test_a_carriage_return_forges_no_row_of_csv(run, tmp_path):
 
 
 def test_output_file(run, folder):
-    out = run("query one.txt --format csv", cwd=folder).out
-    run("query one.txt --format csv -o o.csv", cwd=folder)
-    assert (folder / "o.csv").read_bytes() == out
     run("show one.txt 'two words.txt' -o o.txt", cwd=folder)
     assert (folder / "o.txt").read_bytes() == run("show one.txt 'two words.txt'", cwd=folder).out
 
