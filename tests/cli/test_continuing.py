@@ -31,11 +31,10 @@ def test_a_store_on_another_file_system_is_not_taken_from_above(run, here, monke
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
 def test_a_store_of_another_user_is_not_taken_from_above(run, here, monkeypatch):
     run("pairs docs -q")
-    monkeypatch.chdir(here / "docs")
     monkeypatch.setattr("os.getuid", lambda: 12345)
-    assert nearest_store() == Path(".lshdup")
-    monkeypatch.chdir(here)
-    assert nearest_store() == Path(".lshdup")
+    for folder in (here / "docs", here):
+        monkeypatch.chdir(folder)
+        assert nearest_store() == Path(".lshdup")
 
 
 @pytest.mark.parametrize("options", [[], ["docs/link"], ["--follow"]])

@@ -245,9 +245,6 @@ def test_output_file(run, folder):
     assert (folder / "o.txt").read_bytes() == run("show one.txt 'two words.txt'", cwd=folder).out
 
 
-# --- tables of many rows --------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def copies(tmp_path_factory):
     """Thirty equal documents: 435 pairs."""
@@ -344,9 +341,6 @@ def test_columns_of_a_long_table_grow():
     lines = list(table(("n", "x"), rows, [False, True], None, color=False, header=True))
     assert lines[:3] == ["n   x", "─────", "a   1"]
     assert lines[2001:] == ["b   2", "longer   30"]
-
-
-# --- whether a file can be written ----------------------------------------------------------------
 
 
 _WRITING = ["report d -o", "clusters d -o", "passages d -o", "curve -o", "pairs d -o"]

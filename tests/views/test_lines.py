@@ -156,16 +156,3 @@ def test_lines_as_they_are_seen(run, tmp_path):
         assert all(line.isprintable() for line in lines)
     for kind, names in KINDS.items():
         golden.check(f"show/{kind}-pipe.txt", run("show", *names).out)
-
-
-def test_the_group_of_a_document(run, tmp_path):
-    """A text, a copy of it, two documents with the same other word, and one with more."""
-    changes = {"a": {}, "a copy": {}, "one": {30: "other"}, "two": {30: "OTHER,"}}
-    changes |= {"three": {30: "third", 50: ""}, "alone": dict.fromkeys(range(60), "x")}
-    for name, changed in changes.items():
-        write(tmp_path / "d", {name: "\n".join(changed.get(i, f"w{i}") for i in range(60))})
-    run("index d -t 0.5")
-    options = ["-t", "0.5", "--keep", "path-order"]
-    code, out, err = in_terminal(["show", "one", *options], 60, tmp_path)
-    assert code == 0, err
-    golden.check("show/group-60.txt", out)

@@ -1,6 +1,5 @@
 """`lshdup show`: the differences themselves, where tokens stand, and what a person sees."""
 
-import json
 import re
 from collections import Counter
 from itertools import combinations, pairwise, product
@@ -295,23 +294,6 @@ def test_three_kinds_as_they_are_seen(run, three, tmp_path):
             golden.check(f"show/{kind}-{columns}{'-plain' if color else ''}.txt", out)
             assert (b"\x1b" in out) == (not color)
         golden.check(f"show/{kind}-pipe.txt", run("show", *names).out)
-
-
-def test_as_data(run, three, tmp_path):
-    run("index sample_corpus")
-    words = ["show", "eng.txt", "word.txt", "--format"]
-    result = json.loads(run(*words, "json").out)
-    assert result["a"]["name"] == "sample_corpus/udhr/eng.txt"
-    total = sum(result[key] for key in ("shared", "only_a", "only_b"))
-    assert result["similarity"] == result["shared"] / total
-    assert abs(result["estimate"] - result["similarity"]) < 5 * result["standard_error"] + 0.01
-    rows = [json.loads(line) for line in run(*words, "jsonl").lines]
-    assert rows == result["differences"]
-    assert [row["kind"] for row in rows] == [ALIKE, REMOVED, ADDED, ALIKE]
-    assert (rows[1]["a"], rows[2]["b"]) == ("detention", "imprisonment")
-    assert run(*words, "tsv").rows[1][:2] == ["removed", "1"]
-    page = json.loads(run("show eng.html odd/latin-1.txt --format json").out)
-    assert (page["a"]["html"], page["b"]["html"], page["b"]["detected"]) == (True, False, True)
 
 
 @given(
