@@ -141,6 +141,15 @@ def pytest_unconfigure(config):
         reporter.write_line(f"skipped: {', '.join(sorted(extras))}")
 
 
+def failing(error):
+    """A function that raises an error, whatever it is given."""
+
+    def fail(*_, **__):
+        raise error
+
+    return fail
+
+
 class Result:
     """One finished run of the program; a failed check shows command, code and both streams."""
 

@@ -8,7 +8,7 @@ import os
 import struct
 import unicodedata
 from collections import defaultdict
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 
 MASK = (1 << 64) - 1
 UNSPACED = frozenset(chain(
@@ -49,15 +49,12 @@ class _Visible(html.parser.HTMLParser):
         super().__init__()
         self.skipping, self.parts = 0, []
 
-    def handle_starttag(self, tag, attrs):
-        self.skipping += tag in self.SKIPPED
-        if tag in self.BLOCKS:
-            self.parts.append("\n")
+    def handle_starttag(self, tag, attrs, change=1):
+        self.skipping += change * (tag in self.SKIPPED)
+        self.parts += ["\n"] * (tag in self.BLOCKS)
 
     def handle_endtag(self, tag):
-        self.skipping -= tag in self.SKIPPED
-        if tag in self.BLOCKS:
-            self.parts.append("\n")
+        self.handle_starttag(tag, (), -1)
 
     def handle_data(self, data):
         if not self.skipping:
@@ -88,27 +85,22 @@ def normal_form(text, normalize=True, keep_case=False):
 
 def word_tokens(text, symbols=False):
     """Words; with `symbols`, every other character that can be seen as well."""
-    tokens, run, kind = [], "", None
+    tokens, kind = [], None
     for c in text:
         category = unicodedata.category(c)
+        is_other = category[0] not in "LNZ" and category not in ("Cc", "Cf")
+        before = kind
         if category[0] == "M":
-            run, kind = run + c, kind or "run"
-        elif (category[0] in "LN" and ord(c) in UNSPACED) or (
-            symbols and c != "_" and category[0] not in "LNZ" and category not in ("Cc", "Cf")
-        ):
-            if run:
-                tokens.append(run)
-            run, kind = c, "alone"
-        elif category[0] in "LN" or c == "_":
-            if kind == "alone":
-                tokens.append(run)
-                run = ""
-            run, kind = run + c, "run"
+            kind = before or "run"
+        elif (symbols and c != "_" and is_other) or (category[0] in "LN" and ord(c) in UNSPACED):
+            kind = "alone"
         else:
-            if run:
-                tokens.append(run)
-            run, kind = "", None
-    return [*tokens, run] if run else tokens
+            kind = "run" if category[0] in "LN" or c == "_" else None
+        if before and (category[0] == "M" or before == kind == "run"):
+            tokens[-1] += c
+        elif kind:
+            tokens.append(c)
+    return tokens
 
 
 def char_tokens(text):
@@ -234,11 +226,9 @@ def jaccard(a, b):
 
 def all_pairs(sets, threshold):
     """(i, j, similarity) of all pairs at or above the threshold; empty sets have none."""
-    found = []
-    for i, j in combinations(range(len(sets)), 2):
-        if sets[i] and sets[j] and (s := jaccard(sets[i], sets[j])) >= threshold:
-            found.append((i, j, s))
-    return found
+    pairs = combinations([i for i, each in enumerate(sets) if each], 2)
+    scored = ((i, j, jaccard(sets[i], sets[j])) for i, j in pairs)
+    return [row for row in scored if row[2] >= threshold]
 
 
 def all_insides(sets, threshold):
@@ -269,8 +259,7 @@ def folder_sets(folder):
             text = visible_text(text) if name.endswith(".html") else text
             tokens = word_tokens(normal_form(text))
             k = min(3, len(tokens))
-            starts = range(len(tokens) - k + 1) if tokens else ()
-            sets[name] = {tuple(tokens[i : i + k]) for i in starts}
+            sets[name] = {tuple(tokens[i : i + k]) for i in range(len(tokens) - k + 1) if tokens}
     return sets
 
 
@@ -314,7 +303,7 @@ def linear_signatures(sets, prime, a, b):
     def least(each, i, j):
         return min(((i * numbers[x] + j) % prime for x in each), default=0xFFFFFFFF)
 
-    return [[least(each, i, j) for i, j in zip(a, b, strict=True)] for each in sets]
+    return [list(map(least, [each] * len(a), a, b)) for each in sets]
 
 
 # --- bands ---
@@ -325,15 +314,16 @@ def sample_of(elements, rate, salt):
     return {x for x in elements if mix64(x ^ salt) * rate < MASK + 1}
 
 
+def buckets(signatures, bands, rows):
+    """Documents with equal rows, for each band."""
+    found = defaultdict(list)
+    for band, (document, signature) in product(range(bands), enumerate(signatures)):
+        found[band, *signature[band * rows : (band + 1) * rows]].append(document)
+    return list(found.values())
+
+
 def candidates(signatures, bands, rows):
-    found = set()
-    for band in range(bands):
-        buckets = defaultdict(list)
-        for document, signature in enumerate(signatures):
-            buckets[tuple(signature[band * rows : (band + 1) * rows])].append(document)
-        for bucket in buckets.values():
-            found.update(combinations(bucket, 2))
-    return found
+    return {pair for each in buckets(signatures, bands, rows) for pair in combinations(each, 2)}
 
 
 def path_key(name):

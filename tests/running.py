@@ -47,13 +47,14 @@ _LATE = (
 _PATIENCE = 240
 
 
-def run_program(arguments, *, cwd, stdin=None, columns=None, lines=40, env=None):
+def run_program(arguments, *, cwd, stdin=None, columns=None, lines=40, env=None, warm=None):
     """What `lshdup` does, as subprocess.run has it, with bytes.
 
     stdin : what is in a pipe; None for no pipe and nothing.
     columns : of a terminal that its standard output is; None for a pipe. A terminal's line ends are
         those of a file here.
     env : more variables. Of those that are there, none of lshdup's and none of a terminal's stays.
+    warm : what `start_warm` returned; None for the one of this process.
     """
     arguments, variables = as_variables(arguments)
     environment = {**clean_environment(), "TERM": "xterm-256color", **variables, **(env or {})}
@@ -65,7 +66,7 @@ def run_program(arguments, *, cwd, stdin=None, columns=None, lines=40, env=None)
         os.pipe(),
     )
     theirs = (source, their_out, their_err)
-    warm = _Warm.of_this_process()
+    warm = warm or _Warm.of_this_process()
     wait = (warm.begin if warm.is_same(environment) else _begin)(
         arguments, theirs, cwd, environment
     )
@@ -148,6 +149,11 @@ def _terminal(columns, lines):
     return ours, theirs
 
 
+def start_warm(**options):
+    """Start another process that has imported the program, with options of `subprocess.Popen`."""
+    return _Warm(clean_environment(), **options)
+
+
 def _read_all(descriptor):
     said = bytearray()
     with suppress(OSError):  # a terminal whose other end is closed
@@ -196,7 +202,7 @@ def _killed_later(number):
 class _Warm:
     """A process that has imported the program, from this side."""
 
-    def __init__(self, environment):
+    def __init__(self, environment, **options):
         self._fixed = _fixed(environment)
         self._folder = tempfile.TemporaryDirectory()
         self.path = f"{self._folder.name}/socket"
@@ -218,6 +224,7 @@ class _Warm:
                 stdin=pipe,
                 stdout=pipe,
                 pass_fds=[descriptor],
+                **options,
             )
         atexit.register(self._close)
 

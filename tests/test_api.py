@@ -89,34 +89,30 @@ def test_near_duplicates():
     assert detect(TEXTS, 200, 50, 0.99, "a") == ["copy"]
 
 
-def test_folders_give_what_the_command_line_gives(run, monkeypatch):
+@pytest.mark.parametrize(
+    ("folder", "common", "words"),
+    [("sample_corpus", 0.0, ""), ("sample_corpus/licences", 0.3, "--ignore-common 0.3")],
+)
+def test_folders_give_what_the_command_line_gives(run, monkeypatch, folder, common, words):
     monkeypatch.chdir(ROOT)
-    found = lshdup.NearDuplicates("sample_corpus", threshold=0.8)
-    rows = run("pairs sample_corpus -t 0.8 --no-store", cwd=ROOT).rows
+    found = lshdup.NearDuplicates(folder, threshold=0.6, ignore_common=common)
+    plain = f"pairs {folder} -t 0.6 --no-store"
+    rows = run(f"{plain} {words}", cwd=ROOT).rows
     printed = [(a, b, float(s)) for a, b, s, _ in rows]
     assert found.pairs() == printed
     for name in {a for a, _, _ in printed}:
         near = [(b if a == name else a, s) for a, b, s in printed if name in (a, b)]
         assert found.of(name) == sorted(near, key=lambda each: (-each[1], each[0]))
-
-
-def test_a_folder_is_compared_without_its_common_shingles(run, monkeypatch):
-    monkeypatch.chdir(ROOT)
-    found = lshdup.NearDuplicates("sample_corpus/licences", threshold=0.5, ignore_common=0.3)
-    asked = ["sample_corpus/licences", "-t", "0.5", "--no-store"]
-    rows = run("pairs", *asked, "--ignore-common", "0.3", cwd=ROOT).rows
-    assert found.pairs() == [(a, b, float(s)) for a, b, s, _ in rows]
-    assert len(rows) != len(run("pairs", *asked, cwd=ROOT).rows)
+    assert not words or len(rows) != len(run(plain, cwd=ROOT).rows)
 
 
 def test_containment_is_that_of_the_command_line(run, monkeypatch):
     monkeypatch.chdir(ROOT)
-    options = {"threshold": 0.3, "measure": "containment"}
-    found = lshdup.NearDuplicates("sample_corpus/licences", **options)
-    asked = ["sample_corpus/licences", "-t", "0.3", "--measure", "containment", "--no-store"]
-    rows = run("pairs", *asked, cwd=ROOT).rows
+    folder = "sample_corpus/licences"
+    found = lshdup.NearDuplicates(folder, threshold=0.3, measure="containment")
+    rows = run(f"pairs {folder} -t 0.3 --measure containment --no-store", cwd=ROOT).rows
     assert found.pairs() == [(a, b, float(share)) for a, b, share, *_ in rows]
-    mit = "sample_corpus/licences/MIT.txt"
+    mit = f"{folder}/MIT.txt"
     near = [({a, b} - {mit}, float(share)) for a, b, share, *_ in rows if mit in (a, b)]
     assert sorted(({name}, share) for name, share in found.of(mit)) == sorted(near)
     for name, share in found.of(mit):
@@ -159,26 +155,24 @@ def test_what_is_not_known_is_refused(made):
         made(TEXTS, text_field="question")
 
 
-class Series(list):
-    """What a Series of pandas has: an index, and values."""
+def test_a_series_gives_names():
+    class Series(list):
+        """What a Series of pandas has: an index, and values."""
 
-    def keys(self):
-        return ["x", 7]
+        def keys(self):
+            return ["x", 7]
+
+    found = lshdup.NearDuplicates(Series(["one two three four"] * 2))
+    assert found.pairs() == [("x", "7", 1.0)]
 
 
 class Table(dict):
     columns = ("text",)
 
 
-def test_a_series_gives_names():
-    found = lshdup.NearDuplicates(Series(["one two three four"] * 2))
-    assert found.pairs() == [("x", "7", 1.0)]
-
-
 @pytest.mark.parametrize("made", [lshdup.MinHash, lshdup.NearDuplicates])
-@pytest.mark.parametrize(
-    ("documents", "said"),
-    [
+def test_what_are_no_documents_is_refused(made, tmp_path):
+    for documents, said in (
         (["a", None], "the text of document '1' is NoneType, not str"),
         ({7: "a"}, "the name of document 7 is int, not str"),
         (Table(text=["one two three four"] * 2), "documents are given as a table"),
@@ -186,18 +180,14 @@ def test_a_series_gives_names():
         (None, "documents are given as NoneType"),
         ({"a": "x \ud800"}, "the text of document 'a' cannot be UTF-8"),
         ({"a\ud800": "x"}, r"the name of document 'a\\ud800' cannot be UTF-8"),
-        (ROOT / "tests/nowhere", "nowhere"),
-    ],
-    ids=["no text", "no name", "table", "bytes", "None", "text", "name", "no folder"],
-)
-def test_what_are_no_documents_is_refused(made, documents, said):
-    with pytest.raises(InputError, match=said):
-        made(documents)
+        (tmp_path / "nowhere", "nowhere"),
+        (tmp_path, "no documents"),
+    ):
+        with pytest.raises(InputError, match=said):
+            made(documents)
 
 
-def test_empty_folders_and_matrices_without_sense_are_refused(tmp_path):
-    with pytest.raises(InputError, match="no documents"):
-        lshdup.MinHash(tmp_path)
+def test_matrices_without_sense_are_refused():
     with pytest.raises(ParameterError):
         lshdup.MinHash(TEXTS, 0)
     for rows, bands, said in ((2, 2, "shape"), (1, 5, r"^5 bands of 4 rows")):
@@ -208,21 +198,14 @@ def test_empty_folders_and_matrices_without_sense_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("keyword", "value", "said"),
     [
-        ("k", 2.5, "a whole number, or None"),
-        ("k", 0, "at least 1"),
-        ("k", True, "a whole number, or None"),
-        ("threshold", 1.5, "above 0 and at most 1"),
-        ("threshold", "0.5", "a number"),
-        ("num_permutations", 0, "from 1 to "),
-        ("num_bands", -1, "at least 1"),
-        ("min_tokens", -1, "from 0 to "),
-        ("ignore_common", 5.5, "a share"),
-        ("bag", "yes", "True or False"),
-        ("jobs", -1, "at least 1"),
-        ("templates", "a b", "a list of str"),
-        ("nonsense", 1, None),
+        ("k", 2.5, "a whole number, or None"), ("k", 0, "at least 1"),
+        ("k", True, "a whole number, or None"), ("threshold", 1.5, "above 0 and at most 1"),
+        ("threshold", "0.5", "a number"), ("num_permutations", 0, "from 1 to "),
+        ("num_bands", -1, "at least 1"), ("min_tokens", -1, "from 0 to "),
+        ("ignore_common", 5.5, "a share"), ("bag", "yes", "True or False"),
+        ("jobs", -1, "at least 1"), ("templates", "a b", "a list of str"), ("nonsense", 1, None),
     ],
-)
+)  # fmt: skip
 def test_errors_speak_of_keywords(keyword, value, said):
     with pytest.raises(ParameterError) as refused:
         lshdup.NearDuplicates(TEXTS, **{keyword: value})
@@ -261,14 +244,11 @@ def test_records_of_a_file(tmp_path, ending):
     assert names == [f"{path}:{number}" for number in range(1, 5)]
 
 
-@pytest.mark.parametrize(
-    ("made", "name", "default"),
-    [
+def test_defaults_are_those_of_the_command_line():
+    for made, name, default in (
         (lshdup.NearDuplicates, "threshold", BandParams().threshold),
         (lshdup.NearDuplicates, "recall", BandParams().recall),
         (lshdup.MinHash, "num_permutations", SketchParams().perms),
         (lshdup.NearDuplicates, "num_permutations", SketchParams().perms),
-    ],
-)
-def test_defaults_are_those_of_the_command_line(made, name, default):
-    assert inspect.signature(made.__init__).parameters[name].default == default
+    ):
+        assert inspect.signature(made.__init__).parameters[name].default == default

@@ -2,7 +2,6 @@
 nothing skipped in silence.
 """
 
-import ast
 import contextlib
 import gzip
 import os
@@ -18,31 +17,30 @@ import unicodedata
 from collections import Counter
 from functools import partial
 from importlib.util import find_spec
+from itertools import product
 
 import numpy as np
 import pytest
 
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
-from lshdup.base.wording import printable
 from lshdup.collection import batches
 from lshdup.collection.collect import collect
 from lshdup.errors import InputError
+from lshdup.kernels.helpers import mix64_array
 from lshdup.params import ShingleParams
 from lshdup.shingling import normalization
 from lshdup.shingling.inspection import list_tokens
 from lshdup.shingling.normalization import normal_form
 from lshdup.shingling.shingler import Shingler
-from lshdup.sources import files
 from lshdup.sources.reading import TextBatch, read_batch
 from lshdup.text import html
 from lshdup.text.decoding import decode
 from tests import reference
-from tests.conftest import ROOT
+from tests.conftest import ROOT, part
 from tests.documents import find, reasons
 from tests.running import clean_environment
 from tests.shingling.test_text import SPICY
-from tests.test_layers import Package
 
 TEXT = (
     "Größe und Maß, 漢字 and naïve café: ΟΔΟΣ, ที่นี่, one two three four five six "
@@ -55,15 +53,13 @@ def reference_set(text):
     return set(reference.shingle_list(text))
 
 
+_ATTRIBUTES = [b"a%d" % i for i in range(50_000)]
+
 #: name -> (bytes, the text that is compared, or why nothing is). A text without tokens is compared
 #: with nothing.
 CONTENTS = {
-    "plain": (TEXT.encode(), TEXT),
-    "other": (OTHER.encode(), OTHER),
-    "one word": (b"word", "word"),
-    "empty": (b"", ""),
-    "blank": (b" \n\t\r\n\x0c", ""),
-    "punctuation": ("…!?.,;:—()[]{}«»¿".encode(), ""),
+    "plain": (TEXT, TEXT), "other": (OTHER, OTHER), "one word": (b"word", "word"),
+    "empty": (b"", ""), "blank": (b" \n\t\r\n\x0c", ""), "punctuation": ("…!?.,;:—()[]{}«»¿", ""),
     "controls": (b"\x01\x02\x1b[31m\x7f", "\x1b[31m"),
     "one line": (b"a line that does not end " * 200_000, "a line that does not end " * 12),
     "one long word": (b"x" * 100_000, "x" * 100_000),
@@ -75,39 +71,20 @@ CONTENTS = {
     "nul far behind": (b"x y " * 5000 + b"\0", "x y " * 3),
     "gz": (gzip.compress(TEXT.encode() * 100), TEXT * 100),
     "zst": (b"\x28\xb5\x2f\xfd\x04\x00" + bytes(range(1, 99)), Reason.DAMAGED),
-    "pdf": (
-        b"%PDF-1.7\n" + TEXT.encode(),
-        Reason.SPOILT if find_spec("kreuzberg") else Reason.NO_READER,
-    ),
+    "pdf": (b"%PDF-1.7\n", Reason.SPOILT if find_spec("kreuzberg") else Reason.NO_READER),
     "zip": (b"PK\x03\x04" + bytes(50), Reason.FORMAT),
     "marks": ("a" + "\u0316\u0301" * 2000 + " b", "a" + "\u0316" * 2000 + "\u0301" * 2000 + " b"),
     "arabic ligatures": ("\ufdfa" * 2000, "\ufdfa" * 20),
-    "html": (
-        b"<!doctype html><title>no</title><p>one<div hidden>no</div><p>two<!-- no -->",
-        "one two",
-    ),
-    "hidden body": (b"<html><body hidden>no", ""),
-    "hidden page": (b"<html hidden>no", ""),
+    "html": (b"<!doctype html><p>one<div hidden>no</div><p>two<!-- no -->", "one two"),
+    "hidden body": (b"<html><body hidden>no", ""), "hidden page": (b"<html hidden>no", ""),
     "deep html": (b"<html>" + b"<div>x " * 9000, "x x x x"),
-    "scripts": (
-        b"<html><script>" + b"if (a<b) no();" * 200_000 + b"</script>yes indeed",
-        "yes indeed",
-    ),
+    "scripts": (b"<html><script>" + b"if (a<b) no();" * 200_000 + b"</script>yes", "yes"),
     "comments": (b"<html>" + b"<!-- no -->" * 200_000 + b"yes", "yes"),
     "options": (b"<html><select>" + b"<option>o</option>" * 40_000, "o o o o"),
     "too deep": (b"<html>" + b"<div>x " * 50_000, Reason.MARKUP),
-    "too many attributes": (
-        b"<html><p " + b" ".join(b"a%d" % i for i in range(50_000)) + b">x",
-        Reason.MARKUP,
-    ),
-    "surrogate in utf-16": (
-        b"\xff\xfe" + "ab \ud800 cd".encode("utf-16-le", "surrogatepass"),
-        Reason.UNDECODABLE,
-    ),
-    "surrogate in utf-32": (
-        b"\xff\xfe\0\0" + "ab \udfff cd".encode("utf-32-le", "surrogatepass"),
-        Reason.UNDECODABLE,
-    ),
+    "too many attributes": (b"<html><p %s>x" % b" ".join(_ATTRIBUTES), Reason.MARKUP),
+    "surrogate in utf-16": (b"\xff\xfea\0\0\xd8b\0", Reason.UNDECODABLE),
+    "surrogate in utf-32": (b"\xff\xfe\0\0a\0\0\0\xff\xdf\0\0", Reason.UNDECODABLE),
     "odd utf-16": (b"\xff\xfea\0b", Reason.UNDECODABLE),
     "odd utf-16 be": (b"\xfe\xff\0a\0", Reason.UNDECODABLE),
     "odd utf-32": (b"\xff\xfe\0\0a\0\0\0b\0\0", Reason.UNDECODABLE),
@@ -118,24 +95,19 @@ CONTENTS = {
     **{
         f"{codec} bom{kind}": (bom + body.encode(codec), body)
         for codec, bom in (
-            ("utf-8", b"\xef\xbb\xbf"),
-            ("utf-16-le", b"\xff\xfe"),
-            ("utf-16-be", b"\xfe\xff"),
-            ("utf-32-le", b"\xff\xfe\0\0"),
-            ("utf-32-be", b"\0\0\xfe\xff"),
+            ("utf-8", b"\xef\xbb\xbf"), ("utf-16-le", b"\xff\xfe"), ("utf-16-be", b"\xfe\xff"),
+            ("utf-32-le", b"\xff\xfe\0\0"), ("utf-32-be", b"\0\0\xfe\xff"),
         )
         for kind, body in ((" alone", ""), (" and text", TEXT))
     },
     # Whatever these are taken for, it is said: read as another encoding, or skipped. Never taken
     # for UTF-8.
-    "cut utf-8": (TEXT.encode()[:3], None),
     "mixed": (TEXT.encode() + "Größe und Maß\n".encode("latin-1") * 5, None),
     "cesu-8": ("ab \ud83d\ude00 cd".encode("utf-8", "surrogatepass"), None),
-    "surrogate in utf-8": (b"ab \xed\xa0\x80 cd", None),
-    "overlong": (b"ab \xc0\xaf cd", None),
-    "beyond unicode": (b"ab \xf4\x90\x80\x80 cd", None),
+    "surrogate in utf-8": (b"ab \xed\xa0\x80 cd", None), "cut utf-8": (TEXT.encode()[:3], None),
+    "overlong": (b"ab \xc0\xaf cd", None), "beyond unicode": (b"ab \xf4\x90\x80\x80 cd", None),
     "noise": (bytes(range(1, 256)) * 3, None),
-}
+}  # fmt: skip
 CONTENTS = {
     name: (data.encode() if isinstance(data, str) else data, text)
     for name, (data, text) in CONTENTS.items()
@@ -222,16 +194,17 @@ def test_a_folder_of_everything(run, tmp_path):
     assert run("pairs all -t 0.7 -0 --recall 0.9999").out == result.out
 
 
+NOTHING = [{}, {"a": b"", "b": b"\n"}, {"a": b"one two"}, {"a": b"...", "b": b"?!"}, {"a": b"\0"}]
+
+
 @pytest.mark.parametrize(
-    "contents",
-    [{}, {"a": b"", "b": b"\n"}, {"a": b"one two"}, {"a": b"...", "b": b"?!"}, {"a": b"\0"}],
+    ("contents", "options"), part(product(NOTHING, ["", "--exact", "--tokens char"]), 3)
 )
-def test_folders_of_nothing(run, tmp_path, contents):
+def test_folders_of_nothing(run, tmp_path, contents, options):
     (tmp_path / "d").mkdir()
     for name, data in contents.items():
         (tmp_path / "d" / name).write_bytes(data)
-    for options in ((), ("--exact",), ("--tokens", "char")):
-        assert run("pairs d", *options).out == b""
+    assert run(f"pairs d {options}").out == b""
 
 
 # --- the file system ------------------------------------------------------------------------------
@@ -302,42 +275,22 @@ def test_links_to_what_is_no_file(here):
     assert {each.reason for each in find("d")[1]} == {Reason.LINK}
 
 
-def test_many_files_in_one_folder(here):
-    os.mkdir("d")
-    for i in range(2000):
-        os.close(os.open(f"d/{i:05}", os.O_CREAT))
-    documents, skipped = find("d")
-    assert (len(documents), skipped) == (2000, [])
+LABELS = "punycode idna unicode_escape utf-7 rot13 hex utf-16 no-such-thing".split()
 
 
-@pytest.mark.parametrize(
-    "label",
-    [
-        "punycode", "idna", "unicode_escape", "utf-7", "rot13", "hex", "utf-16", "no-such-thing",
-        "x" * 1500,
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("label", [*LABELS, "x" * 1500])
 def test_pages_declare_encodings_of_pages(label):
     """Python has codecs under any name, and some take time that grows with the square of the text;
     an unknown label is as good as none.
     """
     body = "Ein Märchen für große Käfer, die über die Brücke gehen und süße Äpfel mögen. " * 400
-    page = f"<html><head>{{}}</head><body>{body}-</body></html>"
-    declared = f'<meta charset="{label}">'
-    found = decode(page.format(declared).encode("cp1252"), b"a.html")
-    assert (found.reason, found.encoding) == (None, "cp1252")
-    assert found.utf8 == decode(page.format("").encode("cp1252"), b"a.html").utf8
-    assert found.utf8.decode().strip() == f"{body}-"
-
-
-@pytest.mark.skipif(
-    not os.path.exists("/proc/self/mem"), reason="no file here that fails to be read"
-)
-def test_what_cannot_be_read(run, here):
-    (here / "a").write_text("text")
-    result = run("pairs a /proc/self/mem", code=2)
-    assert "/proc/self/mem: unreadable (Input/output error)" in result.err
-    assert "1 unreadable" in result.err
+    declaring, plain = (
+        decode(f"<html><head>{head}</head><body>{body}-</body></html>".encode("cp1252"), b"a.html")
+        for head in (f'<meta charset="{label}">', "")
+    )
+    assert (declaring.reason, declaring.encoding) == (None, "cp1252")
+    assert declaring.utf8 == plain.utf8
+    assert plain.utf8.decode().strip() == f"{body}-"
 
 
 def outcome(made):
@@ -354,9 +307,8 @@ def test_files_that_change_between_listing_and_reading(here):
         os.remove(name)
     os.mkfifo("pipe")
     os.mkdir("folder")
-    (here / "grown").write_text(OTHER)
-    (here / "endless").write_bytes(b"x" * 1001)
-    (here / "shrunk").write_text("little")
+    for name, text in (("grown", OTHER), ("endless", "x" * 1001), ("shrunk", "little")):
+        (here / name).write_text(text)
     made = collect(Run.quiet(4), documents, ShingleParams(), keep=1 << 30)
     texts = {b"grown": OTHER, b"pipe": "", b"same": TEXT, b"shrunk": "little"}
     assert outcome(made) == (list(texts), {
@@ -367,30 +319,26 @@ def test_files_that_change_between_listing_and_reading(here):
     assert "grew to more than 1000 bytes" in endless.detail
 
 
-def test_an_id_list_that_shrinks(here):
-    (here / "ids").write_text("a 1 2 3\nb 1 2 3\n")
-    documents, _ = find("ids", id_lists=True)
-    (here / "ids").write_text("a 1 2 3\nb 1")
-    made = collect(Run.quiet(4), documents, ShingleParams(tokens="ids"), keep=1 << 30)
-    assert outcome(made) == ([b"a"], {b"b": Reason.CHANGED})
-
-
 @pytest.mark.parametrize(
-    ("before", "after", "reason"),
+    ("name", "first", "before", "after", "reason"),
     [
-        ('{"text": "d e f"}', '{"tex', Reason.CHANGED),
-        ('{"text": 5}', '{"text": 5}', Reason.NOT_TEXT),
+        ("ids", "a 1 2 3\n", "b 1 2 3\n", "b 1", Reason.CHANGED),
+        ("rows.jsonl", '{"text": "a b c"}\n', '{"text": "d e f"}', '{"tex', Reason.CHANGED),
+        ("rows.jsonl", '{"text": "a b c"}\n', '{"text": 5}', "", Reason.NOT_TEXT),
     ],
 )
-def test_a_row_that_cannot_be_read(here, before, after, reason):
+def test_a_row_that_cannot_be_read(here, name, first, before, after, reason):
     """Why, if its file is what was listed; else that it has changed."""
-    first = '{"text": "a b c"}\n'
-    (here / "rows.jsonl").write_text(first + before)
-    documents, _ = find("rows.jsonl")
-    if after != before:
-        (here / "rows.jsonl").write_text(first + after)
-    made = collect(Run.quiet(4), documents, ShingleParams(), keep=1 << 30)
-    assert outcome(made)[1][b"rows.jsonl:2"] == reason
+    (here / name).write_text(first + before)
+    documents, _ = find(name, id_lists=name == "ids")
+    if after:
+        (here / name).write_text(first + after)
+    params = ShingleParams(tokens="ids" if name == "ids" else "word")
+    made = collect(Run.quiet(4), documents, params, keep=1 << 30)
+    names = [b"a", b"b"] if name == "ids" else [b"rows.jsonl:1", b"rows.jsonl:2"]
+    found, why = outcome(made)
+    assert why[names[1]] == reason
+    assert found == names[:1] or after == '{"tex'  # of a changed file no row is read
 
 
 # --- memory and time ------------------------------------------------------------------------------
@@ -412,10 +360,8 @@ finally:
 
 def peak_of(folder, *arguments):
     """The most memory that a command takes."""
-    command = [sys.executable, "-c", PEAK, *arguments]
-    done = subprocess.run(
-        command, cwd=folder, env=clean_environment(), capture_output=True, check=True
-    )
+    command, env = [sys.executable, "-c", PEAK, *arguments], clean_environment()
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, check=True)
     return int(done.stderr.split()[-1]) * 1024
 
 
@@ -435,9 +381,7 @@ def test_large_documents_take_little_memory_however_many_threads(tmp_path):
     for name in "abcd":
         (tmp_path / name).write_bytes(name.encode() + text)
     (tmp_path / "small").write_text("small")
-    peaks = [
-        peak_of(tmp_path, "shingle", *names, "-j", "4", "-q") for names in (["small"], list("abcd"))
-    ]
+    peaks = [peak_of(tmp_path, "shingle", *names, "-j4", "-q") for names in (["small"], "abcd")]
     sets = 4 * 8 * 1_000_003
     assert peaks[1] - peaks[0] < 12 * len(text) + sets, (peaks, len(text))
 
@@ -474,14 +418,6 @@ def test_a_document_takes_the_memory_that_the_page_says(tmp_path, text, tokens, 
     assert said / 2 < peaks[1] - peaks[0] < said
 
 
-def test_scratch_memory_is_given_back():
-    shingler = Shingler(ShingleParams())
-    shingler.shingle_texts([b"word " * (files.LARGE // 4)])
-    assert shingler._scratch._held is None
-    assert len(shingler._values) < files.LARGE
-    assert files.Buffer().room(files.LARGE + 1).base is None
-
-
 def test_a_document_for_which_the_memory_is_not_enough_is_left_out(here, monkeypatch):
     (here / "a").write_text(TEXT)
     (here / "b").write_bytes(b"x" * (5 << 20))
@@ -501,8 +437,8 @@ def test_large_documents_wait_for_each_other(here, monkeypatch):
     """What is under way at any time has at most BYTES_AT_ONCE bytes, or is one document."""
     monkeypatch.setattr(batches, "BYTES_AT_ONCE", 100)
     monkeypatch.setattr(batches, "BATCH_BYTES", 0)
-    names = [f"{i:02}" for i in range(12)]
     sizes = [5000, 9000, 90, 5, 6000, 1, 7000, 100, 30, 50, 8000, 1]
+    names = [f"{i:02}" for i in range(len(sizes))]
     for name, size in zip(names, sizes, strict=True):
         (here / name).write_text("x" * size)
     documents, _ = find(*names)
@@ -510,11 +446,12 @@ def test_large_documents_wait_for_each_other(here, monkeypatch):
     under_way, most = [], []
 
     def read(documents, indices, buffer):
-        under_way.append(int(documents.sizes[indices[0]]))
+        size = int(documents.sizes[indices[0]])
+        under_way.append(size)
         most.append(list(under_way))
         time.sleep(0.01)
         batch = read_batch(documents, indices, buffer)
-        under_way.remove(int(documents.sizes[indices[0]]))
+        under_way.remove(size)
         return batch
 
     monkeypatch.setattr(batches, "read_batch", read)
@@ -531,7 +468,7 @@ def test_floods_of_marks_are_normalised_like_any_text():
         "\u0f71\u0f73\u0f75\u0f81\u0344\uff9e\u3099" * 60,
         "q" + "".join(chr(c) for c in range(0x300, 0x370)) * 5,
         "\uac00" + "\u11a8\u0301\u0316" * 100,
-        ("a" * 50 + "\u0301") * 6_000 + "漢" * 400_000 + "\u0301\u0316" * 100 + " end",
+        ("a" * 50 + "\u0301") * 600 + "漢" * 40_000 + "\u0301\u0316" * 100 + " end",
     ]
     for text in cases:
         assert normal_form(text.encode(), ShingleParams()) == reference.normal_form(text).encode()
@@ -546,7 +483,7 @@ def test_every_mark_may_flood_and_no_border_joins():
     nfkd = partial(unicodedata.normalize, "NFKD")
     nfkc = partial(unicodedata.normalize, "NFKC")
     letters = [nfkd(c)[0] for c in "aeoÅ\u0915\u1100\uac00\u30ab\u0d46\u09c7\u0061\u0301"]
-    for point in range(0x110000):
+    for point in part(range(0x110000), 5):
         c = chr(point)
         form = nfkd(c) if not 0xD800 <= point < 0xE000 else "x"
         if all(map(unicodedata.combining, form)):
@@ -566,21 +503,20 @@ def test_a_text_is_the_same_in_pieces(monkeypatch):
 
 def test_a_normal_form_that_outgrows_its_text_is_reported(monkeypatch):
     monkeypatch.setattr(normalization, "_ALWAYS_FITS", 1000)
-    flood = "\ufdfa" * 1000
-    shingler = Shingler(ShingleParams())
-    made = shingler.shingle(TextBatch.of(range(3), [b"a b", flood.encode(), b"c d"]))
+    flood, shingler = ("\ufdfa" * 1000).encode(), Shingler(ShingleParams())
+    made = shingler.shingle(TextBatch.of(range(3), [b"a b", flood, b"c d"]))
     assert made.indices.tolist() == [0, 2]
     assert [(index, reason) for index, reason, _ in made.skipped] == [(1, Reason.TOO_LARGE)]
-    with pytest.raises(InputError, match="too long"):
-        shingler.shingle_texts([flood.encode()])
-    with pytest.raises(InputError, match="too long"):
-        list_tokens(flood.encode(), ShingleParams())
+    for read in (
+        lambda: shingler.shingle_texts([flood]),
+        lambda: [*list_tokens(flood, ShingleParams())],
+    ):
+        with pytest.raises(InputError, match="too long"):
+            read()
 
 
 def test_pages_are_walked_in_linear_time():
-    """Twice as deep takes about twice as long, not four times; parsed apart, because the parser has
-    limits of its own.
-    """
+    """A walk of quadratic time would hang; apart from the parser, which has limits of its own."""
     for page in (b"<span>x ", b"<p>x <b>y</b>", b"<li>x", b"<div>x</div>"):
         text = html.visible_text(b"<html>" + page * 100_000, quotes=True)
         assert len(text.split()) == 100_000 * (2 if b"y" in page else 1)
@@ -594,29 +530,22 @@ def test_pages_of_as_many_tags_as_may_be_are_parsed(monkeypatch):
         assert html.find_obstacle(b"<html>" + before + b"<p>x</p><p>") == "4 tags"
 
 
-def test_crowded_ids_and_words_are_sorted_in_little_time():
-    """So many that a comparison of each with each would take an hour: it would hang."""
-    ids = np.append(np.arange(1_000_000, dtype=np.uint64)[::-1], np.uint64(2**64 - 1))
-    text = " ".join(map(str, ids.tolist())).encode()
-    made = Shingler(ShingleParams(tokens="ids")).shingle(TextBatch.of([0], [text]))
-    assert np.array_equal(made.sets.sort()[0], np.sort(ids))
+def test_crowded_words_are_sorted():
     words = crowding_words()
     (found,) = Shingler(ShingleParams(k=1)).shingle_texts([" ".join(words).encode()])
     assert found.tolist() == sorted(reference.token_hash(word) for word in words)
     # They are what they are meant to be: one bucket of 4096.
     assert len({value >> 52 for value in found.tolist()}) == 1
+    assert len(words) > 400
 
 
 def crowding_words():
-    """Some thousand words whose hashes begin with the same twelve bits."""
-    letters = np.arange(26, dtype=np.uint64) + 97
+    """Some hundred words whose hashes begin with the same twelve bits."""
+    letters = np.arange(19, dtype=np.uint64) + 97
     blocks = np.zeros(1, np.uint64)
     for place in range(5):
         blocks = (blocks[:, None] | (letters << np.uint64(8 * place))[None, :]).ravel()
-    x = blocks ^ np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    x ^= x >> np.uint64(31)
+    x = mix64_array(blocks ^ np.uint64(reference.PUBLIC[0]))
     chosen = blocks[(x >> np.uint64(52)) == np.uint64(0xABC)]
     return [int(block).to_bytes(5, "little").decode() for block in chosen]
 
@@ -648,7 +577,7 @@ EVIL = [
 FORMATS = [["--format", name] for name in ("tsv", "csv", "jsonl", "table")]
 
 
-@pytest.mark.parametrize("options", [[], *FORMATS, ["-0"]])
+@pytest.mark.parametrize("options", part([[], *FORMATS, ["-0"]], 3))
 def test_no_name_does_anything_to_a_terminal(tmp_path, options):
     files = dict.fromkeys(EVIL, TEXT.encode()) | {b"\x1b[5mutf-16": b"\xff\xfex"}
     for name, data in files.items():
@@ -671,45 +600,3 @@ def test_no_name_does_anything_to_a_terminal(tmp_path, options):
     assert "\\x1b[5mutf-16: undecodable" in text
     assert re.sub("[\r\n\t\0]", "", text).isprintable()
     assert "a\rb" not in text
-
-
-def test_shown():
-    assert printable(b"plain name.txt") == "plain name.txt"
-    assert printable("漢字 ñ 🙂".encode()) == "漢字 ñ 🙂"
-    for name in EVIL:
-        assert printable(name).isprintable()
-        assert printable(os.fsdecode(name)).isprintable()
-
-
-#: Modules that run code from outside, or talk to others; and functions and methods that do.
-OUTSIDE = {*"pickle cPickle marshal shelve dill subprocess code pty".split()}
-OUTSIDE |= {*"socket ssl http urllib requests".split()}
-FUNCTIONS = {"eval", "exec", "compile", "__import__"}
-METHODS = {"system", "popen", "execv", "execve", "execvp", "spawnv", "fork", "posix_spawn"}
-#: They start Python for a module of the package, git for --changed-since, or (when a wheel is
-#: built) the linker.
-STARTERS = {
-    "text.office_processes", "kernels.native.machine_code", "kernels.native.prebuilt",
-    "workspace.gate",
-}  # fmt: skip
-
-
-def test_nothing_in_the_package_runs_code_from_outside():
-    """No pickle, no eval, no shell, no network."""
-    seen = 0
-    for name, tree in Package(ROOT / "lshdup").trees.items():
-        for node in ast.walk(tree):
-            imported = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            imported += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            imported = [each for each in imported if each != "urllib.parse"]  # no network
-            if name not in STARTERS:
-                assert OUTSIDE.isdisjoint(each.split(".")[0] for each in imported), name
-            if isinstance(node, ast.Call):
-                seen += 1
-                called, at = node.func, (name, node.lineno)
-                assert not (isinstance(called, ast.Name) and called.id in FUNCTIONS), at
-                assert not (isinstance(called, ast.Attribute) and called.attr in METHODS), at
-                for keyword in node.keywords:
-                    if keyword.arg in ("shell", "allow_pickle"):
-                        assert not getattr(keyword.value, "value", True), at
-    assert seen > 1000

@@ -1,9 +1,11 @@
-"""The direction of imports, and what the first milliseconds may import."""
+"""The direction of imports, what may not be imported, and what the first milliseconds import."""
 
 import ast
+import gc
 import graphlib
 import subprocess
 import sys
+from itertools import chain
 
 import pytest
 
@@ -33,44 +35,36 @@ LATER = {("__init__", "api")}
 
 
 class Package:
-    """The modules of a package by their dotted names below it, parsed, and their imports."""
+    """The nodes of the modules of a package, by dotted names below it, and their imports."""
 
     def __init__(self, folder):
         self.folder = folder
-        self.trees = {
-            ".".join(path.relative_to(folder).with_suffix("").parts).removesuffix(
-                ".__init__"
-            ): ast.parse(path.read_text("utf-8"))
-            for path in sorted(folder.rglob("*.py"))
-        }
+        self.nodes = {}
+        for path in sorted(folder.rglob("*.py")):
+            name = ".".join(path.relative_to(folder).with_suffix("").parts)
+            tree = ast.parse(path.read_text("utf-8"))
+            self.nodes[name.removesuffix(".__init__")] = list(ast.walk(tree))
         self.arrows = {
-            name: {self.module_of(path) for path in imported_paths(tree)} - {name}
-            for name, tree in self.trees.items()
+            name: {self.module_of(path) for path in imported_paths(nodes)} - {name}
+            for name, nodes in self.nodes.items()
         }
 
     def module_of(self, path):
         """The module that a dotted path leads to: the longest beginning of it that is one."""
-        while path and path not in self.trees:
+        while path and path not in self.nodes:
             path = path.rpartition(".")[0]
         return path or "__init__"
 
     def upwards(self):
         """Imports that do not go down."""
-        return [
-            f"{name} imports {other}"
-            for name, others in self.arrows.items()
-            for other in sorted(others)
-            if name not in ENTRANCES
-            and room(name) != room(other)
-            and LEVEL.get(room(other), len(LEVEL)) >= LEVEL[room(name)]
-        ]
+        arrows = ((a, b) for a in {*self.arrows} - ENTRANCES for b in self.arrows[a])
+        levels = ((a, b, LEVEL[room(a)], LEVEL.get(room(b), len(LEVEL))) for a, b in arrows)
+        return [f"{a} imports {b}" for a, b, i, j in levels if room(a) != room(b) and j >= i]
 
     def circle(self):
         """Modules of a circle of imports, or []."""
-        arrows = {
-            name: {other for other in others if (name, other) not in LATER}
-            for name, others in self.arrows.items()
-        }
+        later = {name: {b for a, b in LATER if a == name} for name in self.arrows}
+        arrows = {name: others - later[name] for name, others in self.arrows.items()}
         try:
             list(graphlib.TopologicalSorter(arrows).static_order())
         except graphlib.CycleError as circle:
@@ -79,51 +73,50 @@ class Package:
 
     def private_imports(self):
         """Private names of one module that another one uses."""
-        return [
-            f"{name} takes {taken}"
-            for name, tree in self.trees.items()
-            for taken in private_names(tree)
-        ]
+        of_each = ((name, private_names(nodes)) for name, nodes in self.nodes.items())
+        return [f"{name} takes {taken}" for name, names in of_each for taken in names]
 
 
 def room(module):
     return module.split(".")[0]
 
 
-def from_the_package(tree):
+def from_the_package(nodes):
     """Statements `from lshdup… import …`."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.ImportFrom):
             assert not node.level, f"line {node.lineno}: a relative import"
             if node.module.split(".")[0] == "lshdup":
                 yield node
 
 
-def imported_paths(tree):
+def modules_of(node):
+    """The dotted names of the modules that a node imports, or imports from."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module] if isinstance(node, ast.ImportFrom) else []
+
+
+def imported_paths(nodes):
     """Dotted paths below the package, of modules or of names in them."""
-    for node in from_the_package(tree):
+    for node in from_the_package(nodes):
         for alias in node.names:
             yield f"{node.module}.{alias.name}".removeprefix("lshdup.")
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                if alias.name.split(".")[0] == "lshdup":
-                    yield alias.name.removeprefix("lshdup").lstrip(".")
+    for node in nodes:
+        for name in modules_of(node) if isinstance(node, ast.Import) else ():
+            if name.split(".")[0] == "lshdup":
+                yield name.removeprefix("lshdup").lstrip(".")
 
 
-def private_names(tree):
+def private_names(nodes):
     """Names that begin with one underscore, imported from the package or taken from its modules."""
     here = set()
-    for node in from_the_package(tree):
+    for node in from_the_package(nodes):
         here |= {alias.asname or alias.name for alias in node.names}
         yield from (alias.name for alias in node.names if is_private(alias.name))
-    for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Attribute)
-            and is_private(node.attr)
-            and isinstance(node.value, ast.Name)
-            and node.value.id in here
-        ):
+    for node in nodes:
+        is_taken = isinstance(node, ast.Attribute) and is_private(node.attr)
+        if is_taken and isinstance(node.value, ast.Name) and node.value.id in here:
             yield f"{node.value.id}.{node.attr}"
 
 
@@ -133,14 +126,16 @@ def is_private(name):
 
 @pytest.fixture(scope="module")
 def package():
+    gc.disable()  # nodes of a tree are no garbage
     made = Package(ROOT / "lshdup")
-    assert len(made.trees) > 100
+    gc.enable()
+    assert len(made.nodes) > 100
     assert sum(map(len, made.arrows.values())) > 300
     return made
 
 
 def test_every_room_has_its_line(package):
-    assert {room(name) for name in package.trees} - ENTRANCES == set(LEVEL)
+    assert {room(name) for name in package.nodes} - ENTRANCES == set(LEVEL)
     assert len(set(LEVEL.values())) == 9
 
 
@@ -158,30 +153,30 @@ def test_private_names_stay_in_their_modules(package):
     assert package.private_imports() == []
 
 
-@pytest.mark.parametrize(
-    ("statement", "upwards", "private"),
-    [
-        ("from lshdup.store.npz import load", True, False),
-        ("from lshdup.store import npz", True, False),
-        ("from lshdup import store", True, False),
-        ("import lshdup.store.npz", True, False),
-        ("import lshdup.store.npz as other", True, False),
-        ("def later():\n    from lshdup.store import npz", True, False),
-        (
-            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import lshdup.store",
-            True,
-            False,
-        ),
-        ("from lshdup.text import names", True, False),  # of the same line
-        ("from lshdup import absent", True, False),
-        ("from lshdup.errors import InputError", False, False),
-        ("from lshdup.sources.reading import _private", False, True),
-        ("from lshdup.errors import InputError as _mine", False, False),
-        ("from lshdup import errors\nerrors._private", False, True),
-        ("import numpy._core", False, False),
-    ],
-)
-def test_wrong_imports_are_found(tmp_path, statement, upwards, private):
+UPWARDS = [
+    "from lshdup.store.npz import load",
+    "from lshdup.store import npz",
+    "from lshdup import store",
+    "import lshdup.store.npz",
+    "import lshdup.store.npz as other",
+    "def later():\n    from lshdup.store import npz",
+    "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import lshdup.store",
+    "from lshdup.text import names",  # of the same line
+    "from lshdup import absent",
+]
+PRIVATE = [
+    "from lshdup.sources.reading import _private",
+    "from lshdup import errors\nerrors._private",
+]
+RIGHT = [
+    "from lshdup.errors import InputError",
+    "from lshdup.errors import InputError as _mine",
+    "import numpy._core",
+]
+
+
+@pytest.mark.parametrize("statement", [*UPWARDS, *PRIVATE, *RIGHT])
+def test_wrong_imports_are_found(tmp_path, statement):
     for module in ("sources/a", "sources/reading", "text/names", "store/npz", "errors"):
         path = tmp_path / f"{module}.py"
         path.parent.mkdir(exist_ok=True)
@@ -189,8 +184,8 @@ def test_wrong_imports_are_found(tmp_path, statement, upwards, private):
         path.touch()
     (tmp_path / "sources/a.py").write_text(statement)
     made = Package(tmp_path)
-    assert bool(made.upwards()) == upwards
-    assert bool(made.private_imports()) == private
+    assert bool(made.upwards()) == (statement in UPWARDS)
+    assert bool(made.private_imports()) == (statement in PRIVATE)
     assert made.circle() == []
     (tmp_path / "errors.py").write_text("import lshdup.sources.a")
     (tmp_path / "sources/a.py").write_text("from lshdup.errors import InputError")
@@ -205,12 +200,10 @@ def test_relative_imports_are_found(tmp_path):
 
 def test_packages_import_nothing(package):
     """Or `--help` would load NumPy."""
-    names = [path.parent for path in package.folder.rglob("__init__.py")]
+    names = [path.parent.relative_to(ROOT) for path in package.folder.rglob("__init__.py")]
     assert len(names) > 10
-    for folder in names:
-        tree = ast.parse((folder / "__init__.py").read_text("utf-8"))
-        imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
-        assert not imports or folder == package.folder, folder
+    for name in (".".join(folder.parts[1:]) for folder in names):
+        assert not name or not any(map(modules_of, package.nodes[name])), name
 
 
 def test_no_package_holds_two_things(package):
@@ -223,33 +216,54 @@ def test_no_package_holds_two_things(package):
 
 
 def test_numba_is_imported_in_the_kernels_only(package):
-    found = set()
-    for name, tree in package.trees.items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Import):
-                modules = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                modules = [node.module]
-            else:
-                continue
-            if any(module.split(".")[0] in ("numba", "llvmlite") for module in modules):
-                found.add(name)
+    found = {
+        name
+        for name, nodes in package.nodes.items()
+        for module in chain.from_iterable(map(modules_of, nodes))
+        if module.split(".")[0] in ("numba", "llvmlite")
+    }
     assert found == {"kernels.native.machine_code", "kernels.native.lowering"}
+
+
+#: Modules that run code from outside, or talk to others; and functions and methods that do.
+OUTSIDE = {*"pickle cPickle marshal shelve dill subprocess code pty".split()}
+OUTSIDE |= {*"socket ssl http urllib requests".split()}
+FUNCTIONS = {"eval", "exec", "compile", "__import__"}
+METHODS = {"system", "popen", "execv", "execve", "execvp", "spawnv", "fork", "posix_spawn"}
+#: They start Python for a module of the package, git for --changed-since, or (when a wheel is
+#: built) the linker.
+STARTERS = {"text.office_processes", "workspace.gate"}
+STARTERS |= {"kernels.native.machine_code", "kernels.native.prebuilt"}
+
+
+def test_nothing_in_the_package_runs_code_from_outside(package):
+    """No pickle, no eval, no shell, no network."""
+    seen = 0
+    for name, nodes in package.nodes.items():
+        for node in nodes:
+            if name not in STARTERS:
+                imported = {*modules_of(node)} - {"urllib.parse"}  # no network
+                assert OUTSIDE.isdisjoint(each.split(".")[0] for each in imported), name
+            if isinstance(node, ast.Call):
+                seen += 1
+                called, at = node.func, (name, node.lineno)
+                assert not (isinstance(called, ast.Name) and called.id in FUNCTIONS), at
+                assert not (isinstance(called, ast.Attribute) and called.attr in METHODS), at
+                for keyword in node.keywords:
+                    if keyword.arg in ("shell", "allow_pickle"):
+                        assert not getattr(keyword.value, "value", True), at
+    assert seen > 1000
 
 
 @pytest.mark.parametrize("argument", ["--help", "--version"])
 def test_help_is_light(argument):
     """Neither NumPy nor numba is imported, nor Rich, tqdm, or anything of the stages."""
-    script = (
-        f"import sys; sys.argv = ['lshdup', '{argument}']\nfrom lshdup.cli.main import main\n"
-        "try: main()\nexcept SystemExit: pass\nprint(*sys.modules)"
-    )
-    process = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True
-    )
-    loaded = {name.split(".")[0] for name in process.stdout.splitlines()[-1].split()}
+    script = f"import sys; sys.argv = ['lshdup', '{argument}']\nfrom lshdup.cli.main import main\n"
+    script += "try: main()\nexcept SystemExit: pass\nprint(*sys.modules)"
+    printed = subprocess.check_output([sys.executable, "-c", script], text=True, cwd=ROOT)
+    loaded = {name.split(".")[0] for name in printed.splitlines()[-1].split()}
     assert {"lshdup", "click"} <= loaded
-    assert loaded.isdisjoint(
-        {"numpy", "numba", "llvmlite", "rich", "tqdm", "selectolax", "charset_normalizer"}
-        | {"pyarrow", "webencodings", "msgspec"}
+    heavy = (
+        "numpy numba llvmlite rich tqdm selectolax charset_normalizer pyarrow webencodings msgspec"
     )
+    assert loaded.isdisjoint(heavy.split())

@@ -11,7 +11,8 @@ import sys
 
 import pytest
 
-from tests.conftest import ROOT, Result
+from tests.conftest import Result
+from tests.running import run_program, start_warm
 
 #: The capabilities by which root reads and writes whatever its permissions say, and how a process
 #: does without (prctl.h, capability.h).
@@ -20,8 +21,8 @@ PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH = 24, 1, 2
 
 @pytest.fixture(scope="module")
 def ordinary(tmp_path_factory):
-    """A keyword argument of `subprocess.run` by which a program has no rights but those that
-    permissions give to its user.
+    """A keyword argument of `run_program` by which a run has no rights but those that permissions
+    give to its user.
     """
     if os.geteuid():
         return {}
@@ -37,7 +38,7 @@ def ordinary(tmp_path_factory):
     process = subprocess.run(command, preexec_fn=drop, capture_output=True, check=False)
     if b"PermissionError" not in process.stderr:
         pytest.skip("root cannot do without its rights here")
-    return {"preexec_fn": drop}
+    return {"warm": start_warm(preexec_fn=drop)}
 
 
 @pytest.fixture
@@ -45,9 +46,8 @@ def here(tmp_path):
     """A few documents."""
     (tmp_path / "d").mkdir()
     for name in "abc":
-        (tmp_path / "d" / name).write_text(
-            f"one two three four five six seven eight nine ten eleven {name}"
-        )
+        text = f"one two three four five six seven eight nine ten eleven {name}"
+        (tmp_path / "d" / name).write_text(text)
     yield tmp_path
     for folder, _, _ in os.walk(tmp_path):  # so that it can be removed
         os.chmod(folder, 0o700)
@@ -56,10 +56,7 @@ def here(tmp_path):
 @pytest.fixture
 def run(here, ordinary):
     def run(*arguments, code=0):
-        command = [sys.executable, "-m", "lshdup", *arguments]
-        environment = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"], "HOME": str(here)}
-        options = {"cwd": here, "env": environment, "timeout": 300, **ordinary}
-        result = Result(subprocess.run(command, capture_output=True, check=False, **options))
+        result = Result(run_program(arguments, cwd=here, stdin=b"", **ordinary))
         assert result.code == code, result
         return result
 
@@ -69,13 +66,19 @@ def run(here, ordinary):
 @pytest.fixture
 def read_only(run, here):
     """Its store, which nobody may write to; and what `pairs` says of it."""
-    expected = run("pairs", "d", "-t", "0.7").out
+    expected = run("pairs d -t 0.7").out
     assert expected.count(b"\n") == 3
     store = here / ".lshdup"
     for path in store.iterdir():
         path.chmod(0o444)
     store.chmod(0o555)
     return store, expected
+
+
+def refused(result, store):
+    """Whether a run says in two lines that the store cannot be written."""
+    lines = result.err.splitlines()
+    return f"the store {store} cannot be written: " in lines[0] and len(lines) == 2
 
 
 def contents(store):
@@ -90,16 +93,16 @@ def test_what_may_not_be_read(run, here):
     (here / "d/unlisted").mkdir(mode=0o111)
     (here / "d/file").write_text("text")
     (here / "d/file").chmod(0)
-    result = run("pairs", "d", "-t", "0.7", code=2)
+    result = run("pairs d -t 0.7", code=2)
     assert len(result.rows) == 3
     for name in ("closed", "file", "unlisted", "listed/x"):
         assert f"d/{name}: unreadable (Permission denied)" in result.err
     assert "4 unreadable" in result.err
-    assert "d/file: Permission denied" in run("query", "d/file", code=2).err
-    assert "Permission denied" in run("pairs", "--files-from", "d/file", code=2).err
-    assert "Permission denied" in run("pairs", "d/closed/x", code=2).err
+    assert "d/file: Permission denied" in run("query d/file", code=2).err
+    assert "Permission denied" in run("pairs --files-from d/file", code=2).err
+    assert "Permission denied" in run("pairs d/closed/x", code=2).err
     # The others are compared all the same.
-    named = run("pairs", "d/a", "d/file", "d/b", "-t", "0.7", "--no-store", code=2)
+    named = run("pairs d/a d/file d/b -t 0.7 --no-store", code=2)
     assert len(named.rows) == 1
     assert "d/file: unreadable (Permission denied)" in named.err
 
@@ -111,11 +114,11 @@ def test_a_store_that_may_only_be_read(run, read_only):
     assert len(run("query", "d/a", "-t", "0.7").rows) == 2
     assert len(run("query", "d/a", "-t", "0.3").rows) == 2  # a table of its own
     for command in ("pairs d", "index d", "shingle d", "signatures d", "index -t 0.9"):
-        result = run(*command.split(), code=2)
-        assert "the store .lshdup cannot be written: Permission denied" in result.err
+        result = run(command, code=2)
+        assert refused(result, ".lshdup"), result
+        assert "Permission denied" in result.err
         assert "--store DIR" in result.err
-        assert len(result.err.splitlines()) == 2, result
-    assert run("pairs", "d", "-t", "0.7", "--no-store").out == expected
+    assert run("pairs d -t 0.7 --no-store").out == expected
     assert contents(store) == before
 
 
@@ -134,8 +137,8 @@ def test_artifacts_that_may_not_be_read(run, here, read_only, mode):
     store, expected = read_only
     store.chmod(0o755)
     (store / "signatures.npz").chmod(mode)
-    for command in (["pairs"], ["query", "d/a"]):
-        result = run(*command, code=2)
+    for command in ("pairs", "query d/a"):
+        result = run(command, code=2)
         assert "signatures.npz cannot be read: Permission denied" in result.err
         assert len(result.err.splitlines()) == 2, result
     (store / ".lock").chmod(0o644)
@@ -147,8 +150,8 @@ def test_artifacts_that_may_not_be_read(run, here, read_only, mode):
 def test_a_store_that_may_not_be_entered(run, here, read_only):
     store, _ = read_only
     store.chmod(0)
-    for command in (["pairs"], ["pairs", "d"], ["query", "d/a"], ["index"]):
-        result = run(*command, code=2)
+    for command in ("pairs", "pairs d", "query d/a", "index"):
+        result = run(command, code=2)
         assert "Permission denied" in result.err
         assert "Traceback" not in result.err
         assert len(result.err.splitlines()) <= 2, result
@@ -176,7 +179,7 @@ def test_a_file_system_that_is_read_only(run, here, small_disk):
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     assert run("pairs", "-t", "0.7", "--store", store).out == expected
     assert len(run("query", "d/a", "-t", "0.7", "--store", store).rows) == 2
-    for command in (["index", "d"], ["pairs", "d"]):
-        result = run(*command, "--store", store, code=2)
-        assert f"the store {store} cannot be written: Read-only file system" in result.err
-        assert len(result.err.splitlines()) == 2
+    for command in ("index d", "pairs d"):
+        result = run(command, "--store", store, code=2)
+        assert refused(result, store), result
+        assert "Read-only file system" in result.err

@@ -34,7 +34,7 @@ from lshdup.store.store import Store
 from lshdup.text import office_processes
 from lshdup.workspace.loading import load_last_collection, load_sets, load_signatures
 from lshdup.workspace.request import Request
-from tests.conftest import open_workspace
+from tests.conftest import failing, open_workspace
 from tests.documents import find, listed, reasons
 
 TEXT = "some words that are the same in each of these three documents, but for number"
@@ -56,6 +56,9 @@ def here(here):
 def test_a_file_that_cannot_be_read_is_named(here, run):
     run("index d -q")
     assert "/proc/self/mem: Input/output error" in run("query /proc/self/mem", code=2).err
+    err = run("pairs d/0 /proc/self/mem --no-store", code=2).err
+    assert "/proc/self/mem: unreadable (Input/output error)" in err
+    assert "1 unreadable" in err
     err = run("pairs nowhere/at/all", code=2).err
     assert "nowhere/at/all" in err
     assert "did you mean" not in err
@@ -69,52 +72,40 @@ def test_a_member_of_a_group_that_is_gone(here, run):
     assert b"1 of 1: 1" in shown.out  # of the variants that are left
 
 
-def test_a_removed_shingle_whose_document_is_gone(here, run):
-    """Its text is not known any more: it has its number."""
+def test_removed_shingles_have_their_words_again(here, run):
     run("shingle d --ignore-common 0.5 -q")
-    whole = run("shingle d --ignore-common 0.5 -v").err
-    assert "different documents: 'some words that'" in whole
-    words = json.dumps(whole)
-    assert "different documents: ''" not in words
+    assert "different documents: 'some words that'" in run("shingle d --ignore-common 0.5 -v").err
 
 
 def test_the_order_of_many_docs_that_is_not_kept(here, run):
-    names = []
-    for number in range(120):
-        names.append(f"d/{number:03}.txt")
-        Path(names[-1]).write_text(f"{TEXT} {number}")
+    names = [f"d/{number:03}.txt" for number in range(120)]
+    for number, name in enumerate(names):
+        Path(name).write_text(f"{TEXT} {number}")
     first = run("pairs", *reversed(names), "-q", "--histogram", "-t", "0.5")
     assert run("pairs -q --histogram -t 0.5").out == first.out
 
 
 @pytest.mark.parametrize(
-    ("error", "reason"),
-    [(GONE, Reason.UNREADABLE), (NoRoomError("no room", "make some"), Reason.UNREADABLE)],
+    ("error", "said"),
+    [(GONE, "Input/output"), (NoRoomError("no room", "make some"), "no room; make some")],
 )
-def test_rows_that_cannot_be_listed_cost_their_file_only(here, monkeypatch, error, reason):
+def test_rows_that_cannot_be_listed_cost_their_file_only(here, monkeypatch, error, said):
     Path("rows.jsonl").write_text(json.dumps({"text": TEXT}))
-
-    def fail(*_):
-        raise error
-
-    monkeypatch.setattr(RecordFiles, "list_records", fail)
+    monkeypatch.setattr(RecordFiles, "list_records", failing(error))
     documents, skipped = find("d", "rows.jsonl")
     assert list(documents.names) == [b"d/0", b"d/1", b"d/2"]
-    assert [(each.name, each.reason) for each in skipped] == [(b"rows.jsonl", reason)]
-    assert ("Input/output" if error is GONE else "no room; make some") in skipped[0].detail
+    assert reasons(skipped) == {b"rows.jsonl": Reason.UNREADABLE}
+    assert said in skipped[0].detail
 
 
 def test_a_link_that_goes_while_files_are_found(here, monkeypatch):
     Path("elsewhere").write_text(TEXT)
     Path("d/link").symlink_to("../elsewhere")
-    whole = os.path.realpath
-
-    def realpath(path, **options):
-        if path == b"d/link":
-            raise GONE
-        return whole(path, **options)
-
-    monkeypatch.setattr(finding.os.path, "realpath", realpath)
+    whole, fail = os.path.realpath, failing(GONE)
+    monkeypatch.setattr(
+        finding.os.path, "realpath",
+        lambda path, **options: (fail if path == b"d/link" else whole)(path, **options),
+    )  # fmt: skip
     found, skipped = listed("d", follow=True)
     assert sorted(found) == [b"d/0", b"d/1", b"d/2"]
     assert reasons(skipped) == {b"d/link": Reason.UNREADABLE}
@@ -149,11 +140,7 @@ def test_names_of_fields_that_msgspec_does_not_take(here, run):
 
 
 def test_a_template_that_cannot_be_listed(here, monkeypatch):
-    def fail(*_, **__):
-        message = "x: Input/output error"
-        raise InputError(message)
-
-    monkeypatch.setattr(filtering, "find_documents", fail)
+    monkeypatch.setattr(filtering, "find_documents", failing(InputError("x: Input/output error")))
     with pytest.raises(InputError, match=r"^--template x: Input/output error$") as error:
         lshdup.main(["pairs", "d", "--template", "d/0", "--no-store"], standalone_mode=False)
     assert "name files with the texts" in error.value.hint
@@ -184,26 +171,16 @@ def test_git_that_is_not_there(here, run):
 
 def test_no_process_can_be_started(monkeypatch):
     pytest.importorskip("kreuzberg")
-
-    def fail(*_, **__):
-        raise GONE
-
-    monkeypatch.setattr(office_processes, "_extract_with", fail)
+    monkeypatch.setattr(office_processes, "_extract_with", failing(GONE))
     (text,) = office_processes.extract_all([b"x"], "docx", FormatLimits())
     assert text.reason == Reason.CRASHED
     assert text.detail == "no process can be started for it: Input/output error"
 
 
 def test_a_reader_whose_version_is_not_known(monkeypatch):
-    def fail(name):
-        raise metadata.PackageNotFoundError(name)
-
-    known = office_processes.reader_version()
-    monkeypatch.setattr(metadata, "version", fail)
-    cached = getattr(
-        office_processes.reader_version, "__wrapped__", office_processes.reader_version
-    )
-    assert known.startswith(cached())
+    known, cached = office_processes.reader_version(), office_processes.reader_version
+    monkeypatch.setattr(metadata, "version", failing(metadata.PackageNotFoundError("x")))
+    assert known.startswith(getattr(cached, "__wrapped__", cached)())
 
 
 @pytest.mark.parametrize("error", [None, OSError(errno.EDEADLK, "held"), OSError(errno.EIO, "no")])
@@ -216,8 +193,8 @@ def test_locks_of_windows(tmp_path, monkeypatch, error):
         if error is not None:
             raise error
 
-    windows = types.SimpleNamespace(locking=locking, LK_NBLCK=7)
     monkeypatch.setitem(sys.modules, "fcntl", None)
+    windows = types.SimpleNamespace(locking=locking, LK_NBLCK=7)
     monkeypatch.setitem(sys.modules, "msvcrt", windows)
     with open(tmp_path / "lock", "wb+") as file:
         file.write(b"text")
@@ -247,24 +224,13 @@ def test_temporary_files_where_folders_have_no_descriptors(tmp_path, monkeypatch
         assert sorted(opened.names()) == sorted([new, folder, "own.tmp"])
 
 
-def test_a_system_without_a_library_of_c(monkeypatch):
-    def load(_):
-        raise TypeError
-
-    monkeypatch.setattr("ctypes.CDLL", load)
+def test_what_a_system_lacks(tmp_path, monkeypatch):
+    """A library of C, and locks; and a descriptor that is closed is no pipe."""
+    monkeypatch.setattr("ctypes.CDLL", failing(TypeError()))
     assert system._c_function.__wrapped__("malloc_trim") is None
-
-
-def test_a_file_system_without_locks(tmp_path, monkeypatch):
-    def flock(*_):
-        raise GONE
-
-    monkeypatch.setattr("fcntl.flock", flock)
+    monkeypatch.setattr("fcntl.flock", failing(GONE))
     with open(tmp_path / "lock", "wb") as file:
         assert not system.hold(file.fileno())
-
-
-def test_a_descriptor_that_is_closed_is_no_pipe():
     assert not system.is_waiting_pipe(-1)
 
 
@@ -300,15 +266,13 @@ def test_a_file_that_is_damaged_while_it_is_written_anew():
 def test_parts_of_an_interrupted_run_make_room_for_what_is_saved(here, monkeypatch, has_parts):
     """They are nearly as large."""
     workspace = open_workspace(".lshdup")
-    collection = load_signatures(
-        workspace, Request((b"d",), DocumentParams(), {}), save=True, again=True
-    )
-    left, saved = ["part"] * has_parts, []
+    request = Request((b"d",), DocumentParams(), {})
+    collection = load_signatures(workspace, request, save=True, again=True)
+    left, saved, fail = ["part"] * has_parts, [], failing(ArtifactError("no room", ""))
 
     def save(_, kind, made, **options):
         if left or not has_parts:
-            message = "no room"
-            raise ArtifactError(message, "")
+            fail()
         saved.append((kind, made))
 
     monkeypatch.setattr(Store, "save_collection", save)

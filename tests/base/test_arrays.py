@@ -1,6 +1,7 @@
 """Arrays in memory as far as its limit goes, else in temporary files."""
 
 import mmap
+import os
 import tempfile
 
 import numpy as np
@@ -9,7 +10,9 @@ import pytest
 import lshdup.base.memory
 from lshdup.base.memory import MOST_IN_MEMORY, Arrays, GrowingArray, are_equal, is_counting
 from lshdup.base.ragged import StringTable
+from lshdup.base.system import machine_memory
 from lshdup.errors import ArtifactError
+from tests.conftest import failing
 
 MB = 1 << 20
 
@@ -45,10 +48,8 @@ def test_a_large_array_is_in_the_store_or_in_memory_without_one(tmp_path):
 
 
 def test_a_disk_without_room_is_said_with_what_helps(tmp_path, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("lshdup.base.memory.allocate", full)
+    full = OSError(28, "No space left on device")
+    monkeypatch.setattr("lshdup.base.memory.allocate", failing(full))
     for folder in (tmp_path, None, tmp_path / "missing"):
         with pytest.raises(ArtifactError, match=f"{MB + 1:,} bytes: No space left") as raised:
             Arrays(0, lambda folder=folder: folder).empty(MB + 1, np.uint8)
@@ -148,3 +149,36 @@ def test_strings_that_are_there_again():
     assert [table.search(each) for each in (b"b", b"c", b"", b"d")] == [0, 4, None, None]
     odd = StringTable.from_strings([b"a\0", b"a\1", b"a", b"\0\0", b"\0"])
     assert [odd.search(each) for each in odd] == [0, 1, 2, 3, 4]
+
+
+# --- the memory of the machine, or less where a control group says so ----------------------------
+
+PHYSICAL = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+#: The groups of a process, files below the folder of control groups, and the limit.
+LIMITS = {
+    "above": ("0::/a/b", {"a/b/memory.max": "max", "a/memory.max": "4096"}, 4096),
+    "itself": ("0::/a/b", {"a/b/memory.max": "2048", "a/memory.max": "4096"}, 2048),
+    "in a container": ("0::/host/path", {"memory.max": "4096"}, 4096),
+    "version 1": ("4:cpu,memory:/a\n1:cpu:/b\n0::/",
+                  {"memory/a/memory.limit_in_bytes": "4096", "cpu/b/memory.max": "1"}, 4096),
+    "each controller": ("2:cpu:/b\n1:memory:/a", {"memory/a/memory.limit_in_bytes": "4096"}, 4096),
+    "no limit": ("0::/a", {"a/memory.max": "max"}, PHYSICAL),
+    "no group of memory": ("1:cpu:/", {}, PHYSICAL),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LIMITS)
+def test_the_least_limit_counts(tmp_path, case):
+    groups, files, limit = LIMITS[case]
+    (tmp_path / "groups").write_text(f"{groups}\n")
+    for name, value in files.items():
+        (tmp_path / "mount" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "mount" / name).write_text(f"{value}\n")
+    assert machine_memory(tmp_path / "groups", tmp_path / "mount") == limit
+
+
+def test_without_control_groups_it_is_the_memory_of_the_machine(tmp_path):
+    assert machine_memory(tmp_path / "none", tmp_path) == PHYSICAL
+    assert 0 < Arrays(None).limit <= PHYSICAL // 4

@@ -16,6 +16,12 @@ from lshdup.base.atomic import PREFIX, SUFFIX, Folder, remove_own_temporary_file
 from tests.conftest import ROOT
 
 
+def write(path, content):
+    """Replace a file."""
+    with replace_file(path) as file:
+        file.write(content)
+
+
 def test_replaced_when_complete(tmp_path):
     path = tmp_path / "out"
     for content in (b"first", b"second"):
@@ -38,8 +44,7 @@ def test_what_is_renamed_is_on_the_disk_before_and_its_name_after(tmp_path, monk
         synced.append((os.fstat(descriptor).st_ino, path.exists()))
 
     monkeypatch.setattr(os, "fsync", sync)
-    with replace_file(path) as file:
-        file.write(b"content")
+    write(path, b"content")
     assert synced == [(path.stat().st_ino, False), (tmp_path.stat().st_ino, True)]
 
 
@@ -47,57 +52,47 @@ def test_permissions_and_links_stay(tmp_path):
     path, link = tmp_path / "out", tmp_path / "link"
     old = os.umask(0o027)
     try:
-        with replace_file(path) as file:
-            file.write(b"1")
+        write(path, b"1")
     finally:
         os.umask(old)
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     path.chmod(0o604)
     link.symlink_to("out")
-    with replace_file(link) as file:
-        file.write(b"2")
+    write(link, b"2")
     assert stat.S_IMODE(path.stat().st_mode) == 0o604
     assert (link.is_symlink(), path.read_bytes()) == (True, b"2")
 
 
 def test_abandoned(tmp_path):
+    """By an error, by an interrupt that removes what is being written, without a folder."""
     (tmp_path / "out").write_bytes(b"old")
 
-    def fail():
+    def fail(removed):
         with replace_file(tmp_path / "out") as file:
             file.write(b"new")
-            raise ValueError
+            if removed:
+                assert len(os.listdir(tmp_path)) == 2
+                remove_own_temporary_files()
+                assert os.listdir(tmp_path) == ["out"]
+            else:
+                raise KeyError
 
-    with pytest.raises(ValueError):  # noqa: PT011 (it has no message)
-        fail()
-    assert [os.listdir(tmp_path), (tmp_path / "out").read_bytes()] == [["out"], b"old"]
-
-
-def test_an_interrupt_removes_what_is_being_written(tmp_path):
-    def write():
-        with replace_file(tmp_path / "out"):
-            assert len(os.listdir(tmp_path)) == 1
-            remove_own_temporary_files()
-            assert os.listdir(tmp_path) == []
-
+    for removed, error in ((False, KeyError), (True, FileNotFoundError)):
+        with pytest.raises(error):
+            fail(removed)
+        assert [os.listdir(tmp_path), (tmp_path / "out").read_bytes()] == [["out"], b"old"]
     with pytest.raises(FileNotFoundError):
-        write()
-    assert os.listdir(tmp_path) == []
-
-
-def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(FileNotFoundError), replace_file(tmp_path / "no/out"):
-        pass
+        write(tmp_path / "no/out", b"")
 
 
 def started(path, then):
     """A process that has begun to replace a file, and then waits or is killed."""
-    script = (
-        "import os, signal, sys, time; from pathlib import Path; from lshdup.base.atomic "
-        "import replace_file\n"
-        "with replace_file(Path(sys.argv[1])) as file:\n"
-        f"    file.write(b'x' * 100_000); file.flush(); print(1, flush=True); {then}"
-    )
+    script = f"""
+import os, signal, sys, time
+from pathlib import Path
+from lshdup.base.atomic import replace_file
+with replace_file(Path(sys.argv[1])) as file:
+    file.write(b'x' * 100_000); file.flush(); print(1, flush=True); {then}"""
     command = [sys.executable, "-c", script, path]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
     assert process.stdout.read(2) == b"1\n"
@@ -112,8 +107,7 @@ def test_a_killed_run_leaves_the_old_file_and_the_next_removes_the_rest(tmp_path
     assert (tmp_path / "out").read_bytes() == b"old"
     (left,) = set(os.listdir(tmp_path)) - {"out"}
     assert re.fullmatch(r"\.lshdup-\w{8}\.tmp", left)
-    with replace_file(tmp_path / "other") as file:
-        file.write(b"new")
+    write(tmp_path / "other", b"new")
     assert sorted(os.listdir(tmp_path)) == ["other", "out"]
 
 
@@ -123,8 +117,7 @@ def test_the_temporary_file_of_a_live_run_stays(tmp_path):
         (left,) = os.listdir(tmp_path)
         two_days_ago = time.time() - 2 * 86_400
         os.utime(tmp_path / left, (two_days_ago, two_days_ago))
-        with replace_file(tmp_path / "other") as file:
-            file.write(b"new")
+        write(tmp_path / "other", b"new")
         assert sorted(os.listdir(tmp_path)) == [left, "other"]
         process.kill()
 
@@ -139,9 +132,7 @@ def test_without_locks_a_temporary_file_stays_for_a_day(tmp_path, monkeypatch):
             assert left.exists() == stays
 
 
-def test_a_file_that_is_taken_for_abandoned_before_it_is_locked_is_made_again(
-    tmp_path, monkeypatch
-):
+def test_a_file_that_is_removed_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
     """By another run, between the two calls that make it and lock it."""
     locked = []
 
@@ -155,8 +146,7 @@ def test_a_file_that_is_taken_for_abandoned_before_it_is_locked_is_made_again(
         return True
 
     monkeypatch.setattr(atomic, "hold", hold)
-    with replace_file(tmp_path / "out") as file:
-        file.write(b"whole")
+    write(tmp_path / "out", b"whole")
     assert [os.listdir(tmp_path), (tmp_path / "out").read_bytes()] == [["out"], b"whole"]
     assert len(locked) == 3
 

@@ -22,7 +22,7 @@ from lshdup.base.compression import PackedError, TooLongError, unpack_to, unpack
 from lshdup.base.skipped import Reason
 from lshdup.params import ShingleParams
 from lshdup.text.decoding import decode
-from tests.conftest import ROOT, ZSTD, many, require
+from tests.conftest import ROOT, ZSTD, failing, many, require
 
 zstd = require("parquet", ZSTD)
 
@@ -57,7 +57,7 @@ def test_members_one_after_the_other(made, packer):
 
 
 def test_streams_of_xz_one_after_the_other_with_zeros_between():
-    large = random.Random(1).randbytes(3_000_000) + bytes(3_000_000)
+    large = random.Random(1).randbytes(1_200_000) + bytes(1_200_000)
     made = [TEXT, b"", large, TEXT]
     packed = b"".join(lzma.compress(part) + bytes(4 * n) for n, part in enumerate(made))
     assert unpacked(packed, 10_000_000) == b"".join(made)
@@ -83,14 +83,10 @@ def test_what_is_cut_off_is_never_taken_for_whole(made, packer, data):
 def test_flipped_bits(packer, place, bit):
     data = bytearray(packer(TEXT))
     data[4 + place % (len(data) - 4)] ^= 1 << bit
-    if (
-        packer is PACKERS[1] or packer is PACKERS[3]
-    ):  # no checksum: another text, or damaged, but no crash
-        with contextlib.suppress(PackedError, TooLongError):
-            unpacked(bytes(data), 1 << 20)
-        return
     with contextlib.suppress(PackedError, TooLongError):
-        assert unpacked(bytes(data), 1 << 20) == TEXT
+        found = unpacked(bytes(data), 1 << 20)
+        # Without a checksum it may be another text.
+        assert found == TEXT or packer in (PACKERS[1], PACKERS[3])
 
 
 @pytest.mark.parametrize("packer", PACKERS)
@@ -152,27 +148,23 @@ def test_bombs_cost_no_more_than_is_allowed(tmp_path, ending, packer):
     """300 MB in some KB, as a document and as a line: said, exit code 2, and memory does not grow
     with it.
     """
-    for name in (f"a.txt{ending}", f"b.jsonl{ending}"):
+    names = [f"a.txt{ending}", f"b.jsonl{ending}", f"c{ending}", "d"]
+    for name in names[:2]:
         bomb(tmp_path / name, 300 << 20, packer)
         assert os.stat(tmp_path / name).st_size < 3 << 20
     (tmp_path / f"c{ending}").write_bytes(gzip.compress(TEXT))
     (tmp_path / "d").write_bytes(TEXT)
-    peaks = []
-    for documents in (
-        [f"c{ending}", "d"],
-        [f"a.txt{ending}", f"b.jsonl{ending}", f"c{ending}", "d"],
-    ):
+    peaks, pipe, environment = [], subprocess.PIPE, {**os.environ, "PYTHONPATH": str(ROOT)}
+    for documents, code in ((names[2:], 0), (names, 2)):
         command = [sys.executable, "-m", "lshdup", "pairs", *documents, "--max-bytes", str(3 << 20)]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        with subprocess.Popen(
-            command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        ) as process:
+        options = {"cwd": tmp_path, "env": environment, "stdout": pipe, "stderr": pipe}
+        with subprocess.Popen(command, **options) as process:
             out, err = process.stdout.read(), process.stderr.read().decode()
             _, status, usage = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
         peaks.append(usage.ru_maxrss)
         assert out == f"c{ending}\td\t1.0\ttext\n".encode(), err
-        assert process.returncode == (2 if len(documents) > 2 else 0), err
+        assert process.returncode == code, err
     assert "2 too large" in err
     assert peaks[1] - peaks[0] < 60 << 10, peaks  # KB
 
@@ -190,11 +182,7 @@ def test_a_line_that_nobody_will_read_takes_no_room(tmp_path):
 
 def test_no_room_to_unpack(tmp_path, monkeypatch):
     (tmp_path / "a.gz").write_bytes(gzip.compress(TEXT))
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "pwrite", full)
+    monkeypatch.setattr(os, "pwrite", failing(OSError(28, "No space left on device")))
     with pytest.raises(scratch.NoRoomError, match="No space left on device"):
         unpack_to(os.fsencode(tmp_path / "a.gz"), tmp_path, 1 << 20)
     assert [path.name for path in tmp_path.iterdir()] == ["a.gz"]

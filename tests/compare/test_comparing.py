@@ -1,7 +1,5 @@
 """The comparison: each measure and method, of one side and of two, against brute force."""
 
-from itertools import combinations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -19,6 +17,7 @@ from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.signatures import make_signatures
 from lshdup.params import BandParams, PairParams, SketchParams
 from tests import reference
+from tests.compare.test_pairs import rows
 from tests.conftest import RUN, many
 
 sets_of_numbers = st.lists(st.sets(st.integers(0, 12), max_size=8), max_size=8)
@@ -27,13 +26,11 @@ thresholds = st.sampled_from([0.2, 0.5, 0.8, 1.0])
 #: As many bands as rows, so that nearly every pair with a common element is a candidate.
 PLAN = BandPlan(256, 1, 0.2, 0.99)
 
+CONTAINMENT = PairParams(measure="containment")
 METHODS = {
-    "bands": Method(),
-    "exact": Method(exact=True),
-    "contained": Method(PairParams(measure="containment"), exact=True),
-    "samples": Method(PairParams(measure="containment")),
-    "same": Method(same="text"),
-}
+    "bands": Method(), "exact": Method(exact=True), "same": Method(same="text"),
+    "contained": Method(CONTAINMENT, exact=True), "samples": Method(CONTAINMENT),
+}  # fmt: skip
 
 
 def side_of(sets, keys):
@@ -63,13 +60,9 @@ def found_by(sides, method, threshold, run=RUN):
         found = compare(run, sides, params, method, PLAN)
     across = sides.identical(found.pairs)
     expanded = expand_copies(run, found.pairs, sides.duplicate_of, across=across)
-    rows = [
-        (min(a, b), max(a, b), complex(score))
-        for piece in expanded.pieces()
-        for a, b, score in zip(*(column.tolist() for column in piece), strict=True)
-    ]
-    assert len(rows) == len(expanded)
-    return sorted(rows, key=str)
+    every = [row for piece in expanded.pieces() for row in rows(piece)]
+    assert len(every) == len(expanded)
+    return sorted([(min(a, b), max(a, b), complex(score)) for a, b, score in every], key=str)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -93,15 +86,11 @@ def test_pairs_of_two_sides_are_the_crossing_pairs_of_their_union(
 @given(sets_of_numbers, thresholds)
 def test_joins_are_brute_force(name, sets, threshold):
     method = METHODS[name]
-    expected = []
-    for a, b in combinations(range(len(sets)), 2):
-        common, least = len(sets[a] & sets[b]), min(len(sets[a]), len(sets[b]))
-        if not least:
-            continue
-        similarity = reference.jaccard(sets[a], sets[b])
-        share = similarity if name == "exact" else common / least
-        if share >= threshold:
-            expected.append((a, b, complex(share, 0 if name == "exact" else similarity)))
+    if name == "exact":
+        expected = [(a, b, complex(s)) for a, b, s in reference.all_pairs(sets, threshold)]
+    else:
+        insides = reference.all_insides(sets, threshold)
+        expected = [(min(a, b), max(a, b), complex(share, s)) for a, b, share, s in insides]
     assert found_by(sides_of(sets), method, threshold) == sorted(expected, key=str)
 
 

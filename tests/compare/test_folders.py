@@ -31,15 +31,11 @@ def by_definition(parents, folder_of, group_of, weights, threshold):
     sets = [frozenset(each) for each in members]
     weigh = {each: sum(weights[g] for g in each) for each in set(sets)}
     total = [weigh[each] for each in sets]
-    equal = [
-        next((j for j in range(i) if sets[j] == sets[i] and j not in chains[i]), -1)
-        for i in range(m)
-    ]
-    shared = {
-        (a, b): sum(weights[g] for g in sets[a] & sets[b])
-        for a, b in itertools.permutations(range(m), 2)
-        if a not in chains[b] and b not in chains[a]
-    }
+    first = lambda i: (j for j in range(i) if sets[j] == sets[i] and j not in chains[i])  # noqa: E731
+    equal = [next(first(i), -1) for i in range(m)]
+    apart = itertools.permutations(range(m), 2)
+    apart = ((a, b) for a, b in apart if a not in chains[b] and b not in chains[a])
+    shared = {(a, b): sum(weights[g] for g in sets[a] & sets[b]) for a, b in apart}
 
     def similarity(a, b):
         return shared[a, b] / (total[a] + total[b] - shared[a, b])
@@ -50,13 +46,9 @@ def by_definition(parents, folder_of, group_of, weights, threshold):
     def counts(a, b):
         if equal[a] >= 0 or (total[a], a) >= (total[b], b) or not holds(a, b):
             return False
-        if sets[a] == sets[b]:
-            return False
-        return not any(
-            similarity(a, c) > similarity(a, b)
-            for c in range(m)
-            if b in chains[c] and c != b and holds(a, c)
-        )
+        inside = (c for c in range(m) if b in chains[c] and c != b and holds(a, c))
+        nearer = any(similarity(a, c) > similarity(a, b) for c in inside)
+        return sets[a] != sets[b] and not nearer
 
     pairs = {(a, b) for a, b in shared if counts(a, b)}
     pairs |= {(equal[b], b) for b in range(m) if total[b] and equal[b] >= 0}
@@ -101,19 +93,21 @@ def trees(draw):
     return parents
 
 
+def documents_of(groups):
+    """Draw numbers of folders and of groups."""
+    return st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, groups - 1)), max_size=40)
+
+
+WEIGHTS = st.lists(st.integers(0, 9), min_size=8, max_size=8)
+THRESHOLDS = st.sampled_from([0.01, 1 / 3, 0.5, 0.6, 0.75, 0.8, 0.9, 1.0])
+
+
 @settings(max_examples=many(400), deadline=None)
-@given(
-    trees(),
-    st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 7)), max_size=40),
-    st.lists(st.integers(0, 9), min_size=8, max_size=8),
-    st.sampled_from([0.01, 1 / 3, 0.5, 0.6, 0.75, 0.8, 0.9, 1.0]),
-    st.sampled_from([1, 7, 1 << 22]),
-)
+@given(trees(), documents_of(8), WEIGHTS, THRESHOLDS, st.sampled_from([1, 7, 1 << 22]))
 def test_as_defined(parents, documents, weights, threshold, at_once):
     folder_of = [number % len(parents) for number, _ in documents]
     group_of = [group for _, group in documents]
-    patch = pytest.MonkeyPatch()
-    with patch.context() as patched:
+    with pytest.MonkeyPatch.context() as patched:
         patched.setattr(folders, "_AT_ONCE", at_once)
         patched.setattr(folders, "_PAIRS_AT_ONCE", at_once)
         check(parents, folder_of, group_of, weights, threshold)
@@ -122,16 +116,13 @@ def test_as_defined(parents, documents, weights, threshold, at_once):
 def test_memory_for_folders_with_one_large_document_in_common():
     """Each of m folders is inside each other one: memory is in proportion to the answer."""
     m = 700
-    tree = FolderTree.of(np.array([-1] + [0] * m, np.int64))
-    own = np.arange(1, m + 1)
-    weights = np.array([10_000] + [100 + number for number in range(m)], np.int64)
+    given = hold_one_in_common([[number] for number in range(1, m + 1)])
+    given[-1][1:] = range(100, 100 + m)
     tracemalloc.start()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(folders, "COMMON", m + 1)
         patched.setattr(folders, "_PAIRS_AT_ONCE", 1 << 12)
-        found = find_folder_pairs(
-            tree, np.tile(own, 2), np.concatenate([np.zeros(m, np.int64), own]), weights, 0.8
-        )
+        found = find_folder_pairs(*given, 0.8)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert len(found) == m * (m - 1) // 2
@@ -187,19 +178,13 @@ def test_many_folders_with_one_large_document_are_each_inside_the_next():
     assert len({a for a, _ in larger}) == len(larger) == m - len(copies)
     assert found.common == 1
     # With no more than 100 of them, every pair is listed.
-    few = find_folder_pairs(
-        *hold_one_in_common([each or [5000 + i] for i, each in enumerate(own[:100])]), 0.8
-    )
+    few = [each or [5000 + i] for i, each in enumerate(own[:100])]
+    few = find_folder_pairs(*hold_one_in_common(few), 0.8)
     assert (len(few), few.common) == (100 * 99 // 2, 0)
 
 
 @settings(max_examples=many(200), deadline=None)
-@given(
-    trees(),
-    st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 4)), max_size=40),
-    st.lists(st.integers(0, 9), min_size=8, max_size=8),
-    st.sampled_from([0.5, 0.8, 1.0]),
-)
+@given(trees(), documents_of(5), WEIGHTS, st.sampled_from([0.5, 0.8, 1.0]))
 def test_folders_that_have_a_holder_have_one_where_documents_are_common(
     parents, documents, weights, threshold
 ):

@@ -1,6 +1,6 @@
 """Containment: scores, the order of pairs, and their exact duplicates, against brute force."""
 
-from itertools import combinations, permutations
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from lshdup.compare.sides import Side, Sides
 from lshdup.compare.verification import containment, relations
 from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
 from tests.conftest import RUN, many
+from tests.reference import all_insides
 
 sets_of_numbers = st.lists(st.sets(st.integers(0, 12), max_size=10), max_size=14)
 thresholds = st.sampled_from([0.25, 1 / 3, 0.5, 2 / 3, 0.75, 0.8, 1.0])
@@ -30,12 +31,7 @@ def score(a, b):
 
 def brute_force(sets, threshold):
     """All pairs (inside, holder, containment, similarity) in the order of the listing."""
-    found = []
-    for i, j in combinations([i for i, each in enumerate(sets) if each], 2):
-        shares = score(sets[i], sets[j])
-        if shares[0] >= threshold:
-            found.append((*((j, i) if len(sets[j]) < len(sets[i]) else (i, j)), *shares))
-    return sorted(found, key=lambda each: (-each[2], -each[3], each[0], each[1]))
+    return sorted(all_insides(sets, threshold), key=lambda row: (-row[2], -row[3], *row[:2]))
 
 
 def rows(columns):
@@ -66,34 +62,28 @@ def test_pairs_of_all_documents_are_those_of_brute_force(sets, threshold, piece)
     members = np.flatnonzero(duplicate_of == np.arange(len(sets)))
     pairs = insides(ragged, members, threshold)
     expected = brute_force(sets, threshold)
-    before, expand_duplicates.PIECE = expand_duplicates.PIECE, piece
-    try:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(expand_duplicates, "PIECE", piece)
         made = expand_copies(RUN, pairs, duplicate_of, sizes=ragged.sizes)
         assert [row for each in made.pieces() for row in rows(each)] == expected
-    finally:
-        expand_duplicates.PIECE = before
     assert len(made) == len(expected)
-    levels = np.array([threshold, 0.9, 1.0])
-    assert made.totals(levels) == [sum(row[2] >= t for row in expected) for t in levels.tolist()]
+    levels = [threshold, 0.9, 1.0]
+    assert made.totals(np.array(levels)) == [sum(row[2] >= t for row in expected) for t in levels]
     best = made.best(len(sets)).tolist()
-    assert best == [
-        max([row[2] for row in expected if i in row[:2]] + [0.0]) for i in range(len(sets))
-    ]
+    for i, share in enumerate(best):
+        assert share == max([row[2] for row in expected if i in row[:2]], default=0.0)
     above = insides(ragged, members, min(threshold, 0.5)).at_least(threshold)
-    assert rows((above.left, above.right, above.similarity)) == rows(
-        (pairs.left, pairs.right, pairs.similarity)
-    )
+    of_both = ((each.left, each.right, each.similarity) for each in (above, pairs))
+    assert rows(next(of_both)) == rows(next(of_both))
 
 
 @settings(max_examples=many(200), deadline=None)
 @given(sets_of_numbers, thresholds)
 def test_collapsed_copies_are_beside_the_first(sets, threshold):
     ragged, duplicate_of = RaggedSets.from_sets(sets), duplicates(sets)
-    members = np.flatnonzero(duplicate_of == np.arange(len(sets)))
-    made = expand_copies(
-        RUN, insides(ragged, members, threshold), duplicate_of, collapse=True, sizes=ragged.sizes
-    )
-    is_first = (duplicate_of == np.arange(len(sets))).tolist()
+    is_first = duplicate_of == np.arange(len(sets))
+    pairs = insides(ragged, np.flatnonzero(is_first), threshold)
+    made = expand_copies(RUN, pairs, duplicate_of, collapse=True, sizes=ragged.sizes)
     assert [row for each in made.pieces() for row in rows(each)] == [
         row
         for row in brute_force(sets, threshold)
@@ -103,25 +93,9 @@ def test_collapsed_copies_are_beside_the_first(sets, threshold):
 
 def test_only_exact_duplicates_have_scores_of_both_measures():
     """No pair of different sets says that the scores are of containment."""
-    made = expand_copies(
-        RUN, insides(RaggedSets.from_sets([{1}, {1}]), np.array([0]), 0.8), np.zeros(2, int)
-    )
+    pairs = insides(RaggedSets.from_sets([{1}, {1}]), np.array([0]), 0.8)
+    made = expand_copies(RUN, pairs, np.zeros(2, int))
     assert [row for each in made.pieces() for row in rows(each)] == [(0, 1, 1.0, 1.0)]
-
-
-@settings(max_examples=many(100), deadline=None)
-@given(sets_of_numbers, sets_of_numbers, thresholds)
-def test_pairs_of_two_sides(here, there, threshold):
-    sets, split = here + there, len(here)
-    ragged = RaggedSets.from_sets(sets)
-    found = insides(ragged, np.arange(len(sets)), threshold, split)
-    expected = [
-        (min(a, b), max(a, b), *shares)
-        for a, b, *shares in brute_force(sets, threshold)
-        if min(a, b) < split <= max(a, b)
-    ]
-    low, high = np.minimum(found.left, found.right), np.maximum(found.left, found.right)
-    assert sorted(rows((low, high, found.similarity))) == sorted(expected)
 
 
 @settings(max_examples=many(200), deadline=None)
@@ -130,35 +104,28 @@ def test_one_document_against_all(sets, threshold, jobs, block):
     """Its neighbours are those of brute force, whatever the size of a block."""
     ragged, duplicate_of = RaggedSets.from_sets(sets), duplicates(sets)
     members = documents_to_compare(RUN, duplicate_of, ragged.sizes)
-    before, comparing.BLOCK_BYTES = comparing.BLOCK_BYTES, block
-    try:
-        for i in [i for i, each in enumerate(sets) if each][:3]:
-            side = Side(ragged.sizes, numbered(sets), None, ragged.take)
+    side = Side(ragged.sizes, numbered(sets), None, ragged.take)
+    with_tokens = [i for i, each in enumerate(sets) if each]
+    for i in with_tokens[:3]:
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(comparing, "BLOCK_BYTES", block)
             found = find_neighbours(
                 Run.quiet(jobs), ragged[i], members, Sides.of(RUN, side), threshold,
                 "containment", itself=i,
             )  # fmt: skip
-            expected = sorted(
-                (-shares[0], -shares[1], j)
-                for j in range(len(sets))
-                if j != i and sets[j]
-                for shares in [score(sets[i], sets[j])]
-                if shares[0] >= threshold
-            )
-            assert list(zip(found.documents.tolist(), found.similarity.tolist(), strict=True)) == [
-                (j, complex(-c, -s)) for c, s, j in expected
-            ]
-    finally:
-        comparing.BLOCK_BYTES = before
+        scores = {j: complex(*score(sets[i], sets[j])) for j in with_tokens if j != i}
+        near = [(j, shares) for j, shares in scores.items() if shares.real >= threshold]
+        expected = sorted(near, key=lambda each: (-each[1].real, -each[1].imag, each[0]))
+        assert (
+            list(zip(found.documents.tolist(), found.similarity.tolist(), strict=True)) == expected
+        )
 
 
 @pytest.mark.parametrize("size", [1, 7, 25, 1000])
 def test_containment_of_every_overlap_is_the_quotient(size):
     """The overlap that is found from a similarity is the one that made it."""
-    large = range(3 * size)
-    sets = RaggedSets.from_sets(
-        [large, *(range(3 * size - k, 4 * size - k) for k in range(size + 1))]
-    )
+    small = [range(3 * size - k, 4 * size - k) for k in range(size + 1)]
+    sets = RaggedSets.from_sets([range(3 * size), *small])
     found = containment(RUN, sets, np.zeros(size + 1, int), np.arange(1, size + 2))
     assert found.real.tolist() == [k / size for k in range(size + 1)]
     assert found.imag.tolist() == [k / (4 * size - k) for k in range(size + 1)]

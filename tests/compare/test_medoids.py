@@ -3,7 +3,7 @@
 from collections import defaultdict
 from dataclasses import replace
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 from lshdup import pipeline
 from lshdup.base.ragged import RaggedSets
-from lshdup.compare import clusters, leaders, medoids
+from lshdup.compare import clusters, medoids
+from lshdup.params import ClusterParams, DocumentParams
 from lshdup.workspace.clustering import load_or_find_clusters
 from lshdup.workspace.index import load_or_build_index
+from lshdup.workspace.request import Request
 from tests.compare.test_clusters import Made, collections, sample_sets  # noqa: F401
 from tests.conftest import ROOT, RUN, many, open_workspace, part
 from tests.reference import path_key
@@ -30,17 +32,15 @@ def obvious_centre(group, sets, rank, threshold, linkage, level):
     group : documents; the one of the smallest rank represents it before.
     """
     first = min(group, key=rank)
-    candidates = [
-        d
-        for d in group
-        if level(d) == level(first)
-        and (
-            d == first
-            or linkage == "single"
-            or all(float(jaccard(sets[d], sets[e])) >= threshold for e in group)
-        )
-    ]
-    return min(candidates, key=lambda d: (-sum(jaccard(sets[d], sets[e]) for e in group), rank(d)))
+
+    def may_be_it(d):
+        near = (linkage == "single" or float(jaccard(sets[d], sets[e])) >= threshold for e in group)
+        return level(d) == level(first) and (d == first or all(near))
+
+    return min(
+        filter(may_be_it, group),
+        key=lambda d: (-sum(jaccard(sets[d], sets[e]) for e in group), rank(d)),
+    )
 
 
 def groups_of(representatives):
@@ -53,18 +53,14 @@ def groups_of(representatives):
 def check(made, threshold, linkage, level):
     done = []
     run = replace(RUN, progress=lambda _, *steps: done.append(steps))
-    found, _ = leaders.cluster_buckets(
-        RUN, made.components(), made.ordered, made.sizes, made.ragged.take, threshold,
-        linkage=linkage,
-    )  # fmt: skip
+    found, _ = made.find_kinds(linkage, threshold)
     best = clusters.choose_representatives(RUN, made.duplicate_of, made.order)
     announced = [medoids.count_comparisons(found, made.ordered)]
     central = medoids.choose_medoids(run,
         found, made.ordered, made.duplicate_of, made.sizes, made.ragged.take, threshold,
         level=level[best[made.duplicate_of]], linkage=linkage,
     )  # fmt: skip
-    central = clusters.complete_similarities(RUN, central, made.sizes, made.ragged.take)
-    central = clusters.expand_clusters(central, made.duplicate_of, made.order)
+    central = made.expand(central)
     rank = np.argsort(made.order).tolist()
     before = {d: r for d, (r, _) in made.expected(linkage, threshold).items()}
     pairs = 0
@@ -117,25 +113,19 @@ def test_each_pair_comes_once(monkeypatch, block):
     monkeypatch.setattr(medoids, "PIECE", 4)
     monkeypatch.setattr(medoids, "BLOCK", block)
     counts, sizes = np.array([3, 1, 6, 2]), np.array([1, 2, 9, 4, 1, 1, 1, 7, 1, 0, 3, 3])
-    found = [
-        pair
-        for left, right in medoids.pairs_within(counts, sizes)
-        for pair in zip(left.tolist(), right.tolist(), strict=True)
-    ]
+    pieces = medoids.pairs_within(counts, sizes)
+    found = [pair for a, b in pieces for pair in zip(a.tolist(), b.tolist(), strict=True)]
     group = np.repeat(np.arange(4), counts)
-    expected = [(i, j) for i in range(12) for j in range(i + 1, 12) if group[i] == group[j]]
-    assert sorted(found) == expected
+    assert sorted(found) == [(i, j) for i, j in combinations(range(12), 2) if group[i] == group[j]]
 
 
-def test_a_centre_is_similar_enough_to_every_member():
-    """The second set has the largest sum, but 6 / 14 with the last one, below the threshold."""
-    sets = [set(range(12)), set(range(14)), set(range(15)), set(range(6))]
-    made = Made(sets, [[1] * 4], range(4))
-    zeros = np.zeros(4, np.int64)
-    for linkage, centre in (("representative", 0), ("single", 1)):
-        check(made, 0.5, linkage, zeros)
-        group = obvious_centre(range(4), sets, int, 0.5, linkage, zeros.__getitem__)
-        assert group == centre
+@pytest.mark.parametrize(("last", "centre"), [(6, 0), (7, 1)])
+def test_a_centre_is_similar_enough_to_every_member(last, centre):
+    """The second set has the largest sum; 6 / 14 with the last one is too little, 7 / 14 is not."""
+    sets, zeros = [set(range(n)) for n in (12, 14, 15, last)], np.zeros(4, np.int64)
+    check(Made(sets, [[1] * 4], range(4)), 0.5, "representative", zeros)
+    group = obvious_centre(range(4), sets, int, 0.5, "representative", zeros.__getitem__)
+    assert group == centre
 
 
 def test_rounding_decides_no_tie():
@@ -172,18 +162,15 @@ def test_a_lost_set_is_no_centre():
 @pytest.mark.parametrize(
     "options",
     [
-        ["--exact"],
-        ["--recall", "0.9999", "--perms", "256"],
-        ["--exact", "--linkage", "single"],
-        ["--recall", "0.9999", "--perms", "256", "--linkage", "single"],
-        ["--exact", "--prefer", "*.copy1"],
-        ["--prefer", "*.copy1", "--prefer", "sample_corpus/udhr"],
+        "--exact",
+        "--recall 0.9999 --perms 256 --linkage single",
+        "--prefer '*.copy1' --prefer sample_corpus/udhr",
     ],
 )
 def test_central_on_the_sample_corpus(run, sample_sets, options):  # noqa: F811
     threshold = 0.5
-    common = ["clusters", "sample_corpus", "-t", str(threshold), *options, "--no-store"]
-    before, after = (run(*common, *more, cwd=ROOT) for more in ([], ["--keep", "central"]))
+    common = f"clusters sample_corpus -t {threshold} {options} --no-store"
+    before, after = (run(common + more, cwd=ROOT) for more in ("", " --keep central"))
     assert "kept: the most similar to all others of its group" in after.err
     linkage = "single" if "single" in options else "representative"
     keepers = {row[0]: row[2] for row in before.rows if row[1] == "keep"}
@@ -199,10 +186,9 @@ def test_central_on_the_sample_corpus(run, sample_sets, options):  # noqa: F811
             return name != first, path_key(name), name.encode()
 
         def level(name):
-            if "--prefer" not in options:
-                return 0
-            in_folder = "sample_corpus/udhr" in options and name.startswith("sample_corpus/udhr")
-            return 0 if name.endswith(".copy1") else 1 if in_folder else 2
+            in_folder = name.startswith("sample_corpus/udhr")
+            is_copy = name.endswith(".copy1")
+            return 0 if "--prefer" not in options or is_copy else 1 if in_folder else 2
 
         centre = obvious_centre(group, sample_sets, rank, threshold, linkage, level)
         changed += centre != first
@@ -215,31 +201,23 @@ def test_central_on_the_sample_corpus(run, sample_sets, options):  # noqa: F811
 
 def test_central_of_files_with_copies(run, tmp_path, monkeypatch):
     """Exact duplicates count as often as they are there; a second run answers from the store."""
-    words = [f"w{i}" for i in range(60)]
-    texts = {
-        "a.txt": words[:40], "bb.txt": words[:44], "cc.txt": words[:44], "ddd.txt": words[:44],
-        "eeee.txt": words[:48],
-    }  # fmt: skip
-    for name, text in texts.items():
-        (tmp_path / name).write_text(" ".join(text))
-    default = ["clusters", *texts, "-t", "0.7"]
+    lengths = {"a.txt": 40, "bb.txt": 44, "cc.txt": 44, "ddd.txt": 44, "eeee.txt": 48}
+    for name, n in lengths.items():
+        (tmp_path / name).write_text(" ".join(f"w{i}" for i in range(n)))
+    default = ["clusters", *lengths, "-t", "0.7"]
     assert run(*default).rows[0][2] == "a.txt"
     for more in ([], ["--exact"], ["--linkage", "single"], []):
         rows = run(*default, "--keep", "central", *more).rows
         assert [row[2] for row in rows if row[1] == "keep"] == ["bb.txt"]
     assert run(*default).rows[0][2] == "a.txt"
-    refused = run("report", *texts, "--keep", "central", "-o", "page.html", code=2)
+    refused = run("report", *lengths, "--keep", "central", "-o", "page.html", code=2)
     assert "--keep central" in refused.err
     assert not (tmp_path / "page.html").exists()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pipeline, "_MANY_COMPARISONS", 2)
-    from lshdup.params import ClusterParams, DocumentParams
-    from lshdup.workspace.request import Request
-
     said = []
     steps = open_workspace(None, said.append)
-    request = Request(tuple(map(str.encode, texts)), DocumentParams(), {"threshold": 0.7})
-    load_or_find_clusters(
-        steps, load_or_build_index(steps, request), ClusterParams(keep="central"), request
-    )
+    request = Request(tuple(map(str.encode, lengths)), DocumentParams(), {"threshold": 0.7})
+    indexed = load_or_build_index(steps, request)
+    load_or_find_clusters(steps, indexed, ClusterParams(keep="central"), request)
     assert "--keep central compares all documents of a group: 3 similarities" in " ".join(said)

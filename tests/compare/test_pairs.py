@@ -2,7 +2,6 @@
 
 from itertools import combinations
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup import pipeline
+from lshdup.base.ragged import StringTable
 from lshdup.cli.commands.pairs_listing import Listing, describe_size
 from lshdup.cli.output import FORMATS, Target, cut_pieces
 from lshdup.compare import expand_duplicates
@@ -17,6 +17,7 @@ from lshdup.compare.expand_duplicates import expand_copies
 from lshdup.compare.scored_pairs import Pairs, gather_pairs
 from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.params import ClusterParams, DocumentParams, PairParams
+from lshdup.sources.document_list import DocumentList
 from lshdup.workspace.clustering import load_or_find_clusters
 from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
 from lshdup.workspace.request import Request
@@ -77,11 +78,8 @@ def found_pairs(kinds, similar):
     duplicate_of = find_exact_duplicates(RUN, np.array(kinds, np.uint64))
     first_of = {kind: kinds.index(kind) for kind in set(kinds)}
     assert duplicate_of.tolist() == [first_of[kind] if kind else i for i, kind in enumerate(kinds)]
-    pairs = [
-        (*sorted((first_of[a], first_of[b])), s)
-        for (a, b), s in similar.items()
-        if a in first_of and b in first_of
-    ]
+    there = [(a, b, s) for (a, b), s in similar.items() if a in first_of and b in first_of]
+    pairs = [(*sorted((first_of[a], first_of[b])), s) for a, b, s in there]
     return gather_pairs(RUN, [columns_of(pairs)]), duplicate_of
 
 
@@ -97,57 +95,35 @@ def test_pairs_of_very_many_similarities_are_in_order():
 def test_pairs_of_copies_are_those_of_brute_force(collection, piece, collapse):
     kinds, similar = collection
     pairs, duplicate_of = found_pairs(kinds, similar)
+    is_first = [duplicate_of[i] == i for i in range(len(kinds))]
     expected = []
     for i, j in combinations(range(len(kinds)), 2):
         low, high = sorted((kinds[i], kinds[j]))
         if low == high != 0 and (not collapse or duplicate_of[j] == i):
             expected.append((i, j, 1.0))
-        elif (low, high) in similar and (
-            not collapse or (duplicate_of[i] == i and duplicate_of[j] == j)
-        ):
+        elif (low, high) in similar and (not collapse or (is_first[i] and is_first[j])):
             expected.append((i, j, similar[low, high]))
-    before = expand_duplicates.PIECE
-    expand_duplicates.PIECE = piece
-    try:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(expand_duplicates, "PIECE", piece)
         made = expand_copies(RUN, pairs, duplicate_of, collapse=collapse)
         pieces = list(made.pieces())
-    finally:
-        expand_duplicates.PIECE = before
     assert [row for each in pieces for row in rows(each)] == ordered(expected)
     assert len(made) == len(expected)
-    assert made.documents().tolist() == sorted(
-        {document for a, b, _ in expected for document in (a, b)}
-    )
+    assert made.documents().tolist() == sorted({d for a, b, _ in expected for d in (a, b)})
     assert all(len(each[0]) <= piece + len(kinds) for each in pieces)
 
 
 def test_pairs_of_copies_are_counted_but_not_made():
-    n = 1_000_000
-    made = expand_copies(RUN, gather_pairs(RUN, []), np.zeros(n, np.int64))
+    n, none = 1_000_000, gather_pairs(RUN, [])
+    made = expand_copies(RUN, none, np.zeros(n, np.int64))
     assert len(made) == n * (n - 1) // 2
+    assert made.totals(np.array([0.5, 1.0])) == [len(made)] * 2
+    assert made.example(1.0, np.inf) == (0, 1, 1.0)
+    assert (made.best(n) == 1.0).all()
     left, right, similarity = next(made.pieces())
     assert (left[0], right[0], similarity[0]) == (0, 1, 1.0)
     assert len(left) <= n
-    assert (
-        len(expand_copies(RUN, gather_pairs(RUN, []), np.zeros(n, np.int64), collapse=True))
-        == n - 1
-    )
-
-
-def test_two_large_kinds_and_one_document(monkeypatch):
-    """Duplicates of two sets are mixed, and pieces end anywhere."""
-    monkeypatch.setattr(expand_duplicates, "PIECE", 100)
-    rng = np.random.default_rng(3)
-    kinds = [*rng.integers(1, 3, 60).tolist(), 3]
-    pairs, duplicate_of = found_pairs(kinds, {(1, 2): 0.5, (1, 3): 0.5, (2, 3): 0.9})
-    value = {(1, 2): 0.5, (1, 3): 0.5, (2, 3): 0.9}
-    expected = [
-        (i, j, value.get((*sorted((kinds[i], kinds[j])),), 1.0))
-        for i, j in combinations(range(61), 2)
-    ]
-    assert [
-        row for each in expand_copies(RUN, pairs, duplicate_of).pieces() for row in rows(each)
-    ] == ordered(expected)
+    assert len(expand_copies(RUN, none, np.zeros(n, np.int64), collapse=True)) == n - 1
 
 
 @pytest.mark.parametrize("kind", [kind for kind in FORMATS if kind != "table"] + ["nul"])
@@ -155,25 +131,16 @@ def test_two_large_kinds_and_one_document(monkeypatch):
     "names", [[b"a", b"b c", b"\xff"], [b"a\tb", b"c", b"d"], [b"a", b"b", b"c\n"]]
 )
 def test_columns_print_as_rows(tmp_path: Path, kind, names):
-    similarity = [1.0, 0.1 + 0.2, 1 / 3]
+    similarity, other = [1.0, 0.1 + 0.2, 1 / 3], names[::-1]
+    as_rows = cut_pieces(zip(names, other, similarity, strict=True))
+    first, rest = (names[:2], other[:2], similarity[:2]), (names[2:], other[2:], similarity[2:])
     printed, clear = [], []
-    for at in ("rows", "columns", "nothing"):
-        target = Target("" if kind == "nul" else kind, kind == "nul", tmp_path / at)
-        if at == "rows":
-            rows = cut_pieces(zip(names, names[::-1], similarity, strict=True))
-            clear.append(target.write_pieces(("a", "b", "s"), rows))
-        elif at == "columns":
-            pieces = [
-                (names[:2], names[:0:-1], similarity[:2]),
-                ([], [], []),
-                (names[2:], names[:1], similarity[2:]),
-            ]
-            clear.append(target.write_pieces(("a", "b", "s"), pieces))
-        else:
-            assert target.write_pieces(("a", "b", "s"), [])
-        printed.append((tmp_path / at).read_bytes())
+    for pieces in (as_rows, [first, ([], [], []), rest], []):
+        target = Target("" if kind == "nul" else kind, kind == "nul", tmp_path / "out")
+        clear.append(target.write_pieces(("a", "b", "s"), pieces))
+        printed.append((tmp_path / "out").read_bytes())
     assert printed[0] == printed[1]
-    assert clear[0] == clear[1] == (kind != "tsv" or names[1] == b"b c")
+    assert clear == [kind != "tsv" or names[1] == b"b c"] * 2 + [True]
     assert printed[2] == {"csv": b"a,b,s\n", "json": b"[]\n"}.get(kind, b"")
 
 
@@ -196,17 +163,9 @@ def test_a_bucket_of_very_many_is_said_before_it_is_compared(tmp_path, monkeypat
         assert any("--max-bucket" in line for line in lines) == expected
 
 
-class DocumentsOfTwelveBytes:
-    """Two documents, as far as the size of a listing needs them."""
-
-    names = SimpleNamespace(values=np.zeros(12, np.uint8))
-
-    def __len__(self):
-        return 2
-
-
 def test_a_listing_of_very_many_pairs_says_how_large_it_is():
-    documents = DocumentsOfTwelveBytes()
+    zeros = np.zeros(2, np.int64)
+    documents = DocumentList(StringTable.from_strings([b"names ", b"of six"]), zeros, zeros)
     listing = Listing(50_000_000, None, None, [documents], None, None, None)
     said = describe_size(listing)
     assert said.startswith("50,000,000 pairs are listed, about 1.2 GB: ")

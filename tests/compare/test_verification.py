@@ -12,8 +12,10 @@ from lshdup.base.run import Run
 from lshdup.compare import verification
 from lshdup.compare.exact_join import exact_pairs
 from lshdup.compare.scored_pairs import gather_pairs
+from lshdup.compare.verification import verify_jaccard
 from lshdup.lsh import band_plan, band_table, candidates
 from tests import reference
+from tests.compare.test_pairs import rows
 from tests.conftest import RUN, many, part
 
 # Small domains make ties and overlaps; the full domain makes none.
@@ -21,22 +23,19 @@ collections = st.lists(
     st.sets(st.integers(0, 12) | st.integers(0, (1 << 64) - 1), max_size=14), max_size=14
 )
 thresholds = st.sampled_from([0.01, 0.1, 0.25, 1 / 3, 0.5, 0.6, 2 / 3, 0.75, 0.8, 0.9, 1.0])
+# Few elements, so that overlaps of every size are frequent; thresholds that similarities meet
+# exactly, and tiny ones.
+overlapping = st.lists(st.sets(st.integers(0, 40), max_size=30), max_size=30)
+rationals = st.builds(lambda a, b: min(a, b) / max(a, b), st.integers(1, 40), st.integers(1, 40))
 
 
 def joined(ragged, members, threshold, jobs=1):
     """Return all pairs of the exact join in the order of the pieces."""
-    pieces = list(exact_pairs(Run.quiet(jobs), ragged, members, threshold))
-    return [
-        pair for piece in pieces for pair in zip(*(array.tolist() for array in piece), strict=True)
-    ]
+    return listed(exact_pairs(Run.quiet(jobs), ragged, members, threshold))
 
 
-# Few elements, so that overlaps of every size are frequent; thresholds that similarities meet
-# exactly, and tiny ones.
-overlapping = st.lists(st.sets(st.integers(0, 40), max_size=30), max_size=30)
-rationals = st.tuples(st.integers(1, 40), st.integers(1, 40)).map(
-    lambda pair: min(pair) / max(pair)
-)
+def listed(pieces):
+    return [row for each in pieces for row in rows(each)]
 
 
 @settings(max_examples=many(400), deadline=None)
@@ -64,29 +63,15 @@ def test_the_exact_join_is_the_same_at_any_number_of_jobs_and_room(sets, thresho
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("lshdup.compare.exact_join._PROBES", probes)
         alone = joined(ragged, members, threshold)
-        assert (
-            joined(ragged, members, threshold, 2) == joined(ragged, members, threshold, 4) == alone
-        )
-        patched.setattr(
-            "lshdup.compare.exact_join.PIECE", 1
-        )  # room for the pairs of one set at least
         assert joined(ragged, members, threshold, 2) == alone
-    wanted = set(members.tolist())
-    assert sorted(alone) == [
-        pair for pair in reference.all_pairs(sets, threshold) if {pair[0], pair[1]} <= wanted
-    ]
-
-
-@pytest.mark.parametrize("jobs", [1, 3])
-def test_the_exact_join_in_pieces(monkeypatch, jobs):
-    rng = np.random.default_rng(4)
-    sets = [set(rng.integers(0, 40, rng.integers(1, 12)).tolist()) for _ in range(200)]
-    monkeypatch.setattr("lshdup.compare.exact_join.PIECE", 1)
-    ragged = RaggedSets.from_sets(sets)
-    parts = list(exact_pairs(Run.quiet(jobs), ragged, np.arange(200), 0.3))
-    assert len(parts) > 2
-    assert max(len(left) for left, _, _ in parts) <= 200
-    assert sorted(joined(ragged, np.arange(200), 0.3, jobs)) == reference.all_pairs(sets, 0.3)
+        assert joined(ragged, members, threshold, 4) == alone
+        # Room for the pairs of one set at least.
+        patched.setattr("lshdup.compare.exact_join.PIECE", 1)
+        pieces = list(exact_pairs(Run.quiet(2), ragged, members, threshold))
+        assert listed(pieces) == alone
+        assert all(len(left) <= len(sets) for left, _, _ in pieces)
+    every, wanted = reference.all_pairs(sets, threshold), set(members.tolist())
+    assert sorted(alone) == [pair for pair in every if {*pair[:2]} <= wanted]
 
 
 def test_the_exact_join_of_longer_sets():
@@ -108,33 +93,20 @@ def test_the_exact_join_of_longer_sets():
         assert len(found) > 20
 
 
-def test_a_pair_exactly_at_the_threshold_is_found_by_every_way():
+QUOTIENTS = [(7, 25), (28, 50), (55, 100), (11, 20), (7, 10), (9, 10), (3, 5), (29, 100)]
+
+
+@pytest.mark.parametrize(("small", "size"), QUOTIENTS)
+def test_a_pair_exactly_at_the_threshold_is_found_by_every_way(small, size):
     """0.28 * 25 is more than 7 as a double, and 7 / 25 is 0.28."""
-    for small, size in (
-        (7, 25),
-        (28, 50),
-        (55, 100),
-        (11, 20),
-        (7, 10),
-        (9, 10),
-        (3, 5),
-        (29, 100),
-    ):
-        threshold = small / size
-        for below, above in ((small, size), (size - 1, size + 1)):
-            sets = [set(range(below)), set(range(above))]
-            expected = [(0, 1, below / above)] if below / above >= threshold else []
-            ragged = RaggedSets.from_sets(sets)
-            joined = exact_pairs(RUN, ragged, np.arange(2), threshold)
-            pairs = (np.array([0], np.uint32), np.array([1], np.uint32))
-            verified = verification.verify_jaccard(
-                RUN, [pairs], ragged.sizes, ragged.take, threshold
-            )
-            for found in (joined, verified):
-                rows = [
-                    tuple(column.tolist()[0] for column in each) for each in found if len(each[0])
-                ]
-                assert rows == expected
+    threshold = small / size
+    for below, above in ((small, size), (size - 1, size + 1)):
+        ragged = RaggedSets.from_sets([set(range(below)), set(range(above))])
+        expected = [(0, 1, below / above)] if below / above >= threshold else []
+        assert joined(ragged, np.arange(2), threshold) == expected
+        pairs = (np.array([0], np.uint32), np.array([1], np.uint32))
+        found = verify_jaccard(RUN, [pairs], ragged.sizes, ragged.take, threshold)
+        assert listed(found) == expected
 
 
 def test_the_exact_join_where_counters_are_full(monkeypatch):
@@ -144,69 +116,47 @@ def test_the_exact_join_where_counters_are_full(monkeypatch):
     sets[-1] = set(range((1 << 16) + 1 - sum(map(len, sets[:-1]))))
     ragged = RaggedSets.from_sets(sets)
     assert len(ragged.values) == (1 << 16) + 1
-    assert sorted(joined(ragged, np.arange(257), 0.9)) == [
-        (i, i + 1, 255 / 256) for i in range(0, 256, 2)
-    ]
+    expected = [(i, i + 1, 255 / 256) for i in range(0, 256, 2)]
+    assert sorted(joined(ragged, np.arange(257), 0.9)) == expected
 
 
 @settings(max_examples=many(150), deadline=None)
-@given(collections.filter(lambda sets: len(sets) > 1))
-def test_all_pairs_and_given_pairs(sets):
-    ragged = RaggedSets.from_sets(sets)
-    left, right = np.triu_indices(len(sets), 1)
-    expected = [reference.jaccard(sets[i], sets[j]) for i, j in zip(left, right, strict=True)]
-    assert verification.jaccard(RUN, ragged, left, right).tolist() == expected
-    for jobs in (1, 3):
-        pieces = list(verification.all_pairs(Run.quiet(jobs), ragged))
-        assert np.concatenate([piece for _, piece in pieces]).tolist() == expected
+@given(
+    collections.filter(lambda sets: len(sets) > 1), thresholds, st.sampled_from([1, 9]),
+    st.sampled_from([1, 3]),
+)  # fmt: skip
+def test_all_pairs_and_given_pairs(sets, threshold, times, jobs):
+    """Also so many that threads share them; and 0 below a threshold."""
+    run, ragged = Run.quiet(jobs), RaggedSets.from_sets(sets)
+    left, right = (np.tile(each, times) for each in np.triu_indices(len(sets), 1))
+    exact = [reference.jaccard(sets[i], sets[j]) for i, j in zip(left, right, strict=True)]
+    assert verification.jaccard(run, ragged, left, right).tolist() == exact
+    above = [s if s >= threshold else 0 for s in exact]
+    assert verification.jaccard(run, ragged, left, right, threshold).tolist() == above
+    pieces = [piece for _, piece in verification.all_pairs(run, ragged)]
+    assert np.concatenate(pieces).tolist() == exact[: len(exact) // times]
 
 
-def test_many_pairs_on_several_threads():
-    rng = np.random.default_rng(9)
-    sets = [set(rng.integers(0, 60, 20).tolist()) for _ in range(80)]
-    ragged = RaggedSets.from_sets(sets)
-    left, right = np.triu_indices(80, 1)
-    alone = verification.jaccard(Run.quiet(1), ragged, left, right)
-    assert verification.jaccard(Run.quiet(4), ragged, left, right).tolist() == alone.tolist()
-    assert alone.tolist() == [
-        reference.jaccard(sets[i], sets[j]) for i, j in zip(left, right, strict=True)
-    ]
-
-
-@settings(max_examples=many(150), deadline=None)
-@given(collections.filter(lambda sets: len(sets) > 1), thresholds)
-def test_similarities_below_the_threshold_are_given_up(sets, threshold):
-    ragged = RaggedSets.from_sets(sets)
-    left, right = np.triu_indices(len(sets), 1)
-    exact = verification.jaccard(RUN, ragged, left, right)
-    assert (
-        verification.jaccard(Run.quiet(1), ragged, left, right, threshold).tolist()
-        == np.where(exact >= threshold, exact, 0).tolist()
-    )
+sizes = st.integers(0, 60)
 
 
 @settings(max_examples=many(100), deadline=None)
-@given(
-    st.integers(0, 1 << 32), st.integers(0, 60), st.integers(0, 60), st.integers(0, 90), thresholds
-)
+@given(st.integers(0, 1 << 32), sizes, sizes, st.integers(0, 90), thresholds)
 def test_long_runs_of_common_elements(seed, only_a, only_b, common, threshold):
     """Equal runs, which are compared eight elements at a time, begin and end anywhere."""
     rng = np.random.default_rng(seed)
     pool = rng.choice(1000, only_a + only_b + common, replace=False).tolist()
     a, b = set(pool[: only_a + common]), set(pool[only_a:])
     exact = reference.jaccard(a, b)
-    found = verification.jaccard(
-        Run.quiet(1), RaggedSets.from_sets([a, b]), np.array([0]), np.array([1]), threshold
-    )
+    ragged = RaggedSets.from_sets([a, b])
+    found = verification.jaccard(RUN, ragged, np.array([0]), np.array([1]), threshold)
     assert found[0] == (exact if exact >= threshold else 0)
 
 
 def cut(left, right, size):
-    """Yield pairs in pieces of at most `size`."""
-    left, right = left.astype(np.uint32), right.astype(np.uint32)
-    return [
-        (left[i : i + size].copy(), right[i : i + size].copy()) for i in range(0, len(left), size)
-    ]
+    """Return pairs in pieces of at most `size`."""
+    both = np.stack([left, right]).astype(np.uint32)
+    return [tuple(both[:, i : i + size].copy()) for i in range(0, len(left), size)]
 
 
 @pytest.mark.parametrize(
@@ -225,17 +175,11 @@ def test_verification_in_blocks_of_any_size(monkeypatch, room, piece, cache, job
 
     monkeypatch.setattr(verification, "SET_BYTES", room)
     monkeypatch.setattr(verification, "CACHE_BYTES", cache)
-    found = gather_pairs(
-        RUN,
-        verification.verify_jaccard(
-            Run.quiet(jobs), cut(*np.triu_indices(80, 1), piece), ragged.sizes, source, 0.3
-        ),
-    )
+    pieces = cut(*np.triu_indices(80, 1), piece)
+    verified = verify_jaccard(Run.quiet(jobs), pieces, ragged.sizes, source, 0.3)
+    found = gather_pairs(RUN, verified)
     expected = sorted(reference.all_pairs(sets, 0.3), key=lambda each: (-each[2], each[0], each[1]))
-    assert (
-        list(zip(found.left.tolist(), found.right.tolist(), found.similarity.tolist(), strict=True))
-        == expected
-    )
+    assert rows((found.left, found.right, found.similarity)) == expected
     if piece > 80 * 79 // 2:
         assert (len(asked) == 1) == (room == 1 << 30)
 
@@ -245,35 +189,26 @@ def test_memory_of_sets_is_bounded(monkeypatch):
     ragged = RaggedSets.from_sets([set(range(d, d + 100)) for d in range(400)])
     monkeypatch.setattr(verification, "SET_BYTES", 8 * 100 * 80)  # eighty sets
     monkeypatch.setattr(verification, "BLOCK_BYTES", 8 * 100 * 400)
-    most = 0
+    asked = []
 
     def source(wanted):
-        nonlocal most
-        most = max(most, len(wanted))
+        asked.append(len(wanted))
         return ragged.take(wanted)
 
-    left, right = (each.astype(np.uint32) for each in np.triu_indices(400, 1))
-    found = sum(
-        len(each[0])
-        for each in verification.verify_jaccard(RUN, [(left, right)], ragged.sizes, source, 0.5)
-    )
-    assert found == sum(400 - step for step in range(1, 34))
-    assert most <= 40
+    pairs = tuple(each.astype(np.uint32) for each in np.triu_indices(400, 1))
+    found = listed(verify_jaccard(RUN, [pairs], ragged.sizes, source, 0.5))
+    assert len(found) == sum(400 - step for step in range(1, 34))
+    assert max(asked) <= 40
 
 
 def test_sets_of_a_cluster_are_fetched_once(monkeypatch):
     """Pairs come cluster by cluster, so a set is fetched once although memory holds only a few."""
-    rng = np.random.default_rng(2)
-    clusters = rng.permutation(
-        np.repeat(np.arange(100), 5)
-    )  # five documents of each, all over the collection
-    signatures = clusters[:, None].astype(np.uint32).repeat(4, 1)
-    table = band_table.build_band_table(
-        RUN, signatures, np.arange(500), band_plan.BandPlan(2, 2, 0.5, 0.9)
-    )
-    sets = RaggedSets.from_sets(
-        [set(range(1000 * kind, 1000 * kind + 20)) for kind in clusters.tolist()]
-    )
+    # Five documents of each kind, all over the collection.
+    kinds = np.random.default_rng(2).permutation(np.repeat(np.arange(100), 5))
+    signatures = kinds[:, None].astype(np.uint32).repeat(4, 1)
+    plan = band_plan.BandPlan(2, 2, 0.5, 0.9)
+    table = band_table.build_band_table(RUN, signatures, np.arange(500), plan)
+    sets = RaggedSets.from_sets([range(1000 * kind, 1000 * kind + 20) for kind in kinds.tolist()])
     asked = []
 
     def source(wanted):
@@ -282,17 +217,11 @@ def test_sets_of_a_cluster_are_fetched_once(monkeypatch):
 
     monkeypatch.setattr(verification, "SET_BYTES", 16 * 20 * 30)  # thirty sets
     monkeypatch.setattr(candidates, "PIECE", 64)
-    found = gather_pairs(
-        RUN,
-        verification.verify_jaccard(
-            RUN, candidates.candidate_pairs(RUN, table).pieces, sets.sizes, source, 0.5
-        ),
-    )
-    assert len(found) == 100 * 10
+    pieces = candidates.candidate_pairs(RUN, table).pieces
+    assert len(listed(verify_jaccard(RUN, pieces, sets.sizes, source, 0.5))) == 100 * 10
     assert set(asked) == set(range(500))
-    assert (
-        len(asked) <= 500 + 25 * 5
-    )  # a cluster that two blocks share may be fetched again, but not what is still held
+    # A cluster that two blocks share may be fetched again, but not what is still held.
+    assert len(asked) <= 500 + 25 * 5
 
 
 @given(st.lists(st.binary(max_size=5), max_size=12), st.binary(min_size=1, max_size=2))

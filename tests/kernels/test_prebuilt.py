@@ -10,7 +10,7 @@ import pytest
 from lshdup.kernels import sketch
 from lshdup.kernels.jit import Kernel
 from lshdup.kernels.native import prebuilt
-from tests.conftest import require
+from tests.conftest import failing, require
 
 X86 = prebuilt.LEVELS["x86_64"]
 
@@ -19,19 +19,6 @@ X86 = prebuilt.LEVELS["x86_64"]
 def linking():
     require("kernels", "llvmlite")
     return prebuilt
-
-
-@pytest.fixture
-def kernels():
-    """The IR of two kernels, whatever became of the pack that is there."""
-    require("kernels", "numba")
-    from lshdup.kernels.native.lowering import lower
-
-    return {
-        symbol: lower(each.function, kinds, symbol)
-        for each in (sketch.agreeing_rows, sketch.fast_sketch)
-        for symbol, kinds in each.variants.items()
-    }
 
 
 @pytest.fixture
@@ -61,9 +48,14 @@ def test_an_installed_wheel_is_prebuilt():
     assert (prebuilt.address("sketch.agreeing_rows") is not None) == is_wheel
 
 
-def test_libraries_of_all_levels_are_linked_and_called(linking, kernels, folder, monkeypatch):
+def test_libraries_of_all_levels_are_linked_and_called(
+    linking, kernels, folder, monkeypatch, tmp_path_factory
+):
     machine = os.uname().machine
-    made = linking.link_libraries(folder, kernels)
+    made, again = (
+        linking.link_libraries(into, kernels) for into in (folder, tmp_path_factory.mktemp("again"))
+    )
+    assert [path.read_bytes() for path in made] == [path.read_bytes() for path in again]
     assert [path.name for path in made] == [*map(prebuilt.file_name, prebuilt.LEVELS[machine])]
     for path in made:
         library = ctypes.CDLL(str(path))
@@ -77,15 +69,6 @@ def test_libraries_of_all_levels_are_linked_and_called(linking, kernels, folder,
         assert out[0] == 2
         level = prebuilt.best_level(machine, features)
         assert prebuilt._library()._name == str(folder / prebuilt.file_name(level))
-
-
-def test_the_same_kernels_make_the_same_bytes(linking, kernels, tmp_path):
-    made = []
-    for name in "ab":
-        (tmp_path / name).mkdir()
-        paths = linking.link_libraries(tmp_path / name, kernels)
-        made.append([path.read_bytes() for path in paths])
-    assert made[0] == made[1]
 
 
 #: What is wrong, and what is said.
@@ -116,11 +99,7 @@ def test_why_libraries_are_not_linked(linking, kernels, tmp_path, monkeypatch, f
 
 def test_a_processor_of_which_nothing_is_told_has_the_least(monkeypatch):
     assert prebuilt._features() or os.uname().machine != "x86_64"
-
-    def missing(*_, **__):
-        raise FileNotFoundError
-
     with monkeypatch.context() as patched:
-        patched.setattr("pathlib.Path.open", missing)
+        patched.setattr("pathlib.Path.open", failing(FileNotFoundError()))
         assert prebuilt._features() == frozenset()
         assert prebuilt.best_level("x86_64", prebuilt._features()) == [*X86][-1]

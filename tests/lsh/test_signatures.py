@@ -1,5 +1,7 @@
 """Signatures of all schemes: against the reference, and their bias and spread against theory."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -96,16 +98,11 @@ def test_laws(scheme):
     assert sketched(scheme, 64, 7, []).shape == (0, 64)
 
 
-@pytest.mark.parametrize(
-    ("scheme", "known"),
-    [
-        ("fast", [1733628, 11391180, 60865047, 20241950]),
-        ("classic", [1167703, 3494257, 2144669, 5523]),
-    ],
-)
-def test_known_answers(scheme, known):
+def test_known_answers():
     """Signatures are in artifacts: they must not change silently."""
-    assert sketched(scheme, 4, 1, [range(1000)]).tolist() == [known]
+    fast, classic = (sketched(scheme, 4, 1, [range(1000)]) for scheme in ("fast", "classic"))
+    assert fast.tolist() == [[1733628, 11391180, 60865047, 20241950]]
+    assert classic.tolist() == [[1167703, 3494257, 2144669, 5523]]
 
 
 # --- bias and spread ---
@@ -129,13 +126,16 @@ TRIALS = 300
 SIZES = (1, 64), (2, 64), (10, 128), (100, 128), (128, 128), (500, 100), (1280, 128), (900, 400)
 
 
-@pytest.mark.parametrize("kind", [random_sets, consecutive_sets, template_sets])
-@pytest.mark.parametrize(("n", "perms"), part(SIZES, 2))
+KINDS = random_sets, consecutive_sets, template_sets
+
+
+@pytest.mark.parametrize(("kind", "size"), part(product(KINDS, SIZES), 3))
 @pytest.mark.parametrize("scheme", ["fast", "classic"])
-def test_bias_and_spread(scheme, n, perms, kind):
+def test_bias_and_spread(scheme, kind, size):
     """Mean within four standard errors of J; deviation at most 1.25 times that of K independent
     rows.
     """
+    n, perms = size
     rng = np.random.default_rng(n * perms)
     for share in (0.5, 0.9):
         common = max(1, round(n * share)) if n > 1 else 0

@@ -16,8 +16,8 @@ from lshdup.base.run import Run
 from lshdup.params import PassageParams
 from lshdup.passages import finding
 from lshdup.passages.anchors import AnchorKeeper, Anchors, plan_anchors, plan_grams, select
-from lshdup.passages.finding import find_passages
-from tests.conftest import many, part
+from lshdup.passages.finding import Passages, find_passages, find_repeats
+from tests.conftest import many
 
 
 def sequences_of(documents):
@@ -53,13 +53,12 @@ def found_passages(documents, least, split=None, *, jobs=1, memory=1 << 30, comm
 def obvious_runs(documents, least, split=None):
     """Places (document, first, tokens) of all maximal common runs that do not overlap."""
     runs = set()
-    numbers = range(len(documents))
-    for d, e in itertools.combinations_with_replacement(numbers, 2):
+    for d, e in itertools.combinations_with_replacement(range(len(documents)), 2):
         if split is not None and not d < split <= e:
             continue
         a, b = documents[d], documents[e]
         for i, j in itertools.product(range(len(a)), range(len(b))):
-            if (d == e and j <= i) or (i and j and a[i - 1] == b[j - 1]):
+            if a[i] != b[j] or (d == e and j <= i) or (i and j and a[i - 1] == b[j - 1]):
                 continue
             equal = (x == y for x, y in zip(a[i:], b[j:], strict=False))
             n = sum(1 for _ in itertools.takewhile(bool, equal))
@@ -143,7 +142,7 @@ def test_what_one_document_says_again_and_again(times):
     assert len(expected[0][1]) == int(times) + 1
 
 
-@pytest.mark.parametrize("seed", part(range(8), 3))
+@pytest.mark.parametrize("seed", range(8))
 def test_quotations_that_begin_and_end_anywhere(seed):
     """Pieces of one long text, each in more documents than those around it, or in fewer."""
     chance = random.Random(seed)
@@ -166,8 +165,8 @@ def test_passages_are_found_with_room_for_one_group_at_a_time(monkeypatch):
     documents = [[t for at in each for t in (*text[at : at + 40], at)] for each in starts]
     expected = obvious_passages(documents, 6)
     assert len(expected) > 50
-    for module, name, value in ((finding, "_AT_ONCE", 1), (finding, "_GROUPS_AT_ONCE", 1 << 20)):
-        monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(finding, "_AT_ONCE", 1)
+    monkeypatch.setattr(finding, "_GROUPS_AT_ONCE", 1 << 20)
     assert found_passages(documents, 6) == expected
 
 
@@ -204,59 +203,44 @@ LETTERS[7] = LETTERS[3]
 CHANGED = [token if i % 10 != 9 else 10_000 + i for i, token in enumerate(range(1000, 1300))]
 QUOTING = [[1, 2, *range(1000, 1300), 3], [4, *CHANGED, 5], [6, 7, 8, *range(1050, 1150), 9]]
 
+NUMBERED = [[*FORM[:30], 10 * n, *FORM[30:90], 10 * n + 1, 10 * n + 2] for n in range(2000)]
+REPEATED = [
+    [*TEXT[0], 7, 8, 9, *TEXT[1], *TEXT[2], *TEXT[1]],
+    [*TEXT[3], 7, 8, 9, *TEXT[1], *TEXT[4], *TEXT[1]],
+    [*TEXT[5], *TEXT[1]],
+]
+OF_REPEATED = (60, [(0, 63), (0, 183), (1, 63), (1, 183), (2, 60)]), (63, [(0, 60), (1, 60)])
+
 #: Documents, options of the search, and passages of at least 50 tokens.
 KNOWN = {
     **{
         f"one template is one passage, by {jobs} jobs": (
-            [[*FORM[:30], 10 * n, *FORM[30:90], 10 * n + 1, 10 * n + 2] for n in range(2000)],
-            {"jobs": jobs},
-            [(60, [(n, 31) for n in range(2000)])],
+            NUMBERED, {"jobs": jobs}, [(60, [(n, 31) for n in range(2000)])],
         )
         for jobs in (1, 2)
     },
     # Two letters of a form, filled alike: the form and their filling are one passage of theirs.
     "a rare run in a common one is found with it": (
-        LETTERS,
-        {"common": 5},
+        LETTERS, {"common": 5},
         [*((100, [(n, at) for n in range(30)]) for at in (0, 109)), (209, [(3, 0), (7, 0)])],
     ),
     # Other tokens stand between them, which are as many and have no anchor that recurs.
     "common passages at one distance are two": (
         [[*FORM[:60], *range(10**6 + 100 * n, 10**6 + 100 * n + 80), *TEXT[0]] for n in range(3)],
-        {"jobs": 2, "common": 1},
-        [(60, [(n, at) for n in range(3)]) for at in (0, 140)],
+        {"jobs": 2, "common": 1}, [(60, [(n, at) for n in range(3)]) for at in (0, 140)],
     ),
     # At two of five places the three tokens before it are the same, and no anchor of theirs.
-    "what few documents repeat is not common": (
-        [
-            [*TEXT[0], 7, 8, 9, *TEXT[1], *TEXT[2], *TEXT[1]],
-            [*TEXT[3], 7, 8, 9, *TEXT[1], *TEXT[4], *TEXT[1]],
-            [*TEXT[5], *TEXT[1]],
-        ],
-        {"common": 3},
-        [(60, [(0, 63), (0, 183), (1, 63), (1, 183), (2, 60)]), (63, [(0, 60), (1, 60)])],
-    ),
+    "what few documents repeat is not common": (REPEATED, {"common": 3}, [*OF_REPEATED]),
     "nor is what stands behind it": (
-        [
-            [*TEXT[0], 7, 8, 9, *TEXT[1], *TEXT[2], *TEXT[1], *FORM[:70]],
-            [*TEXT[3], 7, 8, 9, *TEXT[1], *TEXT[4], *TEXT[1], 1, *FORM[:70]],
-            [*TEXT[5], *TEXT[1]],
-        ],
-        {"common": 3},
-        [
-            (60, [(0, 63), (0, 183), (1, 63), (1, 183), (2, 60)]),
-            (70, [(0, 243), (1, 244)]),
-            (63, [(0, 60), (1, 60)]),
-        ],
+        [[*REPEATED[0], *FORM[:70]], [*REPEATED[1], 1, *FORM[:70]], REPEATED[2]],
+        {"common": 3}, [OF_REPEATED[0], (70, [(0, 243), (1, 244)]), OF_REPEATED[1]],
     ),
     "equal documents are one passage": (
-        [list(range(100, 400))] * 1500,
-        {},
-        [(300, [(n, 0) for n in range(1500)])],
+        [list(range(100, 400))] * 1500, {}, [(300, [(n, 0) for n in range(1500)])],
     ),
     "every tenth token is changed": (QUOTING, {}, [(100, [(0, 52), (2, 3)])]),
     "with a gap": (QUOTING, {"gap": 1}, [(299, [(0, 2), (1, 1)]), (100, [(0, 52), (2, 3)])]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", KNOWN)
@@ -271,20 +255,14 @@ def test_a_word_repeated_is_one_passage():
     assert places == [(0, size * i) for i in range(100_000 // size)]
 
 
-@pytest.mark.parametrize("period", [1, 3, 7])
-def test_a_text_that_repeats_itself_is_a_passage_with_a_gap_too(period):
-    documents = [list(range(period)) * (30_000 // period)]
-    found = found_passages(documents, 50, common=100, gap=8)
+@pytest.mark.parametrize(
+    ("period", "gap", "most", "least"),
+    [(1, 8, 120, 29_000), (3, 8, 120, 29_000), (7, 8, 120, 29_000), (30, 0, 60, 24_950)],
+)
+def test_a_text_that_repeats_itself_is_few_passages_of_many_places(period, gap, most, least):
+    found = found_passages([list(range(period)) * (30_000 // period)], 50, common=100, gap=gap)
     assert 0 < len(found) < 5
-    for size, places in found:
-        assert 50 <= size <= 120
-        assert size * len(places) > 29_000
-
-
-def test_a_sentence_repeated_is_one_passage_of_many_places():
-    found = found_passages([list(range(30)) * 1000], 50, common=100)
-    assert len(found) < 5
-    assert all(50 <= size <= 60 and len(places) >= 499 for size, places in found)
+    assert all(50 <= size <= most and size * len(places) >= least for size, places in found)
 
 
 def test_a_long_text_and_its_copy_are_compared_once(monkeypatch):
@@ -303,10 +281,8 @@ def test_a_long_text_and_its_copy_are_compared_once(monkeypatch):
 
 def test_near_copies_have_few_passages_though_each_differs():
     """Of 3,000 copies of a text with a word changed, most of the rest is in a passage."""
-    copies = np.tile(np.arange(1000, 1400), (3000, 1))
-    copies[np.arange(3000), np.random.default_rng(5).integers(400, size=3000)] = 10_000 + np.arange(
-        3000
-    )
+    copies, every = np.tile(np.arange(1000, 1400), (3000, 1)), np.arange(3000)
+    copies[every, np.random.default_rng(5).integers(400, size=3000)] = 10_000 + every
     found = found_passages(copies.tolist(), 50, common=100)
     assert len(found) < 100
     covered = np.zeros((3000, 400), bool)
@@ -348,3 +324,43 @@ def test_places_of_a_passage_with_gaps_differ_in_gaps_only(data, gap):
     for size, places in found_passages(documents, 20):
         for d, i in places:
             assert any(d == e and j <= i and i + size <= j + m for e, j, m in with_gaps)
+
+
+# --- repeats ------------------------------------------------------------------------------------
+
+PLACES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12)), min_size=2, unique=True)
+PASSAGES = st.lists(st.tuples(st.integers(1, 6), PLACES.map(sorted)), max_size=6)
+
+
+def passages_of(drawn):
+    places = [place for _, each in drawn for place in each]
+    return Passages(
+        np.array([tokens for tokens, _ in drawn], np.int64),
+        np.cumsum([0, *(len(each) for _, each in drawn)]),
+        np.array([document for document, _ in places], np.int64),
+        np.array([first for _, first in places], np.int64),
+    )
+
+
+@settings(deadline=None)
+@given(PASSAGES, st.permutations(range(4)), st.sampled_from([None, 1, 2]))
+def test_repeats_are_all_places_but_one(drawn, order, split):
+    expected = set()
+    for tokens, places in drawn:
+        kept = min(places, key=lambda place: (order.index(place[0]), place[1]))
+        for document, first in places:
+            if (document, first) != kept if split is None else document < split:
+                expected |= {(document, token) for token in range(first, first + tokens)}
+    runs = find_repeats(passages_of(drawn), np.array(order), split)
+    columns = (runs.documents, runs.first, runs.sizes)
+    listed = list(zip(*(each.tolist() for each in columns), strict=True))
+    found = [(document, first + at) for document, first, n in listed for at in range(n)]
+    assert found == sorted(expected)
+    for (document, first, n), (following, begin, _) in itertools.pairwise(listed):
+        assert document < following or first + n < begin, "two runs touch"
+
+
+@given(PASSAGES)
+def test_documents_of_a_passage_are_counted_once(drawn):
+    counts = passages_of(drawn).count_documents().tolist()
+    assert counts == [len({document for document, _ in places}) for _, places in drawn]
