@@ -38,7 +38,10 @@ ROOT = Path(__file__).parent.parent
 
 #: Variables, by how they begin, that are looked at when the program runs, and by nothing that is
 #: imported.
-_LATE = ("LSHDUP_", "COLUMNS", "LINES", "NO_COLOR", "TERM", "PYTEST_CURRENT_TEST")
+_LATE = (
+    *("LSHDUP_", "COLUMNS", "LINES", "NO_COLOR", "TERM", "PYTEST_CURRENT_TEST"),
+    *("_LSHDUP_COMPLETE", "COMP_"),
+)
 
 #: Seconds that a run may take: less than its test, so that it is known what hung.
 _PATIENCE = 240
@@ -255,18 +258,19 @@ class _Warm:
 def shell(line, cwd):
     """Run a line in bash, in which `lshdup` is a run of the process that has imported it."""
     with tempfile.TemporaryDirectory() as folder:
-        program = Path(folder) / "lshdup"
-        program.write_text(
-            _CLIENT.format(
-                python=sys.executable,
-                functions=_CLIENT_FUNCTIONS,
-                path=_Warm.of_this_process().path,
-            )
-        )
-        program.chmod(0o755)
+        write_client(Path(folder) / "lshdup")
         environment = {**clean_environment(), "PATH": f"{folder}:{os.environ['PATH']}"}
         command = ["bash", "-o", "pipefail", "-c", line]
         return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, check=False)
+
+
+def write_client(path):
+    """Write a program that is `lshdup`, as a run of the process that has imported it."""
+    warm = _Warm.of_this_process()
+    path.write_text(
+        _CLIENT.format(python=sys.executable, functions=_CLIENT_FUNCTIONS, path=warm.path)
+    )
+    path.chmod(0o755)
 
 
 def send_run(connection, descriptors, *what):

@@ -18,14 +18,11 @@ from lshdup.base.ragged import StringTable
 from lshdup.cli.types import MOST_CANDIDATES, find_names
 from lshdup.sources.document_list import DocumentList
 from tests.conftest import ROOT
+from tests.running import write_client
 
 NAMES = [
-    b"d/plain.txt",
-    b"d/b\xffd.txt",
-    b"d/sub/one.txt",
-    "d/größe.txt".encode(),
-    b"d/x\ty.txt",
-    b"d/two words.txt",
+    *(b"d/plain.txt", b"d/b\xffd.txt", b"d/sub/one.txt", "d/größe.txt".encode()),
+    *(b"d/x\ty.txt", b"d/two words.txt"),
 ]
 
 #: Makes the terminal on standard input the one that the shell is run from: fish will have nothing
@@ -35,12 +32,18 @@ WITH_TERMINAL = (
     "os.execv(sys.argv[1], sys.argv[1:])"
 )
 
-
-def needed(shell):
-    path = shutil.which(shell)
-    if path is None:
-        pytest.skip(f"{shell} is not here")
-    return path
+#: How each shell begins, and what makes it complete.
+SHELLS = {
+    "bash": ("--norc --noprofile -i", 'eval "$(_LSHDUP_COMPLETE=bash_source lshdup)"'),
+    "zsh": (
+        "-f -i",
+        'autoload -U compinit; compinit -u -D; eval "$(_LSHDUP_COMPLETE=zsh_source lshdup)"',
+    ),
+    "fish": (
+        "--no-config -i",
+        "set -g fish_autosuggestion_enabled 0; _LSHDUP_COMPLETE=fish_source lshdup | source",
+    ),
+}
 
 
 @pytest.fixture
@@ -55,9 +58,10 @@ def place(tmp_path, run):
             file.write(b"some text in " + name)
     run("index", "d")
     (tmp_path / "bin").mkdir()
+    write_client(tmp_path / "completing")
     shim = tmp_path / "bin/lshdup"
     shim.write_text(
-        f'#!/bin/sh\n[ -n "$_LSHDUP_COMPLETE" ] && exec {sys.executable} -m lshdup "$@"\n'
+        f'#!/bin/sh\n[ -n "$_LSHDUP_COMPLETE" ] && exec {tmp_path}/completing "$@"\n'
         "printf '<%s>' \"$@\"; echo '<end>'\n"
     )
     shim.chmod(0o755)
@@ -68,30 +72,16 @@ class Typed:
     """An interactive shell in a terminal."""
 
     def __init__(self, command, place):
-        environment = {
-            "PATH": f"{place}/bin:{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT),
-            "HOME": str(place),
-            "TERM": "xterm",
-            "LANG": "C.UTF-8",
-        }
-        environment |= {
-            "PS1": "> ",
-            "HISTFILE": "",
-            "ZDOTDIR": str(place),
-            "XDG_CONFIG_HOME": str(place),
-            "INPUTRC": "/dev/null",
-        }
+        environment = dict.fromkeys(("HOME", "ZDOTDIR", "XDG_CONFIG_HOME"), str(place))
+        environment |= {"PATH": f"{place}/bin:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+        environment |= {"TERM": "xterm", "LANG": "C.UTF-8", "PS1": "> ", "HISTFILE": ""}
+        environment |= {"INPUTRC": "/dev/null"}
         self.ours, theirs = pty.openpty()
         self.process = subprocess.Popen(
             [sys.executable, "-c", WITH_TERMINAL, *command],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            cwd=place,
-            env=environment,
-            start_new_session=True,
-        )
+            stdin=theirs, stdout=theirs, stderr=theirs,
+            cwd=place, env=environment, start_new_session=True,
+        )  # fmt: skip
         os.close(theirs)
 
     def read(self, until=None, most=20.0):
@@ -131,45 +121,22 @@ class Typed:
         os.close(self.ours)
 
 
-@pytest.fixture(params=["bash", "zsh", "fish"])
-def shell(request, place):
-    path = needed(request.param)
-    if request.param == "bash":
-        typed = Typed([path, "--norc", "--noprofile", "-i"], place)
-        setup = b'eval "$(_LSHDUP_COMPLETE=bash_source lshdup)"; echo rea""dy\n'
-    elif request.param == "fish":
-        typed = Typed([path, "--no-config", "-i"], place)
-        setup = (
-            b"set -g fish_autosuggestion_enabled 0; _LSHDUP_COMPLETE=fish_source lshdup | "
-            b'source; echo rea""dy\n'
-        )
-    else:
-        typed = Typed([path, "-f", "-i"], place)
-        setup = (
-            b'autoload -U compinit; compinit -u -D; eval "$(_LSHDUP_COMPLETE=zsh_source '
-            b'lshdup)"; echo rea""dy\n'
-        )
-    os.write(typed.ours, setup)
-    assert b"ready" in typed.read(until=b"ready")
-    yield typed
-    typed.close()
-
-
-def test_in_a_shell(shell):
-    assert shell.run("lshdup sho\td/pl\t d/grö\t".encode()) == [
-        b"show",
-        b"d/plain.txt",
-        "d/größe.txt".encode(),
-    ]
-    assert shell.run(b"lshdup pairs --format ta\t --colla\t") == [
-        b"pairs",
-        b"--format",
-        b"table",
-        b"--collapse-copies",
-    ]
-
-
-# --- what the shells are told ---------------------------------------------------------------------
+@pytest.mark.parametrize("name", SHELLS)
+def test_in_a_shell(name, place):
+    path = shutil.which(name)
+    if path is None:
+        pytest.skip(f"{name} is not here")
+    arguments, setup = SHELLS[name]
+    typed = Typed([path, *arguments.split()], place)
+    try:
+        os.write(typed.ours, f'{setup}; echo rea""dy\n'.encode())
+        assert b"ready" in typed.read(until=b"ready")
+        got = typed.run("lshdup sho\td/pl\t d/grö\t --format ta\t --inl\t".encode())
+        assert [each.decode() for each in got] == [
+            *("show", "d/plain.txt", "d/größe.txt", "--format", "table", "--inline")
+        ]
+    finally:
+        typed.close()
 
 
 def completions(run, *words, **more):

@@ -1,11 +1,8 @@
 """Options that a run would ignore are refused, each of them."""
 
-from dataclasses import MISSING, fields
-
 import click
 import pytest
 
-from lshdup.cli.commands import COMMANDS
 from lshdup.cli.main import load_command
 from lshdup.cli.suggestions import translate_error
 from tests.running import run_many, run_program
@@ -85,18 +82,6 @@ def variable(parameter):
 def test_a_command_has_at_most_45_options(command):
     options = (each for each in load_command(command).params if isinstance(each, click.Option))
     assert sum(not variable(each) for each in options) + 1 <= 45  # and --help
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_typed_options_are_parameters(command):
-    """What a function of a command gets has only fields that a parameter of the command makes."""
-    every = load_command(command)
-    for each in getattr(every, "commands", {"": every}).values():
-        names = {parameter.name for parameter in each.params}
-        kind = each.takes
-        needed = () if kind is None else fields(kind)
-        missing = {field.name for field in needed if field.default is MISSING} - names
-        assert not missing
 
 
 def test_a_dumb_terminal_gets_no_colours(tmp_path):

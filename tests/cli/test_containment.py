@@ -84,27 +84,31 @@ def test_a_query_answers_both_ways(run, truth):
     assert run(*asked, "--top", "2").rows == run(*asked).rows[:2]
 
 
+def two_sides(folder, names):
+    """Every other licence in each of two folders."""
+    sides = {"here": names[::2], "there": names[1::2]}
+    for side, some in sides.items():
+        (folder / side).mkdir()
+        for name in some:
+            shutil.copy(LICENCES / name, folder / side)
+    return sides
+
+
 def test_both_sides_of_against(run, tmp_path, truth):
     """Rows of DOCS lie inside, or hold, a document of OTHER; a is of DOCS, and no file is paired
     with itself.
     """
-    sides = {"here": list(truth)[::2], "there": list(truth)[1::2]}
-    for side, names in sides.items():
-        (tmp_path / side).mkdir()
-        for name in names:
-            shutil.copy(LICENCES / name, tmp_path / side)
+    sides = two_sides(tmp_path, list(truth))
     run("index there --store stored")
     found = run("pairs here --against there", *MEASURE, "-t", "0.6", "--no-store")
     stored = run("pairs here --against stored", *MEASURE, "-t", "0.6", "--no-store")
     assert found.out == stored.out
-    expected = [
-        row
-        for row in brute_force(truth, 0.6)
-        if (row[0] in sides["here"]) != (row[1] in sides["here"])
-    ]
-    assert sorted((*sorted(row[:2]), *row[2:4]) for row in parse(found)) == sorted(
-        (*sorted(row[:2]), *row[2:4]) for row in expected
+    here = sides["here"]
+    wanted = [row for row in brute_force(truth, 0.6) if (row[0] in here) != (row[1] in here)]
+    rows, expected = (
+        sorted((*sorted(row[:2]), *row[2:4]) for row in each) for each in (parse(found), wanted)
     )
+    assert rows == expected
     assert len(found.rows) > 20
     shares = [(-row[2], -row[3]) for row in parse(found)]
     assert shares == sorted(shares)
@@ -120,14 +124,7 @@ def test_both_sides_of_against(run, tmp_path, truth):
     assert len(alone) + len(matched) == len(sides["here"])
     itself = run("pairs here --against here", *MEASURE, "-t", "0.6", "--no-store")
     assert all(row[0] != row[1] for row in itself.rows)
-    # Signatures cannot say what is inside what.
-    (tmp_path / "there" / sides["there"][0]).unlink()
-    gone = run("pairs here --against stored", *MEASURE, "--no-store", code=2)
-    assert "--measure containment needs the shingle sets" in gone.err
-    assert "lshdup index OTHER" in gone.err
 
-
-# --- by samples, where the sets exceed --memory ---
 
 LITTLE = ["--memory", "16MB"]
 
@@ -135,8 +132,8 @@ LITTLE = ["--memory", "16MB"]
 def test_samples_find_the_same_and_say_what_they_may_miss(run):
     exact = run("pairs", LICENCES, *MEASURE, "--exact", "--no-store")
     assert "none missed" in exact.err
-    sampled = [run("pairs", LICENCES, *MEASURE, *LITTLE, f"-j{jobs}") for jobs in (1, 2, 4)]
-    assert [each.out for each in sampled] == [exact.out] * 3
+    sampled = [run("pairs", LICENCES, *MEASURE, *LITTLE, f"-j{jobs}") for jobs in (1, 4)]
+    assert [each.out for each in sampled] == [exact.out] * 2
     assert "more than --memory, 16 MB: samples of 1 shingle in 8 are joined" in sampled[0].err
     said = "chance to miss a pair of containment 0.8: 1 % if the smaller document has 45 shingles"
     assert said in sampled[0].err
@@ -151,15 +148,11 @@ def test_samples_find_the_same_and_say_what_they_may_miss(run):
 
 def test_samples_across_two_sides_find_the_same(run, tmp_path):
     """Of folders, of rows, and of a store, whose samples are read and never written."""
-    names = sorted(each.name for each in LICENCES.iterdir())
-    for side, start in (("here", 0), ("there", 1)):
-        (tmp_path / side).mkdir()
-        for name in names[start::2]:
-            shutil.copy(LICENCES / name, tmp_path / side)
+    two_sides(tmp_path, sorted(each.name for each in LICENCES.iterdir()))
     asked = ["pairs", "here", *MEASURE, "-t", "0.6"]
     exact = run(*asked, "--against", "there", "--no-store", "--exact")
     assert len(exact.rows) > 20
-    for jobs in (1, 2, 4):
+    for jobs in (1, 4):
         sampled = run(*asked, "--against", "there", *LITTLE, "--no-store", f"-j{jobs}")
         assert sampled.out == exact.out
         assert "more than --memory, 16 MB: samples of 1 shingle in" in sampled.err
@@ -185,8 +178,10 @@ def test_samples_across_two_sides_find_the_same(run, tmp_path):
     run("index there --store bare")
     (tmp_path / exact.rows[0][1]).unlink()
     for store in ("other", "bare"):
-        gone = run("pairs here --against", store, *MEASURE, *LITTLE, code=2)
-        assert "--measure containment needs the shingle sets" in gone.err
+        for more in (LITTLE, ["--no-store"]):
+            gone = run("pairs here --against", store, *MEASURE, *more, code=2)
+            assert "--measure containment needs the shingle sets" in gone.err
+            assert "lshdup index OTHER" in gone.err
 
 
 def test_the_recall_of_samples_is_at_least_what_was_promised(run):
@@ -198,7 +193,3 @@ def test_the_recall_of_samples_is_at_least_what_was_promised(run):
     for row in filter(lambda row: row["pairs"], rows[:6]):
         assert row["share_high"] >= 0.99
         assert row["share_low"] - 0.01 <= row["expected"] <= row["share_high"] + 0.01
-    assert "with --measure containment" in run(*asked, "--perms", "64", code=2).err
-    assert (
-        "--measure has no effect without --found" in run("accuracy", LICENCES, *MEASURE, code=2).err
-    )

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from lshdup.store.store import nearest_store
+
 TEXT = "one of several texts that are nearly the same but for a word or a number at the end"
 
 
@@ -18,12 +20,7 @@ def here(tmp_path):
     return tmp_path
 
 
-# --- stores in folders above ----------------------------------------------------------------------
-
-
 def test_a_store_on_another_file_system_is_not_taken_from_above(run, here, monkeypatch):
-    from lshdup.store.store import nearest_store
-
     run("pairs docs -q")
     monkeypatch.chdir(here / "docs")
     assert nearest_store() == Path("../.lshdup")
@@ -33,18 +30,11 @@ def test_a_store_on_another_file_system_is_not_taken_from_above(run, here, monke
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
 def test_a_store_of_another_user_is_not_taken_from_above(run, here, monkeypatch):
-    from lshdup.store.store import nearest_store
-
     run("pairs docs -q")
-    monkeypatch.chdir(here / "docs")
-    assert nearest_store() == Path("../.lshdup")
     monkeypatch.setattr("os.getuid", lambda: 12345)
-    assert nearest_store() == Path(".lshdup")
-    monkeypatch.chdir(here)
-    assert nearest_store() == Path(".lshdup")
-
-
-# --- documents that are gone or changed -----------------------------------------------------------
+    for folder in (here / "docs", here):
+        monkeypatch.chdir(folder)
+        assert nearest_store() == Path(".lshdup")
 
 
 @pytest.mark.parametrize("options", [[], ["docs/link"], ["--follow"]])
@@ -65,19 +55,13 @@ def test_a_document_that_became_a_link_is_no_document_any_more(run, here, option
     assert "docs/a" in kept + run("clusters --emit drop", code=2).lines
 
 
-# --- documents that change while their shingle sets stay ------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("options", "again"),
     [
-        (
-            ("--ignore-common", "0.5", "--min-tokens", "1"),
-            ("clusters", "d", "--ignore-common", "0.5", "--min-tokens", "1"),
-        ),
-        ((), ("clusters", "d")),
-        (("--check-content",), ("clusters",)),
-        ((), ("pairs",)),
+        ("--ignore-common 0.5 --min-tokens 1", "clusters d --ignore-common 0.5 --min-tokens 1"),
+        ("", "clusters d"),
+        ("--check-content", "clusters"),
+        ("", "pairs"),
     ],
 )
 @pytest.mark.parametrize("same", ["bytes", "text"])
@@ -92,42 +76,36 @@ def test_a_text_that_changed_but_for_its_set_is_the_same_no_longer(
     for number in range(6):
         own = " ".join(f"{word}{number}" for word in "xyzw")
         (tmp_path / f"d/q{number}").write_text(f"header words are common here {own}")
-    changing = [option for option in options if option != "--check-content"]
-    assert run("pairs d --same", same, "-q", *changing).rows
+    changing = options.replace("--check-content", "")
+    assert run(f"pairs d -q {changing} --same", same).rows
     before = (tmp_path / "d/b").stat()
     (tmp_path / "d/b").write_text(line.replace("<", ">") * (4 if same == "text" else 3))
     if "--check-content" in options and same == "bytes":  # The same size and time.
         os.utime(tmp_path / "d/b", ns=(before.st_atime_ns, before.st_mtime_ns))
-    if again == ("pairs",):
+    if again == "pairs":
         run("shingle d")
-    elif not again[1:]:
-        run("pairs d --same", same, *options)
-    assert not run(*again, "--same", same).rows
+    elif again == "clusters":
+        run(f"pairs d {options} --same", same)
+    assert not run(again, "--same", same).rows
 
 
-# --- documents are never written ------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "words",
-    ["pairs docs", "pairs", "clusters docs", "clusters", "query docs/b", "report docs",
-     "show docs/a docs/b", "show docs/b docs/a", "show a b", "shingle --show docs/a"],
-)  # fmt: skip
-def test_no_output_replaces_a_document(run, here, words):
+def test_no_output_replaces_a_document(run, here):
     run("index docs -q")
     os.link(here / "docs/a", here / "hard")
     os.symlink("docs/a", here / "soft")
-    for output in ("docs/a", "./docs/a", "hard", "soft", str(here / "docs/a")):
+    lines = ["pairs", "clusters docs", "clusters", "query docs/b", "report docs", "show a b"]
+    lines += ["show docs/a docs/b", "show docs/b docs/a", "shingle --show docs/a"]
+    cases = [(words, "docs/a") for words in lines]
+    outputs = ("docs/a", "./docs/a", "hard", "soft", str(here / "docs/a"))
+    for words, output in (*cases, *(("pairs docs", each) for each in outputs)):
         refused = run(words, "-o", output, code=2).err
         is_shown = words.startswith("shingle")
         what = "would replace --show docs/a" if is_shown else "is one of the documents that are"
-        assert f"-o {output} {what}" in refused.replace("-o docs/a ", f"-o {output} ")
+        assert f"-o {output} {what}" in refused, words
         assert (here / "docs/a").read_text() == f"{TEXT} a"
     (here / "docs/a").write_text("another text, of another size")
-    assert f"-o hard {what}" in run(words, "-o", "hard", code=2).err
-
-
-# --- what fails leaves nothing behind -------------------------------------------------------------
+    for words in ("pairs", "clusters docs", "query docs/b", "show a b"):
+        assert f"-o hard {what}" in run(words, "-o", "hard", code=2).err
 
 
 def snapshot(folder):
@@ -138,30 +116,30 @@ def snapshot(folder):
     }
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        *(f"{command} nosuch" for command in (
-            "pairs", "clusters", "folders", "index", "passages", "report", "shingle", "signatures",
-            "accuracy", "timing", "query", "show a",
-        )),
-        "pairs . --against nosuch", "clusters . --against nosuch", "passages . --against nosuch",
-        "index . --template nosuch", "pairs . --template nosuch", "shingle . --template nosuch",
-        "pairs --files-from nosuch", "pairs .. --store new/deep -o nosuch/x",
-        "pairs . -o nosuch/x.tsv", "pairs . -o ..", "report . -o nosuch/x.html", "report . -o ..",
-        "pairs . -o x.html", "pairs . -o x.parquet", "pairs . --histogram --plot x.html",
-        "pairs . --ignore-common 0", "pairs . --perms 4 --recall 0.999", "pairs . --k 2.5",
-        "pairs . --baseline nosuch", "pairs . --changed-since HEAD",
-        "pairs nosuch --store new/deep",
-        "clusters . --write x.jsonl", "passages . --write x.jsonl", "clusters . --removed x.jsonl",
-        "shingle . --no-store", "signatures . --no-store", "pairs -",
-    ],
-)  # fmt: skip
-def test_a_run_that_fails_before_the_work_leaves_nothing_behind(run, here, words):
+_FAILING = [
+    *(f"{command} nosuch" for command in (
+        "pairs", "clusters", "folders", "index", "passages", "report", "shingle", "signatures",
+        "accuracy", "timing", "query", "show a",
+    )),
+    "pairs . --against nosuch", "clusters . --against nosuch", "passages . --against nosuch",
+    "index . --template nosuch", "pairs . --template nosuch", "shingle . --template nosuch",
+    "pairs --files-from nosuch", "pairs .. --store new/deep -o nosuch/x",
+    "pairs . -o nosuch/x.tsv", "pairs . -o ..", "report . -o nosuch/x.html", "report . -o ..",
+    "pairs . -o x.html", "pairs . -o x.parquet", "pairs . --histogram --plot x.html",
+    "pairs . --ignore-common 0", "pairs . --perms 4 --recall 0.999", "pairs . --k 2.5",
+    "pairs . --baseline nosuch", "pairs . --changed-since HEAD",
+    "pairs nosuch --store new/deep",
+    "clusters . --write x.jsonl", "passages . --write x.jsonl", "clusters . --removed x.jsonl",
+    "shingle . --no-store", "signatures . --no-store", "pairs -",
+]  # fmt: skip
+
+
+def test_a_run_that_fails_before_the_work_leaves_nothing_behind(run, here):
     run("index docs -q")
     before = snapshot(here)
-    run(words, cwd=here / "docs/sub", code=2)
-    assert snapshot(here) == before
+    for words in _FAILING:
+        run(words, cwd=here / "docs/sub", code=2)
+        assert snapshot(here) == before, words
     assert not (here / "docs/sub/.lshdup").exists()
 
 
@@ -171,6 +149,8 @@ pairs docs --template forms -o forms/a.txt | would replace --template forms/a.tx
 pairs docs --template forms -o hard.txt | hard.txt would replace --template forms/a.txt
 pairs --files-from list -o list | would replace --files-from list
 pairs docs --against other -o other/o.txt | would replace --against other/o.txt
+passages docs --against other -o other/o.txt | would replace --against other/o.txt
+passages rows.jsonl --against rows2.jsonl --write rows2.jsonl | would replace --against rows2.jsonl
 clusters docs --against other/o.txt -o other/o.txt | would replace --against other/o.txt
 pairs docs --baseline B --update-baseline -o B | -o and --baseline are both B
 pairs docs --histogram --plot form.svg --template form.svg | --plot form.svg would replace
@@ -191,10 +171,8 @@ pairs docs -o docs/new.tsv --hidden --follow | docs/new.tsv is one of the docume
 """
 
 
-@pytest.mark.parametrize("line", _INPUT_IS_OUTPUT.strip().splitlines())
-def test_no_output_is_an_input(run, here, line):
+def test_no_output_is_an_input(run, here):
     """It is refused before the work: nothing is written, and no store is made."""
-    words, said = line.split(" | ")
     run("index docs -q --store kept")
     for name in ("forms", "other"):
         (here / name).mkdir()
@@ -209,11 +187,8 @@ def test_no_output_is_an_input(run, here, line):
     os.link(here / "forms/a.txt", here / "hard.txt")
     os.symlink("list0", here / "soft")
     os.symlink("kept", here / "link")
-
-    def files():
-        return {path: path.read_bytes() for path in here.rglob("*") if path.is_file()}
-
-    before = files()
-    refused = run(words, code=2).err
-    assert said in refused
-    assert files() == before
+    before = snapshot(here)
+    for line in _INPUT_IS_OUTPUT.strip().splitlines():
+        words, said = line.split(" | ")
+        assert said in run(words, code=2).err
+        assert snapshot(here) == before, words

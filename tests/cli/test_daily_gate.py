@@ -18,6 +18,7 @@ SUN = "every morning the sun comes up behind these hills and makes the snow on t
 
 CHECK = ["pairs", "docs", "--no-store", "-q", "--check"]
 KNOWN = [*CHECK, "--baseline", "known"]
+SINCE = [*CHECK, "--changed-since", "main"]
 
 
 def git(*words, cwd):
@@ -40,28 +41,17 @@ def repository(tmp_path):
     return tmp_path
 
 
-def pairs_of(result):
-    return [row[:2] for row in result.rows]
-
-
-# --- --changed-since ------------------------------------------------------------------------------
-
-SINCE = [*CHECK, "--changed-since", "main"]
-
-
-# --- annotations ----------------------------------------------------------------------------------
-
-
 def annotated(result):
     """The files that annotations of GitHub are in."""
     return [re.match(r"::error file=([^,]*),", line)[1] for line in result.lines]
 
 
-@pytest.mark.parametrize("is_committed", [False, True])
-@pytest.mark.parametrize("since", [[], ["--changed-since", "main"]])
-@pytest.mark.parametrize("new", ["0", "z"])
+@pytest.mark.parametrize(
+    ("is_committed", "since", "new"),
+    [(False, [], "0"), (False, SINCE[-2:], "z"), (True, [], "z"), (True, SINCE[-2:], "0")],
+)
 def test_the_annotation_is_in_the_document_that_the_baseline_does_not_know(
-    run, repository, is_committed, since, new
+    run, repository, monkeypatch, is_committed, since, new
 ):
     """Also if the baseline knows neither of the two: c is in no known pair."""
     docs = repository / "docs"
@@ -73,9 +63,9 @@ def test_the_annotation_is_in_the_document_that_the_baseline_does_not_know(
     (docs / f"{new}1").write_text(SEA)
     (docs / f"{new}2").write_text(f"{FOX} at last")
     if is_committed:
-        later = {**os.environ, "GIT_COMMITTER_DATE": "2030-01-01T00:00:00"}
-        command = "git add . && git -c user.name=a -c user.email=a@b commit -qm two"
-        subprocess.run(command, shell=True, cwd=repository, env=later, check=True)
+        monkeypatch.setenv("GIT_COMMITTER_DATE", "2030-01-01T00:00:00")
+        git("add", ".", cwd=repository)
+        git("commit", "-qm", "two", cwd=repository)
     found = [f"docs/{new}1", *[f"docs/{new}2"] * 2]
     assert sorted(annotated(run(*gate, code=1))) == found
     # A known document that changes is new, and stands before the others.
@@ -96,14 +86,12 @@ def test_paths_of_annotations_are_those_of_the_repository(run, repository, tmp_p
         ("docs", repository), (".", docs), ("..", docs / "inner"), ("link", repository),
         (str(docs), elsewhere), (os.path.relpath(docs, elsewhere), elsewhere),
     ):  # fmt: skip
-        assert annotated(run("pairs", where, *command, "github", cwd=cwd, code=1)) == [
-            "docs/inner/c"
-        ]
         log = json.loads(run("pairs", where, *command, "sarif", cwd=cwd, code=1).out)
         (result,) = log["runs"][0]["results"]
         places = [*result["locations"], *result["relatedLocations"]]
         uris = [each["physicalLocation"]["artifactLocation"]["uri"] for each in places]
         assert uris == ["docs/inner/c", "docs/c"]
+    assert annotated(run("pairs", where, *command, "github", cwd=cwd, code=1)) == ["docs/inner/c"]
     (docs / "inner/.git").mkdir()  # a repository within the one that the command runs in
     listed = ["pairs", "docs", "--no-store", "-q", "--check", "--format", "github"]
     assert "docs/inner/c" in annotated(run(*listed, code=1))
@@ -156,9 +144,6 @@ def test_sarif_validates_against_its_schema(run, repository, schema):
     assert len({json.dumps(each) for each in prints}) == len(prints) - 1 > 5
 
 
-# --- the hook of pre-commit -----------------------------------------------------------------------
-
-
 def test_the_hook_of_pre_commit_is_a_command(run, repository):
     """Its entry with its arguments, as pre-commit runs it in the top folder of a repository."""
     text = (ROOT / ".pre-commit-hooks.yaml").read_text()
@@ -169,7 +154,8 @@ def test_the_hook_of_pre_commit_is_a_command(run, repository):
     program, *words = shlex.split(fields["entry"])
     assert program == "lshdup"
     arguments = fields["args"].strip("[]").split(", ")
-    assert pairs_of(run(*words, *arguments, code=1)) == [["docs/a", "docs/b"]]
+    ((*names, _, _),) = run(*words, *arguments, code=1).rows
+    assert names == ["docs/a", "docs/b"]
     assert not Path(repository / ".lshdup").exists()
     run(*words, "docs", "--baseline", ".known", "--update-baseline")
     assert not run(*words, "docs", "--baseline", ".known").out

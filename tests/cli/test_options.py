@@ -4,22 +4,20 @@ import importlib.util
 import os
 import re
 import shutil
-import subprocess
-import sys
 import tempfile
 import zipfile
 from functools import cache
-from typing import NamedTuple
 
 import click
 import numpy as np
 import pytest
 
+from lshdup.cli import console
 from lshdup.cli.commands import COMMANDS
-from lshdup.cli.main import load_command
+from lshdup.cli.main import load_command, main
 from tests import office
 from tests.conftest import WHOLE
-from tests.running import clean_environment, run_program, shell
+from tests.running import run_program, shell
 
 #: What is typed after a command: its arguments, and options that keep it small.
 ARGUMENTS = {
@@ -34,152 +32,138 @@ ARGUMENTS = {
 #: An option, or a command and its option: what is typed to show it. The part before " + " is typed
 #: in both runs, instead of ARGUMENTS, for which ... stands. What only stderr shows, or what ends
 #: in an error, has "2> " in front.
-SHOWN = {
-    "--files-from": "--files-from list",
-    "--include": "--include *.txt",
-    "--exclude": "--exclude b.*",
-    "--gitignore": "--gitignore",
-    "--hidden": "--hidden",
-    "--follow": "--follow",
-    "--format-seconds": "2> d office + --format-seconds 1e-9",
-    "--min-tokens": "--min-tokens 50",
-    "--max-bytes": "--max-bytes 300",
-    "--text-field": "--text-field body",
-    "--id-field": "rows.jsonl + --id-field name",
-    "--archives": "--archives",
-    "--split": "--split ^Chapter",
-    "--check-content": "... --store old + --check-content",
-    "passages --check-content": "d --least 5 --store kept + --check-content",
-    "--tokens": "--tokens char",
-    "--shingle-size": "-k 2",
-    "--bag": "--bag",
-    "--keep-case": "--keep-case",
-    "--no-normalize": "--no-normalize",
-    "--encoding": "--encoding cp437",
-    "--mail": "--mail",
-    "--markup": "--markup keep",
-    "--mail-headers": "--mail-headers",
-    "--mail-quotes": "--mail-quotes drop",
-    "--hash": "... --tokens char + --hash poly31",
-    "--template": "--template template.txt",
-    "--ignore-common": "--ignore-common 3",
-    "--scheme": "--scheme classic",
-    "--perms": "--perms 16",
-    "--seed": "--seed 2",
-    "--threshold": "-t 0.3",
-    "--recall": "--recall 0.1",
-    "--bands": "--bands 2",
-    "--rows": "--rows 20",
-    "--buckets": "--buckets 1",
-    "--measure": "--measure containment",
-    "--exact": "--exact",
-    "--max-bucket": "--max-bucket 1",
-    "--collapse-copies": "--collapse-copies",
-    "--same": "--same text",
-    "--against": "--against other",
-    "--unmatched": "d --against other + --unmatched",
-    "--histogram": "--histogram",
-    "--plot": "--plot plot.svg",
-    "pairs --plot": "... --histogram + --plot plot.svg",
-    "--check": "--check",
-    "--baseline": "--baseline known",
-    "--update-baseline": "d --baseline none + --update-baseline",
-    "--changed-since": "--changed-since HEAD",
-    "--store": "--store there",
-    "--hash-key": "--hash-key 0123456789abcdef",
-    "--verbose": "2> -v",
-    "--quiet": "2> -q",
-    "--color": "... --format table + --color",
-    "passages --color": "2> empty + --color",
-    "report --color": "2> empty + --color",
-    "shingle --color": "2> empty + --color",
-    "signatures --color": "2> empty + --color",
-    "index --color": "2> empty + --color",
-    "--no-store": "--no-store",
-    "shingle --no-store": "2> --no-store",
-    "signatures --no-store": "2> --no-store",
-    "index --no-store": "2> --no-store",
-    "--format": "--format json",
-    "--header": "--header",
-    "--max-rows": "... --format table + --max-rows 1",
-    "--null": "-0",
-    "--output": "-o out.tsv",
-    "-h": "-h",
-    "--linkage": "--linkage single",
-    "--keep": "--keep longest",
-    "--prefer": "--prefer page.html",
-    "show --threshold": "d/a.txt --store kept + -t 0.3",
-    "show --keep": "d/a.txt --store kept + --keep longest",
-    "show --prefer": "d/a.txt --store kept + --prefer page.html",
-    "show --bag": "d/a.txt d/c.txt + --bag",
-    "show --keep-case": "d/a.txt d/sub/capitals.txt + --keep-case",
-    "show --no-normalize": "d/a.txt d/sub/wide.txt + --no-normalize",
-    "show --mail": "d/a.txt d/post.txt + --mail",
-    "show --markup": "d/a.txt d/page.html + --markup keep",
-    "show --mail-headers": "d/1.eml d/2.eml + --mail-headers",
-    "show --mail-quotes": "d/1.eml d/2.eml + --mail-quotes drop",
-    "show --hash": "... --tokens char --shingles + --hash poly31",
-    "show --hash-key": "... --shingles + --hash-key 0123456789abcdef",
-    "show --ignore-common": "... --store kept + --ignore-common 3",
-    "show --store": "b.txt page.html + --store kept",
-    "show --quiet": "2> ... --store kept + -q",
-    "show --no-store": "2> ... --store kept + --no-store",
-    "show --max-rows": "... --shingles --format table + --max-rows 1",
-    "show --header": "... --shingles + --header",
-    "query --store": "2> ... + --store there",
-    "query --hash-key": "2> --hash-key 0123456789abcdef",
-    "query --buckets": "... --rows 30 --bands 2 + --buckets 1",
-    "shingle --template": "--show d/a.txt + --template template.txt",
-    "shingle --ignore-common": "--store old --show d/a.txt + --ignore-common 3",
-    "shingle --format": "--show d/a.txt + --format json",
-    "shingle --header": "--show d/a.txt + --header",
-    "shingle --max-rows": "--show d/a.txt --format table + --max-rows 1",
-    "shingle --null": "--show d/a.txt + -0",
-    "shingle --output": "--show d/a.txt + -o out.tsv",
-    "report --output": "-o out.html",
-    "passages --min-tokens": "2> --min-tokens 50",
-    "passages --emit": "--emit template",
-    "passages --keep": "... --emit spans + --keep longest",
-    "passages --prefer": "... --emit spans + --prefer page.html",
-    "--emit": "--emit drop",
-    "clusters --write": "rows.jsonl + --write out.jsonl",
-    "passages --write": "rows.jsonl + --write out.jsonl",
-    "--removed": "rows.jsonl --write out.jsonl + --removed gone",
-    "--top": "--top 1",
-    "--inline": "... --side-by-side + --inline",
-    "--side-by-side": "--side-by-side",
-    "--lines": "--lines",
-    "--context": "--context 1",
-    "--shingles": "--shingles",
-    "--most": "--most 1",
-    "--differences": "--differences 0",
-    "--passages-of-corpus": "--passages-of-corpus",
-    "--containment": "--containment 0.1",
-    "--least": "d + --least 9",
-    "--gap": "--gap 2",
-    "--documents": "--documents 4",
-    "--max-documents": "--max-documents 1",
-    "--show": "--show d/a.txt",
-    "--epsilon": "--epsilon 0.5",
-    "--runs": "d --perms 8 + --runs 2",
-    "--sample": "d --perms 64 --bands 4 + --sample 2",
-    "--queries": "d --perms 64 --bands 4 + --queries *b.txt",
-    "--all": "--all",
-    "accuracy --threshold": "d --found + -t 0.3",
-    "accuracy --recall": "d --found + --recall 0.1",
-    "accuracy --bands": "d --perms 64 + --bands 4",
-    "accuracy --buckets": "d --perms 64 --bands 4 + --buckets 1",
-    "accuracy --measure": "d --found + --measure containment",
-    "accuracy --found": "d + --found",
-    "accuracy --id-field": "2> rows.jsonl + --id-field nosuch",
-    "accuracy --check-content": "2> ... --store old + --check-content",
-    "accuracy --store": "--runs 1 --perms 8 + --store old",
-    "accuracy --no-store": "2> --runs 1 --perms 8 --store old + --no-store",
-    "timing --id-field": "2> rows.jsonl + --id-field nosuch",
-    "timing --check-content": "2> ... --store old + --check-content",
-    "timing --store": "--runs 1 --perms 8 + --store old",
-    "timing --no-store": "2> --runs 1 --perms 8 --store old + --no-store",
+_FLAGS = """
+--gitignore --hidden --follow --archives --bag --keep-case --no-normalize --mail --mail-headers
+--exact --collapse-copies --histogram --check --no-store --header -h --side-by-side --lines
+--shingles --passages-of-corpus --all
+""".split()
+SHOWN = {flag: flag for flag in _FLAGS}
+SHOWN |= {
+    f"{name} --color": "2> empty + --color"
+    for name in ("passages", "report", "shingle", "signatures", "index")
 }
+SHOWN |= {f"{name} --no-store": "2> --no-store" for name in ("shingle", "signatures", "index")}
+SHOWN |= {
+    f"{name} {option}": line
+    for name in ("accuracy", "timing")
+    for option, line in {
+        "--id-field": "2> rows.jsonl + --id-field nosuch",
+        "--check-content": "2> ... --store old + --check-content",
+        "--store": "--runs 1 --perms 8 + --store old",
+        "--no-store": "2> --runs 1 --perms 8 --store old + --no-store",
+    }.items()
+}
+#: The others; a line each: the option, or the command and the option, and how it is shown.
+_SHOWN = """
+--files-from | --files-from list
+--include | --include *.txt
+--exclude | --exclude b.*
+--format-seconds | 2> d office + --format-seconds 1e-9
+--min-tokens | --min-tokens 50
+--max-bytes | --max-bytes 300
+--text-field | --text-field body
+--id-field | rows.jsonl + --id-field name
+--split | --split ^Chapter
+--check-content | ... --store old + --check-content
+passages --check-content | d --least 5 --store kept + --check-content
+--tokens | --tokens char
+--shingle-size | -k 2
+--encoding | --encoding cp437
+--markup | --markup keep
+--mail-quotes | --mail-quotes drop
+--hash | ... --tokens char + --hash poly31
+--template | --template template.txt
+--ignore-common | --ignore-common 3
+--scheme | --scheme classic
+--perms | --perms 16
+--seed | --seed 2
+--threshold | -t 0.3
+--recall | --recall 0.1
+--bands | --bands 2
+--rows | --rows 20
+--buckets | --buckets 1
+--measure | --measure containment
+--max-bucket | --max-bucket 1
+--same | --same text
+--against | --against other
+--unmatched | d --against other + --unmatched
+--plot | --plot plot.svg
+pairs --plot | ... --histogram + --plot plot.svg
+--baseline | --baseline known
+--update-baseline | d --baseline none + --update-baseline
+--changed-since | --changed-since HEAD
+--store | --store there
+--hash-key | --hash-key 0123456789abcdef
+--verbose | 2> -v
+--quiet | 2> -q
+--color | ... --format table + --color
+--format | --format json
+--max-rows | ... --format table + --max-rows 1
+--null | -0
+--output | -o out.tsv
+--linkage | --linkage single
+--keep | --keep longest
+--prefer | --prefer page.html
+show --threshold | d/a.txt --store kept + -t 0.3
+show --keep | d/a.txt --store kept + --keep longest
+show --prefer | d/a.txt --store kept + --prefer page.html
+show --bag | d/a.txt d/c.txt + --bag
+show --keep-case | d/a.txt d/sub/capitals.txt + --keep-case
+show --no-normalize | d/a.txt d/sub/wide.txt + --no-normalize
+show --mail | d/a.txt d/post.txt + --mail
+show --markup | d/a.txt d/page.html + --markup keep
+show --mail-headers | d/1.eml d/2.eml + --mail-headers
+show --mail-quotes | d/1.eml d/2.eml + --mail-quotes drop
+show --hash | ... --tokens char --shingles + --hash poly31
+show --hash-key | ... --shingles + --hash-key 0123456789abcdef
+show --ignore-common | ... --store kept + --ignore-common 3
+show --store | b.txt page.html + --store kept
+show --quiet | 2> ... --store kept + -q
+show --no-store | 2> ... --store kept + --no-store
+show --max-rows | ... --shingles --format table + --max-rows 1
+show --header | ... --shingles + --header
+query --store | 2> ... + --store there
+query --hash-key | 2> --hash-key 0123456789abcdef
+query --buckets | ... --rows 30 --bands 2 + --buckets 1
+shingle --template | --show d/a.txt + --template template.txt
+shingle --ignore-common | --store old --show d/a.txt + --ignore-common 3
+shingle --format | --show d/a.txt + --format json
+shingle --header | --show d/a.txt + --header
+shingle --max-rows | --show d/a.txt --format table + --max-rows 1
+shingle --null | --show d/a.txt + -0
+shingle --output | --show d/a.txt + -o out.tsv
+report --output | -o out.html
+passages --min-tokens | 2> --min-tokens 50
+passages --emit | --emit template
+passages --keep | ... --emit spans + --keep longest
+passages --prefer | ... --emit spans + --prefer page.html
+--emit | --emit drop
+clusters --write | rows.jsonl + --write out.jsonl
+passages --write | rows.jsonl + --write out.jsonl
+--removed | rows.jsonl --write out.jsonl + --removed gone
+--top | --top 1
+--inline | ... --side-by-side + --inline
+--context | --context 1
+--most | --most 1
+--differences | --differences 0
+--containment | --containment 0.1
+--least | d + --least 9
+--gap | --gap 2
+--documents | --documents 4
+--max-documents | --max-documents 1
+--show | --show d/a.txt
+--epsilon | --epsilon 0.5
+--runs | d --perms 8 + --runs 2
+--sample | d --perms 64 --bands 4 + --sample 2
+--queries | d --perms 64 --bands 4 + --queries *b.txt
+accuracy --threshold | d --found + -t 0.3
+accuracy --recall | d --found + --recall 0.1
+accuracy --bands | d --perms 64 + --bands 4
+accuracy --buckets | d --perms 64 --bands 4 + --buckets 1
+accuracy --measure | d --found + --measure containment
+accuracy --found | d + --found
+"""
+SHOWN |= dict(line.split(" | ", 1) for line in _SHOWN.strip().splitlines())
 
 #: Options, as in SHOWN, whose effect is not an answer of a run here.
 NOT_SHOWN = {
@@ -189,12 +173,10 @@ NOT_SHOWN = {
     "--memo": "Only what a store keeps of other runs: tests/store/test_memo.py.",
     "--memory": "Only the plan of a large run hears it: tests/cli/test_containment.py.",
     "--progress": "A bar needs a stage of a second: test_progress_is_shown.",
-    "timing --keep-case": "It prints counts and seconds.",
-    "timing --no-normalize": "It prints counts and seconds.",
-    "timing --hash": "It prints counts and seconds.",
-    "timing --hash-key": "It prints counts and seconds.",
-    "timing --seed": "It prints counts and seconds.",
     "show --verbose": "It reads two documents, and skips none.",
+} | {
+    f"timing {option}": "It prints counts and seconds."
+    for option in ("--keep-case", "--no-normalize", "--hash", "--hash-key", "--seed")
 }
 
 #: What an option needs beside lshdup: a module.
@@ -314,32 +296,23 @@ def here(tmp_path_factory):
     return folder
 
 
-class Answer(NamedTuple):
-    """The exit code, what was printed, and the files that a run left."""
-
-    code: int
-    stdout: bytes
-    left: dict
-    stderr: bytes
-
-
 @cache
 def answer(words, here):
-    """What a run prints and leaves, and its exit code; times are left out."""
-    before = {each.name for each in here.iterdir()}
+    """The exit code of a run, what it prints, the files it leaves, and what it says."""
+    before, stores = {each.name for each in here.iterdir()}, {*STORES} & {*words}
     with tempfile.TemporaryDirectory() as kept:
-        for name in STORES:
+        for name in stores:
             shutil.copytree(here / name, f"{kept}/{name}")
         done = run_program(words, cwd=here)
         left = {}
         for path in sorted(here.iterdir()):
-            if path.name not in before or path.name in STORES:
+            if path.name not in before or path.name in stores:
                 left |= contents(path)
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         shutil.copytree(kept, here, dirs_exist_ok=True)
     said = re.sub(rb"\d+\.\d+ (s\b|x faster)", b"#", done.stderr)
     out = re.sub(rb"\d\.\d{5,}(e-\d+)?", b"#", done.stdout) if words[0] == "timing" else done.stdout
-    return Answer(done.returncode, out, left, said)
+    return done.returncode, out, left, said
 
 
 def contents(path):
@@ -361,23 +334,20 @@ def contents(path):
         }
 
 
-# --- the test -------------------------------------------------------------------------------------
-
-
 def entry_of(table, command, option):
     """The key of an option of a command in a table; None without one."""
     return next((key for key in (f"{command} {option}", option) if key in table), None)
 
 
 def chosen():
-    """(command, option) to try: every option with all its commands; every day half of the options
-    with one of them, another one for the next option.
+    """(command, option) to try: every option with all its commands; every day a third of the
+    options with one of them, another one for the next option.
     """
     shown = [each for each in all_options() if not entry_of(NOT_SHOWN, *each)]
     made = []
     for number, option in enumerate(dict.fromkeys(option for _, option in shown)):
         pairs = [each for each in shown if each[1] == option]
-        made += pairs if WHOLE else [pairs[number % len(pairs)]] * (number % 2)
+        made += pairs if WHOLE else [pairs[number % len(pairs)]] * (number % 3 == 1)
     return made
 
 
@@ -398,22 +368,17 @@ def test_every_option_changes_the_answer(command, here):
             continue
         without, with_, is_talk = line_of(command, option)
         plain, other = answer(without, here), answer(with_, here)
-        assert is_talk or b"error: " not in other.stderr, other
+        assert is_talk or b"error: " not in other[3], other
         shown = 4 if is_talk else 3
         assert plain[:shown] != other[:shown], with_
 
 
 @pytest.mark.parametrize("command", ["pairs", "report", "timing"])
-def test_progress_is_shown(command, here):
-    script = (
-        "import lshdup.cli.console as c; c._PATIENCE = 0; from lshdup.cli.main import main; main()"
-    )
-    line = [sys.executable, "-c", script, command, "d", "--no-store"]
-    said = [
-        subprocess.run(
-            line, cwd=here, env=clean_environment() | variables, capture_output=True
-        ).stderr
-        for variables in ({}, {"LSHDUP_PROGRESS": "1"})
-    ]
-    assert b"\rdocuments" not in said[0]
-    assert b"\rdocuments" in said[1]
+def test_progress_is_shown(command, here, monkeypatch, capfd):
+    monkeypatch.chdir(here)
+    monkeypatch.setattr(console, "_PATIENCE", 0)
+    for wanted in ("", "1"):
+        monkeypatch.setenv("LSHDUP_PROGRESS", wanted)
+        with pytest.raises(SystemExit):
+            main([command, "d", "--no-store"])
+        assert ("\rdocuments" in capfd.readouterr().err) == bool(wanted)

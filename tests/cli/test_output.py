@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -105,35 +106,45 @@ def steady(listing, printed):
 
 @pytest.mark.parametrize("listing", part(COMMANDS, 3))
 def test_every_format_in_a_pipe_and_on_a_terminal(listing, folder):
-    """What is printed, byte for byte; a reader of the file sees control characters as ^[ with `cat
-    -v`.
+    """What is printed, byte for byte, as it was looked at (control characters as ^[ by `cat -v`);
+    and the columns and types of JSON that are documented.
     """
+    formats = {None: ("", *FORMATS), 80: ("", *FORMATS) if listing == "pairs" else ("", "table")}
     ways = [
         (["--format", kind] if kind else [], columns)
-        for columns in (None, 80)
-        for kind in ("", *FORMATS)
-        for more in ([],)
+        for columns, kinds in formats.items()
+        for kind in kinds
     ]
     ways += [(["-0"], None), (["-0"], 80)]
     results = run_many(
         [([COMMANDS[listing], "-q", *options], columns) for options, columns in ways], folder
     )
-    parts = []
+    parts, outs = [], {}
     for (options, columns), (code, out, err) in zip(ways, results, strict=True):
         assert code == 0, err
         where = "pipe" if columns is None else "terminal"
         printed = steady(listing, out)
         if listing in MEASURED and "table" in (options[-1:] or ["table" if columns else ""]):
-            printed = re.sub(
-                rb"[ \xe2\x94\x80]+", b" ", printed
-            )  # the width of a column depends on what is in it
+            # The width of a column depends on what is in it.
+            printed = re.sub(rb"[ \xe2\x94\x80]+", b" ", printed)
         parts.append(f"=== {' '.join(options) or 'no options'}, {where}\n".encode() + printed)
-        if columns is not None and "--format" not in options and "-0" not in options:
-            assert all(
-                each.decode().isprintable()
-                for each in re.sub(rb"\x1b\[[\d;]*m", b"", out).splitlines()
-            )
+        if columns and not options:
+            lines = re.sub(rb"\x1b\[[\d;]*m", b"", out).splitlines()
+            assert all(each.decode().isprintable() for each in lines)
+        outs[options[-1] if options else "", where] = out
     golden.check(f"output/{listing}.txt", b"".join(parts))
+    whole, lines, table = (outs[each, "pipe"] for each in ("json", "jsonl", "csv"))
+    assert (whole + lines).isascii()
+    rows = [json.loads(line) for line in lines.splitlines()]
+    of = OF.get(listing, listing)
+    assert rows
+    for row in rows:
+        check_row(row, of)
+    if listing not in OBJECTS | MEASURED:
+        assert json.loads(whole) == rows
+    # CSV has no column `query` where one document is asked for: here are two.
+    if not of.startswith("query"):
+        assert table.decode("utf-8", "surrogateescape").splitlines()[0].split(",") == list(rows[0])
 
 
 def check_cell(cell, column, where):
@@ -159,25 +170,6 @@ def check_row(row, listing):
         check_cell(cell, types.get(name, SHARE), (listing, name))
 
 
-@pytest.mark.parametrize("listing", part(COMMANDS, 4))
-def test_json_has_the_documented_columns_and_types(listing, folder):
-    (_, whole, _), (_, lines, _), (_, csv, _) = run_many(
-        [([COMMANDS[listing], "-q", "--format", f], None) for f in ("json", "jsonl", "csv")], folder
-    )
-    assert (whole + lines).isascii()
-    rows = [json.loads(line) for line in lines.splitlines()]
-    of = OF.get(listing, listing)
-    assert rows
-    for row in rows:
-        check_row(row, of)
-    if listing not in OBJECTS:
-        assert json.loads(whole) == rows or listing in MEASURED
-    if not of.startswith(
-        "query"
-    ):  # csv has no column `query` where one document is asked for: here are two
-        assert csv.decode("utf-8", "surrogateescape").splitlines()[0].split(",") == list(rows[0])
-
-
 def test_the_object_of_show_has_the_documented_keys(folder):
     ((_, out, _),) = run_many([([COMMANDS["show"], "-q", "--format", "json"], None)], folder)
     shown = json.loads(out)
@@ -195,12 +187,6 @@ def test_the_object_of_show_has_the_documented_keys(folder):
 def test_every_listing_is_here():
     assert set(COMMANDS) - set(OF) == set(LISTINGS)
     assert set(OPTIONAL) <= {"pairs-histogram"} | set(OF.values())
-
-
-def test_names_of_any_bytes_survive_json(folder):
-    ((_, out, _),) = run_many([("pairs -q --format json", None)], folder)
-    names = {os.fsencode(row[side]) for row in json.loads(out) for side in "ab"}
-    assert b'd/=\xff\x1b[31m,".txt' in names
 
 
 #: Every byte that a file name can hold, and those that formats treat specially more often.
@@ -227,10 +213,8 @@ def test_every_name_survives_every_format(tmp_path_factory, left, right):
     text = os.fsdecode(written("csv")[1])
     read = list(csv.reader(io.StringIO(text, newline=""), strict=True))
     assert read == [columns, *([os.fsdecode(a), os.fsdecode(b), "0.5", ""] for a, b, *_ in rows)]
-    for style, load in (
-        ("json", json.loads),
-        ("jsonl", lambda data: map(json.loads, data.splitlines())),
-    ):
+    every = {"json": json.loads, "jsonl": lambda data: map(json.loads, data.splitlines())}
+    for style, load in every.items():
         read = [tuple(row.values()) for row in load(written(style)[1])]
         assert [(os.fsencode(a), os.fsencode(b), *rest) for a, b, *rest in read] == rows
     nul = written("tsv", nul=True)[1].split(b"\0")
@@ -257,14 +241,8 @@ def test_a_carriage_return_forges_no_row_of_csv(run, tmp_path):
 
 
 def test_output_file(run, folder):
-    out = run("query one.txt --format csv", cwd=folder).out
-    run("query one.txt --format csv -o o.csv", cwd=folder)
-    assert (folder / "o.csv").read_bytes() == out
     run("show one.txt 'two words.txt' -o o.txt", cwd=folder)
     assert (folder / "o.txt").read_bytes() == run("show one.txt 'two words.txt'", cwd=folder).out
-
-
-# --- tables of many rows --------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -307,27 +285,25 @@ def test_a_table_fills_ten_screens_and_says_how_many_rows_are_left(copies):
             assert "more" not in last
 
 
-@pytest.mark.parametrize("columns", [50, 80, 160])
-def test_listings_for_eyes(columns, corpus, tmp_path):
+def test_listings_for_eyes(corpus, tmp_path):
     """Tables and groups of real names, with colours and without, whole and cut."""
     prepare = run_many([("index sample_corpus -t 0.6", None)], tmp_path)
     assert prepare[0][0] == 0
-    licences = ["passages", "sample_corpus/licences", "--no-store"]
     commands = {
-        "pairs": ["pairs", "-t", "0.6", "--max-rows", "12"],
-        "clusters": ["clusters", "-t", "0.6", "--max-rows", "40"],
-        "columns": ["clusters", "-t", "0.6", "--max-rows", "5", "--header"],
-        "group": ["show", "BSD-2-Clause.txt", "-t", "0.6"],
-        "passages": [*licences, "--least", "100", "--max-rows", "20"],
+        "pairs": "pairs -t 0.6 --max-rows 12",
+        "clusters": "clusters -t 0.6 --max-rows 40",
+        "columns": "clusters -t 0.6 --max-rows 5 --header",
+        "group": "show BSD-2-Clause.txt -t 0.6",
+        "passages": "passages sample_corpus/licences --store p --least 100 --max-rows 20",
     }
-    for name, command in commands.items():
-        for color in ("--color", "--no-color"):
-            ((code, out, err),) = run_many([([*command, "-q", color], columns)], tmp_path)
-            assert code == 0, err
-            golden.check(f"eyes/{name}-{columns}{color.removeprefix('-')}.txt", out)
-            lines = re.sub(rb"\x1b\[[\d;]*m", b"", out).decode().splitlines()
-            assert all(len(line) <= columns for line in lines)
-            assert (b"\x1b" in out) == (color == "--color")
+    ways = [("--color", 50), ("--color", 80), ("--no-color", 80), ("--color", 160)]
+    for (name, command), (color, columns) in product(commands.items(), ways):
+        ((code, out, err),) = run_many([([command, "-q", color], columns)], tmp_path)
+        assert code == 0, err
+        golden.check(f"eyes/{name}-{columns}{color.removeprefix('-')}.txt", out)
+        lines = re.sub(rb"\x1b\[[\d;]*m", b"", out).decode().splitlines()
+        assert all(len(line) <= columns for line in lines)
+        assert (b"\x1b" in out) == (color == "--color")
 
 
 def test_rows_of_a_listing_that_are_not_counted_are(copies):
@@ -337,7 +313,8 @@ def test_rows_of_a_listing_that_are_not_counted_are(copies):
 
 
 def test_rows_of_a_pipe_are_not_cut(run, copies):
-    run("pairs", cwd=copies, env={"LSHDUP_MAX_ROWS": "3"})  # a habit of terminals harms no pipe
+    """A habit of terminals harms no pipe."""
+    assert len(run("pairs", cwd=copies, env={"LSHDUP_MAX_ROWS": "3"}).rows) == 435
 
 
 def test_a_table_begins_before_its_last_row_is_made(tmp_path):
@@ -351,11 +328,8 @@ def test_a_table_begins_before_its_last_row_is_made(tmp_path):
     target = Target("table", path=tmp_path / "t", max_rows=50)
     assert target.write_pieces(("a", "b", "similarity"), pieces(), 10_000)
     assert made == [0]
-    assert (
-        (tmp_path / "t")
-        .read_text()
-        .endswith("0.5000\n… 9,950 more; use -o FILE, or --format tsv\n")
-    )
+    written = (tmp_path / "t").read_text()
+    assert written.endswith("0.5000\n… 9,950 more; use -o FILE, or --format tsv\n")
     rows = (made.append(-1) or ("a", "b") for _ in range(10_000))
     lines = table(("x", "y"), rows, [False, False], 80, color=False, header=True)
     next(lines)
@@ -369,25 +343,25 @@ def test_columns_of_a_long_table_grow():
     assert lines[2001:] == ["b   2", "longer   30"]
 
 
-# --- whether a file can be written ----------------------------------------------------------------
+_WRITING = ["report d -o", "clusters d -o", "passages d -o", "curve -o", "pairs d -o"]
+_WRITING += ["pairs d --update-baseline --baseline"]
 
 
-@pytest.mark.parametrize("name", [".", "no/such", "a/x", "n" * 300, "full"])
 @pytest.mark.parametrize(
-    "words",
-    ["pairs d -o", "report d -o", "clusters d -o", "passages d -o", "curve -o",
-     "pairs d --update-baseline --baseline"],
+    "line",
+    [*(f"{words} no/such" for words in _WRITING),
+     *(f"{_WRITING[-1]} {name}" for name in (".", "a/x", "n" * 300, "full")),
+     *(f"{_WRITING[-2]} {name}" for name in (".", "a/x", "n" * 300, "full"))],
 )  # fmt: skip
-def test_that_a_file_can_be_written_is_proved_before_the_work(run, tmp_path, words, name):
-    (tmp_path / "d").mkdir()
-    for copy in "ab":
-        (tmp_path / "d" / copy).write_text(TEXT)
-    (tmp_path / "a").write_text("a file, in which no other file can be")
-    os.symlink("/proc/nosuch/full", tmp_path / "full")
-    refused = run(words, name, code=2)
+def test_that_a_file_can_be_written_is_proved_before_the_work(run, here, line):
+    Path("d").mkdir()
+    for name in ("d/a", "d/b", "a"):
+        Path(name).write_text(TEXT)
+    os.symlink("/proc/nosuch/full", "full")
+    refused = run(line, code=2)
     assert " cannot be written: " in refused.err or " is a directory" in refused.err
     assert "documents" not in refused.err.replace("--baseline", "")
-    assert not (tmp_path / ".lshdup").exists()
+    assert not Path(".lshdup").exists()
 
 
 def test_what_can_be_written_is_found_by_trying(tmp_path, monkeypatch):

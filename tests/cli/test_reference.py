@@ -2,8 +2,6 @@
 
 import pytest
 
-from lshdup.cli.columns import LISTINGS
-from lshdup.cli.commands import COMMANDS
 from lshdup.cli.reference import DOCS, make_pages
 
 
@@ -11,17 +9,6 @@ from lshdup.cli.reference import DOCS, make_pages
 def test_a_page_is_up_to_date(name):
     """`python -m lshdup.cli.reference` writes it again."""
     assert (DOCS / name).read_text("utf-8") == make_pages()[name]
-
-
-def test_every_command_option_and_listing_has_its_place():
-    pages = make_pages()
-    for command in COMMANDS:
-        names = ("spark pairs", "spark clusters") if command == "spark" else (command,)
-        assert all(f"## lshdup {name}\n" in pages["commands.md"] for name in names)
-    for option in ("--threshold", "--against", "--keep", "--perms", "LSHDUP_HASH_KEY", "--memory"):
-        assert option in pages["commands.md"] + pages["options.md"]
-    for listing in LISTINGS:
-        assert f"## {listing}\n" in pages["columns.md"]
 
 
 def test_an_option_is_described_once():

@@ -39,9 +39,10 @@ TEXT = (
 )
 
 
-@pytest.fixture
-def here(tmp_path):
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
     """Documents of every kind, a store of them, and one of others, which is the usual one."""
+    tmp_path = tmp_path_factory.mktemp("untouched")
     rows = "".join(json.dumps({"id": n, "text": f"{TEXT} {n % 2}"}) + "\n" for n in range(4))
     mail = f"From: a@example.org\nTo: b@example.org\nSubject: x\nReceived: here\n\n{TEXT}\n"
     files = {

@@ -54,6 +54,7 @@ for old, new in {
     CHANGED = CHANGED.replace(old, new)
 TABLE = "name;price;stock\n" + "".join(f"thing {i};{i}.50;{i * 7}\n" for i in range(40))
 PRICES = TABLE.replace("7.50", "7,50").replace("thing 20;20.50;140\n", "")
+KINDS = {"code": ("a.py", "b.py"), "table": ("a.csv", "b.csv")}
 PROSE = " ".join(f"word{i} and the {i}th thing." for i in range(60))
 
 
@@ -131,31 +132,21 @@ def test_marks_of_a_changed_line(before, after, marked, there):
 
 @pytest.mark.parametrize(
     ("text", "lines"),
-    [
-        ("", []),
-        ("a\n\nb", ["a", "", "b"]),
-        ("a\n", ["a"]),
-        ("a\r\n", ["a"]),
-        ("a\r\n\r\nä", ["a", "", "ä"]),
-        ("\n", [""]),
-    ],
-)
+    [("", []), ("a\n\nb", ["a", "", "b"]), ("a\n", ["a"]), ("a\r\n", ["a"]),
+     ("a\r\n\r\nä", ["a", "", "ä"]), ("\n", [""])],
+)  # fmt: skip
 def test_lines_are_without_their_ends(text, lines):
     located = align_lines(text.encode(), b"").a
     assert [extract_line(located, at) for at in range(len(located.tokens))] == lines
 
 
-@pytest.fixture
-def pairs(tmp_path):
+def test_lines_as_they_are_seen(run, tmp_path):
     """Program text and a table, before and after some changes."""
     write(tmp_path, {"a.py": CODE, "b.py": CHANGED, "a.csv": TABLE, "b.csv": PRICES})
-    return {"code": ("a.py", "b.py"), "table": ("a.csv", "b.csv")}
-
-
-def test_lines_as_they_are_seen(run, pairs, tmp_path):
     layouts = {"": "", "-plain": "--no-color", "-beside": "--side-by-side --context 1"}
-    for (kind, names), columns, name in product(pairs.items(), (50, 80, 160), layouts):
-        words = ["show", *names, *layouts[name].split()]
+    seen = [("code", columns, name) for columns in (50, 160) for name in ("", "-beside")]
+    for kind, columns, name in (*seen, *product(("code", "table"), (80,), layouts)):
+        words = ["show", *KINDS[kind], *layouts[name].split()]
         code, out, err = in_terminal(words, columns, tmp_path)
         assert (code, err) == (0, "")
         golden.check(f"show/{kind}-{columns}{name}.txt", out)
@@ -163,26 +154,5 @@ def test_lines_as_they_are_seen(run, pairs, tmp_path):
         if name != "-plain":
             assert all(len(line) <= columns for line in lines[lines.index("") :])
         assert all(line.isprintable() for line in lines)
-    for kind, names in pairs.items():
+    for kind, names in KINDS.items():
         golden.check(f"show/{kind}-pipe.txt", run("show", *names).out)
-
-
-# --- a group --------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def group(run, tmp_path):
-    """A text, a copy of it, two documents with the same other word, and one with more."""
-    changes = {"a": {}, "a copy": {}, "one": {30: "other"}, "two": {30: "OTHER,"}}
-    changes |= {"three": {30: "third", 50: ""}, "alone": dict.fromkeys(range(60), "x")}
-    for name, changed in changes.items():
-        write(tmp_path / "d", {name: "\n".join(changed.get(i, f"w{i}") for i in range(60))})
-    run("index d -t 0.5")
-    return tmp_path
-
-
-def test_the_group_of_a_document(group):
-    options = ["-t", "0.5", "--keep", "path-order"]
-    code, out, err = in_terminal(["show", "one", *options], 60, group)
-    assert code == 0, err
-    golden.check("show/group-60.txt", out)
