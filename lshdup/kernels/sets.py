@@ -1,7 +1,7 @@
 """Sets of 64-bit numbers, one after the other: sorted, copied, filtered, counted and compared.
 
 References in the tests: NumPy's stable sort in tests/lsh/test_bands.py; `RaggedSets` in
-tests/compare/test_similarity.py; set differences and Counter in
+tests/compare/test_measures.py; set differences and Counter in
 tests/shingling/test_shingle_filter.py; `sample_of` and `jaccard` of tests/reference.py.
 """
 
