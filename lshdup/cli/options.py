@@ -82,8 +82,10 @@ documents_options = stack(
              help="Open archives in folders too: tar, zip, WARC, wiki dumps."),
     _of_docs("--split", type=Pattern(), default="", metavar="REGEX", show_default="no",
              help="A new document begins at each line that matches."),
-    setting("--check-content", is_flag=True, help="Read all documents again."),
 )  # fmt: skip
+
+#: Of commands that take what is known of a document from the store.
+check_content_option = setting("--check-content", is_flag=True, help="Read all documents again.")
 
 #: How a document becomes a text, and a text becomes tokens.
 text_options = stack(
@@ -167,7 +169,9 @@ memory_option = _running(
 )  # fmt: skip
 
 #: What an index is made by.
-index_options = stack(documents_options, shingle_options, sketch_options, band_options)
+index_options = stack(
+    documents_options, check_content_option, shingle_options, sketch_options, band_options
+)
 
 #: What only the steps have as options: commands that ask take it from the index, or the variable.
 _OF_STEPS = """

@@ -48,7 +48,6 @@ SHOWN |= {
     for name in ("accuracy", "timing")
     for option, line in {
         "--id-field": "2> rows.jsonl + --id-field nosuch",
-        "--check-content": "2> ... --store old + --check-content",
         "--store": "--runs 1 --perms 8 + --store old",
         "--no-store": "2> --runs 1 --perms 8 --store old + --no-store",
     }.items()

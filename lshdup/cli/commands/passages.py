@@ -12,6 +12,7 @@ from lshdup.cli import writing
 from lshdup.cli.help import amend, define, option, plain_option, refuse
 from lshdup.cli.options import (
     PassagesOptions,
+    check_content_option,
     check_option,
     documents_options,
     keep_one_by_one_options,
@@ -49,6 +50,7 @@ Examples:
 )
 @amend("min_tokens", hidden=True)
 @documents_options
+@check_content_option
 @option("--least", type=click.IntRange(2), default=_DEFAULT.least, metavar="N",
         help="Tokens of the shortest passage.")  # fmt: skip
 @option("--gap", type=click.IntRange(0), default=_DEFAULT.gap, metavar="N",

@@ -11,6 +11,7 @@ from lshdup.cli.columns import column_names
 from lshdup.cli.help import amend, define, plain_option
 from lshdup.cli.messages import say_collection, say_contract, say_largest, say_last_run
 from lshdup.cli.options import (
+    check_content_option,
     documents_options,
     index_options,
     list_columns,
@@ -55,6 +56,7 @@ Examples:
 """,
 )
 @documents_options
+@check_content_option
 @shingle_options
 @plain_option("--show", metavar="DOC", type=DocumentName(), brief=True,
               help="Print the shingles of this file, document of the store, or - (standard input): "
@@ -113,6 +115,7 @@ Examples:
 """,
 )
 @documents_options
+@check_content_option
 @shingle_options
 @sketch_options
 @memory_option
