@@ -9,7 +9,7 @@ help:
 	.venv/bin/pip install --quiet --editable '.[test,lint,docs]'
 	touch .venv/.tools
 
-test: .venv/.tools ## the tests of every day, in about five minutes on two cores
+test: .venv/.tools ## the tests of every day, in less than four minutes on two cores
 	$(python) -m pytest -n 3 --dist worksteal
 
 lint: .venv/.tools ## ruff, mypy, codespell
