@@ -352,6 +352,15 @@ def test_pipes(run, corpus, tmp_path):
     echoed = running.shell("lshdup pairs sample_corpus -t 0.9 -0 | xargs -0 -n4 echo", tmp_path)
     rows = run("pairs sample_corpus -t 0.9").rows
     assert echoed.stdout.decode().splitlines() == [" ".join(row) for row in rows]
+    for words in ("--help", "pairs --help", "pairs sample_corpus -q"):
+        reading, writing = os.pipe()
+        os.close(reading)  # A reader that has left before anything is written.
+        command, env = [sys.executable, "-m", "lshdup", *words.split()], running.clean_environment()
+        left = subprocess.run(
+            command, stdout=writing, stderr=subprocess.PIPE, cwd=tmp_path, env=env, check=False
+        )
+        os.close(writing)
+        assert (left.returncode, left.stderr) == (0, b""), words
     closed = shell("lshdup pairs sample_corpus -t 0.9 >&-", tmp_path)
     assert closed.returncode == 2
     assert b"standard output is closed" in closed.stderr

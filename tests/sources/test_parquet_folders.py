@@ -248,6 +248,15 @@ def test_a_row_group_with_other_rows_than_it_says(here, said):
     assert sum(decoded_sizes(range(2, len(sizes)))) == sum(sizes[2:])
 
 
+def test_of_a_decoded_row_group_the_last_bytes_are_kept(monkeypatch):
+    monkeypatch.setattr(parquet, "_KEPT_BYTES", 150)
+    slab = np.zeros(60, np.uint8), np.zeros(6, np.int64), np.zeros(5, bool)
+    group = parquet._RowGroup(lambda: iter([[slab]] * 9))
+    for row in range(45):
+        assert group.find_slab(row)[0] == row // 5 * 5
+        assert group.held == min(row // 5 + 1, 2) * 60
+
+
 def test_memory_and_descriptors_are_given_back(here, decoded):
     """At once, not when Python looks for circles; with any number of files only those of a few are
     held.
