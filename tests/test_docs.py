@@ -184,6 +184,28 @@ def test_set_up_commands():
     assert "README.md" in (ROOT / ".ci/run").read_text()
 
 
+@pytest.mark.parametrize(
+    ("stage", "line"),
+    [
+        ("", "--hypothesis-seed=$((16#${commit:0:12}))"),
+        ("the newest Python", '[ "$newest" ] || { echo "no Python newer'),
+        ("the newest Python", "if \"$lint/machine/bin/python\" -c 'import llvmlite'"),
+        ("the newest Python", "LSHDUP_REQUIRE=formats,parquet,plot,prebuilt,zstd"),
+        ("the newest Python", "-m pytest $parallel $core tests/kernels"),
+        ("the README's tests", "export LSHDUP_REQUIRE=formats,fuzz,kernels,parquet,plot,zstd"),
+        ("drawn faults", '-m tests.mutants --reached "$lint/reached" --draw 40 --seed "$commit"'),
+        ("the lowest versions", "$core tests/cli tests/passages tests/views tests/store tests/"),
+        ("what takes long", "--editable '.[test,fuzz]'"),
+        ("Spark", 'python3 .ci/lowest.py spark > "$lint/lowest.txt"'),
+    ],
+)
+def test_ci_runs_what_it_must(stage, line):
+    """What no other test would miss, in its stage; and the workflow runs the same."""
+    stages = re.split(r'^stage "', (ROOT / ".ci/run").read_text(), flags=re.MULTILINE)
+    assert any(each.startswith(stage) and line in each for each in stages)
+    assert "\n      - run: .ci/run\n" in (ROOT / ".github/workflows/tests.yml").read_text()
+
+
 def test_scripts_without_spaces_are_those_of_the_tokens():
     section = PAGES["docs/reference/definitions.md"].partition("### Scripts without spaces")[2]
     blocks = re.findall(r"\b([0-9A-F]{4,5})–([0-9A-F]{4,5})\b", section.partition("\n## ")[0])

@@ -1,8 +1,10 @@
 """Faults that are drawn from the source: which there are, and which change no answer."""
 
 import ast
+import sys
 
 from tests.conftest import ROOT
+from tests.mutants import __main__ as trying
 from tests.mutants.drawing import draw, list_faults, read_equivalents
 from tests.running import clean_environment
 
@@ -70,3 +72,40 @@ def test_every_fault_that_changes_no_answer_is_there_and_has_a_reason():
 def test_it_is_known_which_test_a_run_of_the_program_is_of():
     """Without its name, what a run reaches would be recorded for no test."""
     assert "::test_it_is_known_which" in clean_environment()["PYTEST_CURRENT_TEST"]
+
+
+class NoCopy:
+    """Whose tests notice all faults but those of constants."""
+
+    def __init__(self, folder):
+        pass
+
+    def try_out(self, fault, tests, seconds):
+        return "" if fault.kind == "constant" else "a test"
+
+
+def test_tests_are_chosen_by_what_they_enter_and_survivors_are_printed(
+    tmp_path, monkeypatch, capsys
+):
+    faults = [each for each in list_faults("lshdup/base/wording.py") if each.function]
+    at = f"{faults[0].file}:{faults[0].function}"
+    tests = ["tests/base/a.py::slow", "tests/cli/b.py::quick", "tests/cli/c.py::elsewhere"]
+    lines = (f"{3 - number} {test}\n" for number, test in enumerate(tests))
+    (tmp_path / "seconds").write_text("".join(lines))
+    entered = zip(tests, (at, at, "lshdup/api.py:1"), strict=True)
+    (tmp_path / "1").write_text("".join(f"> {test}\n{each}\n" for test, each in entered))
+    assert trying.Reached(tmp_path).tests_of(faults[0]) == tests[:2]
+    monkeypatch.setattr(trying, "Copy", NoCopy)
+    words = ["", "--reached", str(tmp_path), "--draw", "9", "--seed", "a"]
+    monkeypatch.setattr(sys, "argv", words)
+    constants = [each for each in faults if each.kind == "constant"]
+    for some, is_failure in ((faults, False), (constants, True)):
+        monkeypatch.setattr(trying, "all_faults", lambda some=some: some)
+        assert trying.main() == is_failure
+        drawn = draw(some, 9, "a")
+        left = [each for each in drawn if each.kind == "constant"]
+        out = capsys.readouterr().out
+        said = out.partition(f"{9 - len(left)} of 9 faults were noticed, these were not:\n")[2]
+        assert left
+        assert all(f"  {each}\n" in said for each in left)
+        assert said.count("\n") == 3 * len(left)

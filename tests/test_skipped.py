@@ -5,8 +5,9 @@ draws.
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
-from tests.conftest import MAY_BE_SKIPPED, may_be_skipped
+from tests.conftest import MAY_BE_SKIPPED, may_be_skipped, pytest_sessionfinish
 from tests.running import ROOT, clean_environment
 
 
@@ -16,6 +17,18 @@ def test_a_skip_is_for_an_extra_or_of_the_list():
     assert not may_be_skipped(extra, ["formats", "spark"])
     assert not may_be_skipped("fish is not here", ["formats"])
     assert all(may_be_skipped(reason, ["formats"]) for reason in MAY_BE_SKIPPED)
+
+
+def test_a_skip_that_is_not_of_the_list_fails_a_run_that_requires_something(monkeypatch):
+    for reason, is_listed in (("fish is not here", False), ([*MAY_BE_SKIPPED][-1], True)):
+        skipped = SimpleNamespace(longrepr=("test_x.py", 1, f"Skipped: {reason}"))
+        reporter = SimpleNamespace(stats={"skipped": [skipped]})
+        plugins = SimpleNamespace(get_plugin=lambda _, reporter=reporter: reporter)
+        for required in ("", "formats"):
+            session = SimpleNamespace(config=SimpleNamespace(pluginmanager=plugins), exitstatus=0)
+            monkeypatch.setenv("LSHDUP_REQUIRE", required)
+            pytest_sessionfinish(session)
+            assert bool(session.exitstatus) == (bool(required) and not is_listed)
 
 
 def test_every_reason_of_the_list_is_used():

@@ -67,7 +67,10 @@ class _Runs:
         return cls(arrays.concatenate(values), offsets)
 
     def take(self, indices: NDArray[np.int64], arrays: Arrays = IN_MEMORY) -> Self:
-        """Return copies of the runs at `indices`, in that order. arrays : makes the result."""
+        """Return copies of the runs at `indices`, in that order.
+
+        arrays : makes the result of more than ROWS_AT_ONCE; `gather_sets` asks it for any number.
+        """
         values, offsets = self.values, self.offsets
         if len(indices) <= ROWS_AT_ONCE:
             starts = offsets[indices]

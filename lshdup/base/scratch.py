@@ -87,7 +87,7 @@ class Spool:
 
     def _reporting(self) -> contextlib.AbstractContextManager[None]:
         folder = self._folder or tempfile.gettempdir()
-        return explained(f"{folder} has no room for the shingle sets")
+        return explained(f"{folder} has no room for the shingle sets", MORE_ROOM)
 
 
 def release_pages(values: NDArray[Any]) -> None:

@@ -17,6 +17,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
+with contextlib.suppress(ImportError):
+    import resource  # at once: a limit of addresses may leave it no room later
+
 #: Flags of `os.open` for a file of bytes, which is not translated, and not inherited. To read, not
 #: blocking too: a file that has become a pipe since it was listed must not hold the run up.
 BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -178,12 +181,10 @@ def is_stdout(path: str | os.PathLike[str]) -> bool:
 
 def address_space() -> int:
     """Return the bytes of addresses that this process may take; 0 for no limit."""
-    with contextlib.suppress(ImportError):
-        import resource
-
-        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-        return 0 if limit == resource.RLIM_INFINITY else limit
-    return 0
+    if "resource" not in globals():  # Windows
+        return 0
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return 0 if limit == resource.RLIM_INFINITY else limit
 
 
 def can_bound_processes() -> bool:

@@ -37,7 +37,7 @@ from lshdup.sources.expansion import expand_records
 from lshdup.sources.records import Kind
 from lshdup.text.file_types import OFFICE_ENDINGS
 
-#: Bytes of shingle sets that may be kept in memory: all of them.
+#: Bytes of shingle sets that may be kept: all of them, in memory or in a file.
 EVERY_SET = 1 << 62
 
 #: Bytes of sets that wait to be kept at most.
@@ -102,8 +102,8 @@ def collect(
     """Read documents, make their shingle sets and, if `sketch` is given, their signatures.
 
     previous : results to reuse for unchanged documents, each for other ones.
-    keep : which unfiltered sets are kept: EVERY_SET, on disk if they exceed the memory of the run;
-        a number, all of them if they fit into so many bytes; a keeper does what it wants.
+    keep : which unfiltered sets are kept: EVERY_SET, in a file if they exceed a quarter of the
+        memory; a number, all of them if they fit into so many bytes; a keeper does what it wants.
     checkpoint : receives finished batches when it is due.
     on_sets : receives the filtered sets of documents that are read.
 
@@ -142,8 +142,6 @@ def collect(
     collected = rows.finish(keeper.finish(), len(todo))
     if not mailboxes:
         return collected
-    if isinstance(keep, Spool):
-        keep.restart()
     names = (documents.names[index] for index in mailboxes)
     files = dict.fromkeys(names, Kind.MBOX)
     expanded, skipped = expand_records(run, documents, files)
@@ -296,7 +294,8 @@ class SetKeeper:
         start, offsets = spool.total, sets.offsets
         spool.append(sets)
         end = spool.total
-        return lambda: RaggedSets(spool.values()[start:end], offsets)
+        # A copy: a mapped array would hold a descriptor as long as it waits.
+        return lambda: RaggedSets(spool.values()[start:end].copy(), offsets)
 
     def finish(self) -> RaggedSets | None:
         """Return the sets of all documents that have one, in document order, if they were kept."""
@@ -306,6 +305,7 @@ class SetKeeper:
         order = self._arrays.order(len(indices), [indices.__getitem__])
         if self._spool is None:
             sets = RaggedSets.concatenate(self._parts, self._arrays)
+            self._parts.clear()
             return sets if is_counting(order) else sets.take(order, self._arrays)
         return self._spool.sets() if is_counting(order) else self._spool.in_order(order)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lshdup.base.forms import Form
 from lshdup.base.frozen import dataclass
 from lshdup.base.memory import Arrays, GrowingArray, slices_of
-from lshdup.base.ragged import RaggedSets, StringTable
+from lshdup.base.ragged import RaggedSets, StringTable, gather_sets
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped, SkippedFile
 from lshdup.compare.fingerprints import Fingerprints
@@ -195,13 +195,13 @@ class Collection:
 
     def take(self, run: Run, rows: NDArray[np.int64]) -> "Collection":
         """Return the documents at ascending `rows` with everything that was made of them."""
-        arrays, notes = run.arrays, self.notes
+        arrays, notes, sets = run.arrays, self.notes, self.sets
         known = np.isin(notes.guess_documents, rows)
         return replace(
             self,
             documents=self.documents.take(run, rows),
             columns={name: arrays.take(column, rows) for name, column in self.columns.items()},
-            sets=self.sets.take(rows, run.arrays) if self.sets is not None else None,
+            sets=None if sets is None else gather_sets(sets.take, rows, sets.sizes, arrays),
             signatures=None if self.signatures is None else arrays.take(self.signatures, rows),
             notes=ReadingNotes(
                 notes.reader,

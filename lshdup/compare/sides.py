@@ -36,7 +36,7 @@ class Side:
     source : gives shingle sets of documents, an ascending int64 array. The set of a document that
         cannot be read any more is empty.
     signatures : uint32 array of shape (n, K); None if no method needs them.
-    sets : all sets, if they are in memory.
+    sets : all sets, if they are in memory or in a file.
     sample : returns samples of the sets of documents at a rate, made of sets that another function
         gives where they are not known; None if samples are not wanted.
     expect : told which sets will be wanted; changes the cost only.

@@ -240,8 +240,9 @@ class Memo:
     def save(self, collection: Collection, *kinds: str, is_checked: bool) -> None:
         """Save artifacts of a collection, the last of which is what later commands continue with.
 
-        An artifact that they replace is kept in the memo, if it knows of documents that are still
-        there and that the collection does not have. Segments that know nothing more are removed.
+        An artifact that they replace is kept in the memo, if it knows something of documents that
+        are still there and that the collection does not know: other documents, another definition
+        of them, or their sets. Segments that know nothing more are removed.
 
         is_checked : whether the content of the documents was read, whatever their times are: what
             earlier runs knew of them may be wrong.
@@ -315,11 +316,14 @@ def _says_as_much(new: Collection, old: Collection) -> bool:
     """Return whether a collection has what another one has of each of its documents, by the same
     definition.
     """
+    removed = old.shingle_filter
+    # Common shingles depend on all documents: such signatures serve no other collection.
+    is_bound = removed is not None and removed.params.ignore_common > 0
+    if old.sets is None and is_bound:
+        return True
     if new.shingle != old.shingle or (old.sets is not None and new.sets is None):
         return False
-    # Common shingles depend on all documents: such signatures serve no other collection.
-    removed = old.shingle_filter
-    if old.signatures is None or (removed is not None and removed.params.ignore_common > 0):
+    if old.signatures is None or is_bound:
         return True
     are_same = new.sketch == old.sketch and are_same_filters(new.shingle_filter, removed)
     return new.signatures is not None and are_same

@@ -38,6 +38,9 @@ _CACHE_TAG = (
 
 #: Names of the files of a store beside its artifacts.
 _MARK_NAME, _TAG_NAME, _LOCK_NAME = ".gitignore", "CACHEDIR.TAG", ".lock"
+
+#: What a killed run of version 1.1.0 left behind.
+_FORMER = (".journal-pairs", ".journal-clusters")
 _MANIFEST = "manifest.json"
 _FILES = (_MARK_NAME, _TAG_NAME, _LOCK_NAME, _MANIFEST)
 
@@ -213,6 +216,8 @@ class Store:
                 os.ftruncate(descriptor, pwrite(descriptor, b"%d\n" % os.getpid(), 0))
             with Folder(self.folder) as folder:
                 folder.remove_temporary_files()
+                for name in _FORMER:
+                    folder.remove_folder(name)
             self.is_held = True
             try:
                 yield

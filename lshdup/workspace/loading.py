@@ -513,7 +513,7 @@ def _load_or_read_sets(run: Workspace, request: Request) -> tuple[Collection, Co
             run.read_only = True
             lost = np.setdiff1d(wanted, readable)
             collection = collection.leave_out_changed(run, lost)
-            sets = sets.take(readable, run.arrays)
+            sets = gather_sets(sets.take, readable, sets.sizes, run.arrays)
         collection = replace(collection, sets=sets)
     return collection, signatures
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from lshdup.base.atomic import MORE_ROOM
+from lshdup.base.atomic import MORE_ROOM, usable_folder
 from lshdup.base.compression import PIP, is_lacking
 from lshdup.base.memory import Arrays
 from lshdup.base.run import Run
@@ -61,7 +61,7 @@ class Workspace(Run):
         memo: int = MEMO_BYTES,
     ) -> None:
         place = None if read_only else folder
-        arrays = run.arrays if place is None else Arrays(run.memory, lambda: place)
+        arrays = run.arrays if place is None else Arrays(run.memory, lambda: usable_folder(place))
         super().__init__(arrays, run.jobs, run.progress, run.say, run.warn, run.detail, run.skipped)
         self.store = Store(folder, secret, wait=wait, most=memo) if folder is not None else None
         if self.store is not None:

@@ -1,6 +1,7 @@
 """What Windows and macOS lack is taken away: the main commands do the same without it."""
 
 import os
+import resource
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ import pytest
 from lshdup.base import system
 from tests.conftest import ROOT, part
 from tests.running import clean_environment
+from tests.store.disturbed import at_most
 
 #: What a system lacks: attributes of modules, and whole modules.
 MACOS = {"os": "posix_fallocate sched_getaffinity preadv"}
@@ -117,6 +119,14 @@ def test_backslashes_are_slashes_where_they_separate_names(monkeypatch):
 def test_the_memory_of_a_system_that_does_not_tell(monkeypatch, tmp_path):
     monkeypatch.delattr(os, "sysconf")
     assert system.machine_memory(tmp_path / "none", tmp_path) == 8 << 30
+
+
+def test_a_limit_of_addresses_is_known_where_nothing_more_can_be_loaded(monkeypatch):
+    monkeypatch.setitem(sys.modules, "resource", None)
+    with at_most(1 << 46, resource.RLIMIT_AS):
+        assert system.address_space() == 1 << 46
+    monkeypatch.delattr(system, "resource")
+    assert system.address_space() == 0
 
 
 def test_calls_that_not_every_system_has_stand_in_one_module():

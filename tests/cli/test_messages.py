@@ -349,12 +349,14 @@ def test_a_file_that_cannot_be_read_is_not_damaged():
 
 
 def test_what_the_system_refuses_is_named(here):
-    """A limit of a file's size, and a folder that is gone; a full disk is a scene."""
+    """Limits of sizes and of addresses, and a folder that is gone; a full disk is a scene."""
     program = [sys.executable, "-m", "lshdup", "pairs", str(here / "docs"), "-t", "0.5", "-q"]
     program += ["--no-store"]
     cases = {
         'ulimit -f 0; exec "$@" -o big': "File too large: big",
         'ulimit -f 0; exec "$@" > big': "File too large: standard output",
+        'ulimit -v 150000; exec "$@"': "not enough memory: this process may take 146 MB of "
+        "addresses",
         'mkdir gone; cd gone; rmdir ../gone; exec "$@"': "the current folder is gone",
     }
     for shell, line in cases.items():

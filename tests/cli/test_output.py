@@ -186,6 +186,7 @@ def test_the_object_of_show_has_the_documented_keys(folder):
 
 def test_every_listing_is_here():
     assert set(COMMANDS) - set(OF) == set(LISTINGS)
+    assert {path.stem for path in (golden.GOLDEN / "output").iterdir()} == set(COMMANDS)
     assert set(OPTIONAL) <= {"pairs-histogram"} | set(OF.values())
 
 

@@ -27,6 +27,7 @@ from lshdup.spark import clusters as spark_clusters
 from lshdup.spark import pipeline as spark_pipeline
 from lshdup.spark import session as spark_session
 from lshdup.spark import tiles as spark_tiles
+from tests.cli.test_untouched import state
 from tests.conftest import ROOT, require
 from tests.running import clean_environment
 
@@ -197,7 +198,10 @@ def test_the_same_answer(session, run, here, tmp_path, monkeypatch, case):
     folder = ROOT if words[0] == "sample_corpus" else here
     monkeypatch.chdir(folder)
     expected = local(run, command, folder, *words, code=code)
+    inputs = sorted(here.iterdir())
+    documents = state(*inputs)
     found = on_spark(command, *words, out=tmp_path / "out.jsonl", code=code)
+    assert state(*inputs) == documents
     assert same(command, found, expected) > 0
 
 

@@ -5,17 +5,21 @@ import os
 import subprocess
 import sys
 import zipfile
+from contextlib import contextmanager
 
+import click
 import numpy as np
 import pytest
 
 from lshdup.cli.commands.spark import settings_of
+from lshdup.cli.main import load_command, lshdup
 from lshdup.errors import InputError, ParameterError
 from lshdup.kernels import bands as kernels
-from lshdup.params import ShingleParams
+from lshdup.params import SPARK_KEEP, ShingleParams
 from lshdup.sources.records import RecordFields
 from lshdup.spark import session as spark_session
 from lshdup.spark import tile_workers, workers
+from lshdup.spark.clusters import RULES, Clusters
 from lshdup.spark.pipeline import make_recipe
 from tests.conftest import ROOT, require
 
@@ -229,6 +233,13 @@ def test_errors_are_one_line(error, said, hint):
     assert hint in found.value.hint
 
 
+def test_rules_of_clusters():
+    assert tuple(RULES) == SPARK_KEEP
+    assert Clusters(None)._rank == RULES[SPARK_KEEP[0]]
+    with pytest.raises(ParameterError, match="--keep is 'newest', which Spark does not have"):
+        Clusters(None, "newest")
+
+
 def test_settings_of_spark():
     typed = ("spark.executor.memory=4g", "a.extraJavaOptions=-Xa=b -Xb", "")
     expected = {"spark.executor.memory": "4g", "a.extraJavaOptions": "-Xa=b -Xb"}
@@ -252,3 +263,68 @@ def test_without_pyspark(tmp_path):
     said, hint = process.stderr.splitlines()[-2:]
     assert said.startswith("lshdup: error: `lshdup spark` needs pyspark")
     assert hint == "  pip install 'lshdup[spark]'"
+
+
+#: Options of `lshdup spark`, and a value of each that is not the default.
+SHOWN = """
+--output other.jsonl | --min-tokens 5 | --max-bytes 100 | --text-field body | --id-field key
+--encoding cp437 | --markup keep | --mail | --mail-headers | --mail-quotes drop
+--tokens char | --shingle-size 2 | --bag | --keep-case | --no-normalize
+--scheme classic | --perms 64 | --seed 2 | --threshold 0.5 | --recall 0.5 | --bands 5 | --rows 4
+--max-bucket 3 | --master local[1] | --spark-conf a=b | --quiet
+"""
+
+#: Those that change only what is made of the comparison, which needs Spark, or what is said.
+ELSEWHERE = {"--collapse-copies", "--keep", "--verbose", "--color", "-h"}
+
+
+class GivenError(Exception):
+    """Ends a run where Spark would begin to compare."""
+
+
+@pytest.fixture
+def given(monkeypatch):
+    """What reaches Spark of a command line, as a function of its options."""
+    for package in ("pyarrow", "pyspark", "py4j.protocol"):
+        require("spark", package)
+    from lshdup.spark import files, pipeline
+
+    told = []
+
+    @contextmanager
+    def session(master, settings, *, quiet):
+        told.append((master, settings, quiet))
+        yield
+
+    def compare(_, *recipe):
+        told.append(recipe)
+        raise GivenError
+
+    monkeypatch.setattr(spark_session, "session", session)
+    monkeypatch.setattr(spark_session, "set_partitions", lambda *_: None)
+    monkeypatch.setattr(files, "refuse_existing", lambda _, output: told.append(output))
+    monkeypatch.setattr(files, "find_documents", lambda _, *found: told.append(found))
+    monkeypatch.setattr(pipeline, "Comparison", compare)
+
+    def give(command, *words):
+        told.clear()
+        line = ["spark", command, "x.jsonl", "-o", "o.jsonl", *words]
+        with pytest.raises(GivenError):
+            lshdup.main(line, standalone_mode=False)
+        return list(map(str, told))
+
+    return give
+
+
+@pytest.mark.parametrize("command", ["pairs", "clusters"])
+def test_every_option_reaches_spark(given, monkeypatch, command):
+    lines = [each.split() for each in SHOWN.strip().replace("\n", " | ").split(" | ")]
+    params = load_command("spark").commands[command].params
+    options = {max(each.opts, key=len) for each in params if isinstance(each, click.Option)}
+    assert options - ELSEWHERE == {option for option, *_ in lines} | {"--hash-key"}
+    plain = given(command)
+    assert len(plain) == 4
+    for words in lines:
+        assert given(command, *words) != plain, words
+    monkeypatch.setenv("LSHDUP_HASH_KEY", "0123456789abcdef")
+    assert given(command) != plain

@@ -141,7 +141,8 @@ def run_experiment(
         from lshdup.workspace.loading import load_all_sets
 
         console, request, run = session.console, session.request, session.workspace
-        collection = load_all_sets(run, request)
+        # Every document is read, whatever the store knows of it.
+        collection = load_all_sets(run, replace(request, check_content=True))
         say_collection(session, collection, 0, whole=True)
         experiment = Experiment(run, collection.filtered_sets(run.arrays), sketches)
         if len(experiment.present) < 2:
