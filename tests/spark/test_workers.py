@@ -147,6 +147,7 @@ def test_what_is_skipped():
         b"": (b"x", None, 0, "row without id"),
         b"null": (None, None, 0, "row whose text is null"),
         b"large": (b"x " * 50, None, 0, "too large"),
+        b"largest": (b"one two ".ljust(60, b"x"), None, 1, None),
         b"few": (b"x y", None, 0, None),
         b"gone": (None, "vanished", 0, "vanished"),
     }
