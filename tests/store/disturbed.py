@@ -14,11 +14,12 @@ from tests.running import as_variables, clean_environment
 DISTURBING = """
 import json, os, resource, signal, sys, threading
 import lshdup.sources.reading, lshdup.store.memo, lshdup.base.memory
+from lshdup.__main__ import _end_interrupted
 from lshdup.cli.main import program
 
 lshdup.sources.reading.BATCH_DOCUMENTS, lshdup.store.memo.PATIENCE = 5, 0.0
 lshdup.base.memory.MOST_IN_MEMORY = 0
-signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGINT, _end_interrupted)  # as it is before the program is imported
 os.fsync = lambda _: None  # a step all the same; no power cut will meet these files
 SIGNALS = {"killed": signal.SIGKILL, "interrupted": signal.SIGINT}
 
