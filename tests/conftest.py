@@ -249,9 +249,9 @@ def small_disk(tmp_path):
     assert not disk.is_mount()
 
 
-def killed_behind_a_journal(*arguments, batch, parts):
+def killed_behind_segments(*arguments, batch, parts):
     """Run the program in the current folder until so many batches of so many documents are in its
-    journal, and kill it there.
+    memo, and kill it there.
     """
     script = f"""
 import os, signal, lshdup.sources.reading, lshdup.store.memo

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.forms import Form
 from lshdup.base.frozen import dataclass
-from lshdup.base.memory import Arrays, GrowingArray, slices_of
+from lshdup.base.memory import Arrays, slices_of
 from lshdup.base.ragged import RaggedSets, StringTable, gather_sets
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped, SkippedFile
@@ -48,10 +48,6 @@ WHOLE = {"set_sizes": "whole_sizes", "fingerprints": "whole_fingerprints"}
 def set_columns(sets: RaggedSets, shingle: ShingleParams) -> Columns:
     """Return the columns of shingle sets."""
     return {"set_sizes": sets.sizes, "fingerprints": fingerprint_sets(sets, shingle)}
-
-
-#: Sets that are filtered at a time.
-FILTERED_AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
@@ -118,16 +114,12 @@ class Collection:
 
     def filtered_sets(self, arrays: Arrays) -> RaggedSets:
         """Return all sets without the shingles that the filter removes. arrays : makes a copy."""
-        assert self.sets is not None
-        if self.shingle_filter is None:
-            return self.sets
-        values, sizes = GrowingArray(np.uint64, arrays), GrowingArray(np.int64, arrays)
-        for start in range(0, len(self.sets), FILTERED_AT_ONCE):
-            offsets = self.sets.offsets[start : start + FILTERED_AT_ONCE + 1]
-            part = self.shingle_filter.apply(RaggedSets(self.sets.values, offsets))
-            values.append(part.values)
-            sizes.append(part.sizes)
-        return RaggedSets.from_sizes(values.whole(), sizes.whole(), arrays)
+        sets, removed = self.sets, self.shingle_filter
+        assert sets is not None
+        if removed is None:
+            return sets
+        rows = np.arange(len(sets))
+        return gather_sets(lambda some: removed.apply(sets.take(some)), rows, sets.sizes, arrays)
 
     def list_skipped(self) -> tuple[SkippedFile, ...]:
         """Return the files and records that are no documents, whenever that was seen."""

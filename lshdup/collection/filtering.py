@@ -11,7 +11,7 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import RaggedSets, distinct
 from lshdup.base.run import Run
 from lshdup.collection.collect import EVERY_SET, collect
-from lshdup.collection.collection import FILTERED_AT_ONCE, WHOLE, Collection, Columns, set_columns
+from lshdup.collection.collection import WHOLE, Collection, Columns, set_columns
 from lshdup.errors import InputError
 from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
 from lshdup.lsh.signatures import Sketcher
@@ -24,6 +24,9 @@ from lshdup.shingling.shingle_filter import (
     fingerprint,
 )
 from lshdup.sources.finding import check_named, find_documents
+
+#: Sets that a thread filters together.
+_PIECE = 4096
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,7 @@ def filter_collection(
     made: Columns = {name: arrays.empty(n, collection.columns[name].dtype) for name in WHOLE}
 
     def filter_piece(start: int) -> None:
-        rows = slice(start, min(start + FILTERED_AT_ONCE, n))
+        rows = slice(start, min(start + _PIECE, n))
         filtered = shingle_filter.apply(
             RaggedSets(sets.values, sets.offsets[rows.start : rows.stop + 1])
         )
@@ -123,7 +126,7 @@ def filter_collection(
     from concurrent.futures import ThreadPoolExecutor  # Imported here to keep `query` fast.
 
     with ThreadPoolExecutor(run.jobs) as pool:
-        list(pool.map(filter_piece, range(0, n, FILTERED_AT_ONCE)))
+        list(pool.map(filter_piece, range(0, n, _PIECE)))
     columns = dict(collection.columns)
     for name, whole in WHOLE.items():
         columns[whole] = columns[name]

@@ -14,7 +14,7 @@ from tests.running import as_variables, clean_environment, run_program
 #: What is large enough that no folder of the other tests fills it, and a size that these do fill.
 SIZES = {
     "collection.batches.BYTES_AT_ONCE": 4096,
-    "collection.collection.FILTERED_AT_ONCE": 4,
+    "collection.filtering._PIECE": 4,
     "collection.name_lists._PIECE": 4,
     "collection.collect.SETS_AT_ONCE": 4,
     "collection.set_source._BYTES_AT_ONCE": 4096,

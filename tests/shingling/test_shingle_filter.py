@@ -33,7 +33,7 @@ from lshdup.workspace.comparing import open_comparison
 from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
 from lshdup.workspace.request import Request
 from tests import reference
-from tests.conftest import RUN, WHOLE, killed_behind_a_journal, open_workspace
+from tests.conftest import RUN, WHOLE, killed_behind_segments, open_workspace
 
 # --- the arrays -----------------------------------------------------------------------------------
 
@@ -413,7 +413,7 @@ def test_documents_that_change_before_they_are_verified(here, monkeypatch):
 
 @pytest.mark.parametrize("options", [("--template", "form.txt"), ("--ignore-common", "0.5")])
 def test_killed_runs_are_resumed(run, here, options):
-    killed_behind_a_journal("pairs", "d", *options, batch=5, parts=3)
+    killed_behind_segments("pairs", "d", *options, batch=5, parts=3)
     result = run("pairs", "d", *options)
     assert "resumed: 15 documents of an interrupted run are not read again" in result.err
     assert result.out == run("pairs", "d", *options, "--store", "undisturbed").out

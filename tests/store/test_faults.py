@@ -30,7 +30,7 @@ from lshdup.store.store import Store
 from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
 from lshdup.workspace.loading import make_shingles
 from lshdup.workspace.request import Request
-from tests.conftest import RUN, WHOLE, killed_behind_a_journal, many, open_workspace, part
+from tests.conftest import RUN, WHOLE, killed_behind_segments, many, open_workspace, part
 from tests.running import clean_environment, run_program
 from tests.store.disturbed import Disturbed, artifacts, at_most, remains
 
@@ -183,7 +183,7 @@ def small_batches(monkeypatch):
 
 
 def interrupted_after(monkeypatch, batches, **given):
-    """A run that is interrupted when it has written so many batches to its journal."""
+    """A run that is interrupted when it has written so many batches to the memo."""
     add, left = lshdup.store.memo.Memo.add, [batches]
 
     def count(self, part):
@@ -218,7 +218,7 @@ def test_resumed(here, monkeypatch, small_batches, room):
         shutil.rmtree(".lshdup")
 
 
-def test_a_journal_of_more_parts_than_a_process_may_open(here, monkeypatch, small_batches):
+def test_more_segments_than_a_process_may_open(here, monkeypatch, small_batches):
     """Each mapped part holds a file descriptor."""
     make_documents(here / "d", 300)
     interrupted_after(monkeypatch, 14)
@@ -229,7 +229,7 @@ def test_a_journal_of_more_parts_than_a_process_may_open(here, monkeypatch, smal
     assert "resumed: 280 documents of an interrupted run are not read again" in said
 
 
-def test_a_damaged_part_of_a_journal_is_ignored(here, monkeypatch, small_batches):
+def test_a_damaged_segment_is_ignored(here, monkeypatch, small_batches):
     make_documents(here / "d", 120)
     expected = steps("undisturbed")
     interrupted_after(monkeypatch, 4)
@@ -249,7 +249,7 @@ def test_a_damaged_part_of_a_journal_is_ignored(here, monkeypatch, small_batches
         assert artifacts("damaged") == artifacts("undisturbed")
         ignored += not any("80 documents" in line for line in said)
     assert ignored > 0.8 * times
-    said = []  # a journal of other parameters is none
+    said = []  # segments of other parameters are none
     assert steps(".lshdup", said, perms=64) == steps("new", perms=64)
     assert not any("resumed" in line for line in said)
 
@@ -262,7 +262,7 @@ def test_killed_runs_over_rows_are_resumed(run, here):
         rows = (json.dumps({"text": text}) for text in texts[side::2])
         Path(f"{side}.jsonl").write_text("\n".join(rows))
     names = ("0.jsonl", "1.jsonl")
-    killed_behind_a_journal("pairs", *names, batch=20, parts=10)
+    killed_behind_segments("pairs", *names, batch=20, parts=10)
     result = run("pairs", *names)
     assert "resumed: 200 documents of an interrupted run are not read again" in result.err
     assert "100 documents read, 200 unchanged" in result.err
@@ -271,9 +271,9 @@ def test_killed_runs_over_rows_are_resumed(run, here):
     assert artifacts(".lshdup") == artifacts("undisturbed")
 
 
-def test_short_runs_write_no_journal(here, monkeypatch):
+def test_short_runs_write_no_segment(here, monkeypatch):
     monkeypatch.setattr(
-        lshdup.store.memo.Memo, "add", lambda *_: pytest.fail("a short run wrote a journal")
+        lshdup.store.memo.Memo, "add", lambda *_: pytest.fail("a short run wrote a segment")
     )
     make_documents(here / "d", 30)
     steps(".lshdup")
@@ -353,7 +353,7 @@ def test_a_full_disk_in_one_line(here):
             assert {path.name for path in here.iterdir()} == {"d", "rows.jsonl"}
 
 
-def test_no_room_for_the_journal(here, monkeypatch, small_batches):
+def test_no_room_for_a_segment(here, monkeypatch, small_batches):
     make_documents(here / "d", 300)
     expected = steps("undisturbed")
     written = max(map(len, artifacts("undisturbed").values()))
@@ -365,7 +365,7 @@ def test_no_room_for_the_journal(here, monkeypatch, small_batches):
     monkeypatch.setattr(lshdup.store.memo.Memo, "add", lambda *each: added.append(add(*each)))
     with at_most(written, resource.RLIMIT_FSIZE):
         assert steps(".lshdup", said) == expected
-    assert len(added) == 300 // 20  # No batch waits for a journal that cannot be written.
+    assert len(added) == 300 // 20  # No batch waits for a segment that cannot be written.
     assert [line for line in said if "cannot be resumed" in line] == said
     assert len(said) == 1
     assert artifacts(".lshdup") == artifacts("undisturbed")

@@ -11,7 +11,7 @@ from lshdup.params import DocumentParams, PairParams
 from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
 from lshdup.workspace.loading import make_shingles
 from lshdup.workspace.request import Request
-from tests.conftest import killed_behind_a_journal, open_workspace
+from tests.conftest import killed_behind_segments, open_workspace
 
 LATIN = "Die Größe der Bäume überraschte fünf müde Übersetzer. " * 5
 RUSSIAN = "Все люди рождаются свободными и равными в своем достоинстве и правах. " * 5
@@ -115,7 +115,7 @@ def test_without_docs_the_store_knows_them():
 
 
 def test_a_run_that_was_killed_is_resumed_with_them():
-    killed_behind_a_journal("pairs", "d", batch=3, parts=3)
+    killed_behind_segments("pairs", "d", batch=3, parts=3)
     made("undisturbed")
     said = []
     resumed = open_workspace(".lshdup", said.append)
