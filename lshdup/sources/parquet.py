@@ -62,6 +62,7 @@ class ParquetFile:
         self._lock = threading.Lock()
         self._field = field
         self._groups: dict[int, _RowGroup] = {}
+        self._delivered = 0  # rows whose texts were returned, repeats counted
         with _reporting_damage():
             # Without pre-buffering, a column chunk is not decoded before its first page is needed.
             self._file = pq.ParquetFile(pa.OSFile(path), pre_buffer=False, buffer_size=1 << 20)
@@ -93,6 +94,11 @@ class ParquetFile:
                 size = sum(int(chunk.total_uncompressed_size) for chunk in chunks)
                 return min(max(size / max(total, 1), 0.0), 1.0)
         return 1.0
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether as many texts as the file has rows were returned."""
+        return self._delivered >= int(self._offsets[-1])
 
     def forget(self, beyond: int) -> int:
         """Let go of decoded texts of more bytes; return the bytes left. No thread may read."""
@@ -142,6 +148,7 @@ class ParquetFile:
         longest : a text of more bytes is an error.
         """
         n = len(rows)
+        self._delivered += n
         starts, lengths, null = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, bool)
         with self._lock:
             slabs, failed = self._find_slabs(rows)
@@ -314,12 +321,12 @@ def _decode(
                 left -= len(batch)
                 if left < 0:
                     break
-                yield [_texts_of(batch, ways, PART) for ways in columns]
+                yield [texts_of(batch, ways, PART) for ways in columns]
             if left:
                 raise RecordError(Reason.DAMAGED, "a row group has not as many rows as it says")
 
 
-def _texts_of(batch: Any, ways: Sequence[Sequence[str]], between: bytes = b"") -> Texts:
+def texts_of(batch: Any, ways: Sequence[Sequence[str]], between: bytes = b"") -> Texts:
     """Return strings, or integers as strings, of one column of a record batch.
 
     ways : name of the column, and of the fields in it that lead to them; of several columns, the

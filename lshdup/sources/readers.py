@@ -213,9 +213,10 @@ class ContentReader(Reader):
 
 # --- the files of a run ---------------------------------------------------------------------------
 
-#: So many Parquet files stay open while no thread reads them. Batches finish in any order: a file
-#: that was closed with records left would be decoded from its start again.
-_OPEN_FILES = 8
+#: So many Parquet files stay open while no thread reads them, and so many of them that were read
+#: to their end. Batches finish in any order: a file that was closed with records left would be
+#: decoded from its start again.
+_OPEN_FILES, _FINISHED_FILES = 8, 2
 
 #: Bytes of decoded texts that Parquet files keep which no thread reads.
 _IDLE_BYTES = 32 << 20
@@ -386,12 +387,15 @@ class RecordFiles:
                 self._close_idle_files()
 
     def _close_idle_files(self) -> None:
-        """Close the least recently used files that no thread reads."""
+        """Close the least recently used files that no thread reads, the finished ones first."""
         idle = [each for each, users in self._users.items() if not users]
+        finished = [each for each in idle if self._parquet[each].is_finished]
         room = _IDLE_BYTES
         for each in reversed(idle):  # Those that were read last keep what they have decoded.
-            room -= self._parquet[each].forget(beyond=room)
-        for each in idle[:-_OPEN_FILES]:
+            room -= self._parquet[each].forget(beyond=0 if each in finished else room)
+        closed = finished[:-_FINISHED_FILES]
+        kept = [each for each in idle if each not in closed]
+        for each in [*closed, *kept[:-_OPEN_FILES]]:
             del self._users[each], self._parquet[each]
 
 
