@@ -90,7 +90,7 @@ def save(
     Determinism: equal headers and arrays give equal bytes.
     """
     try:
-        with Folder(path.parent) as folder, folder.replace(path.name) as file:
+        with Folder(path.parent).replace(path.name) as file:
             write(file, kind, header, arrays)
             if before is not None:
                 before()
@@ -147,7 +147,7 @@ def load(
     always : members that are verified in any case.
     """
     try:
-        with Folder(path.parent) as folder, folder.open(path.name) as file:
+        with Folder(path.parent).open(path.name) as file:
             return read(file, path, kind, remedy, verify=verify, always=always)
     except FileNotFoundError:
         return None
