@@ -27,6 +27,7 @@ from lshdup.compare.best_matches import BestMatches, find_best_matches
 from lshdup.compare.clusters import Clusters
 from lshdup.compare.comparing import Method, compare
 from lshdup.compare.expand_duplicates import ExpandedPairs, expand_copies
+from lshdup.compare.keep_rules import Preference
 from lshdup.compare.results import ClustersFound, PairsFound
 from lshdup.compare.sides import Side, Sides
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
@@ -37,7 +38,6 @@ from lshdup.params import BandParams, ClusterParams, DocumentParams, SketchParam
 from lshdup.pipeline import build_index, find_clusters, side_of
 from lshdup.shingling.shingle_filter import are_same_filters
 from lshdup.sources.finding import check_named
-from lshdup.sources.keep_rules import Preference
 from lshdup.store.store import Store
 from lshdup.workspace.clustering import drop_changed, find_same_clusters, order_documents
 from lshdup.workspace.comparing import load_side

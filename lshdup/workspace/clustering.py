@@ -14,11 +14,11 @@ from lshdup.base.skipped import Reason, Skipped
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import set_source
 from lshdup.compare.clusters import Clusters, expand_clusters
+from lshdup.compare.keep_rules import Preference, preference
 from lshdup.compare.results import ClustersFound
 from lshdup.params import ClusterParams, PairParams
 from lshdup.pipeline import find_clusters, side_of
 from lshdup.sources.document_list import DocumentList
-from lshdup.sources.keep_rules import Preference, preference
 from lshdup.store import results_io
 from lshdup.workspace.index import IndexedCollection, load_or_find_pairs
 from lshdup.workspace.request import Request

@@ -144,8 +144,8 @@ def print_histogram(
     """Print the histogram, and draw it with --plot."""
     import numpy as np
 
+    from lshdup.compare.keep_rules import preference
     from lshdup.evaluation.histogram import list_thresholds, make_histogram
-    from lshdup.sources.keep_rules import preference
 
     levels, sizes = list_thresholds(answer.threshold), answer.collection.sizes
     documents = answer.collection.documents
