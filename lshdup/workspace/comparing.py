@@ -16,7 +16,6 @@ from lshdup.compare.results import ClustersFound, PairsFound
 from lshdup.compare.sides import Side, Sides
 from lshdup.params import BandParams, ClusterParams
 from lshdup.pipeline import find_clusters, side_of
-from lshdup.store.checksums import is_lazy
 from lshdup.workspace.index import IndexedCollection, load_or_build_index, load_or_find_pairs
 from lshdup.workspace.loading import load_all_sets, load_signatures
 from lshdup.workspace.request import Request, merge_params
@@ -105,11 +104,8 @@ def load_side(run: Workspace, request: Request, method: Method) -> tuple[Collect
         stage = "documents"
     else:
         collection = load_signatures(run, request)
-    sets = collection.sets if collection.shingle_filter is None else None
-    if sets is not None and is_lazy(sets.values):
-        sets = None  # The source verifies what it copies; kernels take no lazily verified array.
     source = set_source(run, collection, stage=stage)
-    return collection, side_of(collection, source, sets, sample)
+    return collection, side_of(collection, source, sample=sample)
 
 
 def load_with_samples(run: Workspace, request: Request) -> tuple[Collection, Sample]:
