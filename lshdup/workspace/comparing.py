@@ -10,7 +10,6 @@ from lshdup.compare.results import ClustersFound, PairsFound
 from lshdup.compare.sides import Side, Sides
 from lshdup.params import BandParams, ClusterParams
 from lshdup.pipeline import find_clusters, side_of
-from lshdup.store.checksums import is_lazy
 from lshdup.workspace.index import IndexedCollection, load_or_build_index, load_or_find_pairs
 from lshdup.workspace.loading import load_all_sets, load_signatures
 from lshdup.workspace.request import Request, merge_params
@@ -89,8 +88,5 @@ def open_comparison(
 def load_side(run: Workspace, request: Request, method: Method) -> tuple[Collection, Side]:
     """Load or collect the documents of a request as a side; with their sets if these are joined."""
     collection = load_signatures(run, request, memory=EVERY_SET if method.is_join else 0)
-    sets = collection.sets if collection.shingle_filter is None else None
-    if sets is not None and is_lazy(sets.values):
-        sets = None  # The source verifies what it copies; kernels take no lazily verified array.
     source = set_source(run, collection, stage="documents" if method.is_join else "")
-    return collection, side_of(collection, source, sets)
+    return collection, side_of(collection, source)
