@@ -139,18 +139,14 @@ def _find_same(run: Run, sides: Sides) -> PairsFound:
 
 def _join(run: Run, sides: Sides, threshold: float, measure: str) -> PairsFound:
     """Return all pairs, none missed, by a join of the sets."""
-    # Imported here to keep `query` fast.
-    from lshdup.compare.exact_join import containment_pairs, exact_pairs
+    from lshdup.compare.exact_join import join_sets  # Imported here to keep `query` fast.
 
     members = documents_to_compare(run, sides.duplicate_of, sides.sizes)
     sets, rows, split = sides.gather(run, members)
-    if measure == "jaccard":
-        pairs = gather_pairs(run, exact_pairs(run, sets, rows, threshold, split))
-    else:
-        found = containment_pairs(run, sets, rows, threshold, split)
-        if split is not None:
-            found = ((np.minimum(a, b), np.maximum(a, b), scores) for a, b, scores in found)
-        pairs = gather_pairs(run, found, np.complex128)
+    found = join_sets(run, sets, rows, threshold, measure, split)
+    if measure == "jaccard" or split is not None:
+        found = ((np.minimum(a, b), np.maximum(a, b), scores) for a, b, scores in found)
+    pairs = gather_pairs(run, found, np.float64 if measure == "jaccard" else np.complex128)
     return PairsFound(renumber(pairs, members, rows), -1)
 
 

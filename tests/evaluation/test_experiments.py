@@ -17,7 +17,7 @@ from lshdup.base.run import Run
 from lshdup.cli.main import lshdup
 from lshdup.collection.collect import sketch_collection
 from lshdup.collection.collection import Collection
-from lshdup.compare import exact_join
+from lshdup.compare.exact_join import join_sets
 from lshdup.compare.scored_pairs import gather_pairs
 from lshdup.evaluation import experiments, plots
 from lshdup.evaluation.experiments import Experiment
@@ -188,8 +188,9 @@ def test_band_expectations_are_met_on_average():
 
 def with_true_pairs(sets, threshold):
     ragged, collection = collection_of(sets)
-    joined = exact_join.exact_pairs(RUN, ragged, np.arange(len(sets)), threshold)
-    return gather_pairs(RUN, joined), ragged, collection
+    joined = join_sets(RUN, ragged, np.arange(len(sets)), threshold, "jaccard")
+    pairs = gather_pairs(RUN, ((np.minimum(a, b), np.maximum(a, b), s) for a, b, s in joined))
+    return pairs, ragged, collection
 
 
 @pytest.mark.parametrize("buckets", [0, 7])
