@@ -24,8 +24,14 @@ from lshdup.compare.keep_rules import Preference
 from lshdup.compare.results import ClustersFound, Index, PairsFound
 from lshdup.compare.sides import Side, Sides, expect_nothing
 from lshdup.lsh import band_plan, band_table
-from lshdup.lsh.buckets import Buckets, Components, SharedBuckets
-from lshdup.lsh.candidates import candidate_pairs, documents_to_compare, find_exact_duplicates
+from lshdup.lsh.candidates import (
+    Buckets,
+    Components,
+    SharedBuckets,
+    candidate_pairs,
+    documents_to_compare,
+    find_exact_duplicates,
+)
 from lshdup.params import BandParams, ClusterParams, Params
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.finding import find_documents

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lshdup.base.frozen import dataclass
 from lshdup.base.wording import count_of
 from lshdup.cli.console import Console
-from lshdup.cli.messages import say_buckets, say_collection, say_contract, say_pairs
+from lshdup.cli.messages import say_buckets, say_collection, say_contract, say_largest, say_pairs
 from lshdup.cli.options import FindOptions
 from lshdup.cli.session import Session
 from lshdup.params import FEW_TOKENS, ClusterParams, PairParams
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lshdup.compare.results import ClustersFound
     from lshdup.compare.scored_pairs import Pairs
     from lshdup.lsh.band_plan import BandPlan
-    from lshdup.lsh.buckets import Buckets
+    from lshdup.lsh.candidates import Buckets
     from lshdup.workspace.comparing import Comparison
 
 
@@ -106,7 +106,9 @@ def _say_buckets(session: Session, opened: "Comparison", buckets: "Buckets") -> 
     """Say what `say_buckets` does of the bands, if bands found the answer."""
     if opened.indexed is not None:
         names, limit = opened.collection.documents.names.strings_at, opened.method.pairs.max_bucket
-        say_buckets(session.console, buckets, names, limit, opened.indexed.index.table)
+        say_buckets(session.console, buckets, names, limit)
+        if not buckets.skipped:
+            say_largest(session.console, buckets, names)
 
 
 def advise_min_tokens(console: Console, collection: "Collection", pairs: "Pairs") -> None:

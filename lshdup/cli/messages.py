@@ -20,17 +20,13 @@ if TYPE_CHECKING:
     from lshdup.cli.session import Session
     from lshdup.collection.collection import Collection
     from lshdup.lsh.band_plan import BandPlan
-    from lshdup.lsh.band_table import BandTable
-    from lshdup.lsh.buckets import Buckets
+    from lshdup.lsh.candidates import Buckets
     from lshdup.params import BandParams, ShingleParams
     from lshdup.shingling.shingle_filter import ShingleFilter
     from lshdup.sources.document_list import DocumentList
 
 #: The threshold of the histogram that is suggested where there is no pair.
 LOW_THRESHOLD = 0.5
-
-#: Largest buckets that -v names.
-_BUCKETS_NAMED = 3
 
 
 def say_collection(
@@ -333,21 +329,14 @@ def say_contract(
 
 
 def say_largest(
-    console: Console, table: "BandTable", names: "Callable[[NDArray[np.int64]], list[bytes]]"
+    console: Console, buckets: "Buckets", names: "Callable[[NDArray[np.int64]], list[bytes]]"
 ) -> None:
-    """Say which buckets are largest, with an example of each."""
-    import numpy as np
+    """Say with -v how many documents the largest bucket has, with an example."""
+    if buckets.largest and console.is_verbose:
+        import numpy as np
 
-    from lshdup.lsh.candidates import largest_buckets
-
-    for rank, (size, first) in enumerate(largest_buckets(table, _BUCKETS_NAMED)):
-        if rank and size == 1:
-            break
-        name = printable(names(np.array([first]))[0])
-        console.detail(
-            f"{'then one of' if rank else 'the largest bucket:'}"
-            f" {count_of(size, 'document')}, with {name}"
-        )
+        name = printable(names(np.array([buckets.example]))[0])
+        console.detail(f"the largest bucket: {count_of(buckets.largest, 'document')}, with {name}")
 
 
 def say_buckets(
@@ -355,17 +344,13 @@ def say_buckets(
     buckets: "Buckets",
     names: "Callable[[NDArray[np.int64]], list[bytes]]",
     limit: int,
-    table: "BandTable | None" = None,
 ) -> None:
     """Warn of buckets that --max-bucket skipped.
 
     names : returns the names of an int64 array of documents.
     limit : value of --max-bucket.
-    table : band table whose largest buckets are named with -v if none was skipped.
     """
     if not buckets.skipped:
-        if buckets.largest and table is not None and console.is_verbose:
-            say_largest(console, table, names)
         return
     import numpy as np
 

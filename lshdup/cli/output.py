@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.compare.fingerprints import Fingerprints
+    from lshdup.compare.sides import Fingerprints
 
 FORMATS = ("table", "tsv", "csv", "json", "jsonl")
 

@@ -32,8 +32,7 @@ from lshdup.compare.results import ClustersFound, PairsFound
 from lshdup.compare.sides import Side, Sides
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.lsh.band_plan import BandPlan, plan_bands
-from lshdup.lsh.buckets import NO_BUCKETS
-from lshdup.lsh.candidates import find_exact_duplicates
+from lshdup.lsh.candidates import NO_BUCKETS, find_exact_duplicates
 from lshdup.params import BandParams, ClusterParams, DocumentParams, SketchParams
 from lshdup.pipeline import build_index, find_clusters, side_of
 from lshdup.shingling.shingle_filter import are_same_filters

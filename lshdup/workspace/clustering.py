@@ -20,7 +20,7 @@ from lshdup.params import ClusterParams, PairParams
 from lshdup.pipeline import find_clusters, side_of
 from lshdup.sources.document_list import DocumentList
 from lshdup.store import results_io
-from lshdup.workspace.index import IndexedCollection, load_or_find_pairs
+from lshdup.workspace.index import IndexedCollection
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 
@@ -42,12 +42,8 @@ def load_or_find_clusters(
         found = results_io.load_clusters(run, store, header, collection, index)
         earlier = results_io.load_pairs(run, store, collection) if found is None else None
         pair_params = PairParams(max_bucket=params.max_bucket)
-        if earlier is None:
-            pass
-        elif earlier.covers(index.plan, bands, pair_params):
+        if earlier is not None and earlier.covers(index.plan, bands, pair_params):
             known = earlier.at_least(bands.threshold)
-        elif not indexed.from_documents and earlier.has_verified_all(bands.threshold):
-            known = load_or_find_pairs(run, indexed, pair_params)
     if found is not None:
         return drop_changed(found, collection.documents, run.skipped, 0)
     side, threshold = side_of(collection, set_source(run, collection)), bands.threshold

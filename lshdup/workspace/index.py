@@ -14,9 +14,8 @@ from lshdup.base.system import trim_memory
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import set_source
 from lshdup.compare.comparing import find_neighbours, verify
-from lshdup.compare.fingerprints import Fingerprints
 from lshdup.compare.results import Index, Neighbours, PairsFound, StoredPairs
-from lshdup.compare.sides import Sides
+from lshdup.compare.sides import Fingerprints, Sides
 from lshdup.errors import ArtifactError
 from lshdup.lsh.band_plan import BandPlan, plan_bands
 from lshdup.lsh.band_table import band_keys
@@ -187,20 +186,16 @@ def load_or_find_pairs(
             if indexed.from_documents:
                 save(found)
         return found
-    # If most candidates are known, few sets are needed.
-    knows_most = earlier is not None and earlier.has_verified_all(threshold)
     skipped = list[Skipped]()
     side = side_of(collection, set_source(run.but(skipped=skipped.append), collection))
     met = candidate_pairs(run, index.table, params.max_bucket)
-    if not knows_most:
-        side.expect(met.documents)
+    side.expect(met.documents)
     say_large_bucket(run, collection.documents, met.buckets)
     sides = Sides.of(run, side, duplicate_of=index.duplicate_of)
-    found = verify(run, met, sides, threshold, earlier=earlier)
+    found = verify(run, met, sides, threshold)
     for each in skipped:
         run.skipped(each)
-    # Without DOCS, pairs of a lower threshold stay: they spare later runs more work.
-    if not skipped and (indexed.from_documents or not knows_most):
+    if not skipped:
         save(found)
     return found
 

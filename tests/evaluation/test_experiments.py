@@ -139,7 +139,7 @@ def test_pieces_of_all_pairs_change_nothing(monkeypatch):
     experiment = Experiment(RUN, collection_of(some_sets(40))[0], [SketchParams("fast", 50, 1)])
     found = []
     for at_once in (1 << 20, 100):
-        monkeypatch.setattr("lshdup.compare.verification.PAIRS_AT_ONCE", at_once)
+        monkeypatch.setattr(experiments, "PIECE", at_once)
         found.append([(r.off, r.largest) for r in experiments.accuracy(experiment, [0.05], 2)])
     assert found[0] == found[1]
 

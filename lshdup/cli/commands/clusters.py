@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from lshdup.cli.output import Piece
     from lshdup.collection.collection import Collection
     from lshdup.compare.clusters import ClusterListing
-    from lshdup.compare.fingerprints import Fingerprints
     from lshdup.compare.results import ClustersFound
+    from lshdup.compare.sides import Fingerprints
     from lshdup.sources.document_list import DocumentList
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lshdup.cli.output import Target
     from lshdup.compare.best_matches import BestMatches
     from lshdup.compare.expand_duplicates import ExpandedPairs
-    from lshdup.lsh.buckets import Buckets
+    from lshdup.lsh.candidates import Buckets
     from lshdup.workspace.against import Against
 
 

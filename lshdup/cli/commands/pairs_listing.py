@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from lshdup.cli.output import Piece, Target
     from lshdup.cli.session import Session
-    from lshdup.compare.fingerprints import Fingerprints
+    from lshdup.compare.sides import Fingerprints
     from lshdup.params import ShingleParams
     from lshdup.sources.document_list import DocumentList
     from lshdup.views.annotations import Annotation
