@@ -32,10 +32,9 @@ from lshdup.errors import LshdupError
 from lshdup.params import BandParams, ClusterParams, DocumentParams, PairParams
 from lshdup.pipeline import side_of
 from lshdup.store.memo import Memo
-from lshdup.workspace.clustering import load_or_find_clusters
-from lshdup.workspace.comparing import load_with_samples
+from lshdup.workspace.comparing import load_or_find_clusters, load_or_find_pairs, load_with_samples
 from lshdup.workspace.folders import compare_folders
-from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
+from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.loading import make_shingles
 from lshdup.workspace.request import Request
 from tests.conftest import RUN, open_workspace
