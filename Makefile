@@ -19,7 +19,7 @@ lint: .venv/.tools ## ruff, mypy, codespell
 	.venv/bin/codespell README.md CHANGELOG.md docs
 
 pages: .venv/.tools ## the generated pages, and the site of the documentation in site/
-	$(python) -m lshdup.cli.reference
+	$(python) .ci/reference
 	.venv/bin/mkdocs build --strict
 
 bench: .venv/.tools ## the first table of benchmarks/README.md

@@ -20,6 +20,7 @@ from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import SetReader
 from lshdup.compare.comparing import Method, compare, verify
 from lshdup.compare.expand_duplicates import ExpandedPairs, expand_copies
+from lshdup.compare.keep_rules import Preference
 from lshdup.compare.results import ClustersFound, Index, PairsFound
 from lshdup.compare.sides import Side, Sides, expect_nothing
 from lshdup.lsh import band_plan, band_table
@@ -28,7 +29,6 @@ from lshdup.lsh.candidates import candidate_pairs, documents_to_compare, find_ex
 from lshdup.params import BandParams, ClusterParams, Params
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.finding import find_documents
-from lshdup.sources.keep_rules import Preference
 
 #: The kernels of the main path, in the order of their calls.
 KERNELS = (

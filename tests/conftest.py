@@ -42,6 +42,17 @@ def part(cases, of):
     return cases if WHOLE else [cases[min(start + row % of, len(cases) - 1)] for row, start in rows]
 
 
+#: The seed of a run: that of its commit in CI, otherwise always the same.
+_SEED = re.search(r"--hypothesis-seed=(\d+)", os.environ.get("PYTEST_ADDOPTS", ""))
+
+
+def drawn(cases, number):
+    """Return so many cases of a table that takes long, drawn by the commit; or all."""
+    cases = list(cases)
+    rng = random.Random(_SEED[1] if _SEED else 0)
+    return cases if WHOLE else rng.sample(cases, number)
+
+
 # In CI the examples are those of a seed, as .ci/run sets that of the commit; without one, the same
 # every time. Elsewhere they are new ones every time.
 _OPTIONS = {
@@ -49,8 +60,7 @@ _OPTIONS = {
     "suppress_health_check": [HealthCheck.too_slow],  # A loaded machine is no fault of a test.
     "deadline": None,  # Nor is it one of an example.
 }
-SEEDED = "--hypothesis-seed" in os.environ.get("PYTEST_ADDOPTS", "")
-settings.register_profile("ci", derandomize=not SEEDED, print_blob=True, **_OPTIONS)
+settings.register_profile("ci", derandomize=not _SEED, print_blob=True, **_OPTIONS)
 settings.register_profile("own", print_blob=True, **_OPTIONS)
 settings.load_profile("ci" if os.environ.get("CI") else "own")
 

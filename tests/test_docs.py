@@ -28,7 +28,7 @@ PAGES = {
     for path in [*TOP, *sorted((ROOT / "docs").rglob("*.md"))]
 }
 
-#: Pages that `lshdup.cli.reference` makes.
+#: Pages that `.ci/reference` makes.
 GENERATED = {f"docs/reference/{name}.md" for name in ("commands", "options", "columns")}
 
 #: Words that are not used here, and the field's words for them.

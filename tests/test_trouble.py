@@ -23,10 +23,10 @@ from lshdup.cli.main import lshdup
 from lshdup.collection import filtering
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import DocumentParams, FormatLimits
-from lshdup.sources import archives, finding, rewriting
+from lshdup.sources import archives, finding, readers, rewriting
 from lshdup.sources.document_list import DocumentList, Locations
 from lshdup.sources.expansion import list_lines
-from lshdup.sources.record_files import RecordFiles
+from lshdup.sources.readers import RecordFiles
 from lshdup.sources.records import RecordError, RecordFields
 from lshdup.store.memo import Memo
 from lshdup.store.npz import DAMAGED, damage_explained
@@ -124,7 +124,7 @@ def test_a_list_of_ids_that_goes(here):
 
 def test_what_cannot_be_looked_into_is_no_mailbox_and_no_dump(here):
     assert not mbox.is_mailbox_file(b"nowhere")
-    assert not archives.is_dump(b"nowhere")
+    assert not readers.is_dump(b"nowhere")
 
 
 def test_a_page_of_a_dump_that_is_damaged():

@@ -29,16 +29,6 @@ ID = Type("name; in JSON an integer if the id is one", str)
 COUNT, NUMBER, SHARE = Type("count", int), Type("number", float), Type("share", float)
 FLAG = Type("`yes` or `no`; in JSON true or false", bool)
 
-#: The meaning of the types, for docs/reference/columns.md.
-TYPES = {
-    NAME: "a path or an id. In JSON, a byte that is not UTF-8 is a lone surrogate, U+DC80 to "
-    "U+DCFF, as of `os.fsdecode`",
-    TEXT: "text",
-    COUNT: "an integer from 0",
-    NUMBER: "a number",
-    SHARE: "a number from 0 to 1",
-}
-
 
 def _or_empty(column: Type) -> Type:
     return replace(column, words=f"{column.words}, or empty", nullable=True)
@@ -138,25 +128,6 @@ OPTIONAL: dict[str, dict[str, Type]] = {
     "pairs-containment": _RELATION,
     "shingle": _FILTERED,
     "show-shingles": _FILTERED,
-}
-
-#: The command that prints a listing, where the name of the listing does not say it.
-COMMANDS = {
-    "pairs-against": "pairs --against",
-    "pairs-containment": "pairs --measure containment",
-    "pairs-unmatched": "pairs --against OTHER --unmatched",
-    "pairs-histogram": "pairs --histogram",
-    "clusters-names": "clusters --emit keep, drop, drop-files",
-    "query-containment": "query --measure containment",
-    "passages-spans": "passages --emit spans",
-    "shingle": "shingle --show",
-    "show-folders": "show FOLDER_A FOLDER_B",
-    "show-group": "show NAME",
-    "show-shingles": "show --shingles",
-    "accuracy-bands": "accuracy --bands",
-    "accuracy-found": "accuracy --found",
-    "accuracy-containment": "accuracy --found --measure containment",
-    "curve-all": "curve --all",
 }
 
 #: When a column is printed, and columns with a value of an option in their name.

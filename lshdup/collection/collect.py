@@ -35,7 +35,7 @@ from lshdup.shingling.shingler import NO_SETS, ShingleBatch, Skips
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.expansion import expand_records
 from lshdup.sources.records import Kind
-from lshdup.text.file_types import OFFICE_ENDINGS
+from lshdup.text.office_types import OFFICE_ENDINGS
 
 #: Bytes of shingle sets that may be kept: all of them, in memory or in a file.
 EVERY_SET = 1 << 62

@@ -15,7 +15,7 @@ from lshdup.collection.collection import COLUMNS, WHOLE, Collection, ReadingNote
 from lshdup.params import FilterParams, ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter, fingerprint
 from lshdup.sources.document_list import DocumentList, Locations
-from lshdup.sources.record_files import RecordFiles
+from lshdup.sources.readers import RecordFiles
 from lshdup.sources.records import Kind, RecordFields
 from lshdup.store.npz import (
     Array,

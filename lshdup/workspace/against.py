@@ -24,6 +24,7 @@ from lshdup.collection.set_source import set_source
 from lshdup.compare.best_matches import BestMatches
 from lshdup.compare.clusters import Clusters
 from lshdup.compare.comparing import Method
+from lshdup.compare.keep_rules import Preference
 from lshdup.compare.results import ClustersFound
 from lshdup.compare.sides import Side, Sides
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
@@ -34,7 +35,6 @@ from lshdup.params import BandParams, ClusterParams, DocumentParams, SketchParam
 from lshdup.pipeline import build_index, find_clusters, side_of
 from lshdup.shingling.shingle_filter import are_same_filters
 from lshdup.sources.finding import check_named
-from lshdup.sources.keep_rules import Preference
 from lshdup.store.store import Store
 from lshdup.workspace.comparing import (
     Comparison,

@@ -24,6 +24,7 @@ from lshdup.compare.best_matches import BestMatches, find_best_matches
 from lshdup.compare.clusters import Clusters, expand_clusters
 from lshdup.compare.comparing import Method, compare, verify
 from lshdup.compare.expand_duplicates import ExpandedPairs, expand_copies
+from lshdup.compare.keep_rules import Preference, preference
 from lshdup.compare.results import ClustersFound, PairsFound
 from lshdup.compare.sides import Side, Sides
 from lshdup.lsh.band_plan import BandPlan, plan_bands
@@ -31,7 +32,6 @@ from lshdup.lsh.candidates import candidate_pairs
 from lshdup.params import BandParams, ClusterParams, PairParams
 from lshdup.pipeline import find_clusters, say_large_bucket, side_of
 from lshdup.sources.document_list import DocumentList
-from lshdup.sources.keep_rules import Preference, preference
 from lshdup.store import results_io
 from lshdup.store.checksums import is_lazy
 from lshdup.workspace.index import IndexedCollection, load_or_build_index

@@ -1,6 +1,6 @@
 """Hundreds of thousands of rows: killed again and again, and with a fraction of the memory.
 
-`LSHDUP_TEST_ROWS` sets how many rows there are.
+`LSHDUP_TEST_ROWS` sets how many rows there are. Which commands are tried is drawn by the commit.
 """
 
 import os
@@ -19,6 +19,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'lshdup[parquet]'")
 
 from benchmarks import rows
+from tests.conftest import drawn
 
 pytestmark = pytest.mark.long
 
@@ -92,7 +93,7 @@ def peak_of(process):
     return peak
 
 
-@pytest.mark.parametrize("command", ["pairs", "clusters"])
+@pytest.mark.parametrize("command", drawn(["pairs", "clusters"], 1))
 def test_killed_at_random_instants(folder, tmp_path, command):
     """Runs that are killed, again and again, end with the bytes of an undisturbed one; and read no
     document again that the memo has.
@@ -130,7 +131,7 @@ def test_killed_at_random_instants(folder, tmp_path, command):
     assert resumed
 
 
-@pytest.mark.parametrize("command", ["pairs", "clusters"])
+@pytest.mark.parametrize("command", drawn(["pairs", "clusters"], 1))
 def test_little_memory(folder, tmp_path, command):
     """A run that plans for little memory takes less, and gives the same bytes; also where the
     system gives it a third of what 300,000 rows take otherwise.
@@ -164,10 +165,11 @@ def limit():
     resource.setrlimit(resource.RLIMIT_DATA, (LIMIT, LIMIT))
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["index", "pairs", "pairs --exact", "clusters", "pairs --measure containment", "passages"],
-)
+#: Commands whose memory is bounded.
+BOUNDED = "index", "pairs", "pairs --exact", "clusters", "pairs --measure containment", "passages"
+
+
+@pytest.mark.parametrize("command", drawn(BOUNDED, 3))
 def test_memory_does_not_grow_with_the_rows(home, tmp_path, command):
     """A run over ten times as many rows takes hardly more memory, if it plans for little."""
     little, peaks = os.environ | {"LSHDUP_MEMORY": "16MB"}, []
@@ -201,7 +203,7 @@ def group():
     pytest.skip("no control group of memory can be made here")
 
 
-@pytest.mark.parametrize("command", ["pairs", "clusters"])
+@pytest.mark.parametrize("command", drawn(["pairs", "clusters"], 1))
 def test_a_quarter_of_the_memory(home, tmp_path, command, group):
     """In a control group of a quarter of the memory that a million rows take otherwise, mapped
     pages included, a run gives the same bytes.

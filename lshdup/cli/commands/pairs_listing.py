@@ -37,13 +37,13 @@ from lshdup.cli.output import (
 from lshdup.cli.session import Session
 from lshdup.collection.name_lists import name_documents
 from lshdup.compare.expand_duplicates import ExpandedPairs
+from lshdup.compare.keep_rules import preference
 from lshdup.compare.scored_pairs import Scores
 from lshdup.compare.verification import relations
 from lshdup.errors import InputError, ParameterError
 from lshdup.evaluation.histogram import Step, list_thresholds, make_histogram
 from lshdup.params import ClusterParams
 from lshdup.sources.document_list import DocumentList, find_in_lists, typed_name
-from lshdup.sources.keep_rules import preference
 from lshdup.workspace.comparing import Comparison
 from lshdup.workspace.gate import (
     Baseline,

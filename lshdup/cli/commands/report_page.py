@@ -33,13 +33,13 @@ from lshdup.compare.clusters import (
     expand_clusters,
     rank_documents,
 )
+from lshdup.compare.keep_rules import preference
 from lshdup.errors import InputError
 from lshdup.evaluation.histogram import list_thresholds
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.candidates import documents_to_compare
 from lshdup.params import ClusterParams, PassageParams
 from lshdup.shingling.inspection import LocatedText, locate_tokens
-from lshdup.sources.keep_rules import preference
 from lshdup.version import __version__
 from lshdup.views import html
 from lshdup.views.pair_view import Differences, escape, find_differences, shorten
