@@ -210,10 +210,9 @@ class Memo:
 
     def _write(self, name: str, arrays: Mapping[str, Array]) -> None:
         if not self._has_folder:
-            with Folder(self._store.folder) as folder:
-                folder.make_folder(MEMO)
+            (self._store.folder / MEMO).mkdir(exist_ok=True)
             self._has_folder = True
-        with Folder(self._store.folder, MEMO) as folder, folder.create(name) as file:
+        with Folder(self._store.folder, MEMO).create(name) as file:
             write(file, "segment", self._header, arrays)
         note_kept(PARTS)
 

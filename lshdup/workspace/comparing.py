@@ -33,7 +33,6 @@ from lshdup.params import BandParams, ClusterParams, PairParams
 from lshdup.pipeline import find_clusters, say_large_bucket, side_of
 from lshdup.sources.document_list import DocumentList
 from lshdup.store import results_io
-from lshdup.store.checksums import is_lazy
 from lshdup.workspace.index import IndexedCollection, load_or_build_index
 from lshdup.workspace.loading import load_all_sets, load_signatures
 from lshdup.workspace.request import Request, merge_params
@@ -185,11 +184,8 @@ def load_side(run: Workspace, request: Request, method: Method) -> tuple[Collect
         stage = "documents"
     else:
         collection = load_signatures(run, request)
-    sets = collection.sets if collection.shingle_filter is None else None
-    if sets is not None and is_lazy(sets.values):
-        sets = None  # The source verifies what it copies; kernels take no lazily verified array.
     source = set_source(run, collection, stage=stage)
-    return collection, side_of(collection, source, sets, sample)
+    return collection, side_of(collection, source, sample=sample)
 
 
 def load_with_samples(run: Workspace, request: Request) -> tuple[Collection, Sample]:
