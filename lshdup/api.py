@@ -24,6 +24,7 @@ from lshdup.collection.filtering import FilterRequest, build_filter, filter_coll
 from lshdup.collection.from_texts import collect_texts
 from lshdup.compare.clusters import list_clusters
 from lshdup.compare.comparing import find_neighbours
+from lshdup.compare.keep_rules import preference
 from lshdup.compare.sides import Sides
 from lshdup.compare.verification import containment, jaccard
 from lshdup.errors import InputError, ParameterError
@@ -43,7 +44,6 @@ from lshdup.params import (
 )
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources.finding import find_documents
-from lshdup.sources.keep_rules import preference
 
 #: A folder or file, a mapping of names to texts, or texts, whose names are then "0", "1", …
 Documents = str | os.PathLike[str] | Mapping[str, str] | Iterable[str]

@@ -7,7 +7,7 @@ store.
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import SetReader
 from lshdup.compare.comparing import Method, compare, verify
 from lshdup.compare.expand_duplicates import ExpandedPairs, expand_copies
+from lshdup.compare.keep_rules import Preference
 from lshdup.compare.results import ClustersFound, Index, PairsFound
 from lshdup.compare.sides import Side, Sides, expect_nothing
 from lshdup.lsh import band_plan, band_table
@@ -28,7 +29,6 @@ from lshdup.lsh.candidates import candidate_pairs, documents_to_compare, find_ex
 from lshdup.params import BandParams, ClusterParams, Params
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.finding import find_documents
-from lshdup.sources.keep_rules import Preference
 
 #: The kernels of the main path, in the order of their calls.
 KERNELS = (
@@ -124,22 +124,17 @@ def build_index(run: Run, collection: Collection, params: BandParams) -> Index:
 # --- variations: clusters, one document against the index ----------------------------------------
 
 
-def side_of(
-    collection: Collection,
-    source: SetSource,
-    sets: RaggedSets | None = None,
-    sample: Callable[[NDArray[np.int64], int, SetSource], RaggedSets] | None = None,
-) -> Side:
+def side_of(collection: Collection, source: SetSource, sets: RaggedSets | None = None) -> Side:
     """Return a collection as a side of a comparison.
 
-    source, sample : as of `Side`. sets : all sets, if kernels may read them where they are.
+    source : as of `Side`. sets : all sets, if kernels may read them where they are.
     """
     expect = source.expect if isinstance(source, SetReader) else expect_nothing
     # Texts that are filtered without a store have none.
     prints = collection.prints if "byte_prints" in collection.columns else None
     return Side(
         collection.sizes, collection.fingerprints, prints, source,
-        collection.signatures, sets, sample, expect,
+        collection.signatures, sets, expect,
     )  # fmt: skip
 
 

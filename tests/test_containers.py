@@ -9,7 +9,7 @@ import random
 
 import pytest
 
-from lshdup.sources.record_files import RecordFiles
+from lshdup.sources.readers import RecordFiles
 from tests.conftest import ZSTD, require
 from tests.documents import tar_of, warc_record, wiki_dump, zip_of
 from tests.sources.test_records import answer

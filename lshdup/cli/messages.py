@@ -420,7 +420,7 @@ def describe_rule(rule: ClusterParams, documents: "DocumentList") -> str:
     """Return which document of a group is kept."""
     import numpy as np
 
-    from lshdup.sources.keep_rules import default_keep
+    from lshdup.compare.keep_rules import default_keep
 
     keep = rule.keep or default_keep(documents)
     parts = [KEEP[keep]]

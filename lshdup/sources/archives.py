@@ -15,13 +15,14 @@ from xml.parsers import expat
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.compression import CHUNK, PackedError, can_unpack, chunks
+from lshdup.base.compression import CHUNK
 from lshdup.base.forms import declare_page
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import StringTable
 from lshdup.base.skipped import Reason
 from lshdup.base.system import pread
-from lshdup.sources.files import Buffer, ContentReader, Contents, Reader, join_contents, read_spans
+from lshdup.sources.files import Buffer, Contents, read_spans
+from lshdup.sources.readers import ContentReader, Reader, is_archive, join_contents
 from lshdup.sources.records import (
     LONGEST_NAME,
     Members,
@@ -30,7 +31,6 @@ from lshdup.sources.records import (
     RecordList,
     inner_path,
     most_unpacked,
-    refused_name,
     too_large_unpacked,
 )
 
@@ -150,7 +150,7 @@ def _refuse_of_zip(
         return Reason.LINK, ""
     if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
         return Reason.SPECIAL, ""
-    if refused := refused_name(name, hidden=fields.hidden):
+    if refused := _refused_name(name, hidden=fields.hidden):
         return refused
     if found.flags[row] & _IS_ENCRYPTED:
         return Reason.ENCRYPTED, ""
@@ -349,7 +349,19 @@ def _refuse_of_tar(
         return Reason.SPECIAL, ""
     if member.offset_data + member.size > size:
         return Reason.DAMAGED, "the archive ends before its end: cut off?"
-    return refused_name(name, hidden=fields.hidden)
+    return _refused_name(name, hidden=fields.hidden)
+
+
+def _refused_name(path: bytes, *, hidden: bool) -> tuple[Reason, str] | None:
+    """Return why a member with this path is skipped, or None.
+
+    hidden : whether names that begin with a dot are taken.
+    """
+    if not hidden and (b"/" + path).find(b"/.") >= 0:
+        return Reason.HIDDEN, ""
+    if is_archive(path):
+        return Reason.NESTED, "unpack the archive around it to compare what is in it"
+    return None
 
 
 # --- WARC ----------------------------------------------------------------------------------------
@@ -480,21 +492,6 @@ def _inflated(body: bytes, longest: int) -> bytes:
 
 
 # --- MediaWiki -----------------------------------------------------------------------------------
-
-
-#: A dump says in its first bytes what it is.
-_ROOT, _HEAD = b"<mediawiki", 4096
-
-
-def is_dump(path: bytes) -> bool:
-    """Return whether an XML file, perhaps packed, is a dump; False if it cannot be read."""
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123 (bytes path)
-            head = file.read(_HEAD)
-            file.seek(0)
-            return can_unpack(head) and _ROOT in next(chunks(file), b"")[:_HEAD]
-    except (OSError, PackedError):
-        return False
 
 
 class WikiDump(ContentReader):

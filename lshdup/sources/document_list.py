@@ -20,7 +20,7 @@ from lshdup.base.skipped import RecordLocation, SkippedFile
 from lshdup.base.wording import join_names
 from lshdup.errors import RERUN, ArtifactError
 from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
-from lshdup.sources.record_files import RecordFiles
+from lshdup.sources.readers import RecordFiles
 from lshdup.sources.records import ARCHIVES, Kind, RecordError, RecordFields, is_integer
 
 #: Of more DOCS, only the folders that hold them all are kept.

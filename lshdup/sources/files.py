@@ -4,9 +4,9 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,7 @@ from lshdup.base.skipped import Reason
 from lshdup.base.system import READ, pread_into
 from lshdup.kernels import files as kernels
 from lshdup.kernels.helpers import PADDING
-from lshdup.sources.records import RecordError, RecordFields, RecordList
-
-T = TypeVar("T")
+from lshdup.sources.records import RecordError
 
 #: The kernels know Linux's statx(2) and its record; elsewhere Python reads the same values.
 KERNELS_KNOW_THE_SYSTEM = (
@@ -89,25 +87,6 @@ class Contents(NamedTuple):
     starts: NDArray[np.int64]
     lengths: NDArray[np.int64]
     failed: Mapping[int, OSError | RecordError] = MappingProxyType({})
-
-
-def join_contents(parts: Iterable[T], read: Callable[[T], bytes]) -> Contents:
-    """Return the contents of parts of a file.
-
-    parts : the parts as they are in the file.
-    read : returns the content of a part. Raises RecordError.
-    """
-    contents: list[bytes] = []
-    failed: dict[int, OSError | RecordError] = {}
-    for at, part in enumerate(parts):
-        try:
-            contents.append(read(part))
-        except RecordError as error:
-            failed[at] = error
-            contents.append(b"")
-    sizes = np.fromiter(map(len, contents), np.int64, len(contents))
-    text = np.frombuffer(bytearray().join([*contents, bytes(PADDING)]), np.uint8)
-    return Contents(text, np.cumsum(sizes) - sizes, sizes, failed)
 
 
 class Buffer:
@@ -221,51 +200,3 @@ def _read(path: bytes, most: int) -> bytes:
         return b"".join(parts)
     finally:
         os.close(descriptor)
-
-
-class Reader:
-    """An open file of records: lists the records, and returns their texts.
-
-    file : descriptor, of the unpacked file.
-    fields : what of it is a document.
-    longest : records of more bytes are skipped.
-    """
-
-    def __init__(self, file: int, fields: RecordFields, longest: int) -> None:
-        self.file, self.fields, self.longest = file, fields, longest
-
-    def list_records(self) -> RecordList | None:
-        """Return the records; None if the file is one document. Raises RecordError if the file has
-        none to give.
-        """
-        raise NotImplementedError
-
-    def texts(
-        self, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer
-    ) -> Contents:
-        """Return the texts of some records, or their bytes, if `Kind.is_text` says so.
-
-        starts, lengths : int64 arrays of shape (n,), ascending, from `list_records`.
-        buffer : memory for the texts.
-        """
-        return Contents(*read_spans(self.file, starts, lengths, buffer), lengths)
-
-    def declare(self, start: int, name: bytes) -> bytes:
-        """Return the name of a record, as `base.forms` declares mails and pages."""
-        return name
-
-
-class ContentReader(Reader):
-    """A file of records whose texts are made of their bytes."""
-
-    def content(self, part: memoryview) -> bytes:
-        """Return the text of a record. Raises RecordError."""
-        raise NotImplementedError
-
-    def texts(
-        self, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer
-    ) -> Contents:
-        data, places = read_spans(self.file, starts, lengths, buffer)
-        view = data.data
-        each = zip(places.tolist(), lengths.tolist(), strict=True)
-        return join_contents((view[at : at + size] for at, size in each), self.content)

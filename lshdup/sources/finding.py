@@ -28,17 +28,15 @@ from lshdup.sources.document_list import DocumentList, typed_name
 from lshdup.sources.expansion import KnownRecords, expand_records, list_lines
 from lshdup.sources.files import stat_files
 from lshdup.sources.patterns import GLOB, Rules, Selection
-from lshdup.sources.record_files import RecordFiles
-from lshdup.sources.records import (
+from lshdup.sources.readers import (
     ARCHIVE_ENDINGS,
-    MESSAGE_ID,
-    Kind,
-    RecordFields,
+    RecordFiles,
     classify_file,
-    describe_too_large,
     is_archive,
+    is_dump,
     may_end,
 )
+from lshdup.sources.records import MESSAGE_ID, Kind, RecordFields, describe_too_large
 
 #: Suggestions are made for so many names that do not exist.
 _SUGGESTIONS = 10
@@ -334,10 +332,8 @@ class Finder:
         kind = classify_file(
             name, named=named, field_given=bool(params.text_field), archives=params.archives
         )
-        if kind == Kind.WIKI:
-            from lshdup.sources.archives import is_dump  # Imported here to keep `query` fast.
-
-            kind = kind if is_dump(name) else Kind.FILE
+        if kind == Kind.WIKI and not is_dump(name):
+            kind = Kind.FILE
         if (
             kind == Kind.FILE
             and params.split

@@ -16,11 +16,12 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from lshdup.base.forms import PART
 from lshdup.base.skipped import Reason
 from lshdup.base.system import pread
-from lshdup.sources.lines import SPACES, Parse, ParsedFile, find_lines
+from lshdup.sources.lines import SPACES, Parse, ParsedFile, find_lines, read_lines
 from lshdup.sources.records import (
     RecordError,
     RecordFields,
@@ -58,6 +59,13 @@ class JsonLines(ParsedFile):
             keep[row] = bool(pread(self.file, int(lengths[row]), int(starts[row])).strip(SPACES))
         return self.with_ids(RecordList.of(starts, lengths, self.longest, keep))
 
+    def have_integer_ids(
+        self, starts: NDArray[np.int64], lengths: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        lines = read_lines(self.file, starts, lengths)
+        found = (_has_integer_id(bytes(line), self.fields.id) for line in lines)
+        return np.fromiter(found, bool, len(starts))
+
     def parser(self, *, ids: bool) -> Parse:
         """Return the parser of a record."""
         return _parser(self.fields if ids else replace(self.fields, id=""))
@@ -71,8 +79,7 @@ def parse_record(line: bytes, fields: RecordFields) -> tuple[bytes, bytes] | Non
     return _parser(fields)(line) if line.strip(SPACES) else None
 
 
-def has_integer_id(line: bytes, field: str) -> bool:
-    """Return whether the id of a record is an integer. Raises RecordError."""
+def _has_integer_id(line: bytes, field: str) -> bool:
     try:
         return not bytes(_RAW.decode(line)[field]).startswith(b'"')
     except (msgspec.MsgspecError, UnicodeError, RecursionError, KeyError):

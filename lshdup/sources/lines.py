@@ -18,7 +18,8 @@ from lshdup.base.mbox import LOOKAHEAD, bare_mail, find_mails
 from lshdup.base.ragged import StringTable
 from lshdup.base.skipped import Reason
 from lshdup.base.system import pread, pread_into
-from lshdup.sources.files import Buffer, ContentReader, Reader, read_spans
+from lshdup.sources.files import Buffer, Contents, read_spans
+from lshdup.sources.readers import ContentReader, Reader
 from lshdup.sources.records import MESSAGE_ID, RecordError, RecordList, SkippedRecord
 
 #: Bytes read at a time to find where lines and mails begin, and to read records.
@@ -155,6 +156,19 @@ class ParsedFile(ContentReader):
     def with_ids(self, records: RecordList) -> RecordList:
         """Return the rows with their ids, if an id field is set: those that have id and text."""
         return list_parsed(self.file, records, self.parser(ids=True)) if self.fields.id else records
+
+
+class IdList(Reader):
+    """A list of ids, of which each line is a document; `expansion.list_lines` finds them."""
+
+    def texts(
+        self, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer
+    ) -> Contents:
+        there = starts + lengths <= os.fstat(self.file).st_size
+        starts, lengths = starts * there, lengths * there
+        shorter = RecordError(Reason.CHANGED, "its list has become shorter")
+        failed = dict.fromkeys(np.flatnonzero(~there).tolist(), shorter)
+        return Contents(*read_spans(self.file, starts, lengths, buffer), lengths, failed)
 
 
 class SplitFile(Reader):

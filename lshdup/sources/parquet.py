@@ -8,13 +8,12 @@ back decode each row once.
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.arrow import Texts, take_texts, texts_of
 from lshdup.base.forms import PART
 from lshdup.base.memory import rows_of
 from lshdup.base.ragged import StringTable, offsets_of
@@ -33,6 +32,9 @@ from lshdup.sources.records import (
     no_field,
     split_fields,
 )
+
+#: Values of a column: the bytes of all, int64 offsets of shape (n + 1,), and which are null.
+Texts = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]
 
 #: A slab has about so many bytes of text, and at most so many rows.
 _SLAB_BYTES, _SLAB_ROWS = 1 << 22, 1 << 16
@@ -61,7 +63,6 @@ class ParquetFile:
         self._field = field
         self._groups: dict[int, _RowGroup] = {}
         self._delivered = 0  # rows whose texts were returned, repeats counted
-        self._decoded = 0  # in row groups that are no longer kept
         with _reporting_damage():
             # Without pre-buffering, a column chunk is not decoded before its first page is needed.
             self._file = pq.ParquetFile(pa.OSFile(path), pre_buffer=False, buffer_size=1 << 20)
@@ -95,11 +96,6 @@ class ParquetFile:
         return 1.0
 
     @property
-    def decoded(self) -> int:
-        """How many texts were decoded for `texts`, repeats counted."""
-        return self._decoded + sum(group.decoded for group in self._groups.values())
-
-    @property
     def is_finished(self) -> bool:
         """Whether as many texts as the file has rows were returned."""
         return self._delivered >= int(self._offsets[-1])
@@ -109,7 +105,6 @@ class ParquetFile:
         held = sum(group.held for group in self._groups.values())
         if held <= beyond:
             return held
-        self._decoded = self.decoded
         self._groups.clear()
         return 0
 
@@ -198,7 +193,7 @@ class ParquetFile:
                 stop = int(np.searchsorted(rows, start + first + len(texts[2])))
                 at = rows[done:stop] - (start + first)
                 if len(at) < len(texts[2]) // _SPARSE:  # The others are not held in memory.
-                    at, texts = np.arange(len(at)), take_texts(texts, at)
+                    at, texts = np.arange(len(at)), _take_texts(texts, at)
                 found.append((slice(done, stop), at, texts))
             done = stop
         return found, failed
@@ -210,7 +205,7 @@ class ParquetFile:
             group = _RowGroup(lambda: _decode(file, [column], step, [number]))
         self._groups[number] = group  # the last in the order of use
         while len(self._groups) > _KEPT_GROUPS:
-            self._decoded += self._groups.pop(next(iter(self._groups))).decoded
+            del self._groups[next(iter(self._groups))]
         return group
 
 
@@ -218,7 +213,6 @@ class _RowGroup:
     """One row group, decoded as far as its rows were requested; `held` bytes of it are kept."""
 
     def __init__(self, decode: Callable[[], Iterator[list[Texts]]]) -> None:
-        self.decoded = 0
         self._decode = decode
         self._restart()
 
@@ -251,7 +245,6 @@ class _RowGroup:
             raise
         self._slabs.append((self._rows, texts))
         self._rows += len(texts[2])
-        self.decoded += len(texts[2])
         self.held += texts[0].nbytes
         while self.held > _KEPT_BYTES and len(self._slabs) > 1:
             self.held -= self._slabs.popleft()[1][0].nbytes
@@ -331,6 +324,56 @@ def _decode(
                 yield [texts_of(batch, ways, PART) for ways in columns]
             if left:
                 raise RecordError(Reason.DAMAGED, "a row group has not as many rows as it says")
+
+
+def texts_of(batch: Any, ways: Sequence[Sequence[str]], between: bytes = b"") -> Texts:
+    """Return strings, or integers as strings, of one column of a record batch.
+
+    ways : name of the column, and of the fields in it that lead to them; of several columns, the
+        strings that are not null are joined.
+    between : what stands between joined strings.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    arrays = []
+    for way in ways:
+        array = batch.column(batch.schema.names.index(way[0]))  # of several of one name the first
+        for name in way[1:]:
+            array = pc.struct_field(array, name)
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        if pa.types.is_integer(array.type):
+            array = array.cast(pa.large_string())
+        arrays.append(array.cast(pa.large_binary()))
+    array = arrays[0]
+    if len(arrays) > 1:
+        empty, mark = (pa.scalar(each, pa.large_binary()) for each in (b"", between))
+        all_null = pc.is_null(pc.coalesce(*arrays))
+        arrays[0] = pc.if_else(all_null, empty, array)  # Arrow would give no row for nulls alone.
+        joined = pc.binary_join_element_wise(*arrays, mark, null_handling="skip")
+        array = pc.if_else(all_null, None, joined)
+    null = np.asarray(array.is_null().to_numpy(zero_copy_only=False), bool)
+    return *content(array), null
+
+
+def content(array: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return the bytes of an array of binary, and int64 offsets of shape (n + 1,) into them."""
+    import pyarrow as pa
+
+    _, offsets, data = array.buffers()
+    if offsets is None or not len(array):
+        return np.zeros(0, np.uint8), np.zeros(len(array) + 1, np.int64)
+    width = "<i8" if array.type == pa.large_binary() else "<i4"
+    ends = np.frombuffer(offsets, width)[array.offset : array.offset + len(array) + 1]
+    return np.frombuffer(data or b"", np.uint8), ends.astype(np.int64, copy=False)
+
+
+def _take_texts(texts: Texts, at: NDArray[np.int64]) -> Texts:
+    """Return a copy of some texts."""
+    data, offsets, null = texts
+    some = StringTable(data, offsets).take(at)
+    return some.values, some.offsets, null[at]
 
 
 # --- columns --------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.compression import bare_name
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import StringTable, offsets_of
 from lshdup.base.run import Run
@@ -61,23 +60,8 @@ ROWS = (Kind.JSON, Kind.PARQUET, Kind.CSV)
 #: Kinds whose documents are members of archives, and are called by paths.
 ARCHIVES = (Kind.TAR, Kind.ZIP, Kind.WARC, Kind.WIKI)
 
-#: Endings of archives; others that are packed have one of `compression.ENDINGS` behind it. An XML
-#: file is an archive if it is a dump.
-_ENDINGS = {
-    Kind.TAR: (b".tar", b".tgz", b".tzst", b".txz", b".tbz2", b".tbz"),
-    Kind.ZIP: (b".zip",),
-    Kind.WARC: (b".warc", b".wet"),
-    Kind.WIKI: (b".xml",),
-}
-#: The endings of archives that are told by their names alone.
-ARCHIVE_ENDINGS = tuple(
-    ending for kind, endings in _ENDINGS.items() if kind != Kind.WIKI for ending in endings
-)
-
 #: The value of --id-field that names mails by their Message-ID, in small letters.
 MESSAGE_ID = "message-id"
-
-_JSON_LINES, _CSV = (b".jsonl", b".ndjson"), (b".csv", b".tsv")
 
 #: A message names at most so many fields of a record, and so many characters of each name.
 _MOST_FIELDS, _NAME = 100, 80
@@ -313,47 +297,6 @@ class Members:
         return RecordList(numbers, starts, sizes, names, self._skipped)
 
 
-def classify_file(path: bytes, *, named: bool, field_given: bool, archives: bool) -> Kind:
-    """Return whether a file is taken for its records, and for which.
-
-    A file that is named itself is; one in a folder if the text field is set, or --archives for an
-    archive. ``.json`` may hold anything: its lines are records only if both the file and the field
-    are named.
-    """
-    if named or archives:
-        name = bare_name(path).lower()
-        for kind, endings in _ENDINGS.items():
-            if name.endswith(endings):
-                return kind
-    if not (named or field_given):
-        return Kind.FILE
-    if path.lower().endswith(b".parquet"):
-        return Kind.PARQUET
-    name = bare_name(path).lower()
-    if name.endswith(_CSV):
-        return Kind.CSV
-    endings = (*_JSON_LINES, b".json") if named and field_given else _JSON_LINES
-    return Kind.JSON if name.endswith(endings) else Kind.FILE
-
-
-def is_archive(name: bytes) -> bool:
-    """Return whether a name is that of an archive; of an XML file, only its content can tell."""
-    return bare_name(name).lower().endswith(ARCHIVE_ENDINGS)
-
-
-def may_end(names: StringTable, endings: tuple[bytes, ...]) -> bool:
-    """Return whether a name may have one of these endings: three bytes behind a dot tell.
-
-    endings : in lower case. Cost: some nanoseconds a name; names as objects would cost more.
-    """
-    dots = np.flatnonzero(names.values[:-3] == ord("."))
-    behind = [names.values[dots + i] | 0x20 for i in (1, 2, 3)]
-    return any(
-        bool(((behind[0] == a) & (behind[1] == b) & (behind[2] == c)).any())
-        for _, a, b, c, *_ in endings
-    )
-
-
 def name_records(run: Run, path: bytes, numbers: NDArray[np.int64]) -> StringTable:
     """Return the name FILE:NUMBER for each number.
 
@@ -408,18 +351,6 @@ def distinct_names(names: Iterable[bytes]) -> list[bytes]:
                 counts[name] += 1
             names[at] = b"%s:%d" % (name, counts[name])
     return names
-
-
-def refused_name(path: bytes, *, hidden: bool) -> tuple[Reason, str] | None:
-    """Return why a member with this path is skipped, or None.
-
-    hidden : whether names that begin with a dot are taken.
-    """
-    if not hidden and (b"/" + path).find(b"/.") >= 0:
-        return Reason.HIDDEN, ""
-    if is_archive(path):
-        return Reason.NESTED, "unpack the archive around it to compare what is in it"
-    return None
 
 
 def most_unpacked(packed: int, longest: int) -> int:

@@ -28,7 +28,8 @@ from lshdup.errors import RERUN, InputError, ParameterError
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.jsonlines import find_values
 from lshdup.sources.parquet import column_chunks, open_parquet
-from lshdup.sources.records import ROWS, Kind, RecordError, classify_file, split_fields
+from lshdup.sources.readers import classify_file
+from lshdup.sources.records import ROWS, Kind, RecordError, split_fields
 
 I64 = NDArray[np.int64]
 

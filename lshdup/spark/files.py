@@ -17,7 +17,8 @@ from lshdup.base.wording import join_names, json_line
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import LONGEST, DocumentParams
 from lshdup.sources.document_list import typed_name
-from lshdup.sources.records import Kind, RecordFields, classify_file, split_fields
+from lshdup.sources.readers import classify_file
+from lshdup.sources.records import Kind, RecordFields, split_fields
 from lshdup.spark import functions as f
 from lshdup.spark.workers import DOCUMENTS, Batches, json_rows
 

@@ -11,13 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from lshdup.base.arrow import batch_of, ragged
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.compare.verification import jaccard
 from lshdup.errors import InputError
 from lshdup.kernels import bands as kernels
-from lshdup.spark.workers import ARROW_BYTES, Batches, Recipe, shown_id
+from lshdup.spark.workers import ARROW_BYTES, Batches, Recipe, batch_of, ragged, shown_id
 
 #: Schemas, as Spark writes them. side : one of WITHIN, LEFT, RIGHT. before : keys of the bands
 #: before the bucket's band, eight little-endian bytes a key.

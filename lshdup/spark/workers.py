@@ -13,8 +13,9 @@ from urllib.parse import unquote_to_bytes
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from lshdup.base.arrow import as_binary, batch_of, content
+from lshdup.base.ragged import offsets_of
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.errors import InputError
@@ -25,6 +26,7 @@ from lshdup.lsh.signatures import Sketcher
 from lshdup.params import DEFAULT_MAX_BYTES, ShingleParams, SketchParams
 from lshdup.shingling.shingler import ShingleBatch, Shingler
 from lshdup.sources.jsonlines import parse_record
+from lshdup.sources.parquet import content
 from lshdup.sources.reading import BATCH_BYTES, BATCH_DOCUMENTS, TextBatch, cut_by_size
 from lshdup.sources.records import RecordError, RecordFields
 
@@ -203,3 +205,25 @@ def _skipped(recipe: Recipe, batch: Any, ids: Any, texts: Any) -> dict[int, tupl
 def shown_id(scalar: Any) -> str:
     """Return an id, a scalar of Arrow, for messages."""
     return repr(scalar.as_py().decode("utf-8", "backslashreplace"))
+
+
+# --- Arrow and NumPy -----------------------------------------------------------------------------
+
+
+def as_binary(array: Any) -> Any:
+    """Return an array of strings or bytes as bytes, with offsets of 32 bits."""
+    return array if array.type == pa.binary() else array.cast(pa.binary())
+
+
+def ragged(column: Any) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Return a column of numbers of eight bytes: all numbers, and int64 offsets."""
+    # Together they may be more than Arrow can have in one array.
+    parts = [content(chunk) for chunk in column.chunks]
+    data = b"".join([values[offsets[0] : offsets[-1]].data for values, offsets in parts])
+    sizes = np.concatenate([np.diff(offsets) for _, offsets in parts])
+    return np.frombuffer(data, "<u8").astype(np.uint64, copy=False), offsets_of(sizes // 8)
+
+
+def batch_of(schema: str, columns: list[Any]) -> Any:
+    """Return a record batch of columns with the names of a Spark schema: `name type, …`."""
+    return pa.RecordBatch.from_arrays(columns, [field.split()[0] for field in schema.split(", ")])

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from lshdup.base.forms import Form
 from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.base.skipped import Reason, RecordLocation, Skipped, SkippedFile
 from lshdup.collection.collection import COLUMNS, WHOLE, Collection, ReadingNotes
 from lshdup.params import FilterParams, ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter, fingerprint
 from lshdup.sources.document_list import DocumentList, Locations
-from lshdup.sources.record_files import RecordFiles
+from lshdup.sources.readers import RecordFiles
 from lshdup.sources.records import Kind, RecordFields
 from lshdup.store.npz import (
     Array,
@@ -34,6 +35,7 @@ from lshdup.store.npz import (
 _DOCUMENTS = declare_strings("names", "documents")
 _DOCUMENTS |= declare_columns("documents", file_sizes=np.int64, file_mtimes=np.int64)
 _COLUMNS = declare_columns("documents", **COLUMNS)
+_COLUMNS["forms"] = Member(np.uint8, ("documents",), below=len(Form))
 _SIGNATURES = {"signatures": Member(np.uint32, ("documents", "perms"))}
 _LOCATIONS = declare_strings("paths", "files")
 _LOCATIONS["path_kinds"] = Member(np.uint8, ("files",), below=max(Kind) + 1)

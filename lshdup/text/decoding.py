@@ -32,7 +32,7 @@ from lshdup.params import (
     FormatLimits,
     ShingleParams,
 )
-from lshdup.text import encodings, file_types, html
+from lshdup.text import encodings, html, office_types
 from lshdup.text.mail import HEADER_WINDOW, MailRules, bare_mail_file, mail_form
 
 _BOMS = (
@@ -42,7 +42,7 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
     (codecs.BOM_UTF8, "utf-8-sig"),
 )
-_MAGICS = (*(bom for bom, _ in _BOMS), *file_types.MAGICS, *compression.MAGICS)
+_MAGICS = (*(bom for bom, _ in _BOMS), *office_types.MAGICS, *compression.MAGICS)
 #: Whether two bytes, as a little-endian number, begin one of them.
 _BEGINS_MAGIC = np.zeros(1 << 16, bool)
 _BEGINS_MAGIC[[int.from_bytes(magic[:2], "little") for magic in _MAGICS]] = True
@@ -148,7 +148,7 @@ def decode(
             return inner
         text = decode(inner, compression.bare_name(path), params, max_bytes, limits)
         return replace(text, packed=compression.name_of(data))
-    if file_type := file_types.recognize_file_type(data):
+    if file_type := office_types.recognize_file_type(data):
         return _read_office(data, file_type, limits)
     form = mail_form(data, path, params)
     if form == Form.MAIL:
@@ -168,10 +168,10 @@ def _decode_text(data: bytes, path: bytes, params: ShingleParams) -> Text:
                 invalid = encodings.count_invalid_utf8(data)
                 return _repair(data, path, params, invalid) if invalid else text
             return text
-    for magic in file_types.MAGICS:
+    for magic in office_types.MAGICS:
         if data.startswith(magic):
             unknown = magic.decode("ascii", "backslashreplace")
-            detail = file_types.UNKNOWN_CONTAINERS.get(magic, unknown)
+            detail = office_types.UNKNOWN_CONTAINERS.get(magic, unknown)
             return Text(reason=Reason.FORMAT, detail=detail)
     if b"\0" in data[: kernels.BINARY_WINDOW]:
         return Text(reason=Reason.BINARY)
@@ -243,7 +243,7 @@ def _decompress(data: bytes, max_bytes: int) -> bytes | Text:
 
 
 def _read_office(data: bytes, file_type: str, limits: FormatLimits) -> Text:
-    if file_type == file_types.ENCRYPTED:
+    if file_type == office_types.ENCRYPTED:
         return Text(reason=Reason.ENCRYPTED)
     from lshdup.text.office_processes import extract
 

@@ -75,7 +75,7 @@ def extract(data: bytes, file_type: str, limits: FormatLimits) -> OfficeText:
 def extract_all(documents: list[bytes], file_type: str, limits: FormatLimits) -> list[OfficeText]:
     """Extract the texts of office documents or mails of one type. For any thread.
 
-    file_type : as `file_types.recognize_file_type` or `mail_type` returns it.
+    file_type : as `office_types.recognize_file_type` or `mail_type` returns it.
     limits : seconds and bytes of memory for each document.
     Errors: none are raised; whatever a file does to its worker becomes the reason.
     Cost: about 1 ms a document and 1 ms a page of a PDF, 0.1 ms a mail; 0.1 s to start a worker.

@@ -20,8 +20,8 @@ from typing import Any, BinaryIO
 from urllib.parse import unquote
 
 from lshdup.text import html
-from lshdup.text.file_types import ZIP_ERRORS
 from lshdup.text.mail import MailRules, read_mail
+from lshdup.text.office_types import ZIP_ERRORS
 
 #: A request: length of the name of the type, number of documents; the length of each of them; then
 #: the name and the documents.

@@ -57,7 +57,7 @@ class NamedDocument:
         """Decode the bytes of the document. Raise InputError if they are no text."""
         from lshdup.params import DEFAULT_FORMATS
         from lshdup.shingling.shingler import decode_batch
-        from lshdup.sources.records import is_archive
+        from lshdup.sources.readers import is_archive
 
         ((_, text),) = decode_batch(batch, [0], params, DEFAULT_FORMATS)
         if text.reason in (Reason.BINARY, Reason.FORMAT) and is_archive(self.name):

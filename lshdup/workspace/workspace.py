@@ -17,7 +17,7 @@ from lshdup.base.skipped import Reason, SkippedFile
 from lshdup.base.wording import count_of
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.sources.document_list import DocumentList, typed_name
-from lshdup.sources.records import is_archive
+from lshdup.sources.readers import is_archive
 from lshdup.store.store import MEMO, MEMO_BYTES, Store
 
 #: What is said of an archive in a folder that was taken for a document, and could not be one.

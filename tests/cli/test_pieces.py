@@ -20,12 +20,12 @@ SIZES = {
     "collection.set_source._BYTES_AT_ONCE": 4096,
     "cli.output.PIECE_ROWS": 4,
     "cli.output._MOST_NAMES": 3,
-    "sources.keep_rules._PIECE": 4,
+    "compare.keep_rules._PIECE": 4,
     "sources.reading.BATCH_BYTES": 3000,
     "sources.reading.BATCH_DOCUMENTS": 5,
     "sources.reading._AT_ONCE": 8,
     "sources.reading._LEAST_DOCUMENTS": 2,
-    "sources.record_files._UNPACKED_FILES": 1,
+    "sources.readers._UNPACKED_FILES": 1,
     "sources.records._NAMES_AT_ONCE": 3,
     "sources.rewriting._AT_ONCE": 8,
     "sources.rewriting._PART_BYTES": 64,
@@ -54,7 +54,6 @@ SIZES = {
     "base.compression.CHUNK": 64,
     "base.scratch.CHUNK": 256,
     "compare.verification._ESTIMATED_AT_ONCE": 2,
-    "workspace.samples._BYTES_AT_ONCE": 4096,
     "workspace.gate._GATHERED": 2,
 }  # fmt: skip
 

@@ -19,6 +19,8 @@ from lshdup import pipeline
 from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.base.run import Run
 from lshdup.compare import clusters, leaders, verification
+from lshdup.compare import keep_rules as preferring
+from lshdup.compare.keep_rules import preference
 from lshdup.compare.scored_pairs import Pairs
 from lshdup.errors import ParameterError
 from lshdup.lsh.band_table import BandTable
@@ -26,13 +28,11 @@ from lshdup.lsh.buckets import Components, SharedBuckets
 from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.params import KEEP, ClusterParams, DocumentParams, ShingleParams
 from lshdup.shingling.shingler import fingerprint_sets
-from lshdup.sources import keep_rules as preferring
 from lshdup.sources.document_list import DocumentList, Locations, typed_name
-from lshdup.sources.keep_rules import preference
 from lshdup.sources.records import Kind
 from lshdup.store import npz
 from lshdup.workspace import clustering
-from lshdup.workspace.clustering import load_or_find_clusters
+from lshdup.workspace.comparing import load_or_find_clusters
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
 from tests import reference

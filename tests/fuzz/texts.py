@@ -16,7 +16,7 @@ from lshdup.kernels import text as kernels
 from lshdup.params import ShingleParams
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources.reading import TextBatch
-from lshdup.text.file_types import recognize_file_type
+from lshdup.text.office_types import recognize_file_type
 from tests import reference
 from tests.conftest import ROOT
 from tests.fuzz import Tally, mutated

@@ -27,7 +27,7 @@ from lshdup.params import DocumentParams, FormatLimits, ShingleParams
 from lshdup.text import office_processes as office_text
 from lshdup.text import office_worker
 from lshdup.text.decoding import decode
-from lshdup.text.file_types import ENCRYPTED, recognize_file_type
+from lshdup.text.office_types import ENCRYPTED, recognize_file_type
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
 from tests import office, reference

@@ -17,9 +17,9 @@ from lshdup.cli.messages import say_collection, say_skipped, warn_of_changes
 from lshdup.cli.options import PassagesOptions
 from lshdup.cli.output import PIECE_ROWS, DocumentNames, Piece, Target, print_pieces
 from lshdup.cli.session import Session
+from lshdup.compare.keep_rules import preference
 from lshdup.params import ClusterParams, PassageParams
 from lshdup.passages.finding import Passages, TokenRuns, find_repeats
-from lshdup.sources.keep_rules import preference
 from lshdup.sources.reading import cut_by_size
 from lshdup.sources.rewriting import write_cut
 from lshdup.views.places import SCOPES, Places, locate_places, measure_closings

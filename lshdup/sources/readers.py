@@ -1,16 +1,18 @@
-"""Files of records that stay open for a run: reading the texts of some records opens no file again.
+"""Files of several documents: which reader takes which file, what a reader does, and the files that
+stay open for a run.
 
-A compressed file is unpacked once in the life of a process, into a temporary file.
+Reading the texts of some records opens no file again. A compressed file is unpacked once in the
+life of a process, into a temporary file.
 """
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +22,9 @@ from lshdup.base.compression import (
     PIP,
     PackedError,
     TooLongError,
+    bare_name,
     can_unpack,
+    chunks,
     name_of,
     unpack_to,
 )
@@ -30,7 +34,8 @@ from lshdup.base.skipped import Reason
 from lshdup.base.system import pread
 from lshdup.base.wording import quoted
 from lshdup.errors import InputError
-from lshdup.sources.files import Buffer, Contents, Reader, read_spans
+from lshdup.kernels.helpers import PADDING
+from lshdup.sources.files import Buffer, Contents, read_spans
 from lshdup.sources.records import (
     Kind,
     RecordError,
@@ -43,6 +48,171 @@ from lshdup.sources.records import (
 if TYPE_CHECKING:
     from lshdup.sources.parquet import ParquetFile
 
+T = TypeVar("T")
+
+# --- which reader takes which file --------------------------------------------------------------
+
+#: The module and the class that read files of each kind, but for Parquet: `parquet.ParquetFile`.
+#: Imported when a file is met, to keep `query` fast.
+_READERS = {
+    Kind.IDS: ("lines", "IdList"),
+    Kind.JSON: ("jsonlines", "JsonLines"),
+    Kind.CSV: ("delimited", "DelimitedFile"),
+    Kind.MBOX: ("lines", "Mailbox"),
+    Kind.SPLIT: ("lines", "SplitFile"),
+    Kind.TAR: ("archives", "TarFile"),
+    Kind.ZIP: ("archives", "ZipFile"),
+    Kind.WARC: ("archives", "WarcFile"),
+    Kind.WIKI: ("archives", "WikiDump"),
+}
+
+#: Endings of their names; what is packed has one of `compression.ENDINGS` behind it. An XML file is
+#: an archive if it is a dump.
+_ENDINGS = {
+    Kind.TAR: (b".tar", b".tgz", b".tzst", b".txz", b".tbz2", b".tbz"),
+    Kind.ZIP: (b".zip",),
+    Kind.WARC: (b".warc", b".wet"),
+    Kind.WIKI: (b".xml",),
+    Kind.PARQUET: (b".parquet",),
+    Kind.CSV: (b".csv", b".tsv"),
+    Kind.JSON: (b".jsonl", b".ndjson"),
+}
+#: The endings of archives that are told by their names alone.
+ARCHIVE_ENDINGS = tuple(
+    ending for kind in (Kind.TAR, Kind.ZIP, Kind.WARC) for ending in _ENDINGS[kind]
+)
+
+
+def classify_file(path: bytes, *, named: bool, field_given: bool, archives: bool) -> Kind:
+    """Return whether a file is taken for its records, and for which.
+
+    A file that is named itself is; one in a folder if the text field is set, or --archives for an
+    archive. ``.json`` may hold anything: its lines are records only if both the file and the field
+    are named.
+    """
+    name = bare_name(path).lower()
+    if named and field_given and name.endswith(b".json"):
+        return Kind.JSON
+    kind = next((each for each in _ENDINGS if name.endswith(_ENDINGS[each])), Kind.FILE)
+    if kind == Kind.PARQUET and len(name) < len(path):  # packed, which no reader takes
+        return Kind.FILE
+    return kind if named or (archives if kind.is_archive else field_given) else Kind.FILE
+
+
+def is_archive(name: bytes) -> bool:
+    """Return whether a name is that of an archive; of an XML file, only its content can tell."""
+    return bare_name(name).lower().endswith(ARCHIVE_ENDINGS)
+
+
+def may_end(names: StringTable, endings: tuple[bytes, ...]) -> bool:
+    """Return whether a name may have one of these endings: three bytes behind a dot tell.
+
+    endings : in lower case. Cost: some nanoseconds a name; names as objects would cost more.
+    """
+    dots = np.flatnonzero(names.values[:-3] == ord("."))
+    behind = [names.values[dots + i] | 0x20 for i in (1, 2, 3)]
+    return any(
+        bool(((behind[0] == a) & (behind[1] == b) & (behind[2] == c)).any())
+        for _, a, b, c, *_ in endings
+    )
+
+
+#: A dump says in its first bytes what it is.
+_ROOT, _HEAD = b"<mediawiki", 4096
+
+
+def is_dump(path: bytes) -> bool:
+    """Return whether an XML file, perhaps packed, is a dump; False if it cannot be read."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 (bytes path)
+            head = file.read(_HEAD)
+            file.seek(0)
+            return can_unpack(head) and _ROOT in next(chunks(file), b"")[:_HEAD]
+    except (OSError, PackedError):
+        return False
+
+
+# --- what a reader does ---------------------------------------------------------------------------
+
+
+def join_contents(parts: Iterable[T], read: Callable[[T], bytes]) -> Contents:
+    """Return the contents of parts of a file.
+
+    parts : the parts as they are in the file.
+    read : returns the content of a part. Raises RecordError.
+    """
+    contents: list[bytes] = []
+    failed: dict[int, OSError | RecordError] = {}
+    for at, part in enumerate(parts):
+        try:
+            contents.append(read(part))
+        except RecordError as error:
+            failed[at] = error
+            contents.append(b"")
+    sizes = np.fromiter(map(len, contents), np.int64, len(contents))
+    text = np.frombuffer(bytearray().join([*contents, bytes(PADDING)]), np.uint8)
+    return Contents(text, np.cumsum(sizes) - sizes, sizes, failed)
+
+
+class Reader:
+    """An open file of records: lists the records, and returns their texts.
+
+    file : descriptor, of the unpacked file.
+    fields : what of it is a document.
+    longest : records of more bytes are skipped.
+    """
+
+    def __init__(self, file: int, fields: RecordFields, longest: int) -> None:
+        self.file, self.fields, self.longest = file, fields, longest
+
+    def list_records(self) -> RecordList | None:
+        """Return the records; None if the file is one document. Raises RecordError if the file has
+        none to give.
+        """
+        raise NotImplementedError
+
+    def texts(
+        self, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer
+    ) -> Contents:
+        """Return the texts of some records, or their bytes, if `Kind.is_text` says so.
+
+        starts, lengths : int64 arrays of shape (n,), ascending, from `list_records`.
+        buffer : memory for the texts.
+        """
+        return Contents(*read_spans(self.file, starts, lengths, buffer), lengths)
+
+    def have_integer_ids(
+        self, starts: NDArray[np.int64], lengths: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Return which records of JSON Lines have an integer as id, not a string.
+
+        Raises as `list_records`. Parameters are as of `texts`.
+        """
+        raise NotImplementedError
+
+    def declare(self, start: int, name: bytes) -> bytes:
+        """Return the name of a record, as `base.forms` declares mails and pages."""
+        return name
+
+
+class ContentReader(Reader):
+    """A file of records whose texts are made of their bytes."""
+
+    def content(self, part: memoryview) -> bytes:
+        """Return the text of a record. Raises RecordError."""
+        raise NotImplementedError
+
+    def texts(
+        self, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer
+    ) -> Contents:
+        data, places = read_spans(self.file, starts, lengths, buffer)
+        view = data.data
+        each = zip(places.tolist(), lengths.tolist(), strict=True)
+        return join_contents((view[at : at + size] for at, size in each), self.content)
+
+
+# --- the files of a run ---------------------------------------------------------------------------
+
 #: So many Parquet files stay open while no thread reads them, and so many of them that were read
 #: to their end. Batches finish in any order: a file that was closed with records left would be
 #: decoded from its start again.
@@ -53,19 +223,6 @@ _IDLE_BYTES = 32 << 20
 
 #: So many files stay unpacked; the one used least recently is unpacked again when it is needed.
 _UNPACKED_FILES = 100
-
-#: The readers of files of lines and archives, by module. Imported when a file is met, to keep
-#: `query` fast.
-_READERS = {
-    Kind.JSON: ("jsonlines", "JsonLines"),
-    Kind.CSV: ("delimited", "DelimitedFile"),
-    Kind.MBOX: ("lines", "Mailbox"),
-    Kind.SPLIT: ("lines", "SplitFile"),
-    Kind.TAR: ("archives", "TarFile"),
-    Kind.ZIP: ("archives", "ZipFile"),
-    Kind.WARC: ("archives", "WarcFile"),
-    Kind.WIKI: ("archives", "WikiDump"),
-}
 
 #: Size and time of a file: with another stamp it is another file.
 _Stamp = tuple[int, int]
@@ -93,7 +250,6 @@ class RecordFiles:
         self._parquet: dict[tuple[bytes, _Stamp], ParquetFile] = {}
         # Threads that read; the file used last is last.
         self._users: dict[tuple[bytes, _Stamp], int] = {}
-        self._decoded = 0  # of Parquet files that are closed
 
     def __reduce__(self) -> tuple[type["RecordFiles"], tuple[Path | None, RecordFields, int]]:
         """Pickle without open files, which are opened again when they are needed."""
@@ -102,12 +258,6 @@ class RecordFiles:
     def __del__(self) -> None:
         for unpacked in self._unpacked.values():
             unpacked.file.close()
-
-    @property
-    def decoded(self) -> int:
-        """How many texts of Parquet files were decoded, repeats counted."""
-        with self._lock:
-            return self._decoded + sum(file.decoded for file in self._parquet.values())
 
     def list_records(self, run: Run, path: bytes, kind: Kind) -> RecordList | None:
         """Return the records of a file; None if --split finds no line in it: it is one document.
@@ -146,15 +296,6 @@ class RecordFiles:
         if kind == Kind.PARQUET:
             with self._parquet_file(path) as parquet:
                 return parquet.texts(starts, self.longest, buffer)
-        if kind == Kind.IDS:
-            with open(path, "rb", buffering=0) as plain:  # noqa: PTH123 (bytes path)
-                there = starts + lengths <= os.fstat(plain.fileno()).st_size
-                starts, lengths = starts * there, lengths * there
-                shorter = RecordError(Reason.CHANGED, "its list has become shorter")
-                failed = dict.fromkeys(np.flatnonzero(~there).tolist(), shorter)
-                return Contents(
-                    *read_spans(plain.fileno(), starts, lengths, buffer), lengths, failed
-                )
         with self._reader(path, kind) as reader:
             return reader.texts(starts, lengths, buffer)
 
@@ -165,18 +306,13 @@ class RecordFiles:
 
         starts, lengths : int64 arrays of shape (n,), from `list_records`.
         """
-        field, none = self.fields.id, np.zeros(len(starts), bool)
         if kind == Kind.PARQUET:
             with self._parquet_file(path) as parquet:
-                return none | (not parquet.has_text(field))
+                return np.full(len(starts), not parquet.has_text(self.fields.id))
         if kind != Kind.JSON:
-            return none
-        from lshdup.sources.jsonlines import has_integer_id  # Imported here to keep `query` fast.
-
-        with self.lines(path, kind) as file:
-            spans = zip(starts.tolist(), lengths.tolist(), strict=True)
-            lines = (pread(file, length, start) for start, length in spans)
-            return np.fromiter((has_integer_id(line, field) for line in lines), bool, len(none))
+            return np.zeros(len(starts), bool)
+        with self._reader(path, kind) as reader:
+            return reader.have_integer_ids(starts, lengths)
 
     def declare(
         self, path: bytes, kind: Kind, starts: NDArray[np.int64], names: list[bytes]
@@ -257,11 +393,10 @@ class RecordFiles:
         room = _IDLE_BYTES
         for each in reversed(idle):  # Those that were read last keep what they have decoded.
             room -= self._parquet[each].forget(beyond=0 if each in finished else room)
-        closed = finished[: max(0, len(finished) - _FINISHED_FILES)]
+        closed = finished[:-_FINISHED_FILES]
         kept = [each for each in idle if each not in closed]
-        for each in [*closed, *kept[: max(0, len(kept) - _OPEN_FILES)]]:
-            del self._users[each]
-            self._decoded += self._parquet.pop(each).decoded
+        for each in [*closed, *kept[:-_OPEN_FILES]]:
+            del self._users[each], self._parquet[each]
 
 
 class _Unpacked:
