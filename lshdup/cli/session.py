@@ -212,7 +212,7 @@ def open_session(
     Errors: ParameterError or InputError, before NumPy and LLVM are loaded.
     """
     given = dict(ctx.params) if check is None else {**ctx.params, "check": check}
-    console = Console.of(given)
+    console = Console(**given)
     with console:
         explicit, documents, files = read_parameters(ctx, console)
         outputs = list_outputs(ctx)
@@ -294,7 +294,18 @@ def read_parameters(
 
     A command without DOCS takes all parameters that were not set explicitly from the artifacts.
     """
-    explicit, given = _explicit_parameters(ctx), ctx.params
+    explicit, given = dict[str, Any](), ctx.params
+    names = {field.name for params_class in _PARAMS for field in fields(params_class)}
+    for name, value in given.items():
+        if value is None or not is_set(ctx, name):
+            continue
+        if name == "no_normalize":
+            explicit["normalize"] = not value
+        elif name == "hash_key":
+            explicit["secret"] = os.fsencode(value)
+            explicit["key"] = params.key_name(explicit["secret"])
+        elif name in names and not isinstance(value, tuple):
+            explicit[name] = value
     for params_class in _PARAMS:
         merge_params(params_class, explicit)  # checks them
     if explicit.get("ignore_common") == 0:
@@ -313,22 +324,6 @@ def read_parameters(
         limits = FormatLimits(given["format_seconds"], given["format_memory"])
         files = replace(files, formats=limits)
     return explicit, documents, files
-
-
-def _explicit_parameters(ctx: click.Context) -> dict[str, Any]:
-    explicit: dict[str, Any] = {}
-    names = {field.name for params_class in _PARAMS for field in fields(params_class)}
-    for name, value in ctx.params.items():
-        if value is None or not is_set(ctx, name):
-            continue
-        if name == "no_normalize":
-            explicit["normalize"] = not value
-        elif name == "hash_key":
-            explicit["secret"] = os.fsencode(value)
-            explicit["key"] = params.key_name(explicit["secret"])
-        elif name in names and not isinstance(value, tuple):
-            explicit[name] = value
-    return explicit
 
 
 def _named_documents(given: dict[str, Any]) -> tuple[bytes, ...]:

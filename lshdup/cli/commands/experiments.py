@@ -373,7 +373,7 @@ def curve(ctx: click.Context, options: CurveOptions) -> int:
     """
     target = make_target(options)
     list_outputs(ctx)
-    console = Console.of(ctx.params)
+    console = Console(**ctx.params)
     bands, rows, perms = options.bands or 0, options.rows or 0, options.perms
     params = BandParams(options.threshold, options.recall, bands, rows)
     if bands and rows and not is_set(ctx, "perms"):
