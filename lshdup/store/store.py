@@ -97,8 +97,8 @@ class _Loaded(NamedTuple):
 
 class Store:
     """A folder with at most one artifact of each kind: `shingles.npz`, `signatures.npz`,
-    `bands.npz`, `pairs.npz`, `clusters.npz`, `samples.npz`, `passages.npz`; a `memo` of what other
-    runs have made; a `manifest.json` that names what the last run with DOCS has made; and the
+    `bands.npz`, `pairs.npz`, `clusters.npz`, `passages.npz`; a `memo` of what other runs
+    have made; a `manifest.json` that names what the last run with DOCS has made; and the
     `.lock` of the run that writes.
 
     secret : the hash key, if one was set; artifacts hold its name only.

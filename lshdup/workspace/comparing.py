@@ -1,13 +1,7 @@
 """The comparison of one collection: loading what its method needs, and finding its answer."""
 
-from collections.abc import Callable
-from functools import partial
-
-import numpy as np
-from numpy.typing import NDArray
-
 from lshdup.base.frozen import dataclass
-from lshdup.base.ragged import RaggedSets, SetSource
+from lshdup.collection.collect import EVERY_SET
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import set_source
 from lshdup.compare.comparing import Method, compare
@@ -19,12 +13,7 @@ from lshdup.pipeline import find_clusters, side_of
 from lshdup.workspace.index import IndexedCollection, load_or_build_index, load_or_find_pairs
 from lshdup.workspace.loading import load_all_sets, load_signatures
 from lshdup.workspace.request import Request, merge_params
-from lshdup.workspace.samples import Samples
 from lshdup.workspace.workspace import Workspace
-
-#: Returns samples of the sets of documents at a rate, made of sets that another function gives
-#: where they are not known.
-Sample = Callable[[NDArray[np.int64], int, SetSource], RaggedSets]
 
 
 @dataclass(frozen=True)
@@ -97,25 +86,7 @@ def open_comparison(
 
 
 def load_side(run: Workspace, request: Request, method: Method) -> tuple[Collection, Side]:
-    """Load or collect the documents of a request as a side, with samples if these may be joined."""
-    sample, stage = None, ""
-    if method.by_samples:
-        collection, sample = load_with_samples(run, request)
-        stage = "documents"
-    else:
-        collection = load_signatures(run, request)
-    source = set_source(run, collection, stage=stage)
-    return collection, side_of(collection, source, sample=sample)
-
-
-def load_with_samples(run: Workspace, request: Request) -> tuple[Collection, Sample]:
-    """Return the collection of a request, and the function that gives samples of its sets.
-
-    `lshdup pairs --measure containment` begins with it.
-    """
-    samples = Samples(run, request)
-    # Sets are in memory twice while they are gathered.
-    collection = load_signatures(run, request, memory=run.memory // 2, samples=samples)
-    assert collection.sketch is not None
-    samples.seed = collection.sketch.seed  # That of the store, if nothing was read.
-    return collection, partial(samples.load_or_make, collection)
+    """Load or collect the documents of a request as a side; with their sets if these are joined."""
+    collection = load_signatures(run, request, memory=EVERY_SET if method.is_join else 0)
+    source = set_source(run, collection, stage="documents" if method.is_join else "")
+    return collection, side_of(collection, source)

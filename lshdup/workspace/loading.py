@@ -9,10 +9,9 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
@@ -46,23 +45,18 @@ from lshdup.store.store import Store
 from lshdup.workspace.request import Request, check_conflict, merge_params
 from lshdup.workspace.workspace import Workspace
 
-if TYPE_CHECKING:
-    from lshdup.workspace.samples import Samples
-
 _SIGN_AGAIN = f"run `lshdup signatures` with these options, or {RERUN}"
 
 
 # --- what commands load ---------------------------------------------------------------------------
 
 
-def load_signatures(
-    run: Workspace, request: Request, *, memory: int = 0, samples: "Samples | None" = None
-) -> Collection:
+def load_signatures(run: Workspace, request: Request, *, memory: int = 0) -> Collection:
     """Return the collection of a request with signatures, and with its sets if these are kept.
 
-    memory, samples : as of `signing`.
+    memory : bytes of sets of documents that are read now that may be kept.
     """
-    with signing(run, request, memory=memory, samples=samples) as collection:
+    with signing(run, request, memory=memory) as collection:
         return collection
 
 
@@ -75,7 +69,6 @@ def signing(
     save: bool = False,
     verify: bool = True,
     again: bool = False,
-    samples: "Samples | None" = None,
 ) -> Iterator[Collection]:
     """Yield the collection of a request with signatures, and with its sets if these are kept.
 
@@ -86,12 +79,11 @@ def signing(
     run : state of the run.
     request : names documents, or continues with those of the last run: explicit parameters must
         then be those of the artifact.
-    memory : bytes of sets of documents that are read now that may be kept.
+    memory : as of `load_signatures`.
     save : whether signatures that are made without DOCS are those that later commands continue
         with; it is an error then if they cannot be saved.
     verify : check every byte of stored signatures, or only the bytes that are read.
     again : whether the signatures of the last run are made again, of its sets or its documents.
-    samples : takes samples of the sets of documents that are read.
 
     """
     is_named, store = bool(request.documents), run.store
@@ -102,9 +94,7 @@ def signing(
         documents = find_named(run, request, shingle)
     with run.writing(is_needed=is_written):
         if is_named:
-            collection = _sign_documents(
-                run, request, documents, shingle, wanted, memory, samples=samples
-            )
+            collection = _sign_documents(run, request, documents, shingle, wanted, memory)
         else:
             collection = _sign_last(run, request, save=save, verify=verify, again=again)
         collection = replace(collection, sets=load_sets(run, collection, verify=False))
@@ -271,8 +261,6 @@ def _sign_documents(
     shingle: ShingleParams,
     wanted: FilterRequest | None,
     memory: int,
-    *,
-    samples: "Samples | None",
 ) -> Collection:
     """Collect and save the signatures of documents.
 
@@ -310,9 +298,7 @@ def _sign_documents(
     keep = max(memory, most if are_kept else 0)
     if store is not None:
         memo = Memo(run, store, shingle, sketch, shingle_filter, documents.record_fields)
-    collection = _collect(
-        run, request, documents, shingle, keep, sketch, shingle_filter, memo=memo, samples=samples
-    )
+    collection = _collect(run, request, documents, shingle, keep, sketch, shingle_filter, memo=memo)
     if memo is not None:
         # Sets that were too many to be kept are missing.
         with_sets = is_slow and collection.sets is not None
@@ -331,7 +317,6 @@ def _collect(
     shingle_filter: ShingleFilter | None = None,
     *,
     memo: Memo | None,
-    samples: "Samples | None" = None,
 ) -> Collection:
     """Collect what no earlier run has collected, and report the files that are skipped."""
     previous: Iterable[Previous] = ()
@@ -343,11 +328,9 @@ def _collect(
         previous = chain([first] if first is not None else [], found)
         if sketch is not None and (first is None or (first.rows < 0).any()):
             run.expect_signatures(documents, sketch.perms)
-        if samples is not None:
-            memo.on_add = partial(samples.keep, shingle)
     collection = collect(
         run, documents, shingle, sketch, shingle_filter=shingle_filter, previous=previous,
-        keep=keep, checkpoint=memo, on_sets=samples.add if samples is not None else None,
+        keep=keep, checkpoint=memo,
     )  # fmt: skip
     run.report_skipped(collection.skipped, request.documents)
     return collection

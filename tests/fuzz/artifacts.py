@@ -29,7 +29,7 @@ from tests.fuzz import Tally
 from tests.fuzz.html import PATIENCE, impatient
 from tests.running import as_variables
 
-KINDS = ("shingles", "signatures", "bands", "pairs", "clusters", "samples", "passages")
+KINDS = ("shingles", "signatures", "bands", "pairs", "clusters", "passages")
 TOKENS = ("word", "ids")
 INTEGERS = (
     0, 1, -1, 2, 7, 24, 25, 255, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 32, 1 << 62,
@@ -52,24 +52,22 @@ NPY = (
 )  # fmt: skip
 FIELDS = (0, 1, 8, 0xFFFF, 0xFFFE, 1 << 15)
 
-#: Too little memory for the exact join: samples are joined.
-SAMPLED = ["pairs", "--measure", "containment", "--memory", "16MB"]
 PASSAGES = ["passages", "docs", "--least", "5"]
 
 #: A command that uses an artifact of a kind.
-USERS = {"clusters": ["clusters"], "samples": SAMPLED, "passages": PASSAGES}
+USERS = {"clusters": ["clusters"], "passages": PASSAGES}
 
 COMMANDS = {
     "word": (
         ["pairs"], ["query", "d3"], ["pairs"], ["query", "a0.txt"], ["pairs", "--exact"], ["index"], ["signatures", "--perms", "64"],
         ["pairs", "docs"], ["pairs", "--threshold", "0.9"], ["shingle", "--show", "a1.txt"], ["query", "new.txt"],
         ["clusters"], ["clusters", "docs", "--emit", "drop"], ["clusters", "--linkage", "single", "--keep", "shortest"],
-        ["pairs", "--collapse-copies", "--max-bucket", "2"], ["index", "docs", "--threshold", "0.7"], ["accuracy", "--found", "--perms", "32"], SAMPLED,
+        ["pairs", "--collapse-copies", "--max-bucket", "2"], ["index", "docs", "--threshold", "0.7"], ["accuracy", "--found", "--perms", "32"],
         ["report"], ["report", "--keep", "central"], ["show", "d3"], ["show", "d3", "a0.txt"], ["show", "docs", "other"], ["folders"],
         ["folders", "docs", "other"], ["clusters", "--keep", "central"], ["clusters", "--emit", "keep"], ["pairs", "--measure", "containment"], PASSAGES,
         ["pairs", "docs", "--against", "other"],
     ),
-    "ids": (["pairs"], ["query", "d3"], ["clusters"], ["pairs", "--exact"], ["pairs", "--tokens", "ids", "ids.txt"], ["signatures", "--perms", "64"], ["query", "new.txt"], SAMPLED),
+    "ids": (["pairs"], ["query", "d3"], ["clusters"], ["pairs", "--exact"], ["pairs", "--tokens", "ids", "ids.txt"], ["signatures", "--perms", "64"], ["query", "new.txt"], ["pairs", "--measure", "containment"]),
 }  # fmt: skip
 
 
@@ -97,7 +95,7 @@ def make_folder(folder):
             typed = [command, documents, "--tokens", tokens, "--store", tokens]
             outcome = run(typed, patience=300)  # kernels may have to be compiled
             assert outcome.startswith("answer"), outcome
-        for command in (["clusters"], SAMPLED, *([PASSAGES] * (tokens == "word"))):
+        for command in (["clusters"], *([PASSAGES] * (tokens == "word"))):
             assert run([*command, "--store", tokens], patience=300).startswith("answer")
         saved = {kind: Path(tokens, f"{kind}.npz") for kind in KINDS}
         files[tokens] = {kind: path.read_bytes() for kind, path in saved.items() if path.exists()}
