@@ -109,8 +109,11 @@ class Sides:
     @cached_property
     def prints(self) -> Fingerprints:
         """The fingerprints of the bytes and texts of all documents."""
-        each = [side.prints for side in (self.left, self.right) if side is not None]
-        return Fingerprints.concatenate(prints for prints in each if prints is not None)
+        assert self.left.prints is not None
+        if self.right is None:
+            return self.left.prints
+        assert self.right.prints is not None
+        return Fingerprints.concatenate([self.left.prints, self.right.prints])
 
     def separate(self, documents: _I64) -> tuple[_I64, _I64]:
         """Separate ascending numbers into documents of the left side, and of the right side by

@@ -28,7 +28,8 @@ from lshdup.errors import ArtifactError, InputError
 from lshdup.params import DocumentParams, PairParams
 from lshdup.store import npz
 from lshdup.store.store import Store
-from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
+from lshdup.workspace.comparing import load_or_find_pairs
+from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.loading import make_shingles
 from lshdup.workspace.request import Request
 from tests.conftest import RUN, WHOLE, killed_behind_segments, many, open_workspace, part

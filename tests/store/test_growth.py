@@ -29,10 +29,9 @@ from lshdup.compare.comparing import Method
 from lshdup.errors import LshdupError
 from lshdup.params import ClusterParams, DocumentParams, PairParams
 from lshdup.store.memo import Memo
-from lshdup.workspace.clustering import load_or_find_clusters
-from lshdup.workspace.comparing import open_comparison
+from lshdup.workspace.comparing import load_comparison, load_or_find_clusters, load_or_find_pairs
 from lshdup.workspace.folders import compare_folders
-from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
+from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.loading import make_shingles
 from lshdup.workspace.request import Request
 from tests.conftest import RUN, open_workspace
@@ -71,7 +70,7 @@ def contained_of(store, request):
     """`lshdup pairs DOCS --measure containment --store STORE`."""
     method = Method(PairParams(measure="containment"))
     pairs = (
-        open_comparison(open_workspace(store), request, method, clustering=False).find_pairs().pairs
+        load_comparison(open_workspace(store), request, method, clustering=False).find_pairs().pairs
     )
     return [column.tolist() for column in pairs.part(0, len(pairs))]
 
