@@ -1,7 +1,6 @@
 """The index of a collection and its verified pairs: loaded from the store, or made and saved."""
 
 from collections.abc import Callable
-from contextlib import nullcontext
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +24,7 @@ from lshdup.pipeline import build_index, side_of
 from lshdup.shingling.shingler import Shingler, fingerprint_bytes, fingerprint_sets
 from lshdup.sources.reading import TextBatch
 from lshdup.store import results_io
-from lshdup.workspace.loading import load_signatures
+from lshdup.workspace.loading import signing
 from lshdup.workspace.lookup import NamedDocument
 from lshdup.workspace.request import Request, merge_params
 from lshdup.workspace.workspace import Workspace
@@ -118,8 +117,7 @@ def load_or_build_index(
     if request.documents:  # A promise that cannot be kept is refused before the work.
         plan_bands(merge_params(SketchParams, request.given).perms, params)
         save = True
-    with run.locking(create=bool(request.documents)) if save else nullcontext():
-        collection = load_signatures(run, request, save=save, verify=verify)
+    with signing(run, request, save=save, verify=verify) as collection:
         assert collection.sketch is not None
         plan, store = plan_bands(collection.sketch.perms, params), run.store
         earlier = stored = index = None
