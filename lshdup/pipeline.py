@@ -55,7 +55,7 @@ class DuplicatesFound:
     """The near-duplicate pairs of a collection.
 
     collection : documents, with their sets and signatures.
-    index : band table over one of all exact duplicates; None for containment.
+    index : band table over one of all exact duplicates; None if no bands found the pairs.
     found : verified pairs of the documents in the index.
     pairs : pairs of all documents, in output order.
     """
@@ -93,18 +93,17 @@ def find_near_duplicates(
         id_lists = params.shingle.tokens == "ids"
         documents = find_documents(run, source, params.documents, id_lists=id_lists)
         collection = collect(run, documents, params.shingle, params.sketch, keep=EVERY_SET)
-    sets, threshold = collection.filtered_sets(run.arrays), params.bands.threshold
-    side = side_of(run, collection, sets)
-    if params.pairs.measure == "containment":
-        sides = Sides.of(run, side)
+    side = side_of(run, collection, collection.filtered_sets(run.arrays))
+    index = build_index(run, collection, params.bands) if params.pairs.by_bands else None
+    duplicate_of = index.duplicate_of if index is not None else None
+    sides = Sides.of(run, side, same=params.pairs.same, duplicate_of=duplicate_of)
+    if index is not None:
+        met = candidate_pairs(run, index.table, params.pairs.max_bucket)
+        found = verify(run, met, sides, params.bands.threshold)
+    else:
         found = compare(run, sides, params.bands, params.pairs)
-        pairs = expand_copies(run, found.pairs, sides.duplicate_of, sizes=sides.sizes)
-        return DuplicatesFound(collection, None, found, pairs)
-    index = build_index(run, collection, params.bands)
-    met = candidate_pairs(run, index.table, params.pairs.max_bucket)
-    sides = Sides.of(run, side, duplicate_of=index.duplicate_of)
-    found = verify(run, met, sides, threshold)
-    pairs = expand_copies(run, found.pairs, index.duplicate_of)
+    sizes = sides.sizes if params.pairs.measure == "containment" else None
+    pairs = expand_copies(run, found.pairs, sides.duplicate_of, sizes=sizes)
     return DuplicatesFound(collection, index, found, pairs)
 
 
