@@ -383,14 +383,11 @@ new folders.txt|desktop.ini|downloads.txt|日本.txt
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 @pytest.mark.parametrize("below", ["", "Documents/{}", "{}/a.txt", "x/{}/y/b"])
 def test_names_of_copies_are_known(form, below):
-    """Of a path alone and of many together, which are looked at by a shorter way."""
     upper = [name.upper() for name in _MARKED]
     for names, marks in ((_MARKED, 1), (upper, 1), (_UNMARKED, 0)):
         paths = [unicodedata.normalize(form, (below or "{}").format(name)) for name in names]
         paths = [os.fsencode(path) for path in paths]
         assert dict.fromkeys(paths, marks) == {path: preferring.count_marks(path) for path in paths}
-        together = preferring.marks_of(StringTable.from_strings(paths)).tolist()
-        assert together == [marks] * len(paths)
 
 
 @given(st.lists(st.text("ab/.~1é", min_size=1, max_size=6), unique=True, min_size=1))
