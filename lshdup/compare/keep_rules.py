@@ -164,8 +164,8 @@ def preference(
         levels.append(by_pattern.__getitem__)
     default = default_keep(documents)
     keep = params.keep or default
-    if keep != "first" and documents.locations is not None:
-        levels.append(_are_parts(documents.locations))
+    if keep != "first" and documents.parts is not None:
+        levels.append(documents.are_parts)
     keys = _keys(run, documents, sizes, default if keep == "central" else keep, arguments)
     order = run.arrays.order(n, [*levels, *keys])
     if keep != "central":
@@ -182,11 +182,9 @@ def preference(
 
 def default_keep(documents: DocumentList) -> str:
     """Return "first" if all documents are rows or lines of files; otherwise "shortest-path"."""
-    locations = documents.locations
-    if locations is None or not len(documents):
-        return "shortest-path"
-    have_paths = np.isin(locations.kinds, (Kind.FILE, *ARCHIVES))[locations.file]
-    return "shortest-path" if have_paths.any() else "first"
+    have_paths = np.isin(documents.locations.kinds, (Kind.FILE, *ARCHIVES))
+    is_any = have_paths[documents.locations.file].any() or not len(documents)
+    return "shortest-path" if is_any else "first"
 
 
 def _keys(
@@ -201,8 +199,6 @@ def _keys(
         return _as_named(documents, arguments)
     if keep == "shortest-path":
         locations = documents.locations
-        if locations is None:
-            return [key.__getitem__ for key in rank_paths(run, documents.names)]
         keys = [_of_files(key, locations) for key in rank_paths(run, locations.paths)]
         inside = run.arrays.find(np.isin(locations.kinds, ARCHIVES)[locations.file])
         if len(inside):
@@ -250,11 +246,6 @@ def _rank(name: bytes) -> tuple[int, int, int]:
     return count_marks(path), sum(map(bool, path.split(b"/"))), characters
 
 
-def _are_parts(locations: Locations) -> Key:
-    """Return 0 for a whole file, 1 for a part of one, which no `rm` removes."""
-    return _of_files((locations.kinds != Kind.FILE).astype(np.int64), locations)
-
-
 def _as_named(documents: DocumentList, arguments: Sequence[bytes]) -> list[Key]:
     """Return the number of the argument that names a document; records go by location in their
     file.
@@ -270,11 +261,8 @@ def _as_named(documents: DocumentList, arguments: Sequence[bytes]) -> list[Key]:
     files = list(documents.files)
     of_folder: dict[bytes, int] = {b"": len(named)}
     numbers = np.fromiter((_number(name, rank, of_folder) for name in files), np.int64, len(files))
-    locations = documents.locations
-    if locations is None:
-        return [numbers.__getitem__]
     # Of one argument the whole files, then the rows of the others.
-    return [_of_files(numbers, locations), _are_parts(locations)]
+    return [_of_files(numbers, documents.locations), documents.are_parts]
 
 
 def _number(name: bytes, rank: dict[bytes, int], of_folder: dict[bytes, int]) -> int:

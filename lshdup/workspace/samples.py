@@ -168,9 +168,8 @@ def _in_reading_order(
 ) -> Iterator[NDArray[np.int64]]:
     """Yield ascending runs of rows of `members`: files front to back, sets of limited size."""
     arrays = run.arrays
-    locations, wanted = collection.documents.locations, arrays.take(members, rows)
-    orders = [wanted] if locations is None else locations.reading_order(run, wanted)
-    for order in orders:
+    wanted = arrays.take(members, rows)
+    for order in collection.documents.reading_order(run, wanted):
         sizes = arrays.take(np.asarray(collection.sizes), order)
         for some in cut_by_size(sizes, len(order), _BYTES_AT_ONCE // 8):
             yield np.searchsorted(members, np.sort(order[some]))
