@@ -7,7 +7,7 @@ store.
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,22 +124,17 @@ def build_index(run: Run, collection: Collection, params: BandParams) -> Index:
 # --- variations: clusters, one document against the index ----------------------------------------
 
 
-def side_of(
-    collection: Collection,
-    source: SetSource,
-    sets: RaggedSets | None = None,
-    sample: Callable[[NDArray[np.int64], int, SetSource], RaggedSets] | None = None,
-) -> Side:
+def side_of(collection: Collection, source: SetSource, sets: RaggedSets | None = None) -> Side:
     """Return a collection as a side of a comparison.
 
-    source, sample : as of `Side`. sets : all sets, if kernels may read them where they are.
+    source : as of `Side`. sets : all sets, if kernels may read them where they are.
     """
     expect = source.expect if isinstance(source, SetReader) else expect_nothing
     # Texts that are filtered without a store have none.
     prints = collection.prints if "byte_prints" in collection.columns else None
     return Side(
         collection.sizes, collection.fingerprints, prints, source,
-        collection.signatures, sets, sample, expect,
+        collection.signatures, sets, expect,
     )  # fmt: skip
 
 

@@ -253,6 +253,7 @@ FORGED = [
     # More shingles than there is memory for.
     ("signatures", "set_sizes", (1 << 62) - 1, "sets of a size that none"),
     ("signatures", "names_blob", 0, "NUL"),
+    ("signatures", "forms", 255, "not there"),
 ]
 #: What was guessed, and what was removed: out of order, or of no document.
 FORGED_MORE = [
@@ -289,7 +290,7 @@ def test_forged_arrays_are_refused_or_ignored(corpus, run, tmp_path, line, forge
             assert len(result.err.splitlines()) <= 5
 
 
-def test_sets_that_are_verified_lazily_are_joined(corpus, monkeypatch):
+def test_sets_that_are_only_mapped_are_joined(corpus, monkeypatch):
     """`shingle`, then `pairs`, then containment ended in a TypeError, above 4 MB of shingles."""
     monkeypatch.setattr(npz, "_ALWAYS_VERIFIED", 0)
     monkeypatch.chdir(corpus)

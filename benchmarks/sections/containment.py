@@ -2,23 +2,17 @@
 
 from functools import partial
 
-import numpy as np
-
 from benchmarks.measure import Run, interleaved, peak, ratio, seconds
 from benchmarks.sections.bench import Bench
 from benchmarks.sections.exact import compare_with_library
 from benchmarks.tables import Table
-from lshdup.base.run import count_processors
-from lshdup.compare.exact_join import planned_memory
 
 THRESHOLD = "0.8"
 CONTAINMENT = ("--measure", "containment")
 
 
 def section(bench: Bench) -> list[Table]:
-    """Compare the join by containment with that by similarity, with a library, and its memory with
-    what it plans; and the samples with the bands.
-    """
+    """Compare the join by containment with that by similarity, and with a library."""
     for options in ((), ("--exact",), (*CONTAINMENT, "--exact")):
         bench.compiled("pairs", bench.small(), *options)
     n = bench.documents // 5
@@ -37,7 +31,7 @@ def section(bench: Bench) -> list[Table]:
         ),
         "3 ×",
     )
-    return [table, _beside_library(bench), _memory(bench), _samples(bench)]
+    return [table, _beside_library(bench), _memory(bench)]
 
 
 def _pairs(bench: Bench, documents: int, *options: str) -> Run:
@@ -70,40 +64,12 @@ def _beside_library(bench: Bench) -> Table:
 
 def _memory(bench: Bench) -> Table:
     n = bench.documents
-    folder = bench.corpus("natural", n)
-    bench.fresh("shingle", folder, "-q")
-    with np.load(bench.store / "shingles.npz") as artifact:
-        planned = planned_memory(artifact["set_sizes"], float(THRESHOLD), count_processors())
-    done = bench.lshdup("pairs", folder, "-q", "-t", THRESHOLD, *CONTAINMENT, "--exact", keep=True)
-    bench.forget()
-    table = Table(f"Its memory at {n:,} files, and what it says before.")
+    done = _pairs(bench, n, *CONTAINMENT)
+    table = Table(f"Its memory at {n:,} files.")
     table.add(
         what="`pairs --measure containment`",
         seconds=done.seconds,
         pairs=done.lines,
         memory=done.peak,
-        planned=planned,
-    )
-    return table
-
-
-def _samples(bench: Bench) -> Table:
-    n = 1_000_000 if bench.million else bench.documents
-    table = Table(
-        f"By samples of the sets, where these exceed memory; {n:,} files. `pairs` is by bands."
-    )
-    # Too little for the exact join, which takes 14 KB a file. With less than 5 KB a file, samples
-    # would be smaller, and small documents be missed.
-    small = (*CONTAINMENT, "--memory", f"{max(16, 6 * n // 1000)}M")
-    _compare(
-        table,
-        interleaved(
-            1 if bench.million else bench.few,
-            {
-                "`pairs`": partial(_pairs, bench, n),
-                "`pairs --measure containment`, samples": partial(_pairs, bench, n, *small),
-            },
-        ),
-        "3 ×",
     )
     return table

@@ -6,14 +6,13 @@ import contextlib
 import errno
 import os
 import re
-import shutil
 import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, BinaryIO, Self
+from typing import IO, BinaryIO
 
-from lshdup.base.system import BINARY, FOLDER, NO_FOLLOW, READ, hold, set_mode
+from lshdup.base.system import BINARY, CAN_MOVE_OPEN_FILES, NO_FOLLOW, READ, hold
 from lshdup.errors import ArtifactError, InputError
 
 #: Names of temporary files begin and end like this; between are eight characters.
@@ -32,11 +31,10 @@ _kept: set[str] = set()
 
 
 class Folder:
-    """An open folder in which lshdup has files of its own. Nothing in it is followed.
+    """A folder in which lshdup has files of its own. Nothing in it is followed.
 
     A file of lshdup is a regular file with one name: a link, a hard link, a pipe or a device of
-    its name is another's, and is not opened. Files are named relative to the descriptor of the
-    folder, where a system has one.
+    its name is another's, and is not opened.
 
     Parameters
     ----------
@@ -48,39 +46,19 @@ class Folder:
     """
 
     def __init__(self, path: Path, *below: str) -> None:
-        self.path = path.joinpath(*below)
-        self._descriptor: int | None = None
-        if FOLDER is None:
-            return
-        self._descriptor = os.open(path, FOLDER)
+        self.path = path
         for name in below:
-            above = self._descriptor
-            try:
-                self._descriptor = os.open(name, FOLDER | NO_FOLLOW, dir_fd=above)
-            finally:
-                os.close(above)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
+            self.path /= name
+            if obstacle := describe_obstacle(self.path.lstat(), folder=True):
+                raise NotADirectoryError(errno.ENOTDIR, f"it is {obstacle}")
 
     def names(self) -> list[str]:
         """Return the names of what is in the folder, in any order."""
-        if self._descriptor is None:
-            return [each.name for each in self.path.iterdir()]
-        with self._readable() as descriptor:
-            return os.listdir(descriptor)  # noqa: PTH208 (pathlib knows no descriptors)
-
-    def status(self, name: str) -> os.stat_result:
-        """Return the status of a file or a folder; of a link its own."""
-        return os.stat(self._at(name), dir_fd=self._descriptor, follow_symlinks=False)
+        return [each.name for each in self.path.iterdir()]
 
     def size(self) -> int:
         """Return the bytes of the files in the folder."""
-        found = map(self.status, self.names())
+        found = (each.lstat() for each in self.path.iterdir())
         return sum(each.st_size for each in found if stat.S_ISREG(each.st_mode))
 
     def open(self, name: str) -> BinaryIO:
@@ -98,28 +76,7 @@ class Folder:
     def move(self, name: str, folder: "Folder", new_name: str) -> None:
         """Move a file of lshdup to another folder, where no file has the new name."""
         self.open(name).close()  # Raises PermissionError if it is another's.
-        os.rename(
-            self._at(name), folder._at(new_name),
-            src_dir_fd=self._descriptor, dst_dir_fd=folder._descriptor,
-        )  # fmt: skip
-
-    def remove(self, name: str) -> None:
-        """Remove a file, or a link of its name."""
-        os.unlink(self._at(name), dir_fd=self._descriptor)
-
-    def make_folder(self, name: str) -> None:
-        """Make a folder, unless its name is taken."""
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(self._at(name), dir_fd=self._descriptor)
-
-    def remove_folder(self, name: str) -> bool:
-        """Remove a folder and what is in it, as far as possible; return whether it was there."""
-        is_there = False
-        with contextlib.suppress(FileNotFoundError):
-            is_there = stat.S_ISDIR(self.status(name).st_mode)  # rmtree waits for a pipe
-        if is_there:
-            shutil.rmtree(self._at(name), ignore_errors=True, dir_fd=self._descriptor)
-        return is_there
+        (self.path / name).rename(folder.path / new_name)
 
     @contextlib.contextmanager
     def replace(self, name: str) -> Iterator[BinaryIO]:
@@ -133,7 +90,7 @@ class Folder:
         os.umask(mask)
         mode = 0o666 & ~mask
         with contextlib.suppress(FileNotFoundError):
-            old = self.status(name)
+            old = (self.path / name).lstat()
             mode = old.st_mode & 0o7777 if stat.S_ISREG(old.st_mode) else mode
         self.remove_temporary_files()
         temporary, descriptor = self._new_temporary()
@@ -141,17 +98,21 @@ class Folder:
             with os.fdopen(descriptor, "w+b") as file:
                 yield file
                 file.flush()
-                set_mode(descriptor, mode)
+                temporary.chmod(mode)
                 os.fsync(descriptor)
-                if self._descriptor is None:  # Windows renames no open file.
+                if not CAN_MOVE_OPEN_FILES:
                     file.close()
-                here = self._descriptor  # Renamed while it is locked: it is no killed run's.
-                os.replace(self._at(temporary), self._at(name), src_dir_fd=here, dst_dir_fd=here)
+                # Renamed while it is locked: it is no killed run's.
+                temporary.replace(self.path / name)
             note_kept(FILES)
-            with contextlib.suppress(OSError), self._readable() as folder:
-                os.fsync(folder)  # Some file systems cannot sync a folder.
+            with contextlib.suppress(OSError):  # Some file systems cannot sync a folder.
+                folder = os.open(self.path, os.O_RDONLY)
+                try:
+                    os.fsync(folder)
+                finally:
+                    os.close(folder)
         finally:
-            _remove(self.path / temporary)
+            _remove(temporary)
 
     def remove_temporary_files(self) -> None:
         """Remove the temporary files of killed runs.
@@ -165,57 +126,41 @@ class Folder:
                     self._remove_if_abandoned(name)
 
     def _remove_if_abandoned(self, name: str) -> None:
-        status = self.status(name)
+        status = (self.path / name).lstat()
         is_old = time.time() - status.st_mtime >= _SECONDS_IN_USE
-        if self._descriptor is None:  # Windows removes no open file.
+        if not CAN_MOVE_OPEN_FILES:
             if is_old and stat.S_ISREG(status.st_mode):
                 (self.path / name).unlink()
             return
         descriptor = self._open(name, os.O_RDWR)
         try:
             if hold(descriptor) or is_old:
-                os.unlink(name, dir_fd=self._descriptor)
+                (self.path / name).unlink()
         finally:
             os.close(descriptor)
 
-    def _new_temporary(self) -> tuple[str, int]:
-        """Make a temporary file and lock it; return its name and its descriptor."""
+    def _new_temporary(self) -> tuple[Path, int]:
+        """Make a temporary file and lock it; return its path and its descriptor."""
         while True:
-            name = f"{PREFIX}{os.urandom(4).hex()}{SUFFIX}"
-            _temporary.add(self.path / name)  # Before the file exists, for an interrupt.
+            path = self.path / f"{PREFIX}{os.urandom(4).hex()}{SUFFIX}"
+            _temporary.add(path)  # Before the file exists, for an interrupt.
             descriptor = os.open(
-                self._at(name),
-                os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_FOLLOW | BINARY,
-                0o600,
-                dir_fd=self._descriptor,
+                path, os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_FOLLOW | BINARY, 0o600
             )
             with contextlib.suppress(BlockingIOError):
                 hold(descriptor)
                 if os.fstat(descriptor).st_nlink:
-                    return name, descriptor
+                    return path, descriptor
             os.close(descriptor)  # Before it was locked, another run took it for a killed run's.
-            _temporary.discard(self.path / name)
+            _temporary.discard(path)
 
     def _open(self, name: str, flags: int) -> int:
         """Open a file and look at it then: nobody can put another one in its place."""
-        flags |= NO_FOLLOW | BINARY | READ
-        descriptor = os.open(self._at(name), flags, 0o666, dir_fd=self._descriptor)
+        descriptor = os.open(self.path / name, flags | NO_FOLLOW | BINARY | READ, 0o666)
         if obstacle := describe_obstacle(os.fstat(descriptor)):
             os.close(descriptor)
             raise PermissionError(errno.EPERM, f"it is {obstacle}")
         return descriptor
-
-    @contextlib.contextmanager
-    def _readable(self) -> Iterator[int]:
-        """Open the folder to list or to sync it, which needs more rights than to use its files."""
-        descriptor = os.open(self._at("."), os.O_RDONLY, dir_fd=self._descriptor)
-        try:
-            yield descriptor
-        finally:
-            os.close(descriptor)
-
-    def _at(self, name: str) -> str:
-        return name if self._descriptor is not None else str(self.path / name)
 
 
 def describe_obstacle(status: os.stat_result, *, folder: bool = False) -> str:
@@ -246,7 +191,7 @@ def replace_file(path: Path) -> Iterator[BinaryIO]:
                 yield direct
             return
         real = path.resolve()
-        with Folder(real.parent) as folder, folder.replace(real.name) as file:
+        with Folder(real.parent).replace(real.name) as file:
             yield file
     except OSError as error:  # A full disk, for instance, does not say where.
         error.filename = error.filename or str(path)

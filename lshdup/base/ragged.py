@@ -275,7 +275,7 @@ class StringTable(_Runs):
     def ending_with(self, tail: bytes) -> list[int]:
         """Return the indices of all strings that end with `tail`. Cost: one pass over the blob."""
         found: list[int] = []
-        blob, offsets = self.values.tobytes(), np.asarray(self.offsets)
+        blob, offsets = self.values.tobytes(), self.offsets
         at = blob.find(tail)
         while at >= 0:
             end = at + len(tail)
@@ -300,13 +300,13 @@ def offsets_of(sizes: NDArray[np.int64], arrays: Arrays = IN_MEMORY) -> NDArray[
     return offsets
 
 
-def _copy_runs(values: Any, starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[Any]:
+def _copy_runs(
+    values: NDArray[Any], starts: NDArray[np.int64], sizes: NDArray[np.int64]
+) -> NDArray[Any]:
     """Return values[starts[i]:starts[i] + sizes[i]] for all i, one after the other.
 
     Raises IndexError for runs outside the values.
     """
-    if not isinstance(values, np.ndarray):  # an array of the store that verifies what is read
-        values = values.verified_runs(starts, sizes)
     n = len(values)
     # Not starts + sizes: damaged offsets may be so large that the sum would wrap.
     if len(starts) and (

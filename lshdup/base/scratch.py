@@ -93,8 +93,8 @@ class Spool:
 def release_pages(values: NDArray[Any]) -> None:
     """Let go of the memory of a mapped array, which is in its file all the same."""
     base: object = values
-    while isinstance(base, np.ndarray):
-        base = base.base
+    while isinstance(base, np.ndarray | memoryview):
+        base = base.base if isinstance(base, np.ndarray) else base.obj
     if isinstance(base, mmap.mmap):
         release(base)
 

@@ -25,12 +25,12 @@ with contextlib.suppress(ImportError):
 BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 READ = os.O_RDONLY | BINARY | getattr(os, "O_NONBLOCK", 0)
 
-#: Flags of `os.open` for what must be no link, and for a folder that other calls name files from;
-#: None on Windows, which has no descriptors of folders. O_PATH needs no right to list the folder.
+#: Flag of `os.open` for what must be no link.
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
-FOLDER: int | None = (
-    os.O_DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY) if hasattr(os, "O_DIRECTORY") else None
-)
+
+#: Whether an open file can be renamed and removed; not on Windows.
+CAN_MOVE_OPEN_FILES = os.name != "nt"
+
 #: Standard output as a file; programs take ``-`` for it too.
 STDOUT = Path("/dev/stdout")
 
@@ -141,12 +141,6 @@ def _hold_by_range(descriptor: int) -> bool:
         finally:
             os.lseek(descriptor, 0, os.SEEK_SET)
     return True
-
-
-def set_mode(descriptor: int, mode: int) -> None:
-    """Give an open file its permissions, where files have them. Raises OSError."""
-    if hasattr(os, "fchmod"):
-        os.fchmod(descriptor, mode)
 
 
 def is_read_only(folder: os.PathLike[str]) -> bool:

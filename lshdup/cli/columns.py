@@ -108,11 +108,6 @@ LISTINGS: dict[str, dict[str, Type]] = {
                                 "found": COUNT}
                       | dict.fromkeys(("share", "share_low", "share_high", "expected"),
                                       _or_empty(SHARE)),
-    "accuracy-containment": {"rate": COUNT, "shingles_from": COUNT, "shingles_to": COUNT,
-                             "containment_from": SHARE, "containment_to": SHARE, "pairs": COUNT,
-                             "found": COUNT}
-                            | dict.fromkeys(("share", "share_low", "share_high", "expected"),
-                                            _or_empty(SHARE)),
     "timing": {"scheme": TEXT, "perms": COUNT, "part": TEXT, "comparisons": COUNT, "median": NUMBER,
                "smallest": NUMBER,
                "largest": NUMBER, "runs": COUNT},

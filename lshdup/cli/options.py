@@ -149,7 +149,7 @@ threshold_option = option(
 shape_options = stack(
     threshold_option,
     _bands("--recall", type=Share(), default=_BANDS.recall, metavar="P",
-           excludes=("--exact", "--same"),
+           excludes=("--exact", "--same", "--measure containment"),
            help="Smallest chance to find a pair of exactly T. More: longer time."),
     _bands("--bands", type=click.IntRange(1), brief=True,
            help="Override the number of bands. More: more recall, more candidates, larger index."),
@@ -342,6 +342,16 @@ class FindOptions:
     against: tuple[bytes, ...] = ()
     measure: str = _PAIRS.measure
     collapse_copies: bool = False
+
+
+@dataclass(frozen=True)
+class ClustersOptions(FindOptions, WriteOptions):
+    """The options of `clusters`."""
+
+    linkage: str = ClusterParams.linkage
+    keep: str | None = None
+    prefer: tuple[str, ...] = ()
+    emit: str = "all"
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.compare.fingerprints import Fingerprints
 
 FORMATS = ("table", "tsv", "csv", "json", "jsonl")
 
@@ -460,53 +459,3 @@ class DocumentNames:
         self._known[new] = True
         named: NDArray[Any] = self._names[documents]
         return named
-
-
-#: Makes columns of pairs from arrays: left, right, scores, and perhaps more.
-Cells = Callable[..., list[list[Cell]]]
-
-
-def similarities(_left: Any, _right: Any, similarity: Any) -> list[list[Cell]]:
-    """Return the column of similarities."""
-    return [similarity.tolist()]
-
-
-def containments(sizes: "NDArray[np.int64]") -> Cells:
-    """Return the function that makes the columns of pairs of containment.
-
-    sizes : int64 array of shape (n,), shingles of each document.
-    """
-    return lambda left, right, scores, *_: [
-        each.tolist() for each in (scores.real, scores.imag, sizes[left], sizes[right])
-    ]
-
-
-def relations_of(sizes: "NDArray[np.int64]") -> Cells:
-    """Return the function that makes the column of which document of a pair is inside the other."""
-    from lshdup.compare.verification import relations
-
-    return lambda left, right, *_: [list(relations(sizes[left], sizes[right]))]
-
-
-def name_pairs(
-    pieces: "Iterable[tuple[Any, ...]]",
-    names: DocumentNames,
-    prints: "Fingerprints",
-    cells: Cells,
-    last: Cells,
-) -> "Iterator[Piece]":
-    """Yield pieces of pairs with names instead of numbers of documents, and how much they are the
-    same.
-
-    pieces : arrays left, right, scores, and perhaps more.
-    prints : fingerprints of the documents.
-    cells, last : make the columns before and behind how much they are the same.
-    """
-    for piece in pieces:
-        a, b = names.of(piece[0]), names.of(piece[1])
-        for start in range(0, len(a), PIECE_ROWS):
-            part = slice(start, start + PIECE_ROWS)
-            arrays = [each[part] for each in piece]
-            same = prints.words(*arrays[:2])
-            named = a[part].tolist(), b[part].tolist()
-            yield [*named, *cells(*arrays), same, *last(*arrays)]

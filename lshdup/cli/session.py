@@ -210,9 +210,14 @@ def resume_collecting() -> None:
         gc.enable()
 
 
+def accept_all(_documents: "DocumentList", _read: bool) -> tuple[()]:
+    """Accept all documents."""
+    return ()
+
+
 @contextmanager
 def open_session(
-    ctx: click.Context, accept: Accept = lambda _documents, _read: (), *, check: bool | None = None
+    ctx: click.Context, accept: Accept = accept_all, *, check: bool | None = None
 ) -> Iterator[Session]:
     """Check the parameters of a command, and open a console and a workspace for them.
 

@@ -48,11 +48,6 @@ SETS_AT_ONCE = 4096
 
 _NO_ROWS = np.zeros(0, np.int64)
 
-#: Called on any thread with sets, in no order of elements, and their fingerprints, which are valid
-#: until it returns.
-OnSets = Callable[[RaggedSets, NDArray[np.uint64]], None]
-
-
 #: Returns the sets of a batch once more, from where they are kept.
 SetsAgain = Callable[[], RaggedSets]
 
@@ -97,7 +92,6 @@ def collect(
     previous: Iterable[Previous] = (),
     keep: "int | SetKeeper" = 0,
     checkpoint: Checkpoint | None = None,
-    on_sets: OnSets | None = None,
 ) -> Collection:
     """Read documents, make their shingle sets and, if `sketch` is given, their signatures.
 
@@ -105,7 +99,6 @@ def collect(
     keep : which unfiltered sets are kept: EVERY_SET, in a file if they exceed a quarter of the
         memory; a number, all of them if they fit into so many bytes; a keeper does what it wants.
     checkpoint : receives finished batches when it is due.
-    on_sets : receives the filtered sets of documents that are read.
 
     A file that turns out to be a mailbox becomes its mails, in a second pass over them.
 
@@ -119,7 +112,7 @@ def collect(
         if unchanged is not None:
             return replace(unchanged, shingle=shingle)
     rows = _Rows(run, documents, shingle, sketch, shingle_filter)
-    keeper = keep if isinstance(keep, SetKeeper) else SetKeeper(run, keep, on_sets)
+    keeper = keep if isinstance(keep, SetKeeper) else SetKeeper(run, keep)
     for each in chain([first] if first is not None else [], previous):
         keeper.reuse(each.collection.sets, rows.reuse(each), each.rows)
     todo = arrays.where(len(documents), lambda some: rows.is_document[some] & ~rows.known[some])
@@ -148,7 +141,6 @@ def collect(
     whole = collect(
         run, expanded, shingle, sketch, shingle_filter=shingle_filter,
         previous=[_all_of(run, collected, expanded)], keep=keep, checkpoint=checkpoint,
-        on_sets=on_sets,
     )  # fmt: skip
     every = sorted([*whole.skipped, *skipped], key=lambda each: each.place)
     read = (whole.read or 0) + len(todo) - len(mailboxes)
@@ -189,7 +181,7 @@ def unchanged_collection(
     arrays = run.arrays
     old = previous.collection
     has_signatures = sketch is None or (old.signatures is not None and old.sketch == sketch)
-    has_sets = old.sets is not None or keep != EVERY_SET
+    has_sets = old.sets is not None or sketch is not None or keep != EVERY_SET
     if not has_signatures or not has_sets:
         return None
     rows = previous.rows
@@ -225,29 +217,23 @@ class SetKeeper:
 
     Stops keeping them once they exceed the limit; EVERY_SET goes to a spool then.
 
-    keep : the limit in bytes, or EVERY_SET. on_sets : as of `collect`.
+    keep : the limit in bytes, or EVERY_SET.
     """
 
     in_order = False  #: whether tokens in their order are kept, as of `Shingler`
 
-    def __init__(self, run: Run, keep: int, on_sets: OnSets | None = None) -> None:
+    def __init__(self, run: Run, keep: int) -> None:
         self._arrays, self._indices = run.arrays, GrowingArray(np.int64, run.arrays)
         self._keeps_all = keep == EVERY_SET
         self._spool: Spool | None = None
         # They are there twice while they are put in order.
         self._room = run.memory // 4 if self._keeps_all else keep
         self._parts: list[RaggedSets] | None = [] if keep else None
-        self._on_sets = on_sets
 
-    def keep_copy(
-        self, made: ShingleBatch, filtered: RaggedSets, prints: NDArray[np.uint64]
-    ) -> RaggedSets:
-        """Return a sorted copy of the sets, or no sets if it has stopped keeping them.
-
-        For any thread. filtered, prints : as of `Workers.process`.
+    def keep_copy(self, made: ShingleBatch, *_: object) -> RaggedSets:
+        """Return a sorted copy of the sets, or no sets if it has stopped keeping them. For any
+        thread.
         """
-        if self._on_sets is not None:
-            self._on_sets(filtered, prints)
         return NO_SETS if self._parts is None else made.sets.copy().sort()
 
     def reuse(

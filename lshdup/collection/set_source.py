@@ -13,7 +13,7 @@ from lshdup.collection.collection import Collection
 from lshdup.compare.verification import BLOCK_BYTES
 from lshdup.errors import RERUN, ArtifactError
 from lshdup.params import LONGEST
-from lshdup.shingling.shingler import NO_SETS, ShingleBatch, shingle_hash
+from lshdup.shingling.shingler import NO_SETS, ShingleBatch, fingerprint_sets, shingle_hash
 from lshdup.sources.reading import cut_by_size
 
 #: Bytes of sets that are read at a time, of those that are read once.
@@ -23,6 +23,8 @@ _BYTES_AT_ONCE = 24 << 20
 def set_source(run: Run, collection: Collection, *, stage: str = "") -> SetSource:
     """Return a function that gives shingle sets to verify pairs with: the sets that the collection
     holds, or else the sets of the documents, read again.
+
+    Raise ArtifactError if a set that a store has kept is damaged.
 
     A document that cannot be read again, or whose set has changed, is reported once and has an
     empty set: its pairs are missing from the answer, rather than wrong in it. Raise ParameterError
@@ -36,9 +38,21 @@ def set_source(run: Run, collection: Collection, *, stage: str = "") -> SetSourc
     sets, shingle_filter = collection.sets, collection.shingle_filter
     if sets is None:
         return SetReader(run, collection, stage)
-    if shingle_filter is None:
-        return sets.take
-    return lambda wanted: shingle_filter.apply(sets.take(wanted))
+    prints = collection.before_filter.fingerprints
+
+    def take(wanted: NDArray[np.int64]) -> RaggedSets:
+        """Return kept sets; what a store keeps is verified when it is taken, not as a whole."""
+        try:
+            taken = sets.take(wanted)
+            is_damaged = (fingerprint_sets(taken, collection.shingle) != prints[wanted]).any()
+        except IndexError:
+            is_damaged = True
+        if is_damaged:
+            message = "shingles.npz is damaged: a set is not what its document had"
+            raise ArtifactError(message, RERUN)
+        return taken if shingle_filter is None else shingle_filter.apply(taken)
+
+    return take
 
 
 class SetReader:
@@ -130,7 +144,7 @@ class SetReader:
         documents = self._expected
         arrays = self._run.arrays
         order = arrays.concatenate(self._collection.documents.reading_order(self._run, documents))
-        sizes = arrays.take(np.asarray(self._collection.sizes), order)
+        sizes = arrays.take(self._collection.sizes, order)
         np.maximum(sizes, 0, out=sizes)
         try:
             values = arrays.empty(int(sizes.sum()), np.uint64)

@@ -4,7 +4,7 @@ Arrays only: what is compared is in sides.py. Pairs are of documents that stand 
 duplicates; expand_duplicates.py has the others.
 
 The method is chosen in `compare`, and nowhere else: fingerprints for documents that are the same,
-a join of sets or of samples for containment, the exact join, or bands.
+the exact joins, or bands.
 """
 
 from itertools import chain
@@ -37,7 +37,7 @@ class Method:
     """How documents are compared.
 
     pairs : the measure, and which buckets are skipped.
-    exact : whether no pair may be missed.
+    exact : whether no pair may be missed; none of containment is.
     same : "text" or "bytes" instead of a similarity.
     """
 
@@ -47,18 +47,13 @@ class Method:
 
     @property
     def is_join(self) -> bool:
-        """Whether sets or samples of them are joined: no signature is needed."""
+        """Whether sets are joined: no pair is missed, and no signature is needed."""
         return self.exact or self.pairs.measure == "containment"
 
     @property
     def by_bands(self) -> bool:
         """Whether bands find the pairs."""
         return not self.is_join and self.same is None
-
-    @property
-    def by_samples(self) -> bool:
-        """Whether samples are joined if the sets exceed memory."""
-        return self.pairs.measure == "containment" and not self.exact
 
 
 def compare(
@@ -74,15 +69,11 @@ def compare(
 
     Errors: what the sources of sets raise.
     """
-    from lshdup.compare.sampled_join import join_contained  # Imported here to keep `query` fast.
-
     if method.same is not None:
         return _find_same(run, sides)
     run.progress("candidates", 0, 0)
-    if method.pairs.measure == "containment":
-        return join_contained(run, sides, params, exact=method.exact)
-    if method.exact:
-        return _join_exactly(run, sides, params.threshold)
+    if method.is_join:
+        return _join(run, sides, params.threshold, method.pairs.measure)
     assert plan is not None
     members = documents_to_compare(run, sides.duplicate_of, sides.sizes)
     met = meet(run, sides, members, plan, method.pairs.max_bucket)
@@ -146,13 +137,20 @@ def _find_same(run: Run, sides: Sides) -> PairsFound:
     return PairsFound(gather_pairs(run, [(left, right, np.ones(len(left)))]), -1)
 
 
-def _join_exactly(run: Run, sides: Sides, threshold: float) -> PairsFound:
-    """Return all pairs, none missed, by the prefix-filter join."""
-    from lshdup.compare.exact_join import exact_pairs  # Imported here to keep `query` fast.
+def _join(run: Run, sides: Sides, threshold: float, measure: str) -> PairsFound:
+    """Return all pairs, none missed, by a join of the sets."""
+    # Imported here to keep `query` fast.
+    from lshdup.compare.exact_join import containment_pairs, exact_pairs
 
     members = documents_to_compare(run, sides.duplicate_of, sides.sizes)
     sets, rows, split = sides.gather(run, members)
-    pairs = gather_pairs(run, exact_pairs(run, sets, rows, threshold, split))
+    if measure == "jaccard":
+        pairs = gather_pairs(run, exact_pairs(run, sets, rows, threshold, split))
+    else:
+        found = containment_pairs(run, sets, rows, threshold, split)
+        if split is not None:
+            found = ((np.minimum(a, b), np.maximum(a, b), scores) for a, b, scores in found)
+        pairs = gather_pairs(run, found, np.complex128)
     return PairsFound(renumber(pairs, members, rows), -1)
 
 

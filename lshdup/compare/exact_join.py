@@ -30,7 +30,6 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.memory import slices_of
 from lshdup.base.ragged import RaggedSets, offsets_of
 from lshdup.base.run import Run, run_in_parts, run_parts
 from lshdup.compare.scored_pairs import Columns
@@ -260,9 +259,6 @@ _BITS = 16
 #: One in so many of the common elements that a set needs makes its prefix longer.
 _SLACK = 25
 
-#: (inside, holder, containment, similarity) of pairs: two uint32 and two float64 arrays.
-Insides = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64], NDArray[np.float64]]
-
 
 def containment_pairs(
     run: Run,
@@ -270,8 +266,7 @@ def containment_pairs(
     members: NDArray[np.int64],
     threshold: float,
     split: int | None = None,
-    min_shared: NDArray[np.int64] | None = None,
-) -> Iterator[Insides]:
+) -> Iterator[Columns]:
     """Yield all pairs of the sets `members` with |A ∩ B| / |A| >= threshold, |A| <= |B|.
 
     Empty sets have no pairs. Of two sets of one size, the one of the lower number is inside.
@@ -280,20 +275,17 @@ def containment_pairs(
     threshold : above 0, at most 1; a pair is in if the quotient as a double reaches it.
     split : if set, only pairs of two sides, one below `split` and one not; common elements within
         a side then cost nothing.
-    min_shared : int64 array over all sets, from 1: in place of the threshold, the number of
-        elements of each that a larger set must have.
 
-    Yields pieces of (inside, holder, containment, similarity), in any order; at most
-    `PIECE` pairs each.
+    Yields pieces of (inside, holder, scores of containment), in any order; at most `PIECE` pairs
+    each.
 
     Determinism: the same pieces at any number of jobs. Cost: three passes over the sets, then a
-    step for each rare element of a set that a larger one has. Memory: `planned_memory`.
+    step for each rare element of a set that a larger one has. Memory, beside the sets: of the run,
+    48 bytes a set, and 34 for each element of a prefix; 8 bytes a set and three pieces for each
+    thread.
     """
     order = order_by_size(sets, members)
-    if min_shared is None:
-        shared = min_shared_sizes(sets.sizes[order], threshold)
-    else:
-        shared = min_shared[order]
+    shared = min_shared_sizes(sets.sizes[order], threshold)
     prefixes = choose_prefixes(run, sets, order, _loosened(shared))
     outside = prefixes.sizes - prefixes.single - prefixes.kept
     turns = [
@@ -309,30 +301,8 @@ def containment_pairs(
         before += len(holders)
         postings = write_postings(run, indexed, 0.0)
         part = run.but(progress=report)
-        for x, y, containment, similarity in _probe_holders(
-            part, sets, order, holders, postings, outside, shared
-        ):
-            yield order[x].astype(np.uint32), order[y].astype(np.uint32), containment, similarity
-
-
-def planned_memory(sizes: NDArray[np.int64], threshold: float, jobs: int = 1) -> int:
-    """Return the bytes that `containment_pairs` needs at most, the sets themselves included.
-
-    sizes : int64 array of shape (n,), of the sets that are compared.
-
-    >>> planned_memory(np.full(100_000, 900), 0.8) >> 20
-    1393
-    """
-    n, total, largest = len(sizes), int(sizes.sum()), int(sizes.max(initial=0))
-    prefixes = 0
-    for some in slices_of(n):
-        shared = _loosened(min_shared_sizes(sizes[some], threshold))
-        prefixes += int((sizes[some] - shared + 1).sum())
-    columns = 24 * PIECE
-    counting = 2 * total + jobs * 4 * largest
-    # A list for each element of a prefix, its element, its holder, and its marks.
-    probing = (24 + _BITS // 8) * prefixes + jobs * (8 * n + 36 * largest + 4 * columns)
-    return 8 * total + 48 * n + 8 * prefixes + max(counting, probing)
+        for x, y, scores in _probe_holders(part, sets, order, holders, postings, outside, shared):
+            yield order[x].astype(np.uint32), order[y].astype(np.uint32), scores
 
 
 def _loosened(min_shared: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -348,15 +318,15 @@ def _probe_holders(
     postings: Postings,
     outside: NDArray[np.int64],
     min_shared: NDArray[np.int64],
-) -> Iterator[Insides]:
-    """Yield the sets inside each of `holders`: (rank, rank, containment, similarity)."""
+) -> Iterator[Columns]:
+    """Yield the sets inside each of `holders`: (rank, rank, scores of containment)."""
     n, room = len(order), PIECE
     largest = int(sets.sizes[order[-1:]].max(initial=0))
     marks = run.arrays.zeros(len(postings.elements) * _BITS // 64 + 1, np.uint64)
     mark_elements(postings.elements, marks)
     local = threading.local()
 
-    def probe(state: NDArray[np.int64], last: int) -> Insides:
+    def probe(state: NDArray[np.int64], last: int) -> Columns:
         if not hasattr(local, "met"):
             local.hits = np.zeros(n, np.uint32)
             local.met = np.empty(n, np.uint32)
@@ -369,7 +339,7 @@ def _probe_holders(
             outside, local.hits, local.met, local.own, local.table, *local.ranks, *local.shares,
         )  # fmt: skip
         x, y = local.ranks[:, :written].copy()
-        containment, similarity = local.shares[:, :written].copy()
-        return x, y, containment, similarity
+        containment, similarity = local.shares[:, :written]
+        return x, y, containment + 1j * similarity
 
     yield from run_probes(run, len(holders), probe)

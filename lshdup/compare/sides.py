@@ -1,7 +1,7 @@
 """One side of a comparison, or two under one numbering.
 
-A side says what is known of its documents, and has functions that give shingle sets and samples of
-them. Documents of the right side are numbered behind those of the left one.
+A side says what is known of its documents, and has a function that gives their shingle sets.
+Documents of the right side are numbered behind those of the left one.
 """
 
 from collections.abc import Callable
@@ -37,8 +37,6 @@ class Side:
         cannot be read any more is empty.
     signatures : uint32 array of shape (n, K); None if no method needs them.
     sets : all sets, if they are in memory or in a file.
-    sample : returns samples of the sets of documents at a rate, made of sets that another function
-        gives where they are not known; None if samples are not wanted.
     expect : told which sets will be wanted; changes the cost only.
     find_existing : returns the first of some documents whose file is still there, or -1.
     """
@@ -49,7 +47,6 @@ class Side:
     source: SetSource
     signatures: NDArray[np.uint32] | None = None
     sets: RaggedSets | None = None
-    sample: Callable[[_I64, int, SetSource], RaggedSets] | None = None
     expect: Callable[[_I64], None] = expect_nothing
     find_existing: Callable[[_I64], int] = lambda _: -1
 
@@ -112,8 +109,11 @@ class Sides:
     @cached_property
     def prints(self) -> Fingerprints:
         """The fingerprints of the bytes and texts of all documents."""
-        each = [side.prints for side in (self.left, self.right) if side is not None]
-        return Fingerprints.concatenate(prints for prints in each if prints is not None)
+        assert self.left.prints is not None
+        if self.right is None:
+            return self.left.prints
+        assert self.right.prints is not None
+        return Fingerprints.concatenate([self.left.prints, self.right.prints])
 
     def separate(self, documents: _I64) -> tuple[_I64, _I64]:
         """Separate ascending numbers into documents of the left side, and of the right side by
@@ -134,15 +134,6 @@ class Sides:
             return self.left.source(documents)
         left, right = self.separate(documents)
         return RaggedSets.concatenate([self.left.source(left), self.right.source(right)])
-
-    def samples(self, run: Run, documents: _I64, rate: int) -> RaggedSets:
-        """Return samples of the shingle sets of documents (ascending int64 array)."""
-        parts = []
-        for side, own in zip((self.left, self.right), self.separate(documents), strict=True):
-            if side is not None:
-                assert side.sample is not None
-                parts.append(side.sample(own, rate, side.source))
-        return parts[0] if len(parts) == 1 else RaggedSets.concatenate(parts, run.arrays)
 
     def gather(self, run: Run, members: _I64) -> tuple[RaggedSets, _I64, int | None]:
         """Return sets, the rows of `members` in them, and the first row of the right side.

@@ -9,7 +9,7 @@ A score of containment is one complex number, containment + similarity·i. NumPy
 numbers by their real parts, then by their imaginary parts, which is the order of the listing.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,57 +128,9 @@ def verify_jaccard(
     sets of the one before. A set is fetched once if pairs come cluster by cluster, unless the sets
     of its cluster exceed the limit.
     """
-
-    def score(
-        sets: RaggedSets, left: NDArray[np.uint32], right: NDArray[np.uint32]
-    ) -> NDArray[np.float64]:
-        return jaccard(run, sets, left, right, threshold)
-
-    possible = (keep_possible(*piece, sizes, threshold) for piece in pieces)
-    for left, right, similarity in score_pairs(possible, sizes, source, score):
-        keep = similarity >= threshold
-        yield left[keep], right[keep], similarity[keep]
-
-
-def verify_containment(
-    run: Run,
-    pieces: Iterable[PairArrays],
-    sizes: NDArray[np.int64],
-    source: SetSource,
-    threshold: float,
-) -> Iterator[Columns]:
-    """Yield the candidate pairs whose exact containment is at least the threshold.
-
-    Parameters and cost: as of `verify_jaccard`. Yields (inside, holder, scores of containment).
-    """
-
-    def score(
-        sets: RaggedSets, left: NDArray[np.uint32], right: NDArray[np.uint32]
-    ) -> NDArray[np.complex128]:
-        return containment(run, sets, left, right)
-
-    for left, right, scores in score_pairs(pieces, sizes, source, score):
-        keep = scores.real >= threshold
-        low, high = np.minimum(left, right)[keep], np.maximum(left, right)[keep]
-        is_high_inside = sizes[high] < sizes[low]  # Of equal sizes, the lower number is inside.
-        inside, holder = np.where(is_high_inside, (high, low), (low, high))
-        yield inside, holder, scores[keep]
-
-
-def score_pairs(
-    pieces: Iterable[PairArrays],
-    sizes: NDArray[np.int64],
-    source: SetSource,
-    score: Callable[[RaggedSets, NDArray[np.uint32], NDArray[np.uint32]], Scores],
-) -> Iterator[Columns]:
-    """Yield pairs with the scores of their sets, in any order.
-
-    Parameters and cost: as of `verify_jaccard`.
-
-    score : called with sets and the rows of pairs in them; returns their scores.
-    """
     fetched = _FetchedSets(len(sizes), source)
-    for left, right in pieces:
+    for piece in pieces:
+        left, right = keep_possible(*piece, sizes, threshold)
         start = 0
         while start < len(left):
             seen = np.zeros(len(sizes), np.uint8)
@@ -192,8 +144,10 @@ def score_pairs(
             seen[left[start:end]] = seen[right[start:end]] = 1
             sets, row_of = fetched.sets_of(np.flatnonzero(seen))
             a, b = _tiled(row_of[left[start:end]], row_of[right[start:end]], sets)
-            yield fetched.documents[a], fetched.documents[b], score(sets, a, b)
+            similarity = jaccard(run, sets, a, b, threshold)
             del sets  # Its memory serves the next block.
+            keep = similarity >= threshold
+            yield fetched.documents[a[keep]], fetched.documents[b[keep]], similarity[keep]
             start = end
 
 

@@ -1,5 +1,5 @@
-"""The experiments: estimates of all pairs, and the pairs that bands and samples find (R1 tables 1
-and 4); and the time of exact and estimated similarities (R1 table 2).
+"""The experiments: estimates of all pairs, and the pairs that bands find (R1 tables 1 and 4); and
+the time of exact and estimated similarities (R1 table 2).
 """
 
 import math
@@ -18,12 +18,11 @@ from lshdup.base.wording import significant
 from lshdup.compare.comparing import Method, compare
 from lshdup.compare.scored_pairs import Pairs
 from lshdup.compare.sides import Side, Sides
-from lshdup.compare.verification import all_pairs, containment, jaccard
+from lshdup.compare.verification import all_pairs, jaccard
 from lshdup.lsh.band_plan import BandPlan, collision_probabilities, half_point_estimate
 from lshdup.lsh.band_table import band_keys
-from lshdup.lsh.samples import SamplePlan, sample_sets
 from lshdup.lsh.signatures import chances_off, estimate, make_signatures
-from lshdup.params import BandParams, PairParams, SketchParams
+from lshdup.params import BandParams, SketchParams
 
 
 @dataclass(frozen=True)
@@ -42,19 +41,14 @@ class Experiment:
         """The documents that have shingles, ascending: the other ones take no part."""
         return np.flatnonzero(self.sets.sizes > 0)
 
-    def find_true_pairs(
-        self, fingerprints: NDArray[np.uint64], threshold: float, measure: str = "jaccard"
-    ) -> Pairs:
+    def find_true_pairs(self, fingerprints: NDArray[np.uint64], threshold: float) -> Pairs:
         """Return all pairs from the threshold on, none missed; of exact duplicates one stands.
 
         fingerprints : uint64 array of shape (n,), of the sets.
         """
-        # What a join takes is said of no experiment.
-        run = Run(self.run.arrays, self.run.jobs, self.run.progress)
-        source, sets = self.sets.take, self.sets
-        side = Side(sets.sizes, fingerprints, None, source, sets=sets)
-        method = Method(PairParams(measure=measure), exact=True)
-        return compare(run, Sides.of(run, side), BandParams(threshold), method).pairs
+        sets = self.sets
+        sides = Sides.of(self.run, Side(sets.sizes, fingerprints, None, sets.take, sets=sets))
+        return compare(self.run, sides, BandParams(threshold), Method(exact=True)).pairs
 
     def sign(self, sets: RaggedSets, sketch: SketchParams) -> NDArray[np.uint32]:
         """Return the signatures of sets: uint32 array of shape (n_sets, K)."""
@@ -480,77 +474,3 @@ def compare_timings(timings: Sequence[Timing]) -> Iterator[str]:
             f"{exact.scheme}, K = {exact.perms}: {winner} {factor:.1f} x faster "
             f"(exact {exact.median:.4f} s; matrix and estimates {total:.4f} s)"
         )
-
-
-@dataclass(frozen=True)
-class SampleRecall:
-    """Share of the true pairs that samples find, in one bin of containment and of size.
-
-    rate : one shingle in so many is in a sample.
-    shingles_from, shingles_to : smallest and largest size of the smaller set in the bin. The recall
-        is promised from a size on; the pairs of smaller sets have bins of their own.
-    containment_from, containment_to : edges of the bin; the upper edge belongs to it only at 1.
-    pairs : number of true pairs, of documents with different shingle sets.
-    found : number of true pairs that are candidates.
-    share : found / pairs; None without pairs.
-    share_low, share_high : 95 % confidence interval of the share (Wilson) for independent pairs.
-    expected : mean of the chances of the pairs.
-    """
-
-    rate: int
-    shingles_from: int
-    shingles_to: int
-    containment_from: float
-    containment_to: float
-    pairs: int
-    found: int
-    share: float | None
-    share_low: float | None
-    share_high: float | None
-    expected: float | None
-
-
-def sample_recall(
-    experiment: Experiment, pairs: Pairs, plan: SamplePlan, seed: int
-) -> Iterator[SampleRecall]:
-    """Yield a result for each bin from the threshold to 1, and for all bins; then for the pairs of
-    sets that are too small for the promise, if there are any.
-
-    The found pairs are those that `lshdup pairs --measure containment` finds with these samples.
-
-    pairs : the true pairs, ordered, with scores of containment.
-    Cost: one pass over the sets, one comparison of samples a pair.
-    """
-    samples = sample_sets(experiment.run, experiment.sets, plan.rate, seed)
-    inside, holder = (side.astype(np.int64) for side in (pairs.left, pairs.right))
-    share = pairs.similarity.real
-    least = np.minimum(samples.sizes[inside], samples.sizes[holder])
-    common = np.rint(containment(experiment.run, samples, inside, holder).real * least)
-    is_found = common >= plan.least_common(least)
-    sizes = experiment.sets.sizes[inside]
-    chance = _find_sample_chances(sizes, np.rint(share * sizes).astype(np.int64), plan)
-    largest = int(experiment.sets.sizes.max(initial=1))
-    promised = plan.promised_from
-    for first, last in ((promised, max(promised, largest)), (1, promised - 1)):
-        own = (sizes >= first) & (sizes <= last)
-        if first < promised and not own.any():
-            return
-        for each in recall_in_bins(plan.threshold, share[own], is_found[own], chance[own]):
-            yield SampleRecall(plan.rate, first, last, *each)
-
-
-def _find_sample_chances(
-    sizes: NDArray[np.int64], common: NDArray[np.int64], plan: SamplePlan
-) -> NDArray[np.float64]:
-    """Return the chance to find each pair, by the size of the smaller set and its common elements.
-
-    Sizes above 100 are rounded to two digits, so that few different pairs are evaluated.
-    """
-    powers = 10 ** np.arange(1, 19, dtype=np.int64)  # a logarithm could be below that of a power
-    digits = 10 ** np.maximum(np.searchsorted(powers, sizes, side="right") - 1, 0)
-    rounded = np.maximum(sizes // digits * digits, 1)
-    shared = np.rint(common / np.maximum(sizes, 1) * rounded).astype(np.int64)
-    different, of_pair = np.unique(np.stack([rounded, shared]), axis=1, return_inverse=True)
-    chances = np.array([plan.chance(*pair) for pair in different.T.tolist()])
-    found: NDArray[np.float64] = chances[of_pair.ravel()]
-    return found

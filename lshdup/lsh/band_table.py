@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.run import Run, run_in_parts
+from lshdup.base.scratch import release_pages
 from lshdup.kernels import bands as kernels
 from lshdup.kernels.sets import order_by_key
 from lshdup.lsh.band_plan import BandPlan
@@ -80,7 +81,8 @@ class BandTable:
         while start + step < len(order) and key_at(start + step) == wanted:
             step *= 2
         stop = bisect_right(range(min(start + step, len(order))), wanted, start, key=key_at)
-        bucket: NDArray[np.uint32] = order[start:stop]
+        bucket: NDArray[np.uint32] = order[start:stop].copy()
+        release_pages(order)  # The system maps up to a megabyte around each look.
         return bucket
 
 
@@ -101,11 +103,13 @@ class StoredBandTable(BandTable):
     @cached_property
     def keys(self) -> NDArray[np.uint64]:
         """The key of every document in every band: uint64 array of shape (bands, n_docs)."""
-        return band_keys(self._run, np.asarray(self._signatures), self._plan)
+        return band_keys(self._run, self._signatures, self._plan)
 
     def keys_of(self, document: int) -> NDArray[np.uint64]:
         """Return the keys of a document: uint64 array of shape (bands,)."""
-        return band_keys(self._run, self._signatures[document : document + 1], self._plan)[:, 0]
+        keys = band_keys(self._run, self._signatures[document : document + 1], self._plan)[:, 0]
+        release_pages(self._signatures)
+        return keys
 
 
 def band_keys(run: Run, signatures: NDArray[np.uint32], plan: BandPlan) -> NDArray[np.uint64]:

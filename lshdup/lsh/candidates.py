@@ -66,7 +66,6 @@ def find_exact_duplicates(run: Run, fingerprints: NDArray[np.uint64]) -> NDArray
 
     Returns an int64 array of shape (n,).
     """
-    fingerprints = np.asarray(fingerprints)  # A kernel takes no array that is verified lazily.
     n = len(fingerprints)
     order: NDArray[np.uint32] = run.arrays.empty(n, np.uint32)
     duplicate_of: NDArray[np.int64] = run.arrays.empty(n, np.int64)
@@ -192,7 +191,7 @@ def candidates_of(
     message = "bands.npz is damaged: its buckets are not in order"
     damaged = ArtifactError(message, "run `lshdup index` again")
     try:
-        buckets = [table.bucket(band, key).copy() for band, key in enumerate(keys)]
+        buckets = [table.bucket(band, key) for band, key in enumerate(keys)]
     except IndexError:
         raise damaged from None
     if member >= 0 and not all((bucket == member).any() for bucket in buckets):

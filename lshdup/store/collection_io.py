@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from lshdup.base.forms import Form
 from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.base.skipped import Reason, RecordLocation, Skipped, SkippedFile
 from lshdup.collection.collection import COLUMNS, WHOLE, Collection, ReadingNotes
@@ -34,6 +35,7 @@ from lshdup.store.npz import (
 _DOCUMENTS = declare_strings("names", "documents")
 _DOCUMENTS |= declare_columns("documents", file_sizes=np.int64, file_mtimes=np.int64)
 _COLUMNS = declare_columns("documents", **COLUMNS)
+_COLUMNS["forms"] = Member(np.uint8, ("documents",), below=len(Form))
 _SIGNATURES = {"signatures": Member(np.uint32, ("documents", "perms"))}
 _LOCATIONS = declare_strings("paths", "files")
 _LOCATIONS["path_kinds"] = Member(np.uint8, ("files",), below=max(Kind) + 1)

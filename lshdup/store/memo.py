@@ -6,7 +6,7 @@ artifacts of the current run are segments too; all others are in the folder `mem
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -70,7 +70,6 @@ class Memo:
         self._used: list[str] = []  #: segments that this run has taken documents from, or written
         self._sets: dict[str, str] | None = None  #: by identity, the segment that has them
         self._is_reader_said = False
-        self.on_add: Callable[[], None] = lambda: None  #: notified of each segment that is written
 
     # --- what is known ----------------------------------------------------------------------------
 
@@ -206,14 +205,12 @@ class Memo:
             self.remove()  # The artifacts need the room.
         self._written_at = time.monotonic()
         self._interval *= _GROWTH
-        self.on_add()
 
     def _write(self, name: str, arrays: Mapping[str, Array]) -> None:
         if not self._has_folder:
-            with Folder(self._store.folder) as folder:
-                folder.make_folder(MEMO)
+            (self._store.folder / MEMO).mkdir(exist_ok=True)
             self._has_folder = True
-        with Folder(self._store.folder, MEMO) as folder, folder.create(name) as file:
+        with Folder(self._store.folder, MEMO).create(name) as file:
             write(file, "segment", self._header, arrays)
         note_kept(PARTS)
 

@@ -1,8 +1,8 @@
 """`.npz` files with a header: saved whole or not at all, verified, and mapped into memory.
 
 Plain NumPy opens them (``numpy.load(path, allow_pickle=False)``): a zip of uncompressed `.npy`
-members. `header` is JSON as uint8, and `checks` holds the checksums of all other members, block by
-block. Members begin at multiples of 64 bytes, so that they can be mapped and verified in part.
+members, each with the checksum that zip has. `header` is JSON as uint8. Members begin at multiples
+of 64 bytes, so that they can be mapped.
 """
 
 import contextlib
@@ -15,9 +15,8 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +27,6 @@ from lshdup.base.ragged import StringTable
 from lshdup.base.scratch import CHUNK
 from lshdup.base.system import release
 from lshdup.errors import ArtifactError, ParameterError
-from lshdup.store.checksums import Blocks, CheckedArray, block_checksums, block_count, is_lazy
 from lshdup.version import __version__
 
 #: Increased whenever an older lshdup would misread a newer artifact.
@@ -61,11 +59,12 @@ _BROKEN = (
 class Artifact:
     """A loaded artifact: its header, and its arrays, mapped copy-on-write.
 
-    Large arrays that `load` has not verified are of type `CheckedArray`.
+    unverified : names of the large arrays of which `load` has read nothing.
     """
 
     header: dict[str, Any]
     arrays: dict[str, Array]
+    unverified: frozenset[str] = frozenset()
 
 
 def full_header(kind: str, header: Mapping[str, Any]) -> dict[str, Any]:
@@ -91,7 +90,7 @@ def save(
     Determinism: equal headers and arrays give equal bytes.
     """
     try:
-        with Folder(path.parent) as folder, folder.replace(path.name) as file:
+        with Folder(path.parent).replace(path.name) as file:
             write(file, kind, header, arrays)
             if before is not None:
                 before()
@@ -110,15 +109,11 @@ def write(
 ) -> None:
     """Write an artifact to an open file. Raises OSError as the file system does."""
     text = json.dumps(full_header(kind, header), sort_keys=True, separators=(",", ":"))
-    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    members = {
-        "header": np.frombuffer(text.encode("ascii"), np.uint8),
-        **arrays,
-        "checks": block_checksums(arrays),
-    }
+    members = {"header": np.frombuffer(text.encode("ascii"), np.uint8), **arrays}
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         assert archive.fp is not None
         for name, array in members.items():
+            array = np.ascontiguousarray(array)
             info = zipfile.ZipInfo(f"{name}.npy")  # With a fixed date.
             # The local header has 30 bytes, this field 4, and the zip64 field, always written, 20.
             fixed = archive.fp.tell() + 30 + len(info.filename) + 4 + 20
@@ -147,12 +142,12 @@ def load(
 
     kind : that it must have, or one of several.
     remedy : the command that rebuilds the artifact, for the error.
-    verify : whether every byte is verified now. Otherwise members above 4 MB are only mapped, and
-        their blocks are verified when rows of them are read: a query touches a few pages.
+    verify : whether every byte is verified. Otherwise members above 4 MB are only mapped: a query
+        touches a few pages of them.
     always : members that are verified in any case.
     """
     try:
-        with Folder(path.parent) as folder, folder.open(path.name) as file:
+        with Folder(path.parent).open(path.name) as file:
             return read(file, path, kind, remedy, verify=verify, always=always)
     except FileNotFoundError:
         return None
@@ -171,7 +166,7 @@ def read(
     always: tuple[str, ...] = (),
 ) -> Artifact:
     """Map an artifact that is open, as `load`. path : its name for errors."""
-    arrays, unchecked = {}, set()
+    arrays, unverified = {}, set()
     try:
         file.read(1)  # `zipfile` says of a file that cannot be read that it is no archive.
         with zipfile.ZipFile(file) as archive:
@@ -185,10 +180,10 @@ def read(
         whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
         for info in infos:
             name = info.filename.removesuffix(".npy")
-            checked = info.file_size <= _ALWAYS_VERIFIED or name in ("header", "checks", *always)
-            if not (verify or checked):
-                unchecked.add(name)
-            arrays[name] = _map_member(whole, info, verify=name not in unchecked)
+            is_small = info.file_size <= _ALWAYS_VERIFIED or name in ("header", *always)
+            if not (verify or is_small):
+                unverified.add(name)
+            arrays[name] = _map_member(whole, info, verify=name not in unverified)
             if not verify:  # Pages that were verified need not stay in memory.
                 release(whole)
         header = json.loads(arrays.pop("header").tobytes())
@@ -205,26 +200,10 @@ def read(
                 f" this lshdup reads {FORMAT_VERSION}"
             )
             raise ArtifactError(message, remedy)
-        checks = arrays.pop("checks")
-        counts = [block_count(array.nbytes) for array in arrays.values()]
-        fits = checks.dtype == np.uint32 and checks.shape == (sum(counts),)
-        refuse_if(not fits, "its checksums do not fit")
     except _BROKEN as error:
         message = f"{path} is damaged or no lshdup artifact ({error})"
         raise ArtifactError(message, remedy) from None
-
-    def refuse() -> NoReturn:
-        message = f"{path} is damaged (a block of it has a wrong checksum)"
-        raise ArtifactError(message, remedy)
-
-    at = 0
-    for (name, array), count in zip(arrays.items(), counts, strict=True):
-        if name in unchecked and array.size:
-            data = array.reshape(-1).view(np.uint8).data
-            blocks = Blocks(data, checks[at : at + count], refuse, partial(release, whole))
-            arrays[name] = CheckedArray(array, blocks).as_array()
-        at += count
-    return Artifact(header, arrays)
+    return Artifact(header, arrays, frozenset(unverified))
 
 
 def _map_member(whole: mmap.mmap, info: zipfile.ZipInfo, *, verify: bool) -> Array:
@@ -331,12 +310,12 @@ def check_arrays(
 
     sizes : what is known of them; the others are added.
 
-    Of an array that is verified lazily only the ends are looked at: a query reads few of its pages,
-    and looks at the values that it takes.
+    Of an unverified array only the ends are looked at: a query reads few of its pages, and looks at
+    the values that it takes.
     """
     arrays = {name: artifact.arrays[name] for name in declaration}
     for name, member in declaration.items():
-        array, is_whole = arrays[name], not is_lazy(arrays[name])
+        array, is_whole = arrays[name], name not in artifact.unverified
         fits = array.dtype == member.dtype and array.ndim == len(member.shape)
         refuse_if(not fits, f"{name} do not fit")
         for size, found in zip(member.shape, array.shape, strict=True):

@@ -1,18 +1,16 @@
-"""What commands make of a collection, in the store: band tables, verified pairs, clusters, samples
-of sets, and passages.
+"""What commands make of a collection, in the store: band tables, verified pairs, clusters, and
+passages.
 """
 
 import contextlib
 import json
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.collection.collection import Collection
 from lshdup.compare.results import ClustersFound, Index, PairsFound, StoredPairs
@@ -21,8 +19,7 @@ from lshdup.errors import ArtifactError
 from lshdup.lsh import band_plan
 from lshdup.lsh.band_table import StoredBandTable
 from lshdup.lsh.buckets import Buckets
-from lshdup.lsh.samples import sample_sets
-from lshdup.params import BandParams, ClusterParams, PairParams, PassageParams, ShingleParams
+from lshdup.params import BandParams, ClusterParams, PairParams, PassageParams
 from lshdup.store import npz
 from lshdup.store.npz import (
     DAMAGED,
@@ -31,7 +28,6 @@ from lshdup.store.npz import (
     check_arrays,
     damage_explained,
     declare_columns,
-    declare_sets,
     refuse_if,
 )
 from lshdup.store.store import Store
@@ -49,7 +45,6 @@ _MOST_PLACES = 1 << 24
 _NONE = 0xFFFFFFFF
 
 _INDEX_AGAIN = "run `lshdup index`"
-_SAMPLES_AGAIN = "delete it: it is made again from the documents"
 _PASSAGES_AGAIN = "run `lshdup passages DOCS` again"
 _PAIRS_AGAIN, _CLUSTERS_AGAIN = "run `lshdup pairs` again", "run `lshdup clusters` again"
 
@@ -67,7 +62,6 @@ _CLUSTERS = {
     "similarity": Member(np.float64, ("documents",)),
 }
 
-_SAMPLES = {"fingerprints": Member(np.uint64, ("sets",), is_ascending=True), **declare_sets("sets")}
 _PASSAGES = declare_columns("passages", passage_tokens=np.int64, passage_places=np.int64)
 _PASSAGES["place_documents"] = Member(np.int64, ("places",), below="documents")
 _PASSAGES["place_first"] = Member(np.int64, ("places",))
@@ -205,70 +199,6 @@ def load_clusters(
         groups = Clusters(run, representative, similarity)
         return ClustersFound(groups, index.duplicate_of, buckets=buckets)
     return None
-
-
-# --- samples.npz --------------------------------------------------------------------------------
-
-
-class SampledSets(NamedTuple):
-    """Samples of shingle sets, by the fingerprints of the sets.
-
-    A sample depends on nothing but its set: it serves every collection that has a document with
-    that set, whatever else was added, changed, renamed or removed.
-
-    prints : uint64 array of shape (m,), ascending: the fingerprints of the sets.
-    samples : sample i is of the set prints[i].
-    """
-
-    prints: NDArray[np.uint64]
-    samples: RaggedSets
-
-
-def save_samples(
-    store: Store, shingle: ShingleParams, made: SampledSets, rate: int, seed: int
-) -> None:
-    """Save samples.npz. rate, seed : of the samples."""
-    header = _describe_samples(shingle, seed) | {"rate": rate}
-    arrays: dict[str, Array] = {
-        "fingerprints": made.prints,
-        "values": made.samples.values,
-        "offsets": made.samples.offsets,
-    }
-    npz.save(store.path("samples"), "samples", header, arrays)
-
-
-def load_samples(
-    run: Run, store: Store, shingle: ShingleParams, seed: int
-) -> tuple[SampledSets, int] | None:
-    """Load samples.npz: the samples and their rate. Return None if it is missing, or of sets with
-    other parameters.
-
-    Raises ArtifactError if it is damaged.
-    """
-    path = store.path("samples")
-    artifact = npz.load(path, "samples", _SAMPLES_AGAIN)
-    if artifact is None:
-        return None
-    with damage_explained(path, _SAMPLES_AGAIN):
-        header = artifact.header
-        rate, its_seed = header["rate"], header["seed"]
-        fits = type(rate) is int and 1 <= rate <= 1 << 32 and type(its_seed) is int
-        refuse_if(not fits or its_seed < 0, "its rate or seed is none")
-        if any(header[key] != value for key, value in _describe_samples(shingle, seed).items()):
-            return None
-        prints, values, offsets = check_arrays(artifact, _SAMPLES, {}).values()
-        samples = RaggedSets(values, offsets)
-        whole = sample_sets(run, samples, rate, seed)
-        refuse_if(len(whole.values) != len(values), "its samples have elements of another rate")
-        is_first = np.zeros(len(values) + 1, bool)
-        is_first[offsets] = True
-        in_order = (values[1:] > values[:-1]) | is_first[1:-1]
-        refuse_if(not in_order.all(), "its samples are not in order")
-        return SampledSets(prints, samples), rate
-
-
-def _describe_samples(shingle: ShingleParams, seed: int) -> dict[str, object]:
-    return {"shingle": shingle.to_json(), "unicode": unicodedata.unidata_version, "seed": seed}
 
 
 # --- passages.npz -------------------------------------------------------------------------------

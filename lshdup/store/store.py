@@ -97,8 +97,8 @@ class _Loaded(NamedTuple):
 
 class Store:
     """A folder with at most one artifact of each kind: `shingles.npz`, `signatures.npz`,
-    `bands.npz`, `pairs.npz`, `clusters.npz`, `samples.npz`, `passages.npz`; a `memo` of what other
-    runs have made; a `manifest.json` that names what the last run with DOCS has made; and the
+    `bands.npz`, `pairs.npz`, `clusters.npz`, `passages.npz`; a `memo` of what other runs
+    have made; a `manifest.json` that names what the last run with DOCS has made; and the
     `.lock` of the run that writes.
 
     secret : the hash key, if one was set; artifacts hold its name only.
@@ -124,17 +124,17 @@ class Store:
             is_new = not self.folder.exists()
             self.folder.mkdir(parents=True, exist_ok=True)
             if not self.is_ours():
-                with Folder(self.folder) as folder:
-                    if not all(_is_begun(folder, name) for name in folder.names()):
-                        message = (
-                            f"the folder {self.folder} holds other files and is no store of lshdup"
-                        )
-                        raise ArtifactError(message, "name a new folder with --store DIR")
-                    with folder.replace(_MARK_NAME) as file:
-                        file.write(_MARK_FILE)
-                    if is_new:  # A folder that was there may be in a backup for another reason.
-                        with folder.replace(_TAG_NAME) as file:
-                            file.write(_CACHE_TAG)
+                folder = Folder(self.folder)
+                if not all(_is_begun(folder, name) for name in folder.names()):
+                    message = (
+                        f"the folder {self.folder} holds other files and is no store of lshdup"
+                    )
+                    raise ArtifactError(message, "name a new folder with --store DIR")
+                with folder.replace(_MARK_NAME) as file:
+                    file.write(_MARK_FILE)
+                if is_new:  # A folder that was there may be in a backup for another reason.
+                    with folder.replace(_TAG_NAME) as file:
+                        file.write(_CACHE_TAG)
             if not os.access(self.folder, os.W_OK | os.X_OK):
                 cause = errno.EROFS if is_read_only(self.folder) else errno.EACCES
                 raise OSError(cause, os.strerror(cause))
@@ -146,7 +146,7 @@ class Store:
     def is_ours(self) -> bool:
         """Return whether lshdup made this folder; it overwrites files in no other."""
         try:
-            with Folder(self.folder) as folder, folder.open(_MARK_NAME) as mark:
+            with Folder(self.folder).open(_MARK_NAME) as mark:
                 return mark.read(len(_MARK)) == _MARK.encode()
         except OSError:
             return False
@@ -159,15 +159,16 @@ class Store:
 
         below : names of folders in the store, each in the one before, that are looked at.
         """
-        with contextlib.suppress(OSError), Folder(self.folder, *below) as folder:
+        with contextlib.suppress(OSError):
+            folder = Folder(self.folder, *below)
             for name in folder.names():
                 is_file = name.endswith(".npz") or name in _FILES
                 if not is_file and not below and name != MEMO:
                     continue
                 with contextlib.suppress(FileNotFoundError):  # Another run has removed it.
-                    if obstacle := describe_obstacle(folder.status(name), folder=not is_file):
+                    path = folder.path / name
+                    if obstacle := describe_obstacle(path.lstat(), folder=not is_file):
                         what = "file" if is_file else "folder"
-                        path = folder.path / name
                         message = f"{path} is {obstacle}, where a {what} of lshdup belongs"
                         hint = "remove it, or name another store with --store DIR"
                         raise ArtifactError(message, hint)
@@ -177,8 +178,8 @@ class Store:
     def size(self, *below: str) -> int:
         """Return how many bytes the files of the store have, or those of a folder in it."""
         size = 0
-        with contextlib.suppress(OSError), Folder(self.folder, *below) as folder:
-            size = folder.size()
+        with contextlib.suppress(OSError):
+            size = Folder(self.folder, *below).size()
         return size if below else size + self.size(MEMO)
 
     @contextlib.contextmanager
@@ -199,8 +200,7 @@ class Store:
         self.make_writable()
         until = time.monotonic() + self._wait
         try:
-            with Folder(self.folder) as folder:
-                descriptor = folder.open_lock(_LOCK_NAME)
+            descriptor = Folder(self.folder).open_lock(_LOCK_NAME)
         except OSError as error:
             raise npz.cannot_write(self.folder / _LOCK_NAME, error) from None
         try:
@@ -214,10 +214,10 @@ class Store:
                 time.sleep(0.05)
             with contextlib.suppress(OSError):  # A full disk costs the number in a message.
                 os.ftruncate(descriptor, pwrite(descriptor, b"%d\n" % os.getpid(), 0))
-            with Folder(self.folder) as folder:
-                folder.remove_temporary_files()
-                for name in _FORMER:
-                    folder.remove_folder(name)
+            Folder(self.folder).remove_temporary_files()
+            for name in _FORMER:
+                if (former := self.folder / name).is_dir():  # `rmtree` waits for a pipe.
+                    shutil.rmtree(former, ignore_errors=True)  # It follows no link.
             self.is_held = True
             try:
                 yield
@@ -248,7 +248,7 @@ class Store:
     def _read_manifest(self) -> dict[str, Any]:
         """Return what the manifest says; nothing if it is missing or damaged."""
         with contextlib.suppress(OSError, ValueError, RecursionError):
-            with Folder(self.folder) as folder, folder.open(_MANIFEST) as file:
+            with Folder(self.folder).open(_MANIFEST) as file:
                 manifest = json.loads(file.read())
             if isinstance(manifest, dict) and manifest.get("format") == npz.FORMAT_VERSION:
                 return manifest
@@ -261,7 +261,7 @@ class Store:
         if manifest == before:
             return
         try:
-            with Folder(self.folder) as folder, folder.replace(_MANIFEST) as file:
+            with Folder(self.folder).replace(_MANIFEST) as file:
                 file.write(json.dumps(manifest, indent=1).encode("ascii") + b"\n")
         except OSError as error:
             raise npz.cannot_write(self.folder / _MANIFEST, error) from None
@@ -294,8 +294,8 @@ class Store:
 
     def segments(self) -> list[str]:
         """Return the names of the segments in the memo, the newest first."""
-        with contextlib.suppress(OSError), Folder(self.folder, MEMO) as folder:
-            names = filter(_SEGMENT.fullmatch, folder.names())
+        with contextlib.suppress(OSError):
+            names = filter(_SEGMENT.fullmatch, Folder(self.folder, MEMO).names())
             return [f"{MEMO}/{name[:8]}" for name in sorted(names, reverse=True)]
         return []
 
@@ -306,10 +306,9 @@ class Store:
     def _keep(self, kind: str) -> None:
         """Move an artifact into the memo. Raises OSError."""
         name = f"{self.last_segment() + 1:08}.npz"
-        with Folder(self.folder) as folder:
-            folder.make_folder(MEMO)
-            with Folder(self.folder, MEMO) as memo, contextlib.suppress(FileNotFoundError):
-                folder.move(self.path(kind).name, memo, name)
+        (self.folder / MEMO).mkdir(exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            Folder(self.folder).move(self.path(kind).name, Folder(self.folder, MEMO), name)
         self._loaded.pop(kind, None)
 
     def forget(self, used: Sequence[str]) -> None:
@@ -335,8 +334,7 @@ class Store:
             if keep:
                 self._keep(kind)
                 return
-            with Folder(self.folder, *filter(None, [above])) as folder:
-                folder.remove(name)
+            (Folder(self.folder, *filter(None, [above])).path / name).unlink()
             if above:  # as far as it is empty
                 (self.folder / above).rmdir()
 

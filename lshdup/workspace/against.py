@@ -7,8 +7,7 @@ gone), or one collection of folders and files, which is read each time.
 import os
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +21,14 @@ from lshdup.base.skipped import Reason, Skipped
 from lshdup.base.wording import count_of, quote_command
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import set_source
-from lshdup.collection.shared_documents import match_paths, resolve_paths
-from lshdup.compare.best_matches import BestMatches, find_best_matches
+from lshdup.compare.best_matches import BestMatches
 from lshdup.compare.clusters import Clusters
-from lshdup.compare.comparing import Method, compare
-from lshdup.compare.expand_duplicates import ExpandedPairs, expand_copies
+from lshdup.compare.comparing import Method
 from lshdup.compare.keep_rules import Preference
-from lshdup.compare.results import ClustersFound, PairsFound
+from lshdup.compare.results import ClustersFound
 from lshdup.compare.sides import Side, Sides
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
-from lshdup.lsh.band_plan import BandPlan, plan_bands
+from lshdup.lsh.band_plan import plan_bands
 from lshdup.lsh.buckets import NO_BUCKETS
 from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.params import BandParams, ClusterParams, DocumentParams, SketchParams
@@ -39,8 +36,13 @@ from lshdup.pipeline import build_index, find_clusters, side_of
 from lshdup.shingling.shingle_filter import are_same_filters
 from lshdup.sources.finding import check_named
 from lshdup.store.store import Store
-from lshdup.workspace.clustering import drop_changed, find_same_clusters, order_documents
-from lshdup.workspace.comparing import load_side
+from lshdup.workspace.comparing import (
+    Comparison,
+    drop_changed,
+    find_same_clusters,
+    load_side,
+    order_documents,
+)
 from lshdup.workspace.request import Request, check_conflict, merge_params
 from lshdup.workspace.workspace import Workspace
 
@@ -50,92 +52,20 @@ _BY_BANDS = Method()
 _FATES = {Reason.VANISHED: "gone", Reason.CHANGED: "changed since"}
 
 
-@dataclass(frozen=True)
-class Against:
-    """Two collections that can be compared: documents of OTHER are numbered behind those of DOCS.
-
-    run : threads and memory, and what is told.
-    here, there : the collections of DOCS and OTHER.
-    sides : what is compared of them.
-    method : how.
-    store : store that OTHER is; None for a collection that was read now.
-    params : parameters of the bands.
-    fates : number of documents of a stored OTHER that were needed and could not be read, by what
-        became of them.
-    """
-
-    run: Run
-    here: Collection
-    there: Collection
-    sides: Sides
-    method: Method
-    store: Path | None
-    params: BandParams
-    fates: Counter[str] = field(default_factory=Counter)
-
-    @cached_property
-    def plan(self) -> BandPlan | None:
-        """The bands for both sides, if bands find the pairs.
-
-        Raises ParameterError if the recall is out of reach.
-        """
-        if not self.method.by_bands:
-            return None
-        assert self.here.sketch is not None
-        return plan_bands(self.here.sketch.perms, self.params)
-
-    def find_pairs(self) -> PairsFound:
-        """Find the pairs across the sides. Raise InputError if a set that is joined is lost."""
-        return compare(self.run, self.sides, self.params, self.method, self.plan)
-
-    def find_best_matches(self) -> BestMatches:
-        """Find a near document of OTHER for each document of DOCS that has one."""
-        return find_best_matches(self.run, self.sides, self.params, self.method, self.plan)
-
-    def expand_copies(self, found: PairsFound, *, collapse: bool) -> ExpandedPairs:
-        """Expand to pairs of all documents. No file is paired with itself."""
-        sides = self.sides
-        pairs = expand_copies(
-            self.run, found.pairs, sides.duplicate_of, across=sides.identical(found.pairs),
-            collapse=collapse, estimated=found.estimated,
-        )  # fmt: skip
-        documents = sides.separate(pairs.documents())
-        left, right = match_paths(self.here.documents, self.there.documents, *documents)
-        return pairs.without(left, right + len(self.here.documents))
-
-    def names(self, documents: NDArray[np.int64]) -> list[bytes]:
-        """Return the names of documents (ascending int64 array) as typed from here."""
-        here, there = self.sides.separate(documents)
-        return self.here.documents.typed_names(here) + self.there.documents.typed_names(there)
-
-    def is_one_document(self) -> bool:
-        """Return whether either side has one document with shingles, the same on both."""
-        here, there = (np.flatnonzero(each.sizes) for each in (self.here, self.there))
-        return (len(here), len(there)) == (1, 1) and resolve_paths(
-            self.here.documents, here
-        ) == resolve_paths(self.there.documents, there)
-
-    def count_changed(self, documents: NDArray[np.int64]) -> int:
-        """Return how many of these documents of a stored OTHER changed since."""
-        return 0 if self.store is None else len(self.there.documents.changed(documents))
-
-
 def load_sides(
-    run: Run,
+    run: Workspace,
     request: Request,
     others: tuple[bytes, ...],
-    store: Path | None,
     method: Method = _BY_BANDS,
     skipped_there: Callable[[Skipped], None] = lambda _: None,
-) -> Against:
+) -> Comparison:
     """Read or load both sides.
 
     Parameters
     ----------
-    run : threads and memory of both sides, and what is told.
+    run : threads and memory of both sides, what is told, and the store of DOCS.
     request : names DOCS; without DOCS, the documents of the last run.
     others : one store; or folders and files, which are read.
-    store : store of DOCS.
     method : how documents are compared.
     skipped_there : notified of each file of OTHER that is not compared.
 
@@ -154,7 +84,7 @@ def load_sides(
         there = _load_store(run, other, request, fates, method)
         request.accept_other(there[0].documents)
         request = _adopt_params(request, other, there[0])
-    beside = store
+    beside = store = run.store.folder if run.store is not None else None
     if store is not None and other is not None and store.resolve() == other.resolve():
         if not request.documents:
             message = (
@@ -167,9 +97,8 @@ def load_sides(
         )
         beside = None
     secret = request.given.get("secret", b"")
-    # The memory is that of both sides.
-    whole, run = run, run.but(arrays=Arrays(run.memory // 2))
-    workspace = Workspace(run, beside, secret, apart=store)
+    half = run.but(arrays=Arrays(run.memory // 2))  # The memory is that of both sides.
+    workspace = Workspace(half, beside, secret, apart=store)
     params = merge_params(BandParams, request.given)
     # A promise that cannot be kept is refused before the work.
     if request.documents and method.by_bands:
@@ -177,7 +106,7 @@ def load_sides(
     here = load_side(workspace, request, method)
     if there is None:
         run.say(_advise_index(others))
-        reader = Workspace(run.but(skipped=skipped_there), None, secret, apart=store)
+        reader = Workspace(half.but(skipped=skipped_there), None, secret, apart=store)
         of_other = replace(  # with the parameters of DOCS, but without their patterns
             request,
             documents=others,
@@ -196,8 +125,10 @@ def load_sides(
             "use the same --template for both, and no --ignore-common, which counts one side only",
         )
     left, right = (_without_lost(*each, method) for each in (here, there))
-    sides = Sides.of(whole, left, right, method.same)
-    return Against(whole, here[0], there[0], sides, method, other, params, fates)
+    sides = Sides.of(run, left, right, method.same)
+    return Comparison(
+        run, request, method, params, here[0], sides, there[0], store=other, fates=fates
+    )
 
 
 def _select_store(others: tuple[bytes, ...]) -> Path | None:
@@ -320,24 +251,22 @@ def _listed(names: tuple[bytes, ...]) -> str:
 # --- groups of DOCS, in which what is near a document of OTHER may go ---
 
 
-def leave_out_changed(run: Run, both: Against, skipped: Callable[[Skipped], None]) -> Against:
+def leave_out_changed(both: Comparison, skipped: Callable[[Skipped], None]) -> Comparison:
     """Return the sides without documents of a stored OTHER that are not what was indexed.
 
     Nothing may go in favour of a document that is gone.
 
     skipped : notified of each document of OTHER that is not compared.
     """
-    there, n = both.there, len(both.there.documents)
-    if both.store is None:
-        return both
-    changed = there.documents.changed(np.arange(n))
-    if not len(changed):
+    run, there, every = both.run, both.there, np.arange(len(both.lists[1]))
+    changed = there.documents.changed(every) if there is not None and both.store else every[:0]
+    if there is None or not len(changed):
         return both
     run.warn(
         f"skipped of OTHER: {count_of(len(changed), 'document')} deleted or changed since it was"
         " indexed; nothing is dropped for their sake"
     )
-    kept = there.take(run, np.setdiff1d(np.arange(n), changed))
+    kept = there.take(run, np.setdiff1d(every, changed))
     source = set_source(run.but(skipped=skipped), kept)
     side = _without_lost(kept, side_of(kept, source), both.method)
     sides = Sides.of(run, both.sides.left, side, both.method.same)
@@ -345,12 +274,7 @@ def leave_out_changed(run: Run, both: Against, skipped: Callable[[Skipped], None
 
 
 def find_clusters_against(
-    run: Run,
-    both: Against,
-    matches: BestMatches,
-    shared: NDArray[np.int64],
-    params: ClusterParams,
-    request: Request,
+    both: Comparison, matches: BestMatches, shared: NDArray[np.int64], params: ClusterParams
 ) -> ClustersFound:
     """Group the documents of both sides; those of OTHER are numbered behind those of DOCS.
 
@@ -362,10 +286,10 @@ def find_clusters_against(
     both : the sides.
     matches : a near document of OTHER for each document of DOCS that has one.
     shared : int64 array, documents of DOCS that are documents of OTHER too.
-    params, request : how groups are made.
+    params : how groups are made.
 
     """
-    sides, here = both.sides, both.here
+    run, sides, here = both.run, both.sides, both.here
     split = len(here.documents)
     is_shared = np.zeros(split, bool)
     is_shared[shared] = True
@@ -378,8 +302,8 @@ def find_clusters_against(
     stays = np.flatnonzero(is_shared & (here.sizes > 0))
     found.assign(stays, stays, 1.0)
     rest = np.setdiff1d(np.flatnonzero((here.sizes > 0) & ~is_shared), goes)
-    order = _take_order(order_documents(run, here, params, request), rest)
-    groups = _cluster_rest(run, both, here.take(run, rest), order, params)
+    order = _take_order(order_documents(run, here, params, both.request), rest)
+    groups = _cluster_rest(both, here.take(run, rest), order, params)
     own = groups.clusters.representative
     grouped = np.flatnonzero(own >= 0)
     found.assign(rest[grouped], rest[own[grouped]], groups.clusters.similarity[grouped])
@@ -396,7 +320,7 @@ def find_clusters_against(
         lost=rest[groups.lost],
     )
     answer = drop_changed(answer, here.documents, run.skipped, 0)
-    return drop_changed(answer, both.there.documents, run.skipped, split)
+    return drop_changed(answer, both.lists[1], run.skipped, split)
 
 
 def _take_order(order: Preference, rest: NDArray[np.int64]) -> Preference:
@@ -409,9 +333,10 @@ def _take_order(order: Preference, rest: NDArray[np.int64]) -> Preference:
 
 
 def _cluster_rest(
-    run: Run, both: Against, rest: Collection, order: Preference, params: ClusterParams
+    both: Comparison, rest: Collection, order: Preference, params: ClusterParams
 ) -> ClustersFound:
     """Cluster the documents of DOCS that are near none of OTHER."""
+    run = both.run
     if both.method.same is not None:
         return find_same_clusters(run, rest, both.method.same, order.order)
     side = side_of(rest, set_source(run, rest))

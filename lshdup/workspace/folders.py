@@ -322,7 +322,7 @@ class _Partners:
         pairs = distinct(pack_pairs(low, high))[0]
 
         scores = np.zeros(len(pairs))
-        sizes = np.asarray(self._collection.sizes)
+        sizes = self._collection.sizes
         for a, b, score in verify_jaccard(
             self._run, [unpack_pairs(pairs)], sizes, self._source, 0.0
         ):

@@ -9,21 +9,19 @@ from numpy.typing import NDArray
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import RaggedSets, SetSource
 from lshdup.base.run import Run
-from lshdup.base.skipped import Skipped
 from lshdup.base.system import trim_memory
 from lshdup.collection.collection import Collection
-from lshdup.collection.set_source import set_source
-from lshdup.compare.comparing import find_neighbours, verify
+from lshdup.compare.comparing import find_neighbours
 from lshdup.compare.fingerprints import Fingerprints
-from lshdup.compare.results import Index, Neighbours, PairsFound, StoredPairs
+from lshdup.compare.results import Index, Neighbours, StoredPairs
 from lshdup.compare.sides import Sides
 from lshdup.errors import ArtifactError
 from lshdup.lsh.band_plan import BandPlan, plan_bands
 from lshdup.lsh.band_table import band_keys
-from lshdup.lsh.candidates import candidate_pairs, candidates_of, documents_to_compare
+from lshdup.lsh.candidates import candidates_of, documents_to_compare
 from lshdup.lsh.signatures import Sketcher
 from lshdup.params import BandParams, PairParams, SketchParams
-from lshdup.pipeline import build_index, say_large_bucket, side_of
+from lshdup.pipeline import build_index, side_of
 from lshdup.shingling.shingler import Shingler, fingerprint_bytes, fingerprint_sets
 from lshdup.sources.reading import TextBatch
 from lshdup.store import results_io
@@ -154,55 +152,6 @@ def load_or_build_index(
         if save and store is not None and (stored is None or stored[1] != params):
             results_io.save_index(store, collection, index, params)
         return IndexedCollection(collection, index, params, plan, bool(request.documents), earlier)
-
-
-# --- the verified pairs ---
-
-
-def load_or_find_pairs(
-    run: Workspace, indexed: IndexedCollection, params: PairParams
-) -> PairsFound:
-    """`lshdup pairs`: return the verified pairs of an index, from the last run if its pairs cover
-    this run.
-
-    params : how candidates are met and verified.
-    """
-    collection, index, bands = indexed.collection, indexed.index, indexed.params
-    threshold, earlier = bands.threshold, indexed.pairs
-
-    header = {}
-    if run.store is not None:
-        header = results_io.describe_pairs(run.store, collection, index, bands, params)
-        earlier = earlier or results_io.load_pairs(run, run.store, collection)
-
-    def save(found: PairsFound) -> None:
-        run.keep("pairs.npz", lambda store: results_io.save_pairs(store, header, found))
-
-    if earlier is not None and earlier.covers(index.plan, bands, params):
-        found = earlier.at_least(threshold)
-        say_large_bucket(run, collection.documents, found.buckets)
-        found_at = earlier.band_params.threshold
-        if found_at < threshold:
-            run.say(f"the pairs that were found at {found_at:g} answer this: no document is read")
-            if indexed.from_documents:
-                save(found)
-        return found
-    # If most candidates are known, few sets are needed.
-    knows_most = earlier is not None and earlier.has_verified_all(threshold)
-    skipped = list[Skipped]()
-    side = side_of(collection, set_source(run.but(skipped=skipped.append), collection))
-    met = candidate_pairs(run, index.table, params.max_bucket)
-    if not knows_most:
-        side.expect(met.documents)
-    say_large_bucket(run, collection.documents, met.buckets)
-    sides = Sides.of(run, side, duplicate_of=index.duplicate_of)
-    found = verify(run, met, sides, threshold, earlier=earlier)
-    for each in skipped:
-        run.skipped(each)
-    # Without DOCS, pairs of a lower threshold stay: they spare later runs more work.
-    if not skipped and (indexed.from_documents or not knows_most):
-        save(found)
-    return found
 
 
 # --- the near-duplicates of one document that was named ---

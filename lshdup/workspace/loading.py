@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -48,7 +47,6 @@ from lshdup.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from lshdup.store.memo import Memo
-    from lshdup.workspace.samples import Samples
 
 _SIGN_AGAIN = f"run `lshdup signatures` with these options, or {RERUN}"
 
@@ -64,7 +62,6 @@ def load_signatures(
     save: bool = False,
     verify: bool = True,
     again: bool = False,
-    samples: "Samples | None" = None,
 ) -> Collection:
     """Return the collection of a request with signatures, and with its sets if these are kept.
 
@@ -78,7 +75,6 @@ def load_signatures(
         with; it is an error then if they cannot be saved.
     verify : check every byte of stored signatures, or only the bytes that are read.
     again : whether the signatures of the last run are made again, of its sets or its documents.
-    samples : takes samples of the sets of documents that are read.
 
     """
     is_named = bool(request.documents)
@@ -87,9 +83,7 @@ def load_signatures(
             shingle = merge_params(ShingleParams, request.given)
             wanted = read_filter_request(run, request, shingle)
             documents = find_named(run, request, shingle)
-            collection = _sign_documents(
-                run, request, documents, shingle, wanted, memory, samples=samples
-            )
+            collection = _sign_documents(run, request, documents, shingle, wanted, memory)
         else:
             collection = _sign_last(run, request, save=save, verify=verify, again=again)
     sets = load_sets(run, collection, verify=False)
@@ -279,7 +273,6 @@ def _sign_documents(
     memory: int = 0,
     *,
     last: Collection | None = None,
-    samples: "Samples | None" = None,
 ) -> Collection:
     """Collect and save the signatures of documents.
 
@@ -319,7 +312,6 @@ def _sign_documents(
     memo = _open_memo(run, documents, shingle, sketch, shingle_filter) if last is None else None
     collection = _collect(
         run, request, documents, shingle, keep, sketch, shingle_filter, memo=memo, last=last,
-        samples=samples,
     )  # fmt: skip
     # Sets that were too many to be kept are missing.
     _save(run, request, collection, memo, with_sets=is_slow and collection.sets is not None)
@@ -354,7 +346,6 @@ def _collect(
     *,
     memo: "Memo | None" = None,
     last: Collection | None = None,
-    samples: "Samples | None" = None,
 ) -> Collection:
     """Collect what no earlier run has collected, and report the files that are skipped."""
     previous: Iterable[Previous] = ()
@@ -366,13 +357,11 @@ def _collect(
         previous = chain([first] if first is not None else [], found)
         if sketch is not None and (first is None or (first.rows < 0).any()):
             run.expect_signatures(documents, sketch.perms)
-        if samples is not None:
-            memo.on_add = partial(samples.keep, shingle)
     if last is not None:
         _say_read_again(run, last)
     collection = collect(
         run, documents, shingle, sketch, shingle_filter=shingle_filter, previous=previous,
-        keep=keep, checkpoint=memo, on_sets=samples.add if samples is not None else None,
+        keep=keep, checkpoint=memo,
     )  # fmt: skip
     if last is None:
         run.report_skipped(collection.skipped, request.documents)

@@ -17,7 +17,7 @@ from tests.store.disturbed import at_most
 #: What a system lacks: attributes of modules, and whole modules.
 MACOS = {"os": "posix_fallocate sched_getaffinity preadv"}
 WINDOWS = {
-    "os": "posix_fallocate statvfs sched_getaffinity preadv pread pwrite fchmod getuid geteuid"
+    "os": "posix_fallocate statvfs sched_getaffinity preadv pread pwrite getuid geteuid"
     " sysconf O_NONBLOCK O_NOFOLLOW O_DIRECTORY O_CLOEXEC",
     "mmap": "MADV_DONTNEED",
     "select": "poll",
@@ -130,7 +130,7 @@ def test_a_limit_of_addresses_is_known_where_nothing_more_can_be_loaded(monkeypa
 
 
 def test_calls_that_not_every_system_has_stand_in_one_module():
-    calls = "os.pread os.pwrite os.fchmod os.statvfs os.getuid os.sysconf select.poll( "
+    calls = "os.pread os.pwrite os.statvfs os.getuid os.sysconf select.poll( "
     calls += "fcntl posix_fallocate madvise"
     for path in {*(ROOT / "lshdup").rglob("*.py")} - {Path(system.__file__)}:
         text = path.read_text("utf-8")

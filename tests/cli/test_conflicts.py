@@ -13,7 +13,7 @@ pairs d --exact | --recall=0.9 --max-bucket=3 --memory=64MB | with --exact
 clusters --exact | --recall=0.9 --max-bucket=3 --memory=64MB | with --exact
 folders d --exact | --recall=0.9 --max-bucket=3 | with --exact
 report --exact | --recall=0.9 --max-bucket=3 | with --exact
-pairs d --measure containment | --max-bucket=3 --histogram | with --measure containment
+pairs d --measure containment | --max-bucket=3 --histogram --recall=0.9 | with --measure containment
 query d --measure containment | --recall=0.9 | with --measure contain
 pairs d --same text | --measure=jaccard --exact --max-bucket=3 --histogram | with --same text
 pairs d --same text | --recall=0.9 --plot=p.png | with --same text
@@ -39,9 +39,7 @@ accuracy d --bands 9 | --epsilon=0.1 --runs=2 | with --bands
 accuracy d --found | --epsilon=0.1 --runs=2 --sample=3 --queries=x --plot=p.png | with --found
 accuracy d | --sample=3 --queries=x | without --bands
 accuracy d | --threshold=0.9 --buckets=9 | without --bands or --found
-accuracy d | --recall=0.9 --measure=containment | without --found
-accuracy d --found | --memory=1GB | without --measure containment
-accuracy d --found --measure containment | --scheme=fast --perms=9 --bands=9 --buckets=9 | with --me
+accuracy d | --recall=0.9 | without --found
 """
 
 

@@ -159,7 +159,6 @@ accuracy --threshold | d --found + -t 0.3
 accuracy --recall | d --found + --recall 0.1
 accuracy --bands | d --perms 64 + --bands 4
 accuracy --buckets | d --perms 64 --bands 4 + --buckets 1
-accuracy --measure | d --found + --measure containment
 accuracy --found | d + --found
 """
 SHOWN |= dict(line.split(" | ", 1) for line in _SHOWN.strip().splitlines())

@@ -54,7 +54,6 @@ COMMANDS = {
     "accuracy": "accuracy d --perms 50 --runs 2",
     "accuracy-bands": "accuracy d --perms 60 --bands 10,20 -t 0.5",
     "accuracy-found": "accuracy d --found -t 0.5 --perms 64",
-    "accuracy-containment": "accuracy d --found --measure containment -t 0.5",
     "timing": "timing d --perms 50 --runs 1",
     "curve": "curve --bands 20 --rows 5",
     "curve-all": "curve --all --perms 8 -t 0.5",

@@ -54,7 +54,6 @@ SIZES = {
     "base.compression.CHUNK": 64,
     "base.scratch.CHUNK": 256,
     "compare.verification._ESTIMATED_AT_ONCE": 2,
-    "workspace.samples._BYTES_AT_ONCE": 4096,
     "workspace.gate._GATHERED": 2,
 }  # fmt: skip
 

@@ -32,7 +32,7 @@ from lshdup.sources.document_list import DocumentList, Locations, typed_name
 from lshdup.sources.records import Kind
 from lshdup.store import npz
 from lshdup.workspace import clustering
-from lshdup.workspace.clustering import load_or_find_clusters
+from lshdup.workspace.comparing import load_or_find_clusters
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
 from tests import reference

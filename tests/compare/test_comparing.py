@@ -11,7 +11,6 @@ from lshdup.compare.best_matches import find_best_matches
 from lshdup.compare.comparing import Method, compare
 from lshdup.compare.expand_duplicates import expand_copies
 from lshdup.compare.fingerprints import Fingerprints
-from lshdup.compare.sampled_join import join_contained
 from lshdup.compare.sides import Side, Sides
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.signatures import make_signatures
@@ -29,7 +28,7 @@ PLAN = BandPlan(256, 1, 0.2, 0.99)
 CONTAINMENT = PairParams(measure="containment")
 METHODS = {
     "bands": Method(), "exact": Method(exact=True), "same": Method(same="text"),
-    "contained": Method(CONTAINMENT, exact=True), "samples": Method(CONTAINMENT),
+    "contained": Method(CONTAINMENT),
 }  # fmt: skip
 
 
@@ -39,10 +38,7 @@ def side_of(sets, keys):
     prints = np.array([keys[frozenset(each)] if each else 0 for each in sets], np.uint64)
     signatures = make_signatures(RUN, ragged, SketchParams(perms=256))
 
-    return Side(
-        ragged.sizes, prints, Fingerprints(prints, prints), ragged.take, signatures,
-        sample=lambda documents, _, source: source(documents),
-    )  # fmt: skip
+    return Side(ragged.sizes, prints, Fingerprints(prints, prints), ragged.take, signatures)
 
 
 def sides_of(here, there=None, same=None):
@@ -53,11 +49,7 @@ def sides_of(here, there=None, same=None):
 
 def found_by(sides, method, threshold, run=RUN):
     """All pairs, the lower number first, with their scores."""
-    params = BandParams(threshold, 0.99)
-    if method.by_samples:  # Samples of all elements, but candidates that are verified.
-        found = join_contained(run, sides, params, exact=False, sample=True)
-    else:
-        found = compare(run, sides, params, method, PLAN)
+    found = compare(run, sides, BandParams(threshold, 0.99), method, PLAN)
     across = sides.identical(found.pairs)
     expanded = expand_copies(run, found.pairs, sides.duplicate_of, across=across)
     every = [row for piece in expanded.pieces() for row in rows(piece)]

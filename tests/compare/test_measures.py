@@ -11,8 +11,8 @@ from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.compare import comparing, expand_duplicates
 from lshdup.compare.comparing import find_neighbours
+from lshdup.compare.exact_join import containment_pairs
 from lshdup.compare.expand_duplicates import expand_copies
-from lshdup.compare.sampled_join import score_insides
 from lshdup.compare.scored_pairs import gather_pairs
 from lshdup.compare.sides import Side, Sides
 from lshdup.compare.verification import containment, relations
@@ -41,7 +41,7 @@ def rows(columns):
 
 
 def insides(sets, members, threshold, split=None):
-    return gather_pairs(RUN, score_insides(RUN, sets, members, threshold, split), np.complex128)
+    return gather_pairs(RUN, containment_pairs(RUN, sets, members, threshold, split), np.complex128)
 
 
 def duplicates(sets):

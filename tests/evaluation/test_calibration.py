@@ -8,15 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup.base.ragged import RaggedSets
 from lshdup.compare import expand_duplicates
 from lshdup.compare.expand_duplicates import expand_copies
-from lshdup.compare.sampled_join import candidate_pairs
-from lshdup.compare.scored_pairs import gather_pairs
-from lshdup.compare.verification import containment
 from lshdup.evaluation import histogram
-from lshdup.evaluation.experiments import Experiment, sample_recall
-from lshdup.lsh.samples import SamplePlan, sample_sets
 from tests.compare.test_pairs import collections, found_pairs, rows
 from tests.conftest import RUN, many, part
 
@@ -79,43 +73,3 @@ def test_the_histogram_is_what_runs_of_their_own_say(run, corpus):
     ]
     assert parsed[0].keys() == {"threshold", "pairs", "documents", "groups", "similarity", "a", "b"}
     run("pairs --histogram --check", code=1)
-
-
-def insides_of(sets, inside, holder):
-    """The pairs of sets that are inside others, with their scores."""
-    return gather_pairs(RUN, [(inside, holder, containment(RUN, sets, inside, holder))])
-
-
-def test_the_pairs_that_samples_find_are_the_candidates_of_the_join():
-    """Also those with as few common elements as are just enough."""
-    rng, plan = np.random.default_rng(2), SamplePlan(8, 0.5, 0.6)
-    whole = rng.integers(0, 1 << 62, (60, 400))
-    shares = rng.integers(40, 56, len(whole))
-    parts = [
-        {*row[:share].tolist(), *rng.integers(0, 1 << 62, 80 - share).tolist()}
-        for row, share in zip(whole, shares, strict=True)
-    ]
-    sets = RaggedSets.from_sets([*map(set, whole.tolist()), *parts])
-    pairs = insides_of(sets, np.arange(60, 120), np.arange(60))
-    samples = sample_sets(RUN, sets, plan.rate, 7)
-    joined = candidate_pairs(RUN, samples, np.arange(len(sets)), plan)
-    lists = (zip(left.tolist(), right.tolist(), strict=True) for left, right in joined)
-    candidates = set(itertools.chain.from_iterable(lists))
-    found = sum((number, number + 60) in candidates for number in range(60))
-    results = sample_recall(Experiment(RUN, sets, []), pairs, plan, 7)
-    of_all = [each.found for each in results if each.containment_to - each.containment_from == 0.5]
-    assert sum(of_all) == found
-    assert 20 < found < 60
-
-
-def test_pairs_of_the_smallest_promised_size_are_among_the_promised():
-    rng, plan = np.random.default_rng(3), SamplePlan(8, 0.5, 0.6)
-    least = plan.promised_from
-    whole = rng.integers(0, 1 << 62, 4 * least)
-    sizes = np.array([least - 1, least, least, least + 1])
-    sets = RaggedSets.from_sets([{*whole.tolist()}, *({*whole[:n].tolist()} for n in sizes)])
-    pairs = insides_of(sets, np.arange(1, 5), np.zeros(4, np.int64))
-    counts = {}
-    for each in sample_recall(Experiment(RUN, sets, []), pairs, plan, 7):
-        counts[each.shingles_from] = max(counts.get(each.shingles_from, 0), each.pairs)
-    assert counts == {least: 3, 1: 1}

@@ -29,8 +29,8 @@ from lshdup.pipeline import expand_copies
 from lshdup.shingling import shingle_filter as filters
 from lshdup.shingling.shingle_filter import NO_SHINGLES, ShingleFilter
 from lshdup.shingling.shingler import Shingler
-from lshdup.workspace.comparing import open_comparison
-from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
+from lshdup.workspace.comparing import load_comparison, load_or_find_pairs
+from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
 from tests import reference
 from tests.conftest import RUN, WHOLE, killed_behind_segments, open_workspace
@@ -218,8 +218,8 @@ def pairs_of(store, asked, **given):
 def exact_pairs_of(store, asked, documents=(b"d",), **given):
     wanted = request(asked, documents, **given)
     workspace = open_workspace(store)
-    opened = open_comparison(workspace, wanted, Method(exact=True), clustering=False)
-    return shown(opened.collection, opened.expand_copies(opened.find_pairs(), collapse=False))
+    opened = load_comparison(workspace, wanted, Method(exact=True), clustering=False)
+    return shown(opened.here, opened.expand_copies(opened.find_pairs(), collapse=False))
 
 
 def expected_pairs(asked, threshold=0.4, **given):

@@ -24,7 +24,8 @@ from lshdup.params import DocumentParams, PairParams
 from lshdup.sources import parquet, readers
 from lshdup.sources.reading import batches, read_batch
 from lshdup.sources.records import RecordError
-from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
+from lshdup.workspace.comparing import load_or_find_pairs
+from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.loading import load_signatures
 from lshdup.workspace.request import Request
 from tests.conftest import open_workspace

@@ -12,7 +12,8 @@ import lshdup.store.memo
 from lshdup.errors import ArtifactError
 from lshdup.params import DocumentParams, PairParams
 from lshdup.store.store import Store
-from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
+from lshdup.workspace.comparing import load_or_find_pairs
+from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.loading import make_shingles
 from lshdup.workspace.request import Request
 from tests.conftest import open_workspace, part

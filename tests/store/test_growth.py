@@ -25,17 +25,13 @@ from hypothesis.stateful import (
 
 import lshdup.sources.reading
 import lshdup.store.memo
-from lshdup.collection.set_source import set_source
-from lshdup.compare.sampled_join import join_contained
-from lshdup.compare.sides import Sides
+from lshdup.compare.comparing import Method
 from lshdup.errors import LshdupError
-from lshdup.params import BandParams, ClusterParams, DocumentParams, PairParams
-from lshdup.pipeline import side_of
+from lshdup.params import ClusterParams, DocumentParams, PairParams
 from lshdup.store.memo import Memo
-from lshdup.workspace.clustering import load_or_find_clusters
-from lshdup.workspace.comparing import load_with_samples
+from lshdup.workspace.comparing import load_comparison, load_or_find_clusters, load_or_find_pairs
 from lshdup.workspace.folders import compare_folders
-from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
+from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.loading import make_shingles
 from lshdup.workspace.request import Request
 from tests.conftest import RUN, open_workspace
@@ -71,15 +67,12 @@ def folders_of(store, request):
 
 
 def contained_of(store, request):
-    """`lshdup pairs DOCS --measure containment --store STORE`, by samples."""
-    workspace = open_workspace(store)
-    collection, sample = load_with_samples(workspace, request)
-    source = set_source(workspace, collection, stage="documents")
-    side = side_of(collection, source, sample=sample)
-    found = join_contained(
-        workspace, Sides.of(workspace, side), BandParams(0.6), exact=False, sample=True
+    """`lshdup pairs DOCS --measure containment --store STORE`."""
+    method = Method(PairParams(measure="containment"))
+    pairs = (
+        load_comparison(open_workspace(store), request, method, clustering=False).find_pairs().pairs
     )
-    return [column.tolist() for column in found.pairs.part(0, len(found.pairs))]
+    return [column.tolist() for column in pairs.part(0, len(pairs))]
 
 
 def sets_of(store, request):

@@ -11,7 +11,7 @@ from lshdup.store.collection_io import read_collection
 from tests.running import ROOT, run_program
 
 COLLECTIONS = {"signatures", "shingles", "passages"}
-EVERY = {*COLLECTIONS, "bands", "pairs", "clusters", "samples"}
+EVERY = {*COLLECTIONS, "bands", "pairs", "clusters"}
 
 
 def documented():
@@ -45,8 +45,7 @@ def stores(tmp_path_factory):
     rows = [json.dumps({"text": f"{text}{number}"}) for number in range(3)]
     (tmp_path / "d/r.jsonl").write_text("\n".join([*rows, "broken", ""]))
     for store, *commands in (
-        ("one", "pairs d -t 0.5", "clusters -t 0.5", "passages d --least 5",
-         "pairs -t 0.5 --measure containment"),
+        ("one", "pairs d -t 0.5", "clusters -t 0.5", "passages d --least 5"),
         ("two", "shingle d --template t.txt", "index d --template t.txt"),
         ("rows", "index d --text-field text"),
         ("sets", "shingle d"),

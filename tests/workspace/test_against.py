@@ -25,6 +25,7 @@ from lshdup.lsh.candidates import candidate_pairs
 from lshdup.params import DocumentParams
 from lshdup.workspace.against import load_sides
 from lshdup.workspace.request import Request
+from lshdup.workspace.workspace import Workspace
 from tests import reference
 from tests.conftest import RUN, many, part
 
@@ -76,7 +77,7 @@ def asked(threshold, others=(b"old",), *, docs=(b"new",), exact=False, collapse=
     """(a, b, similarity, is an estimate) as they are printed, and the number of candidates."""
     given = {"threshold": threshold, "recall": 0.99999, "perms": 256}
     request = Request(tuple(docs), DocumentParams(), given)
-    both = load_sides(Run.quiet(jobs), request, tuple(others), None, Method(exact=exact))
+    both = load_sides(Workspace(Run.quiet(jobs), None), request, tuple(others), Method(exact=exact))
     across = both.find_pairs()
     crossing = both.expand_copies(across, collapse=collapse)
     pieces = ((*piece, crossing.is_estimate(*piece[:2])) for piece in crossing.pieces())
@@ -475,7 +476,7 @@ def test_one_template_costs_a_comparison_a_document(two_sides, monkeypatch):
         for i in range(300):
             Path(folder, f"{i}").write_text(" ".join([*words, f"{folder}{i}"]))
     request = Request((b"a",), DocumentParams(), {"threshold": 0.8})
-    both = load_sides(Run.quiet(2), request, (b"b",), None)
+    both = load_sides(Workspace(Run.quiet(2), None), request, (b"b",))
     compared = []
     verify = verification.verify_jaccard
 

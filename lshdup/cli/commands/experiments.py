@@ -15,13 +15,11 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.wording import count_of, significant
 from lshdup.cli.columns import column_names
 from lshdup.cli.console import Console
-from lshdup.cli.help import amend, define, is_set, plain_option, stack
+from lshdup.cli.help import define, is_set, plain_option, stack
 from lshdup.cli.messages import say_collection, say_contract
 from lshdup.cli.options import (
     documents_options,
     list_columns,
-    measure_option,
-    memory_option,
     output_options,
     perms_option,
     plot_option,
@@ -40,14 +38,7 @@ from lshdup.params import BandParams, SketchParams
 if TYPE_CHECKING:
     from lshdup.base.wording import Cell
     from lshdup.collection.collection import Collection
-    from lshdup.evaluation.experiments import (
-        Accuracy,
-        BandAccuracy,
-        BandRecall,
-        Experiment,
-        SampleRecall,
-        Timing,
-    )
+    from lshdup.evaluation.experiments import Accuracy, BandAccuracy, BandRecall, Experiment, Timing
     from lshdup.lsh.band_plan import BandPlan
 
 
@@ -178,7 +169,6 @@ class AccuracyOptions(ExperimentOptions):
     epsilon: tuple[float, ...]
     bands: tuple[int, ...] | None
     found: bool
-    measure: str
     least: float
     promise: float
     sample: int
@@ -186,7 +176,7 @@ class AccuracyOptions(ExperimentOptions):
     folded: str | int | None
 
 
-@list_columns("accuracy", "accuracy-bands", "accuracy-found", "accuracy-containment")
+@list_columns("accuracy", "accuracy-bands", "accuracy-found")
 @define(
     "accuracy",
     AccuracyOptions,
@@ -196,7 +186,6 @@ Examples:
   lshdup accuracy sample_corpus --perms 100,400 --epsilon 0.05,0.1 --runs 3
   lshdup accuracy sample_corpus --perms 120 --bands 10,20 -t 0.7 --sample 50
   lshdup accuracy sample_corpus --found --threshold 0.7
-  lshdup accuracy sample_corpus --found --measure containment --threshold 0.7
 """,
 )
 @stack(
@@ -205,20 +194,18 @@ Examples:
     schemes_option,
     plain_option("--perms", "sizes", type=Listed(int), brief=True,
                   show_default="400,600,800; with --bands 1200; with --found 128",
-                  excludes=("--measure containment",), help="Rows of a signature, K."),
+                  help="Rows of a signature, K."),
     plain_option("--epsilon", type=Listed(float), default="0.04,0.07,0.09",
                   excludes=("--found", "--bands"), brief=True,
                   help="An estimate is off if it differs from the exact similarity by more than "
                        "this."),
     plain_option("--runs", type=click.IntRange(1), default=5, excludes=("--found", "--bands"),
                   brief=True, help="Independent seeds."),
-    plain_option("--bands", type=Listed(int), excludes=("--measure containment",), brief=True,
+    plain_option("--bands", type=Listed(int), brief=True,
                   help="Measure what so many bands find, instead of estimates."),
     plain_option("--found", is_flag=True, brief=True,
                   help="Measure what share of all true pairs the bands find: planned ones, or "
                        "--bands."),
-    amend("measure", requires=("--found",)),
-    measure_option,
     plain_option("-t", "--threshold", "least", type=Share(), metavar="T", default=0.9,
                   requires=("--bands", "--found"), brief=True,
                   help="With --bands, --found: similarity of near-duplicates."),
@@ -230,14 +217,12 @@ Examples:
                   help="With --bands: draw the queries from documents whose name "
                        "matches."),
     plain_option("--buckets", "folded", type=_Buckets(), show_default="whole 64-bit keys",
-                  requires=("--bands", "--found"), excludes=("--measure containment",),
+                  requires=("--bands", "--found"),
                   help="With --bands, --found: fold keys into so many buckets; prime: the smallest "
                        "prime from the number of documents."),
     plain_option("--seed", "first_seed", type=int, default=SketchParams().seed,
                   help="The first of the seeds."),
     plot_option,
-    amend("memory", requires=("--measure containment",)),
-    memory_option,
     run_options,
     output_options,
 )  # fmt: skip
@@ -253,10 +238,7 @@ def accuracy(ctx: click.Context, options: AccuracyOptions) -> int:
 
     With --found: all pairs from the threshold on, by the exact join, and the share of them that the
     bands of `lshdup pairs` find, with a 95 % interval, in each bin of similarity (the last line: in
-    all), beside what the S-curve expects. Exact copies are counted once. With --measure
-    containment: the share of them that the samples of `lshdup pairs` find, which it takes where the
-    sets exceed --memory; pairs whose smaller document has fewer shingles than the promise is for
-    have lines of their own.
+    all), beside what the S-curve expects. Exact copies are counted once.
     """
     bands, found = options.bands or (), options.found
     if not options.sizes:
@@ -272,10 +254,8 @@ def accuracy(ctx: click.Context, options: AccuracyOptions) -> int:
             message = f"--bands {b} with --perms {min(options.sizes)}: there must be 1 to K bands"
             raise ParameterError(message, "use fewer bands or more --perms")
     draw = "draw_bands" if bands else "draw_accuracy"
-    if options.measure == "containment":
-        measure: Any = _measure_samples
-    elif found:
-        measure = _measure_recall
+    if found:
+        measure: Any = _measure_recall
         _plan_bands(options, 0)  # Raises before any work starts if no plan keeps the recall.
     else:
         measure = _measure_bands if bands else _measure_estimates
@@ -338,29 +318,6 @@ def _measure_recall(
     )
     plans = {k: [plan for plan, _ in each] for k, each in planned.items()}
     return band_recall(experiment, pairs, plans)
-
-
-def _measure_samples(
-    options: AccuracyOptions, session: Session, collection: "Collection", experiment: "Experiment"
-) -> "Iterable[SampleRecall]":
-    from lshdup.compare.sampled_join import plan_join
-    from lshdup.evaluation.experiments import sample_recall
-    from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
-
-    console, run, threshold = session.console, session.workspace, options.least
-    duplicate_of = find_exact_duplicates(run, collection.fingerprints)
-    sizes = collection.sizes[documents_to_compare(run, duplicate_of, collection.sizes)]
-    params = BandParams(threshold, options.promise)
-    plan = plan_join(sizes, params, run.memory, run.jobs, sample=True)
-    assert plan.samples is not None
-    console.say(f"samples of 1 shingle in {plan.samples.rate}")
-    console.say(plan.describe_misses())
-    pairs = experiment.find_true_pairs(collection.fingerprints, threshold, "containment")
-    console.say(
-        f"{count_of(len(pairs), 'pair')} of containment {threshold:g} or more, by the exact "
-        f"join{console.duration_of('candidates')}"
-    )
-    return sample_recall(experiment, pairs, plan.samples, options.first_seed)
 
 
 def _count_buckets(buckets: str | int | None, experiment: "Experiment") -> int:

@@ -19,7 +19,7 @@ from lshdup.collection.set_source import set_source
 from lshdup.errors import InputError
 from lshdup.params import ClusterParams
 from lshdup.sources.document_list import typed_name
-from lshdup.workspace.clustering import load_or_find_clusters
+from lshdup.workspace.comparing import load_or_find_clusters
 from lshdup.workspace.folders import (
     CHANGED,
     ONLY_A,
