@@ -127,12 +127,12 @@ def signatures(ctx: click.Context, /, **_: object) -> int:
     Without DOCS, the sets of the last run are used; unless it kept them, its documents are read.
     """
     with open_session(ctx) as session:
-        from lshdup.workspace.loading import load_signatures
+        from lshdup.workspace.loading import signing
 
         run = session.workspace
         run.require_store()
-        collection = load_signatures(run, session.request, save=True, again=True)
-        say_collection(session, collection, 1, whole=True)
+        with signing(run, session.request, save=True, again=True) as collection:
+            say_collection(session, collection, 1, whole=True)
         return session.console.exit_code()
 
 
