@@ -1,31 +1,30 @@
 """The index of a collection and its verified pairs: loaded from the store, or made and saved."""
 
 from collections.abc import Callable
-from contextlib import nullcontext
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.ragged import RaggedSets, SetSource
+from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.base.system import trim_memory
 from lshdup.collection.collection import Collection
 from lshdup.compare.comparing import find_neighbours
 from lshdup.compare.fingerprints import Fingerprints
 from lshdup.compare.results import Index, Neighbours, StoredPairs
-from lshdup.compare.sides import Sides
+from lshdup.compare.sides import Side, Sides
 from lshdup.errors import ArtifactError
 from lshdup.lsh.band_plan import BandPlan, plan_bands
 from lshdup.lsh.band_table import band_keys
 from lshdup.lsh.candidates import candidates_of, documents_to_compare
 from lshdup.lsh.signatures import Sketcher
 from lshdup.params import BandParams, PairParams, SketchParams
-from lshdup.pipeline import build_index, side_of
+from lshdup.pipeline import build_index
 from lshdup.shingling.shingler import Shingler, fingerprint_bytes, fingerprint_sets
 from lshdup.sources.reading import TextBatch
 from lshdup.store import results_io
-from lshdup.workspace.loading import load_signatures
+from lshdup.workspace.loading import signing
 from lshdup.workspace.lookup import NamedDocument
 from lshdup.workspace.request import Request, merge_params
 from lshdup.workspace.workspace import Workspace
@@ -118,8 +117,7 @@ def load_or_build_index(
     if request.documents:  # A promise that cannot be kept is refused before the work.
         plan_bands(merge_params(SketchParams, request.given).perms, params)
         save = True
-    with run.locking(create=bool(request.documents)) if save else nullcontext():
-        collection = load_signatures(run, request, save=save, verify=verify)
+    with signing(run, request, save=save, verify=verify) as collection:
         assert collection.sketch is not None
         plan, store = plan_bands(collection.sketch.perms, params), run.store
         earlier = stored = index = None
@@ -192,7 +190,7 @@ def read_query(collection: Collection, document: NamedDocument) -> Query:
 
 
 def find_by_bands(
-    run: Run, indexed: IndexedCollection, source: SetSource, query: Query, threshold: float
+    run: Run, indexed: IndexedCollection, side: Side, query: Query, threshold: float
 ) -> Neighbours:
     """Find the documents at or above a similarity that share a bucket with a document."""
     collection, table = indexed.collection, indexed.index.table
@@ -205,17 +203,14 @@ def find_by_bands(
         made = Sketcher(collection.sketch).sketch(RaggedSets.from_sizes(query.shingles, sizes))
         keys = np.ascontiguousarray(band_keys(run, made, indexed.index.plan)[:, 0])
         signature = made[0]
-    duplicate_of = indexed.index.duplicate_of
-    sides = Sides.of(run, side_of(collection, source), duplicate_of=duplicate_of)
+    sides = Sides.of(run, side, duplicate_of=indexed.index.duplicate_of)
     near = indexed.candidates_of(query.index, keys, signature)
     return find_neighbours(run, query.shingles, near, sides, threshold, itself=query.index)
 
 
-def find_by_containment(
-    run: Run, collection: Collection, source: SetSource, query: Query, threshold: float
-) -> Neighbours:
+def find_by_containment(run: Run, side: Side, query: Query, threshold: float) -> Neighbours:
     """Find the documents at or above a containment with a document among all sets."""
-    sides = Sides.of(run, side_of(collection, source))
+    sides = Sides.of(run, side)
     near = documents_to_compare(run, sides.duplicate_of, sides.sizes)
     return find_neighbours(
         run, query.shingles, near, sides, threshold, "containment", itself=query.index

@@ -73,8 +73,8 @@ def load_or_find_passages(
     """
     hint = "name a folder or a file, or the store of an earlier run"
     check_named(others, "--against ", hint, included=True)
-    with run.locking(create=bool(request.documents)):
-        documents, shingle = _find_documents(run, request)
+    documents, shingle = _find_documents(run, request)
+    with run.writing(is_needed=bool(request.documents)):
         stored = _load_stored(run, documents, shingle) if not request.check_content else None
         if stored is not None and not others and stored[1] == params:
             collection, _, passages = stored

@@ -127,7 +127,7 @@ def _describe(
     """Return the columns behind the names of pairs: scores, and how much they are the same."""
     opened, sizes = listing.opened, listing.opened.sides.sizes
     same = opened.sides.prints.words(left, right)
-    if opened.method.pairs.measure == "containment":
+    if opened.method.measure == "containment":
         a, b = sizes[left], sizes[right]
         columns = [each.tolist() for each in (scores.real, scores.imag, a, b)]
         return [*columns, same, *([list(relations(a, b))] if opened.there is not None else [])]
@@ -331,7 +331,7 @@ def list_histogram(
         order = preference(session.run, documents, sizes, ClusterParams()).order
     except ParameterError:  # The store has not kept the order of many DOCS.
         order = np.arange(len(documents))
-    levels, duplicate_of = list_thresholds(opened.threshold), opened.sides.duplicate_of
+    levels, duplicate_of = list_thresholds(opened.params.threshold), opened.sides.duplicate_of
     steps = make_histogram(opened.run, sizes, order, distinct_pairs, duplicate_of, pairs, levels)
     named = [each for step in steps if step.example is not None for each in step.example[:2]]
     warn_of_changes(session, documents, np.unique(np.array(named, np.int64)))
