@@ -40,15 +40,7 @@ _ENDINGS = {".tsv": "tsv", ".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".
 #: Endings that name no format of a listing: what they stand for is said with --format.
 _NO_FORMAT = ("", ".txt")
 #: What writes files of other endings.
-_OTHERS = {
-    ".parquet": "`lshdup spark` writes Parquet",
-    ".html": "`lshdup report` makes a page",
-    ".htm": "`lshdup report` makes a page",
-    ".sarif": "`pairs` writes SARIF",
-    ".png": "--plot draws a figure",
-    ".svg": "--plot draws a figure",
-    ".pdf": "--plot draws a figure",
-}
+_OTHERS = {".parquet": "`lshdup spark` writes Parquet", ".html": "`lshdup report` makes a page"}
 
 #: Screens that a table on a terminal fills at most, unless LSHDUP_MAX_ROWS says otherwise.
 _SCREENS = 10
