@@ -171,13 +171,13 @@ def _find_others(
     run: Workspace, request: Request, others: Sequence[bytes], shingle: ShingleParams
 ) -> DocumentList:
     """Return the documents that --against names: those of a store, or of folders and files."""
-    reader = Workspace(run, None, apart=run.apart)
-    store = Path(os.fsdecode(others[0]))
-    if len(others) == 1 and Store(store).is_ours():
+    reader = Workspace(run, apart=run.apart)
+    store = Store(Path(os.fsdecode(others[0])))
+    if len(others) == 1 and store.is_ours():
         held = load_last_collection(Workspace(run, store, read_only=True), verify=True)
         if held is None:
-            message = f"the store {store} holds no documents"
-            raise InputError(message, f"run `lshdup index OTHER --store {store}`")
+            message = f"the store {store.folder} holds no documents"
+            raise InputError(message, f"run `lshdup index OTHER --store {store.folder}`")
         request.accept(held.documents, False)
         return held.documents
     everything = replace(request.files, include=(), exclude=())
