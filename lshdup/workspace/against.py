@@ -81,7 +81,7 @@ def load_sides(
         check_named(others, "--against ", hint, included=True)
     else:
         there = _load_store(run, other, request, fates, method)
-        request.accept_other(there[0].documents)
+        request.accept_source(there[0].documents, "--against")
         request = _adopt_params(request, other, there[0])
     store = run.store
     if store is not None and other is not None and store.folder.resolve() == other.resolve():
@@ -111,7 +111,7 @@ def load_sides(
             documents=others,
             files=replace(request.files, include=(), exclude=()),
             given={**request.given, **_definition(here[0])},
-            accept=lambda documents, _read: request.accept_other(documents),
+            accept=lambda documents, _read: request.accept_source(documents, "--against"),
         )
         there = load_side(reader, of_other, method)
     if not are_same_filters(here[0].shingle_filter, there[0].shingle_filter):

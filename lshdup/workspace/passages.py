@@ -84,7 +84,9 @@ def load_or_find_passages(
         sides = [(request, documents)]
         if others:
             # Only DOCS are what the command may refuse.
-            of_other = replace(request, accept=lambda other, _read: request.accept_other(other))
+            of_other = replace(
+                request, accept=lambda other, _read: request.accept_source(other, "--against")
+            )
             there = _find_others(run, of_other, others, shingle)
             sides = [(request, _leave_out_shared(run, documents, there)), (of_other, there)]
         found = _read_and_find(run, sides, shingle, params)
