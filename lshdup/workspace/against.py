@@ -72,14 +72,10 @@ def load_sides(
     compared.
 
     """
-    other = _select_store(others)
+    other = select_store(others)
     fates: Counter[str] = Counter()
     there: tuple[Collection, Side] | None = None
-    if other is None:
-        # Names are checked before the work.
-        hint = "name a folder or a file, or the store of an earlier run"
-        check_named(others, "--against ", hint, included=True)
-    else:
+    if other is not None:
         there = _load_store(run, other, request, fates, method)
         request.accept_source(there[0].documents, "--against")
         request = _adopt_params(request, other, there[0])
@@ -134,10 +130,14 @@ def load_sides(
     )
 
 
-def _select_store(others: tuple[bytes, ...]) -> Path | None:
-    """Return the store that OTHER is, None for folders and files. Refuse a mixture."""
+def select_store(others: tuple[bytes, ...]) -> Path | None:
+    """Return the store that OTHER is, None for folders and files. Refuse a mixture, and names of
+    nothing, before the work.
+    """
     stores = [each for each in others if Store(Path(os.fsdecode(each))).is_ours()]
     if not stores:
+        hint = "name a folder or a file, or the store of an earlier run"
+        check_named(others, "--against ", hint, included=True)
         return None
     if len(others) > 1:
         what = "several stores" if len(stores) == len(others) else "a store beside other documents"
